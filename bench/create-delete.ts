@@ -1,0 +1,65 @@
+import { tmpdir } from 'node:os'
+import { interleave, line } from './lib/figures.js'
+import { RawHttp } from './lib/raw-http.js'
+import { ServerProcess } from './lib/server-process.js'
+
+const CONNECTIONS = 20
+const PAIRS_PER_SLICE = 8_000
+const ROUNDS = 15
+const TARGET = 1.15
+const BODY = JSON.stringify({ cwd: tmpdir(), permissionMode: 'default', title: 'A session', meta: { ticket: 'T-1' } })
+
+/** CPU of the server to create a session over HTTP and to delete it again. */
+export async function createDelete(): Promise<void> {
+  const ours = await Api.open('servers/gateway.js')
+  const bare = await Api.open('servers/bare-fastify.js')
+  const paired = await interleave(
+    ROUNDS,
+    () => ours.slice(),
+    () => bare.slice(),
+  )
+  console.log(line('create and delete a session, CPU per pair', paired, 'us', TARGET))
+  await Promise.all([ours.close(), bare.close()])
+}
+
+class Api {
+  readonly #server: ServerProcess
+  readonly #connections: RawHttp[]
+
+  private constructor(server: ServerProcess, connections: RawHttp[]) {
+    this.#server = server
+    this.#connections = connections
+  }
+
+  static async open(module: string): Promise<Api> {
+    const server = await ServerProcess.start(module)
+    const url = await server.call<string>('url')
+    return new Api(server, await Promise.all(Array.from({ length: CONNECTIONS }, () => RawHttp.open(url))))
+  }
+
+  /** Microseconds of server CPU per session. */
+  async slice(): Promise<number> {
+    const spent = await this.#server.cpuOf(async () => {
+      let left = PAIRS_PER_SLICE
+      const callers = this.#connections.map(async (connection) => {
+        while (left-- > 0) await createAndDelete(connection)
+      })
+      await Promise.all(callers)
+    })
+    return spent / PAIRS_PER_SLICE
+  }
+
+  async close(): Promise<void> {
+    for (const connection of this.#connections) connection.close()
+    await this.#server.stop()
+  }
+}
+
+const ID = /"id":"([^"]+)"/
+
+async function createAndDelete(connection: RawHttp): Promise<void> {
+  const created = await connection.request('POST', '/v1/sessions', BODY)
+  const deleted = await connection.request('DELETE', `/v1/sessions/${ID.exec(created.body)?.[1]}`)
+  if (created.status !== 201 || deleted.status !== 200)
+    throw new Error(`create answered ${created.status}, delete ${deleted.status}`)
+}

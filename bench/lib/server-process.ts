@@ -1,0 +1,96 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Memory } from './child.js'
+
+interface Reply {
+  id?: number
+  value?: unknown
+  error?: string
+}
+
+export interface StartOptions {
+  argv?: string[]
+  exposeGc?: boolean
+  env?: Record<string, string>
+}
+
+/** A server in a process of its own, so that the CPU it reports is the server's and not the load's. */
+export class ServerProcess {
+  readonly #child: ChildProcess
+  readonly #waiting = new Map<number, { resolve(value: never): void; reject(error: Error): void }>()
+  #lastId = 0
+
+  private constructor(child: ChildProcess) {
+    this.#child = child
+    child.on('message', ({ id, value, error }: Reply) => {
+      const call = id === undefined ? undefined : this.#waiting.get(id)
+      if (!call) return
+      this.#waiting.delete(id!)
+      if (error === undefined) call.resolve(value as never)
+      else call.reject(new Error(`the server process failed: ${error}`))
+    })
+    child.on('exit', (code) => {
+      for (const { reject } of this.#waiting.values()) reject(new Error(`the server process ended with ${code}`))
+    })
+  }
+
+  /** @param module file name beside this folder, as `servers/gateway.js` */
+  static async start(module: string, options: StartOptions = {}): Promise<ServerProcess> {
+    const execArgv = [...profilerFlags(module), ...(options.exposeGc ? ['--expose-gc'] : [])]
+    const path = fileURLToPath(new URL(`../${module}`, import.meta.url))
+    const child = fork(path, options.argv ?? [], {
+      execArgv,
+      env: { ...process.env, NODE_ENV: 'production', ...options.env },
+    })
+    const server = new ServerProcess(child)
+    await Promise.race([
+      once(child, 'message'),
+      once(child, 'exit').then(() => Promise.reject(new Error(`${module} did not start`))),
+    ])
+    return server
+  }
+
+  call<T>(call: string, argument?: unknown): Promise<T> {
+    const id = ++this.#lastId
+    return new Promise<T>((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject })
+      this.#child.send({ id, call, argument })
+    })
+  }
+
+  /** Without waiting for an answer. */
+  tell(call: string, argument?: unknown): void {
+    this.#child.send({ id: 0, call, argument })
+  }
+
+  /** The CPU, in microseconds, that the server spent while `work` was done. */
+  async cpuOf(work: () => Promise<unknown>): Promise<number> {
+    const before = await this.call<number>('cpu')
+    await work()
+    return (await this.call<number>('cpu')) - before
+  }
+
+  memory(): Promise<Memory> {
+    return this.call<Memory>('memory')
+  }
+
+  /** After a garbage collection. */
+  memoryInUse(): Promise<Memory> {
+    return this.call<Memory>('collect')
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null) return
+    const gone = once(this.#child, 'exit')
+    this.#child.disconnect()
+    await gone
+  }
+}
+
+/** `BENCH_PROFILE=<folder>` leaves a CPU profile of every server process there. */
+function profilerFlags(module: string): string[] {
+  const folder = process.env.BENCH_PROFILE
+  const name = module.replaceAll(/\W+/g, '-')
+  return folder ? ['--cpu-prof', `--cpu-prof-dir=${folder}`, `--cpu-prof-name=${name}-${Date.now()}.cpuprofile`] : []
+}

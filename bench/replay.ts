@@ -1,0 +1,89 @@
+import { format, interleave, line, percentile, verdict } from './lib/figures.js'
+import { RawSocket } from './lib/raw-socket.js'
+import { ServerProcess } from './lib/server-process.js'
+
+const LENGTHS = [
+  { events: 1_000, replays: 40, target: undefined },
+  { events: 10_000, replays: 10, target: undefined },
+  { events: 100_000, replays: 2, target: 1.5 },
+]
+const ROUNDS = 9
+const P99_TARGET_MS = 15
+/** Everything is kept, also the longest log. */
+const OPTIONS = { eventLog: { maxEvents: 200_000, maxBytes: 256 * 1024 * 1024 } }
+/** What a client is sent beside the events that were made for it: `attached`, `system_init`, `status_changed`, `synced`. */
+const GREETING = 4
+
+/** CPU of the server per replay of a whole log, the connection included, while somebody else asks for another session. */
+export async function replay(): Promise<void> {
+  const prober = await ServerProcess.start('lib/prober.js')
+  for (const { events, replays, target } of LENGTHS) {
+    const ours = await Archive.open('servers/gateway.js', events, GREETING, prober)
+    const bare = await Archive.open('servers/bare-ws.js', events, 0, prober)
+    const paired = await interleave(
+      ROUNDS,
+      () => ours.slice(replays),
+      () => bare.slice(replays),
+    )
+    console.log(line(`replay of ${events} events, CPU per replay`, paired, 'us', target))
+    const p99 = percentile(ours.latencies, 0.99)
+    const p99OfBare = percentile(bare.latencies, 0.99)
+    console.log(
+      `  meanwhile GET /v1/sessions/:id: p50 ${format(percentile(ours.latencies, 0.5))} ms, p99 ${format(p99)} ms, ` +
+        `${format(p99 / p99OfBare)}x the baseline's ${format(p99OfBare)} ms${verdict(p99, P99_TARGET_MS, 'ms')}`,
+    )
+    await Promise.all([ours.close(), bare.close()])
+  }
+  await prober.stop()
+}
+
+/** One server that holds one long log. */
+class Archive {
+  /** Milliseconds of each answer that somebody else had during the slices. */
+  readonly latencies: number[] = []
+  readonly #server: ServerProcess
+  readonly #prober: ServerProcess
+  readonly #url: string
+  readonly #otherUrl: string
+  readonly #messages: number
+
+  private constructor(server: ServerProcess, prober: ServerProcess, url: string, otherUrl: string, messages: number) {
+    this.#server = server
+    this.#prober = prober
+    this.#url = url
+    this.#otherUrl = otherUrl
+    this.#messages = messages
+  }
+
+  static async open(module: string, events: number, greeting: number, prober: ServerProcess): Promise<Archive> {
+    const server = await ServerProcess.start(module, { argv: [JSON.stringify(OPTIONS)] })
+    const session = await server.call<string>('createSession')
+    const other = await server.call<string>('createSession')
+    await server.call('fill', { id: session, events })
+    const url = await server.call<string>('replayUrl', session)
+    return new Archive(server, prober, url, `${await server.call('url')}/v1/sessions/${other}`, events + greeting)
+  }
+
+  /** Microseconds of server CPU per replay; the answers to the other caller are in both figures alike. */
+  async slice(replays: number): Promise<number> {
+    await this.#prober.call('start', this.#otherUrl)
+    const spent = await this.#server.cpuOf(async () => {
+      for (let n = 0; n < replays; n++) await this.#readAll()
+    })
+    this.latencies.push(...(await this.#prober.call<number[]>('stop')))
+    return spent / replays
+  }
+
+  #readAll(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const onProgress = (socket: RawSocket) => {
+        if (socket.messages === this.#messages) socket.drop()
+      }
+      RawSocket.open(this.#url, { onProgress, onClose: resolve }).catch(reject)
+    })
+  }
+
+  close(): Promise<void> {
+    return this.#server.stop()
+  }
+}

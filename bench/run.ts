@@ -1,0 +1,25 @@
+import { createDelete } from './create-delete.js'
+import { fanOut } from './fan-out.js'
+import { idleHeap } from './idle-heap.js'
+import { permissionRoundTrip } from './permission-round-trip.js'
+import { replay } from './replay.js'
+import { returningClients } from './returning-clients.js'
+import { stalledReader } from './stalled-reader.js'
+
+const BENCHMARKS: Record<string, () => Promise<void>> = {
+  'fan-out': fanOut,
+  replay,
+  'stalled-reader': stalledReader,
+  'create-delete': createDelete,
+  'permission-round-trip': permissionRoundTrip,
+  'idle-heap': idleHeap,
+  'returning-clients': returningClients,
+}
+
+const asked = process.argv.slice(2)
+const unknown = asked.filter((name) => !(name in BENCHMARKS))
+if (unknown.length > 0) {
+  console.error(`There is no benchmark ${unknown.join(', ')}; there are ${Object.keys(BENCHMARKS).join(', ')}.`)
+  process.exit(2)
+}
+for (const name of asked.length > 0 ? asked : Object.keys(BENCHMARKS)) await BENCHMARKS[name]!()

@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto'
+import { tmpdir } from 'node:os'
+import type { FastifyPluginAsyncTypebox, TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import fastify, { type FastifyInstance } from 'fastify'
+import { parseJsonBodies } from '../../plugins/body.js'
+import { validatorCompiler } from '../../plugins/validation.js'
+import { CreateSessionRequest, SessionInfo, SessionParams } from '../../schemas/sessions.js'
+import type { RunnerHost } from '../../src/engines/runner.js'
+import { ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
+import { answer } from '../lib/child.js'
+import { sessionInfo } from './session-info.js'
+
+/** The same shapes, parsed and checked in the same way, over a Map: no policy, no paths, no log, nobody to tell. */
+const sessions = new Map<string, { info: SessionInfo; runner: ScriptedRunner }>()
+const deaf = { emit() {} } as unknown as RunnerHost
+
+const routes: FastifyPluginAsyncTypebox = async (scope) => {
+  scope.post(
+    '/sessions',
+    { schema: { body: CreateSessionRequest, response: { 201: SessionInfo } } },
+    async ({ body }, reply) => {
+      const info = sessionInfo(randomUUID())
+      const runner = new ScriptedRunner(
+        {
+          sessionId: info.id,
+          config: body,
+          profile: { name: 'bench', engine: 'provider' },
+          bridge: { execute: () => Promise.reject(new Error('nobody is there')) },
+        },
+        {},
+      )
+      void runner.start(deaf)
+      sessions.set(info.id, { info, runner })
+      return reply.code(201).header('location', `/v1/sessions/${info.id}`).send(info)
+    },
+  )
+
+  scope.delete(
+    '/sessions/:id',
+    { schema: { params: SessionParams, response: { 200: SessionInfo } } },
+    async ({ params }) => {
+      const { info, runner } = sessions.get(params.id)!
+      sessions.delete(params.id)
+      await runner.close()
+      return info
+    },
+  )
+}
+
+const app = fastify().withTypeProvider<TypeBoxTypeProvider>()
+app.setValidatorCompiler(validatorCompiler)
+parseJsonBodies(app as unknown as FastifyInstance, 1024 * 1024)
+await app.register(routes, { prefix: '/v1' })
+const url = await app.listen({ port: 0, host: '127.0.0.1' })
+
+answer({ url: () => url, cwd: () => tmpdir() })

@@ -1,0 +1,98 @@
+import { randomUUID } from 'node:crypto'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { type WebSocket, WebSocketServer } from 'ws'
+import type { RunnerEvent } from '../../src/engines/runner.js'
+import { encodeTextFrame } from '../../src/sessions/frames.js'
+import { answer } from '../lib/child.js'
+import { Producer, type Work } from '../lib/producer.js'
+import { sessionInfo } from './session-info.js'
+
+/** What one would write with `ws` alone when only speed counts: no sessions, no replay from a place, no limit for a slow reader. */
+const SLICE_BYTES = 64 * 1024
+
+class BareStream {
+  readonly clients = new Set<Socket>()
+  readonly producer = new Producer((event) => this.#append(event))
+  /** What is held for replay, in slices as they are sent. */
+  slices: Buffer[] = []
+  #seq = 0
+  #piledUp: Buffer[] = []
+
+  #append(event: RunnerEvent): void {
+    const json = JSON.stringify({ type: 'event', event: { seq: ++this.#seq, ts: Date.now(), ...event } })
+    if (this.#piledUp.push(encodeTextFrame(json)) === 1) setImmediate(() => this.#flush())
+  }
+
+  /** The frames of one turn in one write per client. */
+  #flush(): void {
+    const frames = Buffer.concat(this.#piledUp)
+    this.#piledUp = []
+    for (const client of this.clients) client.write(frames)
+  }
+
+  /** Holds that many events for replay. */
+  async fill(events: number): Promise<void> {
+    const frames: Buffer[] = []
+    this.clients.add({ write: (joined: Buffer) => frames.push(joined) } as unknown as Socket)
+    await this.producer.produce({ events, perTurn: 100, window: Infinity })
+    await new Promise(setImmediate)
+    this.clients.clear()
+    const all = Buffer.concat(frames)
+    for (let at = 0; at < all.length; at += SLICE_BYTES) this.slices.push(all.subarray(at, at + SLICE_BYTES))
+  }
+}
+
+const streams = new Map<string, BareStream>()
+let echoed = ''
+
+const http = createServer((_request, response) => {
+  response
+    .writeHead(200, { 'content-type': 'application/json; charset=utf-8' })
+    .end(JSON.stringify(sessionInfo('idle')))
+})
+const server = new WebSocketServer({ server: http, perMessageDeflate: false })
+server.on('connection', (ws: WebSocket, request: IncomingMessage) => {
+  const socket = (ws as unknown as { _socket: Socket })._socket
+  const [, kind, id] = request.url!.split('/')
+  ws.on('error', () => {})
+  if (kind === 'echo') {
+    ws.on('message', () => ws.send(echoed))
+    return
+  }
+  const stream = streams.get(id!)!
+  if (kind === 'replay') replay(socket, stream.slices)
+  else stream.clients.add(socket)
+  ws.on('close', () => stream.clients.delete(socket))
+})
+
+function replay(socket: Socket, slices: Buffer[]): void {
+  let next = 0
+  const pump = () => {
+    while (next < slices.length) if (!socket.write(slices[next++]!)) return
+  }
+  socket.on('drain', pump)
+  pump()
+}
+
+await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
+
+const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
+
+answer({
+  url: () => url,
+  socketUrl: (id: string) => `${url}/live/${id}`,
+  replayUrl: (id: string) => `${url}/replay/${id}`,
+  createSession() {
+    const id = randomUUID()
+    streams.set(id, new BareStream())
+    return id
+  },
+  fill: ({ id, events }: { id: string; events: number }) => streams.get(id)!.fill(events),
+  produce: ({ id, ...work }: Work & { id: string }) => streams.get(id)!.producer.produce(work),
+  taken: ({ id, events }: { id: string; events: number }) => streams.get(id)!.producer.taken(events),
+  pace: ({ id, ...rate }: { id: string; perSecond: number; seconds: number }) => streams.get(id)!.producer.pace(rate),
+  echo({ bytes }: { bytes: number }) {
+    echoed = 'x'.repeat(bytes)
+  },
+})

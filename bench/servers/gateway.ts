@@ -1,0 +1,62 @@
+import { tmpdir } from 'node:os'
+import type { CreateEngineRunner } from '../../src/engines/runner.js'
+import { createWorkerServer } from '../../src/server.js'
+import { ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
+import { answer } from '../lib/child.js'
+import { Producer, type Work } from '../lib/producer.js'
+
+/** The gateway as it is shipped, on an engine that does nothing by itself. */
+const runners = new Map<string, ScriptedRunner>()
+const producers = new Map<string, Producer>()
+
+const createEngineRunner: CreateEngineRunner = (context) => {
+  const runner = new ScriptedRunner(context, {})
+  // Only the sessions that this process makes itself are driven; the others must not be kept alive by the benchmark.
+  if (context.config.title === 'driven') runners.set(context.sessionId, runner)
+  return runner
+}
+
+const worker = createWorkerServer({
+  allowUnauthenticated: true,
+  profiles: [{ name: 'bench', engine: 'provider', provider: { id: 'bench' } }],
+  createEngineRunner,
+  ...(JSON.parse(process.argv[2] ?? '{}') as object),
+})
+const { url } = await worker.listen(0)
+const socketUrl = (id: string) => `${url}/v1/sessions/${id}/ws`
+
+async function createSession(): Promise<string> {
+  const { id } = await worker.registry.create({ cwd: tmpdir(), title: 'driven' })
+  const runner = runners.get(id)!
+  producers.set(id, new Producer((event) => runner.host.emit(event)))
+  return id
+}
+
+/** A session whose engine asks for permission again as soon as it has an answer. */
+async function createAskingSession(): Promise<string> {
+  const id = await createSession()
+  const { host } = runners.get(id)!
+  const ask = async (n: number): Promise<void> => {
+    const decision = await host.requestPermission({
+      toolName: 'fs_write',
+      toolUseId: `tool-${n}`,
+      input: { path: 'notes.md', content: 'One line of text.\n'.repeat(20) },
+    })
+    if (decision.behavior === 'allow') void ask(n + 1)
+  }
+  void ask(1)
+  return id
+}
+
+answer({
+  url: () => url,
+  socketUrl,
+  replayUrl: socketUrl,
+  createSession,
+  createAskingSession,
+  fill: ({ id, events }: { id: string; events: number }) =>
+    producers.get(id)!.produce({ events, perTurn: 100, window: Infinity }),
+  produce: ({ id, ...work }: Work & { id: string }) => producers.get(id)!.produce(work),
+  taken: ({ id, events }: { id: string; events: number }) => producers.get(id)!.taken(events),
+  pace: ({ id, ...rate }: { id: string; perSecond: number; seconds: number }) => producers.get(id)!.pace(rate),
+})

@@ -1,0 +1,30 @@
+import { tmpdir } from 'node:os'
+import type { SessionInfo } from '../../schemas/sessions.js'
+
+/** Read once: each call of `tmpdir` asks the environment. */
+const CWD = tmpdir()
+
+/** What a gateway tells of a session on the scripted engine, from values that are already there. */
+export const sessionInfo = (id: string): SessionInfo => {
+  const now = Date.now()
+  return {
+    id,
+    status: 'idle',
+    profile: 'bench',
+    engine: 'provider',
+    title: 'tmp',
+    cwd: CWD,
+    createdAt: now,
+    lastActivityAt: now,
+    lastSeq: 2,
+    pendingPermissions: 0,
+    attachedClients: 0,
+    numTurns: 0,
+    cost: 0,
+    usage: { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
+    sdkSessionId: `sdk-${id}`,
+    model: 'scripted',
+    permissionMode: 'default',
+    apiKeySource: 'none',
+  }
+}

@@ -1,0 +1,82 @@
+import { Command, InvalidArgumentError, Option } from 'commander'
+import type { ConfigFlags, LogLevel } from '../src/daemon/load-config.js'
+import { VERSION } from '../src/daemon/package-root.js'
+
+const DEFAULT_FILE = 'gateway.json'
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] satisfies LogLevel[]
+
+const AFTER_HELP = `
+Getting started:
+  session-gateway init       writes ${DEFAULT_FILE} with a fresh token
+  session-gateway            serves it
+
+Exit codes:
+  0  stopped, or everything is in order
+  1  an unexpected error, or a shutdown that had to be forced
+  2  wrong usage, or a configuration that cannot be used
+  3  could not start: the port is taken, or the storage is locked
+
+Signals:
+  SIGTERM, SIGINT  let running work end (shutdownTimeoutMs), then exit 0; a second one exits at once`
+
+interface Options extends ConfigFlags {
+  config?: string
+  printConfig?: boolean
+}
+
+/**
+ * The command line. Wrong usage throws a CommanderError after it was explained on stderr. Commands are loaded when they run, so that help
+ * comes at once.
+ */
+export function createProgram(): Command {
+  const program = new Command('session-gateway')
+    .description('Runs AI agent sessions and serves them over HTTP and WebSocket.')
+    .version(VERSION, '--version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
+    .showHelpAfterError('Run session-gateway --help for the commands and flags.')
+    .addHelpText('after', AFTER_HELP)
+    .exitOverride()
+    .usage('[options] [command]')
+    .argument('[command]')
+    .addOption(configOption())
+    .option('--host <host>', 'listen here instead of listen.host')
+    .option('--port <port>', 'listen here instead of listen.port; 0 picks a free one', portNumber)
+    .addOption(new Option('--log-level <level>', 'instead of log.level').choices(LOG_LEVELS))
+    .option('--print-config', 'print the effective configuration, secrets redacted, and exit')
+    .action(async (command: string | undefined, { config, printConfig, ...flags }: Options) => {
+      if (command !== undefined) program.error(`error: unknown command '${command}'`)
+      const { serve } = await import('./commands/serve.js')
+      await serve(config ?? DEFAULT_FILE, flags, printConfig === true)
+    })
+  program
+    .command('init')
+    .description('write a configuration to start with, and show its token once')
+    .argument('[file]', `the file to write (default: ${DEFAULT_FILE})`)
+    .addOption(configOption())
+    .action(async (file: string | undefined, _options, command: Command) => {
+      const { init } = await import('./commands/init.js')
+      await init(file ?? configOf(command))
+    })
+  program
+    .command('check')
+    .description('validate a configuration and everything it names, without listening')
+    .argument('[file]', `the file to check (default: ${DEFAULT_FILE})`)
+    .addOption(configOption())
+    .action(async (file: string | undefined, _options, command: Command) => {
+      const { check } = await import('./commands/check.js')
+      await check(file ?? configOf(command))
+    })
+  return program
+}
+
+const configOption = (): Option => new Option('--config <file>', `the configuration (default: ${DEFAULT_FILE})`)
+
+/** The flag is understood before and after the name of the command. */
+const configOf = (command: Command): string => command.optsWithGlobals<Options>().config ?? DEFAULT_FILE
+
+function portNumber(text: string): number {
+  const port = Number(text)
+  if (/^\d{1,5}$/.test(text) && port <= 65535) return port
+  throw new InvalidArgumentError('Expected a number from 0 to 65535.')
+}

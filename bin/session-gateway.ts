@@ -1,0 +1,28 @@
+#!/usr/bin/env node
+import { CommanderError } from 'commander'
+import { ConfigError } from '../src/daemon/config-problem.js'
+import { StartError } from '../src/daemon/start-error.js'
+import { toError } from '../src/errors.js'
+import { createProgram } from './program.js'
+
+/** What the exit code says; --help lists the same. */
+const EXIT = { stopped: 0, failed: 1, usage: 2, cannotStart: 3 } as const
+
+try {
+  await createProgram().parseAsync()
+} catch (thrown) {
+  process.exit(report(thrown))
+}
+
+function report(thrown: unknown): number {
+  // Commander has said what was wrong, or printed the help that was asked for.
+  if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? EXIT.stopped : EXIT.usage
+  if (thrown instanceof ConfigError) return say(thrown.message, EXIT.usage)
+  if (thrown instanceof StartError) return say(thrown.message, EXIT.cannotStart)
+  return say(toError(thrown).stack ?? String(thrown), EXIT.failed)
+}
+
+function say(message: string, code: number): number {
+  process.stderr.write(`session-gateway: ${message}\n`)
+  return code
+}

@@ -1,0 +1,70 @@
+// Attaches to a session over its WebSocket and comes back by itself after a cut: node examples/attach.mjs <api url> <session id> [token]
+import { createInterface } from 'node:readline'
+import WebSocket from 'ws'
+
+const [api, sessionId, token] = process.argv.slice(2)
+if (!api || !sessionId) {
+  console.error('usage: node examples/attach.mjs http://127.0.0.1:8787/v1 SESSION_ID [TOKEN]')
+  process.exit(2)
+}
+
+let socket
+let place = ''
+let pending
+let typing = false
+
+function attach() {
+  const headers = token ? { authorization: `Bearer ${token}` } : {}
+  socket = new WebSocket(`${api.replace(/^http/, 'ws')}/sessions/${sessionId}/ws${place}`, { headers })
+  socket.on('message', (data) => show(JSON.parse(data)))
+  socket.on('error', (error) => console.error(error.message))
+  socket.on('close', (code, reason) => {
+    // 1001 and 1013: come back where you were; a cut shows as 1006
+    if ([1001, 1006, 1013].includes(code) && place) setTimeout(attach, 1000)
+    else {
+      if (code !== 1000) console.error(`closed: ${code} ${reason}`)
+      process.exit(code === 1000 ? 0 : 1)
+    }
+  })
+}
+
+function show(frame) {
+  if (frame.type === 'attached') {
+    pending = frame.pendingPermissions[0]
+    place = `?afterSeq=${frame.replayingFrom}&epoch=${frame.epoch}`
+  } else if (frame.type === 'command_error') console.log(`! ${frame.message}`)
+  if (frame.type !== 'event') return
+  const { event } = frame
+  place = place.replace(/afterSeq=\d+/, `afterSeq=${event.seq}`)
+  if (event.type === 'stream_delta') {
+    typing = true
+    process.stdout.write(event.delta.text ?? '')
+    return
+  }
+  if (typing) process.stdout.write('\n')
+  if (event.type === 'assistant_message' && !typing) showMessage(event.message)
+  typing = false
+  if (event.type === 'user_message' && !event.synthetic) console.log(`> ${event.message.content}`)
+  else if (event.type === 'permission_requested') {
+    pending = event.request
+    console.log(`? ${pending.toolName} ${JSON.stringify(pending.input)}   /allow or /deny`)
+  } else if (event.type === 'file_delivered') console.log(`+ ${event.path} (${event.bytes} bytes)`)
+  else if (event.type === 'status_changed') console.log(`[${event.status}]`)
+  else if (event.type === 'session_error') console.log(`! ${event.message}`)
+}
+
+function showMessage({ content }) {
+  for (const block of typeof content === 'string' ? [{ text: content }] : content)
+    if (block.text) console.log(block.text)
+}
+
+createInterface({ input: process.stdin }).on('line', (line) => {
+  if (line === '') return
+  if (line === '/stop') socket.send(JSON.stringify({ type: 'interrupt' }))
+  else if (line === '/close') socket.send(JSON.stringify({ type: 'close' }))
+  else if (line === '/allow' || line === '/deny')
+    socket.send(JSON.stringify({ type: 'permission_decision', requestId: pending?.id ?? '', behavior: line.slice(1) }))
+  else socket.send(JSON.stringify({ type: 'user_message', text: line }))
+})
+
+attach()

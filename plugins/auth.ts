@@ -1,0 +1,50 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { GatewayError } from '../src/errors.js'
+import type { Gateway } from '../src/gateway.js'
+import type { Clock } from '../src/lib/clock.js'
+import type { Authenticate } from '../src/options.js'
+import { normalizePrincipal, type Principal, UNLIMITED } from '../src/principal.js'
+
+const AUTHENTICATE_MS = 10_000
+
+/**
+ * Decides who is asking, for HTTP requests, upgrades and every command that comes over a socket later.
+ * @throws SG_ERR_UNAUTHENTICATED, SG_ERR_AUTHENTICATE_FAILED when the hook throws or does not settle in 10 s
+ */
+export type Identify = (request: FastifyRequest) => Promise<Principal>
+
+export function createIdentify(authenticate: Authenticate | undefined, clock: Clock): Identify {
+  if (!authenticate) return async () => UNLIMITED
+  return async (request) => {
+    const principal = normalizePrincipal(await ask(authenticate, request, clock))
+    if (!principal) throw new GatewayError('SG_ERR_UNAUTHENTICATED')
+    return principal
+  }
+}
+
+async function ask(authenticate: Authenticate, request: FastifyRequest, clock: Clock): Promise<unknown> {
+  let timer: { cancel(): void } | undefined
+  try {
+    const answer = authenticate(request)
+    if (!isPromise(answer)) return answer
+    const silence = new Promise<never>((_, reject) => {
+      timer = clock.after(AUTHENTICATE_MS, () => reject(new Error('authenticate did not settle in 10 s')))
+    })
+    return await Promise.race([answer, silence])
+  } catch (error) {
+    throw new GatewayError('SG_ERR_AUTHENTICATE_FAILED', { cause: error })
+  } finally {
+    timer?.cancel()
+  }
+}
+
+const isPromise = (value: unknown): value is Promise<unknown> => typeof (value as Promise<unknown>)?.then === 'function'
+
+/** Every route of the scope, upgrades and unknown paths included, is behind this hook. */
+export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identify: Identify): void {
+  scope.decorateRequest('principal')
+  scope.addHook('onRequest', async (request) => {
+    if (gateway.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
+    request.principal = await identify(request)
+  })
+}

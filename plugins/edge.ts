@@ -1,0 +1,62 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { GatewayError } from '../src/errors.js'
+import type { Gateway } from '../src/gateway.js'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Marks a route that is a WebSocket. */
+    socket?: boolean
+  }
+}
+
+/** Serves only the hosts that are allowed, so that a name which an attacker points here reaches nothing. */
+export function guardHost(scope: FastifyInstance, { options }: Gateway): void {
+  const { allowedHosts } = options
+  if (!allowedHosts) return
+  const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()))
+  scope.addHook('onRequest', async (request) => {
+    const host = request.raw.headers.host?.toLowerCase() ?? ''
+    if (!allowed.has(host) && !allowed.has(withoutPort(host))) throw new GatewayError('SG_ERR_HOST_REFUSED')
+  })
+}
+
+const withoutPort = (host: string): string => host.replace(/:\d+$/, '')
+
+/**
+ * Settles an upgrade before the 101: where from, to what, and whether it is the handshake of a WebSocket at all. Not async: every
+ * request passes here.
+ */
+export function guardUpgrades(scope: FastifyInstance, { options }: Gateway): void {
+  const allowed = new Set(options.allowedOrigins)
+  scope.addHook('onRequest', (request, _reply, done) => done(upgradeRefusal(request, allowed)))
+}
+
+function upgradeRefusal(request: FastifyRequest, allowed: ReadonlySet<string>): GatewayError | undefined {
+  const { socket } = request.routeOptions.config
+  if (!isUpgrade(request)) return socket ? new GatewayError('SG_ERR_UPGRADE_REQUIRED') : undefined
+  if (!originAllowed(request.headers.origin, request.headers.host, allowed))
+    return new GatewayError('SG_ERR_ORIGIN_REFUSED')
+  if (!socket) return new GatewayError('SG_ERR_BAD_REQUEST', { detail: 'This path is no WebSocket.' })
+  if (!isHandshake(request))
+    return new GatewayError('SG_ERR_BAD_REQUEST', { detail: 'This is no handshake of a WebSocket of version 13.' })
+  return undefined
+}
+
+const isUpgrade = (request: FastifyRequest): boolean => Boolean(request.ws)
+
+/** What `ws` would refuse by itself, in a form of its own. */
+const isHandshake = ({ method, headers }: FastifyRequest): boolean =>
+  method === 'GET' &&
+  headers.upgrade?.toLowerCase() === 'websocket' &&
+  headers['sec-websocket-version'] === '13' &&
+  /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')
+
+/** Absent: no browser. Else the server's own host or an exact entry; `null` and everything else is refused. */
+function originAllowed(origin: string | undefined, host: string | undefined, allowed: ReadonlySet<string>): boolean {
+  if (origin === undefined) return true
+  if (allowed.has(origin)) return true
+  const url = URL.canParse(origin) ? new URL(origin) : undefined
+  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:') || host === undefined) return false
+  const own = `${url.protocol}//${host}`
+  return URL.canParse(own) && new URL(own).host === url.host && url.origin === origin.toLowerCase()
+}

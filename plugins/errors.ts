@@ -1,0 +1,68 @@
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { Problem } from '../schemas/errors.js'
+import { type ErrorCode, GatewayError } from '../src/errors.js'
+import { newId } from '../src/lib/clock.js'
+
+/** What Fastify itself refuses, in the words of the catalogue. */
+const FASTIFY_CODES: Record<string, ErrorCode> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'SG_ERR_BODY_TOO_LARGE',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'SG_ERR_UNSUPPORTED_MEDIA_TYPE',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'SG_ERR_BAD_REQUEST',
+  FST_ERR_NOT_FOUND: 'SG_ERR_NOT_FOUND',
+}
+
+function toGatewayError(error: FastifyError): GatewayError {
+  if (error instanceof GatewayError) return error
+  const known = FASTIFY_CODES[error.code]
+  if (known) return new GatewayError(known, { cause: error })
+  const status = error.statusCode ?? 500
+  return new GatewayError(status >= 400 && status < 500 ? 'SG_ERR_BAD_REQUEST' : 'SG_ERR_INTERNAL', { cause: error })
+}
+
+/** Answers a refusal as `application/problem+json`. */
+export function sendProblem(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const refusal = toGatewayError(error)
+  if (refusal.statusCode >= 500) request.log.error({ err: refusal, code: refusal.code }, 'request failed')
+  if (refusal.retryAfterS !== undefined) reply.header('retry-after', refusal.retryAfterS)
+  if (refusal.allow !== undefined) reply.header('allow', refusal.allow)
+  return reply
+    .code(refusal.statusCode)
+    .header('cache-control', 'no-store')
+    .type('application/problem+json; charset=utf-8')
+    .send(JSON.stringify(problemOf(refusal, request.id)))
+}
+
+/** What Node refuses before there is a request. */
+const CLIENT_CODES: Record<string, ErrorCode> = {
+  ERR_HTTP_REQUEST_TIMEOUT: 'SG_ERR_REQUEST_TIMEOUT',
+  HPE_HEADER_OVERFLOW: 'SG_ERR_HEADERS_TOO_LARGE',
+}
+
+/** Answers what is no HTTP, or comes too slowly or with too large a head, and ends the connection. */
+export function answerClientError(error: NodeJS.ErrnoException, connection: Socket): void {
+  if (error.code === 'ECONNRESET' || connection.destroyed) return
+  if (connection.writable) {
+    const problem = problemOf(new GatewayError(CLIENT_CODES[error.code ?? ''] ?? 'SG_ERR_BAD_REQUEST'), newId())
+    const body = JSON.stringify(problem)
+    connection.write(
+      `HTTP/1.1 ${problem.status} ${problem.title}\r\nconnection: close\r\ncache-control: no-store\r\n` +
+        `content-type: application/problem+json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    )
+  }
+  connection.destroy(error)
+}
+
+export function problemOf(error: GatewayError, instance: string): Problem {
+  return {
+    type: 'about:blank',
+    title: STATUS_CODES[error.statusCode] ?? 'Error',
+    status: error.statusCode,
+    detail: error.message,
+    instance,
+    code: error.code,
+    error: error.message,
+    ...(error.errors && { errors: error.errors }),
+  }
+}

@@ -1,0 +1,26 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ExecutionParams, SubmitExecutionResultRequest, SubmitExecutionResultResponse } from '../schemas/executions.js'
+import { GatewayError } from '../src/errors.js'
+import type { Gateway } from '../src/gateway.js'
+
+/** Where the results of deferred executions are delivered. */
+export const executionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = async (scope, { gateway }) => {
+  const { executions, registry } = gateway
+
+  scope.post(
+    '/executions/:executionId/result',
+    {
+      schema: {
+        params: ExecutionParams,
+        body: SubmitExecutionResultRequest,
+        response: { 200: SubmitExecutionResultResponse },
+      },
+    },
+    async ({ params: { executionId }, principal, body }) => {
+      const sessionId = executions.sessionOf(executionId)
+      if (sessionId === undefined || !registry.isVisible(sessionId, principal))
+        throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
+      return executions.submit(executionId, body)
+    },
+  )
+}

@@ -1,0 +1,98 @@
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { createGateway, type Gateway } from '../src/gateway.js'
+import type { WorkerServerOptions } from '../src/options.js'
+import { createIdentify, requireIdentity } from './auth.js'
+import { parseJsonBodies } from './body.js'
+import { guardHost, guardUpgrades } from './edge.js'
+import { sendProblem } from './errors.js'
+import { executionRoutes } from './executions.js'
+import { health } from './health.js'
+import { replayIdempotent } from './idempotency.js'
+import { jobRoutes } from './jobs.js'
+import { refuseOtherMethods, refuseUnknownPaths } from './methods.js'
+import { metrics } from './metrics.js'
+import { apiDocuments } from './openapi.js'
+import { profileRoutes } from './profiles.js'
+import { queueStream } from './queue-stream.js'
+import { sessionEvents } from './session-events.js'
+import { sessionSocket } from './session-socket.js'
+import { sessionRoutes } from './sessions.js'
+import { ensureWebSockets } from './sockets.js'
+import { Streams } from './streams.js'
+import { validatorCompiler } from './validation.js'
+
+export type GatewayPluginOptions = WorkerServerOptions & { gateway?: Gateway }
+
+/**
+ * The gateway in an existing Fastify service: `fastify.register(gatewayPlugin, options)`. Parsers, hooks, validator and error handler
+ * live in a scope of their own under `basePath`; it installs no signal handlers, and several can share one server.
+ * @throws SG_ERR_OPTION, when the registration is loaded
+ */
+export const gatewayPlugin = fp<GatewayPluginOptions>(
+  async (fastify, { gateway: built, ...options }) => {
+    const gateway = built ?? createGateway({ logger: fastify.log, ...options })
+    await ensureWebSockets(fastify, gateway)
+    exposeGateway(fastify, gateway)
+    const streams = new Streams(gateway)
+    const { basePath } = gateway.options
+    const identify = createIdentify(gateway.options.authenticate, gateway.clock)
+    await fastify.register(async (scope) => composeScope(scope, { gateway, identify, streams }), { prefix: basePath })
+    if (gateway.options.health) await fastify.register(health, { gateway })
+    if (gateway.options.metrics) await fastify.register(metrics, { gateway, identify, streams })
+    fastify.addHook('onReady', () => gateway.start())
+    fastify.addHook('preClose', async () => {
+      await Promise.all([gateway.close(), streams.closeAll()])
+    })
+  },
+  { fastify: '5.x', name: 'session-gateway' },
+)
+
+interface Parts {
+  gateway: Gateway
+  identify: ReturnType<typeof createIdentify>
+  streams: Streams
+}
+
+/** Everything under `basePath`, in the order in which a request meets it. */
+async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void> {
+  const scope = parent.withTypeProvider<TypeBoxTypeProvider>()
+  const { gateway, identify } = parts
+  scope.setValidatorCompiler(validatorCompiler)
+  scope.setErrorHandler(sendProblem)
+  parseJsonBodies(scope, gateway.options.maxBodyBytes)
+  guardHost(scope, gateway)
+  requireIdentity(scope, gateway, identify)
+  refuseUnknownPaths(scope)
+  guardUpgrades(scope, gateway)
+  replayIdempotent(scope, gateway)
+  const methods = refuseOtherMethods(scope)
+  await scope.register(apiDocuments, { gateway })
+  await scope.register(sessionRoutes, { gateway })
+  await scope.register(sessionSocket, parts)
+  await scope.register(sessionEvents, parts)
+  await scope.register(profileRoutes, { gateway })
+  await scope.register(executionRoutes, { gateway })
+  const { queue, clock } = gateway
+  if (queue) {
+    await scope.register(jobRoutes, { queue })
+    await scope.register(queueStream, { ...parts, queue, clock })
+  }
+  methods.complete()
+}
+
+/** `fastify.gateways` has one entry per `basePath`; `fastify.gateway` is the one, while there is only one. */
+function exposeGateway(fastify: FastifyInstance, gateway: Gateway): void {
+  if (!fastify.hasDecorator('gateways')) {
+    const gateways: Record<string, Gateway> = {}
+    fastify.decorate('gateways', gateways)
+    fastify.decorate('gateway', {
+      getter: () => {
+        const all = Object.values(gateways)
+        return (all.length === 1 ? all[0] : undefined) as Gateway
+      },
+    })
+  }
+  fastify.gateways[gateway.options.basePath] = gateway
+}

@@ -1,0 +1,66 @@
+import type { FastifyInstance } from 'fastify'
+import { GatewayError, invalidField, toError } from '../src/errors.js'
+import type { Gateway } from '../src/gateway.js'
+import { fingerprintOf, scopedKey } from '../src/idempotency/scope.js'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Marks a route that takes an Idempotency-Key. */
+    idempotent?: boolean
+  }
+  interface FastifyRequest {
+    /** The key that this request has taken and is to complete or release. */
+    takenKey: string | undefined
+  }
+}
+
+const KEY = /^[!-~](?:[ -~]{0,253}[!-~])?$/
+/** Headers of an answer that are part of it. */
+const KEPT_HEADERS = ['content-type', 'location']
+
+/** Carries out a request with an `Idempotency-Key` once and repeats its answer; one that was refused may be tried again. */
+export function replayIdempotent(scope: FastifyInstance, { idempotency }: Gateway): void {
+  scope.decorateRequest('takenKey', undefined)
+
+  scope.addHook('preHandler', async (request, reply) => {
+    const given = request.headers['idempotency-key']
+    if (given === undefined || !request.routeOptions.config.idempotent) return
+    if (typeof given !== 'string' || !KEY.test(given))
+      throw invalidField('Idempotency-Key', 'must be 1 to 255 characters of visible ASCII.')
+    const path = request.url.split('?', 1)[0]!
+    const key = scopedKey(request.principal, request.method, path, given)
+    const known = await idempotency.begin(key, fingerprintOf(request.body))
+    switch (known.state) {
+      case 'new':
+        request.takenKey = key
+        return
+      case 'in_flight':
+        throw new GatewayError('SG_ERR_IDEMPOTENCY_IN_FLIGHT', { retryAfterS: 1 })
+      case 'mismatch':
+        throw new GatewayError('SG_ERR_IDEMPOTENCY_MISMATCH')
+      case 'answered': {
+        const { status, headers, body } = known.answer
+        return reply.code(status).headers(headers).header('idempotent-replayed', 'true').send(Buffer.from(body))
+      }
+    }
+  })
+
+  scope.addHook('onSend', async (request, reply, payload) => {
+    const { takenKey } = request
+    if (takenKey === undefined) return payload
+    request.takenKey = undefined
+    try {
+      if (reply.statusCode < 300 && typeof payload === 'string') {
+        const kept = KEPT_HEADERS.flatMap((name) =>
+          reply.hasHeader(name) ? [[name, String(reply.getHeader(name))]] : [],
+        )
+        const headers = Object.fromEntries(kept) as Record<string, string>
+        await idempotency.complete(takenKey, { status: reply.statusCode, headers, body: payload })
+      } else await idempotency.release(takenKey)
+    } catch (error) {
+      // what was asked for is done; only its repetition will not be recognised
+      request.log.error({ err: toError(error) }, 'the answer to an Idempotency-Key could not be remembered')
+    }
+    return payload
+  })
+}

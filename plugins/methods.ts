@@ -1,0 +1,48 @@
+import type { FastifyInstance, HTTPMethods } from 'fastify'
+import { GatewayError } from '../src/errors.js'
+
+const METHODS: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
+
+/** An unknown path is 404 to every caller that was let in, at onRequest: nothing is said about a body that nobody reads. */
+export function refuseUnknownPaths(scope: FastifyInstance): void {
+  const refuse = () => {
+    throw new GatewayError('SG_ERR_NOT_FOUND')
+  }
+  scope.addHook('onRequest', async (request) => {
+    if (request.is404) refuse()
+  })
+  scope.setNotFoundHandler(refuse)
+}
+
+/**
+ * A known path answers 405 with `Allow` to a method that it does not take. Collects the routes of the scope from here on; `complete`
+ * is called when all are registered.
+ */
+export function refuseOtherMethods(scope: FastifyInstance): { complete(): void } {
+  const taken = new Map<string, Set<string>>()
+  scope.addHook('onRoute', ({ path, method }) => {
+    const methods = taken.get(path) ?? new Set()
+    for (const one of [method].flat()) methods.add(one)
+    taken.set(path, methods)
+  })
+  return {
+    complete() {
+      for (const [path, methods] of [...taken]) {
+        if (methods.has('GET')) methods.add('HEAD')
+        const others = METHODS.filter((method) => !methods.has(method))
+        const allow = [...methods].sort().join(', ')
+        const refuse = async () => {
+          throw new GatewayError('SG_ERR_METHOD_NOT_ALLOWED', { allow })
+        }
+        // at onRequest, so that it is told before anything is said about a body
+        scope.route({
+          method: others,
+          url: path.slice(scope.prefix.length),
+          schema: { hide: true },
+          onRequest: refuse,
+          handler: refuse,
+        })
+      }
+    },
+  }
+}

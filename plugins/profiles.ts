@@ -1,0 +1,58 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import {
+  CreateProfileRequest,
+  GetProfileResponse,
+  ListProfilesResponse,
+  ProfileInfo,
+  ProfileParams,
+  UpdateProfileRequest,
+} from '../schemas/profiles.js'
+import type { Gateway } from '../src/gateway.js'
+
+/** Profiles over REST; managing them needs a store. */
+export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = async (scope, { gateway }) => {
+  const { profiles } = gateway
+
+  scope.get('/profiles', { schema: { response: { 200: ListProfilesResponse } } }, async ({ principal }) =>
+    profiles.list(principal),
+  )
+
+  scope.get(
+    '/profiles/:name',
+    { schema: { params: ProfileParams, response: { 200: GetProfileResponse } } },
+    async ({ params, principal }) => profiles.describe(params.name, principal),
+  )
+
+  scope.post(
+    '/profiles',
+    {
+      config: { idempotent: true },
+      // Before the body: who may not manage learns nothing of what would have been valid.
+      onRequest: async ({ principal }) => void profiles.authorize(principal),
+      schema: { body: CreateProfileRequest, response: { 201: ProfileInfo } },
+    },
+    async ({ body, principal }, reply) => {
+      const profile = await profiles.create(body, principal)
+      return reply.code(201).header('location', `${scope.prefix}/profiles/${profile.name}`).send(profile)
+    },
+  )
+
+  scope.patch(
+    '/profiles/:name',
+    {
+      onRequest: async ({ params, principal }) => void profiles.authorize(principal, params.name),
+      schema: { params: ProfileParams, body: UpdateProfileRequest, response: { 200: ProfileInfo } },
+    },
+    async ({ params, body, principal }) => profiles.update(params.name, body, principal),
+  )
+
+  scope.delete(
+    '/profiles/:name',
+    { schema: { params: ProfileParams, response: { 204: Type.Null() } } },
+    async ({ params, principal }, reply) => {
+      await profiles.remove(params.name, principal)
+      return reply.code(204).send(null)
+    },
+  )
+}

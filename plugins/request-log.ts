@@ -1,0 +1,26 @@
+import { type FastifyError, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+
+/**
+ * One line per answered request: method, path without query, status and milliseconds; nothing else of a request is anybody's business in
+ * a log. A refusal of the caller (401, 403) is a warning, so that a door that somebody rattles at can be seen.
+ */
+export class RequestLog extends LogController {
+  override incomingRequest(): void {}
+
+  override requestCompleted(
+    error: FastifyError | null | undefined,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): void {
+    const refused = reply.statusCode === 401 || reply.statusCode === 403
+    const fields = {
+      method: request.method,
+      path: request.url.replace(/[?#].*$/s, ''),
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime * 10) / 10,
+      ...(error && { err: error }),
+    }
+    if (error) request.log.error(fields, 'request failed')
+    else request.log[refused ? 'warn' : 'info'](fields, 'request')
+  }
+}

@@ -1,0 +1,120 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import { create as contentDisposition } from 'content-disposition'
+import { CommandResponse } from '../schemas/commands.js'
+import { ResolvePermissionRequest, ResolvePermissionResponse } from '../schemas/permissions.js'
+import {
+  CreateSessionRequest,
+  ListSessionFilesResponse,
+  ListSessionsQuery,
+  SessionInfo,
+  SessionParams,
+  UpdateSessionRequest,
+} from '../schemas/sessions.js'
+import { GatewayError } from '../src/errors.js'
+import type { Gateway } from '../src/gateway.js'
+import { parseCommand } from '../src/sessions/parse-command.js'
+import { linkNext } from './paging.js'
+
+const FILE_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "sandbox; default-src 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-store',
+}
+
+/** Sessions over REST. */
+export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = async (scope, { gateway }) => {
+  const { registry } = gateway
+
+  scope.get(
+    '/sessions',
+    { schema: { querystring: ListSessionsQuery, response: { 200: Type.Array(SessionInfo) } } },
+    async (request, reply) => linkNext(request, reply, registry.page(request.query, request.principal)),
+  )
+
+  scope.post(
+    '/sessions',
+    { config: { idempotent: true }, schema: { body: CreateSessionRequest, response: { 201: SessionInfo } } },
+    async (request, reply) => {
+      const session = await registry.create(request.body, { principal: request.principal })
+      return reply.code(201).header('location', `${scope.prefix}/sessions/${session.id}`).send(session)
+    },
+  )
+
+  scope.get(
+    '/sessions/:id',
+    { schema: { params: SessionParams, response: { 200: SessionInfo } } },
+    async ({ params, principal }) => registry.visibleInfo(params.id, principal),
+  )
+
+  scope.patch(
+    '/sessions/:id',
+    { schema: { params: SessionParams, body: UpdateSessionRequest, response: { 200: SessionInfo } } },
+    async ({ params, principal, body }) => {
+      return registry.rename(params.id, body.title, principal)
+    },
+  )
+
+  scope.delete(
+    '/sessions/:id',
+    { schema: { params: SessionParams, response: { 200: SessionInfo } } },
+    async ({ params, principal }) => registry.close(registry.visibleInfo(params.id, principal).id, 'client'),
+  )
+
+  scope.post(
+    '/sessions/:id/commands',
+    { schema: { params: SessionParams, response: { 200: CommandResponse } } },
+    async ({ params, principal, body }) => {
+      const session = await registry.open(params.id, principal)
+      await session.handle(parseCommand(body))
+      return { ok: true as const }
+    },
+  )
+
+  scope.post(
+    '/sessions/:id/permissions/:requestId',
+    {
+      config: { idempotent: true },
+      schema: {
+        params: Type.Object({ ...SessionParams.properties, requestId: Type.String() }),
+        body: ResolvePermissionRequest,
+        response: { 200: ResolvePermissionResponse },
+      },
+    },
+    async ({ params, principal, body }) => {
+      await registry.resolvePermission(params.id, params.requestId, body, principal)
+      return { resolved: true as const }
+    },
+  )
+
+  scope.get(
+    '/sessions/:id/files',
+    { schema: { params: SessionParams, response: { 200: ListSessionFilesResponse } } },
+    async ({ params, principal }) => {
+      const { files } = await registry.open(params.id, principal)
+      if (!files) throw new GatewayError('SG_ERR_FILES_NOT_FOUND')
+      return { files: files.list() }
+    },
+  )
+
+  scope.get(
+    '/sessions/:id/files/*',
+    { schema: { params: Type.Object({ ...SessionParams.properties, '*': Type.String() }) } },
+    async ({ params, principal }, reply) => {
+      const { files } = await registry.open(params.id, principal)
+      if (!files) throw new GatewayError('SG_ERR_FILES_NOT_FOUND')
+      const content = files.read(params['*'])
+      if (!content) throw new GatewayError('SG_ERR_FILE_NOT_FOUND')
+      return reply
+        .headers(FILE_HEADERS)
+        .header('content-disposition', attachmentName(params['*']))
+        .type('application/octet-stream')
+        .send(Buffer.from(content.buffer, content.byteOffset, content.byteLength))
+    },
+  )
+}
+
+/** The file's own name, without what a header cannot carry and without marks that turn its reading direction around. */
+const attachmentName = (path: string): string =>
+  contentDisposition(path.slice(path.lastIndexOf('/') + 1).replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '_'))

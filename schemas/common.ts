@@ -1,0 +1,24 @@
+import { type TLiteral, type TSchema, type TUnion, Type } from '@sinclair/typebox'
+
+type Literals<T extends readonly string[]> = { -readonly [K in keyof T]: TLiteral<T[K]> }
+
+/** A string that is one of the given values; typed as their union. */
+export const StringEnum = <const T extends readonly string[]>(...values: T): TUnion<Literals<T>> =>
+  Type.Union(values.map((value) => Type.Literal(value))) as never
+
+/** An object whose unknown members are refused; every request body is one. */
+export const strict = { additionalProperties: false } as const
+
+/** The largest number of milliseconds a caller may name: about 285 years, exact as an integer. */
+export const MAX_MS = 9_007_199_254_740
+
+export const Milliseconds = (minimum = 0) => Type.Integer({ minimum, maximum: MAX_MS })
+
+/** Any member name. The pattern of a plain `Type.String()` ends at a line break and leaves members with one unchecked. */
+const AnyName = Type.String({ pattern: '^[\\s\\S]*$' })
+
+/** An object whose member names are free and whose values all have one shape. */
+export const Dictionary = <T extends TSchema>(value: T) => Type.Record(AnyName, value)
+
+/** Free-form JSON object; its depth is bounded where it enters. */
+export const JsonObject = Dictionary(Type.Unknown())

@@ -1,0 +1,292 @@
+import { type SchemaOptions, type Static, type TSchema, Type } from '@sinclair/typebox'
+import { MAX_MS, strict } from './common.js'
+import { NotificationType } from './notifications.js'
+import { ProfileOptions } from './profiles.js'
+
+/*
+ * `gateway.json`, in the form it has after it was read: `${NAME}` replaced, secrets fetched, paths absolute. What the file itself may
+ * hold (`"${NAME}"` for any string, `{ "file": path }` for any secret) follows from the two marks below; see src/daemon/config-schema.ts.
+ * Every `default` here is the daemon's and is what an option that the file leaves out becomes.
+ */
+
+/** Marks a string as a secret: it may come from a file, and no output shows it. `url`: the origin may be shown. */
+export const SECRET_MARK = 'x-secret'
+/** Marks a string as a path, taken relative to the config file. `command`: only when it contains a slash. */
+export const PATH_MARK = 'x-path'
+
+const Secret = (options: SchemaOptions = {}) => Type.String({ minLength: 1, [SECRET_MARK]: true, ...options })
+const SecretUrl = (options: SchemaOptions) => Secret({ ...options, [SECRET_MARK]: 'url' })
+const SecretRecord = (options: SchemaOptions) => Type.Record(Type.String(), Secret(), options)
+const Path = (options: SchemaOptions = {}) => Type.String({ minLength: 1, [PATH_MARK]: true, ...options })
+const Count = (options: SchemaOptions) => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, ...options })
+const Ms = (options: SchemaOptions, minimum = 0) => Type.Integer({ minimum, maximum: MAX_MS, ...options })
+const Flag = (options: SchemaOptions) => Type.Boolean(options)
+const Section = <T extends Record<string, TSchema>>(fields: T, options: SchemaOptions = {}) =>
+  Type.Object(fields, { ...strict, ...options })
+
+export const ConfigToken = Section({
+  name: Type.String({ minLength: 1, description: 'Whom the token stands for; unique.' }),
+  sha256: Secret({
+    pattern: '^[0-9a-f]{64}$',
+    description: 'SHA-256 of the token, 64 lower-case hexadecimal digits. `session-gateway init` writes one.',
+  }),
+  allowedProfiles: Type.Optional(
+    Type.Array(Type.String(), {
+      description: 'Profiles whose sessions and jobs the caller may see and touch. Left out: all. []: none.',
+    }),
+  ),
+  canManageProfiles: Type.Optional(
+    Flag({ default: false, description: 'Whether the caller may create, change and delete managed profiles.' }),
+  ),
+  expiresAt: Type.Optional(
+    Type.Union([Type.Integer({ minimum: 0 }), Type.String({ minLength: 1 })], {
+      description: 'When the token stops working: ISO 8601 ("2026-12-31T00:00:00Z") or epoch milliseconds.',
+    }),
+  ),
+})
+export type ConfigToken = Static<typeof ConfigToken>
+
+const LogLevel = Type.Union(
+  [
+    Type.Literal('trace'),
+    Type.Literal('debug'),
+    Type.Literal('info'),
+    Type.Literal('warn'),
+    Type.Literal('error'),
+    Type.Literal('fatal'),
+    Type.Literal('silent'),
+  ],
+  { default: 'info' },
+)
+
+const listen = Section(
+  {
+    host: Type.Optional(Type.String({ minLength: 1, default: '127.0.0.1' })),
+    port: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 65535, default: 8787, description: '0 picks a free one.' }),
+    ),
+  },
+  { default: {}, description: 'Where the gateway listens. Without authentication only loopback is possible.' },
+)
+
+const auth = Section(
+  { tokens: Type.Array(ConfigToken, { minItems: 1 }) },
+  { description: 'Bearer tokens that are let in. Asked before the hook `authenticate`, when there are both.' },
+)
+
+const Profile = Type.Object(
+  {
+    ...ProfileOptions.properties,
+    configDir: Type.Optional(Path({ description: 'Config directory of a cli profile; must exist.' })),
+  },
+  strict,
+)
+
+const Agent = Section({
+  name: Type.String({ minLength: 1, description: 'A new name, or a built-in agent of which fields are replaced.' }),
+  command: Type.Optional(
+    Path({ [PATH_MARK]: 'command', description: 'Executable; looked up in PATH unless it contains a slash.' }),
+  ),
+  args: Type.Optional(Type.Array(Type.String())),
+  env: Type.Optional(SecretRecord({ description: 'Added to the environment of the agent.' })),
+  configDirEnv: Type.Optional(Type.String({ minLength: 1, description: 'Variable that names its config directory.' })),
+  modes: Type.Optional(
+    Type.Record(Type.String(), Type.String(), { description: 'permissionMode to the name the agent has for it.' }),
+  ),
+})
+
+const parking = Section(
+  {
+    parkDelayMs: Type.Optional(
+      Ms({ default: 2000, description: 'How long after the last client left a waiting session is parked.' }),
+    ),
+    expiredGraceMs: Type.Optional(
+      Ms({ default: 60_000, description: 'Grace at start for deadlines that passed while the gateway was down.' }),
+    ),
+  },
+  { description: 'Sessions that wait for a deferred execution without a process.' },
+)
+
+const WebhookSecret = Type.Union([Secret(), Type.Array(Secret(), { minItems: 1, maxItems: 2 })], {
+  description: 'Signs deliveries (Standard Webhooks). Two while rotating.',
+})
+
+const notifications = Section(
+  {
+    webhook: Type.Optional(
+      Section({
+        url: SecretUrl({ description: 'http or https; gets one POST per notification.' }),
+        headers: Type.Optional(SecretRecord({ description: 'Sent with every delivery.' })),
+        events: Type.Optional(Type.Array(NotificationType, { description: 'Left out: all four.' })),
+        secret: Type.Optional(WebhookSecret),
+      }),
+    ),
+    attempts: Type.Optional(Count({ default: 3 })),
+    retryDelayMs: Type.Optional(Ms({ default: 500, description: 'Doubled on every retry.' })),
+  },
+  { description: 'Tells a webhook when a session needs somebody, finishes a turn, fails or ends.' },
+)
+
+const queue = Section(
+  {
+    maxConcurrency: Type.Optional(Count({ default: 1, description: 'Jobs that run at the same time.' })),
+    maxQueuedJobs: Type.Optional(Count({ description: 'Beyond it a job is refused with 429.' })),
+    sessionTokenLimit: Type.Optional(Count({ description: 'Tokens per job run; beyond it the run fails.' })),
+    dailyTokenLimit: Type.Optional(
+      Count({ description: 'Tokens of all jobs per UTC day; beyond it the queue waits.' }),
+    ),
+    maxJobDurationMs: Type.Optional(Ms({ description: 'Time limit per run; parked time does not count.' }, 1)),
+    maxParkedDurationMs: Type.Optional(Ms({ description: 'Limit on the parked time of one run.' }, 1)),
+    killGraceMs: Type.Optional(Ms({ default: 5000, description: 'From interrupting a run to ending it by force.' })),
+    retention: Type.Optional(
+      Section(
+        { maxAgeMs: Ms({}), sweepIntervalMs: Type.Optional(Ms({}, 1)) },
+        { description: 'Left out: jobs are kept.' },
+      ),
+    ),
+    webhookAttempts: Type.Optional(Count({ default: 3 })),
+    webhookRetryDelayMs: Type.Optional(Ms({ default: 500, description: 'Doubled on every retry.' })),
+    webhookSecret: Type.Optional(WebhookSecret),
+  },
+  { description: 'Turns on jobs: unattended sessions with limits, retries and webhooks.' },
+)
+
+const DeferredTool = Section({
+  name: Type.String({ minLength: 1 }),
+  description: Type.String(),
+  inputSchema: Type.Record(Type.String(), Type.Unknown(), { description: 'JSON Schema of the input.' }),
+  timeoutMs: Type.Optional(Ms({ description: 'After it the call fails with reason "timeout".' }, 1)),
+  dispatch: Type.Optional(
+    Section({
+      url: SecretUrl({ description: 'Gets one POST per call.' }),
+      headers: Type.Optional(SecretRecord({})),
+      secret: Type.Optional(WebhookSecret),
+    }),
+  ),
+})
+
+export const GatewayConfig = Type.Object(
+  {
+    $schema: Type.Optional(Type.String({ description: 'Where an editor finds this schema.' })),
+    listen: Type.Optional(listen),
+    auth: Type.Optional(auth),
+    allowUnauthenticated: Type.Optional(
+      Flag({ default: false, description: 'Lets everybody in who reaches the port. Loopback only.' }),
+    ),
+    allowedHosts: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        description: 'Values of the Host header (host or host:port) that are served besides the loopback names.',
+      }),
+    ),
+    allowedOrigins: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        description: 'Web origins (scheme, host, port) whose pages may connect.',
+      }),
+    ),
+    allowedCwdRoots: Type.Optional(
+      Type.Array(Path(), { description: 'Directories that sessions may start in. Left out: any. []: none.' }),
+    ),
+    profiles: Type.Optional(
+      Type.Array(Profile, { description: 'Left out: one named "default", when the agent has a config directory.' }),
+    ),
+    profileStore: Type.Optional(
+      Type.Union([Type.Boolean(), Section({ file: Path() })], {
+        description: 'Turns on profiles managed over HTTP: true keeps them in `storage`, { "file": path } in a file.',
+      }),
+    ),
+    allowedConfigDirRoots: Type.Optional(
+      Type.Array(Path(), { description: 'Where the configDir of a managed cli profile may lie. Left out: nowhere.' }),
+    ),
+    allowConfigDirOverlap: Type.Optional(
+      Flag({ default: false, description: 'Lets config directories lie in or around allowedCwdRoots.' }),
+    ),
+    agents: Type.Optional(Type.Array(Agent, { description: 'Command-line agents, added or changed.' })),
+    basePath: Type.Optional(
+      Type.String({
+        pattern: '^(/[A-Za-z0-9._~-]+)*$',
+        default: '/v1',
+        description: 'Prefix of all routes, as in /v1.',
+      }),
+    ),
+    maxBodyBytes: Type.Optional(Count({ default: 1_048_576, description: 'Size of a JSON body or a socket frame.' })),
+    disableBypassPermissions: Type.Optional(
+      Flag({ default: false, description: 'Refuses permissionMode bypassPermissions everywhere.' }),
+    ),
+    requireApiKey: Type.Optional(
+      Flag({ default: false, description: 'Ends sessions that run on a personal login instead of an API key.' }),
+    ),
+    checkCredentials: Type.Optional(
+      Type.Union([Type.Boolean(), Section({ timeoutMs: Type.Optional(Ms({}, 1)) })], {
+        default: true,
+        description: 'Warns at start about cli profiles that are not logged in.',
+      }),
+    ),
+    storage: Type.Optional(
+      Type.Union([Type.Literal('memory'), Section({ sqlite: Path() })], {
+        description: '"memory" or { "sqlite": path }.',
+      }),
+    ),
+    hooks: Type.Optional(
+      Path({
+        description:
+          'ES module exporting any of authenticate, buildRunnerConfig, createEngineRunner, onNotification, onEvent, onDispatch.',
+      }),
+    ),
+    queue: Type.Optional(queue),
+    notifications: Type.Optional(notifications),
+    parking: Type.Optional(parking),
+    executions: Type.Optional(
+      Section({ tools: Type.Array(DeferredTool) }, { description: 'Tools whose work happens elsewhere.' }),
+    ),
+    webhookPolicy: Type.Optional(
+      Section(
+        {
+          allowPrivateNetworks: Type.Optional(
+            Flag({ default: false, description: 'Lets callers name webhooks on loopback and in private networks.' }),
+          ),
+          allowedHosts: Type.Optional(
+            Type.Array(Type.String({ minLength: 1 }), { description: 'Hosts (host or host:port) let in regardless.' }),
+          ),
+        },
+        { default: {}, description: 'Where webhooks that callers name may point. Metadata addresses: nowhere.' },
+      ),
+    ),
+    eventLog: Type.Optional(
+      Section(
+        { maxEvents: Type.Optional(Count({})), maxBytes: Type.Optional(Count({})) },
+        { description: 'Events kept in memory per session.' },
+      ),
+    ),
+    maxSessions: Type.Optional(Count({ description: 'Beyond it a create is refused with 429.' })),
+    maxSocketsPerSession: Type.Optional(Count({ description: 'Clients attached to one session.' })),
+    sessionRetentionMs: Type.Optional(
+      Ms({ default: 86_400_000, description: 'How long an ended session stays listed. Default one day.' }),
+    ),
+    idleReleaseMs: Type.Optional(
+      Ms({ description: 'Releases the process of a session that was idle and alone for this long.' }, 1),
+    ),
+    shutdownTimeoutMs: Type.Optional(
+      Ms({ default: 30_000, description: 'How long running work may take to end at SIGTERM.' }),
+    ),
+    log: Type.Optional(
+      Section(
+        {
+          level: Type.Optional(LogLevel),
+          pretty: Type.Optional(
+            Flag({ description: 'Lines for people instead of JSON. Default: whether stdout is a terminal.' }),
+          ),
+        },
+        { default: {}, description: 'The log on stdout.' },
+      ),
+    ),
+  },
+  {
+    ...strict,
+    title: 'session-gateway configuration',
+    description:
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what the file holds
+      'Any string may be "${NAME}" (environment variable), any secret { "file": path }; relative paths are relative to this file.',
+  },
+)
+/** The configuration as the daemon uses it. */
+export type GatewayConfig = Static<typeof GatewayConfig>

@@ -1,0 +1,115 @@
+import type { DestinationStream, Logger } from 'pino'
+import { GatewayError, toError } from '../errors.js'
+import { createWorkerServer, type WorkerServer } from '../server.js'
+import type { ConfigProblem } from './config-problem.js'
+import { type Hooks, loadHooks, unusableHooks } from './hooks.js'
+import { hostProblems } from './host-problems.js'
+import { listenProblems } from './listen-rules.js'
+import type { EffectiveConfig, LoadedConfig } from './load-config.js'
+import { createLogger } from './logger.js'
+import { firstCommands } from './next-steps.js'
+import { secretsOf } from './redact.js'
+import { serverOptions } from './server-options.js'
+import { StartError } from './start-error.js'
+
+/** Everything the daemon consists of, checked and wired, before it listens. */
+export interface PreparedServer {
+  server: WorkerServer
+  logger: Logger
+  hooks: Hooks
+  /** Whether somebody decides who is let in. */
+  authenticates: boolean
+}
+
+/**
+ * Does all of the start that can be done without listening.
+ * @param destination where the log goes; default stdout
+ * @throws ConfigError with everything that is wrong
+ */
+export async function prepareServer(loaded: LoadedConfig, destination?: DestinationStream): Promise<PreparedServer> {
+  const { config } = loaded
+  const { hooks, problems } = config.hooks === undefined ? { hooks: {}, problems: [] } : await loadHooks(config.hooks)
+  const authenticates = config.auth !== undefined || (hooks as Hooks).authenticate !== undefined
+  const found = [
+    ...problems,
+    ...unusableHooks(hooks, config),
+    // A hooks module that did not load may have had the authenticate that seems to be missing.
+    ...(problems.length > 0 ? [] : listenProblems(config, authenticates)),
+    ...hostProblems(config),
+  ]
+  if (found.length > 0) throw loaded.error(found)
+
+  const logger = createLogger({
+    level: config.log.level,
+    pretty: config.log.pretty,
+    secrets: secretsOf(config, process.env),
+    ...(destination && { destination }),
+  })
+  for (const { path, message } of loaded.warnings) logger.warn({ file: loaded.file, ...(path && { path }) }, message)
+  warnAboutStorage(config, logger)
+  return { server: construct(loaded, hooks, logger), logger, hooks, authenticates }
+}
+
+function construct(loaded: LoadedConfig, hooks: Hooks, logger: Logger): WorkerServer {
+  try {
+    return createWorkerServer(serverOptions(loaded.config, hooks, logger))
+  } catch (error) {
+    throw asConfigError(error, loaded) ?? error
+  }
+}
+
+/**
+ * Begins to serve.
+ * @returns where, with base path
+ * @throws StartError, or ConfigError when only the start shows that an option is wrong
+ */
+export async function start({ server, logger, authenticates }: PreparedServer, loaded: LoadedConfig): Promise<string> {
+  const { config } = loaded
+  const { host, port } = config.listen
+  let url: string
+  try {
+    url = (await server.listen(port, host)).url + config.basePath
+  } catch (error) {
+    await server.close().catch(() => {})
+    // With a cause it is not the option that is wrong, but what it names that failed: a store is locked, say.
+    const refused = toError(error).cause === undefined ? asConfigError(error, loaded) : undefined
+    const problem = isListenError(error) ? listenFailure(error, host, port) : toError(error).message
+    throw refused ?? new StartError(problem, { cause: error })
+  }
+  const access = authenticates ? 'authenticated' : 'everybody on this machine'
+  logger.info(
+    { url, access, ...(!config.log.pretty && { try: firstCommands(config, url, authenticates) }) },
+    'listening',
+  )
+  return url
+}
+
+/** An option that the gateway refused, as a problem of the file. */
+function asConfigError(error: unknown, loaded: LoadedConfig): Error | undefined {
+  if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_OPTION') return undefined
+  const problems: ConfigProblem[] = error.errors ?? [{ path: '', message: error.message }]
+  return loaded.error(problems.map(({ path, message }) => ({ path, message: message.replace(/\.$/, '') })))
+}
+
+const isListenError = (error: unknown): error is NodeJS.ErrnoException =>
+  ['listen', 'getaddrinfo', 'bind'].includes((error as NodeJS.ErrnoException).syscall ?? '')
+
+function listenFailure(error: NodeJS.ErrnoException, host: string, port: number): string {
+  const where = `cannot listen on ${host}:${port}`
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return `${where}: another process does; stop it, or choose another port with --port or listen.port`
+    case 'EACCES':
+      return `${where}: this user may not use that port; choose one above 1023 with --port or listen.port`
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `${where}: this machine has no such address; correct --host or listen.host`
+    default:
+      return `${where}: ${error.message}`
+  }
+}
+
+function warnAboutStorage({ storage }: EffectiveConfig, logger: Logger): void {
+  if (storage !== 'memory') logger.warn({ storage }, 'storage is not served yet: everything is kept in memory')
+}

@@ -1,0 +1,56 @@
+import type { ProfileOptions } from '../../schemas/profiles.js'
+import { agentTable } from '../engines/cli/agent-table.js'
+import { GatewayError, toError } from '../errors.js'
+import { resolveRoots } from '../lib/paths-within-roots.js'
+import { configDirProblem } from '../profiles/config-dir.js'
+import { assertBypassAllowed, validateProfile } from '../profiles/validate.js'
+import { type ConfigProblem, memberPath } from './config-problem.js'
+import type { EffectiveConfig } from './load-config.js'
+
+/**
+ * What this machine does not have, or the profiles do not allow. `createWorkerServer` refuses the same, but stops at the first one;
+ * here every one is found, with its place in the file.
+ */
+export function hostProblems(config: EffectiveConfig): ConfigProblem[] {
+  return [
+    ...rootProblems('allowedCwdRoots', config.allowedCwdRoots),
+    ...rootProblems('allowedConfigDirRoots', config.allowedConfigDirRoots),
+    ...profileProblems(config),
+  ]
+}
+
+const rootProblems = (option: string, roots: readonly string[] = []): ConfigProblem[] =>
+  roots.flatMap((root, index) => problemsOf(memberPath(option, index), () => resolveRoots([root])))
+
+function profileProblems({ profiles = [], agents, disableBypassPermissions }: EffectiveConfig): ConfigProblem[] {
+  const rules = { agents: agentTable(agents), hasEngineRunner: true }
+  return profiles.flatMap((profile, index) => {
+    const path = memberPath('profiles', index)
+    const problems = problemsOf(path, () =>
+      assertBypassAllowed(validateProfile(profile, rules), disableBypassPermissions === true),
+    )
+    if (profiles.findIndex(({ name }) => name === profile.name) < index)
+      problems.push({ path: `${path}.name`, message: 'another profile has this name already' })
+    return [...problems, ...directoryProblems(profile, path)]
+  })
+}
+
+function directoryProblems({ configDir }: ProfileOptions, path: string): ConfigProblem[] {
+  const problem = configDir === undefined ? undefined : configDirProblem(configDir)
+  return problem ? [{ path: `${path}.configDir`, message: problem }] : []
+}
+
+/** Runs a check of the gateway's own and puts what it refused in its place. */
+function problemsOf(path: string, run: () => unknown): ConfigProblem[] {
+  try {
+    run()
+    return []
+  } catch (error) {
+    const fields = error instanceof GatewayError ? error.errors : undefined
+    return (
+      fields?.map((field) => ({ path: `${path}.${field.path}`, message: field.message })) ?? [
+        { path, message: toError(error).message },
+      ]
+    )
+  }
+}

@@ -1,0 +1,50 @@
+import type { Logger } from 'pino'
+import { createProviderRunner } from '../engines/provider/index.js'
+import type { Authenticate, WorkerServerOptions } from '../options.js'
+import { createFileProfileStore } from '../storage/file/profile-store.js'
+import { createMemoryProfileStore } from '../storage/memory/profile-store.js'
+import type { Hooks } from './hooks.js'
+import { isLoopbackHost } from './listen-rules.js'
+import type { EffectiveConfig } from './load-config.js'
+import { createTokenAuthenticate } from './tokens.js'
+
+/** Names under which this machine reaches itself; a browser that sends another one was sent here by DNS rebinding. */
+const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]']
+
+/** Makes the options of `createWorkerServer` of a configuration and its hooks. */
+export function serverOptions(config: EffectiveConfig, hooks: Hooks, logger: Logger): WorkerServerOptions {
+  const { $schema, listen, auth, hooks: hooksFile, storage, log, profileStore, ...same } = config
+  const { notifications, queue, executions } = same
+  return {
+    ...same,
+    ...authentication(config, hooks),
+    ...servedHosts(config),
+    ...(profileStore && { profileStore: createProfileStore(profileStore) }),
+    ...(hooks.buildRunnerConfig && { buildRunnerConfig: hooks.buildRunnerConfig }),
+    ...(hooks.onNotification && { notifications: { ...notifications, onNotification: hooks.onNotification } }),
+    ...(queue && hooks.onEvent && { queue: { ...queue, onEvent: hooks.onEvent } }),
+    ...(executions && hooks.onDispatch && { executions: { ...executions, onDispatch: hooks.onDispatch } }),
+    createEngineRunner: hooks.createEngineRunner ?? createProviderRunner,
+    logger,
+    health: true,
+    metrics: true,
+  }
+}
+
+/** Tokens are asked first, so that a hook only sees the callers that no token stands for. */
+function authentication({ auth }: EffectiveConfig, hooks: Hooks): { authenticate?: Authenticate } {
+  const byToken = auth && createTokenAuthenticate(auth.tokens)
+  const byHook = hooks.authenticate
+  if (byToken && byHook) return { authenticate: (request) => byToken(request) ?? byHook(request) }
+  const authenticate = byToken ?? byHook
+  return authenticate ? { authenticate } : {}
+}
+
+/** On loopback, Host headers are held to its names (on any port: a tunnel has its own) and the operator's; elsewhere to the latter. */
+function servedHosts({ listen, allowedHosts }: EffectiveConfig): { allowedHosts?: string[] } {
+  if (isLoopbackHost(listen.host)) return { allowedHosts: [...LOOPBACK_NAMES, ...(allowedHosts ?? [])] }
+  return allowedHosts ? { allowedHosts } : {}
+}
+
+const createProfileStore = (store: true | { file: string }) =>
+  store === true ? createMemoryProfileStore() : createFileProfileStore(store.file)

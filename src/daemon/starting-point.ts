@@ -1,0 +1,86 @@
+import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs'
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { GatewayConfig } from '../../schemas/config.js'
+import { ConfigError } from './config-problem.js'
+import { PACKAGE_ROOT } from './package-root.js'
+import { readingProblem } from './resolve-config.js'
+import { generateToken, hashToken } from './tokens.js'
+
+const WORKSPACE = 'workspace'
+
+export interface StartingPoint {
+  file: string
+  /** Folder that sessions may start in, beside the file. */
+  workspace: string
+  /** The one token that is let in. It stands nowhere but here; the file has its hash. */
+  token: string
+}
+
+/**
+ * Writes a config file to begin with: one token, one folder to work in, the demo profile, which needs no account, key or server. The file
+ * is for its owner only (0600).
+ * @param path relative to the working directory
+ * @throws ConfigError when there is a file already, which is never overwritten, or it cannot be written
+ */
+export function writeStartingPoint(path: string): StartingPoint {
+  const file = resolve(path)
+  const folder = dirname(file)
+  const token = generateToken()
+  const config: GatewayConfig = {
+    $schema: schemaReference(folder),
+    listen: { host: '127.0.0.1', port: 8787 },
+    auth: { tokens: [{ name: 'admin', sha256: hashToken(token) }] },
+    allowedCwdRoots: [WORKSPACE],
+    profiles: [
+      {
+        name: 'demo',
+        engine: 'provider',
+        provider: { id: 'demo' },
+        description: 'Canned answers; needs no account, key or server.',
+      },
+    ],
+  }
+  const workspace = join(folder, WORKSPACE)
+  try {
+    mkdirSync(folder, { recursive: true })
+    writeNew(file, `${JSON.stringify(config, undefined, 2)}\n`)
+    // Sessions get a folder of their own, so that an agent cannot rewrite the configuration it runs under.
+    mkdirSync(workspace, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new ConfigError(file, [{ path: '', message: writingProblem(error) }])
+  }
+  return { file, workspace, token }
+}
+
+function writeNew(file: string, text: string): void {
+  const descriptor = openSync(file, 'wx', 0o600)
+  try {
+    writeSync(descriptor, text)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/**
+ * Editors resolve `$schema` without asking Node. A package installed at or above the config file is named by a relative path, which goes
+ * on working when the project moves or is checked out elsewhere; any other installation (global, npx) by its file URL.
+ */
+export function schemaReference(folder: string, packageRoot = PACKAGE_ROOT): string {
+  const schema = join(packageRoot, 'dist', 'gateway.schema.json')
+  const project = dirname(dirname(packageRoot))
+  const installedForProject = packageRoot === join(project, 'node_modules', 'session-gateway')
+  if (!installedForProject || !isInside(folder, project)) return pathToFileURL(schema).href
+  const path = relative(folder, schema).split(sep).join('/')
+  return path.startsWith('.') ? path : `./${path}`
+}
+
+function isInside(folder: string, root: string): boolean {
+  const path = relative(root, folder)
+  return path === '' || !(path.startsWith('..') || isAbsolute(path))
+}
+
+const writingProblem = (error: unknown): string =>
+  (error as NodeJS.ErrnoException).code === 'EEXIST'
+    ? 'there is a file already, and init overwrites nothing; name another one: session-gateway init FILE'
+    : `could not be written: ${readingProblem(error)}`

@@ -1,0 +1,112 @@
+import { Kind, type TSchema } from '@sinclair/typebox'
+import { Value, type ValueError, ValueErrorType } from '@sinclair/typebox/value'
+import { type ConfigProblem, memberPath } from './config-problem.js'
+import { isSecret, variantFor } from './config-schema.js'
+
+/** Everything in which `value` differs from `schema`, one problem per place, unknown keys by their path. No value is ever quoted. */
+export function schemaProblems(schema: TSchema, value: unknown, base = ''): ConfigProblem[] {
+  const problems = new Map<string, ConfigProblem>()
+  for (const error of Value.Errors(schema, value))
+    for (const problem of describe(error, value, base))
+      if (!problems.has(problem.path)) problems.set(problem.path, problem)
+  return [...problems.values()]
+}
+
+function describe(error: ValueError, root: unknown, base: string): ConfigProblem[] {
+  const path = configPath(error.path, root, base)
+  const { schema } = error
+  if (error.type === ValueErrorType.Union) {
+    // A union says only that nothing matched; what the caller meant says what is wrong inside it.
+    const meant = variantFor(schema, error.value)
+    const inside = meant[Kind] === 'Object' || meant[Kind] === 'Array' ? schemaProblems(meant, error.value, path) : []
+    return inside.length > 0 ? inside : [{ path, message: `expected ${expectation(schema)}` }]
+  }
+  return [{ path, message: message(error) }]
+}
+
+function message({ type, schema, value, path }: ValueError): string {
+  switch (type) {
+    case ValueErrorType.ObjectAdditionalProperties:
+      return unknownName('key', path.slice(path.lastIndexOf('/') + 1), parentKeys(schema))
+    case ValueErrorType.ObjectRequiredProperty:
+      return `missing; expected ${expectation(schema)}`
+    case ValueErrorType.StringPattern:
+      return `does not match ${schema.pattern}${schema.description ? ` (${schema.description})` : ''}`
+    case ValueErrorType.StringMinLength:
+      return 'must not be empty'
+    case ValueErrorType.ArrayMinItems:
+      return `expected at least ${schema.minItems} entry; leave the section out if there is none`
+    case ValueErrorType.ArrayMaxItems:
+      return `expected at most ${schema.maxItems} entries`
+    case ValueErrorType.IntegerMinimum:
+    case ValueErrorType.NumberMinimum:
+      return `must be at least ${schema.minimum}`
+    case ValueErrorType.IntegerMaximum:
+    case ValueErrorType.NumberMaximum:
+      return `must be at most ${schema.maximum}`
+    default: {
+      const number = schema.type === 'integer' && typeof value === 'string'
+      const hint = number ? '; write it without quotes (a flag such as --port takes a variable)' : ''
+      return `expected ${expectation(schema)}, not ${jsonType(value)}${hint}`
+    }
+  }
+}
+
+const parentKeys = (schema: TSchema): string[] => Object.keys((schema.properties as object | undefined) ?? {})
+
+function expectation(schema: TSchema): string {
+  if (schema[Kind] === 'Literal') return JSON.stringify(schema.const)
+  if (schema[Kind] === 'Union') return listed((schema.anyOf as TSchema[]).map(expectation))
+  if (isSecret(schema)) return 'a string or { "file": path }'
+  if (schema[Kind] === 'Object') {
+    const [key, ...more] = (schema.required as string[] | undefined) ?? []
+    return key === undefined || more.length > 0 ? 'an object' : `{ "${key}": … }`
+  }
+  const type = String(schema.type ?? 'a value')
+  return type === 'boolean' ? 'true or false' : `${/^[aeio]/.test(type) ? 'an' : 'a'} ${type}`
+}
+
+const listed = (options: string[]): string =>
+  options.length < 2 ? options.join('') : `${options.slice(0, -1).join(', ')} or ${options.at(-1)}`
+
+const jsonType = (value: unknown): string =>
+  value === null
+    ? 'null'
+    : Array.isArray(value)
+      ? 'an array'
+      : typeof value === 'object'
+        ? 'an object'
+        : `a ${typeof value}`
+
+/** TypeBox gives JSON pointers; only the value tells whether `0` is an index or a key. */
+function configPath(pointer: string, root: unknown, base: string): string {
+  let path = base
+  let parent: unknown = root
+  for (const segment of pointer.split('/').slice(1)) {
+    const key = segment.replaceAll('~1', '/').replaceAll('~0', '~')
+    path = memberPath(path, Array.isArray(parent) ? Number(key) : key)
+    parent = (parent as Record<string, unknown> | undefined)?.[key]
+  }
+  return path
+}
+
+/** `unknown key`, with the nearest known name when there is a near one. */
+export function unknownName(what: string, name: string, known: readonly string[]): string {
+  const near = known
+    .map((candidate) => ({ candidate, distance: editDistance(name.toLowerCase(), candidate.toLowerCase()) }))
+    .filter(({ distance }) => distance <= (name.length < 4 ? 1 : Math.max(2, name.length / 3)))
+    .sort((a, b) => a.distance - b.distance)[0]
+  return near ? `unknown ${what}; did you mean ${near.candidate}?` : `unknown ${what}`
+}
+
+/** Levenshtein's. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++)
+      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1))
+    row = next
+  }
+  return row[b.length]!
+}

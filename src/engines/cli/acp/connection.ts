@@ -1,0 +1,59 @@
+import { Readable, Writable } from 'node:stream'
+import {
+  type ClientContext,
+  client,
+  methods,
+  ndJsonStream,
+  type RequestPermissionRequest,
+  type RequestPermissionResponse,
+  type SessionUpdate,
+} from '@agentclientprotocol/sdk'
+import type { AgentProcess } from '../process.js'
+
+/** What an agent asks and tells. */
+export interface AcpListener {
+  onUpdate(update: SessionUpdate): void
+  onPermission(request: RequestPermissionRequest): Promise<RequestPermissionResponse>
+}
+
+export interface AcpConnection {
+  readonly agent: ClientContext
+  /** Resolves when the agent speaks no more; the signal then is aborted already. */
+  readonly closed: Promise<void>
+  readonly signal: AbortSignal
+}
+
+/**
+ * Speaks the Agent Client Protocol with a process. No file system and no terminal is offered: agents then work on the real ones
+ * themselves, in their working directory.
+ */
+export function connectAcp({ child }: AgentProcess, listener: AcpListener): AcpConnection {
+  const stream = ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>)
+  const connection = client({ name: 'session-gateway' })
+    .onRequest(methods.client.session.requestPermission, ({ params }) => listener.onPermission(params))
+    .onNotification(methods.client.session.update, ({ params }) => listener.onUpdate(params.update))
+    // Agents have notifications of their own, which must not be errors.
+    .onNotification('*', () => {})
+    .connect(stream)
+  return { agent: connection.agent, closed: connection.closed.catch(() => {}), signal: connection.signal }
+}
+
+/** The code by which an agent says that it has no credentials. */
+const AUTH_REQUIRED = -32000
+
+export const isAuthRequired = (error: unknown): boolean =>
+  (error as { code?: unknown } | undefined)?.code === AUTH_REQUIRED
+
+/** What went wrong, in a sentence; agents put the reason into the data as often as into the message. */
+export function reasonOf(error: unknown): string {
+  const { message, data } = error as { message?: unknown; data?: unknown }
+  const details =
+    typeof data === 'string'
+      ? data
+      : ((data as { details?: unknown; message?: unknown } | undefined)?.details ??
+        (data as { message?: unknown } | undefined)?.message)
+  return (
+    [message, details].filter((part): part is string => typeof part === 'string' && part !== '').join(': ') ||
+    String(error)
+  )
+}

@@ -1,0 +1,317 @@
+import { realpath } from 'node:fs/promises'
+import type {
+  AvailableCommand,
+  RequestPermissionRequest,
+  RequestPermissionResponse,
+  SessionUpdate,
+} from '@agentclientprotocol/sdk'
+import type { PermissionMode } from '../../../../schemas/permissions.js'
+import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapshot } from '../../runner.js'
+import { control, whenAborted } from '../control.js'
+import { type AgentSetup, beginLaunch, START_TIMEOUT_MS, startError } from '../launch.js'
+import type { AgentProcess } from '../process.js'
+import { type AcpConnection, connectAcp, reasonOf } from './connection.js'
+import { capabilities, systemInit } from './describe.js'
+import { waitForMinute } from './overwritten.js'
+import { agentModeOf, answerOfMode, answerTo, CANCELLED, modeOfAgent } from './permissions.js'
+import { openSession } from './session.js'
+import { SessionConfig } from './session-config.js'
+import { inputOf, ToolCalls } from './tool-calls.js'
+import { AcpTranslator } from './translate.js'
+import { endOf, INTERRUPTED, type TurnEnd } from './turn-end.js'
+
+export interface AcpSetup extends AgentSetup {
+  /** The executable. */
+  readonly command: string
+}
+
+/** What a successor needs to go on. */
+export interface AcpState {
+  agent: string
+  sdkSessionId: string
+  permissionMode: PermissionMode
+  model?: string
+  /** No turn was taken, so the agent may have kept nothing. */
+  isFresh: boolean
+  numTurns: number
+  costUsd: number
+}
+
+/**
+ * Runs any agent that speaks the Agent Client Protocol over stdio: one process per session. The permission modes are the agent's own
+ * where it has them, and ours in who answers what it asks.
+ */
+export class AcpRunner implements Runner {
+  readonly capabilities: RunnerCapabilities
+  readonly #setup: AcpSetup
+  readonly #restored: AcpState | undefined
+  readonly #calls: ToolCalls
+  readonly #translator: AcpTranslator
+  #host: RunnerHost | undefined
+  #process: AgentProcess | undefined
+  #connection: AcpConnection | undefined
+  #config: SessionConfig | undefined
+  #sdkSessionId = ''
+  #mode: PermissionMode
+  #isFresh: boolean
+  #numTurns: number
+  /** Of predecessors; the agent counts anew in every process. */
+  readonly #costBefore: number
+  #isOpen = false
+  readonly #early: RunnerEvent[] = []
+  readonly #commandsTold: Promise<void>
+  #onCommands: () => void = () => {}
+  /** Present while a turn is in progress; aborted by an interrupt. */
+  #turn: AbortController | undefined
+  #closing: Promise<void> | undefined
+
+  constructor(setup: AcpSetup, restored: AcpState | undefined) {
+    this.#setup = setup
+    this.#restored = restored
+    const { config, row } = setup
+    this.#mode = restored?.permissionMode ?? config.permissionMode ?? 'default'
+    this.#isFresh = restored?.isFresh ?? true
+    this.#numTurns = restored?.numTurns ?? 0
+    this.#costBefore = restored?.costUsd ?? 0
+    this.#calls = new ToolCalls(row.acp?.toolName)
+    this.#translator = new AcpTranslator(
+      (event) => this.#emit(event),
+      config.includePartialMessages ?? true,
+      this.#calls,
+      row.acp?.ignoredText,
+    )
+    this.#commandsTold = new Promise((done) => {
+      this.#onCommands = done
+    })
+    this.capabilities = {
+      permissionModes: [...row.permissionModes],
+      parking: 'none',
+      setModel: true,
+      resume: row.acp?.resume ?? false,
+      fork: false,
+      files: false,
+    }
+  }
+
+  async start(host: RunnerHost): Promise<void> {
+    this.#host = host
+    const signal = AbortSignal.any([host.signal, AbortSignal.timeout(START_TIMEOUT_MS)])
+    const launch = await beginLaunch(this.#setup, signal)
+    try {
+      if (this.#closing) throw startError('The session was closed.')
+      const agent = launch.spawn(this.#setup.command, this.#setup.row.args)
+      this.#process = agent
+      this.#connection = connectAcp(agent, {
+        onUpdate: (update) => this.#update(update),
+        onPermission: (request) => this.#permission(request),
+      })
+      const ended = this.#connection.closed.then(() => this.#end(agent))
+      await Promise.race([
+        this.#open(this.#connection),
+        ended.then((detail) => Promise.reject(startError(detail))),
+        whenAborted(signal).then(() => Promise.reject(startError('The agent did not start in time.'))),
+      ])
+    } catch (error) {
+      await this.close()
+      throw error
+    } finally {
+      await launch.end()
+    }
+  }
+
+  send(text: string): void {
+    this.#turn = new AbortController()
+    this.#isFresh = false
+    this.#translator.startTurn()
+    void this.#prompt(text, this.#turn.signal)
+  }
+
+  async interrupt(): Promise<void> {
+    if (!this.#turn) return
+    this.#turn.abort()
+    await this.#connection?.agent.notify('session/cancel', { sessionId: this.#sdkSessionId })
+  }
+
+  async setPermissionMode(mode: PermissionMode): Promise<void> {
+    await this.#control((session) => this.#enter(session, mode))
+    this.#emit({ type: 'permission_mode_changed', mode })
+  }
+
+  async setModel(model: string | undefined): Promise<void> {
+    await this.#control((session) => session.setModel(model))
+    this.#translator.model = this.#config?.model ?? ''
+    this.#emit({ type: 'model_changed', ...(model !== undefined && { model }) })
+  }
+
+  snapshot(): RunnerSnapshot {
+    const model = this.#config?.model
+    const state: AcpState = {
+      agent: this.#setup.row.name,
+      sdkSessionId: this.#sdkSessionId,
+      permissionMode: this.#mode,
+      ...(model && { model }),
+      isFresh: this.#isFresh,
+      numTurns: this.#numTurns,
+      costUsd: this.#costUsd,
+    }
+    return { engine: 'cli', state }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      this.#turn?.abort()
+      await this.#process?.stop()
+    })()
+    return this.#closing
+  }
+
+  async #open({ agent }: AcpConnection): Promise<void> {
+    const { config } = this.#setup
+    // The agent looks its directory up by name: the name must still lead to where the process was started.
+    if ((await realpath(config.cwd).catch(() => '')) !== config.cwd) throw startError('The working directory is gone.')
+    const resume = this.#isFresh ? config.resume : this.#restored?.sdkSessionId
+    const withHistory = resume !== undefined && !this.#restored
+    this.#translator.isReplaying = resume !== undefined
+    if (resume !== undefined) await waitForMinute(this.#setup, resume)
+    const session = await openSession(agent, this.#setup, resume)
+    if (resume !== undefined && this.#setup.row.acp?.replaysLate) await this.#commandsTold
+    this.#translator.endTurn()
+    this.#translator.isReplaying = false
+    this.#sdkSessionId = session.sessionId
+    this.#config = new SessionConfig(agent, session.sessionId, session.answer)
+    await this.#configure(this.#config)
+    const init = await systemInit(this.#setup, session, this.#config.model, this.#mode)
+    this.#isOpen = true
+    this.#emit(init)
+    if (this.#config.models.length > 0) this.#tellCapabilities([])
+    for (const event of this.#early.splice(0)) if (withHistory || !('replay' in event)) this.#emit(event)
+  }
+
+  async #configure(session: SessionConfig): Promise<void> {
+    const model = this.#restored ? this.#restored.model : this.#setup.config.model
+    try {
+      if (model !== undefined && model !== session.model) await session.setModel(model)
+      await this.#enter(session, this.#mode)
+    } catch (error) {
+      throw startError(`The agent refused: ${reasonOf(error)}`, error)
+    }
+    this.#translator.model = session.model
+  }
+
+  /** @param signal of the turn */
+  async #prompt(text: string, signal: AbortSignal): Promise<void> {
+    const startedAt = performance.now()
+    let end: TurnEnd
+    try {
+      const answer = await this.#connection!.agent.request('session/prompt', {
+        sessionId: this.#sdkSessionId,
+        prompt: [{ type: 'text', text }],
+      })
+      this.#translator.flush()
+      // A command of the agent's own uses no tokens either.
+      const mayBeRefusal = this.#setup.row.acp?.refusesInText && !text.startsWith('/')
+      end = endOf(answer, mayBeRefusal ? this.#translator.lastText : undefined)
+    } catch (error) {
+      // That the agent itself is gone is told by its end.
+      if (this.#connection?.signal.aborted) return
+      end = signal.aborted
+        ? INTERRUPTED
+        : { subtype: 'error_during_execution', isError: true, errors: [reasonOf(error)] }
+    }
+    this.#turn = undefined
+    this.#numTurns += 1
+    this.#translator.endTurn()
+    this.#emit({
+      type: 'turn_completed',
+      subtype: end.subtype,
+      isError: end.isError,
+      durationMs: Math.round(performance.now() - startedAt),
+      numTurns: this.#numTurns,
+      totalCostUsd: this.#costUsd,
+      usage: end.usage ?? this.#translator.usage,
+      ...(end.errors && { errors: end.errors }),
+      ...(end.subtype === 'success' && this.#translator.lastText && { result: this.#translator.lastText }),
+    })
+  }
+
+  /** @returns how the agent ended, in a sentence */
+  async #end(agent: AgentProcess): Promise<string> {
+    const detail = await agent.lastWords()
+    if (this.#isOpen && !this.#closing) {
+      this.#translator.flush()
+      this.#emit({ type: 'session_error', message: detail, code: 'SG_ERR_ENGINE_FAILED' })
+      void this.close()
+    }
+    return detail
+  }
+
+  #update(update: SessionUpdate): void {
+    if (update.sessionUpdate === 'available_commands_update') {
+      this.#onCommands()
+      this.#tellCapabilities(update.availableCommands)
+    }
+    if (update.sessionUpdate === 'current_mode_update') this.#modeIs(update.currentModeId)
+    this.#translator.translate(update)
+  }
+
+  async #permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse> {
+    const turn = this.#turn?.signal
+    if (!turn || turn.aborted) return CANCELLED
+    const call = this.#calls.learn(request.toolCall)
+    this.#translator.tellCall(call)
+    const shown = inputOf(call)
+    const decision =
+      answerOfMode(this.#mode, agentModeOf(this.#setup.row, this.#mode), request) ??
+      (await Promise.race([
+        this.#host!.requestPermission({
+          toolName: call.name,
+          toolUseId: call.id,
+          input: shown,
+          ...(call.title && { title: call.title }),
+        }),
+        whenAborted(turn),
+      ]))
+    if (!decision) return CANCELLED
+    if (decision.behavior === 'deny') {
+      call.isDenied = true
+      if (decision.interrupt) void this.interrupt()
+    }
+    return answerTo(request, decision, shown)
+  }
+
+  async #enter(session: SessionConfig, mode: PermissionMode): Promise<void> {
+    const { id } = agentModeOf(this.#setup.row, mode)
+    if (id !== undefined && id !== session.mode) await session.setMode(id)
+    this.#mode = mode
+  }
+
+  /** The agent changed its mode by itself. */
+  #modeIs(id: string): void {
+    this.#config?.modeIs(id)
+    const mode = modeOfAgent(this.#setup.row, id, this.#mode)
+    if (!this.#isOpen || mode === this.#mode) return
+    this.#mode = mode
+    this.#emit({ type: 'permission_mode_changed', mode })
+  }
+
+  #tellCapabilities(commands: AvailableCommand[]): void {
+    this.#emit(capabilities(this.#config?.models ?? [], commands))
+  }
+
+  #control(command: (session: SessionConfig) => Promise<void>): Promise<void> {
+    return control(async () => {
+      if (!this.#config) throw new Error('The agent does not run.')
+      await command(this.#config)
+    }, reasonOf)
+  }
+
+  get #costUsd(): number {
+    return this.#costBefore + this.#translator.costUsd
+  }
+
+  /** What comes while the session is being opened is told after it is. */
+  #emit(event: RunnerEvent): void {
+    if (this.#isOpen) this.#host!.emit(event)
+    else this.#early.push(event)
+  }
+}

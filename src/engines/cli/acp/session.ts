@@ -1,0 +1,72 @@
+import type { ClientContext, InitializeResponse } from '@agentclientprotocol/sdk'
+import { type AgentSetup, startError } from '../launch.js'
+import { isAuthRequired, reasonOf } from './connection.js'
+import { acpMcpServers } from './mcp.js'
+import type { SessionAnswer } from './session-config.js'
+
+/** A session that is open at the agent. */
+export interface OpenedSession {
+  sessionId: string
+  answer: SessionAnswer
+  agentVersion: string | undefined
+}
+
+/**
+ * Introduces us to the agent and opens the session.
+ * @param resume the session to go on with; absent: a new one
+ * @throws GatewayError that says what the agent wants or cannot do
+ */
+export async function openSession(
+  agent: ClientContext,
+  setup: AgentSetup,
+  resume: string | undefined,
+): Promise<OpenedSession> {
+  const hello = await agent
+    .request('initialize', {
+      protocolVersion: 1,
+      clientCapabilities: {},
+      clientInfo: { name: 'session-gateway', version: '1' },
+    })
+    .catch((error) => {
+      throw startError(`The agent does not speak the Agent Client Protocol: ${reasonOf(error)}`, error)
+    })
+  const open = () => opened(agent, setup, resume, hello)
+  try {
+    return await open()
+  } catch (error) {
+    if (!isAuthRequired(error)) throw sessionError(error)
+    const login = setup.row.acp?.apiKeyLogin
+    const hasKey = setup.row.credentials.apiKeyEnv.some((name) => setup.env[name])
+    const isOffered = (hello.authMethods ?? []).some(({ id }) => id === login)
+    if (!login || !hasKey || !isOffered) throw startError(`The agent is not logged in: ${reasonOf(error)}`, error)
+    try {
+      await agent.request('authenticate', { methodId: login })
+      return await open()
+    } catch (refusal) {
+      throw startError(`The agent is not logged in: ${reasonOf(refusal)}`, refusal)
+    }
+  }
+}
+
+async function opened(
+  agent: ClientContext,
+  { config }: AgentSetup,
+  resume: string | undefined,
+  { agentCapabilities, agentInfo }: InitializeResponse,
+): Promise<OpenedSession> {
+  const place = { cwd: config.cwd, mcpServers: acpMcpServers(config.mcpServers) }
+  const agentVersion = agentInfo?.version
+  if (resume === undefined) {
+    const answer = await agent.request<SessionAnswer & { sessionId: string }>('session/new', place)
+    return { sessionId: answer.sessionId, answer, agentVersion }
+  }
+  // Some advertise to resume, and then cannot: to load is the older word.
+  const method = agentCapabilities?.loadSession
+    ? 'session/load'
+    : agentCapabilities?.sessionCapabilities?.resume && 'session/resume'
+  if (!method) throw startError('The agent cannot resume a session.')
+  const answer = await agent.request<SessionAnswer | null>(method, { ...place, sessionId: resume })
+  return { sessionId: resume, answer: answer ?? {}, agentVersion }
+}
+
+const sessionError = (error: unknown) => startError(`The agent could not open the session: ${reasonOf(error)}`, error)

@@ -1,0 +1,104 @@
+import type { ToolCall, ToolCallUpdate } from '@agentclientprotocol/sdk'
+import type { AcpTraits } from '../agent-table.js'
+
+type Told = ToolCall | ToolCallUpdate
+
+/** A call of a tool, as far as the agent has told of it. */
+export interface KnownCall {
+  readonly id: string
+  name: string
+  title?: string
+  input: object
+  /** What the agent shows in place of an input that it does not tell: a command, a difference. */
+  shown: unknown[]
+  content: unknown[]
+  output?: unknown
+  terminal: string
+  status: string
+  isTold: boolean
+  isDone: boolean
+  /** Nobody allowed it; some agents then say no more of it. */
+  isDenied: boolean
+}
+
+/**
+ * The calls of a session by id. Agents tell of a call in pieces: some introduce it by asking for permission, some name it before they
+ * know its input, none repeats everything.
+ */
+export class ToolCalls {
+  readonly #calls = new Map<string, KnownCall>()
+  readonly #namedBy: AcpTraits['toolName']
+
+  constructor(namedBy: AcpTraits['toolName']) {
+    this.#namedBy = namedBy
+  }
+
+  learn(told: Told): KnownCall {
+    const known = this.#calls.get(told.toolCallId)
+    const call: KnownCall = known ?? {
+      ...{ id: told.toolCallId, name: this.#nameOf(told), input: {}, shown: [], content: [] },
+      ...{ terminal: '', status: 'pending', isTold: false, isDone: false, isDenied: false },
+    }
+    if (!known) this.#calls.set(call.id, call)
+    // Once a name was said it is the call's, in requests and results alike.
+    else if (!call.isTold && toolNameIn(told)) call.name = toolNameIn(told)!
+    if (told.title) call.title = told.title
+    if (isFilled(told.rawInput)) call.input = told.rawInput
+    if (told.content?.length) {
+      if (call.isTold) call.content = told.content
+      else call.shown = told.content
+    }
+    if (told.rawOutput !== undefined && told.rawOutput !== '') call.output = told.rawOutput
+    if (told.status) call.status = told.status
+    const delta = (told._meta?.terminal_output_delta as { data?: unknown } | undefined)?.data
+    if (typeof delta === 'string') call.terminal += delta
+    return call
+  }
+
+  forget(id: string): void {
+    this.#calls.delete(id)
+  }
+
+  /** Those whose end was not told. */
+  open(): KnownCall[] {
+    return [...this.#calls.values()]
+  }
+
+  #nameOf(told: Told): string {
+    const said = toolNameIn(told)
+    if (said) return said
+    if (this.#namedBy === 'title' && told.title && /^[\w-]+$/.test(told.title)) return told.title
+    if (this.#namedBy === 'id' && told.toolCallId.includes('__')) return told.toolCallId.split('__')[0]!
+    return told.kind ?? 'other'
+  }
+}
+
+const toolNameIn = ({ name, _meta }: Told): string | undefined =>
+  name || (typeof _meta?.toolName === 'string' ? _meta.toolName : undefined)
+
+const isFilled = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && Object.keys(value).length > 0
+
+/** What is shown to the person who decides. */
+export function inputOf({ input, title, shown }: KnownCall): object {
+  if (isFilled(input)) return input
+  return { ...(title && { title }), ...(shown.length > 0 && { content: shown.map(plain) }) }
+}
+
+/** What the tool answered, as the text that the model sees, or as the agent tells it. */
+export function resultOf({ content, output, terminal }: KnownCall): unknown {
+  const texts = content.map(plain)
+  if (texts.length > 0 && texts.every((part) => typeof part === 'string')) return texts.join('\n')
+  if (terminal) return terminal
+  if (typeof output === 'string') return output
+  const inner = (output as { output?: unknown } | undefined)?.output
+  if (typeof inner === 'string') return inner
+  if (texts.length > 0) return texts.map((part) => (typeof part === 'string' ? { type: 'text', text: part } : part))
+  return output === undefined ? '' : [{ type: 'text', text: JSON.stringify(output) }]
+}
+
+/** Text as a string, anything else as it is. */
+function plain(part: unknown): unknown {
+  const { type, content } = part as { type?: string; content?: { type?: string; text?: string } }
+  return type === 'content' && content?.type === 'text' ? (content.text ?? '') : part
+}

@@ -1,0 +1,286 @@
+import { join } from 'node:path'
+import { CLI_PERMISSION_MODES, type PermissionMode } from '../../../schemas/permissions.js'
+import { SNAPSHOT_SOURCES, type SnapshotSources } from './snapshot-sources.js'
+
+export type { NamedFiles, SettingsSource, SnapshotSources } from './snapshot-sources.js'
+
+/** The agent of a `cli` profile that names none. */
+export const DEFAULT_AGENT = 'claude'
+
+/** What the gateway knows of one command-line agent. */
+export interface AgentRow {
+  readonly name: string
+  /** `claude`: its own SDK; `acp`: the Agent Client Protocol over stdio. */
+  readonly driver: 'claude' | 'acp'
+  /** Executable, looked up in the session's PATH. Absent for claude: the one that comes with its SDK. */
+  readonly command?: string
+  readonly args: readonly string[]
+  /** Set for every session, under what the operator's environment and `buildRunnerConfig` say. */
+  readonly env: Readonly<Record<string, string>>
+  /** Which of the gateway's own variables reach this agent beyond the common ones: names, or `PREFIX_*`. */
+  readonly inheritedEnv: readonly string[]
+  /** The variable that gives this agent its configuration directory, where its credentials lie. */
+  readonly configDirEnv: string
+  /** Variables that must hold the same directory when that one is set, or the agent finds one half of its state elsewhere. */
+  readonly configDirEnvToo?: readonly string[]
+  /** Where the agent looks when `configDirEnv` is not set; absent when that is not known. */
+  readonly defaultConfigDir?: (home: string) => string
+  /** What AGENT_OAUTH_TOKEN is called by this agent. Absent: it takes no token from its environment. */
+  readonly oauthTokenEnv?: string
+  readonly modes: AgentModes
+  readonly permissionModes: readonly PermissionMode[]
+  readonly credentials: CredentialSources
+  readonly acp?: AcpTraits
+  readonly snapshot: SnapshotSources
+}
+
+export type AgentModes = Readonly<Partial<Record<PermissionMode, AgentMode>>>
+
+/** How an agent is brought into one of our permission modes. */
+export interface AgentMode {
+  /** The agent's own name for it; absent: nothing is set. */
+  readonly id?: string
+  /** Who answers what the agent asks: a person, or we ourselves. `edits` allows edits of files and asks for the rest. */
+  readonly asks: 'person' | 'allow' | 'edits' | 'deny'
+}
+
+/** Where an agent's credentials come from, in the order in which the agent takes them. */
+export interface CredentialSources {
+  /** Variables that hold an API key. */
+  readonly apiKeyEnv: readonly string[]
+  /** A file of the config directory that holds a login; `oauth` is a dotted path that is set when it is a subscription's. */
+  readonly login?: { readonly path: string; readonly oauth?: string }
+  /** A command that tells by its exit code, 0 or 1, whether the agent is logged in; `presence`: whether any of the above is there. */
+  readonly probe?: { readonly command?: string; readonly args: readonly string[] } | 'presence'
+}
+
+/** What differs between agents that speak the Agent Client Protocol. */
+export interface AcpTraits {
+  /** Whether it loads its earlier sessions, and lists them. */
+  readonly resume: boolean
+  readonly list: boolean
+  /** Where the name of a tool stands when no field has it: alone in the first title, or before `__` in the call's id. */
+  readonly toolName?: 'title' | 'id'
+  /** Pieces of text that are the agent's own bookkeeping, not the model's. */
+  readonly ignoredText?: RegExp
+  /** It tells the history of a loaded session after the answer, up to the list of its commands. */
+  readonly replaysLate?: true
+  /** A session that is loaded in the minute in which it was begun overwrites its own file: this one, below the config directory. */
+  readonly sessionFile?: { readonly folder: string; readonly name: (minute: string, sessionId: string) => string }
+  /** It tells what a model's vendor refused as text, in a turn that went well but used no tokens. */
+  readonly refusesInText?: true
+  /** How it is told to use the API key of its environment, when it asks for a login in spite of it. */
+  readonly apiKeyLogin?: string
+}
+
+/** An agent as the operator declares it. One with the name of a built-in row overrides that row field by field. */
+export interface AgentDeclaration {
+  name: string
+  /** Required unless the name is a built-in's. */
+  command?: string
+  args?: readonly string[]
+  env?: Readonly<Record<string, string>>
+  /** Default `AGENT_CONFIG_DIR`. */
+  configDirEnv?: string
+  /** The agent's own names of the permission modes that it has; default: `default`, `dontAsk` and `bypassPermissions`, set by nothing. */
+  modes?: Readonly<Partial<Record<PermissionMode, string>>>
+}
+
+/** Who answers in a mode of a declared agent. In `plan` nobody may allow anything. */
+const ASKS: Readonly<Record<PermissionMode, AgentMode['asks']>> = {
+  default: 'person',
+  bypassPermissions: 'allow',
+  dontAsk: 'deny',
+  acceptEdits: 'edits',
+  plan: 'deny',
+  auto: 'person',
+}
+
+const BUILT_IN_ROWS: readonly AgentRow[] = [
+  row({
+    name: 'claude',
+    driver: 'claude',
+    // A service's agent changes when the operator changes it; and an outage is told after seconds, not minutes.
+    env: { DISABLE_AUTOUPDATER: '1', CLAUDE_CODE_MAX_RETRIES: '3', CLAUDE_CODE_STARTUP_FAILURE_RESULTS: '1' },
+    inheritedEnv: [
+      'ANTHROPIC_*',
+      'CLAUDE_*',
+      'DISABLE_*',
+      'AWS_*',
+      'GOOGLE_*',
+      'CLOUD_ML_REGION',
+      'VERTEX_*',
+      'IS_SANDBOX',
+    ],
+    configDirEnv: 'CLAUDE_CONFIG_DIR',
+    defaultConfigDir: (home) => join(home, '.claude'),
+    oauthTokenEnv: 'CLAUDE_CODE_OAUTH_TOKEN',
+    modes: Object.fromEntries(CLI_PERMISSION_MODES.map((mode) => [mode, { id: mode, asks: 'person' }])),
+    credentials: { apiKeyEnv: ['ANTHROPIC_API_KEY'], probe: { args: ['auth', 'status'] } },
+    snapshot: SNAPSHOT_SOURCES.claude,
+  }),
+  row({
+    name: 'opencode',
+    driver: 'acp',
+    command: 'opencode',
+    args: ['acp'],
+    env: {
+      OPENCODE_DISABLE_AUTOUPDATE: '1',
+      // Asks for nothing by itself. Our modes decide who answers, so that they can change while it runs.
+      OPENCODE_PERMISSION: JSON.stringify({
+        '*': 'ask',
+        ...Object.fromEntries(
+          ['read', 'list', 'glob', 'grep', 'lsp', 'todoread', 'todowrite'].map((tool) => [tool, 'allow']),
+        ),
+      }),
+    },
+    inheritedEnv: ['OPENCODE_*', '*_API_KEY', '*_BASE_URL', 'AWS_*', 'GOOGLE_*'],
+    configDirEnv: 'XDG_CONFIG_HOME',
+    // Credentials lie under the data home, settings under the config home.
+    configDirEnvToo: ['XDG_DATA_HOME'],
+    defaultConfigDir: (home) => join(home, '.config'),
+    modes: {
+      default: { id: 'build', asks: 'person' },
+      acceptEdits: { id: 'build', asks: 'edits' },
+      bypassPermissions: { id: 'build', asks: 'allow' },
+      dontAsk: { id: 'build', asks: 'deny' },
+      plan: { id: 'plan', asks: 'deny' },
+    },
+    credentials: { apiKeyEnv: ['OPENCODE_API_KEY', 'ANTHROPIC_API_KEY', 'OPENAI_API_KEY'] },
+    acp: { resume: true, list: true, toolName: 'title' },
+    snapshot: SNAPSHOT_SOURCES.opencode,
+  }),
+  row({
+    name: 'gemini',
+    driver: 'acp',
+    command: 'gemini',
+    args: ['--acp'],
+    // The privileged modes are refused in a folder that nobody trusted; whether cwd is trusted is the gateway's to decide.
+    env: { GEMINI_CLI_TRUST_WORKSPACE: 'true' },
+    inheritedEnv: ['GEMINI_*', 'GOOGLE_*', 'CLOUDSDK_*'],
+    // Stands in for the home directory: what the agent keeps lies in .gemini under it.
+    configDirEnv: 'GEMINI_CLI_HOME',
+    defaultConfigDir: (home) => home,
+    modes: {
+      default: { id: 'default', asks: 'person' },
+      acceptEdits: { id: 'autoEdit', asks: 'edits' },
+      bypassPermissions: { id: 'yolo', asks: 'allow' },
+      dontAsk: { id: 'default', asks: 'deny' },
+      plan: { id: 'plan', asks: 'deny' },
+    },
+    credentials: {
+      apiKeyEnv: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_CLOUD_PROJECT'],
+      login: { path: '.gemini/oauth_creds.json', oauth: 'refresh_token' },
+      probe: 'presence',
+    },
+    acp: {
+      resume: true,
+      list: false,
+      toolName: 'id',
+      apiKeyLogin: 'gemini-api-key',
+      ignoredText: /^(\[MODE_UPDATE\] |<session_context>|\[Function Response: )/,
+      replaysLate: true,
+      sessionFile: {
+        folder: '.gemini/tmp',
+        name: (minute, sessionId) => `session-${minute}-${sessionId.slice(0, 8)}.jsonl`,
+      },
+    },
+    snapshot: SNAPSHOT_SOURCES.gemini,
+  }),
+  row({
+    name: 'codex',
+    driver: 'acp',
+    command: 'codex-acp',
+    args: [],
+    env: {},
+    inheritedEnv: ['CODEX_*', 'OPENAI_*', 'AZURE_OPENAI_*'],
+    configDirEnv: 'CODEX_HOME',
+    defaultConfigDir: (home) => join(home, '.codex'),
+    modes: {
+      default: { id: 'read-only', asks: 'person' },
+      acceptEdits: { id: 'workspace-write', asks: 'edits' },
+      bypassPermissions: { id: 'agent-full-access', asks: 'allow' },
+      dontAsk: { id: 'read-only', asks: 'deny' },
+      plan: { id: 'read-only', asks: 'deny' },
+      auto: { id: 'agent', asks: 'person' },
+    },
+    credentials: {
+      apiKeyEnv: ['CODEX_API_KEY', 'OPENAI_API_KEY'],
+      login: { path: 'auth.json', oauth: 'tokens.refresh_token' },
+      probe: { command: 'codex', args: ['login', 'status'] },
+    },
+    acp: { resume: true, list: true, apiKeyLogin: 'api-key', refusesInText: true },
+    snapshot: SNAPSHOT_SOURCES.codex,
+  }),
+  row({
+    name: 'qwen',
+    driver: 'acp',
+    command: 'qwen',
+    args: ['--acp'],
+    env: {},
+    inheritedEnv: ['QWEN_*', 'OPENAI_*', 'DASHSCOPE_*'],
+    configDirEnv: 'QWEN_HOME',
+    defaultConfigDir: (home) => join(home, '.qwen'),
+    modes: {
+      default: { id: 'default', asks: 'person' },
+      acceptEdits: { id: 'auto-edit', asks: 'edits' },
+      bypassPermissions: { id: 'yolo', asks: 'allow' },
+      dontAsk: { id: 'default', asks: 'deny' },
+      plan: { id: 'plan', asks: 'deny' },
+    },
+    credentials: {
+      apiKeyEnv: ['OPENAI_API_KEY', 'DASHSCOPE_API_KEY'],
+      login: { path: 'oauth_creds.json', oauth: 'refresh_token' },
+    },
+    acp: { resume: true, list: true, apiKeyLogin: 'openai' },
+    snapshot: SNAPSHOT_SOURCES.qwen,
+  }),
+]
+
+export const BUILT_IN_AGENTS: ReadonlyMap<string, AgentRow> = new Map(BUILT_IN_ROWS.map((built) => [built.name, built]))
+
+/** The built-in agents and the operator's, by name. */
+export function agentTable(declared: readonly AgentDeclaration[] = []): ReadonlyMap<string, AgentRow> {
+  const table = new Map(BUILT_IN_AGENTS)
+  for (const declaration of declared) {
+    const below = table.get(declaration.name) ?? UNKNOWN_AGENT
+    const { env, modes, ...fields } = declaration
+    table.set(
+      declaration.name,
+      row({
+        ...below,
+        ...fields,
+        env: { ...below.env, ...env },
+        modes: modes ? declaredModes(modes, below) : below.modes,
+      }),
+    )
+  }
+  return table
+}
+
+/** What is taken for granted of an agent that the operator declares: it speaks the Agent Client Protocol, and nothing else. */
+const UNKNOWN_AGENT: AgentRow = row({
+  name: '',
+  driver: 'acp',
+  env: {},
+  inheritedEnv: [],
+  configDirEnv: 'AGENT_CONFIG_DIR',
+  modes: { default: { asks: 'person' }, bypassPermissions: { asks: 'allow' }, dontAsk: { asks: 'deny' } },
+  credentials: { apiKeyEnv: [] },
+  acp: { resume: true, list: false },
+  snapshot: {},
+})
+
+function declaredModes(modes: NonNullable<AgentDeclaration['modes']>, below: AgentRow): AgentModes {
+  return Object.fromEntries(
+    CLI_PERMISSION_MODES.flatMap((mode) => {
+      const id = modes[mode]
+      return id === undefined ? [] : [[mode, { asks: below.modes[mode]?.asks ?? ASKS[mode], id }]]
+    }),
+  )
+}
+
+function row(fields: Omit<AgentRow, 'permissionModes' | 'args'> & { args?: readonly string[] }): AgentRow {
+  const permissionModes = CLI_PERMISSION_MODES.filter((mode) => fields.modes[mode] !== undefined)
+  return { args: [], ...fields, permissionModes }
+}

@@ -1,0 +1,32 @@
+import type { RunnerEvent } from '../../runner.js'
+import { readWithSdk, type SdkSessionMessage } from './sdk-worker.js'
+import { assistantMessage, contentOf } from './translate.js'
+
+/**
+ * The messages of an earlier session, as events marked as a replay.
+ * @param env the environment of the session, which says where the transcripts lie
+ */
+export async function replayOf(
+  specifier: string,
+  env: Record<string, string>,
+  sessionId: string,
+): Promise<RunnerEvent[]> {
+  const messages = await readWithSdk(specifier, env, 'getSessionMessages', [sessionId, {}])
+  return messages.flatMap((message) => replayed(message) ?? [])
+}
+
+function replayed({ type, uuid, message, parent_tool_use_id }: SdkSessionMessage): RunnerEvent | undefined {
+  const said = message as { role: string; content: unknown }
+  const common = { uuid, parentToolUseId: parent_tool_use_id ?? null, replay: true }
+  if (type === 'assistant')
+    return { type: 'assistant_message', message: assistantMessage({ message: said }), ...common }
+  if (type !== 'user') return undefined
+  const content = contentOf(said.content)
+  const isToolResult = typeof content !== 'string' && content.some((block) => block.type === 'tool_result')
+  return {
+    type: 'user_message',
+    message: { role: 'user', content },
+    ...common,
+    ...(isToolResult && { synthetic: true }),
+  }
+}

@@ -1,0 +1,61 @@
+import { randomUUID } from 'node:crypto'
+import type { McpServerConfig } from '../../../../schemas/sessions.js'
+import type { SessionRunnerConfig } from '../../runner.js'
+import type { SdkOptions } from './sdk.js'
+
+/** What the SDK is asked for, apart from the callbacks, which are the runner's. */
+export type ClaudeSettings = Omit<SdkOptions, 'canUseTool' | 'hooks' | 'spawnClaudeCodeProcess' | 'env'>
+
+export interface ClaudeSettingsOptions {
+  config: SessionRunnerConfig
+  /** The executable, when it is not the SDK's own. */
+  command: string | undefined
+  /** The session to go on with, when this runner takes over from another one. */
+  resume: string | undefined
+}
+
+/**
+ * Everything that the agent would otherwise decide by itself is said: mode, settings, system prompt, session id. Nothing of the
+ * request gets here but through the fields that are named.
+ */
+export function claudeSettings({ config, command, resume }: ClaudeSettingsOptions): ClaudeSettings {
+  const mode = config.permissionMode ?? 'default'
+  const mayBypass = mode === 'bypassPermissions' || config.allowDangerouslySkipPermissions === true
+  return {
+    cwd: config.cwd,
+    permissionMode: mode,
+    ...(mayBypass && { allowDangerouslySkipPermissions: true }),
+    // Not the project's: its hooks would run shell commands of whoever wrote the repository, unasked.
+    settingSources: config.settingSources ?? ['user'],
+    // Else a classifier decides in plan mode what is asked for, and nobody is asked.
+    extraArgs: { settings: JSON.stringify({ useAutoModeDuringPlan: false }) },
+    systemPrompt: { type: 'preset', preset: 'claude_code' },
+    // Asked for even when nobody wants deltas: only they count the tokens of each model call.
+    includePartialMessages: true,
+    ...identity(config, resume),
+    ...(config.model !== undefined && { model: config.model }),
+    ...(config.allowedTools && { allowedTools: config.allowedTools }),
+    ...(config.disallowedTools && { disallowedTools: config.disallowedTools }),
+    ...(config.maxTurns !== undefined && { maxTurns: config.maxTurns }),
+    ...(config.maxBudgetUsd !== undefined && { maxBudgetUsd: config.maxBudgetUsd }),
+    ...mcpServers(config.mcpServers, command),
+    ...(command !== undefined && { pathToClaudeCodeExecutable: command }),
+  }
+}
+
+/** Which session it is. A new one's id is ours to choose, so that it is known before the agent says it. */
+function identity({ resume, forkSession }: SessionRunnerConfig, takenOver: string | undefined) {
+  if (takenOver !== undefined) return { resume: takenOver }
+  if (resume === undefined) return { sessionId: randomUUID() }
+  return forkSession ? { resume, forkSession, sessionId: randomUUID() } : { resume }
+}
+
+function mcpServers(servers: Record<string, McpServerConfig> | undefined, command: string | undefined) {
+  if (!servers || Object.keys(servers).length === 0) return {}
+  // Off the command line, where every user of the machine reads their headers and variables. Only the SDK's own binary is known to
+  // take them otherwise.
+  return {
+    mcpServers: servers,
+    mcpServersDelivery: command === undefined ? ('initialize' as const) : ('argv' as const),
+  }
+}

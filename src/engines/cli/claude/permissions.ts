@@ -1,0 +1,41 @@
+import type { RunnerHost } from '../../runner.js'
+import { whenAborted } from '../control.js'
+import { changesNothing, PLAN_REFUSAL } from './plan-mode.js'
+import type { SdkCanUseTool, SdkHookInput, SdkHookOutput, SdkPermissionResult } from './sdk.js'
+
+/** Hands a question of the agent to a person, and the answer back. */
+export async function askPerson(
+  host: RunnerHost,
+  ...[toolName, input, { signal, toolUseID, title, description, decisionReason, agentID }]: Parameters<SdkCanUseTool>
+): Promise<SdkPermissionResult> {
+  const asked = host.requestPermission({
+    toolName,
+    toolUseId: toolUseID,
+    input,
+    ...(title && { title }),
+    ...(description && { description }),
+    ...(decisionReason && { decisionReason }),
+    ...(agentID && { agentId: agentID }),
+  })
+  // Taken back, because the turn was interrupted: the gateway settles the request by itself.
+  const decision = (await Promise.race([asked, whenAborted(signal)])) ?? { behavior: 'deny', message: 'Interrupted.' }
+  if (decision.behavior === 'allow')
+    return { behavior: 'allow', updatedInput: (decision.updatedInput ?? input) as Record<string, unknown> }
+  return {
+    behavior: 'deny',
+    message: decision.message ?? 'The user does not allow this.',
+    ...(decision.interrupt && { interrupt: true }),
+  }
+}
+
+/** Before every call in plan mode, whatever rule allows it. */
+export function guardPlan({ tool_name, tool_input }: SdkHookInput, plans: string | undefined): SdkHookOutput {
+  if (changesNothing(tool_name, tool_input, plans)) return {}
+  return {
+    hookSpecificOutput: {
+      hookEventName: 'PreToolUse',
+      permissionDecision: 'deny',
+      permissionDecisionReason: PLAN_REFUSAL,
+    },
+  }
+}

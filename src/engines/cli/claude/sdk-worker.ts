@@ -1,0 +1,71 @@
+import { Worker } from 'node:worker_threads'
+import { loadClaudeSdk } from './sdk.js'
+
+/** A session of the agent's own, as its files tell. */
+export interface SdkSessionInfo {
+  sessionId: string
+  summary: string
+  lastModified: number
+  createdAt?: number
+  firstPrompt?: string
+  gitBranch?: string
+  cwd?: string
+}
+
+/** A message of a transcript. */
+export interface SdkSessionMessage {
+  type: 'user' | 'assistant' | 'system'
+  uuid: string
+  message: unknown
+  parent_tool_use_id: string | null
+}
+
+/** What is read from the agent's files. */
+export interface SdkReaders {
+  listSessions(options: { dir?: string; limit?: number; offset?: number }): Promise<SdkSessionInfo[]>
+  getSessionMessages(sessionId: string, options: { dir?: string }): Promise<SdkSessionMessage[]>
+}
+
+const SOURCE = `
+const { parentPort, workerData } = require('node:worker_threads')
+import(workerData.specifier)
+  .then((sdk) => sdk[workerData.method](...workerData.args))
+  .then((result) => parentPort.postMessage({ result }))
+  .catch((error) => parentPort.postMessage({ error: String(error?.message ?? error) }))
+`
+
+/**
+ * Calls a reading function of the SDK under an environment of its own. The SDK looks the config directory up in the environment of
+ * the process, and several sessions read from several directories at once: so each call has a thread.
+ * @throws GatewayError when the SDK is not installed, Error for what the call throws or when it takes longer than `timeoutMs`
+ */
+export async function readWithSdk<Method extends keyof SdkReaders>(
+  specifier: string,
+  env: Record<string, string>,
+  method: Method,
+  args: Parameters<SdkReaders[Method]>,
+  timeoutMs = 30_000,
+): Promise<Awaited<ReturnType<SdkReaders[Method]>>> {
+  await loadClaudeSdk(specifier)
+  const worker = new Worker(SOURCE, {
+    eval: true,
+    env,
+    // The loaders of a host that runs TypeScript are not needed for it, and cost a second.
+    execArgv: [],
+    workerData: { specifier: resolved(specifier), method, args },
+  })
+  const timer = setTimeout(() => void worker.terminate(), timeoutMs)
+  try {
+    return await new Promise<Awaited<ReturnType<SdkReaders[Method]>>>((done, failed) => {
+      worker.once('message', ({ result, error }) => (error === undefined ? done(result) : failed(new Error(error))))
+      worker.once('error', failed)
+      worker.once('exit', () => failed(new Error(`Reading the agent's sessions took more than ${timeoutMs} ms.`)))
+    })
+  } finally {
+    clearTimeout(timer)
+    await worker.terminate()
+  }
+}
+
+/** A bare name means the package that this file would import, not one beside the working directory. */
+const resolved = (specifier: string): string => import.meta.resolve(specifier)

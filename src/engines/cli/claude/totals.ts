@@ -1,0 +1,76 @@
+import type { TokenUsage } from '../../../../schemas/sessions.js'
+import type { SdkResult, SdkUsage } from './sdk.js'
+
+/** What survives a runner, so that its successor counts on. */
+export interface TotalsState {
+  numTurns: number
+  costUsd: number
+}
+
+const NOTHING: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
+
+/**
+ * The agent counts tokens and cost over the life of its process, and a resumed session goes on from what it had cost before. What is
+ * this session's own is the difference to where the agent stood when it started.
+ */
+export class Totals {
+  #tokens = NOTHING
+  #agentCostUsd = 0
+  #costUsd: number
+  #numTurns: number
+
+  constructor(state: TotalsState = { numTurns: 0, costUsd: 0 }) {
+    this.#costUsd = state.costUsd
+    this.#numTurns = state.numTurns
+  }
+
+  get state(): TotalsState {
+    return { numTurns: this.#numTurns, costUsd: this.#costUsd }
+  }
+
+  /** Where the agent stands before its first turn here. */
+  startFrom(result: SdkResult): void {
+    this.#tokens = tokensOf(result) ?? NOTHING
+    this.#agentCostUsd = result.total_cost_usd ?? 0
+  }
+
+  /** @returns what the turn used, and the session's totals after it */
+  add(result: SdkResult): { usage: TokenUsage; numTurns: number; totalCostUsd: number } {
+    const tokens = tokensOf(result)
+    const usage = tokens ? difference(tokens, this.#tokens) : messageUsage(result.usage ?? {})
+    if (tokens) this.#tokens = tokens
+    const cost = result.total_cost_usd ?? this.#agentCostUsd
+    this.#costUsd += Math.max(0, cost - this.#agentCostUsd)
+    this.#agentCostUsd = cost
+    this.#numTurns += result.num_turns ?? 0
+    return { usage, numTurns: this.#numTurns, totalCostUsd: this.#costUsd }
+  }
+}
+
+export const messageUsage = (usage: SdkUsage): TokenUsage => ({
+  inputTokens: usage.input_tokens ?? 0,
+  outputTokens: usage.output_tokens ?? 0,
+  cacheCreationTokens: usage.cache_creation_input_tokens ?? 0,
+  cacheReadTokens: usage.cache_read_input_tokens ?? 0,
+})
+
+/** Over all models, helpers and calls that were cut off included. */
+function tokensOf({ modelUsage }: SdkResult): TokenUsage | undefined {
+  const models = Object.values(modelUsage ?? {})
+  if (models.length === 0) return undefined
+  const sum = (count: (model: (typeof models)[number]) => number | undefined) =>
+    models.reduce((total, model) => total + (count(model) ?? 0), 0)
+  return {
+    inputTokens: sum((model) => model.inputTokens),
+    outputTokens: sum((model) => model.outputTokens),
+    cacheCreationTokens: sum((model) => model.cacheCreationInputTokens),
+    cacheReadTokens: sum((model) => model.cacheReadInputTokens),
+  }
+}
+
+const difference = (now: TokenUsage, before: TokenUsage): TokenUsage => ({
+  inputTokens: Math.max(0, now.inputTokens - before.inputTokens),
+  outputTokens: Math.max(0, now.outputTokens - before.outputTokens),
+  cacheCreationTokens: Math.max(0, now.cacheCreationTokens - before.cacheCreationTokens),
+  cacheReadTokens: Math.max(0, now.cacheReadTokens - before.cacheReadTokens),
+})

@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto'
+import type { Message, MessageBlock, TurnSubtype } from '../../../../schemas/events.js'
+import type { RunnerEvent } from '../../runner.js'
+import type { SdkAssistant, SdkMessage, SdkResult, SdkStreamEvent, SdkUsage, SdkUser } from './sdk.js'
+import { messageUsage, Totals } from './totals.js'
+
+/** Said often, and of no use to anybody who reads the log. */
+const NOISE = new Set(['session_state_changed', 'thinking_tokens', 'command_lifecycle', 'control_request_progress'])
+
+/** The message that is being streamed, of the main agent or of one of its helpers. */
+interface Stream {
+  /** Of the assistant message that the block in progress becomes. */
+  uuid: string
+  usage: SdkUsage
+}
+
+/**
+ * Makes the gateway's events of what the SDK says. An assistant message comes once per content block; what it costs is known only a
+ * moment later, so each is held back until then, or until anything else happens.
+ */
+export class ClaudeTranslator {
+  readonly totals: Totals
+  readonly #emit: (event: RunnerEvent) => void
+  readonly #withDeltas: boolean
+  readonly #streams = new Map<string | null, Stream>()
+  #held: { event: Extract<RunnerEvent, { type: 'assistant_message' }>; parent: string | null } | undefined
+
+  constructor(emit: (event: RunnerEvent) => void, withDeltas: boolean, totals = new Totals()) {
+    this.#emit = emit
+    this.#withDeltas = withDeltas
+    this.totals = totals
+  }
+
+  /** Everything but inits, status changes and results, which are the runner's to judge. */
+  translate(message: SdkMessage): void {
+    if (message.type === 'stream_event') {
+      this.#stream(message)
+      return
+    }
+    this.flush()
+    if (message.type === 'assistant') this.#assistant(message)
+    else if (message.type === 'user') this.#user(message)
+    else if (message.type === 'rate_limit_event') this.#emit({ type: 'rate_limit', info: message.rate_limit_info })
+    else if (!NOISE.has(message.type) && !NOISE.has(String((message as { subtype?: string }).subtype)))
+      this.#emit({ type: 'engine_event', payload: message })
+  }
+
+  /** Lets go of the message that is held back: something else is about to be told. */
+  flush(): void {
+    const held = this.#held
+    this.#held = undefined
+    if (held) this.#emit(held.event)
+  }
+
+  /** @param interrupted whether somebody asked for this end */
+  complete(result: SdkResult, interrupted: boolean): void {
+    this.flush()
+    this.#streams.clear()
+    const subtype = subtypeOf(result, interrupted)
+    const isError = subtype !== 'success' && subtype !== 'interrupted'
+    this.#emit({
+      type: 'turn_completed',
+      subtype,
+      isError,
+      durationMs: result.duration_ms ?? 0,
+      ...this.totals.add(result),
+      ...(!isError && result.result !== undefined && { result: result.result }),
+      ...(isError && { errors: errorsOf(result) }),
+    })
+  }
+
+  #stream({ event, parent_tool_use_id: parent }: SdkStreamEvent): void {
+    const stream = this.#streams.get(parent)
+    switch (event.type) {
+      case 'message_start':
+        this.flush()
+        this.#streams.set(parent, { uuid: randomUUID(), usage: event.message?.usage ?? {} })
+        return
+      case 'content_block_start':
+        this.flush()
+        if (stream) stream.uuid = randomUUID()
+        return
+      case 'content_block_delta':
+        if (stream && this.#withDeltas) this.#delta(stream.uuid, parent, event.delta ?? {})
+        return
+      case 'message_delta':
+        if (stream && this.#held?.parent === parent) {
+          const { message } = this.#held.event
+          message.usage = messageUsage({ ...stream.usage, ...event.usage })
+          if (event.delta?.stop_reason) message.stopReason = event.delta.stop_reason
+        }
+        this.flush()
+        return
+    }
+  }
+
+  #delta(uuid: string, parent: string | null, delta: NonNullable<SdkStreamEvent['event']['delta']>): void {
+    const told =
+      delta.type === 'text_delta'
+        ? { type: 'text' as const, text: delta.text ?? '' }
+        : delta.type === 'thinking_delta'
+          ? { type: 'thinking' as const, text: delta.thinking ?? '' }
+          : delta.type === 'input_json_delta'
+            ? { type: 'tool_input' as const, json: delta.partial_json ?? '' }
+            : undefined
+    if (told) this.#emit({ type: 'stream_delta', uuid, blockIndex: 0, delta: told, parentToolUseId: parent })
+  }
+
+  #assistant(said: SdkAssistant): void {
+    const parent = said.parent_tool_use_id
+    const stream = this.#streams.get(parent)
+    const event = {
+      type: 'assistant_message' as const,
+      message: assistantMessage(said),
+      uuid: stream?.uuid ?? said.uuid,
+      parentToolUseId: parent,
+    }
+    // A second message of the same block must not take the first one's name.
+    if (stream) stream.uuid = randomUUID()
+    this.#held = { event, parent }
+    if (!stream) this.flush()
+  }
+
+  #user(said: SdkUser): void {
+    if (said.isReplay) return
+    this.#emit({
+      type: 'user_message',
+      message: { role: 'user', content: contentOf(said.message.content) },
+      uuid: said.uuid ?? randomUUID(),
+      parentToolUseId: said.parent_tool_use_id,
+      synthetic: true,
+    })
+  }
+}
+
+/** A message as it stands in the transcript; what it cost is not said, because the transcript does not know. */
+export function assistantMessage({ message }: Pick<SdkAssistant, 'message'>): Message {
+  return {
+    role: 'assistant',
+    content: contentOf(message.content),
+    ...(message.model && { model: message.model }),
+    ...(message.stop_reason && { stopReason: message.stop_reason }),
+  }
+}
+
+export const contentOf = (content: unknown): string | MessageBlock[] =>
+  typeof content === 'string' ? content : Array.isArray(content) ? (content as MessageBlock[]) : []
+
+function subtypeOf(result: SdkResult, interrupted: boolean): TurnSubtype {
+  if (result.subtype === 'error_max_turns' || result.subtype === 'error_max_budget_usd') return result.subtype
+  // `success` says how the turn ended, not that it went well.
+  if (!result.is_error && result.subtype === 'success') return 'success'
+  return interrupted || result.terminal_reason?.startsWith('aborted') ? 'interrupted' : 'error_during_execution'
+}
+
+function errorsOf(result: SdkResult): string[] {
+  const errors = (result.errors ?? []).filter((error) => typeof error === 'string')
+  if (errors.length > 0) return errors
+  return [result.result || result.terminal_reason || result.subtype]
+}

@@ -1,0 +1,130 @@
+import { readFile, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ProfileInfo } from '../../../schemas/profiles.js'
+import type { Logger } from '../../lib/logger.js'
+import type { AgentRow } from './agent-table.js'
+import { claudeExecutable } from './claude/executable.js'
+import { configDirOf, type Environment, findExecutable } from './environment.js'
+import { markerEnv } from './markers.js'
+import { AgentProcess } from './process.js'
+
+const DEFAULT_TIMEOUT_MS = 10_000
+
+export type CredentialVerdict = NonNullable<ProfileInfo['credentials']>
+
+/**
+ * Tells whether a profile is logged in.
+ * @param env the environment of the profile's sessions
+ * @returns undefined when it cannot tell
+ */
+export type CredentialProbe = (
+  profile: ProfileInfo,
+  env: Environment,
+) => boolean | undefined | Promise<boolean | undefined>
+
+/** A profile whose credentials are to be checked, as its sessions would run. */
+export interface CredentialSubject {
+  profile: ProfileInfo
+  row: AgentRow
+  env: Record<string, string>
+}
+
+export interface CredentialCheck {
+  subjects: readonly CredentialSubject[]
+  logger: Logger
+  /** Default: the agent's own command for it, or the credentials that are there. */
+  probe?: CredentialProbe | undefined
+  /** Of one probe. Default 10,000. */
+  timeoutMs?: number | undefined
+  /** The Claude Agent SDK, whose binary is asked when the row has none of its own. */
+  claudeSdk: string
+  onVerdict?(profile: ProfileInfo, verdict: CredentialVerdict): void
+}
+
+/** Probes all profiles at once and warns once about each that is logged out. Never rejects; a probe that cannot run is silent. */
+export async function checkCredentials(check: CredentialCheck): Promise<void> {
+  const { subjects, logger, timeoutMs = DEFAULT_TIMEOUT_MS } = check
+  await Promise.all(
+    subjects.map(async (subject) => {
+      const { profile, row } = subject
+      const isLoggedIn = await within(timeoutMs, async (signal) => {
+        if (!(await hasConfigDir(subject))) return undefined
+        return check.probe ? check.probe(profile, subject.env) : probe(subject, check.claudeSdk, signal)
+      }).catch(() => undefined)
+      const verdict = isLoggedIn === undefined ? 'unknown' : isLoggedIn ? 'logged_in' : 'logged_out'
+      check.onVerdict?.(profile, verdict)
+      if (verdict === 'logged_out')
+        logger.warn(
+          { profile: profile.name, agent: row.name },
+          'the profile is logged out: its sessions will fail until it is logged in',
+        )
+    }),
+  )
+}
+
+/** Asking makes some agents create the directory. */
+async function hasConfigDir({ row, env }: CredentialSubject): Promise<boolean> {
+  const directory = configDirOf(row, env)
+  if (directory === undefined) return true
+  const found = await stat(directory).catch(() => undefined)
+  return found?.isDirectory() ?? false
+}
+
+async function probe(
+  { row, env }: CredentialSubject,
+  claudeSdk: string,
+  signal: AbortSignal,
+): Promise<boolean | undefined> {
+  const asked = row.credentials.probe
+  if (asked === undefined) return undefined
+  if (asked === 'presence') return (await apiKeySourceOf(row, env)) !== 'none'
+  const named = asked.command ?? row.command
+  const command = named === undefined ? claudeExecutable(claudeSdk) : findExecutable(named, env)
+  if (command === undefined) return undefined
+  const session = `probe ${crypto.randomUUID()}`
+  const child = new AgentProcess({
+    ...{ command, args: asked.args, cwd: tmpdir(), sessionId: session },
+    env: { ...env, ...(await markerEnv(session)) },
+  })
+  child.child.stdin.end()
+  child.child.stdout.resume()
+  signal.addEventListener('abort', () => void child.stop(0), { once: true })
+  const { code } = await child.exited
+  await child.stop(0)
+  return code === 0 ? true : code === 1 ? false : undefined
+}
+
+async function within<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const signal = AbortSignal.timeout(ms)
+  return Promise.race([
+    work(signal),
+    new Promise<never>((_, late) => signal.addEventListener('abort', () => late(signal.reason), { once: true })),
+  ])
+}
+
+/**
+ * Where the credential of a session comes from, for an agent that does not say.
+ * @returns the name of the variable that holds its key, `oauth` for a subscription's login, `login` for another one, `none`
+ */
+export async function apiKeySourceOf(row: AgentRow, env: Environment): Promise<string> {
+  const { apiKeyEnv, login } = row.credentials
+  const variable = apiKeyEnv.find((name) => env[name])
+  if (variable) return variable
+  const directory = configDirOf(row, env)
+  if (!login || !directory) return 'none'
+  const found = await readJson(join(directory, login.path))
+  if (found === undefined) return 'none'
+  return login.oauth && valueAt(found, login.oauth) ? 'oauth' : 'login'
+}
+
+async function readJson(path: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+const valueAt = (value: unknown, path: string): unknown =>
+  path.split('.').reduce<unknown>((at, name) => (at as Record<string, unknown> | undefined | null)?.[name], value)

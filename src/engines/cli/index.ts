@@ -1,0 +1,137 @@
+import type { ProfileInfo } from '../../../schemas/profiles.js'
+import { GatewayError, invalidField } from '../../errors.js'
+import type { PathRoots } from '../../lib/paths-within-roots.js'
+import type { CreateEngineRunner, EngineRunnerContext, Runner, SessionRunnerConfig } from '../runner.js'
+import { AcpRunner, type AcpState } from './acp/runner.js'
+import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from './agent-table.js'
+import { ClaudeRunner, type ClaudeState } from './claude/runner.js'
+import { CLAUDE_SDK, loadClaudeSdk } from './claude/sdk.js'
+import type { CredentialSubject } from './credentials.js'
+import { type Environment, findExecutable, sessionEnvironment } from './environment.js'
+import type { AgentSetup } from './launch.js'
+import { SpawnSlots } from './spawn-slots.js'
+
+export { type AgentDeclaration, type AgentRow, agentTable, BUILT_IN_AGENTS, DEFAULT_AGENT } from './agent-table.js'
+export { CLAUDE_SDK } from './claude/sdk.js'
+export {
+  type CredentialCheck,
+  type CredentialProbe,
+  type CredentialSubject,
+  type CredentialVerdict,
+  checkCredentials,
+} from './credentials.js'
+export { endOrphans } from './markers.js'
+export { listSdkSessions, type SdkSession, type SdkSessionSource, type SdkSessionsPage } from './sdk-sessions.js'
+
+export interface CliEngineOptions {
+  /** The operator's agents; one with a built-in's name overrides it field by field. */
+  agents?: readonly AgentDeclaration[]
+  /** Where sessions may work, checked once more when the agent starts; default anywhere. */
+  roots?: PathRoots
+  /** The environment that agents get their share of; default the process's. */
+  env?: Environment
+  /** Names of variables that hold the gateway's own secrets; no agent gets them. */
+  secretEnv?: readonly string[]
+  /** How many agents may start at the same time; default one per core, and at least two. */
+  maxConcurrentStarts?: number
+  /** The Claude Agent SDK: a package name or the URL of its entry; default its own name. */
+  claudeSdk?: string
+}
+
+/** Builds the runners of `cli` sessions: real agents, each in a process of its own. */
+export function cliEngine(options: CliEngineOptions = {}): CreateEngineRunner {
+  const agents = agentTable(options.agents)
+  const slots = new SpawnSlots(options.maxConcurrentStarts)
+  return async (context) => {
+    const { row, env } = subjectOf(agents, options, context.profile, context.config.env)
+    const setup: AgentSetup = {
+      sessionId: context.sessionId,
+      row,
+      config: context.config,
+      env,
+      slots,
+      roots: options.roots,
+    }
+    return row.driver === 'claude'
+      ? claudeRunner(setup, context, options.claudeSdk ?? CLAUDE_SDK)
+      : acpRunner(setup, context)
+  }
+}
+
+/**
+ * A profile with its agent and the environment that its sessions would run in: what credentials are checked with and sessions listed.
+ * @param sessionEnv what the profile's pin adds
+ * @throws GatewayError when there is no such agent
+ */
+export const cliSubject = (
+  options: CliEngineOptions,
+  profile: ProfileInfo,
+  sessionEnv?: Environment,
+): CredentialSubject => subjectOf(agentTable(options.agents), options, profile, sessionEnv)
+
+function subjectOf(
+  agents: ReadonlyMap<string, AgentRow>,
+  { env: gatewayEnv = process.env, secretEnv: secrets = [] }: CliEngineOptions,
+  profile: ProfileInfo,
+  sessionEnv: Environment | undefined,
+): CredentialSubject {
+  const name = profile.agent ?? DEFAULT_AGENT
+  const row = agents.get(name)
+  if (!row) throw new GatewayError('SG_ERR_ENGINE_START', { detail: `There is no agent named ${name}.` })
+  return { profile, row, env: sessionEnvironment({ row, gatewayEnv, sessionEnv, secrets }) }
+}
+
+async function claudeRunner(
+  setup: AgentSetup,
+  { config, restore }: EngineRunnerContext,
+  sdkSpecifier: string,
+): Promise<Runner> {
+  const { row, env } = setup
+  if (row.command !== undefined) requireExecutable(row.command, row, env)
+  // Run as root the agent ends at once when bypassing is as much as possible. What a wrapper makes of it is the operator's affair.
+  const canBypass = process.getuid?.() !== 0 || Boolean(env.IS_SANDBOX) || row.command !== undefined
+  if (!canBypass && config.allowDangerouslySkipPermissions)
+    throw invalidField(
+      'allowDangerouslySkipPermissions',
+      'the claude agent refuses it to root: run the gateway as another user.',
+      'SG_ERR_UNSUPPORTED',
+    )
+  const sdk = await loadClaudeSdk(sdkSpecifier)
+  return new ClaudeRunner({ ...setup, sdk, sdkSpecifier, canBypass }, stateOf<ClaudeState>(restore, row))
+}
+
+function acpRunner(setup: AgentSetup, { config, restore }: EngineRunnerContext): Runner {
+  const { row, env } = setup
+  refuseUnsupported(config, row)
+  return new AcpRunner(
+    { ...setup, command: requireExecutable(row.command ?? row.name, row, env) },
+    stateOf<AcpState>(restore, row),
+  )
+}
+
+/** Options that the protocol has no word for. To leave them out in silence would be to promise them. */
+const CLAUDE_ONLY = ['allowedTools', 'disallowedTools', 'maxTurns', 'maxBudgetUsd', 'settingSources'] as const
+
+function refuseUnsupported(config: SessionRunnerConfig, row: AgentRow): void {
+  const field = CLAUDE_ONLY.find((name) => config[name] !== undefined)
+  if (field) throw invalidField(field, `the agent ${row.name} has no such setting.`, 'SG_ERR_UNSUPPORTED')
+}
+
+function requireExecutable(command: string, row: AgentRow, env: Environment): string {
+  const found = findExecutable(command, env)
+  if (found) return found
+  throw new GatewayError('SG_ERR_ENGINE_START', {
+    detail: `The agent ${row.name} is not installed: there is no executable ${command}.`,
+  })
+}
+
+function stateOf<State extends { agent: string }>(
+  restore: EngineRunnerContext['restore'],
+  row: AgentRow,
+): State | undefined {
+  if (!restore) return undefined
+  const state = restore.state as State
+  if (restore.engine !== 'cli' || state.agent !== row.name)
+    throw new GatewayError('SG_ERR_ENGINE_START', { detail: `The session was another agent's, not ${row.name}'s.` })
+  return state
+}

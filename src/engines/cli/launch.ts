@@ -1,0 +1,78 @@
+import { stat } from 'node:fs/promises'
+import { GatewayError } from '../../errors.js'
+import { openDirectoryWithinRoots, type PathRoots } from '../../lib/paths-within-roots.js'
+import type { SessionRunnerConfig } from '../runner.js'
+import type { AgentRow } from './agent-table.js'
+import { configDirOf } from './environment.js'
+import { markerEnv } from './markers.js'
+import { AgentProcess } from './process.js'
+import type { SpawnSlots } from './spawn-slots.js'
+
+/** Longer than any agent takes when the machine is busy. */
+export const START_TIMEOUT_MS = 120_000
+
+/** What both drivers know of the session whose agent they start. */
+export interface AgentSetup {
+  readonly sessionId: string
+  readonly row: AgentRow
+  readonly config: SessionRunnerConfig
+  /** The agent's whole environment. */
+  readonly env: Record<string, string>
+  readonly slots: SpawnSlots
+  /** Where sessions may work; undefined: anywhere. */
+  readonly roots: PathRoots | undefined
+}
+
+/** The moment in which an agent starts: it holds a slot, and the working directory by descriptor. */
+export interface Launch {
+  /** At most once. */
+  spawn(command: string, args: readonly string[], env?: NodeJS.ProcessEnv): AgentProcess
+  /** Gives back what the moment holds, however it ended. */
+  end(): Promise<void>
+}
+
+/**
+ * Waits for a slot and checks, at the last moment, that the directories are still there and still inside the roots.
+ * @param signal gives up
+ */
+export async function beginLaunch(setup: AgentSetup, signal: AbortSignal): Promise<Launch> {
+  const release = await setup.slots.take(signal)
+  try {
+    await assertConfigDir(setup)
+    const markers = await markerEnv(setup.sessionId)
+    const held = await openDirectoryWithinRoots(setup.config.cwd, setup.roots)
+    if (!held.ok)
+      throw startError(
+        `The working directory ${held.reason === 'outside' ? 'lies outside the allowed roots' : 'is gone'}.`,
+      )
+    let closed: Promise<void> | undefined
+    return {
+      spawn: (command, args, env = setup.env) =>
+        new AgentProcess({
+          command,
+          args,
+          env: { ...env, ...markers, PWD: setup.config.cwd },
+          cwd: held.path,
+          sessionId: setup.sessionId,
+        }),
+      end: () => {
+        release()
+        closed ??= held.close()
+        return closed
+      },
+    }
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+/** Some agents make the directory anew and then run as nobody. */
+async function assertConfigDir({ row, env }: AgentSetup): Promise<void> {
+  if (!env[row.configDirEnv]) return
+  const found = await stat(configDirOf(row, env)!).catch(() => undefined)
+  if (!found?.isDirectory()) throw startError('The config directory is gone.')
+}
+
+export const startError = (detail: string, cause?: unknown): GatewayError =>
+  new GatewayError('SG_ERR_ENGINE_START', { detail, cause })

@@ -1,0 +1,78 @@
+import { listProcesses, type ProcessEntry, pidNamespace, readEnvironment, readProcess } from './process-list.js'
+
+/** Names the gateway process that started an agent. Whatever the agent starts inherits it, in whatever group or session it hides. */
+const OWNER_ENV = 'SESSION_GATEWAY_OWNER'
+const SESSION_ENV = 'SESSION_GATEWAY_SESSION'
+
+let owner: Promise<string> | undefined
+
+/** This process, by a name that no later one has: `pid:start time:pid namespace`. */
+function ownerName(): Promise<string> {
+  owner ??= (async () => {
+    const [self, namespace] = await Promise.all([readProcess(process.pid), pidNamespace()])
+    return `${process.pid}:${self?.startTime ?? Date.now()}:${namespace}`
+  })()
+  return owner
+}
+
+/** What marks the processes of a session. */
+export async function markerEnv(sessionId: string): Promise<Record<string, string>> {
+  return { [OWNER_ENV]: await ownerName(), [SESSION_ENV]: sessionId }
+}
+
+/**
+ * Ends what a session left behind in process groups of its own.
+ * @returns how many processes there were
+ */
+export async function endStragglers(sessionId: string): Promise<number> {
+  const mine = Object.entries(await markerEnv(sessionId)).map(([name, value]) => `${name}=${value}`)
+  return endWhere(async ({ pid }) => {
+    const environment = await readEnvironment(pid)
+    return mine.every((line) => environment.includes(line))
+  })
+}
+
+/**
+ * Ends what a gateway that died left behind: called at boot, before anything is started. Other gateways' agents are left alone, as
+ * are those of other containers.
+ * @returns how many processes there were
+ */
+export async function endOrphans(): Promise<number> {
+  const namespace = await pidNamespace()
+  const prefix = `${OWNER_ENV}=`
+  return endWhere(async ({ pid }) => {
+    const line = (await readEnvironment(pid)).find((entry) => entry.startsWith(prefix))
+    if (!line) return false
+    const [ownerPid, startTime, ...rest] = line.slice(prefix.length).split(':')
+    if (rest.join(':') !== namespace) return false
+    const living = await readProcess(Number(ownerPid))
+    return living === undefined || living.isZombie || living.startTime !== startTime
+  })
+}
+
+async function endWhere(matches: (entry: ProcessEntry) => Promise<boolean>): Promise<number> {
+  const all = await listProcesses()
+  // A gateway that an agent started carries that agent's marker itself.
+  const spared = ancestors(all)
+  const found = await Promise.all(
+    all.map(async (entry) => (!spared.has(entry.pid) && !entry.isZombie && (await matches(entry)) ? entry : undefined)),
+  )
+  let ended = 0
+  for (const entry of found) if (entry && signal(entry.pid)) ended++
+  return ended
+}
+
+function ancestors(all: readonly ProcessEntry[]): Set<number> {
+  const parents = new Map(all.map(({ pid, parent }) => [pid, parent]))
+  const line = new Set<number>()
+  for (let pid: number | undefined = process.pid; pid && !line.has(pid); pid = parents.get(pid)) line.add(pid)
+  return line
+}
+
+function signal(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL')
+  } catch {
+    return false
+  }
+}

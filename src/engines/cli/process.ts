@@ -1,0 +1,131 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { toError } from '../../errors.js'
+import { endStragglers } from './markers.js'
+import { listProcesses } from './process-list.js'
+
+/** How long an agent has between the request to end and its end. */
+export const STOP_GRACE_MS = 5_000
+const LAST_WORDS_MS = 1_000
+const POLL_MS = 25
+const STDERR_TAIL = 4_096
+
+export interface ProcessExit {
+  code: number | null
+  signal: NodeJS.Signals | null
+  /** Why it never ran. */
+  error?: Error
+}
+
+export interface SpawnRequest {
+  command: string
+  args: readonly string[]
+  /** The whole environment: nothing is inherited. */
+  env: NodeJS.ProcessEnv
+  cwd: string
+  sessionId: string
+}
+
+/**
+ * An agent's process and all that it starts. It leads a process group of its own, so that the group can be ended with it, and carries
+ * the marker by which what left the group is found.
+ */
+export class AgentProcess {
+  readonly child: ChildProcessWithoutNullStreams
+  /** Settles when the agent's own process is gone; never rejects. */
+  readonly exited: Promise<ProcessExit>
+  readonly #sessionId: string
+  #hasExited = false
+  #stderr = ''
+  #stopping: Promise<void> | undefined
+
+  constructor({ command, args, env, cwd, sessionId }: SpawnRequest) {
+    this.#sessionId = sessionId
+    this.child = spawn(command, args, { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
+    this.exited = new Promise((done) => {
+      this.child.once('exit', (code, signal) => {
+        this.#hasExited = true
+        done({ code, signal })
+      })
+      this.child.on('error', (error) => {
+        if (this.child.pid === undefined) done({ code: null, signal: null, error: toError(error) })
+      })
+    })
+    // Writing to an agent that has just died is told by its exit.
+    this.child.stdin.on('error', () => {})
+    this.child.stdout.on('error', () => {})
+    this.child.stderr.on('error', () => {})
+    this.child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-STDERR_TAIL)
+    })
+  }
+
+  get pid(): number | undefined {
+    return this.child.pid
+  }
+
+  /** What it last wrote to its standard error, at most 4 KiB. */
+  get stderrTail(): string {
+    return this.#stderr.trim()
+  }
+
+  /**
+   * How it ended, in a sentence for a person, with what it last said. One that speaks no more and does not end either is ended first.
+   */
+  async lastWords(): Promise<string> {
+    const timer = setTimeout(() => void this.stop(), LAST_WORDS_MS)
+    const { code, signal, error } = await this.exited
+    clearTimeout(timer)
+    if (error) return `The agent could not be started: ${error.message}.`
+    const how = signal ? `was ended by ${signal}` : `exited with code ${code}`
+    return `The agent ${how}.${this.stderrTail ? ` It said: ${this.stderrTail.slice(-1_000)}` : ''}`
+  }
+
+  /**
+   * Ends the agent and all that it started: SIGTERM to the group, SIGKILL to what is left of it after the grace, then SIGKILL to what
+   * had left the group.
+   */
+  stop(graceMs = STOP_GRACE_MS): Promise<void> {
+    this.#stopping ??= this.#end(graceMs)
+    return this.#stopping
+  }
+
+  async #end(graceMs: number): Promise<void> {
+    if (this.pid !== undefined) {
+      // Once the leader is reaped its number may be another's; what it left behind is then found by its marker alone.
+      if (!this.#hasExited) await endGroup(this.pid, graceMs)
+      await this.exited
+      await endStragglers(this.#sessionId)
+    }
+    this.child.stdin.destroy()
+    this.child.stdout.destroy()
+    this.child.stderr.destroy()
+  }
+}
+
+async function endGroup(group: number, graceMs: number): Promise<void> {
+  const deadline = Date.now() + graceMs
+  signalGroup(group, 'SIGTERM')
+  while (await isGroupAlive(group)) {
+    if (Date.now() >= deadline) {
+      signalGroup(group, 'SIGKILL')
+      return
+    }
+    await sleep(POLL_MS)
+  }
+}
+
+function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(-group, signal)
+  } catch {
+    return false
+  }
+}
+
+/** Zombies do not count: nobody may ever reap them, in a container without an init. */
+async function isGroupAlive(group: number): Promise<boolean> {
+  if (!signalGroup(group, 0)) return false
+  const all = await listProcesses()
+  return all.length === 0 || all.some((entry) => entry.group === group && !entry.isZombie)
+}

@@ -1,0 +1,75 @@
+import type { ProfileInfo } from '../../../schemas/profiles.js'
+import type { AgentRow } from './agent-table.js'
+import { readWithSdk, type SdkSessionInfo } from './claude/sdk-worker.js'
+
+/** A profile whose sessions are listed, as its sessions run. */
+export interface SdkSessionSource {
+  profile: ProfileInfo
+  row: AgentRow
+  env: Record<string, string>
+}
+
+export interface SdkSessionsPage {
+  /** Sessions of this working directory; absent: of all. */
+  dir?: string | undefined
+  limit: number
+  offset: number
+}
+
+/** An agent's own session on disk, which `resume` of a create takes. */
+export interface SdkSession extends SdkSessionInfo {
+  profile?: string
+  agent?: string
+}
+
+/**
+ * Lists the sessions that the agents themselves keep, newest first. Only agents whose files can be read without starting them take
+ * part: that is claude. Profiles that share a directory are listed once.
+ * @throws GatewayError when the agent's SDK is not installed
+ */
+export async function listSdkSessions(
+  sources: readonly SdkSessionSource[],
+  { dir, limit, offset }: SdkSessionsPage,
+  claudeSdk: string,
+): Promise<SdkSession[]> {
+  const readable = distinct(sources.filter(({ row }) => row.driver === 'claude'))
+  const lists = await Promise.all(
+    readable.map(async ({ profile, row, env }) => {
+      const found = await readWithSdk(claudeSdk, env, 'listSessions', [{ ...(dir && { dir }), limit: offset + limit }])
+      return found.map((session) => ({
+        ...named(session),
+        ...(profile.name && { profile: profile.name }),
+        agent: row.name,
+      }))
+    }),
+  )
+  return lists
+    .flat()
+    .sort((first, second) => second.lastModified - first.lastModified)
+    .slice(offset, offset + limit)
+}
+
+function distinct(sources: readonly SdkSessionSource[]): SdkSessionSource[] {
+  const byPlace = new Map<string, SdkSessionSource>()
+  for (const source of sources) {
+    const place = JSON.stringify([source.env[source.row.configDirEnv], source.env.HOME])
+    if (!byPlace.has(place)) byPlace.set(place, source)
+  }
+  return [...byPlace.values()]
+}
+
+const named = ({
+  sessionId,
+  summary,
+  lastModified,
+  createdAt,
+  firstPrompt,
+  gitBranch,
+  cwd,
+}: SdkSessionInfo): SdkSession => ({
+  ...{ sessionId, summary, lastModified },
+  ...(createdAt !== undefined && { createdAt }),
+  ...(firstPrompt !== undefined && { firstPrompt }),
+  ...(gitBranch !== undefined && { gitBranch }),
+  ...(cwd !== undefined && { cwd }),
+})

@@ -1,0 +1,7 @@
+export type { DemoAnswer } from './demo.js'
+export { createProviderRunner, type ProviderEngineOptions, providerEngine } from './engine.js'
+export type { ScratchLimits } from './files.js'
+export type { HostMcpServer } from './mcp.js'
+export { PROVIDER_IDS } from './peers.js'
+export type { ModelPrice } from './usage.js'
+export type { WebSearch, WebSearchResult } from './web-tools.js'

@@ -1,0 +1,316 @@
+import {
+  APICallError,
+  jsonSchema,
+  type LanguageModelUsage,
+  type ModelMessage,
+  RetryError,
+  streamText,
+  type ToolResultPart,
+  type ToolSet,
+} from 'ai'
+import type { MessageBlock, SessionEventOf } from '../../../schemas/events.js'
+import type { TokenUsage } from '../../../schemas/sessions.js'
+import { toError } from '../../errors.js'
+import { newId } from '../../lib/clock.js'
+import type { LanguageModel } from './models.js'
+import type { ProviderTool, ToolResult } from './tool.js'
+
+// Everything that depends on the version of the AI SDK's loop is in this file. A call never runs a tool: the SDK is shown tools that
+// cannot execute, and the turn runs them itself, between two calls.
+
+export type { ModelMessage }
+
+// Sessions tell warnings as events; the SDK would write them to the host's console.
+globalThis.AI_SDK_LOG_WARNINGS ??= false
+
+export interface ModelToolCall {
+  id: string
+  name: string
+  input: unknown
+  /** Why the call cannot be run: there is no such tool, or its input is no JSON object. */
+  problem?: string
+}
+
+export interface ModelAnswer {
+  /** What the model said, as clients see it: text, thinking and tool calls in order. */
+  blocks: MessageBlock[]
+  model: string
+  stopReason: string
+  usage: TokenUsage
+  /** US dollars as the provider itself told them. */
+  reportedCostUsd: number | undefined
+  /** The answer as the model is shown it in the next call; absent when it said nothing. */
+  message: ModelMessage | undefined
+  toolCalls: ModelToolCall[]
+  /** The answer stopped before its end, so the input of a call may lack its end as well. */
+  isCutOff: boolean
+}
+
+/** A call that did not come to its end, with the text and the thinking that had arrived. */
+export interface BrokenAnswer {
+  blocks: MessageBlock[]
+  /** Absent when the call was aborted. */
+  error?: string
+}
+
+export interface ModelRequest {
+  model: LanguageModel
+  modelId: string
+  system: string
+  messages: ModelMessage[]
+  tools: ToolSet
+  signal: AbortSignal
+  /** Makes an id a call's own; false when another call of the session has it. */
+  claimId: (toolUseId: string) => boolean
+  /** Undefined: as many as the provider gives. */
+  maxOutputTokens: number | undefined
+  onWarning: (warning: unknown) => void
+  onDelta: (blockIndex: number, delta: SessionEventOf<'stream_delta'>['delta']) => void
+}
+
+/** The tools as the SDK is shown them. */
+export const toolSet = (tools: Iterable<ProviderTool>): ToolSet =>
+  Object.fromEntries(
+    Array.from(tools, ({ name, description, inputSchema }) => [
+      name,
+      { description, inputSchema: jsonSchema(inputSchema) },
+    ]),
+  )
+
+/** One call of the model, streamed. Never rejects for what the provider did: a refusal or an outage is a `BrokenAnswer`. */
+export async function callModel(request: ModelRequest): Promise<ModelAnswer | BrokenAnswer> {
+  const answer = new AnswerBuilder(request)
+  try {
+    const result = streamText({
+      model: request.model,
+      system: request.system,
+      messages: request.messages,
+      tools: request.tools,
+      ...(request.maxOutputTokens !== undefined && { maxOutputTokens: request.maxOutputTokens }),
+      abortSignal: request.signal,
+      onError: () => {},
+    })
+    let usage: LanguageModelUsage | undefined
+    let finishReason = 'other'
+    let providerMetadata: unknown
+    let model = request.modelId
+    for await (const part of result.fullStream) {
+      if (part.type === 'abort') return { blocks: answer.spoken }
+      if (part.type === 'error') return { blocks: answer.spoken, error: describeUpstreamError(part.error) }
+      if (part.type === 'start-step') {
+        part.warnings.forEach(request.onWarning)
+      } else if (part.type === 'finish-step') {
+        usage = part.usage
+        finishReason = part.finishReason
+        providerMetadata = part.providerMetadata
+        model = part.response.modelId || model
+      } else {
+        answer.take(part)
+      }
+    }
+    if (finishReason === 'error') return { blocks: answer.spoken, error: 'The model ended its answer with an error.' }
+    const { messages } = await result.response
+    const message = messages.find((candidate) => candidate.role === 'assistant')
+    return {
+      blocks: answer.blocks,
+      model,
+      stopReason: STOP_REASONS[finishReason] ?? finishReason,
+      usage: tokenUsage(usage),
+      reportedCostUsd: reportedCost(usage, providerMetadata),
+      message: message && asJson(answer.withCallsAsHere(message)),
+      toolCalls: answer.toolCalls,
+      isCutOff: finishReason !== 'stop' && finishReason !== 'tool-calls',
+    }
+  } catch (thrown) {
+    if (request.signal.aborted) return { blocks: answer.spoken }
+    return { blocks: answer.spoken, error: describeUpstreamError(thrown) }
+  }
+}
+
+/** The names that the other engines use as well. */
+const STOP_REASONS: Record<string, string> = {
+  stop: 'end_turn',
+  'tool-calls': 'tool_use',
+  length: 'max_tokens',
+  'content-filter': 'refusal',
+}
+
+type StreamPart = { type: string } & Record<string, unknown>
+
+/** Gathers the parts of a stream into blocks. A block has its index from its first content, so that empty ones leave no hole. */
+class AnswerBuilder {
+  readonly blocks: MessageBlock[] = []
+  readonly toolCalls: ModelToolCall[] = []
+  readonly #request: ModelRequest
+  readonly #open = new Map<string, number>()
+  readonly #said: string[] = []
+
+  constructor(request: ModelRequest) {
+    this.#request = request
+  }
+
+  /** The blocks of an answer that broke off: a call that was not finished was never made. */
+  get spoken(): MessageBlock[] {
+    return this.blocks.filter((block) => block.type !== 'tool_use')
+  }
+
+  take(part: StreamPart): void {
+    switch (part.type) {
+      case 'text-delta':
+      case 'reasoning-delta':
+        this.#speak(part.type === 'text-delta' ? 'text' : 'thinking', part.id as string, part.text as string)
+        break
+      case 'tool-input-start':
+        this.#call(part.id as string, part.toolName as string)
+        break
+      case 'tool-input-delta':
+        this.#request.onDelta(this.#call(part.id as string, ''), { type: 'tool_input', json: part.delta as string })
+        break
+      case 'tool-call':
+        if (!part.providerExecuted) this.#complete(part)
+        break
+    }
+  }
+
+  /** The message with the calls as they are here: their ids may be others, and an input that cannot be run is left out. */
+  withCallsAsHere(message: ModelMessage): ModelMessage {
+    if (message.role !== 'assistant' || typeof message.content === 'string') return message
+    const calls = this.toolCalls.values()
+    const content = message.content.map((part) => {
+      if (part.type !== 'tool-call' || part.providerExecuted) return part
+      const { id, input } = calls.next().value!
+      return { ...part, toolCallId: id, input }
+    })
+    return { ...message, content }
+  }
+
+  #speak(type: 'text' | 'thinking', id: string, words: string): void {
+    if (words === '') return
+    const key = `${type}:${id}`
+    const index = this.#open.get(key) ?? this.blocks.length
+    this.#open.set(key, index)
+    const said = (this.#said[index] ?? '') + words
+    this.#said[index] = said
+    this.blocks[index] = type === 'text' ? { type, text: said } : { type, thinking: said }
+    this.#request.onDelta(index, { type, text: words })
+  }
+
+  #call(givenId: string, name: string): number {
+    const known = this.#open.get(`call:${givenId}`)
+    if (known !== undefined) return known
+    // Some endpoints count their call ids from zero in every answer; approvals hang on an id, so it must be one call's alone.
+    const id = givenId !== '' && this.#request.claimId(givenId) ? givenId : `call_${newId()}`
+    const index = this.blocks.push({ type: 'tool_use', id, name, input: {} }) - 1
+    this.#open.set(`call:${givenId}`, index)
+    return index
+  }
+
+  #complete(part: StreamPart): void {
+    const name = part.toolName as string
+    const problem = part.invalid ? toError(part.error).message : inputProblem(part.input)
+    const input = problem ? {} : part.input
+    const index = this.#call(part.toolCallId as string, name)
+    this.#open.delete(`call:${part.toolCallId}`)
+    const { id } = this.blocks[index] as { id: string }
+    this.blocks[index] = { type: 'tool_use', id, name, input }
+    this.toolCalls.push({
+      id,
+      name,
+      input,
+      ...(problem && { problem: `The call of ${name} is not valid: ${problem}` }),
+    })
+  }
+}
+
+/** What is nested deeper could be told and stored no more: other parts of the gateway stop at 64 levels. */
+const MAX_INPUT_DEPTH = 32
+
+function inputProblem(input: unknown): string | undefined {
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) return 'its input is not an object'
+  return isWithin(MAX_INPUT_DEPTH, input) ? undefined : `its input is nested deeper than ${MAX_INPUT_DEPTH} levels`
+}
+
+const isWithin = (levels: number, value: unknown): boolean =>
+  typeof value !== 'object' ||
+  value === null ||
+  (levels > 0 && Object.values(value).every((member) => isWithin(levels - 1, member)))
+
+const asJson = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
+
+const count = (tokens: number | undefined) => (tokens !== undefined && tokens > 0 ? tokens : 0)
+
+/** The SDK's `inputTokens` holds the cached ones as well; here each token is counted in one place. */
+function tokenUsage(usage: LanguageModelUsage | undefined): TokenUsage {
+  const details = usage?.inputTokenDetails
+  const cacheReadTokens = count(details?.cacheReadTokens)
+  const cacheCreationTokens = count(details?.cacheWriteTokens)
+  return {
+    inputTokens: count(details?.noCacheTokens ?? count(usage?.inputTokens) - cacheReadTokens - cacheCreationTokens),
+    outputTokens: count(usage?.outputTokens),
+    cacheCreationTokens,
+    cacheReadTokens,
+  }
+}
+
+/** Routers that bill by themselves tell the cost: in `usage.cost`, or in the metadata of their provider. */
+function reportedCost(usage: LanguageModelUsage | undefined, metadata: unknown): number | undefined {
+  const gateway = (metadata as { gateway?: { cost?: unknown } } | undefined)?.gateway
+  for (const told of [usage?.raw?.cost, gateway?.cost]) {
+    const cost = typeof told === 'string' ? Number.parseFloat(told) : told
+    if (typeof cost === 'number' && cost >= 0 && Number.isFinite(cost)) return cost
+  }
+  return undefined
+}
+
+const MAX_ERROR_LENGTH = 1000
+
+/** What the provider said, with its status code; of several attempts the last. */
+function describeUpstreamError(thrown: unknown): string {
+  const attempts = RetryError.isInstance(thrown) ? thrown.errors.length : 1
+  const error = toError(RetryError.isInstance(thrown) ? thrown.lastError : thrown)
+  const status = APICallError.isInstance(error) && error.statusCode ? `HTTP ${error.statusCode}: ` : ''
+  const tries = attempts > 1 ? ` (after ${attempts} attempts)` : ''
+  return `${status}${error.message.slice(0, MAX_ERROR_LENGTH)}${tries}`
+}
+
+/** The results of one answer's calls, as the model is shown them. */
+export const toolMessage = (results: { id: string; name: string; result: ToolResult }[]): ModelMessage => ({
+  role: 'tool',
+  content: results.map(({ id, name, result }) => ({
+    type: 'tool-result',
+    toolCallId: id,
+    toolName: name,
+    output: modelOutput(result),
+  })),
+})
+
+function modelOutput({ content, isError }: ToolResult): ToolResultPart['output'] {
+  if (typeof content === 'string') return { type: isError ? 'error-text' : 'text', value: content }
+  if (isError) {
+    return { type: 'error-text', value: content.map((part) => (part.type === 'text' ? part.text : '')).join('\n') }
+  }
+  return {
+    type: 'content',
+    value: content.map((part) =>
+      part.type === 'text' ? part : { type: 'image-data', data: part.data, mediaType: part.mediaType },
+    ),
+  }
+}
+
+export const userMessage = (content: string): ModelMessage => ({ role: 'user', content })
+
+/** What is kept of an answer that broke off: its text. Thinking without its signature would be refused when it is sent back. */
+export function partialMessage(blocks: MessageBlock[]): ModelMessage | undefined {
+  const spoken = blocks.flatMap((block) => (block.type === 'text' && 'text' in block ? [String(block.text)] : []))
+  return spoken.length > 0 ? { role: 'assistant', content: spoken.join('') } : undefined
+}
+
+/** Ids of all tool calls in a transcript. */
+export function toolCallIds(messages: ModelMessage[]): Set<string> {
+  const ids = new Set<string>()
+  for (const { role, content } of messages) {
+    if (role !== 'assistant' || typeof content === 'string') continue
+    for (const part of content) if (part.type === 'tool-call') ids.add(part.toolCallId)
+  }
+  return ids
+}

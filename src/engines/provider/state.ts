@@ -1,0 +1,82 @@
+import type { PermissionMode } from '../../../schemas/permissions.js'
+import type { TokenUsage } from '../../../schemas/sessions.js'
+import { GatewayError } from '../../errors.js'
+import type { RunnerSnapshot } from '../runner.js'
+import type { ModelMessage, ModelToolCall } from './model-call.js'
+import { failure, type ToolResult } from './tool.js'
+
+/**
+ * `open`: nobody has decided about it · `started`: it runs · `deferred`: its result comes from elsewhere · `done`: it has a result.
+ */
+export type CallPhase = 'open' | 'started' | 'deferred' | 'done'
+
+export interface CallState extends ModelToolCall {
+  phase: CallPhase
+  /** Of a deferred call. */
+  executionId?: string
+  /** Epoch milliseconds; of a deferred call. */
+  expiresAt?: number
+  result?: ToolResult
+  /** Whether clients have seen the result. */
+  told?: boolean
+}
+
+export interface TurnState {
+  /** Time the turn took up to the last snapshot, in milliseconds; time in a snapshot does not count. */
+  elapsedMs: number
+  /** Calls of the model so far. */
+  steps: number
+  usage: TokenUsage
+  /** The answer whose calls are being worked on. It joins the transcript together with their results, so that none dangles there. */
+  work: { answer: ModelMessage; calls: CallState[] } | null
+}
+
+/** Everything a session is, between any two steps, as plain JSON. */
+export interface SessionState {
+  version: 1
+  sdkSessionId: string
+  model: string
+  permissionMode: PermissionMode
+  messages: ModelMessage[]
+  /** Calls of the model and US dollars, over the whole session. */
+  totals: { numTurns: number; costUsd: number }
+  /** The turn in progress. */
+  turn: TurnState | null
+}
+
+export const ENGINE = 'provider'
+
+interface SavedState extends SessionState {
+  filesModifiedAt: Record<string, number>
+}
+
+export const toSnapshot = (
+  state: SessionState,
+  saved: { files: Record<string, string>; modifiedAt: Record<string, number> },
+): RunnerSnapshot => ({
+  engine: ENGINE,
+  state: JSON.parse(JSON.stringify({ ...state, filesModifiedAt: saved.modifiedAt })) as SavedState,
+  files: saved.files,
+})
+
+/** @throws {GatewayError} `SG_ERR_ENGINE_START` when the snapshot is not one of this engine and version */
+export function fromSnapshot(snapshot: RunnerSnapshot): {
+  state: SessionState
+  files: Record<string, string>
+  modifiedAt: Record<string, number>
+} {
+  const saved = structuredClone(snapshot.state) as SavedState
+  if (snapshot.engine !== ENGINE || saved?.version !== 1) {
+    throw new GatewayError('SG_ERR_ENGINE_START', {
+      detail: 'The snapshot was not made by this version of the provider engine.',
+    })
+  }
+  const { filesModifiedAt, ...state } = saved
+  for (const call of state.turn?.work?.calls ?? []) {
+    if (call.phase !== 'started') continue
+    // It may have had its effect, so it must not run again.
+    call.phase = 'done'
+    call.result = failure('The session stopped while this was running. It may or may not have taken effect.')
+  }
+  return { state, files: snapshot.files ?? {}, modifiedAt: filesModifiedAt }
+}

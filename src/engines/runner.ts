@@ -1,0 +1,161 @@
+import type { SessionEventBody } from '../../schemas/events.js'
+import type { SubmitExecutionResultRequest } from '../../schemas/executions.js'
+import type { PermissionMode } from '../../schemas/permissions.js'
+import type { ProfileInfo } from '../../schemas/profiles.js'
+import type { CreateSessionRequest, SessionFileInfo } from '../../schemas/sessions.js'
+
+/**
+ * The contract between the gateway and what runs an agent.
+ *
+ * A *session* is what clients see; a *runner* is one engine instance that serves it. The gateway calls `start`, then `send` once per
+ * turn and never while a turn is in progress; the runner tells what happens through `host.emit` and ends each turn with
+ * `turn_completed`.
+ */
+export interface Runner {
+  readonly capabilities: RunnerCapabilities
+  /** The scratch filesystem, when the engine has one. */
+  readonly files?: SessionFiles
+  /** Resolves when input is accepted, not when the run ends. A rejection fails the session. */
+  start(host: RunnerHost): Promise<void>
+  /** Begins a turn. */
+  send(text: string, options?: { commandId?: string }): void
+  /** Ends the turn in progress; it is then told by `turn_completed` with `subtype: interrupted`. */
+  interrupt(): Promise<void>
+  setPermissionMode?(mode: PermissionMode): Promise<void>
+  setModel?(model: string | undefined): Promise<void>
+  settleExecution?(executionId: string, result: ExecutionResult): void
+  /** Valid between turns and after `waitForExecutions()`; survives JSON. */
+  snapshot?(): RunnerSnapshot
+  close(): Promise<void>
+}
+
+export interface RunnerCapabilities {
+  permissionModes: PermissionMode[]
+  /** `native`: the session can be parked mid-turn; `none`: it keeps its process while it waits. */
+  parking: 'native' | 'none'
+  setModel: boolean
+  resume: boolean
+  fork: boolean
+  files: boolean
+}
+
+/** Events that are the engine's to tell; the gateway owns the others. */
+export type RunnerEvent = Extract<
+  SessionEventBody,
+  {
+    type:
+      | 'system_init'
+      | 'capabilities'
+      | 'model_changed'
+      | 'permission_mode_changed'
+      | 'user_message'
+      | 'assistant_message'
+      | 'stream_delta'
+      | 'turn_completed'
+      | 'execution_dispatched'
+      | 'execution_result'
+      | 'execution_failed'
+      | 'file_delivered'
+      | 'context_usage'
+      | 'rate_limit'
+      | 'engine_event'
+      | 'session_error'
+  }
+>
+
+export interface RunnerHost {
+  emit(event: RunnerEvent): void
+  /** Asks a person; settles exactly once. An allow always carries the input to run. */
+  requestPermission(request: PermissionAsk): Promise<PermissionDecision>
+  /** Resolves when the id is stored durably. */
+  deferExecution(execution: DeferredExecution): Promise<void>
+  /** The turn cannot go on until a deferred execution settles. */
+  waitForExecutions(): void
+  /** Aborted when the session ends. */
+  readonly signal: AbortSignal
+}
+
+export interface PermissionAsk {
+  toolName: string
+  toolUseId: string
+  input: object
+  title?: string
+  description?: string
+  decisionReason?: string
+  agentId?: string
+}
+
+export type PermissionDecision =
+  | { behavior: 'allow'; updatedInput?: object }
+  | { behavior: 'deny'; message?: string; interrupt?: boolean }
+
+export interface DeferredExecution {
+  executionId: string
+  toolName: string
+  input?: unknown
+  /** Epoch milliseconds. */
+  expiresAt?: number
+}
+
+export type ExecutionResult = SubmitExecutionResultRequest
+
+export interface RunnerSnapshot {
+  engine: string
+  state: unknown
+  /** File contents in base64, by path. */
+  files?: Record<string, string>
+}
+
+export interface SessionFiles {
+  list(): SessionFileInfo[]
+  read(path: string): Uint8Array | undefined
+}
+
+/** A call that the gateway hands to an attached client. */
+export interface BridgedCall {
+  executionId: string
+  toolName: string
+  input: unknown
+  limits?: { timeoutMs?: number; memoryLimitBytes?: number }
+  /** Epoch milliseconds. */
+  expiresAt?: number
+}
+
+/** Asks an attached client to execute a call. */
+export interface ClientBridge {
+  execute(call: BridgedCall): Promise<ExecutionResult>
+}
+
+/**
+ * The validated request after profile defaults, plus what only the host sets: `env`, `defaultApprovalTimeoutMs` and `agentOptions`
+ * come from `buildRunnerConfig`, never from the wire, and are never written to a store.
+ */
+export interface SessionRunnerConfig extends CreateSessionRequest {
+  env?: Record<string, string | undefined>
+  defaultApprovalTimeoutMs?: number
+  /** Opaque, passed to the agent's driver. */
+  agentOptions?: Record<string, unknown>
+}
+
+/** A tool whose work happens elsewhere: a call is handed to the gateway, and its result is delivered by `settleExecution`. */
+export interface DeferredTool {
+  name: string
+  description: string
+  /** JSON Schema of an object. */
+  inputSchema: Record<string, unknown>
+  /** After that long the gateway gives it up: `expiresAt` of the execution. Default: no limit. */
+  timeoutMs?: number | undefined
+}
+
+export interface EngineRunnerContext {
+  sessionId: string
+  config: SessionRunnerConfig
+  profile: ProfileInfo
+  bridge: ClientBridge
+  /** What the operator declared in `executions`; absent: none. */
+  deferredTools?: readonly DeferredTool[]
+  /** Present when a parked or released session starts again. */
+  restore?: RunnerSnapshot
+}
+
+export type CreateEngineRunner = (context: EngineRunnerContext) => Runner | Promise<Runner>

@@ -1,0 +1,78 @@
+import type { DeferredExecution } from '../engines/runner.js'
+import { toError } from '../errors.js'
+import type { Logger } from '../lib/logger.js'
+import type { WebhookDeliverer } from '../webhooks/deliverer.js'
+import type { EgressGuard } from '../webhooks/egress.js'
+import { type OperatorWebhook, operatorTarget, type WebhookTarget } from '../webhooks/target.js'
+
+/** A call of a deferred tool, as whoever does the work is told it. */
+export interface ExecutionDispatch {
+  executionId: string
+  sessionId: string
+  toolName: string
+  input: unknown
+  /** Epoch milliseconds. */
+  expiresAt?: number
+  /** Where the result is POSTed, under the gateway's own origin. */
+  resultPath: string
+}
+
+export interface DispatcherOptions {
+  tools: readonly { name: string; dispatch?: OperatorWebhook }[]
+  onDispatch: ((execution: ExecutionDispatch) => unknown) | undefined
+  basePath: string
+  deliverer: WebhookDeliverer
+  guard: EgressGuard
+  logger: Logger
+}
+
+/** Nobody else would do the work, so it is tried for some minutes. */
+const ATTEMPTS = 10
+const RETRY_DELAY_MS = 500
+
+/** Tells whoever does the work of deferred tools: the host by its hook, others by a webhook. */
+export class ExecutionDispatcher {
+  readonly #options: DispatcherOptions
+  /** By the tool's name. */
+  readonly #targets: ReadonlyMap<string, WebhookTarget>
+
+  /** @throws SG_ERR_OPTION for a `dispatch` that cannot be a target */
+  constructor(options: DispatcherOptions) {
+    const { tools, guard } = options
+    this.#options = options
+    this.#targets = new Map(
+      tools.flatMap(({ name, dispatch }, index) => {
+        if (!dispatch) return []
+        const option = `executions.tools.${index}.dispatch`
+        const how = { option, attempts: ATTEMPTS, retryDelayMs: RETRY_DELAY_MS, guard }
+        return [[name, operatorTarget(dispatch, how)]]
+      }),
+    )
+  }
+
+  /** Never throws: whatever becomes of it, the execution waits for its result or its deadline. */
+  dispatch(sessionId: string, { executionId, toolName, input, expiresAt }: DeferredExecution): void {
+    const { basePath, deliverer } = this.#options
+    const told: ExecutionDispatch = {
+      ...{ executionId, sessionId, toolName, input },
+      ...(expiresAt !== undefined && { expiresAt }),
+      resultPath: `${basePath}/executions/${encodeURIComponent(executionId)}/result`,
+    }
+    void this.#tellHost(told)
+    const target = this.#targets.get(toolName)
+    if (target)
+      deliverer.enqueue(`${sessionId} ${toolName}`, {
+        ...{ id: executionId, type: 'execution_dispatched', payload: told, target },
+        importance: 'last',
+      })
+  }
+
+  async #tellHost(told: ExecutionDispatch): Promise<void> {
+    const { onDispatch, logger } = this.#options
+    try {
+      await onDispatch?.(told)
+    } catch (error) {
+      logger.error({ err: toError(error), executionId: told.executionId }, 'executions.onDispatch failed')
+    }
+  }
+}

@@ -1,0 +1,162 @@
+import type { SubmitExecutionResultResponse } from '../../schemas/executions.js'
+import type { ExecutionResult } from '../engines/runner.js'
+import { GatewayError, toError } from '../errors.js'
+import type { Clock, Timer } from '../lib/clock.js'
+import type { Logger } from '../lib/logger.js'
+
+export interface ExecutionsOptions {
+  clock: Clock
+  logger: Logger
+  /** Hands a result to its session; resolves when it is stored durably. False: the session has ended. */
+  deliver(sessionId: string, executionId: string, result: ExecutionResult): Promise<boolean>
+  /** Sees to it that a session which a result was stored for goes on; never rejects. */
+  wake(sessionId: string): Promise<void>
+  /** The same for one whose result was stored earlier. */
+  hasten(sessionId: string): Promise<void>
+}
+
+interface Entry {
+  readonly sessionId: string
+  /** Epoch milliseconds; the watchdog fires then. */
+  readonly deadline: number | undefined
+  settled: boolean
+  /** A result is being stored; resolves when it is, or could not be. */
+  settling: Promise<void> | undefined
+  watchdog: Timer | undefined
+}
+
+/** How soon a watchdog fires again when a result could not be stored. */
+const RETRY_MS = 5_000
+const TIMEOUT: ExecutionResult = { status: 'failed', reason: 'timeout', error: 'No result was delivered in time.' }
+
+/**
+ * Every deferred execution, by id: which session waits for it, and whether it was settled. The first result wins, a caller's or the
+ * watchdog's; settled ids are remembered for as long as their session exists.
+ */
+export class Executions {
+  readonly #options: ExecutionsOptions
+  readonly #entries = new Map<string, Entry>()
+  /** Ids by session, for when it is forgotten; most have one. */
+  readonly #bySession = new Map<string, string | Set<string>>()
+
+  constructor(options: ExecutionsOptions) {
+    this.#options = options
+  }
+
+  /** The session that an execution belongs to, settled or not. */
+  sessionOf(executionId: string): string | undefined {
+    return this.#entries.get(executionId)?.sessionId
+  }
+
+  /**
+   * Makes an id known and arms its watchdog.
+   * @param deadline epoch milliseconds; absent: waits without limit
+   * @returns false when this session has the id already, which changes nothing
+   * @throws SG_ERR_EXECUTION_EXISTS when another session has it
+   */
+  register(sessionId: string, executionId: string, deadline: number | undefined): boolean {
+    const known = this.#entries.get(executionId)
+    if (known?.sessionId === sessionId) return false
+    if (known) throw new GatewayError('SG_ERR_EXECUTION_EXISTS')
+    const entry: Entry = { sessionId, deadline, settled: false, settling: undefined, watchdog: undefined }
+    this.#entries.set(executionId, entry)
+    const ids = this.#bySession.get(sessionId)
+    if (ids === undefined) this.#bySession.set(sessionId, executionId)
+    else if (typeof ids === 'string') this.#bySession.set(sessionId, new Set([ids, executionId]))
+    else ids.add(executionId)
+    this.#arm(executionId, entry)
+    return true
+  }
+
+  /** Makes an id known that was settled before this process began. */
+  remember(sessionId: string, executionId: string): void {
+    if (!this.register(sessionId, executionId, undefined)) return
+    this.#entries.get(executionId)!.settled = true
+  }
+
+  /**
+   * Settles an execution; a duplicate, or one that came after the watchdog, is not applied.
+   * @throws SG_ERR_EXECUTION_NOT_FOUND; what the store throws, and then nothing was settled
+   */
+  async submit(executionId: string, result: ExecutionResult): Promise<SubmitExecutionResultResponse> {
+    for (;;) {
+      const entry = this.#entries.get(executionId)
+      if (!entry) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
+      const { sessionId, settling } = entry
+      if (entry.settled) {
+        await this.#options.hasten(sessionId)
+        return { applied: false, sessionId }
+      }
+      if (!settling) return { applied: await this.#settle(executionId, entry, result), sessionId }
+      // whoever comes second is told "not applied" only once the first result is safe, and else takes its place
+      await settling
+    }
+  }
+
+  async #settle(executionId: string, entry: Entry, result: ExecutionResult): Promise<boolean> {
+    const { deliver, wake } = this.#options
+    let stored = () => {}
+    // both before the engine goes on: it may settle something itself
+    entry.settling = new Promise<void>((resolve) => {
+      stored = resolve
+    })
+    entry.watchdog?.cancel()
+    try {
+      const applied = await deliver(entry.sessionId, executionId, result)
+      entry.settled = true
+      stored()
+      if (!applied && this.#entries.get(executionId) !== entry) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
+      if (applied) await wake(entry.sessionId)
+      return applied
+    } catch (error) {
+      if (this.#entries.get(executionId) !== entry) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
+      this.#arm(executionId, entry, RETRY_MS)
+      throw error
+    } finally {
+      entry.settling = undefined
+      stored()
+    }
+  }
+
+  /** Takes an execution that waits as settled, without a result of its own; false when it is, or is about to be. */
+  claim(executionId: string): boolean {
+    const entry = this.#entries.get(executionId)
+    if (!entry || entry.settled || entry.settling) return false
+    entry.settled = true
+    entry.watchdog?.cancel()
+    return true
+  }
+
+  /** Takes a claim back. */
+  unclaim(executionId: string): void {
+    const entry = this.#entries.get(executionId)
+    if (!entry) return
+    entry.settled = false
+    this.#arm(executionId, entry)
+  }
+
+  /** Forgets a session's executions: a late result finds nothing. */
+  forget(sessionId: string): void {
+    const ids = this.#bySession.get(sessionId) ?? []
+    for (const executionId of typeof ids === 'string' ? [ids] : ids) {
+      this.#entries.get(executionId)?.watchdog?.cancel()
+      this.#entries.delete(executionId)
+    }
+    this.#bySession.delete(sessionId)
+  }
+
+  /** Stops the watchdogs; what is parked keeps its deadlines in the store. */
+  close(): void {
+    for (const { watchdog } of this.#entries.values()) watchdog?.cancel()
+  }
+
+  #arm(executionId: string, entry: Entry, atLeastMs = 0): void {
+    if (entry.deadline === undefined) return
+    const delayMs = Math.max(entry.deadline - this.#options.clock.now(), atLeastMs)
+    entry.watchdog = this.#options.clock.after(delayMs, () => {
+      this.submit(executionId, TIMEOUT).catch((error) =>
+        this.#options.logger.error({ err: toError(error), executionId }, 'a timeout could not be delivered'),
+      )
+    })
+  }
+}

@@ -1,0 +1,188 @@
+import type { CreateEngineRunner } from './engines/runner.js'
+import { GatewayError } from './errors.js'
+import { ExecutionDispatcher } from './executions/dispatch.js'
+import { Executions } from './executions/executions.js'
+import type { IdempotencyStore } from './idempotency/store.js'
+import type { QueueServerOptions } from './jobs/options.js'
+import { JobQueue } from './jobs/queue.js'
+import { type Clock, systemClock } from './lib/clock.js'
+import { startNotifier } from './notifications/notifier.js'
+import { type NotificationOptions, type ResolvedOptions, resolveOptions, type WorkerServerOptions } from './options.js'
+import { ProfileCatalog } from './profiles/catalog.js'
+import { Admission } from './sessions/admission.js'
+import { SessionRegistry } from './sessions/registry.js'
+import { createMemoryIdempotencyStore } from './storage/memory/idempotency-store.js'
+import { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
+import { MemorySessionStore } from './storage/memory/session-store.js'
+import { WebhookDeliverer } from './webhooks/deliverer.js'
+import { EgressGuard } from './webhooks/egress.js'
+import { operatorTarget } from './webhooks/target.js'
+
+/** What comes from outside; tests pass their own. */
+export interface Surroundings {
+  clock?: Clock
+  /** The engine of `cli` profiles. */
+  createCliRunner?: CreateEngineRunner
+  env?: NodeJS.ProcessEnv
+}
+
+/** The domain, wired: everything a route or a host needs, without any transport. */
+export interface Gateway {
+  readonly options: ResolvedOptions
+  readonly clock: Clock
+  readonly registry: SessionRegistry
+  readonly profiles: ProfileCatalog
+  readonly executions: Executions
+  /** Present when `queue` options were given. */
+  readonly queue: JobQueue | undefined
+  /** What is sent to webhooks, and how it went. */
+  readonly deliverer: WebhookDeliverer
+  readonly idempotency: IdempotencyStore
+  /** False before `start` and from the beginning of `close`. */
+  readonly ready: boolean
+  /** True from the beginning of `close`. */
+  readonly draining: boolean
+  /** Reads the stores. */
+  start(): Promise<void>
+  /** Tells every client to come back later and ends every session; settles within `shutdownTimeoutMs`. */
+  close(): Promise<void>
+}
+
+/**
+ * Builds the domain objects and wires them.
+ * @throws GatewayError on every startup failure that can be seen now
+ */
+export function createGateway(given: WorkerServerOptions, surroundings: Surroundings = {}): Gateway {
+  const options = resolveOptions(given)
+  const { clock = systemClock, env = process.env } = surroundings
+  const { logger } = options
+  const profiles = new ProfileCatalog({
+    declared: options.profiles,
+    ...(options.profileStore && { store: options.profileStore }),
+    ...(options.allowedConfigDirRoots && { allowedConfigDirRoots: options.allowedConfigDirRoots }),
+    ...(options.allowedCwdRoots && { allowedCwdRoots: options.allowedCwdRoots }),
+    agents: options.agents,
+    allowConfigDirOverlap: options.allowConfigDirOverlap ?? false,
+    hasEngineRunner: options.createEngineRunner !== undefined,
+    disableBypassPermissions: options.disableBypassPermissions,
+    env,
+    logger,
+    clock,
+  })
+  const admission = new Admission({
+    profiles,
+    roots: options.cwdRoots,
+    disableBypassPermissions: options.disableBypassPermissions,
+    buildRunnerConfig: options.buildRunnerConfig,
+    deferredTools: options.executions?.tools.map(({ dispatch: _told, ...tool }) => tool) ?? [],
+    engines: { cli: surroundings.createCliRunner ?? cliIsMissing, provider: options.createEngineRunner },
+  })
+  const executions = new Executions({
+    clock,
+    logger,
+    deliver: (sessionId, executionId, result) => registry.parking.deliver(sessionId, executionId, result),
+    wake: (sessionId) => registry.parking.wake(sessionId),
+    hasten: (sessionId) => registry.parking.hasten(sessionId),
+  })
+  const registry: SessionRegistry = new SessionRegistry({
+    ...options,
+    clock,
+    admission,
+    executions,
+    parking: { ...options.parking, store: options.parking.store ?? new MemorySessionStore() },
+    profileInfo: (name) => profiles.get(name)?.info,
+    dispatch: (sessionId, execution) => dispatcher.dispatch(sessionId, execution),
+    sessionRetentionMs: options.sessionRetentionMs,
+  })
+
+  const deliverer = new WebhookDeliverer({ clock, logger })
+  const { allowPrivateNetworks = true, allowedHosts } = options.webhookPolicy ?? {}
+  const guard = new EgressGuard({ allowPrivateNetworks, allowedHosts })
+  // where the operator's own deliveries go is the operator's decision
+  const operatorGuard = new EgressGuard({ allowPrivateNetworks: true })
+
+  const { tools = [], onDispatch } = options.executions ?? {}
+  const { basePath } = options
+  const dispatcher = new ExecutionDispatcher({ tools, onDispatch, basePath, deliverer, guard: operatorGuard, logger })
+
+  const createQueue = (given: QueueServerOptions) =>
+    new JobQueue({
+      ...given,
+      adapter: given.adapter ?? createMemoryQueueAdapter({ now: () => clock.now() }),
+      ...{ clock, logger, admission, profiles, deliverer, guard },
+      sessions: registry,
+      expiredGraceMs: options.parking.expiredGraceMs,
+    })
+  const queue = options.queue && createQueue(options.queue)
+
+  const createNotifier = ({ webhook, attempts = 3, retryDelayMs = 500, onNotification }: NotificationOptions) => {
+    const how = { option: 'notifications.webhook', attempts, retryDelayMs, guard: operatorGuard }
+    return startNotifier({
+      ...{ registry, deliverer, logger, onNotification },
+      webhook: webhook && { target: operatorTarget(webhook, how), events: webhook.events },
+    })
+  }
+  const stopNotifier = options.notifications && createNotifier(options.notifications)
+
+  let state: 'built' | 'ready' | 'draining' = 'built'
+  let closing: Promise<void> | undefined
+  const windDown = async () => {
+    await registry.endAll()
+    await queue?.close()
+    await registry.parking.close()
+    stopNotifier?.()
+    await deliverer.flush()
+    await Promise.all([guard.close(), operatorGuard.close()])
+  }
+  const close = async () => {
+    state = 'draining'
+    registry.drain()
+    queue?.drain()
+    executions.close()
+    await within(windDown(), options.shutdownTimeoutMs, clock)
+    deliverer.close()
+    await profiles.close()
+  }
+  return {
+    options,
+    clock,
+    registry,
+    profiles,
+    executions,
+    queue,
+    deliverer,
+    idempotency: createMemoryIdempotencyStore({ now: () => clock.now() }),
+    get ready() {
+      return state === 'ready'
+    },
+    get draining() {
+      return state === 'draining'
+    },
+    async start() {
+      await profiles.load()
+      await registry.adopt()
+      await queue?.start()
+      if (state === 'built') state = 'ready'
+    },
+    close() {
+      closing ??= close()
+      return closing
+    },
+  }
+}
+
+const cliIsMissing: CreateEngineRunner = () => {
+  throw new GatewayError('SG_ERR_ENGINE_START', {
+    detail: 'The cli engine is not part of this version; use a provider profile.',
+  })
+}
+
+/** Waits for the work, but not longer than `limitMs`. */
+async function within(work: Promise<void>, limitMs: number, clock: Clock): Promise<void> {
+  let timer: { cancel(): void } | undefined
+  const limit = new Promise<void>((resolve) => {
+    timer = clock.after(limitMs, resolve)
+  })
+  await Promise.race([work, limit])
+  timer?.cancel()
+}

@@ -1,0 +1,31 @@
+import { createHash } from 'node:crypto'
+import type { Principal } from '../principal.js'
+
+const digest = (parts: unknown): string => createHash('sha256').update(JSON.stringify(parts)).digest('base64url')
+
+/** A key as it is stored: keys of different callers and of different paths are different keys. */
+export const scopedKey = (principal: Principal, method: string, path: string, key: string): string =>
+  digest([identityOf(principal), method, path, key])
+
+/** Tells one request's body from another's. */
+export const fingerprintOf = (body: unknown): string => digest(body ?? null)
+
+/**
+ * Who a caller is, as far as `authenticate` said: by `id`, `sub` or `name` of what it returned, else by all of it. What a caller may see
+ * is part of it, so that nobody is shown an answer that was given when they were allowed more.
+ */
+function identityOf({ claims, allowedProfiles, canManageProfiles }: Principal): unknown[] {
+  return [whoOf(claims), allowedProfiles ? [...allowedProfiles].sort() : null, canManageProfiles]
+}
+
+function whoOf(claims: unknown): unknown {
+  if (typeof claims !== 'object' || claims === null) return String(claims)
+  const { id, sub, name } = claims as Record<string, unknown>
+  const named = [id, sub, name].find((value) => typeof value === 'string' || typeof value === 'number')
+  if (named !== undefined) return named
+  try {
+    return JSON.stringify(claims)
+  } catch {
+    return 'unnamed'
+  }
+}

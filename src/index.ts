@@ -1,0 +1,78 @@
+import type { Gateway } from './gateway.js'
+import type { Principal } from './principal.js'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The gateway of this instance; undefined when several are registered. */
+    readonly gateway: Gateway
+    /** Every gateway of this instance, by `basePath`. */
+    readonly gateways: Record<string, Gateway>
+  }
+  interface FastifyRequest {
+    /** Who is asking; set on every route of a gateway. */
+    principal: Principal
+  }
+}
+
+export { type GatewayPluginOptions, gatewayPlugin, gatewayPlugin as default } from '../plugins/gateway.js'
+export type * from '../schemas/index.js'
+export {
+  createProviderRunner,
+  type HostMcpServer,
+  type ModelPrice,
+  type ProviderEngineOptions,
+  providerEngine,
+  type WebSearch,
+  type WebSearchResult,
+} from './engines/provider/index.js'
+export type {
+  BridgedCall,
+  ClientBridge,
+  CreateEngineRunner,
+  DeferredExecution,
+  DeferredTool,
+  EngineRunnerContext,
+  ExecutionResult,
+  PermissionAsk,
+  PermissionDecision,
+  Runner,
+  RunnerCapabilities,
+  RunnerEvent,
+  RunnerHost,
+  RunnerSnapshot,
+  SessionFiles,
+  SessionRunnerConfig,
+} from './engines/runner.js'
+export { ERROR_CODES, type ErrorCode, type FieldError, GatewayError } from './errors.js'
+export type { ExecutionDispatch } from './executions/dispatch.js'
+export type { Executions } from './executions/executions.js'
+export { createGateway, type Gateway } from './gateway.js'
+export type { IdempotencyStore, KeyState, StoredAnswer } from './idempotency/store.js'
+export {
+  type DailyCharge,
+  type JobFilter,
+  type JobPatch,
+  type JobRecord,
+  type QueueAdapter,
+  selectJobs,
+} from './jobs/adapter.js'
+export { type QueueAdapterCase, queueAdapterConformance } from './jobs/adapter-conformance.js'
+export type { JobNotes, StoredJob } from './jobs/job.js'
+export type { QueueEvents } from './jobs/job-events.js'
+export type { QueueServerOptions } from './jobs/options.js'
+export type { JobQueue } from './jobs/queue.js'
+export type { Clock, Timer } from './lib/clock.js'
+export type { Authenticate, NotificationOptions, PrincipalClaims, WorkerServerOptions } from './options.js'
+export type { Principal } from './principal.js'
+export type { ProfileStore } from './profiles/store.js'
+export { type ProfileStoreCase, profileStoreConformance } from './profiles/store-conformance.js'
+export { createWorkerServer, type WorkerServer } from './server.js'
+export type { BuildRunnerConfig } from './sessions/admission.js'
+export type { CreateOptions, RegistryEvents, SessionRegistry } from './sessions/registry.js'
+export type { ParkedSessionRecord, SessionStore } from './sessions/store.js'
+export { type SessionStoreCase, sessionStoreConformance } from './sessions/store-conformance.js'
+export { createFileProfileStore } from './storage/file/profile-store.js'
+export { createFileSessionStore } from './storage/file/session-store.js'
+export { createMemoryProfileStore } from './storage/memory/profile-store.js'
+export { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
+export { MemorySessionStore } from './storage/memory/session-store.js'

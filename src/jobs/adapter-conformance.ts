@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict'
+import type { CreateJobRequest, JobStatus } from '../../schemas/jobs.js'
+import type { JobFilter, JobPatch, JobRecord, QueueAdapter } from './adapter.js'
+import { newJob } from './job.js'
+
+/** One thing that every QueueAdapter does. */
+export interface QueueAdapterCase {
+  name: string
+  /**
+   * @param adapter an empty one
+   * @param reopen for adapters that outlast their process: gives the same one as a new process would see it
+   * @throws AssertionError
+   */
+  run(adapter: QueueAdapter, reopen?: () => QueueAdapter | Promise<QueueAdapter>): Promise<void>
+}
+
+const HOUR_MS = 3_600_000
+
+/** Cases name their jobs; the ids that a gateway gives are UUIDs. */
+function record(id: string, options: { priority?: number; runAt?: number; profile?: string; at?: number } = {}) {
+  const { priority, runAt, profile = 'one', at = Date.now() } = options
+  const request: CreateJobRequest = {
+    session: { cwd: '/srv/work', prompt: 'Zwölf "Boxkämpfer"\n\u2028 🥊', meta: { deep: [{ x: null }] } },
+    webhook: { url: 'https://hooks.example/jobs?k=1', headers: { authorization: 'Bearer x' }, progress: 'completion' },
+    attempts: 3,
+    meta: { ticket: 7, nothing: null },
+    ...(priority !== undefined && { priority }),
+    ...(runAt !== undefined && { runAt }),
+  }
+  const info = newJob(request, { id, now: at, profile, generation: 'g1', cwd: '/srv/work' })
+  return { request, info } satisfies JobRecord
+}
+
+const ids = (records: readonly JobRecord[]) => records.map(({ info }) => info.id)
+const listed = async (adapter: QueueAdapter, filter?: JobFilter) => ids(await adapter.list(filter))
+
+/** Brings a job into a status on the way that the queue takes. */
+async function addAs(adapter: QueueAdapter, id: string, status: JobStatus, patch: JobPatch = {}): Promise<void> {
+  await adapter.add(record(id))
+  if (status !== 'queued') await adapter.update(id, { status: 'running' })
+  await adapter.update(id, { status, ...patch })
+}
+
+async function claimAll(adapter: QueueAdapter): Promise<string[]> {
+  const claimed: string[] = []
+  for (let next = await adapter.claimNext(); next; next = await adapter.claimNext()) claimed.push(next.info.id)
+  return claimed
+}
+
+/** For authors of queue adapters: run every case on a new, empty adapter. The bundled adapters run the same ones. */
+export const queueAdapterConformance: readonly QueueAdapterCase[] = [
+  {
+    name: 'keeps a record as it was, and knows no other',
+    async run(adapter, reopen) {
+      const given = record('a', { priority: -3 })
+      await adapter.add(given)
+      assert.deepEqual(await adapter.get('a'), given)
+      assert.equal(await adapter.get('b'), null)
+      assert.equal(await adapter.get('__proto__'), null)
+      if (reopen) assert.deepEqual(await (await reopen()).get('a'), given)
+    },
+  },
+  {
+    name: 'claims by priority, then in the order of submission, also when the clock said the same',
+    async run(adapter, reopen) {
+      const at = Date.now()
+      for (const [id, priority] of [
+        ['a', undefined],
+        ['b', 5],
+        ['c', -1],
+        ['d', 5],
+        ['e', 0],
+        ['f', undefined],
+      ] as const)
+        await adapter.add(record(id, { at, ...(priority !== undefined && { priority }) }))
+      assert.deepEqual(await claimAll(reopen ? await reopen() : adapter), ['b', 'd', 'a', 'e', 'f', 'c'])
+    },
+  },
+  {
+    name: 'makes what it claims running and clears nextRunAt',
+    async run(adapter) {
+      await adapter.add(record('a', { runAt: Date.now() + HOUR_MS }))
+      await adapter.update('a', { nextRunAt: Date.now() - 1 })
+      const claimed = await adapter.claimNext()
+      assert.equal(claimed?.info.status, 'running')
+      assert.ok(claimed && !('nextRunAt' in claimed.info))
+      assert.deepEqual(await adapter.get('a'), claimed)
+    },
+  },
+  {
+    name: 'gives no job to two claims that happen at once',
+    async run(adapter, reopen) {
+      const all = Array.from({ length: 40 }, (_, index) => `job-${index}`)
+      for (const id of all) await adapter.add(record(id))
+      const workers = [adapter, reopen ? await reopen() : adapter]
+      const claims = await Promise.all(Array.from({ length: 60 }, (_, index) => workers[index % 2]!.claimNext()))
+      const claimed = claims.flatMap((one) => (one ? [one.info.id] : []))
+      assert.deepEqual(claimed.sort(), all.sort())
+    },
+  },
+  {
+    name: 'leaves a job whose time has not come, and what comes after it does not wait',
+    async run(adapter) {
+      await adapter.add(record('later', { runAt: Date.now() + HOUR_MS, priority: 9 }))
+      await adapter.add(record('now'))
+      assert.deepEqual(await claimAll(adapter), ['now'])
+      await adapter.update('later', { nextRunAt: Date.now() - 1 })
+      assert.deepEqual(await claimAll(adapter), ['later'])
+    },
+  },
+  {
+    name: 'claims only what is queued',
+    async run(adapter) {
+      for (const status of ['running', 'parked', 'succeeded', 'failed', 'canceled'] as const)
+        await addAs(adapter, status, status)
+      assert.equal(await adapter.claimNext(), null)
+    },
+  },
+  {
+    name: 'claims a job that is queued again, in the place of its submission',
+    async run(adapter) {
+      await adapter.add(record('first'))
+      await adapter.add(record('second'))
+      await adapter.claimNext()
+      await adapter.update('first', { status: 'queued', attempt: 2, nextRunAt: Date.now() - 1 })
+      const again = await adapter.claimNext()
+      assert.deepEqual([again?.info.id, again?.info.attempt], ['first', 2])
+      assert.deepEqual(await claimAll(adapter), ['second'])
+    },
+  },
+  {
+    name: 'merges a patch, clears what is undefined in it and leaves the rest',
+    async run(adapter, reopen) {
+      const { info, request } = record('a')
+      await adapter.add({ info, request })
+      const first = await adapter.update('a', { sessionId: 's1', error: 'x', status: 'running' })
+      assert.deepEqual(first, { request, info: { ...info, sessionId: 's1', error: 'x', status: 'running' } })
+      const second = await adapter.update('a', { error: undefined })
+      assert.ok(second && !('error' in second.info))
+      assert.equal(second.info.sessionId, 's1')
+      assert.deepEqual(await (reopen ? await reopen() : adapter).get('a'), second)
+      assert.equal(await adapter.update('b', { error: 'x' }), null)
+    },
+  },
+  {
+    name: 'changes a job that is expected in another status not at all',
+    async run(adapter) {
+      await adapter.add(record('a'))
+      assert.equal(await adapter.update('a', { status: 'canceled' }, 'running'), null)
+      assert.equal((await adapter.get('a'))?.info.status, 'queued')
+      assert.equal((await adapter.update('a', { status: 'canceled' }, 'queued'))?.info.status, 'canceled')
+      assert.equal(await adapter.claimNext(), null)
+    },
+  },
+  {
+    name: 'lets one of two changes through that expect the same status',
+    async run(adapter) {
+      await adapter.add(record('a'))
+      const outcomes = await Promise.all([adapter.claimNext(), adapter.update('a', { status: 'canceled' }, 'queued')])
+      assert.equal(outcomes.filter((outcome) => outcome !== null).length, 1)
+    },
+  },
+  {
+    name: 'changes none of the records that it gave out before',
+    async run(adapter) {
+      await adapter.add(record('a'))
+      const before = await adapter.get('a')
+      const copy = structuredClone(before)
+      await adapter.update('a', { status: 'canceled', finishedAt: 1 })
+      assert.deepEqual(before, copy)
+    },
+  },
+  {
+    name: 'lists newest first, by status, by profile and in pages',
+    async run(adapter, reopen) {
+      for (let index = 0; index < 10; index++)
+        await adapter.add(
+          record(`j${index}`, { at: 1000 + Math.floor(index / 5), profile: index % 2 ? 'odd' : 'even' }),
+        )
+      await adapter.update('j3', { status: 'canceled', finishedAt: 2000 })
+      const list = (filter?: JobFilter) => listed(adapter, filter)
+      const all = ['j9', 'j8', 'j7', 'j6', 'j5', 'j4', 'j3', 'j2', 'j1', 'j0']
+      assert.deepEqual(await list(), all)
+      if (reopen) assert.deepEqual(await listed(await reopen()), all)
+      assert.deepEqual(await list({ status: ['canceled'] }), ['j3'])
+      assert.deepEqual(await list({ status: [] }), [])
+      assert.deepEqual(await list({ profiles: ['odd'], status: ['queued'] }), ['j9', 'j7', 'j5', 'j1'])
+      assert.deepEqual(await list({ profiles: ['odd', 'even'], limit: 3 }), ['j9', 'j8', 'j7'])
+      assert.deepEqual(await list({ after: { id: 'j7', createdAt: 1001 }, limit: 2 }), ['j6', 'j5'])
+      assert.deepEqual(await list({ after: { id: 'j7', createdAt: 1001 }, profiles: ['odd'] }), ['j5', 'j3', 'j1'])
+    },
+  },
+  {
+    name: 'goes on behind a job that is gone by its time',
+    async run(adapter) {
+      for (const [id, at] of Object.entries({ a: 1000, b: 2000, c: 3000 })) await adapter.add(record(id, { at }))
+      assert.deepEqual(await listed(adapter, { after: { id: 'gone', createdAt: 2500 } }), ['b', 'a'])
+    },
+  },
+  {
+    name: 'prunes what has been terminal for long enough, and nothing else',
+    async run(adapter, reopen) {
+      const old = Date.now() - 2 * HOUR_MS
+      await addAs(adapter, 'old', 'succeeded', { finishedAt: old })
+      await addAs(adapter, 'old-too', 'canceled', { finishedAt: old })
+      await addAs(adapter, 'young', 'failed', { finishedAt: Date.now() })
+      await addAs(adapter, 'parked', 'parked', { parkedAt: old })
+      await adapter.add(record('waiting', { at: old }))
+      assert.equal(await adapter.prune(HOUR_MS), 2)
+      assert.equal(await adapter.prune(HOUR_MS), 0)
+      assert.deepEqual((await listed(reopen ? await reopen() : adapter)).sort(), ['parked', 'waiting', 'young'])
+      assert.equal(await adapter.get('old'), null)
+    },
+  },
+  {
+    name: 'counts tokens per day, and loses none of what is added at once',
+    async run(adapter, reopen) {
+      assert.equal(await adapter.dailyTokens('2026-01-01'), 0)
+      const totals = await Promise.all(Array.from({ length: 20 }, () => adapter.addDailyTokens('2026-01-01', 5)))
+      assert.equal(Math.max(...totals), 100)
+      assert.equal(await adapter.addDailyTokens('2026-01-02', 1), 1)
+      assert.equal(await (reopen ? await reopen() : adapter).dailyTokens('2026-01-01'), 100)
+    },
+  },
+  {
+    name: 'settles an attempt and its tokens in one write, when it offers that',
+    async run(adapter) {
+      if (!adapter.settle) return
+      await addAs(adapter, 'a', 'running')
+      const charge = { day: '2026-01-01', tokens: 7 }
+      const done = await adapter.settle('a', { status: 'succeeded', finishedAt: 1 }, charge, 'running')
+      assert.equal(done.record?.info.status, 'succeeded')
+      assert.equal(done.dailyTokens, 7)
+      const late = await adapter.settle('a', { status: 'failed' }, charge, 'running')
+      assert.deepEqual(late, { record: null, dailyTokens: 14 })
+      assert.equal((await adapter.get('a'))?.info.status, 'succeeded')
+    },
+  },
+]

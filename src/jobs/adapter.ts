@@ -1,0 +1,85 @@
+import type { CreateJobRequest, JobStatus } from '../../schemas/jobs.js'
+import type { StoredJob } from './job.js'
+
+/** A job and what was asked for. Records are values: nobody changes one that was handed over, on either side. */
+export interface JobRecord {
+  readonly info: Readonly<StoredJob>
+  readonly request: Readonly<CreateJobRequest>
+}
+
+/** Fields of the job to set; a key that is `undefined` is cleared. */
+export type JobPatch = { [K in keyof StoredJob]?: StoredJob[K] | undefined }
+
+/** Which jobs, newest first. */
+export interface JobFilter {
+  status?: readonly JobStatus[]
+  /** Resolved profile names. */
+  profiles?: readonly string[]
+  /** Only jobs submitted before this one; when it is gone, those created no later. */
+  after?: { id: string; createdAt: number }
+  /** At most that many. Absent: all. */
+  limit?: number
+}
+
+/** Tokens that the end of an attempt adds to a day's counter. */
+export interface DailyCharge {
+  /** `YYYY-MM-DD`, UTC. */
+  day: string
+  tokens: number
+}
+
+/**
+ * Where jobs are kept. `queueAdapterConformance` says what each method does; an adapter that passes it fits.
+ * Whatever resolved is durable to the degree that the adapter is.
+ */
+export interface QueueAdapter {
+  add(record: JobRecord): Promise<void>
+  /**
+   * Takes the next queued job whose `nextRunAt` is absent or past: highest priority first, then the one submitted first. Its status
+   * becomes `running` and `nextRunAt` is cleared. Atomic: no two claims, of any process, return the same job.
+   */
+  claimNext(): Promise<JobRecord | null>
+  get(id: string): Promise<JobRecord | null>
+  list(filter?: JobFilter): Promise<JobRecord[]>
+  /**
+   * @param expected changes the job only while it has this status
+   * @returns the changed record; null when there is none, or it has another status
+   */
+  update(id: string, patch: JobPatch, expected?: JobStatus): Promise<JobRecord | null>
+  /** Removes jobs that have been terminal for `olderThanMs` or longer; returns how many. */
+  prune(olderThanMs: number): Promise<number>
+  /** @returns the new total of the day (`YYYY-MM-DD`, UTC) */
+  addDailyTokens(day: string, tokens: number): Promise<number>
+  dailyTokens(day: string): Promise<number>
+  /**
+   * `update` and `addDailyTokens` as one write, which happens as a whole or not at all; the tokens count also when the job is not
+   * changed. Without this method the queue does one after the other.
+   */
+  settle?(
+    id: string,
+    patch: JobPatch,
+    charge: DailyCharge,
+    expected?: JobStatus,
+  ): Promise<{ record: JobRecord | null; dailyTokens: number }>
+  /** Tells that there may be jobs to claim which this process did not add itself. Returns unsubscribe. */
+  onWork?(listener: () => void): () => void
+}
+
+/**
+ * What a filter selects, of records in any order; for adapters that have nothing better, and for the queue, which does not rely on the
+ * others. Records of the same millisecond keep their order.
+ */
+export function selectJobs(records: readonly JobRecord[], filter: JobFilter = {}): JobRecord[] {
+  const { status, profiles, after, limit = records.length } = filter
+  const newestFirst = [...records].sort((a, b) => b.info.createdAt - a.info.createdAt)
+  const cursor = after ? newestFirst.findIndex(({ info }) => info.id === after.id) : -1
+  return newestFirst
+    .slice(cursor + 1)
+    .filter(
+      ({ info }) =>
+        (status === undefined || status.includes(info.status)) &&
+        (profiles === undefined || profiles.includes(info.profile)) &&
+        (after === undefined || cursor >= 0 || info.createdAt <= after.createdAt),
+    )
+    .slice(0, limit)
+}

@@ -1,0 +1,64 @@
+import type { SessionEvent } from '../../schemas/events.js'
+import type { JobUsage } from '../../schemas/jobs.js'
+import type { SessionInfo, TokenUsage } from '../../schemas/sessions.js'
+import type { AttemptNotes } from './job.js'
+
+const NOTHING: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
+const KINDS = Object.keys(NOTHING) as (keyof TokenUsage)[]
+
+/** What an attempt has used so far. */
+export class AttemptMeter {
+  /** The sum of the model calls that were told. */
+  #calls: TokenUsage
+  /** What the turn said at its end; it is then the whole truth, unless calls of an earlier leg are missing in it. */
+  #turn: TokenUsage = NOTHING
+  #cost = 0
+  #numTurns = 0
+
+  constructor(notes?: AttemptNotes) {
+    this.#calls = notes?.usage ?? NOTHING
+  }
+
+  /** Every event once, with the session as it left it. */
+  onEvent(event: SessionEvent, session: SessionInfo): void {
+    if (event.type === 'assistant_message' && !event.replay) this.#calls = sum(this.#calls, event.message.usage)
+    else if (event.type === 'turn_completed') this.#turn = sum(this.#turn, event.usage)
+    this.readTotals(session)
+  }
+
+  /** Cost and turns are running totals of the session. */
+  readTotals({ cost, numTurns }: SessionInfo): void {
+    this.#cost = cost
+    this.#numTurns = numTurns
+  }
+
+  get usage(): TokenUsage {
+    return tokensOf(this.#calls) > tokensOf(this.#turn) ? this.#calls : this.#turn
+  }
+
+  /** Input, output, cache creation and cache read. */
+  get tokens(): number {
+    return tokensOf(this.usage)
+  }
+
+  /** The usage of a job whose earlier attempts came to `before`. */
+  addedTo(before: JobUsage): JobUsage {
+    return {
+      tokens: before.tokens + this.tokens,
+      ...sum(before, this.usage),
+      cost: before.cost + this.#cost,
+      numTurns: before.numTurns + this.#numTurns,
+    }
+  }
+}
+
+const tokensOf = (usage: TokenUsage): number => KINDS.reduce((total, kind) => total + usage[kind], 0)
+
+/** What an engine tells is added up, not trusted: a count that is none is none. */
+function sum(a: TokenUsage, b: Partial<TokenUsage> | undefined): TokenUsage {
+  const total = { ...NOTHING }
+  for (const kind of KINDS) total[kind] = a[kind] + count(b?.[kind])
+  return total
+}
+
+const count = (value: number | undefined): number => (Number.isFinite(value) && value! > 0 ? value! : 0)

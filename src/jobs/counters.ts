@@ -1,0 +1,45 @@
+import type { JobStatus } from '../../schemas/jobs.js'
+import { type Principal, visible } from '../principal.js'
+
+export interface ActiveCounts {
+  queued: number
+  running: number
+  parked: number
+}
+
+const isActive = (status: JobStatus | undefined): status is keyof ActiveCounts =>
+  status === 'queued' || status === 'running' || status === 'parked'
+
+/** How many jobs are in each state that is not terminal, by profile. */
+export class JobCounters {
+  readonly #byProfile = new Map<string, ActiveCounts>()
+  #queued = 0
+
+  /** Of all profiles. */
+  get queued(): number {
+    return this.#queued
+  }
+
+  /** @param from undefined for a new job */
+  move(profile: string, from: JobStatus | undefined, to: JobStatus): void {
+    const counts = this.#byProfile.get(profile) ?? { queued: 0, running: 0, parked: 0 }
+    if (isActive(from)) counts[from]--
+    if (isActive(to)) counts[to]++
+    if (from === 'queued') this.#queued--
+    if (to === 'queued') this.#queued++
+    if (counts.queued !== 0 || counts.running !== 0 || counts.parked !== 0) this.#byProfile.set(profile, counts)
+    else this.#byProfile.delete(profile)
+  }
+
+  /** Of the profiles that a caller may see. */
+  visibleTo(principal: Principal): ActiveCounts {
+    const total = { queued: 0, running: 0, parked: 0 }
+    for (const [profile, counts] of this.#byProfile) {
+      if (!visible(principal, profile)) continue
+      total.queued += counts.queued
+      total.running += counts.running
+      total.parked += counts.parked
+    }
+    return total
+  }
+}

@@ -1,0 +1,112 @@
+import type { JobInfo, JobStatus } from '../../schemas/jobs.js'
+import { toError } from '../errors.js'
+import type { Clock } from '../lib/clock.js'
+import type { Logger } from '../lib/logger.js'
+import type { JobPatch, JobRecord, QueueAdapter } from './adapter.js'
+import type { DailyBudget } from './budgets.js'
+import type { JobCounters } from './counters.js'
+import type { DueTimes } from './due-times.js'
+import { LEGAL_TRANSITIONS } from './job.js'
+
+const FIRST_RETRY_MS = 500
+const LONGEST_RETRY_MS = 30_000
+
+export interface JobStoreOptions {
+  adapter: QueueAdapter
+  clock: Clock
+  logger: Logger
+  counters: JobCounters
+  due: DueTimes
+  budget: DailyBudget
+}
+
+/** Everything the queue writes goes through here, so that counters and timers always say what is stored. */
+export class JobStore {
+  readonly #options: JobStoreOptions
+
+  constructor(options: JobStoreOptions) {
+    this.#options = options
+  }
+
+  async add(record: JobRecord): Promise<void> {
+    await this.#options.adapter.add(record)
+    this.adopt(record)
+  }
+
+  /** Takes a job into account that is stored already. */
+  adopt({ info }: JobRecord): void {
+    this.#options.counters.move(info.profile, undefined, info.status)
+    this.#remind(info)
+  }
+
+  async claimNext(): Promise<JobRecord | null> {
+    const record = await this.#options.adapter.claimNext()
+    if (record) this.#moved('queued', record.info)
+    return record
+  }
+
+  /**
+   * Changes a job, if it still has the status that it had. A store that fails is tried again until it works.
+   * @returns null when it has another one, or is gone
+   */
+  async change(before: JobRecord, patch: JobPatch): Promise<JobRecord | null> {
+    const { id, status } = before.info
+    assertLegal(before.info, patch.status)
+    const record = await this.#persistently(() => this.#options.adapter.update(id, patch, status))
+    if (record) this.#moved(status, record.info)
+    return record
+  }
+
+  /** Ends an attempt and charges its tokens, once. */
+  async settle(before: JobRecord, patch: JobPatch, tokens: number): Promise<JobRecord | null> {
+    const { adapter, budget } = this.#options
+    const { id, status } = before.info
+    assertLegal(before.info, patch.status)
+    const day = budget.today
+    if (!adapter.settle) {
+      // in this order a crash in between counts the tokens; the job is then found running, and its usage is not known any more
+      const total = await this.#persistently(() => adapter.addDailyTokens(day, tokens))
+      budget.report(day, total)
+      return this.#settled(before, await this.#persistently(() => adapter.update(id, patch, status)))
+    }
+    const { record, dailyTokens } = await this.#persistently(() => adapter.settle!(id, patch, { day, tokens }, status))
+    budget.report(day, dailyTokens)
+    return this.#settled(before, record)
+  }
+
+  #settled({ info }: JobRecord, record: JobRecord | null): JobRecord | null {
+    if (record) this.#moved(info.status, record.info)
+    // somebody else ended it; here it is over all the same
+    else this.#options.counters.move(info.profile, info.status, 'canceled')
+    return record
+  }
+
+  #moved(from: JobStatus, info: JobInfo): void {
+    if (from !== info.status) this.#options.counters.move(info.profile, from, info.status)
+    this.#remind(info)
+  }
+
+  #remind({ id, status, nextRunAt }: JobInfo): void {
+    const { due } = this.#options
+    if (status === 'queued' && nextRunAt !== undefined) due.set(id, nextRunAt)
+    else due.delete(id)
+  }
+
+  async #persistently<T>(write: () => Promise<T>): Promise<T> {
+    const { clock, logger } = this.#options
+    for (let delayMs = FIRST_RETRY_MS; ; delayMs = Math.min(delayMs * 2, LONGEST_RETRY_MS)) {
+      try {
+        return await write()
+      } catch (error) {
+        logger.error({ err: toError(error), retryInMs: delayMs }, 'the queue adapter failed; its write is repeated')
+        await new Promise<void>((resolve) => clock.after(delayMs, resolve))
+      }
+    }
+  }
+}
+
+/** A transition that is not in the table is a mistake of ours, never a caller's. */
+function assertLegal({ id, status }: JobInfo, to: JobStatus | undefined): void {
+  if (to !== undefined && to !== status && !LEGAL_TRANSITIONS[status].includes(to))
+    throw new Error(`Job ${id} cannot go from ${status} to ${to}.`)
+}

@@ -1,0 +1,101 @@
+import type { CreateJobRequest, JobInfo, JobResult, JobStatus, JobUsage } from '../../schemas/jobs.js'
+import type { TokenUsage } from '../../schemas/sessions.js'
+
+/**
+ * The states of a job and the only ways between them.
+ *
+ *   (new) ─▶ queued ── claim ──▶ running ◀── parks / result ──▶ parked
+ *              ▲ │                  │                             │
+ *              │ │                  ├─ first turn completed ──────┼─▶ succeeded
+ *              │ └─ DELETE ─────────┼─ DELETE, session ended ─────┼─▶ canceled
+ *              └─ attempts left ────┴─ failed attempt ────────────┴─▶ failed
+ *
+ * The last three are terminal: nothing follows them.
+ */
+export const LEGAL_TRANSITIONS: Readonly<Record<JobStatus, readonly JobStatus[]>> = {
+  queued: ['running', 'canceled'],
+  running: ['parked', 'queued', 'succeeded', 'failed', 'canceled'],
+  parked: ['running', 'queued', 'failed', 'canceled'],
+  succeeded: [],
+  failed: [],
+  canceled: [],
+}
+
+export const ACTIVE_STATUSES = ['queued', 'running', 'parked'] as const satisfies readonly JobStatus[]
+
+export const isTerminal = (status: JobStatus): boolean => LEGAL_TRANSITIONS[status].length === 0
+
+/** What the queue notes about a job for itself; on no wire. */
+export interface JobNotes {
+  /** Who the profile was when the job was submitted; see `generationOf`. */
+  generation: string
+  /** Where the accounting of a parked attempt stands, so that it goes on there. */
+  attempt?: AttemptNotes
+}
+
+export interface AttemptNotes {
+  usage: TokenUsage
+  /** Milliseconds spent running, and parked, so far. */
+  activeMs: number
+  parkedMs: number
+  /** The last event of the session that was taken into account. */
+  lastSeq: number
+}
+
+/** A job as it is stored. */
+export type StoredJob = JobInfo & { notes: JobNotes }
+
+/** A job as everybody else sees it. */
+export function shown({ notes: _notes, ...info }: StoredJob): JobInfo {
+  return info
+}
+
+export const NO_JOB_USAGE: JobUsage = {
+  tokens: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheCreationTokens: 0,
+  cacheReadTokens: 0,
+  cost: 0,
+  numTurns: 0,
+}
+
+/** A job that was just submitted. */
+export function newJob(
+  request: CreateJobRequest,
+  given: { id: string; now: number; profile: string; generation: string; cwd: string },
+): StoredJob {
+  const { session, webhook, runAt, meta } = request
+  return {
+    id: given.id,
+    status: 'queued',
+    profile: given.profile,
+    cwd: given.cwd,
+    prompt: session.prompt,
+    createdAt: given.now,
+    attempt: 1,
+    maxAttempts: request.attempts ?? 1,
+    usage: NO_JOB_USAGE,
+    notes: { generation: given.generation },
+    ...(runAt !== undefined && runAt > given.now && { nextRunAt: runAt }),
+    ...(webhook && { webhook: { url: webhook.url, progress: webhook.progress ?? 'messages' } }),
+    ...(meta && { meta }),
+  }
+}
+
+/** How an attempt ended. */
+export interface AttemptOutcome {
+  status: 'succeeded' | 'failed' | 'canceled'
+  error?: string
+  result?: JobResult
+  /** No further attempt, whatever is left. */
+  final?: boolean
+}
+
+const DEFAULT_RETRY_DELAY_MS = 5_000
+/** Retries that are further away than that are as good as never; it keeps a doubled delay a date. */
+const MAX_RETRY_DELAY_MS = 365 * 24 * 60 * 60 * 1000
+
+/** Milliseconds from the end of the given attempt (from 1) to the next one: doubled every time, a year at most. */
+export const retryDelay = ({ retryDelayMs = DEFAULT_RETRY_DELAY_MS }: CreateJobRequest, attempt: number): number =>
+  Math.min(retryDelayMs * 2 ** (attempt - 1), Math.max(retryDelayMs, MAX_RETRY_DELAY_MS))

@@ -1,0 +1,336 @@
+import {
+  CreateJobRequest,
+  type JobInfo,
+  type ListJobsQuery,
+  type QueueStats,
+  type WebhookDelivery,
+} from '../../schemas/jobs.js'
+import { GatewayError, toError } from '../errors.js'
+import { type Clock, newId } from '../lib/clock.js'
+import type { Logger } from '../lib/logger.js'
+import type { Page } from '../lib/paging.js'
+import { type Checker, compileSchema, validationError } from '../lib/validation.js'
+import { type Principal, UNLIMITED, visible } from '../principal.js'
+import type { ProfileCatalog } from '../profiles/catalog.js'
+import type { Admission } from '../sessions/admission.js'
+import type { WebhookDeliverer } from '../webhooks/deliverer.js'
+import type { EgressGuard } from '../webhooks/egress.js'
+import { signingKeys } from '../webhooks/signing.js'
+import { targetProblems } from '../webhooks/target.js'
+import { type JobRecord, type QueueAdapter, selectJobs } from './adapter.js'
+import { Attempts } from './attempts.js'
+import { DailyBudget } from './budgets.js'
+import { JobCounters } from './counters.js'
+import { DueTimes } from './due-times.js'
+import { ACTIVE_STATUSES, isTerminal, newJob, type StoredJob, shown } from './job.js'
+import { JobEvents, type QueueEvents } from './job-events.js'
+import { jobPage } from './job-page.js'
+import { JobStore } from './job-store.js'
+import { QUEUE_DEFAULTS, type QueueServerOptions } from './options.js'
+import { Retention } from './retention.js'
+import type { JobSessions } from './sessions.js'
+
+export interface JobQueueOptions extends QueueServerOptions {
+  adapter: QueueAdapter
+  clock: Clock
+  logger: Logger
+  sessions: JobSessions
+  admission: Pick<Admission, 'examine'>
+  profiles: Pick<ProfileCatalog, 'recall'>
+  deliverer: WebhookDeliverer
+  /** Judges the webhooks that callers name. */
+  guard: EgressGuard
+  /** Milliseconds that a limit on parked time leaves a job after a restart. */
+  expiredGraceMs: number
+}
+
+const requestChecker: Checker<CreateJobRequest> = compileSchema(CreateJobRequest)
+const CLAIM_RETRY_MS = 1_000
+const RETRY_AFTER_S = 5
+
+/**
+ * Jobs: sessions that run unattended, as many at a time as there are slots, in the order of priority and submission. What a job may
+ * go through stands in `job.ts`, what one attempt does in `run.ts`.
+ */
+export class JobQueue {
+  readonly #options: JobQueueOptions
+  readonly #maxConcurrency: number
+  readonly #counters = new JobCounters()
+  readonly #due: DueTimes
+  readonly #budget: DailyBudget
+  readonly #store: JobStore
+  readonly #events: JobEvents
+  readonly #attempts: Attempts
+  readonly #retention: Retention | undefined
+  readonly #started: Promise<void>
+  #onStarted = () => {}
+  #ready = false
+  #draining = false
+  #paused = false
+  /** There may be something to claim. */
+  #work = true
+  #pumping = false
+  /** Claims and the cancels of queued jobs, one after the other. */
+  #exclusive: Promise<unknown> = Promise.resolve()
+  /** Jobs whose submission is not told yet. */
+  readonly #submitting = new Map<string, Promise<void>>()
+  readonly #unsubscribe: (() => void)[] = []
+
+  constructor(options: JobQueueOptions) {
+    this.#options = options
+    const { adapter, clock, logger, sessions, deliverer, guard, profiles, retention } = options
+    this.#maxConcurrency = options.maxConcurrency ?? QUEUE_DEFAULTS.maxConcurrency
+    this.#started = new Promise((resolve) => {
+      this.#onStarted = resolve
+    })
+    this.#due = new DueTimes(clock, () => this.#wake())
+    this.#budget = new DailyBudget({
+      limit: options.dailyTokenLimit,
+      clock,
+      adapter,
+      onRollover: () => this.#wake(),
+    })
+    this.#store = new JobStore({
+      adapter,
+      clock,
+      logger,
+      counters: this.#counters,
+      due: this.#due,
+      budget: this.#budget,
+    })
+    this.#events = new JobEvents({
+      clock,
+      logger,
+      webhooks: {
+        deliverer,
+        guard,
+        signingKeys: signingKeys(options.webhookSecret, 'queue.webhookSecret'),
+        attempts: options.webhookAttempts ?? QUEUE_DEFAULTS.webhookAttempts,
+        retryDelayMs: options.webhookRetryDelayMs ?? QUEUE_DEFAULTS.webhookRetryDelayMs,
+      },
+    })
+    if (retention)
+      this.#retention = new Retention({
+        ...{ clock, logger, adapter, sessions },
+        maxAgeMs: retention.maxAgeMs,
+        sweepIntervalMs: retention.sweepIntervalMs ?? QUEUE_DEFAULTS.sweepIntervalMs,
+        onForgotten: (jobId) => deliverer.forget(jobId),
+      })
+    this.#attempts = new Attempts({
+      ...{ clock, logger, sessions },
+      store: this.#store,
+      events: this.#events,
+      limits: {
+        tokens: options.sessionTokenLimit,
+        durationMs: options.maxJobDurationMs,
+        parkedMs: options.maxParkedDurationMs,
+        killGraceMs: options.killGraceMs ?? QUEUE_DEFAULTS.killGraceMs,
+      },
+      recallProfile: (name, generation) => profiles.recall(name, generation),
+      onSlot: () => this.#wake(),
+      onAttemptOver: (jobId, sessionId) => this.#retention?.onAttemptOver(jobId, sessionId),
+      onTerminal: (info) => this.#retention?.onTerminal(info),
+    })
+    const { onEvent } = options
+    if (onEvent) this.#unsubscribe.push(this.on('job_event', ({ event }) => onEvent(event)))
+  }
+
+  /** Takes up what is stored: waiting jobs wait on, parked ones stay parked, a run that was interrupted failed. Call it once. */
+  async start(): Promise<void> {
+    const { adapter, expiredGraceMs } = this.#options
+    await this.#budget.refresh()
+    const status = [...ACTIVE_STATUSES]
+    const records = selectJobs(await adapter.list({ status }), { status })
+    for (const record of records) this.#store.adopt(record)
+    for (const record of records) {
+      if (record.info.status === 'running') this.#attempts.abandon(record)
+      else if (record.info.status === 'parked') this.#attempts.adopt(record, expiredGraceMs)
+    }
+    const unsubscribe = adapter.onWork?.(() => this.#wake())
+    if (unsubscribe) this.#unsubscribe.push(unsubscribe)
+    this.#ready = true
+    this.#onStarted()
+    this.#wake()
+  }
+
+  /**
+   * Accepts a job; it is stored when this resolves.
+   * @throws GatewayError as a session's creation would, and for a webhook that may not be reached or whose headers are not allowed
+   */
+  async submit(request: CreateJobRequest, { principal = UNLIMITED }: { principal?: Principal } = {}): Promise<JobInfo> {
+    requestChecker.assert(request)
+    this.#assertRoom()
+    if (request.webhook) {
+      const problems = targetProblems(request.webhook, this.#options.guard, 'webhook')
+      if (problems.length > 0) throw validationError(problems)
+    }
+    const { profile, cwd } = await this.#options.admission.examine(request.session, principal)
+    await this.#started
+    this.#assertRoom()
+    const { name } = profile.info
+    const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
+    const info = newJob(request, given)
+    const submission = this.#add({ info, request: structuredClone(request) })
+    this.#submitting.set(info.id, submission)
+    try {
+      await submission
+    } finally {
+      this.#submitting.delete(info.id)
+    }
+    this.#wake()
+    return shown(info)
+  }
+
+  async #add(record: JobRecord): Promise<void> {
+    await this.#store.add(record)
+    this.#events.emit('job_submitted', record)
+  }
+
+  #assertRoom(): void {
+    if (this.#draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: RETRY_AFTER_S })
+    const { maxQueuedJobs = QUEUE_DEFAULTS.maxQueuedJobs } = this.#options
+    if (this.#counters.queued + this.#submitting.size >= maxQueuedJobs)
+      throw new GatewayError('SG_ERR_TOO_MANY', { detail: 'The queue is full.', retryAfterS: RETRY_AFTER_S })
+  }
+
+  async get(id: string): Promise<JobInfo | undefined> {
+    const info = await this.#find(id)
+    return info && shown(info)
+  }
+
+  /** @throws SG_ERR_JOB_NOT_FOUND, the same for one that is not there and one that is not theirs */
+  async visibleJob(id: string, principal: Principal): Promise<JobInfo> {
+    const info = await this.#find(id)
+    if (!info || !visible(principal, info.profile)) throw new GatewayError('SG_ERR_JOB_NOT_FOUND')
+    return shown(info)
+  }
+
+  async #find(id: string): Promise<StoredJob | undefined> {
+    return this.#attempts.live(id) ?? (await this.#options.adapter.get(id))?.info
+  }
+
+  /** One page of the jobs that a caller may see, newest first. */
+  async page(query: ListJobsQuery, principal: Principal = UNLIMITED): Promise<Page<JobInfo>> {
+    const { items, next } = await jobPage(this.#options.adapter, query, principal)
+    return { items: items.map(({ info }) => shown(this.#attempts.live(info.id) ?? info)), next }
+  }
+
+  /** The last attempts to deliver a job's events to its webhook, newest first. */
+  deliveries(id: string): WebhookDelivery[] {
+    return this.#options.deliverer.deliveries(id)
+  }
+
+  /**
+   * Cancels a job at whatever point it is; one that is over stays as it is.
+   * @returns the job as it is then
+   * @throws SG_ERR_JOB_NOT_FOUND
+   */
+  async cancel(id: string): Promise<JobInfo> {
+    for (;;) {
+      const over = (await this.#attempts.cancel(id)) ?? (await this.#inTurn(() => this.#cancelStored(id)))
+      if (over && isTerminal(over.status)) return shown(over)
+    }
+  }
+
+  /** @returns undefined when the job went on to somewhere else meanwhile */
+  async #cancelStored(id: string): Promise<StoredJob | undefined> {
+    if (this.#attempts.has(id)) return undefined
+    const record = await this.#options.adapter.get(id)
+    if (!record) throw new GatewayError('SG_ERR_JOB_NOT_FOUND')
+    if (isTerminal(record.info.status)) return record.info
+    await this.#submitting.get(id)
+    const canceled = await this.#store.change(record, {
+      status: 'canceled',
+      finishedAt: this.#options.clock.now(),
+      nextRunAt: undefined,
+    })
+    if (!canceled) return undefined
+    this.#events.emit('job_completed', canceled)
+    this.#retention?.onTerminal(canceled.info)
+    return canceled.info
+  }
+
+  /** Counts are of the jobs that the caller may see; the budget is everybody's. */
+  stats(principal: Principal = UNLIMITED): QueueStats {
+    const { sessionTokenLimit, dailyTokenLimit } = this.#options
+    const { exhausted, resumesAt, used } = this.#budget
+    return {
+      maxConcurrency: this.#maxConcurrency,
+      ...this.#counters.visibleTo(principal),
+      paused: exhausted,
+      ...(sessionTokenLimit !== undefined && { sessionTokenLimit }),
+      ...(dailyTokenLimit !== undefined && { dailyTokenLimit }),
+      dailyTokensUsed: used,
+      ...(resumesAt !== undefined && { resumesAt }),
+    }
+  }
+
+  /** @returns a function that ends the observation; a listener that throws is logged and breaks nothing */
+  on<E extends keyof QueueEvents & string>(event: E, listener: (payload: QueueEvents[E]) => unknown): () => void {
+    return this.#events.on(event, listener)
+  }
+
+  /** No more submissions and no more claims; what runs may end. */
+  drain(): void {
+    if (!this.#draining) this.#events.draining()
+    this.#draining = true
+    this.#attempts.draining = true
+  }
+
+  /** Resolves when what runs has ended and is written down; jobs that are parked stay so. */
+  async close(): Promise<void> {
+    this.drain()
+    await this.#exclusive
+    await this.#attempts.settled()
+    this.#attempts.stop()
+    this.#due.stop()
+    this.#budget.stop()
+    this.#retention?.stop()
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
+  }
+
+  // ── claiming ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #wake(): void {
+    this.#work = true
+    if (!this.#pumping && this.#ready && !this.#draining) void this.#pump()
+  }
+
+  async #pump(): Promise<void> {
+    this.#pumping = true
+    try {
+      while (this.#work && !this.#draining && this.#attempts.slots < this.#maxConcurrency) {
+        if (!this.#budget.isCurrent) await this.#budget.refresh()
+        if (this.#budget.exhausted) break
+        this.#work = false
+        await this.#inTurn(() => this.#claim())
+      }
+      this.#tellPause()
+    } catch (error) {
+      this.#options.logger.error({ err: toError(error) }, 'jobs could not be claimed; it is tried again')
+      this.#options.clock.after(CLAIM_RETRY_MS, () => this.#wake())
+    } finally {
+      this.#pumping = false
+    }
+  }
+
+  async #claim(): Promise<void> {
+    const record = await this.#store.claimNext()
+    if (!record) return
+    this.#work = true
+    await this.#submitting.get(record.info.id)
+    this.#attempts.start(record)
+  }
+
+  #tellPause(): void {
+    if (this.#budget.exhausted === this.#paused) return
+    this.#paused = this.#budget.exhausted
+    this.#events.budgetChanged(this.#paused)
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#exclusive.then(work)
+    this.#exclusive = result.catch(() => {})
+    return result
+  }
+}

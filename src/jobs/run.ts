@@ -1,0 +1,296 @@
+import type { SessionEvent, SessionEventOf } from '../../schemas/events.js'
+import type { JobProgress, JobResult } from '../../schemas/jobs.js'
+import type { SessionInfo } from '../../schemas/sessions.js'
+import { GatewayError } from '../errors.js'
+import { type Clock, newId, type Timer } from '../lib/clock.js'
+import type { ResolvedProfile } from '../profiles/catalog.js'
+import type { JobRecord } from './adapter.js'
+import { AttemptMeter } from './attempt-meter.js'
+import type { AttemptNotes, AttemptOutcome, StoredJob } from './job.js'
+import { progressOf } from './progress.js'
+import type { JobSessions } from './sessions.js'
+
+/** `undefined`: no limit. */
+export interface RunLimits {
+  tokens: number | undefined
+  durationMs: number | undefined
+  parkedMs: number | undefined
+  killGraceMs: number
+}
+
+/** What the queue does about what a run goes through; each is called once per change, in order. */
+export interface RunOwner {
+  readonly clock: Clock
+  readonly sessions: JobSessions
+  readonly draining: boolean
+  onProgress(run: JobRun, progress: JobProgress): void
+  onParked(run: JobRun, executionId: string | undefined): void
+  onResumed(run: JobRun): void
+  onEnded(run: JobRun, outcome: AttemptOutcome, wasParked: boolean): void
+  /** An engine or a host's code failed in a way that is not for callers' eyes. */
+  onFault(run: JobRun, error: unknown): void
+}
+
+const SUBTYPE_ERRORS: Record<JobResult['subtype'], string> = {
+  success: 'The run failed.',
+  error_during_execution: 'The run failed.',
+  error_max_turns: 'The run reached maxTurns.',
+  error_max_budget_usd: 'The run reached maxBudgetUsd.',
+  interrupted: 'The run was interrupted.',
+}
+
+/** Made once: an abort without a reason makes a new error, stack and all. */
+const CALLED_OFF = new GatewayError('SG_ERR_SESSION_ENDED')
+
+/**
+ * One attempt of a job: follows its session from outside, by its events, and says once how it ended.
+ *
+ *   claimed ── begin ──▶ running ◀── status parked / live again ──▶ parked
+ *      └─────────────────────┴──── first turn completed, session ended, limit, cancel ──┴──▶ ended
+ */
+export class JobRun {
+  readonly sessionId: string
+  readonly limits: RunLimits
+  /** As last written; see `live`. */
+  record: JobRecord
+  /** Resolves when the engine of an ended run is gone or was given up on. */
+  closed: Promise<void> = Promise.resolve()
+  /** A cancel came while the end of the attempt was being written. */
+  cancelRequested = false
+  readonly #owner: RunOwner
+  readonly #meter: AttemptMeter
+  readonly #abort = new AbortController()
+  #state: 'claimed' | 'running' | 'parked' | 'ended' = 'claimed'
+  #legSince: number
+  #activeMs: number
+  #parkedMs: number
+  #lastSeq: number
+  #sdkSessionId: string | undefined
+  #watchdog: Timer | undefined
+  #killing: { error: string; grace: Timer } | undefined
+
+  constructor(owner: RunOwner, record: JobRecord, limits: RunLimits, resumes?: { sessionId: string }) {
+    const { attempt } = record.info.notes
+    this.#owner = owner
+    this.record = record
+    this.limits = limits
+    this.sessionId = resumes?.sessionId ?? newId()
+    this.#meter = new AttemptMeter(attempt)
+    this.#activeMs = attempt?.activeMs ?? 0
+    this.#parkedMs = attempt?.parkedMs ?? 0
+    this.#lastSeq = attempt?.lastSeq ?? 0
+    this.#legSince = owner.clock.now()
+  }
+
+  get ended(): boolean {
+    return this.#state === 'ended'
+  }
+
+  /** A parked run takes no slot. */
+  get parked(): boolean {
+    return this.#state === 'parked'
+  }
+
+  /** The job as it is at this moment, what is not written yet included. */
+  get live(): StoredJob {
+    const { info } = this.record
+    return {
+      ...info,
+      usage: this.#meter.addedTo(info.usage),
+      ...(this.#sdkSessionId !== undefined && { sdkSessionId: this.#sdkSessionId }),
+    }
+  }
+
+  get tokens(): number {
+    return this.#meter.tokens
+  }
+
+  get notes(): AttemptNotes {
+    const { usage } = this.#meter
+    return { usage, activeMs: this.#activeMs, parkedMs: this.#parkedMs, lastSeq: this.#lastSeq }
+  }
+
+  /** Starts the session. */
+  begin(profile: () => ResolvedProfile): void {
+    if (this.#state !== 'claimed') return
+    this.#state = 'running'
+    this.#legSince = this.#owner.clock.now()
+    this.#armWatchdog()
+    const { request, info } = this.record
+    const options = { id: this.sessionId, jobId: info.id, signal: this.#abort.signal }
+    try {
+      const resolved = profile()
+      this.#owner.sessions
+        .create({ ...request.session, profile: resolved.info.name }, { ...options, profile: resolved })
+        .catch((error) => this.#failed(error))
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  /** Goes on with a run that was parked when the process started. @param graceMs at least that long nothing is held against it */
+  adopt(session: SessionInfo, graceMs: number): void {
+    this.#state = 'parked'
+    this.#legSince = this.record.info.parkedAt ?? this.#owner.clock.now()
+    this.#sdkSessionId = session.sdkSessionId
+    this.#meter.readTotals(session)
+    this.#armWatchdog(graceMs)
+    if (session.status !== 'parked') this.#resume()
+  }
+
+  cancel(): void {
+    if (this.ended) this.cancelRequested = true
+    else this.#end({ status: 'canceled' })
+  }
+
+  /** Ends the run for a reason that its session does not know. */
+  giveUp(outcome: AttemptOutcome): void {
+    this.#end(outcome)
+  }
+
+  /** @param session as the event left it */
+  onEvent(event: SessionEvent, session: SessionInfo): void {
+    if (this.ended || event.seq <= this.#lastSeq) return
+    this.#lastSeq = event.seq
+    this.#sdkSessionId = session.sdkSessionId
+    this.#meter.onEvent(event, session)
+    switch (event.type) {
+      case 'status_changed':
+        if (event.status === 'parked') this.#park(session)
+        else if (event.status !== 'failed' && event.status !== 'closed') this.#resume()
+        return
+      case 'turn_completed':
+        this.#resume()
+        this.#end(this.#outcomeOf(event))
+        return
+      case 'session_error':
+        this.#end({ status: 'failed', error: this.#killing?.error ?? event.message })
+        return
+      case 'session_closed':
+        this.#onClosed(event)
+        return
+      default:
+        this.#progress(event)
+    }
+  }
+
+  #progress(event: SessionEvent): void {
+    const progress = progressOf(event)
+    if (progress) this.#owner.onProgress(this, progress)
+    if (this.#overTokens) this.#kill(`The run used more than ${this.limits.tokens} tokens.`)
+  }
+
+  get #overTokens(): boolean {
+    return this.limits.tokens !== undefined && this.#meter.tokens > this.limits.tokens
+  }
+
+  #park(session: SessionInfo): void {
+    if (this.#state !== 'running') return
+    if (this.#killing) {
+      this.#end(this.#killed())
+      return
+    }
+    this.#account()
+    this.#state = 'parked'
+    this.#armWatchdog()
+    // a session that waits for an approval alone waits for no execution
+    this.#owner.onParked(this, session.parked?.executions[0]?.executionId)
+  }
+
+  #resume(): void {
+    if (this.#state !== 'parked') return
+    this.#account()
+    this.#state = 'running'
+    this.#armWatchdog()
+    this.#owner.onResumed(this)
+  }
+
+  /** Books the time since the last change of state. */
+  #account(): void {
+    const now = this.#owner.clock.now()
+    const passed = Math.max(0, now - this.#legSince)
+    if (this.#state === 'parked') this.#parkedMs += passed
+    else if (this.#state === 'running') this.#activeMs += passed
+    this.#legSince = now
+  }
+
+  /** One watchdog: for the time spent running while it runs, for the time parked while it is parked. */
+  #armWatchdog(graceMs = 0): void {
+    this.#watchdog?.cancel()
+    this.#watchdog = undefined
+    const { clock } = this.#owner
+    const { durationMs, parkedMs } = this.limits
+    const since = Math.max(0, clock.now() - this.#legSince)
+    if (this.#state === 'parked' && parkedMs !== undefined)
+      this.#watchdog = clock.after(Math.max(parkedMs - this.#parkedMs - since, graceMs), () =>
+        this.#end({ status: 'failed', error: `The run was parked for more than ${parkedMs} ms.`, final: true }),
+      )
+    else if (this.#state === 'running' && durationMs !== undefined)
+      this.#watchdog = clock.after(Math.max(durationMs - this.#activeMs - since, graceMs), () =>
+        this.#kill(`The run took longer than ${durationMs} ms.`),
+      )
+  }
+
+  /** Interrupts the turn; a run that does not end by itself then is ended. */
+  #kill(error: string): void {
+    if (this.#killing || this.ended) return
+    const grace = this.#owner.clock.after(this.limits.killGraceMs, () => this.#end(this.#killed()))
+    this.#killing = { error, grace }
+    this.#owner.sessions.send(this.sessionId, { type: 'interrupt' }).catch((refusal) => {
+      // nothing to interrupt: the session is not even there
+      if (refusal instanceof GatewayError && refusal.code === 'SG_ERR_SESSION_NOT_FOUND') this.#end(this.#killed())
+    })
+  }
+
+  #killed(): AttemptOutcome {
+    return { status: 'failed', error: this.#killing!.error }
+  }
+
+  #outcomeOf(event: SessionEventOf<'turn_completed'>): AttemptOutcome {
+    const { subtype, isError, durationMs, result: text, errors } = event
+    const result: JobResult = {
+      subtype,
+      isError,
+      durationMs,
+      ...(text !== undefined && { text }),
+      ...(errors && { errors }),
+    }
+    const failed = (error: string): AttemptOutcome => ({ status: 'failed', error, result })
+    if (this.#killing) return failed(this.#killing.error)
+    if (isError || subtype !== 'success') return failed(errors?.join(' · ') || SUBTYPE_ERRORS[subtype])
+    if (this.#overTokens) return failed(`The run used more than ${this.limits.tokens} tokens.`)
+    return { status: 'succeeded', result }
+  }
+
+  #onClosed({ reason }: SessionEventOf<'session_closed'>): void {
+    if (this.#killing) this.#end(this.#killed())
+    else if (reason === 'error') this.#end({ status: 'failed', error: 'The session failed.' })
+    else if (!this.#owner.draining || reason === 'client') this.#end({ status: 'canceled' })
+    else if (!this.parked) this.#end({ status: 'failed', error: 'The gateway shut down during the run.' })
+  }
+
+  #failed(error: unknown): void {
+    if (this.ended) return
+    const told = error instanceof GatewayError
+    if (!told || error.cause !== undefined) this.#owner.onFault(this, error)
+    this.#end({ status: 'failed', error: told ? error.message : 'The session could not be started.' })
+  }
+
+  #end(outcome: AttemptOutcome): void {
+    if (this.ended) return
+    const { sessions } = this.#owner
+    const wasParked = this.parked
+    this.#account()
+    this.#state = 'ended'
+    this.#watchdog?.cancel()
+    this.#killing?.grace.cancel()
+    this.#abort.abort(CALLED_OFF)
+    // closing also discards what a parked session could be woken from; ending leaves the session to be looked at
+    const ending = wasParked ? sessions.close(this.sessionId) : sessions.end(this.sessionId)
+    this.closed = ending.then(
+      () => {},
+      () => {},
+    )
+    this.#owner.onEnded(this, outcome, wasParked)
+  }
+}

@@ -1,0 +1,69 @@
+import { toError } from '../errors.js'
+
+type Listener<Payload> = (payload: Payload) => unknown
+
+interface Delivery {
+  entry: { listener: Listener<never> }
+  event: string
+  payload: unknown
+}
+
+/**
+ * Who is told what happened. A listener never runs inside the change that it is told of: deliveries wait in a queue for the next
+ * microtask, and what a listener causes comes after all that happened before it.
+ */
+export class Listeners<Events extends Record<string, unknown>> {
+  readonly #entries = new Map<string, Set<Delivery['entry']>>()
+  readonly #onError: (error: Error, event: string) => void
+  #queue: Delivery[] = []
+
+  /** @param onError told of every listener that throws or rejects; the other listeners are not affected */
+  constructor(onError: (error: Error, event: string) => void) {
+    this.#onError = onError
+  }
+
+  /**
+   * @param listener may be async; its promise is not waited for
+   * @returns unsubscribes at once, also from what was emitted and not yet delivered
+   */
+  on<Event extends keyof Events & string>(event: Event, listener: Listener<Events[Event]>): () => void {
+    const entries = this.#entries.get(event) ?? new Set()
+    this.#entries.set(event, entries)
+    const entry = { listener }
+    entries.add(entry)
+    return () => void entries.delete(entry)
+  }
+
+  /** Whether anybody listens, for a payload that is expensive to build. */
+  has(event: keyof Events & string): boolean {
+    return (this.#entries.get(event)?.size ?? 0) > 0
+  }
+
+  /** Tells those who listen now. */
+  emit<Event extends keyof Events & string>(event: Event, payload: Events[Event]): void {
+    const idle = this.#queue.length === 0
+    for (const entry of this.#entries.get(event) ?? []) this.#queue.push({ entry, event, payload })
+    if (idle && this.#queue.length > 0) queueMicrotask(() => this.#drain())
+  }
+
+  #drain(): void {
+    let next = 0
+    try {
+      while (next < this.#queue.length) this.#deliver(this.#queue[next++]!)
+    } finally {
+      // Not empty only when onError itself threw: that is the host's to see, and costs nobody else a delivery.
+      this.#queue = this.#queue.slice(next)
+      if (this.#queue.length > 0) queueMicrotask(() => this.#drain())
+    }
+  }
+
+  #deliver({ entry, event, payload }: Delivery): void {
+    if (!this.#entries.get(event)?.has(entry)) return
+    try {
+      const result = entry.listener(payload as never)
+      if (result instanceof Promise) result.catch((thrown) => this.#onError(toError(thrown), event))
+    } catch (thrown) {
+      this.#onError(toError(thrown), event)
+    }
+  }
+}

@@ -1,0 +1,192 @@
+import type { FastifyRequest } from 'fastify'
+import type { NotificationType, SessionNotification } from '../schemas/notifications.js'
+import type { ProfileOptions } from '../schemas/profiles.js'
+import type { AgentDeclaration } from './engines/cli/agent-table.js'
+import { assertDeferredToolNames } from './engines/deferred-tools.js'
+import type { CreateEngineRunner, DeferredTool } from './engines/runner.js'
+import { optionError, toError } from './errors.js'
+import type { ExecutionDispatch } from './executions/dispatch.js'
+import type { QueueServerOptions } from './jobs/options.js'
+import { type Logger, silentLogger } from './lib/logger.js'
+import { type PathRoots, resolveRoots } from './lib/paths-within-roots.js'
+import { OPTION_SHAPES } from './options-shape.js'
+import type { PrincipalClaims } from './principal.js'
+import type { ProfileStore } from './profiles/store.js'
+import type { BuildRunnerConfig } from './sessions/admission.js'
+import { DEFAULT_EVENT_LOG_LIMITS, type EventLogLimits } from './sessions/event-log.js'
+import type { ParkingOptions } from './sessions/parking.js'
+import type { SessionStore } from './sessions/store.js'
+
+/** Accepts a caller by returning something truthy; see `PrincipalClaims` for what it may carry. Covers upgrades too. */
+export type Authenticate = (request: FastifyRequest) => unknown | Promise<unknown>
+export type { PrincipalClaims }
+
+/** What the gateway is built from. Defaults stand beside each option; the specification's table explains them. */
+export interface WorkerServerOptions {
+  /** Required unless `allowUnauthenticated`. */
+  authenticate?: Authenticate
+  /** Default false. For local development only. */
+  allowUnauthenticated?: boolean
+  /** Default: off, any directory. `[]` allows none. */
+  allowedCwdRoots?: string[]
+  /** Default: one named `default` when an agent's config directory is found. `[]`: none. */
+  profiles?: ProfileOptions[]
+  /** Default: none, and no management routes. */
+  profileStore?: ProfileStore
+  /** Default: off, managed profiles are provider profiles only. */
+  allowedConfigDirRoots?: string[]
+  /** Lets config directories and `allowedCwdRoots` overlap. Default false: an agent could give itself another identity. */
+  allowConfigDirOverlap?: boolean
+  /** Required when a provider profile is declared. */
+  createEngineRunner?: CreateEngineRunner
+  buildRunnerConfig?: BuildRunnerConfig
+  /** Default `/v1`. */
+  basePath?: string
+  /** Bytes of a JSON body or a socket frame. Default 1 MiB. */
+  maxBodyBytes?: number
+  /** Default false. */
+  disableBypassPermissions?: boolean
+  /** Default false. */
+  requireApiKey?: boolean
+  /** Default false. */
+  checkCredentials?: boolean | { probe?: (...args: never[]) => unknown; timeoutMs?: number }
+  listSdkSessions?: (...args: never[]) => unknown
+  agents?: AgentDeclaration[]
+  /** Defaults: a `MemorySessionStore`, 2,000 ms and 60,000 ms. */
+  parking?: Partial<ParkingOptions>
+  /** Default: nobody is told. */
+  notifications?: NotificationOptions
+  /** Default: no jobs. */
+  queue?: QueueServerOptions
+  /** Tools whose work happens elsewhere; every engine sees them. Default: none. */
+  executions?: ExecutionOptions
+  webhookPolicy?: { allowPrivateNetworks?: boolean; allowedHosts?: string[] }
+  /** Origins of browsers that may open sockets, exact (`https://app.example`). Default: the server's own host. */
+  allowedOrigins?: string[]
+  /** Values of the Host header that are served, as `host` or `host:port`. Default: any. */
+  allowedHosts?: string[]
+  /** Sessions that are not terminal. Default 100,000. */
+  maxSessions?: number
+  /** Clients of one session. Default 1,000. */
+  maxSocketsPerSession?: number
+  /** Default 100,000 events and 16 MiB per session. */
+  eventLog?: Partial<EventLogLimits>
+  /** How long a terminal session stays listed. Default: until DELETE. */
+  sessionRetentionMs?: number
+  idleReleaseMs?: number
+  /** Default 30,000. */
+  shutdownTimeoutMs?: number
+  /** Any pino-like logger. Default: the Fastify instance's, else silent. */
+  logger?: Logger
+  /** Mounts `GET /healthz` and `GET /readyz`, outside `basePath` and without authentication. Default false. */
+  health?: boolean
+  /** Mounts `GET /metrics` behind `authenticate`. Default false. */
+  metrics?: boolean
+}
+
+/** Who is told when a session needs an approval, finishes a turn, fails or ends. */
+export interface NotificationOptions {
+  /** `events` defaults to all four; `secret` signs (Standard Webhooks), two while rotating. */
+  webhook?: { url: string; headers?: Record<string, string>; events?: NotificationType[]; secret?: string | string[] }
+  /** Hears of every notification in this process. */
+  onNotification?: (notification: SessionNotification) => unknown
+  /** Attempts per delivery. Default 3. */
+  attempts?: number
+  /** Before the second attempt; doubled for every further one. Default 500. */
+  retryDelayMs?: number
+}
+
+export interface ExecutionOptions {
+  tools: DeferredToolOptions[]
+  /** Hears of every deferred execution in this process; may deliver the result at once. */
+  onDispatch?: (execution: ExecutionDispatch) => unknown
+}
+
+/** A deferred tool, and who is told of its calls: POSTed to `dispatch.url`, signed with `secret` (Standard Webhooks). */
+export interface DeferredToolOptions extends DeferredTool {
+  dispatch?: { url: string; headers?: Record<string, string>; secret?: string | string[] }
+}
+
+/** Options as the code reads them: defaults filled in, once. */
+export interface ResolvedOptions extends Omit<WorkerServerOptions, 'parking'> {
+  basePath: string
+  maxBodyBytes: number
+  disableBypassPermissions: boolean
+  requireApiKey: boolean
+  maxSessions: number
+  maxSocketsPerSession: number
+  eventLog: EventLogLimits
+  shutdownTimeoutMs: number
+  logger: Logger
+  parking: Omit<ParkingOptions, 'store'> & { store: SessionStore | undefined }
+  cwdRoots: PathRoots | undefined
+}
+
+/** The options of features that are another issue's: accepted and checked, and said to be without effect. */
+const NOT_YET_SERVED: readonly (keyof WorkerServerOptions)[] = ['idleReleaseMs']
+
+/** Registration options of Fastify that arrive beside ours. */
+const FASTIFY_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
+
+/**
+ * Checks every option and fills in the defaults.
+ * @throws SG_ERR_OPTION naming the option and what is wrong with it
+ */
+export function resolveOptions(options: WorkerServerOptions): ResolvedOptions {
+  assertShapes(options)
+  if (!options.authenticate && options.allowUnauthenticated !== true)
+    throw optionError('authenticate', 'is required; or set allowUnauthenticated: true, for local development only.')
+  const logger = options.logger ?? silentLogger
+  tellWhatHasNoEffect(options, logger)
+  assertDeferredToolNames(options.executions?.tools ?? [], 'executions.tools')
+  return {
+    ...options,
+    basePath: resolveBasePath(options.basePath),
+    maxBodyBytes: options.maxBodyBytes ?? 1024 * 1024,
+    disableBypassPermissions: options.disableBypassPermissions ?? false,
+    requireApiKey: options.requireApiKey ?? false,
+    maxSessions: options.maxSessions ?? 100_000,
+    maxSocketsPerSession: options.maxSocketsPerSession ?? 1_000,
+    eventLog: { ...DEFAULT_EVENT_LOG_LIMITS, ...options.eventLog },
+    shutdownTimeoutMs: options.shutdownTimeoutMs ?? 30_000,
+    logger,
+    parking: {
+      store: options.parking?.store,
+      parkDelayMs: options.parking?.parkDelayMs ?? 2_000,
+      expiredGraceMs: options.parking?.expiredGraceMs ?? 60_000,
+      onError: options.parking?.onError,
+    },
+    cwdRoots: options.allowedCwdRoots && rootsOption('allowedCwdRoots', options.allowedCwdRoots),
+  }
+}
+
+function assertShapes(options: WorkerServerOptions): void {
+  for (const [name, shape] of OPTION_SHAPES) {
+    const value = options[name as keyof WorkerServerOptions]
+    if (value === undefined) continue
+    const [first] = shape.errors(value, name)
+    if (first) throw optionError(first.path, first.message)
+  }
+}
+
+function tellWhatHasNoEffect(options: WorkerServerOptions, logger: Logger): void {
+  const unserved = NOT_YET_SERVED.filter((name) => options[name] !== undefined && options[name] !== false)
+  if (unserved.length > 0) logger.warn({ options: unserved }, 'these options are not served yet and have no effect')
+  const unknown = Object.keys(options).filter((name) => !OPTION_SHAPES.has(name) && !FASTIFY_OPTIONS.includes(name))
+  if (unknown.length > 0) logger.warn({ options: unknown }, 'these options are unknown and have no effect')
+}
+
+function resolveBasePath(basePath = '/v1'): string {
+  const trimmed = basePath.replace(/\/+$/, '')
+  if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(trimmed))
+    throw optionError('basePath', `${JSON.stringify(basePath)} must look like /v1 or /agents/v1.`)
+  return trimmed
+}
+
+function rootsOption(name: string, roots: string[]): PathRoots {
+  try {
+    return resolveRoots(roots)
+  } catch (error) {
+    throw optionError(name, `${toError(error).message}.`)
+  }
+}

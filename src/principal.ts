@@ -1,0 +1,48 @@
+import { GatewayError } from './errors.js'
+
+/** What `authenticate` may return: any truthy value; these members of an object limit or extend it. */
+export interface PrincipalClaims {
+  /** Profiles the caller may see and use. Absent: all. `[]`: none. */
+  allowedProfiles?: string[]
+  /** Whether the caller may create, change and delete managed profiles. */
+  canManageProfiles?: boolean
+}
+
+/** An accepted caller, normalised once per request. */
+export interface Principal {
+  /** `undefined`: no limit. */
+  readonly allowedProfiles: ReadonlySet<string> | undefined
+  readonly canManageProfiles: boolean
+  /** What `authenticate` returned. */
+  readonly claims?: unknown
+}
+
+/** Nobody in particular and no limit: the host itself, and every caller of an unauthenticated gateway. */
+export const UNLIMITED: Principal = { allowedProfiles: undefined, canManageProfiles: false }
+
+/**
+ * Makes a Principal of what `authenticate` returned; `undefined` means refused.
+ * @throws SG_ERR_AUTHENTICATE_FAILED when `allowedProfiles` is present but no array of strings: a limit that cannot be read must not
+ * be read as none
+ */
+export function normalizePrincipal(claims: unknown): Principal | undefined {
+  if (!claims) return undefined
+  if (typeof claims !== 'object' && typeof claims !== 'function') return { ...UNLIMITED, claims }
+  const { allowedProfiles, canManageProfiles } = claims as { allowedProfiles?: unknown; canManageProfiles?: unknown }
+  if (allowedProfiles !== undefined && !isStringArray(allowedProfiles))
+    throw new GatewayError('SG_ERR_AUTHENTICATE_FAILED', {
+      detail: 'authenticate returned allowedProfiles that is no array of strings, so nobody was let in.',
+    })
+  return {
+    allowedProfiles: allowedProfiles && new Set(allowedProfiles),
+    canManageProfiles: canManageProfiles === true,
+    claims,
+  }
+}
+
+const isStringArray = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((item) => typeof item === 'string')
+
+/** The one visibility rule: every route, socket, stream and count asks here. */
+export const visible = (principal: Principal, profile: string): boolean =>
+  principal.allowedProfiles === undefined || principal.allowedProfiles.has(profile)

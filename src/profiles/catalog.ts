@@ -1,0 +1,255 @@
+import { homedir } from 'node:os'
+import type {
+  CreateProfileRequest,
+  GetProfileResponse,
+  ListProfilesResponse,
+  ProfileInfo,
+  ProfileOptions,
+  UpdateProfileRequest,
+} from '../../schemas/profiles.js'
+import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from '../engines/cli/agent-table.js'
+import type { SessionRunnerConfig } from '../engines/runner.js'
+import { GatewayError } from '../errors.js'
+import { type Clock, systemClock } from '../lib/clock.js'
+import { Listeners } from '../lib/listeners.js'
+import type { Logger } from '../lib/logger.js'
+import { type Principal, visible } from '../principal.js'
+import { configDirRoots, type DeclareOptions, declareProfiles } from './declare.js'
+import { generationOf } from './generation.js'
+import { type ManagedProfile, ManagedProfiles } from './managed.js'
+import { pinConfigDir } from './pin.js'
+import { ConfigSnapshots, emptySnapshot } from './snapshot.js'
+import type { ProfileStore } from './store.js'
+
+export interface ProfileCatalogOptions {
+  /** undefined: the operator's own directory as `default`, when there is one. `[]`: none. */
+  declared: readonly ProfileOptions[] | undefined
+  /** Makes profiles manageable. */
+  store?: ProfileStore | undefined
+  /** Where managed `cli` profiles may point; undefined: there are none. */
+  allowedConfigDirRoots?: readonly string[] | undefined
+  allowedCwdRoots?: readonly string[] | undefined
+  /** Accepts config directories in which sessions may start, or that lie around such a place. */
+  allowConfigDirOverlap?: boolean | undefined
+  hasEngineRunner: boolean
+  disableBypassPermissions: boolean
+  /** Beyond the built-in ones. */
+  agents?: readonly AgentDeclaration[] | undefined
+  /** The gateway's environment; default `process.env`. */
+  env?: NodeJS.ProcessEnv | undefined
+  logger: Logger
+  clock?: Clock | undefined
+}
+
+/** A profile at the moment it was asked for. */
+export interface ResolvedProfile {
+  readonly info: ProfileInfo
+  /** Changes when a name comes to stand for someone else; see `generationOf`. */
+  readonly generation: string
+}
+
+export type ProfileChange = { type: 'created' | 'updated' | 'deleted'; name: string }
+export type CredentialState = NonNullable<ProfileInfo['credentials']>
+
+/** Nothing is declared: sessions run on the default engine, as the operator. */
+const NO_PROFILE: ResolvedProfile = Object.freeze({
+  info: Object.freeze({ name: '', engine: 'cli' as const }),
+  generation: '',
+})
+
+/**
+ * Every profile there is, declared and managed, and who may use which. A profile is resolved once per session; what it says later
+ * does not reach sessions that run.
+ */
+export class ProfileCatalog {
+  readonly #agents: ReadonlyMap<string, AgentRow>
+  readonly #env: NodeJS.ProcessEnv
+  readonly #declared: ReadonlyMap<string, ResolvedProfile>
+  readonly #managed: ManagedProfiles | undefined
+  readonly #snapshots: ConfigSnapshots
+  /** By generation: a verdict says nothing about who comes after. */
+  readonly #credentials = new Map<string, CredentialState>()
+  readonly #listeners: Listeners<{ change: ProfileChange }>
+
+  /** @throws SG_ERR_OPTION, one sentence for each thing that keeps the service from starting */
+  constructor(options: ProfileCatalogOptions) {
+    const { store, logger, env = process.env, allowConfigDirOverlap = false } = options
+    const agents = agentTable(options.agents)
+    this.#agents = agents
+    this.#env = env
+    this.#listeners = new Listeners((err) => logger.error({ err }, 'a listener for profile changes failed'))
+    this.#snapshots = new ConfigSnapshots(options.clock ?? systemClock)
+    const declare: DeclareOptions = {
+      ...options,
+      agents,
+      env,
+      allowConfigDirOverlap,
+      allowedCwdRoots: options.allowedCwdRoots,
+    }
+    this.#declared = new Map(
+      declareProfiles(declare).map((info) => [info.name, { info, generation: generationOf(info) }]),
+    )
+    const roots = configDirRoots(options.allowedConfigDirRoots, declare)
+    this.#managed = store && new ManagedProfiles({ ...options, store, roots, agents, declared: this.#declared })
+  }
+
+  /**
+   * Reads the store; call it once, before anything is resolved.
+   * @throws SG_ERR_OPTION when what is stored cannot be read
+   */
+  async load(): Promise<void> {
+    await this.#managed?.load()
+  }
+
+  async close(): Promise<void> {
+    await this.#managed?.close()
+  }
+
+  /** Whether profiles can be created, changed and deleted at all. */
+  get isManageable(): boolean {
+    return this.#managed !== undefined
+  }
+
+  /**
+   * The profile that a new session or job runs as.
+   * @param name what the request names; absent when it names none
+   * @throws SG_ERR_PROFILE_REQUIRED (400) none named and there are several · SG_ERR_PROFILE_FORBIDDEN (403) outside `allowedProfiles`,
+   * there or not, named or implicit · SG_ERR_PROFILE_UNKNOWN (400) · SG_ERR_ENGINE_START (502) a stored profile that cannot run here
+   */
+  resolve(name: string | undefined, principal: Principal): ResolvedProfile {
+    const found = name === undefined ? this.#implicit() : this.#find(name)
+    if (!visible(principal, name ?? found!.info.name)) throw new GatewayError('SG_ERR_PROFILE_FORBIDDEN')
+    if (!found) throw new GatewayError('SG_ERR_PROFILE_UNKNOWN')
+    return usable(found)
+  }
+
+  #implicit(): ResolvedProfile {
+    const [only, second] = this.#all()
+    if (second) throw new GatewayError('SG_ERR_PROFILE_REQUIRED')
+    return only ?? NO_PROFILE
+  }
+
+  /** The empty name, which sessions without a profile bear, exists as long as no profile is. */
+  #find(name: string): ResolvedProfile | undefined {
+    return this.get(name) ?? (name === '' && this.#all().length === 0 ? NO_PROFILE : undefined)
+  }
+
+  /**
+   * The profile of a job or a session that was resolved earlier: as it is now, but only if it still is who it was.
+   * @throws SG_ERR_PROFILE_CHANGED when it was deleted, replaced, or points elsewhere · SG_ERR_ENGINE_START when it cannot run here
+   */
+  recall(name: string, generation: string): ResolvedProfile {
+    // A gateway that declares nothing still runs nameless sessions as the operator, whatever was created over HTTP since.
+    const found = name === '' && this.#declared.size === 0 ? NO_PROFILE : this.get(name)
+    if (found?.generation !== generation)
+      throw new GatewayError('SG_ERR_PROFILE_CHANGED', {
+        detail: `Profile ${JSON.stringify(name)} ${found ? 'now runs as someone else' : 'no longer exists'}.`,
+      })
+    return usable(found)
+  }
+
+  get(name: string): ResolvedProfile | undefined {
+    return this.#declared.get(name) ?? this.#managed?.get(name)
+  }
+
+  #all(): ResolvedProfile[] {
+    return [...this.#declared.values(), ...(this.#managed?.all() ?? [])]
+  }
+
+  /** Declared profiles in their order, then managed ones in theirs. */
+  list(principal: Principal): ListProfilesResponse {
+    return {
+      profiles: this.#all()
+        .filter(({ info }) => visible(principal, info.name))
+        .map((profile) => this.#shown(profile)),
+      canManage: this.isManageable && principal.canManageProfiles,
+    }
+  }
+
+  /** @throws SG_ERR_PROFILE_FORBIDDEN (403) · SG_ERR_PROFILE_NOT_FOUND (404) */
+  async describe(name: string, principal: Principal): Promise<GetProfileResponse> {
+    assertVisible(name, principal)
+    const found = this.get(name)
+    if (!found) throw new GatewayError('SG_ERR_PROFILE_NOT_FOUND')
+    const { info } = found
+    const row = this.agentOf(info)
+    const config = info.configDir && row ? await this.#snapshots.read(info.configDir, row) : emptySnapshot()
+    return { profile: this.#shown(found), config }
+  }
+
+  /**
+   * @throws SG_ERR_PROFILES_NOT_MANAGEABLE, SG_ERR_PROFILE_FORBIDDEN (403) · SG_ERR_PROFILE_EXISTS (409) · SG_ERR_PROFILE_INVALID
+   * (400) · SG_ERR_CONFIG_DIR_FORBIDDEN, SG_ERR_BYPASS_DISABLED (403)
+   */
+  async create(request: CreateProfileRequest, principal: Principal): Promise<ProfileInfo> {
+    const managed = this.authorize(principal, request.name)
+    const created = await managed.create(request, principal)
+    this.#listeners.emit('change', { type: 'created', name: created.info.name })
+    return this.#shown(created)
+  }
+
+  /** Merges into a managed profile; `null` clears. @throws as `create`, SG_ERR_PROFILE_DECLARED (403), SG_ERR_PROFILE_NOT_FOUND (404) */
+  async update(name: string, request: UpdateProfileRequest, principal: Principal): Promise<ProfileInfo> {
+    const managed = this.authorize(principal, name)
+    const updated = await managed.update(name, request, principal)
+    this.#listeners.emit('change', { type: 'updated', name })
+    return this.#shown(updated)
+  }
+
+  /** Sessions that run go on; what is queued or parked fails when its turn comes. @throws as `update` */
+  async remove(name: string, principal: Principal): Promise<void> {
+    await this.authorize(principal, name).remove(name)
+    this.#listeners.emit('change', { type: 'deleted', name })
+  }
+
+  /**
+   * Whether the caller may manage, and this name: both have to hold, and neither tells whether the name exists.
+   * @param name absent while it is not known yet
+   */
+  authorize(principal: Principal, name?: string): ManagedProfiles {
+    if (!this.#managed) throw new GatewayError('SG_ERR_NOT_FOUND')
+    if (!principal.canManageProfiles) throw new GatewayError('SG_ERR_PROFILES_NOT_MANAGEABLE')
+    if (name !== undefined) assertVisible(name, principal)
+    return this.#managed
+  }
+
+  /** The agent that runs a `cli` profile. */
+  agentOf(profile: ProfileInfo): AgentRow | undefined {
+    return profile.engine === 'cli' ? this.#agents.get(profile.agent ?? DEFAULT_AGENT) : undefined
+  }
+
+  /** Pins a session to its profile's directory: on what `buildRunnerConfig` returned, as the last step before the engine. */
+  pin(config: SessionRunnerConfig, { info }: ResolvedProfile): SessionRunnerConfig {
+    const agentRow = this.agentOf(info)
+    return agentRow ? pinConfigDir(config, info, { agentRow, env: this.#env, home: homedir() }) : config
+  }
+
+  /** Shows the verdict of a credential probe on a profile, until the next one or until it runs as someone else. */
+  reportCredentials({ generation }: ResolvedProfile, state: CredentialState): void {
+    this.#credentials.set(generation, state)
+  }
+
+  /**
+   * Tells of changes after they were stored.
+   * @returns unsubscribe
+   */
+  onChange(listener: (change: ProfileChange) => unknown): () => void {
+    return this.#listeners.on('change', listener)
+  }
+
+  #shown({ info, generation }: ResolvedProfile): ProfileInfo {
+    const credentials = this.#credentials.get(generation)
+    return credentials ? { ...info, credentials } : info
+  }
+}
+
+function assertVisible(name: string, principal: Principal): void {
+  if (!visible(principal, name)) throw new GatewayError('SG_ERR_PROFILE_FORBIDDEN')
+}
+
+function usable(profile: ResolvedProfile & Partial<Pick<ManagedProfile, 'problem'>>): ResolvedProfile {
+  if (profile.problem === undefined) return profile
+  throw new GatewayError('SG_ERR_ENGINE_START', {
+    detail: `Profile ${JSON.stringify(profile.info.name)} cannot run: ${profile.problem}`,
+  })
+}

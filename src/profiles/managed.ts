@@ -1,0 +1,198 @@
+import {
+  type CreateProfileRequest,
+  type ProfileInfo,
+  type ProfileOptions,
+  StoredProfile,
+  type UpdateProfileRequest,
+} from '../../schemas/profiles.js'
+import { GatewayError, invalidField, optionError, toError } from '../errors.js'
+import { newId } from '../lib/clock.js'
+import { KeyedLock } from '../lib/keyed-lock.js'
+import type { Logger } from '../lib/logger.js'
+import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
+import { type Checker, compileSchema } from '../lib/validation.js'
+import { type Principal, visible } from '../principal.js'
+import type { ResolvedProfile } from './catalog.js'
+import { comparablePath, isWritableByOthers } from './config-dir.js'
+import { generationOf } from './generation.js'
+import type { ProfileStore } from './store.js'
+import { assertBypassAllowed, type ProfileRules, validateProfile } from './validate.js'
+
+export interface ManagedProfile extends ResolvedProfile {
+  /** Random, one per creation. */
+  readonly creation: string
+  /** Why it cannot run here, although it is stored: the world changed around it. */
+  readonly problem?: string
+}
+
+export interface ManagedProfilesOptions extends ProfileRules {
+  store: ProfileStore
+  /** Where `configDir` may point; undefined: only provider profiles can be managed. */
+  roots: PathRoots | undefined
+  declared: ReadonlyMap<string, ResolvedProfile>
+  disableBypassPermissions: boolean
+  logger: Logger
+}
+
+const storedShape: Checker<StoredProfile> = compileSchema(StoredProfile)
+
+/** The profiles of the store. Changes run one after another, and are stored before anybody sees them. */
+export class ManagedProfiles {
+  readonly #options: ManagedProfilesOptions
+  #profiles = new Map<string, ManagedProfile>()
+  readonly #changes = new KeyedLock()
+
+  constructor(options: ManagedProfilesOptions) {
+    this.#options = options
+  }
+
+  get(name: string): ManagedProfile | undefined {
+    return this.#profiles.get(name)
+  }
+
+  all(): ManagedProfile[] {
+    return [...this.#profiles.values()]
+  }
+
+  async load(): Promise<void> {
+    const { store, declared, logger } = this.#options
+    const profiles = new Map<string, ManagedProfile>()
+    for (const stored of await this.#readStore(store)) {
+      const { name } = stored
+      if (profiles.has(name)) throw optionError('profileStore', `it holds two profiles named ${name}.`)
+      if (declared.has(name)) {
+        logger.warn({ profile: name }, 'a stored profile is hidden by a declared one of the same name')
+        continue
+      }
+      const profile = await this.#admitStored(stored)
+      if (profile.problem) logger.error({ profile: name, problem: profile.problem }, 'a stored profile cannot be used')
+      profiles.set(name, profile)
+    }
+    this.#profiles = profiles
+  }
+
+  async #readStore(store: ProfileStore): Promise<StoredProfile[]> {
+    let list: unknown
+    try {
+      list = await store.list()
+    } catch (cause) {
+      throw new GatewayError('SG_ERR_OPTION', { detail: `profileStore: ${toError(cause).message}`, cause })
+    }
+    if (!Array.isArray(list)) throw optionError('profileStore', 'list() returned no list.')
+    return list.map((stored: unknown, index) => {
+      const [wrong] = storedShape.errors(stored, `profile ${index + 1}`)
+      if (wrong)
+        throw optionError('profileStore', `it holds something else than profiles: ${wrong.path}: ${wrong.message}`)
+      return stored as StoredProfile
+    })
+  }
+
+  /** What is stored stays visible and can be repaired or deleted over HTTP, even when it cannot run. */
+  async #admitStored(stored: StoredProfile): Promise<ManagedProfile> {
+    const { managed: _managed, generation: creation = '', ...options } = stored
+    const asStored: ProfileInfo = { ...options, engine: options.engine ?? 'cli', managed: true }
+    const profile = { creation, generation: generationOf(asStored, creation) }
+    try {
+      const valid = await this.#withinRoots(validateProfile(options, this.#options))
+      // It is a link now, or lies behind one: what was checked when it was created is no longer where it points.
+      if (valid.configDir !== options.configDir) throw new Error('configDir leads elsewhere now.')
+      return { ...profile, info: Object.freeze({ ...valid, managed: true as const }) }
+    } catch (thrown) {
+      return { ...profile, info: Object.freeze(asStored), problem: toError(thrown).message }
+    }
+  }
+
+  async create(request: CreateProfileRequest, principal: Principal): Promise<ManagedProfile> {
+    return this.#exclusively(async () => {
+      const { name } = request
+      if (this.#options.declared.has(name) || this.#profiles.has(name)) throw new GatewayError('SG_ERR_PROFILE_EXISTS')
+      return this.#store(request, newId(), principal)
+    })
+  }
+
+  async update(name: string, request: UpdateProfileRequest, principal: Principal): Promise<ManagedProfile> {
+    return this.#exclusively(async () => {
+      const { info, creation } = this.#existing(name)
+      const { managed: _managed, ...options } = info
+      const merged = Object.entries({ ...options, ...request }).filter(
+        ([, value]) => value !== null && value !== undefined,
+      )
+      return this.#store({ ...(Object.fromEntries(merged) as ProfileOptions), name }, creation, principal)
+    })
+  }
+
+  async remove(name: string): Promise<void> {
+    return this.#exclusively(async () => {
+      this.#existing(name)
+      await this.#options.store.delete(name)
+      this.#profiles.delete(name)
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#exclusively(async () => this.#options.store.close?.())
+  }
+
+  #existing(name: string): ManagedProfile {
+    if (this.#options.declared.has(name)) throw new GatewayError('SG_ERR_PROFILE_DECLARED')
+    const found = this.#profiles.get(name)
+    if (!found) throw new GatewayError('SG_ERR_PROFILE_NOT_FOUND')
+    return found
+  }
+
+  async #store(options: ProfileOptions, creation: string, principal: Principal): Promise<ManagedProfile> {
+    const valid = validateProfile(options, this.#options)
+    assertBypassAllowed(valid, this.#options.disableBypassPermissions)
+    const placed = await this.#withinRoots(valid)
+    if (placed.configDir !== undefined) this.#assertNobodyElses(placed.name, placed.configDir, principal)
+    const info: ProfileInfo = Object.freeze({ ...placed, managed: true as const })
+    const profile = { info, creation, generation: generationOf(info, creation) }
+    await this.#options.store.save({ ...placed, generation: creation })
+    this.#profiles.set(info.name, profile)
+    return profile
+  }
+
+  /** With the directory as its real path, so that a link which is moved later moves nobody. */
+  async #withinRoots(profile: ProfileInfo): Promise<ProfileInfo> {
+    const { engine, configDir, name } = profile
+    if (engine === 'provider') return profile
+    const { roots, logger } = this.#options
+    if (!roots)
+      throw new GatewayError('SG_ERR_CONFIG_DIR_FORBIDDEN', {
+        detail: 'Only provider profiles can be managed here: allowedConfigDirRoots is not set.',
+      })
+    // Without one it would run as the operator.
+    if (configDir === undefined)
+      throw invalidField('configDir', 'a managed cli profile needs one.', 'SG_ERR_PROFILE_INVALID')
+    const found = await resolveWithinRoots(configDir, roots)
+    if (!found.ok) {
+      if (found.reason === 'outside') throw new GatewayError('SG_ERR_CONFIG_DIR_FORBIDDEN')
+      const why = found.reason === 'invalid' ? 'must be an absolute path.' : 'is no directory that exists.'
+      throw invalidField('configDir', why, 'SG_ERR_PROFILE_INVALID')
+    }
+    if (isWritableByOthers(found.path))
+      logger.warn(
+        { profile: name, configDir: found.path },
+        'other accounts can write into the config directory of a profile',
+      )
+    return { ...profile, configDir: found.path }
+  }
+
+  /** A directory is an identity: who may not use a profile must not come to run in its directory under another name. */
+  #assertNobodyElses(name: string, configDir: string, principal: Principal): void {
+    for (const { info } of [...this.#options.declared.values(), ...this.#profiles.values()])
+      if (
+        info.name !== name &&
+        info.configDir !== undefined &&
+        !visible(principal, info.name) &&
+        comparablePath(info.configDir) === configDir
+      )
+        throw new GatewayError('SG_ERR_CONFIG_DIR_FORBIDDEN', {
+          detail: 'configDir belongs to a profile that this caller may not use.',
+        })
+  }
+
+  #exclusively<T>(change: () => Promise<T>): Promise<T> {
+    return this.#changes.run('', change)
+  }
+}

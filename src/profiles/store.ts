@@ -1,0 +1,15 @@
+import type { StoredProfile } from '../../schemas/profiles.js'
+
+/**
+ * Where managed profiles are kept. The gateway reads the list once, when it starts to listen, and serialises what it writes; each
+ * method may be sync or async, and has done its work for good when it returns or resolves. `profileStoreConformance` says the rest.
+ */
+export interface ProfileStore {
+  list(): StoredProfile[] | Promise<StoredProfile[]>
+  /** Creates or replaces the profile of that name. */
+  save(profile: StoredProfile): void | Promise<void>
+  /** A name that is not there is no error. */
+  delete(name: string): void | Promise<void>
+  /** Gives back what the store holds on to; called when the gateway closes. */
+  close?(): void | Promise<void>
+}

@@ -1,0 +1,72 @@
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import { answerClientError, sendProblem } from '../plugins/errors.js'
+import { gatewayPlugin } from '../plugins/gateway.js'
+import { RequestLog } from '../plugins/request-log.js'
+import { GatewayError } from './errors.js'
+import { createGateway, type Surroundings } from './gateway.js'
+import type { JobQueue } from './jobs/queue.js'
+import type { WorkerServerOptions } from './options.js'
+import type { SessionRegistry } from './sessions/registry.js'
+
+export interface WorkerServer {
+  /** The underlying HTTP server. */
+  readonly server: Server
+  readonly registry: SessionRegistry
+  /** Present only when `queue` options were given. */
+  readonly queue?: JobQueue
+  /** Starts listening, after the stores were read. `port` 0 picks one; `host` defaults to 127.0.0.1. */
+  listen(port: number, host?: string): Promise<{ port: number; host: string; url: string }>
+  /** Stops the service; settles within `shutdownTimeoutMs`. */
+  close(): Promise<void>
+}
+
+/** A caller has this long to send its headers, then its whole request. */
+const HEADERS_MS = 20_000
+const REQUEST_MS = 60_000
+const CHECK_MS = 5_000
+const MAX_PARAM_LENGTH = 512
+
+/**
+ * The gateway as a server of its own.
+ * @throws SG_ERR_OPTION on every startup failure that can be seen now
+ */
+export function createWorkerServer(options: WorkerServerOptions, surroundings: Surroundings = {}): WorkerServer {
+  const gateway = createGateway(options, surroundings)
+  const app = fastify({
+    ...(options.logger && { loggerInstance: options.logger as FastifyBaseLogger, logController: new RequestLog() }),
+    bodyLimit: gateway.options.maxBodyBytes,
+    requestTimeout: REQUEST_MS,
+    // both places, or Fastify switches Node's own defence off
+    http: { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, connectionsCheckingInterval: CHECK_MS },
+    forceCloseConnections: true,
+    clientErrorHandler: answerClientError,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    frameworkErrors: (error, request, reply) => {
+      const tooLong = error.code === 'FST_ERR_MAX_PARAM_LENGTH'
+      // an upgrade that is refused here meets no hook that would let go of its connection
+      if (request.headers.upgrade !== undefined) reply.raw.once('finish', () => request.raw.socket.destroySoon())
+      void sendProblem(tooLong ? new GatewayError('SG_ERR_NOT_FOUND') : error, request, reply)
+    },
+  }) as unknown as FastifyInstance
+  // with an empty basePath the gateway's own, behind authenticate, is the one for every path
+  if (gateway.options.basePath !== '')
+    app.setNotFoundHandler((request, reply) => sendProblem(new GatewayError('SG_ERR_NOT_FOUND'), request, reply))
+  app.register(gatewayPlugin, { ...options, gateway })
+  return {
+    server: app.server,
+    registry: gateway.registry,
+    ...(gateway.queue && { queue: gateway.queue }),
+    async listen(port, host = '127.0.0.1') {
+      const url = await app.listen({ port, host })
+      const address = app.server.address() as AddressInfo
+      return { port: address.port, host: address.address, url }
+    },
+    async close() {
+      // drained first, while connections are still answered: 503
+      await gateway.close()
+      await app.close()
+    },
+  }
+}

@@ -1,0 +1,180 @@
+import { CreateSessionRequest } from '../../schemas/sessions.js'
+import type {
+  ClientBridge,
+  CreateEngineRunner,
+  DeferredTool,
+  Runner,
+  RunnerSnapshot,
+  SessionRunnerConfig,
+} from '../engines/runner.js'
+import { GatewayError, invalidField } from '../errors.js'
+import { type PathResult, type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
+import { type Checker, compileSchema } from '../lib/validation.js'
+import { type Principal, UNLIMITED } from '../principal.js'
+import type { ProfileCatalog, ResolvedProfile } from '../profiles/catalog.js'
+import { applyPolicy, assertRunnerCan } from './policy.js'
+
+const requestChecker: Checker<CreateSessionRequest> = compileSchema(CreateSessionRequest)
+
+export type BuildRunnerConfig = (request: CreateSessionRequest) => SessionRunnerConfig | Promise<SessionRunnerConfig>
+
+export interface AdmissionOptions {
+  profiles: ProfileCatalog
+  roots: PathRoots | undefined
+  disableBypassPermissions: boolean
+  buildRunnerConfig: BuildRunnerConfig | undefined
+  /** What every engine is given, beside its own tools. */
+  deferredTools: readonly DeferredTool[]
+  /** By engine name. */
+  engines: { cli: CreateEngineRunner; provider: CreateEngineRunner | undefined }
+}
+
+/** What was decided about a request before an engine is built. */
+export interface Admitted {
+  profile: ResolvedProfile
+  /** The request after defaults. */
+  request: SessionRunnerConfig
+  /** What `buildRunnerConfig` made of it, pinned to the profile. */
+  config: SessionRunnerConfig
+}
+
+/**
+ * The door that every session comes through, from REST, the library and jobs alike: each step refuses or hands on, and nothing is
+ * registered before the last.
+ */
+export class Admission {
+  readonly #options: AdmissionOptions
+
+  constructor(options: AdmissionOptions) {
+    this.#options = options
+  }
+
+  /** @param recalled the profile, when it was decided about earlier */
+  async admit(
+    request: CreateSessionRequest,
+    principal: Principal = UNLIMITED,
+    recalled?: ResolvedProfile,
+  ): Promise<Admitted> {
+    const { profile, asked } = await this.#examine(request, principal, recalled)
+    return this.#configure(asked, profile)
+  }
+
+  /**
+   * Lets a parked session in again: as the same profile, through the same policy, configured afresh by the host.
+   * @throws SG_ERR_PROFILE_CHANGED when its profile is gone or someone else
+   */
+  async readmit(request: SessionRunnerConfig, profile: string, generation: string): Promise<Admitted> {
+    const recalled = this.#options.profiles.recall(profile, generation)
+    const asked = this.#policy({ ...request, cwd: await this.#resolveCwd(request.cwd) }, recalled)
+    return this.#configure(asked, recalled)
+  }
+
+  async #configure(asked: SessionRunnerConfig, profile: ResolvedProfile): Promise<Admitted> {
+    // the hook gets a copy when there is one: what is kept is what was asked
+    const config = await this.#hostConfig(this.#options.buildRunnerConfig ? { ...asked } : asked, profile)
+    return { profile, request: asked, config: this.#options.profiles.pin(config, profile) }
+  }
+
+  /**
+   * Refuses at once what `admit` would refuse later; the host's hook is not asked.
+   * @returns the profile and the resolved `cwd`
+   */
+  async examine(
+    request: CreateSessionRequest,
+    principal: Principal = UNLIMITED,
+  ): Promise<{ profile: ResolvedProfile; cwd: string }> {
+    const { profile, asked } = await this.#examine(request, principal)
+    return { profile, cwd: asked.cwd }
+  }
+
+  async #examine(request: CreateSessionRequest, principal: Principal, recalled?: ResolvedProfile) {
+    requestChecker.assert(request)
+    const profile = recalled ?? this.#options.profiles.resolve(request.profile, principal)
+    const asked = this.#policy({ ...withDefaults(request, profile), cwd: await this.#resolveCwd(request.cwd) }, profile)
+    return { profile, asked }
+  }
+
+  /** @throws SG_ERR_ENGINE_START, or a 400 for what the engine cannot do; the runner is closed again then */
+  async buildRunner(
+    { profile, config }: Admitted,
+    sessionId: string,
+    bridge: ClientBridge,
+    restore?: RunnerSnapshot,
+  ): Promise<Runner> {
+    const { engines, deferredTools } = this.#options
+    const create = engines[profile.info.engine]
+    if (!create) throw new GatewayError('SG_ERR_ENGINE_START', { detail: 'No createEngineRunner is configured.' })
+    let runner: Runner
+    try {
+      runner = await create({
+        ...{ sessionId, config, profile: profile.info, bridge },
+        ...(deferredTools.length > 0 && { deferredTools }),
+        ...(restore && { restore }),
+      })
+    } catch (error) {
+      throw startFailure(error)
+    }
+    try {
+      assertRunnerCan(config, runner.capabilities)
+    } catch (refusal) {
+      await runner.close().catch(() => {})
+      throw refusal
+    }
+    return runner
+  }
+
+  async #hostConfig(asked: SessionRunnerConfig, profile: ResolvedProfile): Promise<SessionRunnerConfig> {
+    const { buildRunnerConfig } = this.#options
+    if (!buildRunnerConfig) return asked
+    // kept here, since the hook may write into what it is given
+    const { cwd: acceptedCwd, permissionMode: acceptedMode } = asked
+    let built: SessionRunnerConfig
+    try {
+      built = await buildRunnerConfig(asked)
+    } catch (error) {
+      throw startFailure(error)
+    }
+    if (typeof built !== 'object' || built === null)
+      throw new GatewayError('SG_ERR_ENGINE_START', { detail: 'buildRunnerConfig returned no config.' })
+    const cwd = built.cwd === acceptedCwd ? acceptedCwd : await this.#resolveCwd(built.cwd)
+    const permissionMode = built.permissionMode ?? acceptedMode
+    return this.#policy({ ...built, cwd, ...(permissionMode !== undefined && { permissionMode }) }, profile)
+  }
+
+  #policy(config: SessionRunnerConfig, profile: ResolvedProfile): SessionRunnerConfig {
+    return applyPolicy(config, profile.info, this.#options.disableBypassPermissions)
+  }
+
+  async #resolveCwd(cwd: string): Promise<string> {
+    return pathOrRefusal(await resolveWithinRoots(cwd, this.#options.roots), 'cwd')
+  }
+}
+
+/** Fills in what the profile has defaults for; an explicit value wins. The mode is always explicit towards the engine. */
+function withDefaults(request: CreateSessionRequest, { info }: ResolvedProfile): SessionRunnerConfig {
+  const model = request.model ?? info.defaults?.model
+  return {
+    ...request,
+    permissionMode: request.permissionMode ?? info.defaults?.permissionMode ?? 'default',
+    ...(model !== undefined && { model }),
+  }
+}
+
+/** The resolved path, or the refusal that the contract has for why there is none. */
+export function pathOrRefusal(resolved: PathResult, field: string): string {
+  if (resolved.ok) return resolved.path
+  switch (resolved.reason) {
+    case 'outside':
+      throw invalidField(field, 'lies outside the allowed roots.', 'SG_ERR_CWD_FORBIDDEN')
+    case 'missing':
+      throw invalidField(field, 'does not exist.', 'SG_ERR_CWD_INVALID')
+    case 'not-a-directory':
+      throw invalidField(field, 'is no directory.', 'SG_ERR_CWD_INVALID')
+    case 'invalid':
+      throw invalidField(field, 'must be an absolute path.', 'SG_ERR_CWD_INVALID')
+  }
+}
+
+/** A refusal of ours says what to do; what a host's code threw may hold anything and goes to the log only, as the cause. */
+const startFailure = (error: unknown): GatewayError =>
+  error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START', { cause: error })

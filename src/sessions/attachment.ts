@@ -1,0 +1,146 @@
+import type { AttachedFrame, ServerFrame } from '../../schemas/frames.js'
+import type { EventLog, LogSlice } from './event-log.js'
+
+/** Why a stream ends, as WebSocket close codes; the text is the machine-readable reason that goes with it. */
+export const CLOSE = {
+  sessionEnded: { code: 1000, reason: 'session_ended' },
+  goingAway: { code: 1001, reason: 'server_shutdown' },
+  tooLarge: { code: 1009, reason: 'frame_too_large' },
+  internal: { code: 1011, reason: 'internal_error' },
+  tooSlow: { code: 1013, reason: 'too_slow' },
+  tooMany: { code: 1013, reason: 'too_many_sockets' },
+  unauthenticated: { code: 4401, reason: 'credentials_no_longer_valid' },
+  sessionRemoved: { code: 4404, reason: 'session_removed' },
+} as const
+export type Close = (typeof CLOSE)[keyof typeof CLOSE]
+
+/** What a client is written to: a socket or a stream of server-sent events. */
+export interface ClientSink {
+  /**
+   * Writes everything in one go, in order.
+   * @returns false when the client should be given time; `Attachment.resume` is then called once it has taken what was written
+   */
+  send(parts: readonly (LogSlice | ServerFrame)[]): boolean
+  close(close: Close): void
+}
+
+/** The part of a session that a cursor moves over. */
+export interface LogSource {
+  readonly log: EventLog
+  /** True when no event will follow. */
+  readonly ended: boolean
+}
+
+/** Most bytes of events per client and turn: enough to keep a socket busy, small enough that nobody else waits long. */
+const BATCH_BYTES = 64 * 1024
+/** Direct frames that a client may leave unread before it is cut off. */
+const MAX_UNSENT_FRAMES = 1_000
+
+/**
+ * One client of a session: a cursor over its log and the pump that moves it. Replay and live are the same loop: write from the cursor
+ * while the client takes bytes, stop when it does not, go on when it does. At most one write per turn of the event loop.
+ */
+export class Attachment {
+  readonly #source: LogSource
+  readonly #sink: ClientSink
+  #cursor: number
+  /** The head at attach time, until it was reached and told. */
+  #syncSeq: number | undefined
+  #frames: ServerFrame[]
+  #blocked = false
+  #scheduled = false
+  #closed = false
+
+  /**
+   * @param attached the first frame; its `replayingFrom` is where the cursor starts
+   */
+  constructor(source: LogSource, sink: ClientSink, attached: AttachedFrame) {
+    this.#source = source
+    this.#sink = sink
+    this.#cursor = attached.replayingFrom
+    this.#syncSeq = source.log.lastSeq
+    this.#frames = [attached]
+    this.schedule()
+  }
+
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /** Sends one frame that is not in the log, after the events that are. A client that leaves too many unread is cut off. */
+  send(frame: ServerFrame): void {
+    if (this.#closed) return
+    if (this.#frames.push(frame) > MAX_UNSENT_FRAMES) this.close(CLOSE.tooSlow)
+    else this.schedule()
+  }
+
+  /** Something may be there to send: look at the end of this turn. */
+  schedule(): void {
+    if (this.#scheduled || this.#blocked || this.#closed) return
+    this.#scheduled = true
+    setImmediate(runPump, this)
+  }
+
+  /** The client has taken what was written. */
+  resume(): void {
+    this.#blocked = false
+    this.schedule()
+  }
+
+  close(close: Close): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#frames = []
+    this.#sink.close(close)
+  }
+
+  /** The client is gone; nothing more is written. */
+  detach(): void {
+    this.#closed = true
+    this.#frames = []
+  }
+
+  /** Writes what is due; called at the end of a turn. */
+  pump(): void {
+    this.#scheduled = false
+    if (this.#closed || this.#blocked) return
+    const parts: (LogSlice | ServerFrame)[] = []
+    if (this.#frames[0]?.type === 'attached') parts.push(this.#frames.shift()!)
+    const atHead = this.#collectEvents(parts)
+    if (atHead === 'evicted') {
+      this.close(CLOSE.tooSlow)
+      return
+    }
+    if (atHead && this.#frames.length > 0) {
+      parts.push(...this.#frames)
+      this.#frames = []
+    }
+    if (parts.length > 0) this.#blocked = !this.#sink.send(parts)
+    if (!atHead) this.schedule()
+    else if (this.#source.ended) this.close(CLOSE.sessionEnded)
+  }
+
+  /** Moves the cursor over the next events; true when it stands at the head. */
+  #collectEvents(parts: (LogSlice | ServerFrame)[]): boolean | 'evicted' {
+    const { log } = this.#source
+    // a slice that nearly fills the batch goes alone: one write, and the next one starts where a segment does
+    for (let room = BATCH_BYTES; room > BATCH_BYTES / 4; ) {
+      const untilSeq = this.#syncSeq ?? log.lastSeq
+      if (this.#cursor < untilSeq) {
+        const slice = log.read(this.#cursor, untilSeq, room)
+        if (slice === 'evicted') return 'evicted'
+        if (slice) {
+          parts.push(slice)
+          room -= slice.frames.length
+        }
+        this.#cursor = slice ? slice.lastSeq : untilSeq
+      } else if (this.#syncSeq !== undefined) {
+        parts.push({ type: 'synced', seq: this.#syncSeq })
+        this.#syncSeq = undefined
+      } else return true
+    }
+    return this.#syncSeq === undefined && this.#cursor >= log.lastSeq
+  }
+}
+
+const runPump = (attachment: Attachment): void => attachment.pump()

@@ -1,0 +1,118 @@
+import type { SessionEventBody } from '../../schemas/events.js'
+import { type AttachedFrame, PROTOCOL_VERSION, type ServerFrame } from '../../schemas/frames.js'
+import { GatewayError } from '../errors.js'
+import { Attachment, type ClientSink, type Close, type LogSource } from './attachment.js'
+
+/** Where a client wants to go on. */
+export interface AttachPosition {
+  afterSeq?: number | undefined
+  epoch?: string | undefined
+}
+
+/** What an `attached` frame tells beside the client's place in the log. */
+export type Snapshot = Pick<AttachedFrame, 'session' | 'pendingPermissions' | 'pendingExecutions'>
+
+/** The clients of one session: each a cursor over its log. */
+export class Clients {
+  readonly #source: LogSource
+  readonly #max: number
+  readonly #snapshot: () => Snapshot
+  #attachments: Set<Attachment> | undefined
+  #scheduled = false
+  /** Epoch milliseconds of the last time that the last client left. */
+  leftAt: number | undefined
+
+  constructor(source: LogSource, max: number, snapshot: () => Snapshot) {
+    this.#source = source
+    this.#max = max
+    this.#snapshot = snapshot
+  }
+
+  get count(): number {
+    return this.#attachments?.size ?? 0
+  }
+
+  /** @throws SG_ERR_TOO_MANY at `maxSocketsPerSession` */
+  assertRoom(): void {
+    if (this.count >= this.#max)
+      throw new GatewayError('SG_ERR_TOO_MANY', {
+        detail: 'This session has as many clients as it may.',
+        retryAfterS: 5,
+      })
+  }
+
+  /** Lets a client in: `attached` first, then the log from its place, then live. `pending` frames follow the replay. */
+  attach(sink: ClientSink, position: AttachPosition, pending: ServerFrame[]): Attachment {
+    this.assertRoom()
+    const frame = this.attachedFrame(position)
+    frame.session.attachedClients++
+    const attachment = new Attachment(this.#source, sink, frame)
+    this.#attachments ??= new Set()
+    this.#attachments.add(attachment)
+    for (const later of pending) attachment.send(later)
+    return attachment
+  }
+
+  detach(attachment: Attachment, now: number): void {
+    attachment.detach()
+    if (this.#attachments?.delete(attachment) && this.#attachments.size === 0) this.leftAt = now
+  }
+
+  /** The log has grown. Once a message is whole, how it was typed leaves the log, but not before who is here was sent it. */
+  onAppended(body: SessionEventBody): void {
+    if (this.count > 0) this.#schedule()
+    const { log } = this.#source
+    if (body.type !== 'assistant_message' || !log.hasDeltas(body.uuid)) return
+    const drop = () => log.dropDeltas(body.uuid)
+    if (this.count > 0) setImmediate(() => setImmediate(drop))
+    else drop()
+  }
+
+  /** One look at the end of this turn for all of them, however many events it brings: they are many. */
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(pumpAll, this)
+  }
+
+  pumpAll(): void {
+    this.#scheduled = false
+    for (const attachment of this.#attachments ?? []) attachment.pump()
+  }
+
+  broadcast(frame: ServerFrame, except?: Attachment): void {
+    for (const attachment of this.#attachments ?? []) if (attachment !== except) attachment.send(frame)
+  }
+
+  /** Ends every client's stream, whatever it still had to read. */
+  disconnectAll(close: Close): void {
+    for (const attachment of this.#attachments ?? []) attachment.close(close)
+  }
+
+  /** The snapshot of this moment and where the replay begins. */
+  attachedFrame(position: AttachPosition): AttachedFrame {
+    const { log } = this.#source
+    const snapshot = this.#snapshot()
+    const { replayingFrom, truncated } = this.resolve(position)
+    return {
+      type: 'attached',
+      protocolVersion: PROTOCOL_VERSION,
+      session: snapshot.session,
+      epoch: log.epoch,
+      replayingFrom,
+      oldestSeq: log.oldestSeq,
+      truncated,
+      pendingPermissions: snapshot.pendingPermissions,
+      pendingExecutions: snapshot.pendingExecutions,
+    }
+  }
+
+  /** Answers honestly whether the log can go on from a client's place. */
+  resolve({ afterSeq = 0, epoch }: AttachPosition): { replayingFrom: number; truncated: boolean } {
+    const { oldestSeq, lastSeq, epoch: own } = this.#source.log
+    const truncated = (epoch !== undefined && epoch !== own) || afterSeq < oldestSeq - 1 || afterSeq > lastSeq
+    return { replayingFrom: truncated ? oldestSeq - 1 : afterSeq, truncated }
+  }
+}
+
+const pumpAll = (clients: Clients): void => clients.pumpAll()

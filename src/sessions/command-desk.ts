@@ -1,0 +1,163 @@
+import type { SessionCommand, SessionCommandOf } from '../../schemas/commands.js'
+import type { PermissionMode, ResolvePermissionRequest } from '../../schemas/permissions.js'
+import type { Runner } from '../engines/runner.js'
+import { GatewayError, toError } from '../errors.js'
+import type { Attachment } from './attachment.js'
+import { assertPermissionMode } from './policy.js'
+import type { Session } from './session.js'
+import type { SessionWorld } from './session-world.js'
+
+/** Command ids remembered per session, so that a repeat is acknowledged and not run twice. */
+const REMEMBERED_IDS = 1_000
+const ENGINE_ANSWER_MS = 30_000
+
+/** Carries out the commands of one session, from sockets and REST alike. */
+export class CommandDesk {
+  readonly #session: Session
+  readonly #world: SessionWorld
+  #remembered: Map<string, Promise<void>> | undefined
+  /** The mode or model change in progress: messages that come after it wait for it. */
+  #change: Promise<void> | undefined
+
+  constructor(session: Session, world: SessionWorld) {
+    this.#session = session
+    this.#world = world
+  }
+
+  /** Resolves when the command was carried out; a repeated id shares the first one's success. */
+  handle(command: SessionCommand, from?: Attachment): Promise<void> {
+    if (command.id === undefined || command.type === 'ping') return this.#run(command, from)
+    const { id } = command
+    this.#remembered ??= new Map()
+    const earlier = this.#remembered.get(id)
+    if (earlier) return earlier
+    const outcome = this.#run(command, from)
+    this.#remembered.set(id, outcome)
+    // what was refused changed nothing and may be tried again under its id
+    outcome.catch(() => this.#remembered?.delete(id))
+    if (this.#remembered.size > REMEMBERED_IDS) this.#remembered.delete(this.#remembered.keys().next().value!)
+    return outcome
+  }
+
+  async #run(command: SessionCommand, from: Attachment | undefined): Promise<void> {
+    if (command.type === 'ping') return
+    if (this.#change && command.type === 'user_message') await this.#change
+    const session = this.#session
+    if (session.frozen) await this.#world.parking.settled(session)
+    if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
+    if (session.parked) return this.#whileParked(command)
+    switch (command.type) {
+      case 'user_message':
+        return this.#say(command)
+      case 'permission_decision':
+        return this.#decide(command)
+      case 'interrupt':
+        return this.#ask(() => session.interrupt())
+      case 'set_permission_mode':
+        return this.#changing(() => this.#setPermissionMode(command.mode))
+      case 'set_model':
+        return this.#changing(() => this.#setModel(command.model))
+      case 'tool_call_result': {
+        const { executionId, output, logs } = command
+        return this.#settle(executionId, { status: 'ok', output, ...(logs && { logs }) }, from)
+      }
+      case 'tool_call_error': {
+        const { executionId, reason, error, logs } = command
+        return this.#settle(executionId, { status: 'failed', reason, error, ...(logs && { logs }) }, from)
+      }
+      case 'close':
+        return session.end('client')
+    }
+  }
+
+  /** What can be done to a session that no engine serves. */
+  async #whileParked(command: SessionCommand): Promise<void> {
+    const { parking } = this.#world
+    switch (command.type) {
+      case 'permission_decision':
+        return parking.answer(this.#session, command.requestId, answerOf(command))
+      case 'interrupt':
+        return parking.interrupt(this.#session)
+      case 'close':
+        await parking.remove(this.#session.id, 'client')
+        return
+      case 'tool_call_result':
+      case 'tool_call_error':
+        throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
+      default:
+        throw new GatewayError('SG_ERR_SESSION_PARKED')
+    }
+  }
+
+  async #say({ text, id, whenBusy = 'enqueue' }: SessionCommandOf<'user_message'>): Promise<void> {
+    const session = this.#session
+    if (!session.busy || whenBusy === 'enqueue') return session.say(text, id)
+    if (whenBusy === 'reject') throw new GatewayError('SG_ERR_SESSION_BUSY')
+    session.say(text, id, { first: true })
+    await this.#ask(() => session.interrupt())
+  }
+
+  async #decide(command: SessionCommandOf<'permission_decision'>): Promise<void> {
+    this.#session.resolvePermission(command.requestId, answerOf(command))
+  }
+
+  async #settle(executionId: string, result: Parameters<Session['bridge']['settle']>[1], from: Attachment | undefined) {
+    if (!this.#session.bridge.settle(executionId, result, from)) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
+  }
+
+  async #setPermissionMode(mode: PermissionMode): Promise<void> {
+    const { profile } = this.#session
+    assertPermissionMode(mode, profile.info.engine, this.#world.disableBypassPermissions, 'mode')
+    const runner = this.#runner()
+    if (!runner.setPermissionMode || !runner.capabilities.permissionModes.includes(mode))
+      throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: `The engine of this session cannot switch to ${mode}.` })
+    await this.#ask(() => runner.setPermissionMode?.(mode))
+  }
+
+  async #setModel(model: string | undefined): Promise<void> {
+    const runner = this.#runner()
+    if (!runner.setModel || !runner.capabilities.setModel)
+      throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: 'The engine of this session cannot change its model.' })
+    await this.#ask(() => runner.setModel?.(model))
+  }
+
+  #runner(): Runner {
+    const { runner } = this.#session
+    if (!runner) throw new GatewayError('SG_ERR_SESSION_ENDED')
+    return runner
+  }
+
+  /** Runs changes one after the other. */
+  #changing(change: () => Promise<void>): Promise<void> {
+    const outcome = (this.#change ?? Promise.resolve()).then(change)
+    const settled = outcome.catch(() => {})
+    this.#change = settled
+    void settled.then(() => {
+      if (this.#change === settled) this.#change = undefined
+    })
+    return outcome
+  }
+
+  /** Asks the engine; what it throws becomes a refusal that says why, and silence does not last for ever. */
+  async #ask(question: () => Promise<void> | undefined): Promise<void> {
+    let giveUp: { cancel(): void } | undefined
+    const silence = new Promise<never>((_, reject) => {
+      giveUp = this.#world.clock.after(ENGINE_ANSWER_MS, () =>
+        reject(new GatewayError('SG_ERR_ENGINE_REFUSED', { detail: 'The engine did not answer in time.' })),
+      )
+    })
+    try {
+      await Promise.race([question(), silence])
+    } catch (error) {
+      if (error instanceof GatewayError) throw error
+      throw new GatewayError('SG_ERR_ENGINE_REFUSED', { detail: toError(error).message, cause: error })
+    } finally {
+      giveUp?.cancel()
+    }
+  }
+}
+
+function answerOf(command: SessionCommandOf<'permission_decision'>): ResolvePermissionRequest {
+  const { type: _type, id: _id, requestId: _requestId, ...answer } = command
+  return answer
+}

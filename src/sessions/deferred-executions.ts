@@ -1,0 +1,62 @@
+import type { SessionEventBody } from '../../schemas/events.js'
+import type { PendingExecution } from '../../schemas/executions.js'
+import type { ExecutionResult } from '../engines/runner.js'
+import { LazyMap } from '../lib/lazy-map.js'
+
+/** What an execution comes to when its turn is interrupted. */
+export const INTERRUPTED: ExecutionResult = {
+  status: 'failed',
+  reason: 'interrupted',
+  error: 'The turn was interrupted.',
+}
+
+/** The deferred executions of one session: what it waits for, and what was settled in its life. */
+export class DeferredExecutions {
+  readonly #pending = new LazyMap<string, PendingExecution & { since: number }>()
+  #settled: Set<string> | undefined
+
+  get size(): number {
+    return this.#pending.size
+  }
+
+  list(): PendingExecution[] {
+    return [...this.#pending.values()].map(({ since: _since, ...execution }) => execution)
+  }
+
+  get settled(): string[] {
+    return [...(this.#settled ?? [])]
+  }
+
+  /** Puts an execution on the list; the event that tells it was dispatched. */
+  add({ executionId, toolName, expiresAt }: PendingExecution, now: number): SessionEventBody {
+    const pending = { executionId, toolName, ...(expiresAt !== undefined && { expiresAt }) }
+    this.#pending.set(executionId, { ...pending, since: now })
+    return { type: 'execution_dispatched', ...pending, backend: 'remote', deferred: true }
+  }
+
+  /** Leaves only those that are listed; when they were added stays known. */
+  keep(pending: readonly PendingExecution[]): void {
+    const kept = new Set(pending.map(({ executionId }) => executionId))
+    for (const executionId of this.#pending.keys()) if (!kept.has(executionId)) this.#pending.delete(executionId)
+  }
+
+  remember(settled: readonly string[]): void {
+    for (const executionId of settled) this.#settle(executionId)
+  }
+
+  #settle(executionId: string): void {
+    this.#settled ??= new Set()
+    this.#settled.add(executionId)
+  }
+
+  /** Takes an execution off the list; the event that tells its result. */
+  settle(executionId: string, result: ExecutionResult, now: number): SessionEventBody {
+    const since = this.#pending.get(executionId)?.since
+    this.#pending.delete(executionId)
+    this.#settle(executionId)
+    const rest = { ...(result.logs && { logs: result.logs }), ...(since !== undefined && { durationMs: now - since }) }
+    return result.status === 'ok'
+      ? { type: 'execution_result', executionId, output: result.output, ...rest }
+      : { type: 'execution_failed', executionId, reason: result.reason, error: result.error, ...rest }
+  }
+}

@@ -1,0 +1,81 @@
+import { GatewayError, toError } from '../errors.js'
+import type { Logger } from '../lib/logger.js'
+import type { ParkedSessionRecord, SessionStore } from './store.js'
+
+export type ParkingPhase = 'park' | 'wake' | 'adopt' | 'store'
+export type OnParkingError = (error: Error, context: { sessionId?: string; phase: ParkingPhase }) => void
+
+/** The store of parked sessions, whose failures are told: to the operator with the cause, to the caller as "come again". */
+export class ParkShelf {
+  readonly #store: SessionStore
+  readonly #onError: OnParkingError | undefined
+  readonly #logger: Logger
+  /** After the record of a session has changed. */
+  readonly #onChanged: (record: ParkedSessionRecord) => void
+
+  constructor(
+    store: SessionStore,
+    options: {
+      onError: OnParkingError | undefined
+      logger: Logger
+      onChanged: (record: ParkedSessionRecord) => void
+    },
+  ) {
+    this.#store = store
+    this.#onError = options.onError
+    this.#logger = options.logger
+    this.#onChanged = options.onChanged
+  }
+
+  /** @throws SG_ERR_STORE_UNAVAILABLE */
+  get(id: string): Promise<ParkedSessionRecord | undefined> {
+    return this.#guarded(id, () => this.#store.get(id))
+  }
+
+  /** Saves the record of a session that has just been parked. @throws what the store throws */
+  add(record: ParkedSessionRecord): Promise<void> {
+    return this.#store.save(record)
+  }
+
+  /** Saves a record that has changed. @throws SG_ERR_STORE_UNAVAILABLE */
+  async save(record: ParkedSessionRecord): Promise<void> {
+    const { info, executions, permissions } = record
+    if (info.parked)
+      info.parked = { since: info.parked.since, executions, ...(permissions.length > 0 && { permissions }) }
+    info.pendingPermissions = permissions.length
+    await this.#guarded(record.id, () => this.#store.save(record))
+    this.#onChanged(record)
+  }
+
+  /** @throws SG_ERR_STORE_UNAVAILABLE */
+  delete(id: string): Promise<void> {
+    return this.#guarded(id, () => this.#store.delete(id))
+  }
+
+  /** Every record that can be read; the others are reported. */
+  list(): Promise<ParkedSessionRecord[]> {
+    return this.#store.list((error) => this.report(error, { phase: 'adopt' }))
+  }
+
+  async close(): Promise<void> {
+    await this.#store.close?.()
+  }
+
+  report(error: unknown, context: { sessionId?: string; phase: ParkingPhase }): void {
+    this.#logger.error({ err: toError(error), ...context }, 'parking: something failed')
+    try {
+      this.#onError?.(toError(error), context)
+    } catch (thrown) {
+      this.#logger.error({ err: toError(thrown) }, 'parking.onError threw')
+    }
+  }
+
+  async #guarded<T>(sessionId: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      this.report(error, { sessionId, phase: 'store' })
+      throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause: error, retryAfterS: 5 })
+    }
+  }
+}

@@ -1,0 +1,361 @@
+import type { SessionClosedReason } from '../../schemas/events.js'
+import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
+import type { SessionInfo } from '../../schemas/sessions.js'
+import type { DeferredExecution, ExecutionResult } from '../engines/runner.js'
+import { GatewayError, toError } from '../errors.js'
+import type { Executions } from '../executions/executions.js'
+import { type Clock, newId, type Timer } from '../lib/clock.js'
+import { KeyedLock } from '../lib/keyed-lock.js'
+import type { Logger } from '../lib/logger.js'
+import type { Admission } from './admission.js'
+import { INTERRUPTED } from './deferred-executions.js'
+import { type OnParkingError, ParkShelf } from './park-shelf.js'
+import { decisionOf } from './permissions.js'
+import type { Session } from './session.js'
+import type { SessionParking } from './session-world.js'
+import type { ParkedSessionRecord, SessionStore } from './store.js'
+import { Waker, type WakingHost } from './waking.js'
+
+export interface ParkingOptions {
+  store: SessionStore
+  /** How long after the last client left a waiting session is parked. */
+  parkDelayMs: number
+  /** Grace at start for deadlines that lapsed while the process was down. */
+  expiredGraceMs: number
+  onError: OnParkingError | undefined
+}
+
+/** What the lot needs of the registry, which holds the sessions. */
+export interface ParkingHost extends WakingHost {
+  /** A live session is parked now. */
+  onParked(session: Session): void
+  /** The record of a parked session has changed. */
+  onRecordChanged(record: ParkedSessionRecord): void
+  adopt(record: ParkedSessionRecord): void
+  /** Closes and removes a session whose record is gone; its final SessionInfo. */
+  remove(session: Session, reason: SessionClosedReason): Promise<SessionInfo>
+}
+
+export interface ParkingParts {
+  clock: Clock
+  logger: Logger
+  admission: Admission
+  executions: Executions
+  host: ParkingHost
+}
+
+/** After a park that could not be saved: before the next try, doubled each time up to the longest. */
+const PARK_RETRY_MS = 1_000
+const LONGEST_PARK_RETRY_MS = 5 * 60_000
+/**
+ * A session whose wake a crash cut off has told events that nobody knows any more: its numbering goes on so much later that none of
+ * theirs is used again.
+ */
+const LOST_SEQS = 1_000_000
+
+/**
+ * Parks sessions that wait, and wakes them. What is done to one session's record is done one step after the other, under its lock:
+ * save, results, answers, wake and removal cannot overtake each other.
+ */
+export class ParkingLot implements SessionParking {
+  readonly #options: ParkingOptions
+  readonly #parts: ParkingParts
+  readonly #lock = new KeyedLock()
+  readonly #shelf: ParkShelf
+  readonly #waker: Waker
+  readonly #delays = new Map<string, Timer>()
+  /** Sessions whose park could not be saved: not to be tried again before `at`. */
+  readonly #refused = new Map<string, { at: number; delayMs: number }>()
+
+  constructor(options: ParkingOptions, parts: ParkingParts) {
+    const { logger, host } = parts
+    this.#options = options
+    this.#parts = parts
+    const onChanged = (record: ParkedSessionRecord) => host.onRecordChanged(record)
+    this.#shelf = new ParkShelf(options.store, { onError: options.onError, logger, onChanged })
+    this.#waker = new Waker({ ...parts, lock: this.#lock, shelf: this.#shelf })
+  }
+
+  // ── what sessions ask ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  register(session: Session, { executionId, expiresAt }: DeferredExecution): boolean {
+    return this.#parts.executions.register(session.id, executionId, expiresAt)
+  }
+
+  async settle(executionId: string, result: ExecutionResult): Promise<void> {
+    await this.#parts.executions.submit(executionId, result)
+  }
+
+  consider(session: Session): void {
+    this.#delays.get(session.id)?.cancel()
+    this.#delays.delete(session.id)
+    if (!session.canPark || session.clients.count > 0) return
+    const delayMs = this.#delayOf(session)
+    // a turn later: what the engine still hands over in this one belongs to the park
+    if (delayMs <= 0) setImmediate(() => void this.#lock.run(session.id, () => this.#parkWhenDue(session)))
+    else
+      this.#delays.set(
+        session.id,
+        this.#parts.clock.after(delayMs, () => this.consider(session)),
+      )
+  }
+
+  async settled(session: Session): Promise<void> {
+    if (this.#lock.isHeld(session.id)) await this.#lock.run(session.id, () => {})
+  }
+
+  checkpoint(session: Session): void {
+    void this.#lock.run(session.id, async () => {
+      if (!session.recorded || session.parked || session.frozen) return
+      await this.#shelf.delete(session.id).then(
+        () => {
+          session.recorded = false
+        },
+        // reported; the next checkpoint tries again
+        () => {},
+      )
+    })
+  }
+
+  /** @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then nothing was answered */
+  async answer({ id }: Session, requestId: string, answer: ResolvePermissionRequest): Promise<void> {
+    await this.#lock.run(id, async () => {
+      const live = this.#live(id)
+      if (live) {
+        live.resolvePermission(requestId, answer)
+        return
+      }
+      const record = await this.#shelf.get(id)
+      const request = record?.permissions.find((pending) => pending.id === requestId)
+      if (!record || !request) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
+      record.permissions = record.permissions.filter((pending) => pending !== request)
+      record.decisions.push({ toolUseId: request.toolUseId, requestId, decision: decisionOf(request, answer) })
+      record.hasNews = true
+      await this.#shelf.save(record)
+    })
+    await this.#waker.wake(id)
+  }
+
+  /** @throws SG_ERR_STORE_UNAVAILABLE, and then nothing was interrupted */
+  async interrupt({ id }: Session): Promise<void> {
+    const live = await this.#lock.run(id, async () => {
+      const session = this.#live(id)
+      if (session) return session
+      const record = await this.#shelf.get(id)
+      if (record) await this.#interruptInTurn(record)
+      return undefined
+    })
+    if (live) await live.interrupt()
+    else await this.#waker.wake(id)
+  }
+
+  async #interruptInTurn(record: ParkedSessionRecord): Promise<void> {
+    const { executions } = this.#parts
+    // one that is being settled right now keeps its own result, which waits for this lock
+    const claimed = record.executions.filter(({ executionId }) => executions.claim(executionId))
+    for (const { executionId } of claimed) takeIn(record, executionId, INTERRUPTED)
+    record.interrupted = true
+    record.hasNews = true
+    try {
+      await this.#shelf.save(record)
+    } catch (error) {
+      for (const { executionId } of claimed) executions.unclaim(executionId)
+      throw error
+    }
+  }
+
+  /** @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */
+  remove(id: string, reason: SessionClosedReason): Promise<SessionInfo> {
+    const { host } = this.#parts
+    this.#waker.callOff(id)
+    return this.#lock.run(id, async () => {
+      const resident = host.resident(id)
+      const record = resident ? undefined : await this.#shelf.get(id)
+      const session = resident ?? (record && host.restore(record))
+      if (!session) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
+      // durable before it is said, and before anything else can wake it
+      await this.#shelf.delete(id)
+      session.recorded = false
+      this.#forget(id)
+      return host.remove(session, reason)
+    })
+  }
+
+  /** A session has ended: nothing is to be woken from its record. */
+  discard(session: Session): void {
+    const { id } = session
+    this.#waker.callOff(id)
+    this.#forget(id)
+    if (session.recorded) void this.#lock.run(id, () => this.#shelf.delete(id)).catch(() => {})
+  }
+
+  #forget(id: string): void {
+    this.#delays.get(id)?.cancel()
+    this.#delays.delete(id)
+    this.#refused.delete(id)
+  }
+
+  // ── results ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Hands a result to its session, or keeps it for when it wakes; resolves when that is durable.
+   * @returns false when the session has ended, so that nothing waits for it
+   * @throws SG_ERR_STORE_UNAVAILABLE; nothing was taken in then
+   */
+  async deliver(id: string, executionId: string, result: ExecutionResult): Promise<boolean> {
+    const live = this.#live(id)
+    if (live && !live.recorded && !this.#lock.isHeld(id)) {
+      live.settleExecution(executionId, result)
+      return true
+    }
+    return this.#lock.run(id, () => this.#deliverInTurn(id, executionId, result))
+  }
+
+  async #deliverInTurn(id: string, executionId: string, result: ExecutionResult): Promise<boolean> {
+    const live = this.#live(id)
+    if (!live || live.recorded) {
+      const record = await this.#shelf.get(id)
+      if (!record && !live?.live) return false
+      if (record) {
+        takeIn(record, executionId, result)
+        record.hasNews = true
+        await this.#shelf.save(record)
+      }
+    }
+    live?.settleExecution(executionId, result)
+    return true
+  }
+
+  /** Wakes a session that a result was kept for. */
+  wake(id: string): Promise<void> {
+    return this.#live(id) && !this.#lock.isHeld(id) ? Promise.resolve() : this.#waker.wake(id)
+  }
+
+  /** Tries again at once to wake a session that could not be woken. */
+  hasten(id: string): Promise<void> {
+    return this.#waker.hasten(id)
+  }
+
+  // ── parking ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #delayOf(session: Session): number {
+    const { leftAt } = session.clients
+    const due = leftAt === undefined ? 0 : leftAt + this.#options.parkDelayMs
+    return Math.max(due, this.#refused.get(session.id)?.at ?? 0) - this.#parts.clock.now()
+  }
+
+  async #parkWhenDue(session: Session): Promise<void> {
+    if (session.clients.count === 0 && this.#delayOf(session) <= 0) await this.#park(session)
+  }
+
+  async #park(session: Session): Promise<void> {
+    if (!session.canPark) return
+    const { id } = session
+    let record: ParkedSessionRecord
+    try {
+      record = session.freeze()
+    } catch (error) {
+      this.#shelf.report(error, { sessionId: id, phase: 'park' })
+      return
+    }
+    try {
+      await this.#shelf.add(record)
+    } catch (error) {
+      this.#shelf.report(error, { sessionId: id, phase: 'park' })
+      const delayMs = Math.min((this.#refused.get(id)?.delayMs ?? PARK_RETRY_MS / 2) * 2, LONGEST_PARK_RETRY_MS)
+      this.#refused.set(id, { at: this.#parts.clock.now() + delayMs, delayMs })
+      await this.#revive(session, record)
+      return
+    }
+    this.#refused.delete(id)
+    session.confirmParked(record)
+    this.#parts.host.onParked(session)
+  }
+
+  /** Not parked, since nobody would find it after a crash: it goes on with a new engine until the store is well again. */
+  async #revive(session: Session, record: ParkedSessionRecord): Promise<void> {
+    try {
+      await this.#waker.bringBack(session, record)
+    } catch (error) {
+      session.fail(toError(error).message, 'SG_ERR_ENGINE_START')
+    }
+  }
+
+  /** Parks what waits, attached clients or not; for the end of the process. */
+  async parkAll(sessions: Iterable<Session>): Promise<void> {
+    this.#waker.close()
+    for (const timer of this.#delays.values()) timer.cancel()
+    await Promise.all([...sessions].map((session) => this.#lock.run(session.id, () => this.#park(session))))
+  }
+
+  // ── the start ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Takes up what an earlier process left parked. */
+  async adoptAll(): Promise<void> {
+    const records = await this.#shelf.list()
+    for (const record of records.sort((a, b) => a.info.createdAt - b.info.createdAt)) {
+      try {
+        await this.#adopt(record)
+      } catch (error) {
+        this.#shelf.report(error, { sessionId: record.id, phase: 'adopt' })
+      }
+    }
+  }
+
+  async #adopt(record: ParkedSessionRecord): Promise<void> {
+    const { clock, executions, host } = this.#parts
+    const now = clock.now()
+    if (record.hasNews) {
+      record.info.lastSeq += LOST_SEQS
+      record.log.epoch = newId()
+      await this.#options.store.save(record)
+    }
+    host.adopt(record)
+    for (const { executionId, expiresAt } of record.executions) {
+      const lapsed = expiresAt !== undefined && expiresAt < now
+      executions.register(record.id, executionId, lapsed ? now + this.#options.expiredGraceMs : expiresAt)
+    }
+    for (const executionId of record.settled) executions.remember(record.id, executionId)
+    if (record.hasNews) void this.#waker.wake(record.id)
+  }
+
+  /** Reads a parked session into memory, for somebody who wants to look at it. */
+  load(id: string): Promise<Session | undefined> {
+    return this.#lock.run(id, async () => {
+      const resident = this.#parts.host.resident(id)
+      if (resident || !this.#parts.host.isParked(id)) return resident
+      const record = await this.#shelf.get(id)
+      return record && this.#parts.host.restore(record)
+    })
+  }
+
+  /** Changes the record of a session, if there is one. @throws SG_ERR_STORE_UNAVAILABLE */
+  async amend(id: string, change: (record: ParkedSessionRecord) => void): Promise<void> {
+    await this.#lock.run(id, async () => {
+      const record = await this.#shelf.get(id)
+      if (!record) return
+      change(record)
+      await this.#shelf.save(record)
+    })
+  }
+
+  /** Whether something is being done to this session. */
+  isBusy(id: string): boolean {
+    return this.#lock.isHeld(id)
+  }
+
+  async close(): Promise<void> {
+    await this.#shelf.close()
+  }
+
+  #live(id: string): Session | undefined {
+    const session = this.#parts.host.resident(id)
+    return session?.live ? session : undefined
+  }
+}
+
+function takeIn(record: ParkedSessionRecord, executionId: string, result: ExecutionResult): void {
+  record.results.push({ executionId, result })
+  record.settled.push(executionId)
+  record.executions = record.executions.filter((pending) => pending.executionId !== executionId)
+}

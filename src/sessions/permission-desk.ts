@@ -1,0 +1,78 @@
+import type { SessionEventBody } from '../../schemas/events.js'
+import type { PermissionAsk, PermissionDecision, SessionRunnerConfig } from '../engines/runner.js'
+import { type Clock, newId } from '../lib/clock.js'
+import { DEFAULT_APPROVAL_TIMEOUT_MS, PendingPermissions, policyAnswer, type Resolution } from './permissions.js'
+import type { CarriedDecision } from './store.js'
+
+/** What a session does about its permission requests. */
+export interface PermissionDeskOwner {
+  readonly config: SessionRunnerConfig
+  /** Something is to be told, and the status may have changed with it. */
+  onPermissionEvent(event: SessionEventBody): void
+  /** A request is waited for without a time limit. */
+  onPatientRequest(): void
+}
+
+/** Where an engine asks and clients answer: policy first, then what was answered while the session was parked, then a person. */
+export class PermissionDesk extends PendingPermissions {
+  readonly #owner: PermissionDeskOwner
+  /** Answers that were given while the session was parked, for the engine that asks again. */
+  carried: CarriedDecision[] = []
+
+  constructor(clock: Clock, owner: PermissionDeskOwner) {
+    super(clock, (resolution) => owner.onPermissionEvent(resolvedEvent(resolution)))
+    this.#owner = owner
+  }
+
+  ask(ask: PermissionAsk): Promise<PermissionDecision> {
+    const { config } = this.#owner
+    const answer = policyAnswer(ask, config.questionBehavior)
+    if (answer) {
+      this.#owner.onPermissionEvent(resolvedEvent({ requestId: newId(), decision: answer, resolvedBy: 'policy' }))
+      return Promise.resolve(answer)
+    }
+    return this.#askedBefore(ask.toolUseId) ?? this.#askPerson(ask, config)
+  }
+
+  #askPerson(ask: PermissionAsk, config: SessionRunnerConfig): Promise<PermissionDecision> {
+    const timeoutMs = config.approvalTimeoutMs ?? config.defaultApprovalTimeoutMs ?? DEFAULT_APPROVAL_TIMEOUT_MS
+    const { request, decision } = this.add(ask, timeoutMs)
+    this.#owner.onPermissionEvent({ type: 'permission_requested', request })
+    if (timeoutMs === 0) this.#owner.onPatientRequest()
+    return decision
+  }
+
+  #askedBefore(toolUseId: string): Promise<PermissionDecision> | undefined {
+    const carried = this.carried.find((answer) => answer.toolUseId === toolUseId)
+    if (carried) {
+      this.#tell(carried)
+      this.carried = this.carried.filter((answer) => answer !== carried)
+      return Promise.resolve(carried.decision)
+    }
+    const open = this.askedAgain(toolUseId)
+    if (open) this.#owner.onPatientRequest()
+    return open
+  }
+
+  /** Tells the answers that were given while the session was parked, each once, whether the engine asks again or not. */
+  tellCarried(): void {
+    for (const carried of this.carried) this.#tell(carried)
+  }
+
+  #tell(carried: CarriedDecision): void {
+    if (carried.told) return
+    carried.told = true
+    this.tellAnswered(carried.requestId, carried.decision)
+  }
+}
+
+function resolvedEvent({ requestId, decision, resolvedBy }: Resolution): SessionEventBody {
+  const message = decision.behavior === 'deny' ? decision.message : undefined
+  return {
+    type: 'permission_resolved',
+    requestId,
+    behavior: decision.behavior,
+    resolvedBy,
+    ...(message !== undefined && { message }),
+  }
+}

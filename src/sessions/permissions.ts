@@ -1,0 +1,182 @@
+import {
+  ASK_USER_QUESTION,
+  type PermissionRequest,
+  type ResolvedBy,
+  type ResolvePermissionRequest,
+} from '../../schemas/permissions.js'
+import type { QuestionBehavior } from '../../schemas/sessions.js'
+import type { PermissionAsk, PermissionDecision } from '../engines/runner.js'
+import { type Clock, newId, type Timer } from '../lib/clock.js'
+import { LazyMap } from '../lib/lazy-map.js'
+
+/** How long an approval is waited for when neither the request nor the host says. */
+export const DEFAULT_APPROVAL_TIMEOUT_MS = 300_000
+
+export interface Resolution {
+  requestId: string
+  decision: PermissionDecision
+  resolvedBy: ResolvedBy
+}
+
+interface Pending {
+  request: PermissionRequest
+  /** Absent while the session is parked and the engine has not asked again. */
+  settle: ((decision: PermissionDecision) => void) | undefined
+  timer: Timer | undefined
+}
+
+/**
+ * The permission requests of one session that wait for an answer. The first answer wins; timeout, interrupt and teardown count as
+ * deny, so nothing ever runs without an allow.
+ */
+export class PendingPermissions {
+  readonly #pending = new LazyMap<string, Pending>()
+  readonly #clock: Clock
+  /** Called after a request left the list, before its asker goes on. */
+  readonly #onResolved: (resolution: Resolution) => void
+
+  constructor(clock: Clock, onResolved: (resolution: Resolution) => void) {
+    this.#clock = clock
+    this.#onResolved = onResolved
+  }
+
+  get size(): number {
+    return this.#pending.size
+  }
+
+  list(): PermissionRequest[] {
+    return [...this.#pending.values()].map((pending) => pending.request)
+  }
+
+  /**
+   * @param timeoutMs 0 waits without limit
+   * @throws TypeError when the ask is not JSON; nothing waits then
+   */
+  add(ask: PermissionAsk, timeoutMs: number): { request: PermissionRequest; decision: Promise<PermissionDecision> } {
+    // a copy as JSON, so that what runs is what was shown, whatever the engine does with its own
+    const shown: PermissionAsk = JSON.parse(JSON.stringify(ask))
+    const request: PermissionRequest = {
+      id: newId(),
+      toolName: shown.toolName,
+      toolUseId: shown.toolUseId,
+      input: (shown.input ?? {}) as Record<string, unknown>,
+      ...optionalText(shown),
+      ...(timeoutMs > 0 && { expiresAt: this.#clock.now() + timeoutMs }),
+    }
+    const decision = new Promise<PermissionDecision>((settle) => {
+      const timer =
+        timeoutMs > 0
+          ? this.#clock.after(timeoutMs, () =>
+              this.#resolve(request.id, { behavior: 'deny', message: 'Nobody answered in time.' }, 'timeout'),
+            )
+          : undefined
+      this.#pending.set(request.id, { request, settle, timer })
+    })
+    return { request, decision }
+  }
+
+  /** True when none of them has a time limit, so that they may be waited for without a process. */
+  get patient(): boolean {
+    return [...this.#pending.values()].every(({ timer }) => timer === undefined)
+  }
+
+  /** Takes up the requests of a parked session; their engine is to ask again, with the same `toolUseId`. */
+  restore(requests: readonly PermissionRequest[]): void {
+    for (const request of requests) this.#pending.set(request.id, { request, settle: undefined, timer: undefined })
+  }
+
+  /** The decision on a request that was restored, for the engine that asks it again; undefined when there is none. */
+  askedAgain(toolUseId: string): Promise<PermissionDecision> | undefined {
+    const pending = [...this.#pending.values()].find(
+      ({ request, settle }) => !settle && request.toolUseId === toolUseId,
+    )
+    if (!pending) return undefined
+    return new Promise((settle) => {
+      pending.settle = settle
+    })
+  }
+
+  /** Leaves only those that are listed. */
+  keep(requests: readonly PermissionRequest[]): void {
+    const kept = new Set(requests.map(({ id }) => id))
+    for (const requestId of this.#pending.keys()) if (!kept.has(requestId)) this.#pending.delete(requestId)
+  }
+
+  /** The engine is gone and with it whoever asked; the requests stay. */
+  suspend(): void {
+    for (const pending of this.#pending.values()) pending.settle = undefined
+  }
+
+  get(requestId: string): PermissionRequest | undefined {
+    return this.#pending.get(requestId)?.request
+  }
+
+  /** @returns false when the request is unknown, answered or expired */
+  answer(requestId: string, answer: ResolvePermissionRequest): boolean {
+    return this.#resolve(requestId, answer, 'client')
+  }
+
+  /** Tells that a client answered a request while the session was parked. */
+  tellAnswered(requestId: string, decision: PermissionDecision): void {
+    this.#pending.delete(requestId)
+    this.#onResolved({ requestId, decision, resolvedBy: 'client' })
+  }
+
+  /** Denies everything that waits. */
+  denyAll(message: string): void {
+    for (const requestId of [...this.#pending.keys()]) this.#resolve(requestId, { behavior: 'deny', message }, 'policy')
+  }
+
+  #resolve(requestId: string, answer: PermissionDecision, resolvedBy: ResolvedBy): boolean {
+    const pending = this.#pending.get(requestId)
+    if (!pending) return false
+    this.#pending.delete(requestId)
+    pending.timer?.cancel()
+    const decision = decisionOf(pending.request, answer)
+    this.#onResolved({ requestId, decision, resolvedBy })
+    pending.settle?.(decision)
+    return true
+  }
+}
+
+/** An allow always carries the input to run: the changed one, else the one that was shown. */
+export const decisionOf = (request: PermissionRequest, answer: PermissionDecision): PermissionDecision =>
+  answer.behavior === 'allow'
+    ? { behavior: 'allow', updatedInput: answer.updatedInput ?? structuredClone(request.input) }
+    : answer
+
+function optionalText(ask: PermissionAsk): Partial<PermissionRequest> {
+  const { title, description, decisionReason, agentId } = ask
+  return {
+    ...(title !== undefined && { title }),
+    ...(description !== undefined && { description }),
+    ...(decisionReason !== undefined && { decisionReason }),
+    ...(agentId !== undefined && { agentId }),
+  }
+}
+
+/**
+ * What policy answers to a question for the user, without asking: `auto` takes each first option, `deny` sends the agent on alone.
+ * `undefined`: ask.
+ */
+export function policyAnswer(
+  ask: PermissionAsk,
+  behavior: QuestionBehavior | undefined,
+): PermissionDecision | undefined {
+  if (ask.toolName !== ASK_USER_QUESTION || behavior === undefined || behavior === 'ask') return undefined
+  if (behavior === 'deny') return { behavior: 'deny', message: 'Nobody is there to answer. Decide alone and go on.' }
+  return { behavior: 'allow', updatedInput: { ...ask.input, answers: firstOptions(ask.input) } }
+}
+
+function firstOptions(input: object): Record<string, string> {
+  const { questions } = input as { questions?: unknown }
+  if (!Array.isArray(questions)) return {}
+  // written by a model: nothing says that it looks as it should
+  const asked = questions as ({ question?: unknown; options?: unknown } | null)[]
+  return Object.fromEntries(
+    asked.flatMap((item) => {
+      const label = Array.isArray(item?.options) ? item.options[0]?.label : undefined
+      return typeof item?.question === 'string' && typeof label === 'string' ? [[item.question, label]] : []
+    }),
+  )
+}

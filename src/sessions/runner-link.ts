@@ -1,0 +1,89 @@
+import type {
+  DeferredExecution,
+  PermissionAsk,
+  PermissionDecision,
+  Runner,
+  RunnerEvent,
+  RunnerHost,
+} from '../engines/runner.js'
+import { toError } from '../errors.js'
+import type { Clock } from '../lib/clock.js'
+import type { Logger } from '../lib/logger.js'
+
+/** How long a runner may take to close before it is left behind. */
+const CLOSE_GRACE_MS = 10_000
+
+/** What a session hears from the runner that serves it. */
+export interface RunnerOwner {
+  onRunnerEvent(link: RunnerLink, event: RunnerEvent): void
+  onPermissionAsked(link: RunnerLink, ask: PermissionAsk): Promise<PermissionDecision>
+  onExecutionDeferred(link: RunnerLink, execution: DeferredExecution): Promise<void>
+  onWaitForExecutions(link: RunnerLink): void
+}
+
+/**
+ * The tie between a session and one runner. A session may outlive its runner, so whatever a runner says arrives with its link, and the
+ * session hears only the link it holds.
+ */
+export class RunnerLink implements RunnerHost {
+  readonly runner: Runner
+  readonly #owner: RunnerOwner
+  #abort: AbortController | undefined
+  #aborted = false
+
+  constructor(runner: Runner, owner: RunnerOwner) {
+    this.runner = runner
+    this.#owner = owner
+  }
+
+  emit(event: RunnerEvent): void {
+    this.#owner.onRunnerEvent(this, event)
+  }
+
+  /** Async, so that an ask which cannot be shown is a rejection to its asker and no exception. */
+  async requestPermission(ask: PermissionAsk): Promise<PermissionDecision> {
+    return this.#owner.onPermissionAsked(this, ask)
+  }
+
+  deferExecution(execution: DeferredExecution): Promise<void> {
+    return this.#owner.onExecutionDeferred(this, execution)
+  }
+
+  waitForExecutions(): void {
+    this.#owner.onWaitForExecutions(this)
+  }
+
+  /** Made when first asked for: most runners of idle sessions never do. */
+  get signal(): AbortSignal {
+    if (!this.#abort) {
+      this.#abort = new AbortController()
+      if (this.#aborted) this.#abort.abort()
+    }
+    return this.#abort.signal
+  }
+
+  /** Aborts and closes the runner; resolves when it is gone, or was given up on. Never rejects. */
+  async close({ clock, logger }: { clock: Clock; logger: Logger }, sessionId: string): Promise<void> {
+    this.#aborted = true
+    this.#abort?.abort()
+    await new Promise<void>((resolve) => {
+      const giveUp = clock.after(CLOSE_GRACE_MS, () => {
+        logger.error({ sessionId }, 'the engine did not close in time and was left behind')
+        resolve()
+      })
+      const closed = () => {
+        giveUp.cancel()
+        resolve()
+      }
+      const failed = (error: unknown) => {
+        logger.error({ sessionId, err: toError(error) }, 'the engine failed to close')
+        closed()
+      }
+      try {
+        this.runner.close().then(closed, failed)
+      } catch (error) {
+        failed(error)
+      }
+    })
+  }
+}

@@ -1,0 +1,156 @@
+import { basename } from 'node:path'
+import type { ProfileInfo } from '../../schemas/profiles.js'
+import type { SessionInfo, SessionStatus, TokenUsage } from '../../schemas/sessions.js'
+import type { RunnerEvent, SessionRunnerConfig } from '../engines/runner.js'
+
+const TITLE_LENGTH = 80
+
+/** The parts of a SessionInfo that are known elsewhere. */
+interface InfoParts {
+  id: string
+  status: SessionStatus
+  profile: ProfileInfo
+  createdAt: number
+  lastSeq: number
+  pendingPermissions: number
+  attachedClients: number
+  jobId: string | undefined
+  parked: SessionInfo['parked']
+}
+
+/** What is known about a session from its request and from what its engine reported. */
+export class SessionFacts {
+  hostTitle: string | undefined
+  firstPrompt: string | undefined
+  sdkSessionId: string | undefined
+  model: string | undefined
+  permissionMode: string | undefined
+  apiKeySource: string | undefined
+  statusDetail: string | undefined
+  numTurns = 0
+  cost = 0
+  readonly usage: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
+  lastActivityAt: number
+  readonly #cwd: string
+  readonly #meta: Record<string, unknown> | undefined
+
+  constructor(config: SessionRunnerConfig, createdAt: number) {
+    this.hostTitle = config.title
+    this.model = config.model
+    this.permissionMode = config.permissionMode
+    this.lastActivityAt = createdAt
+    this.#cwd = config.cwd
+    this.#meta = config.meta
+  }
+
+  get title(): string {
+    return this.hostTitle ?? this.derivedTitle
+  }
+
+  /** The first prompt's beginning, else the last segment of `cwd`. */
+  get derivedTitle(): string {
+    return this.firstPrompt ?? (basename(this.#cwd) || this.#cwd)
+  }
+
+  onPrompt(text: string): void {
+    this.firstPrompt ??= Array.from(text.slice(0, TITLE_LENGTH * 2))
+      .slice(0, TITLE_LENGTH)
+      .join('')
+  }
+
+  /** Takes up what was known when the session was parked. */
+  restore(info: SessionInfo, firstPrompt: string | undefined): void {
+    this.firstPrompt = firstPrompt
+    this.sdkSessionId = info.sdkSessionId
+    this.model = info.model
+    this.permissionMode = info.permissionMode
+    this.apiKeySource = info.apiKeySource
+    this.statusDetail = info.statusDetail
+    this.numTurns = info.numTurns
+    this.cost = info.cost
+    this.lastActivityAt = info.lastActivityAt
+    Object.assign(this.usage, info.usage)
+  }
+
+  info(parts: InfoParts): SessionInfo {
+    const { id, status, profile, createdAt, lastSeq, pendingPermissions, attachedClients, jobId, parked } = parts
+    const info: SessionInfo = {
+      id,
+      status,
+      profile: profile.name,
+      engine: profile.engine,
+      title: this.title,
+      cwd: this.#cwd,
+      createdAt,
+      lastActivityAt: this.lastActivityAt,
+      lastSeq,
+      pendingPermissions,
+      attachedClients,
+      numTurns: this.numTurns,
+      cost: this.cost,
+      usage: { ...this.usage },
+    }
+    if (this.sdkSessionId !== undefined) info.sdkSessionId = this.sdkSessionId
+    if (this.statusDetail !== undefined) info.statusDetail = this.statusDetail
+    if (profile.agent !== undefined) info.agent = profile.agent
+    if (this.model !== undefined) info.model = this.model
+    if (this.permissionMode !== undefined) info.permissionMode = this.permissionMode
+    if (this.apiKeySource !== undefined) info.apiKeySource = this.apiKeySource
+    if (parked !== undefined) info.parked = parked
+    if (jobId !== undefined) info.jobId = jobId
+    if (this.#meta !== undefined) info.meta = this.#meta
+    return info
+  }
+}
+
+/** What an engine says may be of any type, and a SessionInfo that cannot be serialised would spoil every list it is in. */
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+const countOf = (value: unknown): number | undefined => (Number.isFinite(value) ? (value as number) : undefined)
+
+/** Takes in what an event says; false when the event is not an engine's to tell. */
+export function applyRunnerEvent(facts: SessionFacts, event: RunnerEvent): boolean {
+  switch (event?.type) {
+    case 'system_init':
+      facts.sdkSessionId = textOf(event.sdkSessionId)
+      facts.model = textOf(event.model)
+      facts.apiKeySource = textOf(event.apiKeySource)
+      facts.permissionMode = textOf(event.permissionMode)
+      return true
+    case 'model_changed':
+      facts.model = textOf(event.model)
+      return true
+    case 'permission_mode_changed':
+      facts.permissionMode = textOf(event.mode)
+      return true
+    case 'turn_completed':
+      // turns and cost are running totals, tokens are this turn's
+      facts.numTurns = countOf(event.numTurns) ?? facts.numTurns
+      facts.cost = countOf(event.totalCostUsd) ?? facts.cost
+      addUsage(facts.usage, event.usage)
+      return true
+    case 'session_error':
+      facts.statusDetail = textOf(event.message)
+      return true
+    case 'capabilities':
+    case 'user_message':
+    case 'assistant_message':
+    case 'stream_delta':
+    case 'execution_dispatched':
+    case 'execution_result':
+    case 'execution_failed':
+    case 'file_delivered':
+    case 'context_usage':
+    case 'rate_limit':
+    case 'engine_event':
+      return true
+    default:
+      return false
+  }
+}
+
+function addUsage(total: TokenUsage, turn: Partial<TokenUsage> | undefined): void {
+  total.inputTokens += countOf(turn?.inputTokens) ?? 0
+  total.outputTokens += countOf(turn?.outputTokens) ?? 0
+  total.cacheCreationTokens += countOf(turn?.cacheCreationTokens) ?? 0
+  total.cacheReadTokens += countOf(turn?.cacheReadTokens) ?? 0
+}

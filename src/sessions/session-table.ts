@@ -1,0 +1,179 @@
+import type { Engine, ListSessionsQuery, SessionInfo, SessionStatus } from '../../schemas/sessions.js'
+import { GatewayError } from '../errors.js'
+import type { Clock, Timer } from '../lib/clock.js'
+import { type Page, pageOf } from '../lib/paging.js'
+import { type Principal, visible } from '../principal.js'
+import type { Session } from './session.js'
+import type { ParkedSessionRecord } from './store.js'
+
+/** A session's place in the lists. A parked one that nobody looks at is only its SessionInfo, as text. */
+export interface SessionEntry {
+  readonly id: string
+  readonly ordinal: number
+  readonly createdAt: number
+  readonly profile: string
+  readonly engine: Engine
+  session: Session | undefined
+  parkedInfo: string | undefined
+  /** Whether it counts as one that lives: not parked, not terminal. */
+  lives: boolean
+  /** Epoch milliseconds of the last time that somebody asked for the session itself. */
+  lookedAt: number
+  /** Removes a terminal session when its retention is over. */
+  retention: Timer | undefined
+}
+
+/** How long a parked session that was looked at stays in memory. */
+const RELEASE_AFTER_MS = 5_000
+
+/** Which sessions there are, in memory or parked, in the order in which they were created. */
+export class SessionTable {
+  readonly #entries = new Map<string, SessionEntry>()
+  readonly #clock: Clock
+  #ordinal = 0
+
+  /** Tells whether something is being done to a session, which is then not let go of. */
+  readonly #isBusy: (id: string) => boolean
+
+  constructor(clock: Clock, isBusy: (id: string) => boolean) {
+    this.#clock = clock
+    this.#isBusy = isBusy
+  }
+
+  add(session: Session): void {
+    const { id, createdAt, profile } = session
+    this.#set({
+      id,
+      createdAt,
+      profile: profile.info.name,
+      engine: profile.info.engine,
+      session,
+      parkedInfo: undefined,
+      lives: true,
+    })
+  }
+
+  /** Enters a session that an earlier process parked. */
+  adopt({ id, info, profile }: ParkedSessionRecord): void {
+    const { createdAt, engine } = info
+    this.#set({ id, createdAt, profile, engine, session: undefined, parkedInfo: JSON.stringify(info), lives: false })
+  }
+
+  #set(entry: Omit<SessionEntry, 'ordinal' | 'retention' | 'lookedAt'>): void {
+    const { id, createdAt, profile, engine, session, parkedInfo, lives } = entry
+    const ordinal = ++this.#ordinal
+    // spelled out: V8 gives each object that is made by spreading and adding a shape of its own, 300 bytes apiece
+    this.#entries.set(id, {
+      id,
+      ordinal,
+      createdAt,
+      profile,
+      engine,
+      session,
+      parkedInfo,
+      lives,
+      lookedAt: 0,
+      retention: undefined,
+    })
+  }
+
+  get(id: string): SessionEntry | undefined {
+    return this.#entries.get(id)
+  }
+
+  /** @throws SG_ERR_SESSION_NOT_FOUND, the same for one that is not there and one that is not the caller's */
+  visible(id: string, principal: Principal): SessionEntry {
+    const entry = this.#entries.get(id)
+    if (!entry || !visible(principal, entry.profile)) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
+    return entry
+  }
+
+  /** @returns whether it was there */
+  remove(id: string): boolean {
+    this.#entries.get(id)?.retention?.cancel()
+    return this.#entries.delete(id)
+  }
+
+  cancelRetentions(): void {
+    for (const { retention } of this.#entries.values()) retention?.cancel()
+  }
+
+  /** The sessions that are in memory. */
+  resident(): Session[] {
+    return [...this.#entries.values()].flatMap(({ session }) => session ?? [])
+  }
+
+  isParked(id: string): boolean {
+    const entry = this.#entries.get(id)
+    return entry !== undefined && (entry.session?.parked ?? true)
+  }
+
+  list(): SessionInfo[] {
+    return this.#newestFirst().map(infoOf)
+  }
+
+  page(query: ListSessionsQuery, principal: Principal): Page<SessionInfo> {
+    const matching = this.#newestFirst().filter(
+      (entry) =>
+        visible(principal, entry.profile) &&
+        (query.status === undefined || statusOf(entry) === query.status) &&
+        (query.profile === undefined || entry.profile === query.profile) &&
+        (query.engine === undefined || entry.engine === query.engine),
+    )
+    const { items, next } = pageOf(matching, ({ createdAt, ordinal }) => ({ at: createdAt, ordinal }), query)
+    return { items: items.map(infoOf), next }
+  }
+
+  count(): { live: number; parked: number; ended: number } {
+    const count = { live: 0, parked: 0, ended: 0 }
+    for (const { session } of this.#entries.values()) {
+      if (!session || session.parked) count.parked++
+      else if (session.ended) count.ended++
+      else count.live++
+    }
+    return count
+  }
+
+  /** Holds a parked session in memory for somebody who looks at it or is about to wake it. */
+  hold(session: Session): void {
+    const entry = this.#entries.get(session.id)
+    if (!entry) return
+    entry.session = session
+    entry.parkedInfo = undefined
+    entry.lookedAt = this.#clock.now()
+    this.releaseLater(session.id)
+  }
+
+  /** Somebody asked for the session itself and may be about to attach to it. */
+  onLook(entry: SessionEntry): void {
+    entry.lookedAt = this.#clock.now()
+  }
+
+  /** Lets go of a parked session that nobody looks at, or later when somebody does. */
+  release(id: string): void {
+    const entry = this.#entries.get(id)
+    const session = entry?.session
+    if (!entry || !session?.parked) return
+    if (session.clients.count > 0 || this.#clock.now() - entry.lookedAt < RELEASE_AFTER_MS) {
+      this.releaseLater(id)
+      return
+    }
+    entry.parkedInfo = JSON.stringify(session.info())
+    entry.session = undefined
+  }
+
+  releaseLater(id: string): void {
+    this.#clock.after(RELEASE_AFTER_MS, () => {
+      if (this.#isBusy(id)) this.releaseLater(id)
+      else this.release(id)
+    })
+  }
+
+  #newestFirst(): SessionEntry[] {
+    return [...this.#entries.values()].reverse()
+  }
+}
+
+export const infoOf = ({ session, parkedInfo }: SessionEntry): SessionInfo => session?.info() ?? JSON.parse(parkedInfo!)
+
+const statusOf = ({ session }: SessionEntry): SessionStatus => session?.status ?? 'parked'

@@ -1,0 +1,57 @@
+import type { SessionClosedReason, SessionEvent } from '../../schemas/events.js'
+import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
+import type { DeferredExecution, ExecutionResult, SessionRunnerConfig } from '../engines/runner.js'
+import type { Clock } from '../lib/clock.js'
+import type { Logger } from '../lib/logger.js'
+import type { ResolvedProfile } from '../profiles/catalog.js'
+import type { EventLogLimits } from './event-log.js'
+import type { Session } from './session.js'
+
+/** What all sessions of a gateway share. */
+export interface SessionWorld {
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly eventLog: EventLogLimits
+  readonly maxSocketsPerSession: number
+  readonly requireApiKey: boolean
+  readonly disableBypassPermissions: boolean
+  /** After an event took effect; must not throw. */
+  onEvent(session: Session, event: SessionEvent): void
+  /** Once, when the session became terminal. */
+  onEnded(session: Session): void
+  /** An execution was deferred; whoever does its work is to be told. Must not throw. */
+  dispatch(sessionId: string, execution: DeferredExecution): void
+  /** A session turned out to run on `oauth` credentials. */
+  onOauth(session: Session): void
+  readonly parking: SessionParking
+}
+
+/** What a session leaves to whoever parks sessions. */
+export interface SessionParking {
+  /** Makes an execution known; false when this session has it already. @throws SG_ERR_EXECUTION_EXISTS */
+  register(session: Session, execution: DeferredExecution): boolean
+  /** Settles an execution of a live session unless it has been. */
+  settle(executionId: string, result: ExecutionResult): Promise<void>
+  /** Something changed that may let this session be parked. */
+  consider(session: Session): void
+  /** The engine has gone past what its record holds. */
+  checkpoint(session: Session): void
+  /** Resolves when nothing is being done to this session. */
+  settled(session: Session): Promise<void>
+  /** Answers a permission request of a parked session. */
+  answer(session: Session, requestId: string, answer: ResolvePermissionRequest): Promise<void>
+  /** Ends the turn of a parked session. */
+  interrupt(session: Session): Promise<void>
+  /** Closes and removes a session that has a record. */
+  remove(id: string, reason: SessionClosedReason): Promise<unknown>
+}
+
+export interface SessionInit {
+  id: string
+  profile: ResolvedProfile
+  /** The request after defaults: what a later start is made from again. */
+  request: SessionRunnerConfig
+  /** What `buildRunnerConfig` made of it. */
+  config: SessionRunnerConfig
+  jobId?: string | undefined
+}

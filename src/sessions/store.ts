@@ -1,0 +1,59 @@
+import type { PendingExecution } from '../../schemas/executions.js'
+import type { PermissionRequest } from '../../schemas/permissions.js'
+import type { SessionInfo } from '../../schemas/sessions.js'
+import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
+
+/** An answer that the engine has not asked for again yet. */
+export interface CarriedDecision {
+  toolUseId: string
+  requestId: string
+  decision: PermissionDecision
+  /** Whether the log has its `permission_resolved`. */
+  told?: true
+}
+
+/** A parked session as it is kept: everything to go on under the same id, and nothing that only the host may know. */
+export interface ParkedSessionRecord {
+  id: string
+  /** As shown while parked; `info.lastSeq` is where the numbering goes on. */
+  info: SessionInfo
+  /** Name of the profile, and who it was: the session never wakes as someone else. */
+  profile: string
+  generation: string
+  /** Without `env`, `defaultApprovalTimeoutMs` and `agentOptions`, which `buildRunnerConfig` gives again. */
+  config: SessionRunnerConfig
+  snapshot: RunnerSnapshot
+  /** Executions that nobody has settled yet. */
+  executions: PendingExecution[]
+  /** Results that were accepted and that the engine may not have seen yet. */
+  results: { executionId: string; result: ExecutionResult }[]
+  /** Permission requests that wait for an answer. */
+  permissions: PermissionRequest[]
+  /** Answers that were accepted and that the engine may not have seen yet. */
+  decisions: CarriedDecision[]
+  /** Whether anything came in since it was parked that the engine is to go on with. */
+  hasNews: boolean
+  /** Set when the turn is to end at the wake. */
+  interrupted?: true
+  /** Ids that were settled in this session's life, so that a late result is a duplicate and not unknown. */
+  settled: string[]
+  log: { epoch: string; oldestSeq: number; events: string }
+  parkedAt: number
+  /** What the title is made of when the host gave none. */
+  firstPrompt?: string
+  /** Messages that wait for the turn to end. */
+  queued?: { text: string; commandId?: string }[]
+}
+
+/** Where parked sessions are kept. Each method resolves when what it did is durable. */
+export interface SessionStore {
+  /** Adds or replaces the record of this id, whole or not at all. */
+  save(record: ParkedSessionRecord): Promise<void>
+  get(id: string): Promise<ParkedSessionRecord | undefined>
+  /** @param onUnreadable told of each record that is there and cannot be read; it is left in place */
+  list(onUnreadable?: (error: Error) => void): Promise<ParkedSessionRecord[]>
+  /** Does nothing when there is none. */
+  delete(id: string): Promise<void>
+  /** Lets go of what the store holds, at the gateway's end. */
+  close?(): Promise<void>
+}

@@ -1,0 +1,157 @@
+import { randomBytes } from 'node:crypto'
+import { link, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { KeyedLock } from '../../lib/keyed-lock.js'
+
+/** Who holds a lock, as the lock file says it. */
+export interface LockHolder {
+  pid: number
+  host: string
+  /** Epoch milliseconds at which the process started. */
+  startedAt: number
+  /** The boot and the tick at which the kernel started the process: what a reused pid does not share. Linux only. */
+  birth?: string
+}
+
+/** Another process holds the lock; `message` says which, and what to do when it does not. */
+export class LockHeldError extends Error {
+  override readonly name = 'LockHeldError'
+}
+
+const MAX_TRIES = 20
+
+/** Locks of this process, by path: whoever asks again shares, and the last one to release gives it up. */
+const held = new Map<string, { users: number; content: string }>()
+const turns = new KeyedLock()
+
+/**
+ * Takes a lock for this process. A lock whose process is gone is taken over; one of another host never is, for nobody here can tell.
+ * @param path of the lock file, absolute and without links, in a directory that exists
+ * @returns releases it
+ * @throws LockHeldError
+ */
+export async function acquireProcessLock(path: string): Promise<() => Promise<void>> {
+  const lock = await turns.run(path, async () => {
+    const lock = held.get(path) ?? { users: 0, content: await take(path) }
+    lock.users += 1
+    held.set(path, lock)
+    return lock
+  })
+  let released: Promise<void> | undefined
+  return () => {
+    released ??= turns.run(path, async () => {
+      lock.users -= 1
+      if (lock.users > 0) return
+      held.delete(path)
+      // Somebody may have removed ours by hand, and another process taken its place.
+      if ((await textOf(path)) === lock.content) await rm(path, { force: true })
+    })
+    return released
+  }
+}
+
+async function take(path: string): Promise<string> {
+  const mine: LockHolder = {
+    pid: process.pid,
+    host: hostname(),
+    startedAt: Math.round(Date.now() - process.uptime() * 1000),
+    ...(await birthOf(process.pid).then((birth) => birth !== undefined && { birth })),
+  }
+  const draft = `${path}.${process.pid}-${randomBytes(6).toString('hex')}`
+  const content = JSON.stringify(mine)
+  await writeFile(draft, content, { mode: 0o600, flag: 'wx' })
+  try {
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+      // Linked into place, so that nobody ever reads a lock that does not say yet whose it is.
+      if (await linked(draft, path)) return content
+      await assertAbandoned(path)
+      await discard(path, draft)
+    }
+    throw new LockHeldError(`${path} changes hands too quickly; another process is starting on the same files.`)
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
+
+async function linked(from: string, to: string): Promise<boolean> {
+  try {
+    await link(from, to)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+async function assertAbandoned(path: string): Promise<void> {
+  const text = await textOf(path)
+  if (text === undefined) return
+  const holder = parseHolder(text)
+  if (!holder)
+    throw new LockHeldError(
+      `${path} is no lock file. Remove it once you are sure that no other process uses these files.`,
+    )
+  if (holder.host === hostname() && !(await isRunning(holder))) return
+  const since = new Date(holder.startedAt).toISOString()
+  throw new LockHeldError(
+    `In use by process ${holder.pid} on host ${holder.host}, started at ${since}. Stop it first; if it is gone for good, remove ${path}.`,
+  )
+}
+
+/** Removes an abandoned lock, unless another process was quicker and the lock at this path is a new one by now. */
+async function discard(path: string, draft: string): Promise<void> {
+  const aside = `${draft}.stale`
+  try {
+    await rename(path, aside)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
+    throw error
+  }
+  // Put back, it is looked at again.
+  await assertAbandoned(aside).catch(() => linked(aside, path))
+  await rm(aside, { force: true })
+}
+
+async function textOf(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+function parseHolder(text: string): LockHolder | undefined {
+  try {
+    const { pid, host, startedAt, birth } = JSON.parse(text) as Partial<LockHolder>
+    if (!Number.isSafeInteger(pid) || pid! <= 0 || typeof host !== 'string') return undefined
+    if (!Number.isFinite(startedAt) || Math.abs(startedAt!) > 8.64e15) return undefined
+    return { pid: pid!, host, startedAt: startedAt!, ...(typeof birth === 'string' && { birth }) }
+  } catch {
+    return undefined
+  }
+}
+
+async function isRunning({ pid, birth }: LockHolder): Promise<boolean> {
+  try {
+    process.kill(pid, 0)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+  }
+  const now = await birthOf(pid)
+  return birth === undefined || now === undefined || birth === now
+}
+
+async function birthOf(pid: number): Promise<string | undefined> {
+  try {
+    const [boot, stat] = await Promise.all([
+      readFile('/proc/sys/kernel/random/boot_id', 'utf8'),
+      readFile(`/proc/${pid}/stat`, 'utf8'),
+    ])
+    // Counted from behind the command's name, which may hold anything: the 22nd field of the line.
+    const tick = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+    return tick === undefined ? undefined : `${boot.trim()}/${tick}`
+  } catch {
+    return undefined
+  }
+}

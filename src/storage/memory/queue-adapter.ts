@@ -1,0 +1,180 @@
+import type { JobStatus } from '../../../schemas/jobs.js'
+import type { JobFilter, JobPatch, JobRecord, QueueAdapter } from '../../jobs/adapter.js'
+import { isTerminal } from '../../jobs/job.js'
+import { SortedList } from '../../lib/sorted-list.js'
+
+interface Entry {
+  record: JobRecord
+  /** Counts submissions. */
+  readonly ordinal: number
+  readonly priority: number
+}
+
+const bySubmission = (a: Entry, b: Entry) => a.ordinal - b.ordinal
+const byTurn = (a: Entry, b: Entry) => b.priority - a.priority || bySubmission(a, b)
+const byTime = (key: 'nextRunAt' | 'finishedAt') => (a: Entry, b: Entry) =>
+  (a.record.info[key] ?? 0) - (b.record.info[key] ?? 0) || bySubmission(a, b)
+
+/** Jobs of one status and profile, in the order of their submission. */
+interface Bucket {
+  status: JobStatus
+  profile: string
+  entries: SortedList<Entry>
+}
+
+/**
+ * Keeps jobs for as long as the process runs. Every operation goes through an index, so that what it costs does not depend on how many
+ * jobs there are.
+ * @param options.now epoch milliseconds; default `Date.now`
+ */
+export function createMemoryQueueAdapter({ now = Date.now }: { now?: () => number } = {}): QueueAdapter {
+  const entries = new Map<string, Entry>()
+  const buckets = new Map<string, Bucket>()
+  const ready = new SortedList<Entry>(byTurn)
+  const delayed = new SortedList<Entry>(byTime('nextRunAt'))
+  const finished = new SortedList<Entry>(byTime('finishedAt'))
+  const tokensByDay = new Map<string, number>()
+  let ordinal = 0
+
+  const timeIndex = ({ record: { info } }: Entry) => {
+    if (info.status === 'queued') return info.nextRunAt === undefined ? ready : delayed
+    return isTerminal(info.status) ? finished : undefined
+  }
+
+  const index = (entry: Entry) => {
+    const { status, profile } = entry.record.info
+    const key = `${status} ${profile}`
+    let bucket = buckets.get(key)
+    if (!bucket) {
+      bucket = { status, profile, entries: new SortedList(bySubmission) }
+      buckets.set(key, bucket)
+    }
+    bucket.entries.add(entry)
+    timeIndex(entry)?.add(entry)
+  }
+
+  const unindex = (entry: Entry) => {
+    const { status, profile } = entry.record.info
+    buckets.get(`${status} ${profile}`)?.entries.delete(entry)
+    // one that fell due stands among the ready ones with its time
+    if (!timeIndex(entry)?.delete(entry)) ready.delete(entry)
+  }
+
+  const change = (entry: Entry, patch: JobPatch): JobRecord => {
+    const { info, request } = entry.record
+    const changed = patched(info, patch)
+    const moves =
+      changed.status !== info.status ||
+      changed.nextRunAt !== info.nextRunAt ||
+      changed.finishedAt !== info.finishedAt ||
+      changed.profile !== info.profile
+    if (moves) unindex(entry)
+    entry.record = { info: changed, request }
+    if (moves) index(entry)
+    return entry.record
+  }
+
+  const update = (id: string, patch: JobPatch, expected?: JobStatus): JobRecord | null => {
+    const entry = entries.get(id)
+    if (!entry || (expected !== undefined && entry.record.info.status !== expected)) return null
+    return change(entry, patch)
+  }
+
+  const charge = (day: string, tokens: number): number => {
+    const total = (tokensByDay.get(day) ?? 0) + tokens
+    tokensByDay.set(day, total)
+    return total
+  }
+
+  const takeDue = () => {
+    for (let due = delayed.first; due && due.record.info.nextRunAt! <= now(); due = delayed.first) {
+      delayed.delete(due)
+      ready.add(due)
+    }
+  }
+
+  const before = ({ id, createdAt }: NonNullable<JobFilter['after']>) => {
+    const cursor = entries.get(id)
+    if (cursor) return (entry: Entry) => entry.ordinal < cursor.ordinal
+    return (entry: Entry) => entry.record.info.createdAt <= createdAt
+  }
+
+  return {
+    async add(record) {
+      if (entries.has(record.info.id)) throw new Error(`There is a job ${record.info.id} already.`)
+      const entry: Entry = { record, ordinal: ++ordinal, priority: record.request.priority ?? 0 }
+      entries.set(record.info.id, entry)
+      index(entry)
+    },
+    async claimNext() {
+      takeDue()
+      const entry = ready.first
+      return entry ? change(entry, { status: 'running', nextRunAt: undefined }) : null
+    },
+    async get(id) {
+      return entries.get(id)?.record ?? null
+    },
+    async list({ status, profiles, after, limit = Infinity } = {}) {
+      const chosen = [...buckets.values()].filter(
+        (bucket) =>
+          bucket.entries.length > 0 &&
+          (status === undefined || status.includes(bucket.status)) &&
+          (profiles === undefined || profiles.includes(bucket.profile)),
+      )
+      const isBefore = after && before(after)
+      return newestOf(
+        chosen.map((bucket) => bucket.entries.descending(isBefore)),
+        limit,
+      )
+    },
+    async update(id, patch, expected) {
+      return update(id, patch, expected)
+    },
+    async prune(olderThanMs) {
+      const limit = now() - olderThanMs
+      let count = 0
+      for (let old = finished.first; old && (old.record.info.finishedAt ?? 0) <= limit; old = finished.first) {
+        unindex(old)
+        entries.delete(old.record.info.id)
+        count++
+      }
+      return count
+    },
+    async addDailyTokens(day, tokens) {
+      return charge(day, tokens)
+    },
+    async dailyTokens(day) {
+      return tokensByDay.get(day) ?? 0
+    },
+    async settle(id, patch, { day, tokens }, expected) {
+      return { record: update(id, patch, expected), dailyTokens: charge(day, tokens) }
+    },
+  }
+}
+
+/** A copy with what the patch sets, without what it clears; built anew, since deleting from an object makes it slow for good. */
+function patched(info: JobRecord['info'], patch: JobPatch): JobRecord['info'] {
+  const set: Record<string, unknown> = {}
+  let clears = false
+  for (const [key, value] of Object.entries(patch)) {
+    if (value !== undefined) set[key] = value
+    else clears ||= key in info
+  }
+  if (!clears) return { ...info, ...set }
+  const kept = Object.entries(info).filter(([key]) => !(key in patch))
+  return { ...Object.fromEntries(kept), ...set } as JobRecord['info']
+}
+
+/** Merges lists that each come newest first. */
+function newestOf(lists: Iterator<Entry, void>[], limit: number): JobRecord[] {
+  const heads = lists.map((list) => ({ list, next: list.next().value }))
+  const records: JobRecord[] = []
+  while (records.length < limit) {
+    let newest: (typeof heads)[number] | undefined
+    for (const head of heads) if (head.next && (!newest?.next || head.next.ordinal > newest.next.ordinal)) newest = head
+    if (!newest?.next) break
+    records.push(newest.next.record)
+    newest.next = newest.list.next().value
+  }
+  return records
+}

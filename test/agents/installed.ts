@@ -1,0 +1,147 @@
+import { existsSync } from 'node:fs'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { AgentDeclaration } from '../../src/engines/cli/agent-table.js'
+
+const ROOT = new URL('../../.agents/', import.meta.url)
+const at = (path: string) => fileURLToPath(new URL(path, ROOT))
+
+export const CLAUDE_SDK = pathToFileURL(at('claude/node_modules/@anthropic-ai/claude-agent-sdk/sdk.mjs')).href
+
+/** What an agent needs to be driven against the vendors on loopback, with nothing of this machine's. */
+export interface AgentUnderTest {
+  name: string
+  /** Why it is not run here; undefined when it is installed. */
+  missing: string | undefined
+  declaration: AgentDeclaration
+  /** Its environment, in a directory of its own. */
+  env(home: string, vendors: string): Record<string, string>
+  /** Files below the directory, by path. */
+  files(vendors: string): Record<string, string>
+  /** A call of its shell, and one that asks. */
+  shell(command: string): { tool: string; input: object }
+  /** Whether a session can be resumed at once, and is complete then. */
+  resumes: 'complete' | 'without what it said last' | 'not within a minute'
+}
+
+const bin = (agent: string, name: string) => at(`${agent}/node_modules/.bin/${name}`)
+const OPENCODE = at(`opencode/node_modules/opencode-${process.platform}-${process.arch}/bin/opencode`)
+
+const missing = (agent: string, path: string) =>
+  existsSync(path) ? undefined : `${agent} is not installed: npm run test:agents installs it`
+
+const json = (value: unknown) => JSON.stringify(value)
+
+export const AGENTS = {
+  claude: {
+    name: 'claude',
+    missing: missing('claude', fileURLToPath(CLAUDE_SDK)),
+    declaration: { name: 'claude' },
+    env: (home, vendors) => ({
+      ...{ CLAUDE_CONFIG_DIR: `${home}/claude`, ANTHROPIC_BASE_URL: vendors, ANTHROPIC_API_KEY: 'dummy' },
+      ...{ CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', DISABLE_TELEMETRY: '1', DISABLE_ERROR_REPORTING: '1' },
+      CLAUDE_CODE_MAX_RETRIES: '0',
+    }),
+    files: () => ({ 'claude/settings.json': '{}' }),
+    shell: (command) => ({ tool: 'Bash', input: { command } }),
+    resumes: 'complete',
+  },
+  opencode: {
+    name: 'opencode',
+    missing: missing('opencode', OPENCODE),
+    declaration: { name: 'opencode', command: OPENCODE },
+    env: (home, vendors) => ({
+      ...{
+        XDG_CONFIG_HOME: `${home}/config`,
+        XDG_DATA_HOME: `${home}/data`,
+        XDG_CACHE_HOME: `${home}/cache`,
+        XDG_STATE_HOME: `${home}/state`,
+      },
+      ...{ OPENCODE_DISABLE_MODELS_FETCH: '1' },
+      OPENCODE_CONFIG_CONTENT: json({
+        ...{ autoupdate: false, share: 'disabled', model: 'loopback/scripted' },
+        provider: {
+          loopback: {
+            npm: '@ai-sdk/openai-compatible',
+            options: { baseURL: `${vendors}/v1`, apiKey: 'dummy' },
+            models: { scripted: { name: 'scripted' } },
+          },
+        },
+      }),
+    }),
+    files: () => ({ 'config/.keep': '', 'data/.keep': '' }),
+    shell: (command) => ({ tool: 'bash', input: { command, description: 'a command' } }),
+    resumes: 'complete',
+  },
+  gemini: {
+    name: 'gemini',
+    missing: missing('gemini', bin('gemini', 'gemini')),
+    declaration: { name: 'gemini', command: bin('gemini', 'gemini') },
+    env: (home, vendors) => ({
+      GEMINI_CLI_HOME: `${home}/gemini`,
+      GEMINI_API_KEY: 'dummy',
+      GOOGLE_GEMINI_BASE_URL: vendors,
+    }),
+    files: () => ({
+      'gemini/.gemini/settings.json': json({
+        ...{
+          privacy: { usageStatisticsEnabled: false },
+          telemetry: { enabled: false },
+          general: { enableAutoUpdate: false },
+        },
+        security: { auth: { selectedType: 'gemini-api-key' } },
+      }),
+    }),
+    shell: (command) => ({ tool: 'run_shell_command', input: { command, description: 'a command' } }),
+    // Loaded within the minute of its beginning a session would be lost: the driver waits, the tests do not.
+    resumes: 'not within a minute',
+  },
+  codex: {
+    name: 'codex',
+    missing: missing('codex', bin('codex', 'codex-acp')),
+    declaration: { name: 'codex', command: bin('codex', 'codex-acp') },
+    env: (home) => ({ CODEX_HOME: `${home}/codex`, OPENAI_API_KEY: 'dummy', NO_BROWSER: '1' }),
+    files: (vendors) => ({
+      'codex/config.toml': `model = "scripted"
+model_provider = "loopback"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.loopback]
+name = "loopback"
+base_url = "${vendors}/v1"
+env_key = "OPENAI_API_KEY"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+`,
+    }),
+    shell: (cmd) => ({
+      tool: 'exec_command',
+      input: { cmd, sandbox_permissions: 'require_escalated', justification: 'may I?' },
+    }),
+    resumes: 'complete',
+  },
+  qwen: {
+    name: 'qwen',
+    missing: missing('qwen', bin('qwen', 'qwen')),
+    declaration: { name: 'qwen', command: bin('qwen', 'qwen') },
+    env: (home, vendors) => ({
+      ...{ HOME: `${home}/qwen`, OPENAI_API_KEY: 'dummy', OPENAI_BASE_URL: `${vendors}/v1`, OPENAI_MODEL: 'scripted' },
+    }),
+    files: () => ({
+      'qwen/.qwen/settings.json': json({
+        ...{
+          privacy: { usageStatisticsEnabled: false },
+          telemetry: { enabled: false },
+          general: { disableAutoUpdate: true },
+        },
+        security: { auth: { selectedType: 'openai' } },
+      }),
+    }),
+    shell: (command) => ({
+      tool: 'run_shell_command',
+      input: { command, description: 'a command', is_background: false },
+    }),
+    resumes: 'without what it said last',
+  },
+} satisfies Record<string, AgentUnderTest>

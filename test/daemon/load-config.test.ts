@@ -1,0 +1,216 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is what config files hold
+import { chmodSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { ConfigError } from '../../src/daemon/config-problem.js'
+import { type ConfigFlags, loadConfig } from '../../src/daemon/load-config.js'
+import { hashToken } from '../../src/daemon/tokens.js'
+
+const SHA256 = hashToken('x')
+
+interface World {
+  files?: Record<string, string>
+  env?: NodeJS.ProcessEnv
+  flags?: ConfigFlags
+}
+
+/** Loads a config file that stands in a folder of its own. */
+function load(t: Test, content: object | string, { files = {}, env = {}, flags }: World = {}) {
+  const text = typeof content === 'string' ? content : JSON.stringify(content, undefined, 2)
+  const folder = t.testdir({ 'gateway.json': text, ...files })
+  for (const name of ['gateway.json', ...Object.keys(files)]) chmodSync(join(folder, name), 0o600)
+  return { folder, ...loadConfig(join(folder, 'gateway.json'), flags, env) }
+}
+
+/** What a config file is refused for. */
+function refusal(t: Test, content: object | string, world: World = {}): ConfigError {
+  try {
+    load(t, content, world)
+  } catch (error) {
+    if (error instanceof ConfigError) return error
+    throw error
+  }
+  throw new Error('it was accepted')
+}
+
+t.test('what is left out has its default', async (t) => {
+  t.match(load(t, {}).config, {
+    listen: { host: '127.0.0.1', port: 8787 },
+    basePath: '/v1',
+    checkCredentials: true,
+    webhookPolicy: { allowPrivateNetworks: false },
+    sessionRetentionMs: 86_400_000,
+    shutdownTimeoutMs: 30_000,
+    storage: 'memory',
+    log: { level: 'info', pretty: process.stdout.isTTY === true },
+  })
+  t.match(load(t, { listen: { port: 1 }, log: { pretty: true }, queue: {} }).config, {
+    listen: { host: '127.0.0.1', port: 1 },
+    log: { level: 'info', pretty: true },
+    queue: { maxConcurrency: 1, webhookAttempts: 3 },
+  })
+  t.notOk('queue' in load(t, {}).config, 'a section that turns something on is not there by itself')
+})
+
+t.test('flags win over the file', async (t) => {
+  const flags: ConfigFlags = { host: '::1', port: 0, logLevel: 'debug' }
+  const { config } = load(t, { listen: { host: '127.0.0.1', port: 1 }, log: { level: 'warn' } }, { flags })
+  t.match(config, { listen: { host: '::1', port: 0 }, log: { level: 'debug' } })
+})
+
+t.test('paths are relative to the file, commands only when they contain a slash', async (t) => {
+  const { config, folder } = load(t, {
+    allowedCwdRoots: ['work', '/srv', '../other'],
+    profiles: [{ name: 'a', configDir: './conf' }],
+    profileStore: { file: 'profiles.json' },
+    storage: { sqlite: 'state/x.db' },
+    hooks: 'hooks.mjs',
+    agents: [
+      { name: 'one', command: 'agent' },
+      { name: 'two', command: 'bin/agent', args: ['relative/stays'] },
+    ],
+  })
+  t.match(config, {
+    allowedCwdRoots: [join(folder, 'work'), '/srv', join(folder, '..', 'other')],
+    profiles: [{ configDir: join(folder, 'conf') }],
+    profileStore: { file: join(folder, 'profiles.json') },
+    storage: { sqlite: join(folder, 'state/x.db') },
+    hooks: join(folder, 'hooks.mjs'),
+    agents: [{ command: 'agent' }, { command: join(folder, 'bin/agent'), args: ['relative/stays'] }],
+  })
+})
+
+t.test('strings may name environment variables', async (t) => {
+  const env = { ROOT: '/srv/work', HOST: 'hooks.example', LEVEL: 'debug' }
+  const { config } = load(
+    t,
+    {
+      allowedCwdRoots: ['${ROOT}/a'],
+      notifications: { webhook: { url: 'https://${HOST}/x' } },
+      log: { level: '${LEVEL}' },
+      profiles: [{ name: 'a', description: '$${ROOT} $5' }],
+    },
+    { env },
+  )
+  t.match(config, {
+    allowedCwdRoots: ['/srv/work/a'],
+    notifications: { webhook: { url: 'https://hooks.example/x' } },
+    log: { level: 'debug' },
+    profiles: [{ description: '${ROOT} $5' }],
+  })
+  t.match(refusal(t, { allowedHosts: ['${NOPE}'], basePath: '${NO PE}' }).problems, [
+    { path: 'allowedHosts[0]', message: 'the environment variable NOPE is not set' },
+    { path: 'basePath', message: /is no environment variable/ },
+  ])
+})
+
+t.test('secrets may stand in files', async (t) => {
+  const content = {
+    auth: { tokens: [{ name: 'a', sha256: { file: 'token.sha256' } }] },
+    notifications: {
+      webhook: { url: { file: 'url' }, headers: { 'x-key': { file: 'key' } }, secret: [{ file: 'key' }, 'b'] },
+    },
+    queue: { webhookSecret: { file: '${DIR}/key' } },
+  }
+  const files = { 'token.sha256': `${SHA256}\n`, url: 'https://example.com/x', key: ' spaces stay \r\n' }
+  const { config, warnings } = load(t, content, { files, env: { DIR: '.' } })
+  t.match(config, {
+    auth: { tokens: [{ sha256: SHA256 }] },
+    notifications: {
+      webhook: { url: 'https://example.com/x', headers: { 'x-key': ' spaces stay ' }, secret: [' spaces stay ', 'b'] },
+    },
+    queue: { webhookSecret: ' spaces stay ' },
+  })
+  t.strictSame(warnings, [])
+})
+
+t.test('a secret that cannot be read is named by its place and file, never by what it holds', async (t) => {
+  const problems = (secret: unknown, files = {}) => refusal(t, { queue: { webhookSecret: secret } }, { files }).problems
+  t.match(problems({ file: 'nope' }), [{ path: 'queue.webhookSecret', message: /nope: there is no such file$/ }])
+  t.match(problems({ file: '.' }), [{ message: /this is a directory/ }])
+  t.match(problems({ file: 'empty' }, { empty: '\n' }), [{ message: /the file is empty/ }])
+  t.match(problems({ file: 'big' }, { big: 'x'.repeat(70_000) }), [{ message: /larger than 65536 bytes/ }])
+  t.match(problems({ env: 'X' }), [{ message: 'expected a string or { "file": path }' }])
+  t.match(problems(5), [{ path: 'queue.webhookSecret', message: /^expected a string or \{ "file": path \}/ }])
+  t.match(
+    refusal(t, { basePath: { file: 'x' } }).problems,
+    [{ message: 'expected a string, not an object' }],
+    'not a secret',
+  )
+})
+
+t.test('files that everybody may read are warned about when they hold secrets', async (t) => {
+  const folder = t.testdir({
+    'open.json': JSON.stringify({ queue: { webhookSecret: { file: 'key' } } }),
+    'inline.json': JSON.stringify({ queue: { webhookSecret: 'canary' } }),
+    key: 'canary',
+  })
+  for (const name of ['open.json', 'inline.json', 'key']) chmodSync(join(folder, name), 0o644)
+  t.match(loadConfig(join(folder, 'open.json'), {}, {}).warnings, [
+    { path: 'queue.webhookSecret', message: /chmod 600 .*key/ },
+  ])
+  t.match(loadConfig(join(folder, 'inline.json'), {}, {}).warnings, [{ path: '', message: /chmod 600 .*inline\.json/ }])
+})
+
+t.test('everything that is wrong is told at once, in the order of the file, with line, column and path', async (t) => {
+  const error = refusal(
+    t,
+    `{
+  "listen": { "prot": 1, "host": 5 },
+  "auth": { "tokens": [{ "name": "a", "sha256": "abc", "allowedProfile": [] }] },
+  "storage": { "sqlit": "x" },
+  "profiles": [{ "engine": "clii" }],
+  "queue": { "maxConcurrency": 0, "retention": {} },
+  "allowUnauthenticated": "yes",
+  "log": { "level": "loud" },
+  "__proto__": {}
+}`,
+  )
+  const lines = error.message.split('\n').map((line) => line.replace(/^ {2}.*?(gateway\.json)/, '$1'))
+  t.strictSame(lines, [
+    'the configuration has 13 problems',
+    'gateway.json:2:15  listen.prot: unknown key; did you mean port?',
+    'gateway.json:2:26  listen.host: expected a string, not a number',
+    'gateway.json:3:39  auth.tokens[0].sha256: does not match ^[0-9a-f]{64}$ (SHA-256 of the token, 64 lower-case hexadecimal digits. `session-gateway init` writes one.)',
+    'gateway.json:3:56  auth.tokens[0].allowedProfile: unknown key; did you mean allowedProfiles?',
+    'gateway.json:4:3  storage.sqlite: missing; expected a string',
+    'gateway.json:4:16  storage.sqlit: unknown key; did you mean sqlite?',
+    'gateway.json:5:16  profiles[0].name: missing; expected a string',
+    'gateway.json:5:18  profiles[0].engine: expected "cli" or "provider"',
+    'gateway.json:6:14  queue.maxConcurrency: must be at least 1',
+    'gateway.json:6:35  queue.retention.maxAgeMs: missing; expected an integer',
+    'gateway.json:7:3  allowUnauthenticated: expected true or false, not a string',
+    'gateway.json:8:12  log.level: expected "trace", "debug", "info", "warn", "error", "fatal" or "silent"',
+    'gateway.json:9:3  __proto__: unknown key',
+  ])
+})
+
+t.test('messages help with the usual mistakes', async (t) => {
+  const of = (content: object) => refusal(t, content).problems
+  t.match(of({ listen: { port: '${PORT}' } }), [{ path: 'listen.port', message: /not set/ }])
+  t.match(of({ listen: { port: '80' } }), [{ message: /not a string; write it without quotes/ }])
+  t.match(of({ allowedCwdRoots: ['~/work'] }), [{ path: 'allowedCwdRoots[0]', message: /~ means nothing/ }])
+  t.match(of({ auth: { tokens: [] } }), [{ path: 'auth.tokens', message: /at least 1/ }])
+  t.match(of({ storage: 'disk' }), [{ path: 'storage', message: 'expected "memory" or { "sqlite": … }' }])
+  t.match(of({ auth: { tokens: [{ name: 'a', sha256: SHA256, expiresAt: 'soon' }] } }), [
+    { path: 'auth.tokens[0].expiresAt' },
+  ])
+})
+
+t.test('a file that cannot be read, or is no JSON, says so and what to do', async (t) => {
+  const folder = t.testdir({ 'gateway.json': '{\n  "listen": {}\n  "auth": {}\n}' })
+  t.throws(() => loadConfig(join(folder, 'nope.json')), {
+    message: /nope\.json: there is no such file; `session-gateway init`/,
+  })
+  t.throws(() => loadConfig(folder), { message: /this is a directory/ })
+  t.throws(() => loadConfig(join(folder, 'gateway.json')), {
+    message: /gateway\.json:3:3: not valid JSON: expected a comma or }/,
+  })
+  t.match(refusal(t, '[]').problems, [{ path: '', message: 'expected an object, not an array' }])
+})
+
+t.test('no message quotes a value', async (t) => {
+  const canary = { headers: { a: ['canary'] }, url: 5, secret: [{ canary: 'canary' }], extra: 'canary' }
+  const content = { auth: { tokens: [{ name: 'canary', sha256: 'canary' }] }, notifications: { webhook: canary } }
+  t.notMatch(refusal(t, content).message, /canary/)
+})

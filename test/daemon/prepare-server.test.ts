@@ -1,0 +1,179 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import type { ConfigError } from '../../src/daemon/config-problem.js'
+import { prepareServer, start } from '../../src/daemon/daemon.js'
+import { isLoopbackHost } from '../../src/daemon/listen-rules.js'
+import { loadConfig } from '../../src/daemon/load-config.js'
+import { firstCommands } from '../../src/daemon/next-steps.js'
+import { redactConfig, secretsOf } from '../../src/daemon/redact.js'
+import { hashToken } from '../../src/daemon/tokens.js'
+
+const TOKENS = { tokens: [{ name: 'a', sha256: hashToken('x') }] }
+const DEMO = { name: 'demo', engine: 'provider', provider: { id: 'demo' } }
+
+function build(t: Test, config: object, hooks?: string) {
+  const folder = t.testdir({ work: {}, conf: {}, 'gateway.json': '' })
+  const file = join(folder, 'gateway.json')
+  if (hooks !== undefined) writeFileSync(join(folder, 'hooks.mjs'), hooks)
+  const content = {
+    profiles: [],
+    log: { pretty: false },
+    ...(hooks !== undefined && { hooks: 'hooks.mjs' }),
+    ...config,
+  }
+  writeFileSync(file, JSON.stringify(content), { mode: 0o600 })
+  const loaded = loadConfig(file, {}, {})
+  const lines: string[] = []
+  const prepare = () => prepareServer(loaded, { write: (line) => void lines.push(line) })
+  return { loaded, prepare, log: () => lines.map((line) => JSON.parse(line) as { msg: string }) }
+}
+
+async function problems(t: Test, config: object, hooks?: string) {
+  const error = await build(t, config, hooks)
+    .prepare()
+    .then(async ({ server }) => server.close())
+    .catch((error: ConfigError) => error)
+  return error?.problems ?? []
+}
+
+async function running(t: Test, config: object, hooks?: string) {
+  const { loaded, prepare, log } = build(t, { listen: { port: 0 }, ...config }, hooks)
+  const prepared = await prepare()
+  t.teardown(() => prepared.server.close())
+  const url = await start(prepared, loaded)
+  return { url, log, get: (path: string, headers = {}) => fetch(url + path, { headers }) }
+}
+
+t.test('loopback is told by the address, not by how it is written', async (t) => {
+  for (const host of ['localhost', '127.0.0.1', '127.9.9.9', '::1', '[::1]', '::ffff:127.0.0.1', 'LOCALHOST'])
+    t.ok(isLoopbackHost(host), host)
+  for (const host of [
+    '0.0.0.0',
+    '::',
+    '10.0.0.1',
+    '',
+    'localhost.example',
+    '127.0.0.1.example',
+    'myhost',
+    '127.evil.com',
+  ])
+    t.notOk(isLoopbackHost(host), host)
+})
+
+t.test('who may be let in where', async (t) => {
+  t.match(await problems(t, {}), [{ path: '', message: /nobody could be let in: add auth\.tokens/ }])
+  t.match(await problems(t, { allowUnauthenticated: true, listen: { host: '0.0.0.0' } }), [
+    { path: 'allowUnauthenticated', message: /loopback only, and 0\.0\.0\.0 can be reached/ },
+  ])
+  t.strictSame(await problems(t, { allowUnauthenticated: true }), [])
+  t.strictSame(await problems(t, { auth: TOKENS, allowUnauthenticated: true, listen: { host: '0.0.0.0' } }), [])
+  t.strictSame(await problems(t, { listen: { host: '0.0.0.0' } }, 'export const authenticate = () => undefined'), [])
+})
+
+t.test('everything that this machine does not have is told at once, at its place', async (t) => {
+  const found = await problems(
+    t,
+    {
+      auth: TOKENS,
+      allowedCwdRoots: ['work', 'nope'],
+      allowedConfigDirRoots: ['gateway.json'],
+      profiles: [
+        DEMO,
+        { name: 'a', configDir: 'nowhere' },
+        { name: 'demo', engine: 'provider', provider: { id: 'demo' }, defaults: { permissionMode: 'plan' } },
+        { name: 'b', agent: 'nobody', configDir: 'conf' },
+      ],
+    },
+    'export const onEvent = () => {}',
+  )
+  t.match(
+    found.map(({ path }) => path),
+    [
+      'hooks',
+      'allowedCwdRoots[1]',
+      'allowedConfigDirRoots[0]',
+      'profiles[1].configDir',
+      'profiles[2].defaults.permissionMode',
+      'profiles[2].name',
+      'profiles[3].agent',
+    ],
+  )
+})
+
+t.test('what only the gateway itself refuses is a problem of the file too', async (t) => {
+  const config = { auth: TOKENS, allowedCwdRoots: ['work'], profiles: [{ name: 'a', configDir: 'work' }] }
+  t.match(await problems(t, config), [{ path: 'profiles', message: /overlaps allowedCwdRoots/ }])
+})
+
+t.test('tokens and the hook let in, each its own callers', async (t) => {
+  const hooks = 'export const authenticate = ({ headers }) => headers["x-me"] && { allowedProfiles: [] }'
+  const { get } = await running(t, { auth: TOKENS, profiles: [DEMO] }, hooks)
+  const profiles = async (headers: object) => {
+    const answer = await get('/profiles', headers)
+    return answer.ok ? ((await answer.json()) as { profiles: unknown[] }).profiles.length : answer.status
+  }
+  t.equal(await profiles({}), 401)
+  t.equal(await profiles({ authorization: 'Bearer wrong' }), 401)
+  t.equal(await profiles({ authorization: 'Bearer x' }), 1)
+  t.equal(await profiles({ 'x-me': '1' }), 0)
+})
+
+t.test('the log says where it listens and how to begin', async (t) => {
+  const { url, log, get } = await running(t, { allowUnauthenticated: true, basePath: '/api', profiles: [DEMO] })
+  t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/api$/)
+  t.match(
+    log().find(({ msg }) => msg === 'listening'),
+    { url, level: 'info', try: /^ID=\$\(curl/ },
+  )
+  t.equal((await get('/sessions')).status, 200)
+  for (const path of ['/healthz', '/readyz', '/metrics']) t.equal((await fetch(new URL(path, url))).status, 200, path)
+})
+
+t.test('a port that is taken is told with what to do', async (t) => {
+  const { url } = await running(t, { allowUnauthenticated: true })
+  const { loaded, prepare } = build(t, { allowUnauthenticated: true, listen: { port: Number(new URL(url).port) } })
+  await t.rejects(start(await prepare(), loaded), { name: 'StartError', message: /another process does; .*--port/ })
+})
+
+t.test('the first commands are words that a shell takes as they are', async (t) => {
+  const { loaded } = build(t, {
+    allowUnauthenticated: true,
+    allowedCwdRoots: ["it's here"],
+    profiles: [{ name: 'x' }, DEMO],
+  })
+  const commands = firstCommands(loaded.config, 'http://h/v1', true)
+  t.match(commands, `it'\\''s here`)
+  t.match(commands, '"profile":"demo"')
+  t.match(commands, '-H "authorization: Bearer $TOKEN"')
+  t.notMatch(firstCommands(loaded.config, 'http://h/v1', false), 'TOKEN')
+})
+
+t.test('the configuration is shown without its secrets', async (t) => {
+  const { loaded } = build(t, {
+    auth: TOKENS,
+    notifications: {
+      webhook: { url: 'https://hooks.example:1/canary-url', headers: { 'x-a': 'canary-h' }, secret: ['canary-s'] },
+    },
+    executions: {
+      tools: [{ name: 't', description: '', inputSchema: {}, dispatch: { url: 'http://h', secret: 'canary-d' } }],
+    },
+    agents: [{ name: 'a', env: { KEY: 'canary-e' } }],
+    profiles: [{ ...DEMO, provider: { id: 'demo', apiKeyEnv: 'SOME_KEY' } }],
+  })
+  const shown = redactConfig(loaded.config)
+  t.notMatch(JSON.stringify(shown), /canary/)
+  t.match(shown, {
+    auth: { tokens: [{ name: 'a', sha256: '[redacted]' }] },
+    notifications: { webhook: { url: 'https://hooks.example:1/[redacted]', headers: { 'x-a': '[redacted]' } } },
+    executions: { tools: [{ dispatch: { url: 'http://h' } }] },
+    agents: [{ env: { KEY: '[redacted]' } }],
+    sessionRetentionMs: 86_400_000,
+  })
+  t.same(
+    secretsOf(loaded.config, { SOME_KEY: 'canary-k' })
+      .filter((secret) => secret.startsWith('canary'))
+      .sort(),
+    ['canary-d', 'canary-e', 'canary-h', 'canary-k', 'canary-s'],
+  )
+})

@@ -1,0 +1,37 @@
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { loadConfig } from '../../src/daemon/load-config.js'
+import { schemaReference, writeStartingPoint } from '../../src/daemon/starting-point.js'
+import { createTokenAuthenticate } from '../../src/daemon/tokens.js'
+
+t.test('the file is valid, for its owner only, and lets its token in without holding it', async (t) => {
+  const folder = join(t.testdir(), 'new')
+  const { file, workspace, token } = writeStartingPoint(join(folder, 'gateway.json'))
+  t.equal(statSync(file).mode & 0o777, 0o600)
+  t.notMatch(readFileSync(file, 'utf8'), token)
+  const { config, warnings } = loadConfig(file, {}, {})
+  t.strictSame(warnings, [])
+  t.strictSame(config.allowedCwdRoots, [workspace])
+  t.ok(statSync(workspace).isDirectory())
+  t.match(createTokenAuthenticate(config.auth!.tokens)({ headers: { authorization: `Bearer ${token}` } }), {
+    name: 'admin',
+  })
+})
+
+t.test('nothing is overwritten', async (t) => {
+  const folder = t.testdir({ 'gateway.json': 'mine' })
+  t.throws(() => writeStartingPoint(join(folder, 'gateway.json')), { message: /there is a file already/ })
+  t.equal(readFileSync(join(folder, 'gateway.json'), 'utf8'), 'mine')
+  t.notOk(existsSync(join(folder, 'workspace')))
+})
+
+t.test('$schema is relative inside the project that has the package, and a file URL elsewhere', async (t) => {
+  const project = t.testdir()
+  const root = join(project, 'node_modules', 'session-gateway')
+  t.equal(schemaReference(project, root), './node_modules/session-gateway/dist/gateway.schema.json')
+  t.equal(schemaReference(join(project, 'a', 'b'), root), '../../node_modules/session-gateway/dist/gateway.schema.json')
+  const elsewhere = schemaReference('/etc/gateway', root)
+  t.equal(fileURLToPath(elsewhere), join(root, 'dist', 'gateway.schema.json'))
+})

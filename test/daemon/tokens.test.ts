@@ -1,0 +1,73 @@
+import t from 'tap'
+import { createTokenAuthenticate, generateToken, hashToken, tokenProblems } from '../../src/daemon/tokens.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
+
+const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
+
+t.test('generated tokens differ and fit into a header', async (t) => {
+  const tokens = new Set(Array.from({ length: 100 }, generateToken))
+  t.equal(tokens.size, 100)
+  for (const token of tokens) t.match(token, /^sgw_[A-Za-z0-9_-]{43}$/)
+})
+
+t.test('a token lets its principal in, and nothing else does', async (t) => {
+  const [ours, theirs] = [generateToken(), generateToken()]
+  const authenticate = createTokenAuthenticate([
+    { name: 'ours', sha256: hashToken(ours), allowedProfiles: ['a'], canManageProfiles: true },
+    { name: 'theirs', sha256: hashToken(theirs) },
+  ])
+  t.strictSame(authenticate(bearer(ours)), { name: 'ours', allowedProfiles: ['a'], canManageProfiles: true })
+  t.strictSame(authenticate(bearer(theirs)), { name: 'theirs' }, 'no limit where none is configured')
+  t.strictSame(
+    authenticate({ headers: { authorization: `bearer  ${theirs}` } }),
+    { name: 'theirs' },
+    'scheme in any case',
+  )
+  const refused: Record<string, { headers: Record<string, string> }> = {
+    'another token': bearer(generateToken()),
+    'its hash': bearer(hashToken(ours)),
+    'a part of it': bearer(ours.slice(0, -1)),
+    'more than it': bearer(`${ours}x`),
+    'another scheme': { headers: { authorization: `Basic ${ours}` } },
+    'no scheme': { headers: { authorization: ours } },
+    'no token': { headers: { authorization: 'Bearer ' } },
+    nothing: { headers: {} },
+  }
+  for (const [what, request] of Object.entries(refused)) t.equal(authenticate(request), undefined, what)
+})
+
+t.test('a browser offers it as a subprotocol, on upgrades only', async (t) => {
+  const token = generateToken()
+  const authenticate = createTokenAuthenticate([{ name: 'web', sha256: hashToken(token) }])
+  const protocols = { 'sec-websocket-protocol': `session-gateway, session-gateway.bearer.${token}` }
+  t.match(authenticate({ headers: { ...protocols, upgrade: 'websocket' } }), { name: 'web' })
+  t.equal(authenticate({ headers: protocols }), undefined, 'not on a plain request')
+  t.equal(authenticate({ headers: { ...protocols, upgrade: 'websocket', authorization: 'Bearer x' } }), undefined)
+})
+
+t.test('a token ends when it says', async (t) => {
+  const clock = new VirtualClock(Date.parse('2026-01-01T00:00:00Z'))
+  const token = generateToken()
+  for (const expiresAt of ['2026-01-01T01:00:00Z', Date.parse('2026-01-01T01:00:00Z')]) {
+    const authenticate = createTokenAuthenticate([{ name: 'a', sha256: hashToken(token), expiresAt }], clock)
+    await clock.advance(Date.parse('2026-01-01T00:59:59.999Z') - clock.now())
+    t.match(authenticate(bearer(token)), { name: 'a' })
+    const later = new VirtualClock(Date.parse('2026-01-01T01:00:00Z'))
+    t.equal(
+      createTokenAuthenticate([{ name: 'a', sha256: hashToken(token), expiresAt }], later)(bearer(token)),
+      undefined,
+    )
+  }
+})
+
+t.test('names and tokens are unique, dates are dates', async (t) => {
+  const sha256 = hashToken('x')
+  t.strictSame(
+    tokenProblems([
+      { name: 'a', sha256 },
+      { name: 'a', sha256, expiresAt: 'tomorrow' },
+    ]).map(({ path }) => path),
+    ['auth.tokens[1].name', 'auth.tokens[1].sha256', 'auth.tokens[1].expiresAt'],
+  )
+  t.strictSame(tokenProblems([{ name: 'a', sha256, expiresAt: '2026-12-31' }]), [])
+})

@@ -1,0 +1,411 @@
+import { mkdtempSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { cliEngine } from '../../../src/engines/cli/index.js'
+import type { RunnerSnapshot, SessionRunnerConfig } from '../../../src/engines/runner.js'
+import { ScriptedHost } from '../../fixtures/scripted-host.js'
+
+const SDK = new URL('../../fixtures/scripted-claude-sdk.mjs', import.meta.url).href
+
+interface ScriptedSdk {
+  queries: {
+    options: Record<string, unknown>
+    prompts: { shouldQuery?: boolean }[]
+    calls: unknown[]
+    mode: string
+    closed: boolean
+  }[]
+  present(what?: { version?: string | undefined; account?: object }): void
+}
+const sdk = (await import(SDK)) as ScriptedSdk
+
+interface World {
+  config?: Partial<SessionRunnerConfig>
+  restore?: RunnerSnapshot
+  /** Of an executable other than the SDK's own. */
+  command?: string
+}
+
+async function build(t: Test, { config, restore, command }: World = {}) {
+  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'claude-')))
+  const engine = cliEngine({
+    ...(command && { agents: [{ name: 'claude', command }] }),
+    claudeSdk: SDK,
+    env: { PATH: process.env.PATH, HOME: cwd, IS_SANDBOX: '1' },
+  })
+  const runner = await engine({
+    sessionId: 'session-1',
+    config: { cwd, ...config },
+    profile: { name: 'p', engine: 'cli' },
+    bridge: { execute: () => Promise.reject(new Error('not here')) },
+    ...(restore && { restore }),
+  })
+  const host = new ScriptedHost()
+  t.teardown(() => runner.close())
+  return { runner, host, cwd }
+}
+
+async function start(t: Test, world?: World) {
+  const built = await build(t, world)
+  await built.runner.start(built.host)
+  return { ...built, query: sdk.queries.at(-1)! }
+}
+
+const script = (...steps: object[]) => JSON.stringify(steps)
+const stream = (event: object, parent: string | null = null) => ({
+  type: 'stream_event',
+  parent_tool_use_id: parent,
+  event,
+})
+const said = (block: object, parent: string | null = null) => ({
+  ...{ type: 'assistant', uuid: 'sdk-uuid', parent_tool_use_id: parent },
+  message: { id: 'm1', role: 'assistant', model: 'claude-x', content: [block], usage: { output_tokens: 1 } },
+})
+
+t.beforeEach(() => sdk.present())
+
+t.test('everything the agent could decide by itself is said', async (t) => {
+  const { query, cwd } = await start(t, {
+    config: {
+      model: 'big',
+      allowedTools: ['Read'],
+      disallowedTools: ['Bash'],
+      maxTurns: 3,
+      maxBudgetUsd: 1.5,
+      mcpServers: { m: { command: 'x' } },
+    },
+  })
+  t.match(query.options, {
+    cwd,
+    permissionMode: 'default',
+    settingSources: ['user'],
+    systemPrompt: { type: 'preset', preset: 'claude_code' },
+    sessionId: /^[0-9a-f-]{36}$/,
+    model: 'big',
+    allowedTools: ['Read'],
+    disallowedTools: ['Bash'],
+    maxTurns: 3,
+    maxBudgetUsd: 1.5,
+    mcpServers: { m: { command: 'x' } },
+    mcpServersDelivery: 'initialize',
+  })
+  t.notOk('allowDangerouslySkipPermissions' in query.options)
+})
+
+t.test('tells what it is before anything is asked of a model, once', async (t) => {
+  const { runner, host, query } = await start(t)
+  t.match(host.events, [
+    {
+      type: 'system_init',
+      model: 'claude-default',
+      permissionMode: 'default',
+      apiKeySource: 'ANTHROPIC_API_KEY',
+      tools: ['Bash', 'Write'],
+      skills: ['pdf'],
+      slashCommands: ['help'],
+      mcpServers: [{ name: 'm', status: 'failed' }],
+      agent: 'claude',
+      engineVersion: '2.1.329',
+    },
+    { type: 'capabilities', models: [{ value: 'big', displayName: 'Big' }], commands: [{ name: 'help' }] },
+  ])
+  t.strictSame(
+    query.prompts.map(({ shouldQuery }) => shouldQuery),
+    [false],
+    'nothing but the message that asks nothing',
+  )
+  await host.turn(runner, 'hi')
+  t.equal(host.of('system_init').length, 1)
+  t.equal(host.of('turn_completed').length, 1)
+})
+
+t.test('an agent that does not tell its version gets no prompt that it may misunderstand', async (t) => {
+  sdk.present({ version: '' })
+  const built = await build(t, { command: process.execPath })
+  await built.runner.start(built.host)
+  t.equal(sdk.queries.at(-1)!.prompts.length, 0)
+  t.match(built.host.of('system_init')[0], { permissionMode: 'default', sdkSessionId: /^[0-9a-f-]{36}$/ })
+  await built.host.turn(built.runner, 'hi')
+  t.match(built.host.of('model_changed'), [{ model: 'claude-default' }], 'what it reports later is told then')
+})
+
+t.test('a subscription that is told late is told all the same', async (t) => {
+  const { runner, host } = await start(t)
+  const late = {
+    type: 'system',
+    subtype: 'init',
+    apiKeySource: 'oauth',
+    session_id: 'x',
+    model: 'm',
+    permissionMode: 'default',
+  }
+  await host.turn(runner, script(late, { type: 'result' }))
+  t.strictSame(
+    host.of('system_init').map(({ apiKeySource }) => apiKeySource),
+    ['ANTHROPIC_API_KEY', 'oauth'],
+  )
+})
+
+t.test('where the credential comes from', async (t) => {
+  const cases: [account: object, source: string][] = [
+    [{ apiKeySource: 'apiKeyHelper' }, 'apiKeyHelper'],
+    [{ apiKeySource: 'none', tokenSource: 'CLAUDE_CODE_OAUTH_TOKEN', apiProvider: 'firstParty' }, 'oauth'],
+    [{ subscriptionType: 'Claude Max', apiProvider: 'firstParty' }, 'oauth'],
+    [{ tokenSource: 'claude.ai', apiKeySource: 'ANTHROPIC_API_KEY' }, 'ANTHROPIC_API_KEY'],
+    [{ tokenSource: 'ANTHROPIC_AUTH_TOKEN' }, 'auth_token'],
+    [{ apiKeySource: 'none', apiProvider: 'bedrock' }, 'bedrock'],
+    [{ apiKeySource: 'none', tokenSource: 'none' }, 'none'],
+  ]
+  for (const [account, source] of cases) {
+    sdk.present({ account })
+    const { host } = await start(t)
+    t.equal(host.of('system_init')[0]?.apiKeySource, source)
+  }
+})
+
+t.test('a message per block, with the uuid of its deltas, and the usage with the last one', async (t) => {
+  const { runner, host } = await start(t)
+  await host.turn(
+    runner,
+    script(
+      stream({ type: 'message_start', message: { usage: { input_tokens: 9, output_tokens: 1 } } }),
+      stream({ type: 'content_block_start', index: 0 }),
+      stream({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'he' } }),
+      stream({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'llo' } }),
+      said({ type: 'text', text: 'hello' }),
+      stream({ type: 'content_block_stop', index: 0 }),
+      stream({ type: 'content_block_start', index: 1 }),
+      stream({ type: 'content_block_delta', index: 1, delta: { type: 'input_json_delta', partial_json: '{}' } }),
+      said({ type: 'tool_use', id: 'toolu_1', name: 'Bash', input: {} }),
+      stream({ type: 'content_block_stop', index: 1 }),
+      stream({ type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 30 } }),
+      {
+        type: 'user',
+        uuid: 'u',
+        parent_tool_use_id: null,
+        message: { role: 'user', content: [{ type: 'tool_result' }] },
+      },
+      { type: 'result' },
+    ),
+  )
+  const [text, tool] = host.of('assistant_message')
+  t.notOk(text?.message.usage)
+  t.match(tool?.message, { stopReason: 'tool_use', usage: { inputTokens: 9, outputTokens: 30 } })
+  t.strictSame(
+    host.of('stream_delta').map(({ uuid, blockIndex, delta }) => [uuid, blockIndex, delta]),
+    [
+      [text?.uuid, 0, { type: 'text', text: 'he' }],
+      [text?.uuid, 0, { type: 'text', text: 'llo' }],
+      [tool?.uuid, 0, { type: 'tool_input', json: '{}' }],
+    ],
+  )
+  t.not(text?.uuid, tool?.uuid)
+  t.match(host.of('user_message'), [{ uuid: 'u', synthetic: true }])
+})
+
+t.test('a call is told before it is asked for', async (t) => {
+  const { runner, host, query } = await start(t)
+  host.answer = ({ input }) => {
+    t.equal(host.of('assistant_message').length, 1)
+    return { behavior: 'allow', updatedInput: { ...input, more: 1 } }
+  }
+  await host.turn(
+    runner,
+    script(
+      stream({ type: 'message_start', message: {} }),
+      said({ type: 'tool_use', id: 'toolu_1', name: 'Bash', input: {} }),
+      { ask: ['Bash', { command: 'ls' }] },
+      { type: 'result' },
+    ),
+  )
+  t.match(host.asks, [{ toolName: 'Bash', toolUseId: 'toolu_1', input: { command: 'ls' }, title: 'May I?' }])
+  t.match(query.calls, [{ behavior: 'allow', updatedInput: { command: 'ls', more: 1 } }])
+})
+
+t.test('an allow without an input runs what was shown; a deny carries its reason', async (t) => {
+  const { runner, host, query } = await start(t)
+  host.answer = () => ({ behavior: 'allow' })
+  await host.turn(runner, script({ ask: ['Bash', { command: 'ls' }] }, { type: 'result' }))
+  host.answer = () => ({ behavior: 'deny', message: 'not now', interrupt: true })
+  await host.turn(runner, script({ ask: ['Bash', { command: 'ls' }] }, { type: 'result' }))
+  t.match(query.calls, [
+    { behavior: 'allow', updatedInput: { command: 'ls' } },
+    { behavior: 'deny', message: 'not now', interrupt: true },
+  ])
+})
+
+t.test('in plan mode nothing is changed, whatever is allowed', async (t) => {
+  const { runner, host, query, cwd } = await start(t, { config: { permissionMode: 'plan' } })
+  const denied = async (tool: string, input: object) => {
+    await host.turn(runner, script({ before: [tool, input] }, { type: 'result' }))
+    return JSON.stringify(query.calls.pop()).includes('"deny"')
+  }
+  const changing: [string, object][] = [
+    ['Write', { file_path: '/x' }],
+    ['Edit', { file_path: join(cwd, '.claude/plans/../x.md') }],
+    ['NotebookEdit', {}],
+    ['mcp__m__do', {}],
+    ['Bash', { command: 'touch x' }],
+    ['Bash', { command: 'ls; touch x' }],
+    ['Bash', { command: 'ls > x' }],
+    ['Bash', { command: 'ls $(touch x)' }],
+    ['Bash', { command: 'ls `touch x`' }],
+    ['Bash', { command: 'ls\ntouch x' }],
+    ['Bash', { command: 'cat a | tee b' }],
+    ['Bash', { command: 'ls && touch x' }],
+    ['Bash', { command: 'find . -delete' }],
+    ['Bash', { command: 'find . -"del"ete' }],
+    ['Bash', { command: 'find *' }],
+    ['Bash', {}],
+  ]
+  for (const [tool, input] of changing) t.ok(await denied(tool, input), JSON.stringify([tool, input]))
+  const looking: [string, object][] = [
+    ['Read', { file_path: '/x' }],
+    ['ExitPlanMode', {}],
+    ['AskUserQuestion', {}],
+    ['Write', { file_path: join(cwd, '.claude/plans/a.md') }],
+    ['Bash', { command: 'ls -la src' }],
+    ['Bash', { command: "find . -name '*.ts' | head -5" }],
+    ['Bash', { command: 'grep -rn "a b" src | wc -l' }],
+  ]
+  for (const [tool, input] of looking) t.notOk(await denied(tool, input), JSON.stringify([tool, input]))
+
+  await runner.setPermissionMode!('default')
+  t.notOk(await denied('Write', { file_path: '/x' }), 'only in plan mode')
+})
+
+t.test('success that is none, and what an interrupt leaves', async (t) => {
+  const { runner, host, query } = await start(t)
+  t.match(await host.turn(runner, script({ type: 'result', is_error: true, result: 'API Error: 401' })), {
+    subtype: 'error_during_execution',
+    isError: true,
+    errors: ['API Error: 401'],
+  })
+  t.match(
+    await host.turn(
+      runner,
+      script({ type: 'result', subtype: 'error_max_turns', is_error: true, errors: ['too many'] }),
+    ),
+    { subtype: 'error_max_turns', isError: true, errors: ['too many'] },
+  )
+  const begun = host.next('engine_event')
+  const end = host.next('turn_completed')
+  const failed = { type: 'result', subtype: 'error_during_execution', is_error: true }
+  runner.send(script({ type: 'begun' }, { wait: true }, failed))
+  await begun
+  await runner.interrupt()
+  t.match(await end, { subtype: 'interrupted', isError: false })
+  t.match(query.calls, ['interrupt'])
+})
+
+t.test('an interrupt that came before the agent began is repeated when it begins', async (t) => {
+  const { runner, host, query } = await start(t)
+  const end = host.next('turn_completed')
+  runner.send(script({ type: 'system', subtype: 'status', status: 'requesting' }, { wait: true }, { type: 'result' }))
+  await runner.interrupt()
+  await end
+  t.strictSame(query.calls, ['interrupt', 'interrupt'])
+})
+
+t.test('usage is the turn’s, turns and cost are the session’s, without what an earlier session had cost', async (t) => {
+  const { runner, host } = await start(t)
+  const first = await host.turn(runner, 'hi')
+  t.match(first, { numTurns: 1, totalCostUsd: 0.5, durationMs: 12, result: 'pong' })
+  t.strictSame(first.usage, { inputTokens: 100, outputTokens: 20, cacheCreationTokens: 7, cacheReadTokens: 5 })
+  const second = await host.turn(runner, 'hi')
+  t.match(second, { numTurns: 2, totalCostUsd: 1, usage: first.usage })
+  await host.next('context_usage')
+})
+
+t.test('a turn of the agent’s own ends nobody else’s', async (t) => {
+  const { runner, host } = await start(t)
+  const end = await host.turn(
+    runner,
+    script({ type: 'result', user_message_uuids: ['other'] }, { type: 'result', result: 'mine' }),
+  )
+  t.equal(end.result, 'mine')
+  t.equal(end.usage.inputTokens, 200, 'and its tokens are counted')
+})
+
+t.test('mode and model change while it runs; what they became is told', async (t) => {
+  const { runner, host } = await start(t)
+  await runner.setPermissionMode!('acceptEdits')
+  await runner.setModel!('big')
+  await host.turn(runner, 'hi')
+  await host.turn(runner, script({ type: 'system', subtype: 'status', permissionMode: 'plan' }, { type: 'result' }))
+  t.strictSame(
+    host.events.flatMap((event) =>
+      event.type === 'model_changed' ? [event.model] : event.type === 'permission_mode_changed' ? [event.mode] : [],
+    ),
+    ['acceptEdits', 'big', 'claude-big', 'plan'],
+  )
+  await t.rejects(runner.setPermissionMode!('bypassPermissions'), {
+    code: 'SG_ERR_ENGINE_REFUSED',
+    message: /not launched with that/,
+  })
+})
+
+t.test('a retry, a limit and whatever else are told; noise is not', async (t) => {
+  const { runner, host } = await start(t)
+  await host.turn(
+    runner,
+    script(
+      { type: 'system', subtype: 'api_retry', attempt: 1 },
+      { type: 'system', subtype: 'session_state_changed' },
+      { type: 'command_lifecycle' },
+      { type: 'system', subtype: 'status', status: 'requesting' },
+      { type: 'system', subtype: 'status', status: 'compacting' },
+      { type: 'rate_limit_event', rate_limit_info: { status: 'allowed_warning' } },
+      { type: 'result' },
+    ),
+  )
+  t.match(host.of('engine_event'), [{ payload: { subtype: 'api_retry' } }, { payload: { status: 'compacting' } }])
+  t.equal(host.of('engine_event').length, 2)
+  t.match(host.of('rate_limit'), [{ info: { status: 'allowed_warning' } }])
+})
+
+t.test('the death of the agent ends the session', async (t) => {
+  const { runner, host } = await start(t)
+  const died = host.next('session_error')
+  runner.send(script({ die: 'exited with code 143' }))
+  t.match(await died, { message: /exited with code 143/, code: 'SG_ERR_ENGINE_FAILED' })
+})
+
+t.test('close is no death', async (t) => {
+  const { runner, host, query } = await start(t)
+  await Promise.all([runner.close(), runner.close()])
+  t.ok(query.closed)
+  t.equal(host.of('session_error').length, 0)
+})
+
+t.test('an earlier session is resumed or forked, and its history replayed', async (t) => {
+  const { host, query } = await start(t, { config: { resume: 'old' } })
+  t.match(query.options, { resume: 'old' })
+  t.notOk('sessionId' in query.options)
+  t.match(host.events.slice(2), [
+    { type: 'user_message', replay: true, uuid: 'u1', message: { content: 'said in old' } },
+    { type: 'assistant_message', replay: true, uuid: 'a1' },
+    { type: 'user_message', replay: true, synthetic: true, uuid: 'u2' },
+  ])
+  t.equal(host.events.length, 5)
+  const fork = await start(t, { config: { resume: 'old', forkSession: true } })
+  t.match(fork.query.options, { resume: 'old', forkSession: true, sessionId: /^[0-9a-f-]{36}$/ })
+})
+
+t.test('a successor goes on from a snapshot', async (t) => {
+  const first = await start(t, { config: { model: 'big' } })
+  await first.host.turn(first.runner, 'hi')
+  await first.runner.setPermissionMode!('acceptEdits')
+  const snapshot = JSON.parse(JSON.stringify(first.runner.snapshot!())) as RunnerSnapshot
+  const { runner, host, query } = await start(t, { restore: snapshot })
+  t.match(query.options, { resume: first.query.options.sessionId, permissionMode: 'acceptEdits', model: 'big' })
+  t.equal(host.of('user_message').length, 0, 'what was said is in the log')
+  t.match(await host.turn(runner, 'hi'), { numTurns: 2, totalCostUsd: 1 })
+})
+
+t.test('one that was never spoken to has nothing to resume', async (t) => {
+  const first = await start(t)
+  const { query } = await start(t, { restore: first.runner.snapshot!() })
+  t.notOk('resume' in query.options)
+})

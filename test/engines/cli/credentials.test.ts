@@ -1,0 +1,93 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { apiKeySourceOf, type CredentialVerdict } from '../../../src/engines/cli/credentials.js'
+import { type AgentDeclaration, agentTable, checkCredentials, cliSubject } from '../../../src/engines/cli/index.js'
+
+const noSdk = 'file:///no/such/sdk.mjs'
+
+/** A home in which the profiles `in`, `out`, `odd` and `slow` have directories, and an agent whose command tells which it was asked about. */
+function build(t: Test) {
+  const home = t.testdir({ in: {}, out: {}, odd: {}, slow: {} })
+  const command = join(home, 'agent')
+  writeFileSync(
+    command,
+    `#!/bin/sh
+echo "$@" >> ${home}/asked
+case "$CLAUDE_CONFIG_DIR" in */in) exit 0;; */out) exit 1;; */slow) sleep 600;; *) exit 2;; esac
+`,
+  )
+  chmodSync(command, 0o755)
+  const agents: AgentDeclaration[] = [{ name: 'claude', command }]
+  const subject = (name: string) =>
+    cliSubject(
+      { agents, env: { PATH: process.env.PATH, HOME: home } },
+      { name, engine: 'cli' },
+      { AGENT_CONFIG_DIR: join(home, name) },
+    )
+  return { home, subject }
+}
+
+/** Checks and tells what came of it. */
+async function check(options: Omit<Parameters<typeof checkCredentials>[0], 'logger' | 'claudeSdk' | 'onVerdict'>) {
+  const verdicts: Record<string, CredentialVerdict> = {}
+  const warned: unknown[] = []
+  const logger = { info() {}, error() {}, warn: (fields: object) => void warned.push(fields) }
+  await checkCredentials({
+    ...{ logger, claudeSdk: noSdk, ...options },
+    onVerdict: ({ name }, verdict) => {
+      verdicts[name] = verdict
+    },
+  })
+  return { verdicts, warned }
+}
+
+t.test('one warning per profile that is logged out; what cannot tell is silent', async (t) => {
+  const { subject } = build(t)
+  const { verdicts, warned } = await check({
+    subjects: ['in', 'out', 'odd', 'gone', 'slow'].map(subject),
+    timeoutMs: 2_000,
+  })
+  t.strictSame(verdicts, { in: 'logged_in', out: 'logged_out', odd: 'unknown', gone: 'unknown', slow: 'unknown' })
+  t.match(warned, [{ profile: 'out', agent: 'claude' }])
+  t.equal(warned.length, 1)
+})
+
+t.test('the operator’s own probe is asked instead, with the environment of the sessions', async (t) => {
+  const { subject, home } = build(t)
+  const { verdicts } = await check({
+    subjects: ['in', 'out', 'odd', 'gone'].map(subject),
+    probe: ({ name }, env) => {
+      t.equal(env.CLAUDE_CONFIG_DIR, join(home, name))
+      if (name === 'odd') throw new Error('cannot')
+      return name === 'out'
+    },
+  })
+  t.strictSame(verdicts, { in: 'logged_out', out: 'logged_in', odd: 'unknown', gone: 'unknown' })
+})
+
+t.test('an agent that is not installed is silent', async (t) => {
+  const home = t.testdir({ '.codex': {} })
+  const subject = cliSubject(
+    { env: { HOME: home, PATH: '/nowhere' } },
+    { name: 'codex', engine: 'cli', agent: 'codex' },
+  )
+  const { verdicts, warned } = await check({ subjects: [subject] })
+  t.strictSame([verdicts, warned], [{ codex: 'unknown' }, []])
+})
+
+t.test('where the credential of an agent comes from that does not say', async (t) => {
+  const home = t.testdir({})
+  const codex = agentTable().get('codex')!
+  const login = (content: object) => {
+    mkdirSync(join(home, '.codex'), { recursive: true })
+    writeFileSync(join(home, '.codex/auth.json'), JSON.stringify(content))
+  }
+  const source = (env: Record<string, string> = {}) => apiKeySourceOf(codex, { HOME: home, ...env })
+  t.equal(await source(), 'none')
+  login({ OPENAI_API_KEY: 'k' })
+  t.equal(await source(), 'login')
+  login({ tokens: { refresh_token: 'r' } })
+  t.equal(await source(), 'oauth')
+  t.equal(await source({ OPENAI_API_KEY: 'k' }), 'OPENAI_API_KEY')
+})

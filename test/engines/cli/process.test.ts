@@ -1,0 +1,108 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import t, { type Test } from 'tap'
+import { endOrphans, markerEnv } from '../../../src/engines/cli/markers.js'
+import { AgentProcess } from '../../../src/engines/cli/process.js'
+import { SpawnSlots } from '../../../src/engines/cli/spawn-slots.js'
+import { isRunning, whenGone } from '../../fixtures/processes.js'
+
+/** A shell that runs the script, as an agent would be run. */
+async function run(t: Test, script: string, sessionId = 'session-1') {
+  const agent = new AgentProcess({
+    ...{ command: '/bin/sh', args: ['-c', script], cwd: '/', sessionId },
+    env: { PATH: process.env.PATH, ...(await markerEnv(sessionId)) },
+  })
+  t.teardown(() => agent.stop(0))
+  return agent
+}
+
+/** The numbers that it prints first. */
+async function pidsOf(agent: AgentProcess): Promise<number[]> {
+  const [line] = (await once(agent.child.stdout.setEncoding('utf8'), 'data')) as [string]
+  return line.trim().split(/\s+/).map(Number)
+}
+
+t.test('stop lets the agent end by itself, and takes no longer', async (t) => {
+  const agent = await run(t, 'trap "exit 7" TERM; echo $$; while :; do sleep 0.01; done')
+  const [pid] = await pidsOf(agent)
+  await agent.stop(60_000)
+  t.notOk(isRunning(pid!))
+  t.match(await agent.exited, { code: 7, signal: null })
+})
+
+t.test('what does not listen is killed after the grace, children and those that left the group included', async (t) => {
+  const agent = await run(
+    t,
+    'trap "" TERM; sleep 600 & a=$!; setsid sleep 600 & echo $$ $a $!; wait; while :; do sleep 1; done',
+  )
+  const pids = await pidsOf(agent)
+  await agent.stop(50)
+  for (const pid of pids) await whenGone(pid)
+  t.match(await agent.exited, { signal: 'SIGKILL' })
+})
+
+t.test('children of an agent that died by itself are ended, another session’s are not', async (t) => {
+  const other = await run(t, 'sleep 600 & echo $!; wait', 'session-2')
+  const [spared] = await pidsOf(other)
+  const agent = await run(t, 'sleep 600 & echo $!; exit 3')
+  const [orphan] = await pidsOf(agent)
+  await agent.exited
+  await agent.stop()
+  await whenGone(orphan!)
+  t.ok(isRunning(spared!))
+})
+
+t.test('its last words', async (t) => {
+  const agent = await run(t, 'echo something is wrong >&2; exit 3')
+  t.equal(await agent.lastWords(), 'The agent exited with code 3. It said: something is wrong')
+  const missing = new AgentProcess({ command: '/no/such', args: [], cwd: '/', env: {}, sessionId: 's' })
+  t.match(await missing.lastWords(), /could not be started.*ENOENT/)
+  await missing.stop()
+})
+
+t.test('the orphans of a gateway that died are ended at boot, those of a living one are not', async (t) => {
+  const living = await run(t, 'sleep 600 & echo $!; wait')
+  const [kept] = await pidsOf(living)
+  const marker = (await markerEnv('s')).SESSION_GATEWAY_OWNER!
+  const [, startTime, ...namespace] = marker.split(':')
+  const dead = spawn(process.execPath, ['-e', ''])
+  await once(dead, 'exit')
+  const owners = {
+    ended: `${dead.pid}:${startTime}:${namespace.join(':')}`,
+    'pid was taken by another': `${process.pid}:1:${namespace.join(':')}`,
+    'another container’s': `${dead.pid}:${startTime}:pid:[1]`,
+  }
+  const started = Object.entries(owners).map(([what, owner]) => {
+    const child = spawn('sleep', ['600'], { env: { ...process.env, SESSION_GATEWAY_OWNER: owner }, stdio: 'ignore' })
+    t.teardown(() => child.kill('SIGKILL'))
+    return { what, pid: child.pid! }
+  })
+  t.equal(await endOrphans(), 2)
+  for (const { what, pid } of started)
+    if (what.startsWith('another')) t.ok(isRunning(pid), what)
+    else await whenGone(pid)
+  t.ok(isRunning(kept!))
+})
+
+t.test('only so many start at the same time, in their order', async (t) => {
+  const slots = new SpawnSlots(1)
+  const { signal } = new AbortController()
+  const order: string[] = []
+  const release = await slots.take(signal)
+  const gaveUp = new AbortController()
+  const second = slots.take(gaveUp.signal)
+  const third = slots.take(signal).then((free) => {
+    order.push('third')
+    return free
+  })
+  gaveUp.abort(new Error('closed'))
+  await t.rejects(second, { message: 'closed' })
+  t.strictSame(order, [])
+  release()
+  release()
+  const free = await third
+  const fourth = slots.take(signal)
+  t.equal(await Promise.race([fourth.then(() => 'started'), Promise.resolve('waits')]), 'waits')
+  free()
+  await fourth
+})

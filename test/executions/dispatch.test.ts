@@ -1,0 +1,128 @@
+import { createHmac } from 'node:crypto'
+import t from 'tap'
+import type { ExecutionDispatch } from '../../src/executions/dispatch.js'
+import { createGateway } from '../../src/gateway.js'
+import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { native, ok } from '../fixtures/parked.js'
+import { WebhookSink } from '../fixtures/webhook-sink.js'
+
+const deploy = { name: 'deploy', description: 'Deploys.', inputSchema: { type: 'object' }, timeoutMs: 60_000 }
+
+t.test('engines are given the tools, without who is told of their calls', async (t) => {
+  const dispatch = { url: 'http://127.0.0.1:9/', secret: 'canary' }
+  const { registry, engine } = await buildServer(t, { executions: { tools: [{ ...deploy, dispatch }] } })
+  await registry.create({ cwd: SOME_CWD })
+  t.same(engine.last.context.deferredTools, [deploy])
+})
+
+t.test('a call is POSTed, signed, with the path that takes its result', async (t) => {
+  const sink = await WebhookSink.start(t)
+  const dispatch = { url: sink.url, headers: { 'x-team': 'blue' }, secret: 'shared' }
+  const { registry, engine, call, clock } = await buildServer(t, {
+    basePath: '/agents/v1',
+    executions: { tools: [{ ...deploy, dispatch }] },
+    script: native,
+  })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  const { host } = engine.last
+  const expiresAt = clock.now() + 60_000
+  await host.deferExecution({ executionId: 'a b', toolName: 'deploy', input: { to: 'production' }, expiresAt })
+  await host.deferExecution({ executionId: 'other', toolName: 'undeclared', input: {} })
+  host.waitForExecutions()
+  await until(() => sink.received.length === 1)
+  const [received] = sink.received
+  const resultPath = '/agents/v1/executions/a%20b/result'
+  t.same(received!.body, {
+    executionId: 'a b',
+    sessionId: id,
+    toolName: 'deploy',
+    input: { to: 'production' },
+    expiresAt,
+    resultPath,
+  })
+  const { headers, text } = received!
+  t.match(headers, { 'x-team': 'blue', 'webhook-id': 'a b' })
+  const signed = `a b.${headers['webhook-timestamp']}.${text}`
+  t.equal(headers['webhook-signature'], `v1,${createHmac('sha256', 'shared').update(signed).digest('base64')}`)
+  await until(() => registry.get(id)?.status === 'parked')
+  t.same((await call('POST', resultPath.slice('/agents/v1'.length), ok)).json, { applied: true, sessionId: id })
+  t.equal(sink.received.length, 1, 'nobody is told of a tool that was not declared')
+})
+
+t.test('a result from inside the dispatch hook is applied once, over REST or in the process', async (t) => {
+  const run = async (
+    deliver: (execution: ExecutionDispatch) => Promise<unknown>,
+    build: typeof buildGateway | typeof buildServer,
+  ) => {
+    const answers: unknown[] = []
+    const seen: ExecutionDispatch[] = []
+    const onDispatch = async (execution: ExecutionDispatch) => {
+      seen.push(execution)
+      answers.push(await deliver(execution))
+    }
+    const world = await build(t, { executions: { tools: [], onDispatch }, script: native })
+    const { registry, engine } = world
+    started = world
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+    await until(() => engine.last.sent.length === 1)
+    await engine.last.defer('e1')
+    await until(() => answers.length === 1)
+    t.same(answers, [{ applied: true, sessionId: id }])
+    t.match(seen, [{ executionId: 'e1', sessionId: id, toolName: 'elsewhere' }])
+    await until(() => registry.get(id)?.status === 'running')
+    const settled = engine.runners.flatMap((runner) => runner.settled)
+    t.same(settled, [{ executionId: 'e1', result: ok }])
+  }
+  // biome-ignore lint/suspicious/noExplicitAny: one of two worlds
+  let started: any
+  await run(
+    async ({ resultPath }) => (await started.call('POST', resultPath.slice('/v1'.length), ok)).json,
+    buildServer,
+  )
+  await run(({ executionId }) => started.gateway.executions.submit(executionId, ok), buildGateway)
+})
+
+t.test('a redelivery is not dispatched again, and a hook that fails hurts nobody', async (t) => {
+  const seen: string[] = []
+  const errors: object[] = []
+  const { registry, engine, gateway } = await buildGateway(t, {
+    executions: {
+      tools: [],
+      onDispatch: ({ executionId }) => {
+        seen.push(executionId)
+        throw new Error('no')
+      },
+    },
+    logger: { info() {}, warn() {}, error: (fields) => errors.push(fields) },
+    script: native,
+  })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  await engine.last.host.deferExecution({ executionId: 'e1', toolName: 'x' })
+  await engine.last.host.deferExecution({ executionId: 'e1', toolName: 'x' })
+  await engine.last.defer('e1')
+  await until(() => registry.get(id)?.status === 'parked')
+  t.same(seen, ['e1'])
+  t.match(errors, [{ executionId: 'e1' }])
+  t.match(await gateway.executions.submit('e1', ok), { applied: true })
+})
+
+t.test('tools that engines could not tell apart, or that cannot be dispatched, are refused at the start', async (t) => {
+  const open = { allowUnauthenticated: true, profiles: [] }
+  const cases: [string, object[]][] = [
+    ['executions.tools', [deploy, deploy]],
+    ['executions.tools', [{ ...deploy, name: 'fs_write' }]],
+    ['executions.tools', [{ ...deploy, name: 'has space' }]],
+    ['executions.tools.0.dispatch.url', [{ ...deploy, dispatch: { url: 'file:///etc/passwd' } }]],
+    [
+      'executions.tools.0.dispatch.headers.host',
+      [{ ...deploy, dispatch: { url: 'http://h/', headers: { host: 'x' } } }],
+    ],
+  ]
+  for (const [option, tools] of cases)
+    t.throws(() => createGateway({ ...open, executions: { tools: tools as never } }), {
+      code: 'SG_ERR_OPTION',
+      message: RegExp(`^${option}`),
+    })
+})

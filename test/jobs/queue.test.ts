@@ -1,0 +1,351 @@
+import t from 'tap'
+import { GatewayError } from '../../src/errors.js'
+import { retryDelay } from '../../src/jobs/job.js'
+import { jobRequest, jobWorld, settle } from '../fixtures/job-world.js'
+
+t.test('a job is stored, run, completed and told in that order', async (t) => {
+  const { queue, sessions, told, job, events } = await jobWorld(t)
+  const submitted = await queue.submit(jobRequest({ meta: { ticket: 7 } }))
+  t.match(submitted, {
+    status: 'queued',
+    attempt: 1,
+    maxAttempts: 1,
+    profile: 'one',
+    cwd: '/srv/work',
+    prompt: 'do it',
+  })
+  await settle()
+  t.match(await job(submitted), { status: 'running', sessionId: sessions.last.info.id })
+  t.match(sessions.requests[0], { prompt: 'do it', profile: 'one' })
+  t.match(queue.stats(), { queued: 0, running: 1, parked: 0, maxConcurrency: 1, paused: false })
+  sessions.last.say('working', 5)
+  sessions.last.complete({ tokens: 12 })
+  await settle()
+  const done = await job(submitted)
+  t.match(done, {
+    status: 'succeeded',
+    result: { subtype: 'success', isError: false, text: 'done' },
+    usage: { tokens: 12, inputTokens: 12, cost: 0.5, numTurns: 1 },
+    meta: { ticket: 7 },
+    sdkSessionId: `sdk-${sessions.last.info.id}`,
+  })
+  t.notOk('notes' in done, 'what the queue notes for itself is not shown')
+  t.same(told(submitted), ['submitted', 'started', 'completed'])
+  t.match(
+    events.find(({ type }) => type === 'job_progress'),
+    {
+      progress: { kind: 'assistant_text', preview: 'working' },
+      job: { status: 'running', usage: { tokens: 5 } },
+    },
+  )
+  t.equal(new Set(events.map(({ id }) => id)).size, events.length, 'every event has an id of its own')
+  t.equal(sessions.last.info.status, 'closed', 'its session is over')
+  t.same(sessions.removed, [], 'and can still be looked at')
+  t.match(queue.stats(), { queued: 0, running: 0, dailyTokensUsed: 12 })
+})
+
+t.test('as many run as there are slots, by priority, then in the order of submission', async (t) => {
+  const { queue, sessions } = await jobWorld(t, { maxConcurrency: 2 })
+  const [a, b, c, d, e] = [
+    await queue.submit(jobRequest()),
+    await queue.submit(jobRequest()),
+    await queue.submit(jobRequest()),
+    await queue.submit(jobRequest({ priority: 5 })),
+    await queue.submit(jobRequest({ priority: -1 })),
+  ]
+  const started = () => sessions.all.map(({ info }) => info.jobId)
+  await settle()
+  t.same(started(), [a.id, b.id])
+  t.match(queue.stats(), { queued: 3, running: 2 })
+  for (let turn = 0; turn < 5; turn++) {
+    sessions.all.find((session) => !session.ended)?.complete()
+    await settle()
+  }
+  t.same(started(), [a.id, b.id, d.id, c.id, e.id])
+  t.match(queue.stats(), { queued: 0, running: 0 })
+})
+
+t.test('a job with runAt waits for its time, and what comes after it does not wait', async (t) => {
+  const { queue, sessions, clock } = await jobWorld(t)
+  const later = await queue.submit(jobRequest({ runAt: clock.now() + 60 * 86_400_000, priority: 9 }))
+  t.equal(later.nextRunAt, clock.now() + 60 * 86_400_000)
+  const now = await queue.submit(jobRequest())
+  await settle()
+  t.same(
+    sessions.all.map(({ info }) => info.jobId),
+    [now.id],
+  )
+  sessions.last.complete()
+  await clock.advance(59 * 86_400_000)
+  t.equal(sessions.all.length, 1, 'a deadline beyond 24.8 days does not fire at once')
+  await clock.advance(86_400_000)
+  t.equal(sessions.last.info.jobId, later.id)
+  t.notOk((await queue.get(later.id))?.nextRunAt)
+})
+
+t.test('a failed attempt is repeated with a doubled delay until attempts are used up', async (t) => {
+  const { queue, sessions, clock, told, job } = await jobWorld(t)
+  const submitted = await queue.submit(jobRequest({ attempts: 3, retryDelayMs: 1000 }))
+  await settle()
+  sessions.last.complete({ isError: true, subtype: 'error_during_execution', errors: ['overloaded'], tokens: 3 })
+  await settle()
+  t.match(await job(submitted), { status: 'queued', attempt: 2, error: 'overloaded', nextRunAt: clock.now() + 1000 })
+  t.match(queue.stats(), { queued: 1, running: 0 })
+  await clock.advance(999)
+  t.equal(sessions.all.length, 1)
+  await clock.advance(1)
+  t.equal(sessions.all.length, 2)
+  t.notOk((await job(submitted)).error)
+  sessions.last.fail('the engine died')
+  await settle()
+  t.match(await job(submitted), { status: 'queued', attempt: 3, nextRunAt: clock.now() + 2000 })
+  await clock.advance(2000)
+  sessions.last.complete({ subtype: 'error_max_turns', isError: true, tokens: 4 })
+  await settle()
+  t.match(await job(submitted), {
+    status: 'failed',
+    attempt: 3,
+    maxAttempts: 3,
+    error: 'The run reached maxTurns.',
+    result: { subtype: 'error_max_turns' },
+    usage: { tokens: 7 },
+  })
+  t.same(told(submitted), ['submitted', 'started', 'retrying', 'started', 'retrying', 'started', 'completed'])
+  t.equal(queue.stats().dailyTokensUsed, 7)
+  await clock.advance(3_600_000)
+  t.equal(sessions.all.length, 3, 'it never loops')
+})
+
+t.test('the default delay of a retry is five seconds; a turn that was interrupted is no success', async (t) => {
+  const { queue, sessions, clock, job } = await jobWorld(t)
+  const submitted = await queue.submit(jobRequest({ attempts: 100 }))
+  await settle()
+  sessions.last.complete({ subtype: 'interrupted', isError: false })
+  await settle()
+  t.match(await job(submitted), { status: 'queued', nextRunAt: clock.now() + 5000, error: 'The run was interrupted.' })
+})
+
+t.test('a doubled delay stays a date', async (t) => {
+  t.same(
+    [1, 2, 5].map((attempt) => retryDelay(jobRequest(), attempt)),
+    [5_000, 10_000, 80_000],
+  )
+  t.equal(retryDelay(jobRequest(), 100), 365 * 86_400_000)
+  t.equal(retryDelay(jobRequest({ retryDelayMs: 0 }), 100), 0)
+  t.equal(retryDelay(jobRequest({ retryDelayMs: 1e12 }), 3), 1e12, 'what was asked for is never cut')
+})
+
+t.test('a runner that cannot be built is a failed attempt like any other', async (t) => {
+  const { queue, sessions, job, clock } = await jobWorld(t)
+  sessions.onCreate = () => Promise.reject(new GatewayError('SG_ERR_ENGINE_START', { detail: 'No such agent.' }))
+  const submitted = await queue.submit(jobRequest({ attempts: 2, retryDelayMs: 10 }))
+  await settle()
+  t.match(await job(submitted), { status: 'queued', attempt: 2, error: 'No such agent.' })
+  sessions.onCreate = () => Promise.reject(new Error('a secret'))
+  await clock.advance(10)
+  await settle()
+  t.match(await job(submitted), { status: 'failed', error: 'The session could not be started.' })
+})
+
+t.test('a job whose profile is gone fails and falls back to none', async (t) => {
+  const { queue, sessions, job } = await jobWorld(t, {
+    profiles: {
+      recall: () => {
+        throw new GatewayError('SG_ERR_PROFILE_CHANGED', { detail: 'Profile "one" no longer exists.' })
+      },
+    },
+  })
+  const submitted = await queue.submit(jobRequest())
+  await settle()
+  t.match(await job(submitted), { status: 'failed', error: 'Profile "one" no longer exists.' })
+  t.same(sessions.all, [])
+})
+
+t.test('canceling works at every moment', async (t) => {
+  t.test('queued', async (t) => {
+    const { queue, told, sessions } = await jobWorld(t, { maxConcurrency: 1 })
+    await queue.submit(jobRequest())
+    const waiting = await queue.submit(jobRequest({ runAt: 2e12 }))
+    t.match(await queue.cancel(waiting.id), { status: 'canceled', id: waiting.id })
+    t.same(told(waiting), ['submitted', 'completed'])
+    t.equal(sessions.all.length, 1)
+    t.match(queue.stats(), { queued: 0, running: 1 })
+  })
+  t.test('while the runner is being built', async (t) => {
+    const { queue, sessions, told, job } = await jobWorld(t)
+    sessions.onCreate = () => new Promise(() => {})
+    const building = await queue.submit(jobRequest())
+    const next = await queue.submit(jobRequest())
+    await settle()
+    t.match(await queue.cancel(building.id), { status: 'canceled' })
+    t.same(told(building), ['submitted', 'started', 'completed'])
+    await settle()
+    t.match(await job(next), { status: 'running' }, 'the slot is free')
+    t.equal(sessions.all[0]?.info.status, 'closed')
+  })
+  t.test('running', async (t) => {
+    const { queue, sessions, told, job } = await jobWorld(t)
+    const running = await queue.submit(jobRequest({ attempts: 5 }))
+    await settle()
+    sessions.last.say('half way', 40)
+    await settle()
+    const answers = await Promise.all([queue.cancel(running.id), queue.cancel(running.id)])
+    t.match(answers, [{ status: 'canceled' }, { status: 'canceled' }])
+    sessions.last.complete()
+    await settle()
+    t.match(await job(running), { status: 'canceled', usage: { tokens: 40 } }, 'what it used counts')
+    t.same(told(running), ['submitted', 'started', 'completed'])
+    t.equal(queue.stats().dailyTokensUsed, 40)
+  })
+  t.test('while a failed attempt waits for its engine to go', async (t) => {
+    const { queue, sessions, told } = await jobWorld(t)
+    const running = await queue.submit(jobRequest({ attempts: 5 }))
+    await settle()
+    let gone = () => {}
+    sessions.last.hangs = new Promise((resolve) => {
+      gone = resolve
+    })
+    sessions.last.complete({ isError: true })
+    await settle()
+    const canceled = queue.cancel(running.id)
+    gone()
+    t.match(await canceled, { status: 'canceled' })
+    t.same(told(running), ['submitted', 'started', 'completed'])
+  })
+  t.test('between two attempts', async (t) => {
+    const { queue, sessions, told, clock } = await jobWorld(t)
+    const running = await queue.submit(jobRequest({ attempts: 5 }))
+    await settle()
+    sessions.last.complete({ isError: true })
+    await settle()
+    t.match(await queue.cancel(running.id), { status: 'canceled' })
+    await clock.advance(1e6)
+    t.same(told(running), ['submitted', 'started', 'retrying', 'completed'])
+  })
+  t.test('when it is over it stays as it is', async (t) => {
+    const { queue, sessions, job, told } = await jobWorld(t)
+    const over = await queue.submit(jobRequest())
+    await settle()
+    sessions.last.complete()
+    await settle()
+    const before = await job(over)
+    t.same(await queue.cancel(over.id), before)
+    t.same(told(over), ['submitted', 'started', 'completed'])
+  })
+  t.test('one that never was', async (t) => {
+    const { queue } = await jobWorld(t)
+    await t.rejects(queue.cancel('nothing'), { code: 'SG_ERR_JOB_NOT_FOUND' })
+  })
+})
+
+t.test('closing or deleting the session of a job cancels the job', async (t) => {
+  const { queue, sessions, job } = await jobWorld(t)
+  const closed = await queue.submit(jobRequest({ attempts: 3 }))
+  await settle()
+  sessions.last.end('client')
+  await settle()
+  t.match(await job(closed), { status: 'canceled' })
+  sessions.onCreate = () => new Promise(() => {})
+  const building = await queue.submit(jobRequest({ attempts: 3 }))
+  await settle()
+  await sessions.close(sessions.last.info.id)
+  await settle()
+  t.match(await job(building), { status: 'canceled' }, 'at once also while its runner is being built')
+})
+
+t.test('a slot is free again when the engine is gone, not before', async (t) => {
+  const { queue, sessions, job } = await jobWorld(t)
+  const first = await queue.submit(jobRequest())
+  const second = await queue.submit(jobRequest())
+  await settle()
+  let gone = () => {}
+  sessions.last.hangs = new Promise((resolve) => {
+    gone = resolve
+  })
+  sessions.last.complete()
+  await settle()
+  t.match(await job(first), { status: 'succeeded' })
+  t.match(await job(second), { status: 'queued' })
+  gone()
+  await settle()
+  t.match(await job(second), { status: 'running' })
+})
+
+t.test('a full queue refuses, and so does one that drains', async (t) => {
+  const { queue } = await jobWorld(t, { maxQueuedJobs: 2 })
+  await queue.submit(jobRequest())
+  await settle()
+  const burst = await Promise.allSettled([1, 2, 3].map(() => queue.submit(jobRequest())))
+  t.same(
+    burst.map(({ status }) => status),
+    ['fulfilled', 'fulfilled', 'rejected'],
+  )
+  t.match((burst[2] as PromiseRejectedResult).reason, { code: 'SG_ERR_TOO_MANY', retryAfterS: 5 })
+  queue.drain()
+  await t.rejects(queue.submit(jobRequest()), { code: 'SG_ERR_SHUTTING_DOWN' })
+})
+
+t.test('what is wrong with a request is said when it is submitted', async (t) => {
+  const { queue } = await jobWorld(t)
+  const paths = async (request: object) => {
+    const refusal = (await queue.submit(request as never).catch((error) => error)) as GatewayError
+    return refusal.errors?.map(({ path }) => path)
+  }
+  t.same(await paths({ session: { cwd: '/', prompt: '' } }), ['session.prompt'])
+  t.same(await paths({ session: { cwd: '/', prompt: 'x', resume: 'y' } }), ['session.resume'])
+  t.same(await paths({ ...jobRequest(), attempts: 101 }), ['attempts'])
+  t.same(await paths({ ...jobRequest(), retryDelayMs: -1 }), ['retryDelayMs'])
+  t.same(await paths({ ...jobRequest(), maxTokens: 0 }), ['maxTokens'])
+  t.same(await paths({ ...jobRequest(), webhook: { url: 'http://169.254.169.254/latest' } }), ['webhook.url'])
+  t.same(await paths({ ...jobRequest(), webhook: { url: 'ftp://x/' } }), ['webhook.url'])
+  t.same(await paths({ ...jobRequest(), webhook: { url: 'http://x/', headers: { Host: 'y', 'X-A': 'b\n' } } }), [
+    'webhook.headers.Host',
+    'webhook.headers.X-A',
+  ])
+})
+
+t.test('pages of jobs, newest first, by status and by what the caller may see', async (t) => {
+  const { queue, sessions } = await jobWorld(t)
+  const jobs = []
+  for (let index = 0; index < 6; index++) jobs.push(await queue.submit(jobRequest({}, index % 2 ? 'odd' : 'even')))
+  await settle()
+  const newestFirst = jobs.map(({ id }) => id).reverse()
+  const ids = async (...args: Parameters<typeof queue.page>) => (await queue.page(...args)).items.map(({ id }) => id)
+  t.same(await ids({}), newestFirst)
+  const first = await queue.page({ limit: 4 })
+  t.same(await ids({ limit: 4, cursor: first.next! }), newestFirst.slice(4))
+  t.equal((await queue.page({ limit: 2, cursor: first.next! })).next, undefined)
+  t.same(await ids({ status: 'running' }), [sessions.last.info.jobId])
+  const odd = { allowedProfiles: new Set(['odd']), canManageProfiles: false } as never
+  t.same(await ids({}, odd), [jobs[5]?.id, jobs[3]?.id, jobs[1]?.id])
+  t.same(await ids({ profile: 'even' }, odd), [])
+  t.match(queue.stats(odd), { queued: 3, running: 0 })
+  await t.rejects(queue.visibleJob(jobs[0]!.id, odd), { code: 'SG_ERR_JOB_NOT_FOUND' })
+  await t.rejects(queue.page({ cursor: 'x' }), { code: 'SG_ERR_VALIDATION' })
+})
+
+t.test('retention removes old terminal jobs with their sessions, and nothing that is not over', async (t) => {
+  const { queue, sessions, clock, job } = await jobWorld(t, { retention: { maxAgeMs: 1000, sweepIntervalMs: 100 } })
+  const old = await queue.submit(jobRequest({ attempts: 2, retryDelayMs: 0 }))
+  await settle()
+  sessions.last.complete({ isError: true })
+  await settle(8)
+  sessions.last.complete()
+  await settle()
+  t.match(await job(old), { status: 'succeeded' })
+  const parked = await queue.submit(jobRequest())
+  await settle()
+  sessions.last.park()
+  const running = await queue.submit(jobRequest())
+  await clock.advance(900)
+  t.ok(await queue.get(old.id))
+  await clock.advance(1000)
+  t.equal(await queue.get(old.id), undefined)
+  t.same(
+    sessions.removed,
+    sessions.all.slice(0, 2).map(({ info }) => info.id),
+    'the sessions of both attempts',
+  )
+  t.match(await job(parked), { status: 'parked' })
+  t.match(await job(running), { status: 'running' })
+})

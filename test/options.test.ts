@@ -1,0 +1,58 @@
+import t from 'tap'
+import { createGateway } from '../src/gateway.js'
+import type { WorkerServerOptions } from '../src/options.js'
+import { createWorkerServer } from '../src/server.js'
+
+const open = { allowUnauthenticated: true, profiles: [] }
+
+const refusals: [string, WorkerServerOptions | object, RegExp][] = [
+  ['nobody decides who may enter', {}, /^authenticate: is required.*allowUnauthenticated/],
+  ['authenticate is no function', { authenticate: 'yes' }, /^authenticate: /],
+  ['allowUnauthenticated: false', { allowUnauthenticated: false }, /^authenticate: is required/],
+  [
+    'a root that does not exist',
+    { ...open, allowedCwdRoots: ['/does/not/exist'] },
+    /^allowedCwdRoots: .*\/does\/not\/exist/,
+  ],
+  ['a root that is relative', { ...open, allowedCwdRoots: ['here'] }, /^allowedCwdRoots: .*here/],
+  ['roots that are no list', { ...open, allowedCwdRoots: '/srv' }, /^allowedCwdRoots: /],
+  ['a base path without a slash', { ...open, basePath: 'v1' }, /^basePath: "v1"/],
+  ['a body limit of nothing', { ...open, maxBodyBytes: 0 }, /^maxBodyBytes: /],
+  ['a profile store without its methods', { ...open, profileStore: {} }, /^profileStore\.(list|save|delete): Required/],
+  ['a misspelt event log limit', { ...open, eventLog: { maxEvent: 1 } }, /^eventLog\.maxEvent: Unknown property/],
+  ['a fractional session limit', { ...open, maxSessions: 1.5 }, /^maxSessions: /],
+  [
+    'an unknown notification type',
+    { ...open, notifications: { webhook: { url: 'http://x', events: ['?'] } } },
+    /^notifications\.webhook\.events\.0: /,
+  ],
+  ['a queue without concurrency', { ...open, queue: { maxConcurrency: 0 } }, /^queue\.maxConcurrency: /],
+  [
+    'a tool without a name',
+    { ...open, executions: { tools: [{ description: '', inputSchema: {} }] } },
+    /^executions\.tools\.0\.name: Required/,
+  ],
+  [
+    'a provider profile without an engine',
+    { allowUnauthenticated: true, profiles: [{ name: 'p', engine: 'provider', provider: { id: 'x' } }] },
+    /createEngineRunner/,
+  ],
+]
+
+for (const [name, options, message] of refusals)
+  t.test(`construction throws: ${name}`, async (t) => {
+    t.throws(() => createGateway(options as WorkerServerOptions), { code: 'SG_ERR_OPTION', message })
+    t.throws(() => createWorkerServer(options as WorkerServerOptions), { message })
+  })
+
+t.test('authenticate decides, also beside allowUnauthenticated', async (t) => {
+  const { options } = createGateway({ ...open, authenticate: () => null })
+  t.type(options.authenticate, 'function')
+})
+
+t.test('options of features that are not served, and unknown ones, are said to have no effect', async (t) => {
+  const warnings: object[] = []
+  const logger = { info() {}, error() {}, warn: (fields: object) => void warnings.push(fields) }
+  createGateway({ ...open, logger, idleReleaseMs: 5, maxSesions: 3 } as WorkerServerOptions)
+  t.match(warnings, [{ options: ['idleReleaseMs'] }, { options: ['maxSesions'] }])
+})

@@ -1,0 +1,123 @@
+import websocket from '@fastify/websocket'
+import fastify from 'fastify'
+import t from 'tap'
+import WebSocket from 'ws'
+import gatewayPlugin, { createWorkerServer } from '../../src/index.js'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { attach, TestClient } from '../fixtures/client.js'
+import { ScriptedEngine } from '../fixtures/scripted-engine.js'
+
+const world = (basePath = '/v1') => {
+  const engine = new ScriptedEngine()
+  return {
+    allowUnauthenticated: true,
+    basePath,
+    profiles: [{ name: 'p', engine: 'provider' as const, provider: { id: 'scripted' } }],
+    createEngineRunner: engine.create,
+  }
+}
+
+t.test('inside a host the gateway leaks nothing', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  host.post('/echo', async (request) => ({ got: request.body }))
+  host.get('/fails', async () => {
+    throw new Error("the host's own")
+  })
+  await host.register(gatewayPlugin, { ...world(), maxBodyBytes: 200 })
+  const big = { text: 'x'.repeat(500) }
+  t.same((await host.inject({ method: 'POST', url: '/echo', payload: big })).json(), { got: big })
+  t.same(
+    (
+      await host.inject({ method: 'POST', url: '/echo', payload: 'plain', headers: { 'content-type': 'text/plain' } })
+    ).json(),
+    { got: 'plain' },
+  )
+  t.match((await host.inject('/fails')).json(), { statusCode: 500, message: "the host's own" })
+  t.match((await host.inject('/nowhere')).json(), { statusCode: 404, error: 'Not Found' })
+  t.match((await host.inject('/v1/nowhere')).json(), { code: 'SG_ERR_NOT_FOUND' })
+  t.equal((await host.inject({ method: 'POST', url: '/v1/sessions', payload: big })).statusCode, 413)
+  t.match((await host.inject('/v1x/sessions')).json(), { statusCode: 404, error: 'Not Found' })
+})
+
+t.test('two gateways share a server, each with its own world', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  await host.register(gatewayPlugin, world('/one'))
+  t.ok(host.gateway)
+  await host.register(gatewayPlugin, world('/two'))
+  t.equal(host.gateway, undefined)
+  t.same(Object.keys(host.gateways), ['/one', '/two'])
+  const created = await host.inject({ method: 'POST', url: '/one/sessions', payload: { cwd: SOME_CWD } })
+  t.equal(created.statusCode, 201)
+  t.equal((await host.inject('/one/sessions')).json().length, 1)
+  t.same((await host.inject('/two/sessions')).json(), [])
+})
+
+t.test('it composes inside a prefix of the host and beside its own WebSockets', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  await host.register(websocket)
+  host.get('/own', { websocket: true }, (socket) => socket.send('hello'))
+  await host.register(async (scope) => scope.register(gatewayPlugin, world()), { prefix: '/api' })
+  const url = await host.listen({ port: 0 })
+  const created = await fetch(`${url}/api/v1/sessions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ cwd: SOME_CWD }),
+  })
+  t.match(created.headers.get('location'), /^\/api\/v1\/sessions\//)
+  const { id } = (await created.json()) as { id: string }
+  const client = await attach(t, `${url}/api/v1`, id)
+  await client.untilFrame('synced')
+  const own = new WebSocket(`${url.replace('http', 'ws')}/own`)
+  const greeting = await new Promise((resolve) => own.on('message', (data) => resolve(data.toString())))
+  t.equal(greeting, 'hello')
+  own.terminate()
+})
+
+t.test('a bad option is an error of the registration', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  await t.rejects(async () => host.register(gatewayPlugin, {}), { code: 'SG_ERR_OPTION' })
+})
+
+t.test('close sends sockets away with 1001 and settles while a client does not read', async (t) => {
+  const { worker, call, api, engine } = await buildServer(t)
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD })
+  const polite = await attach(t, api, json.id)
+  const stream = await fetch(`${api}/sessions/${json.id}/events`, { headers: { accept: 'text/event-stream' } })
+  const stuck = new TestClient(`${api.replace('http', 'ws')}/sessions/${json.id}/ws`)
+  t.teardown(() => stuck.socket.terminate())
+  await stuck.untilFrame('attached')
+  stuck.socket.pause()
+  for (let n = 0; n < 100; n++) engine.last.say('x'.repeat(100_000))
+  await polite.until(() => polite.events.length > 100)
+  const closing = worker.close()
+  t.match(await polite.untilClosed(), { code: 1001, reason: 'server_shutdown' })
+  await stream.text()
+  // the clock of this world stands still: what keeps close() waiting is the grace for the stuck client
+  await until(() => worker.registry.list()[0]?.status === 'closed')
+  stuck.socket.terminate()
+  await closing
+})
+
+t.test('close settles twice, and before listen', async (t) => {
+  const worker = createWorkerServer(world())
+  await Promise.all([worker.close(), worker.close()])
+  t.pass()
+})
+
+t.test('the documents describe what is served', async (t) => {
+  const { call } = await buildServer(t)
+  const openapi = await call('GET', '/openapi.json')
+  t.equal(openapi.json.openapi, '3.1.0')
+  const paths = Object.keys(openapi.json.paths)
+  for (const path of ['/v1/sessions', '/v1/sessions/{id}', '/v1/sessions/{id}/events', '/v1/profiles'])
+    t.ok(paths.includes(path), path)
+  t.match(openapi.json.paths['/v1/sessions'].post.requestBody, Object)
+  const asyncapi = await call('GET', '/asyncapi.json')
+  t.match(asyncapi.json, { asyncapi: '3.0.0', channels: { session: { address: '/v1/sessions/{id}/ws' } } })
+  t.ok(asyncapi.json.channels.session.messages.attached)
+  t.ok(asyncapi.json.channels.session.messages.user_message)
+})

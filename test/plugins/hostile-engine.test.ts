@@ -1,0 +1,110 @@
+import t from 'tap'
+import { buildServer, SOME_CWD } from '../fixtures/build.js'
+import { attach } from '../fixtures/client.js'
+
+const loop: { self?: unknown } = {}
+loop.self = loop
+
+t.test('what an engine reports of itself never spoils an answer', async (t) => {
+  const { call, engine, api } = await buildServer(t)
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  const { host } = engine.last
+  const odd: unknown[] = [
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    '7',
+    null,
+    undefined,
+    {},
+    [],
+    { toString: null },
+    { toJSON: 1 },
+  ]
+  for (const value of odd) {
+    const init = {
+      sdkSessionId: value,
+      model: value,
+      apiKeySource: value,
+      permissionMode: value,
+      cwd: value,
+      tools: value,
+    }
+    host.emit({ type: 'system_init', ...init } as never)
+    host.emit({ type: 'model_changed', model: value } as never)
+    const usage = { inputTokens: value, outputTokens: value, cacheCreationTokens: value, cacheReadTokens: value }
+    host.emit({ type: 'turn_completed', numTurns: value, totalCostUsd: value, usage } as never)
+    host.emit({ type: 'turn_completed', usage: value } as never)
+    t.equal((await call('GET', '/sessions')).status, 200, `${typeof value} ${JSON.stringify(value)}`)
+  }
+  const info = (await call('GET', `/sessions/${json.id}`)).json
+  const none = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
+  t.match(info, { status: 'idle', usage: none, cost: 0, numTurns: 0 })
+  const client = await attach(t, api, json.id)
+  await client.untilFrame('synced')
+  t.same(client.attached.session, { ...info, attachedClients: 1 })
+})
+
+t.test('what cannot be shown to anybody is a rejection to the engine, and waits for nobody', async (t) => {
+  const { call, engine, api } = await buildServer(t)
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  const client = await attach(t, api, json.id)
+  const { host, context } = engine.last
+  for (const input of [1n, loop, { deep: [{ n: 1n }] }]) {
+    await t.rejects(host.requestPermission({ toolName: 'Write', toolUseId: 'u', input: input as never }), TypeError)
+    await t.rejects(context.bridge.execute({ executionId: 'e', toolName: 'x', input }), TypeError)
+  }
+  t.match((await call('GET', `/sessions/${json.id}`)).json, { status: 'running', pendingPermissions: 0 })
+  const date = new Date(0)
+  void host.requestPermission({ toolName: 'Write', toolUseId: 'u', input: { date, gone: () => {} } })
+  await client.untilEvent('permission_requested')
+  const [request] = client.events.flatMap((event) => (event.type === 'permission_requested' ? [event.request] : []))
+  t.same(request?.input, { date: date.toISOString() }, 'what is shown is JSON')
+})
+
+t.test('what runs after an allow is what was shown, whatever the engine did with its input', async (t) => {
+  const { call, engine } = await buildServer(t)
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  const input = { path: 'harmless', date: new Date(0) }
+  const decision = engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u', input })
+  input.path = '/etc/passwd'
+  const { events } = (await call('GET', `/sessions/${json.id}/events`)).json
+  const { request } = events.find((event: { type: string }) => event.type === 'permission_requested')
+  await call('POST', `/sessions/${json.id}/permissions/${request.id}`, { behavior: 'allow' })
+  t.same(await decision, { behavior: 'allow', updatedInput: request.input })
+  t.same(request.input, { path: 'harmless', date: '1970-01-01T00:00:00.000Z' })
+})
+
+t.test('questions of any form are answered by policy', async (t) => {
+  const { call, engine } = await buildServer(t)
+  await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go', questionBehavior: 'auto' })
+  const ask = (questions: unknown) =>
+    engine.last.host.requestPermission({ toolName: 'AskUserQuestion', toolUseId: 'u', input: { questions } })
+  const good = { question: 'Which?', options: [{ label: 'first' }, { label: 'second' }] }
+  const odd = [
+    null,
+    7,
+    'x',
+    [],
+    {},
+    { question: 'a' },
+    { question: 'b', options: [null] },
+    { options: [{ label: 'x' }] },
+  ]
+  for (const questions of [undefined, null, 'x', {}, odd]) {
+    t.match(await ask(questions), { behavior: 'allow', updatedInput: { answers: {} } })
+  }
+  t.match(await ask([...odd, good]), { updatedInput: { answers: { 'Which?': 'first' } } })
+})
+
+t.test('an engine that reports bypassPermissions where that is disabled is given no prompt', async (t) => {
+  const { call, engine } = await buildServer(t, {
+    disableBypassPermissions: true,
+    requireApiKey: true,
+    script: { start: () => {} },
+  })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  engine.last.host.emit({ type: 'system_init', apiKeySource: 'env', permissionMode: 'bypassPermissions' } as never)
+  t.same(engine.last.sent, [])
+  t.match((await call('GET', `/sessions/${json.id}`)).json, { status: 'failed' })
+  t.ok(engine.last.closed)
+})

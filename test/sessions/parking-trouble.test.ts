@@ -1,0 +1,292 @@
+import t from 'tap'
+import { UNLIMITED } from '../../src/principal.js'
+import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { FakeSink } from '../fixtures/fake-sink.js'
+import { buildParked, native, ok, SlowStore } from '../fixtures/parked.js'
+import type { Script } from '../fixtures/scripted-engine.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
+
+t.test('what a client changes while the engine waits does not keep the session from being parked', async (t) => {
+  const { registry, engine, id, clock } = await buildParked(t)
+  const session = registry.visibleSession(id, UNLIMITED)
+  const attachment = session.attach(new FakeSink(), {})
+  await engine.last.defer('e1')
+  await registry.send(id, { type: 'set_permission_mode', mode: 'dontAsk' })
+  session.detach(attachment)
+  await clock.advance(2_000)
+  await until(() => registry.get(id)?.status === 'parked')
+})
+
+t.test('an engine that goes on with a part of its results is not parked under its hands', async (t) => {
+  const { registry, engine, executions, id, clock } = await buildParked(t)
+  const session = registry.visibleSession(id, UNLIMITED)
+  const attachment = session.attach(new FakeSink(), {})
+  await engine.last.host.deferExecution({ executionId: 'a', toolName: 'x' })
+  await engine.last.host.deferExecution({ executionId: 'b', toolName: 'x' })
+  engine.last.host.waitForExecutions()
+  await executions.submit('a', ok)
+  session.detach(attachment)
+  await clock.advance(60_000)
+  t.equal(registry.get(id)?.status, 'running')
+  engine.last.host.waitForExecutions()
+  await until(() => registry.get(id)?.status === 'parked')
+})
+
+t.test('DELETE of a woken session leaves nothing that a restart could wake', async (t) => {
+  const { registry, executions, id, park, store } = await buildParked(t)
+  await park()
+  await executions.submit('e1', ok)
+  t.equal(registry.get(id)?.status, 'running')
+  await registry.close(id, 'client')
+  t.equal(await store.get(id), undefined)
+})
+
+t.test('a woken session whose engine dies is not woken again by a restart', async (t) => {
+  const { registry, engine, executions, id, park, store } = await buildParked(t)
+  await park()
+  await executions.submit('e1', ok)
+  engine.last.host.emit({ type: 'session_error', message: 'gone' })
+  t.equal(registry.get(id)?.status, 'failed')
+  await until(async () => (await store.get(id)) === undefined)
+})
+
+t.test('a checkpoint that the store refuses is made up for at the next one', async (t) => {
+  const store = new SlowStore()
+  const { engine, executions, id, park } = await buildParked(t, { parking: { store } })
+  await park()
+  await executions.submit('e1', ok)
+  store.keepsAll = true
+  engine.last.complete()
+  await new Promise(setImmediate)
+  t.ok(await store.get(id))
+  store.keepsAll = false
+  engine.last.complete()
+  await until(async () => (await store.get(id)) === undefined)
+})
+
+t.test('DELETE that the store refuses: 503, and the session is still parked', async (t) => {
+  const store = new SlowStore()
+  const { registry, id, park } = await buildParked(t, { parking: { store } })
+  await park()
+  store.keepsAll = true
+  await t.rejects(registry.close(id), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  t.equal(registry.get(id)?.status, 'parked')
+  store.keepsAll = false
+  t.match(await registry.close(id), { status: 'closed' })
+})
+
+t.test('a parked session takes no place of maxSessions, however its waiting ends', async (t) => {
+  const { registry, engine, executions, id, park } = await buildParked(t, { maxSessions: 1 })
+  await park()
+  const other = await registry.create({ cwd: SOME_CWD })
+  await t.rejects(registry.create({ cwd: SOME_CWD }), { code: 'SG_ERR_TOO_MANY' })
+  await registry.close(other.id)
+  await executions.submit('e1', ok)
+  await t.rejects(registry.create({ cwd: SOME_CWD }), { code: 'SG_ERR_TOO_MANY' }, 'awake it counts again')
+  await engine.last.defer('e2')
+  await until(() => registry.get(id)?.status === 'parked')
+  await Promise.all([executions.submit('e2', ok), registry.close(id)])
+  await registry.create({ cwd: SOME_CWD })
+  await t.rejects(registry.create({ cwd: SOME_CWD }), { code: 'SG_ERR_TOO_MANY' })
+})
+
+t.test('the second of two results takes the place of a first one that could not be stored', async (t) => {
+  const store = new SlowStore()
+  const { executions, id, park, clock } = await buildParked(t, { parking: { store } })
+  await park('e1', clock.now() + 60_000)
+  store.broken = true
+  const first = executions.submit('e1', ok)
+  const second = executions.submit('e1', ok)
+  await t.rejects(first, { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  await t.rejects(second, { code: 'SG_ERR_STORE_UNAVAILABLE' }, 'and is not told that it is a duplicate')
+  store.broken = false
+  t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
+})
+
+t.test('a result that could not be stored does not disarm the watchdog', async (t) => {
+  const store = new SlowStore()
+  const { engine, executions, park, clock } = await buildParked(t, { parking: { store } })
+  await park('e1', clock.now() + 60_000)
+  store.broken = true
+  await t.rejects(executions.submit('e1', ok), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  store.broken = false
+  await clock.advance(60_000)
+  await until(() => engine.last.settled.length === 1)
+  t.match(engine.last.settled, [{ result: { reason: 'timeout' } }])
+})
+
+t.test('a repeated result hastens a wake that failed', async (t) => {
+  let broken = true
+  const start: Script['start'] = (runner) => {
+    if (broken && runner.context.restore) throw new Error('no memory')
+    runner.init()
+  }
+  const { registry, engine, executions, id, park } = await buildParked(t, { script: { start } })
+  await park()
+  t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
+  t.match(registry.get(id), { status: 'parked', statusDetail: /did not start/, parked: { executions: [] } })
+  broken = false
+  t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
+  t.equal(registry.get(id)?.status, 'running')
+  t.same(engine.last.settled, [{ executionId: 'e1', result: ok }])
+})
+
+t.test('an answer is told once, however many tries the wake takes', async (t) => {
+  let broken = true
+  const start: Script['start'] = (runner) => {
+    if (broken && runner.context.restore) throw new Error('no memory')
+    runner.init()
+  }
+  const { registry, engine, id, clock, events } = await buildParked(t, {
+    request: { approvalTimeoutMs: 0 },
+    script: { start },
+  })
+  void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
+  await until(() => registry.get(id)?.status === 'parked')
+  const [request] = registry.get(id)!.parked!.permissions!
+  await registry.resolvePermission(id, request!.id, { behavior: 'allow' }, UNLIMITED)
+  t.match(registry.get(id), { status: 'parked', pendingPermissions: 0 })
+  await clock.advance(1_000)
+  broken = false
+  await clock.advance(2_000)
+  await until(() => registry.get(id)?.status === 'running')
+  t.equal((await events()).filter(({ type }) => type === 'permission_resolved').length, 1)
+})
+
+t.test('an answer that the engine did not ask for again yet outlives the next park', async (t) => {
+  const { registry, engine, executions, id, events } = await buildParked(t, { request: { approvalTimeoutMs: 0 } })
+  void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
+  await engine.last.defer('e1')
+  await until(() => registry.get(id)?.status === 'parked')
+  const [request] = registry.get(id)!.parked!.permissions!
+  await registry.resolvePermission(id, request!.id, { behavior: 'allow' }, UNLIMITED)
+  engine.last.host.waitForExecutions()
+  await until(() => registry.get(id)?.status === 'parked')
+  await executions.submit('e1', ok)
+  const again = engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
+  t.match(await again, { behavior: 'allow' })
+  t.equal((await events()).filter(({ type }) => type.startsWith('permission_')).length, 2)
+})
+
+t.test('DELETE does not wait for an engine that does not start', async (t) => {
+  const start: Script['start'] = (runner) => {
+    runner.init()
+    return runner.context.restore ? new Promise<void>(() => {}) : undefined
+  }
+  const { registry, engine, executions, id, park, store } = await buildParked(t, { script: { start } })
+  await park()
+  const answer = executions.submit('e1', ok)
+  await until(() => engine.runners.length === 2)
+  t.match(await registry.close(id), { status: 'closed' })
+  t.match(await answer, { applied: true })
+  t.ok(engine.last.closed)
+  t.equal(await store.get(id), undefined)
+})
+
+t.test('an engine that does not start is given up on, and tried again', async (t) => {
+  let hangs = true
+  const start: Script['start'] = (runner) => {
+    runner.init()
+    return hangs && runner.context.restore ? new Promise<void>(() => {}) : undefined
+  }
+  const { registry, engine, executions, id, park, clock } = await buildParked(t, { script: { start } })
+  await park()
+  const answer = executions.submit('e1', ok)
+  await until(() => engine.runners.length === 2)
+  await clock.advance(5_000)
+  t.match(await answer, { applied: true }, 'whoever brought the result is not kept waiting')
+  hangs = false
+  await clock.advance(60_000)
+  await until(() => registry.get(id)?.status === 'running')
+  t.ok(engine.runners[1]!.closed)
+  t.equal(engine.last.settled.length, 1)
+})
+
+t.test('a client that is about to attach when the session parks sees it wake', async (t) => {
+  const { registry, executions, id, park, clock } = await buildParked(t)
+  const session = await registry.open(id, UNLIMITED)
+  await park()
+  await clock.advance(4_999)
+  const sink = new FakeSink()
+  session.attach(sink, {})
+  await clock.advance(60_000)
+  await executions.submit('e1', ok)
+  await until(() => sink.events.some(({ type }) => type === 'execution_result'))
+})
+
+t.test('interrupt of a live session settles what it waits for', async (t) => {
+  const { registry, engine, executions, id } = await buildParked(t)
+  const sink = new FakeSink()
+  registry.visibleSession(id, UNLIMITED).attach(sink, {})
+  await engine.last.defer('e1')
+  await registry.send(id, { type: 'interrupt' })
+  t.equal(registry.get(id)?.status, 'idle')
+  t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
+  await until(() => sink.events.some(({ type }) => type === 'turn_completed'))
+  const types = sink.events.map(({ type }) => type)
+  t.ok(types.indexOf('execution_failed') < types.indexOf('turn_completed'))
+})
+
+t.test('an interrupt that was confirmed outlives the process', async (t) => {
+  const store = new MemorySessionStore()
+  const start: Script['start'] = (runner) => {
+    runner.init()
+    if (runner.context.restore) throw new Error('no memory')
+  }
+  const before = await buildParked(t, { parking: { store }, script: { start } })
+  await before.park()
+  await before.registry.send(before.id, { type: 'interrupt' })
+  t.equal(before.registry.get(before.id)?.status, 'parked', 'its engine could not be started')
+  await before.gateway.close()
+  const after = await buildGateway(t, { parking: { store }, script: native })
+  await until(() => after.registry.get(before.id)?.status === 'idle')
+  t.match(after.engine.last.settled, [{ result: { reason: 'interrupted' } }])
+})
+
+t.test(
+  'after a crash no seq that somebody may have seen is used again, and the log says that it is another',
+  async (t) => {
+    const store = new MemorySessionStore()
+    const clock = new VirtualClock()
+    const before = await buildParked(t, { parking: { store }, clock })
+    await before.park()
+    await before.executions.submit('e1', ok)
+    before.engine.last.say('seen by somebody')
+    const { lastSeq } = before.registry.get(before.id)!
+    const { epoch } = before.registry.visibleSession(before.id, UNLIMITED).log
+    // nothing more is written: as if the process had been killed here
+    const after = await buildGateway(t, { parking: { store }, clock, script: native })
+    await until(() => after.registry.get(before.id)?.status === 'running')
+    const sink = new FakeSink()
+    after.registry.visibleSession(before.id, UNLIMITED).attach(sink, { afterSeq: lastSeq, epoch })
+    await until(() => sink.frames.some(({ type }) => type === 'synced'))
+    t.match(sink.frames[0], { type: 'attached', truncated: true })
+    const seqs = sink.events.map(({ seq }) => seq)
+    t.equal(seqs[0], 1, 'the replay begins where the log does')
+    t.ok(seqs.at(-1)! > lastSeq)
+    t.notOk(seqs.includes(lastSeq))
+  },
+)
+
+t.test('a session that waits unheard keeps its seq and its epoch over a restart', async (t) => {
+  const store = new MemorySessionStore()
+  const before = await buildParked(t, { parking: { store } })
+  await before.park()
+  const { lastSeq } = before.registry.get(before.id)!
+  const { epoch } = (await before.registry.open(before.id, UNLIMITED)).log
+  await before.gateway.close()
+  const after = await buildGateway(t, { parking: { store }, script: native })
+  const session = await after.registry.open(before.id, UNLIMITED)
+  t.same({ epoch: session.log.epoch, lastSeq: session.log.lastSeq }, { epoch, lastSeq })
+  await after.gateway.executions.submit('e1', ok)
+  t.equal(session.log.read(lastSeq, lastSeq + 1, 1e6)?.toString() && session.log.lastSeq > lastSeq, true)
+})
+
+t.test('a result for a session that has ended is not applied, and not unknown while it is listed', async (t) => {
+  const { registry, engine, executions, id } = await buildParked(t, { script: { capabilities: { parking: 'none' } } })
+  await engine.last.defer('e1')
+  await registry.end(id)
+  t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
+  t.match(registry.get(id), { status: 'closed' })
+})

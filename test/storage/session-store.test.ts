@@ -1,0 +1,168 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { sessionStoreConformance } from '../../src/sessions/store-conformance.js'
+import { createFileSessionStore } from '../../src/storage/file/session-store.js'
+import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
+import { buildGateway } from '../fixtures/build.js'
+import { buildParked, native, ok, someRecord } from '../fixtures/parked.js'
+
+const HOLDER = fileURLToPath(new URL('../fixtures/hold-session-store.ts', import.meta.url))
+
+for (const { name, run } of sessionStoreConformance) {
+  t.test(`memory: ${name}`, () => run(new MemorySessionStore()))
+  t.test(`file: ${name}`, async (t) => {
+    const dir = join(t.testdir(), 'parked')
+    const opened = [createFileSessionStore({ dir })]
+    t.teardown(() => Promise.all(opened.map((store) => store.close?.())))
+    await run(opened[0]!, async () => {
+      await opened[0]!.close?.()
+      opened.push(createFileSessionStore({ dir }))
+      return opened.at(-1)!
+    })
+  })
+}
+
+const records = (dir: string) => readdirSync(dir).filter((name) => name.endsWith('.json'))
+
+async function holder(t: Test, dir: string, ...args: string[]) {
+  const said: string[] = []
+  const child = fork(HOLDER, [dir, ...args])
+  child.on('message', (message) => said.push(String(message)))
+  t.teardown(() => void child.kill('SIGKILL'))
+  await once(child, 'message')
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+  return { child, said, kill }
+}
+
+t.test('directory and files are this account’s alone, and names tell nothing', async (t) => {
+  const dir = join(t.testdir(), 'state', 'parked')
+  const store = createFileSessionStore({ dir })
+  await store.save(someRecord('secret-id'))
+  t.equal(statSync(dir).mode & 0o777, 0o700)
+  for (const name of readdirSync(dir)) t.equal(statSync(join(dir, name)).mode & 0o777, 0o600, name)
+  t.match(records(dir), [/^[0-9a-f]{64}\.json$/])
+  await store.close?.()
+  t.same(readdirSync(dir), records(dir), 'the lock is gone')
+  await t.rejects(store.save(someRecord('late')), /is closed/)
+})
+
+t.test('a directory that everybody may write into is refused', async (t) => {
+  const dir = t.testdir()
+  chmodSync(dir, 0o777)
+  await t.rejects(createFileSessionStore({ dir }).list(), /every account of this machine/)
+})
+
+t.test('what cannot be read is reported at the start and left in place; the others are adopted', async (t) => {
+  const dir = t.testdir()
+  const store = createFileSessionStore({ dir })
+  const before = await buildParked(t, { parking: { store } })
+  await before.park()
+  await before.gateway.close()
+  const [name] = records(dir)
+  const whole = readFileSync(join(dir, name!), 'utf8')
+  const bad: Record<string, string> = {
+    a: whole.slice(0, -40),
+    b: whole.replace('"version":1', '"version":2'),
+    c: '',
+    d: '{"version":1,"record":{"id":"x"}}',
+    e: 'null',
+  }
+  for (const [letter, text] of Object.entries(bad)) writeFileSync(join(dir, `${letter.repeat(64)}.json`), text)
+  writeFileSync(join(dir, 'notes.txt'), 'not ours')
+  const errors: { message: string; context: object }[] = []
+  const onError = ({ message }: Error, context: object) => void errors.push({ message, context })
+  const after = await buildGateway(t, {
+    parking: { store: createFileSessionStore({ dir }), onError },
+    script: native,
+  })
+  t.match(
+    after.registry.list().map(({ id }) => id),
+    [before.id],
+  )
+  t.equal(errors.length, 5)
+  for (const { message, context } of errors) {
+    t.same(context, { phase: 'adopt' })
+    t.match(message, /left in place/)
+  }
+  t.ok(errors.some(({ message }) => message.includes('b'.repeat(64)) && message.includes('version')))
+  for (const [letter, text] of Object.entries(bad))
+    t.equal(readFileSync(join(dir, `${letter.repeat(64)}.json`), 'utf8'), text)
+  t.same(await after.gateway.executions.submit('e1', ok), { applied: true, sessionId: before.id })
+})
+
+t.test('a record that two sessions could claim is reported, and does not keep the gateway from starting', async (t) => {
+  const dir = t.testdir()
+  const store = createFileSessionStore({ dir })
+  const executions = [{ executionId: 'same', toolName: 'x' }]
+  await store.save(someRecord('one', { executions }))
+  await store.save(someRecord('two', { executions }))
+  await store.close?.()
+  const errors: object[] = []
+  const { gateway } = await buildGateway(t, {
+    parking: { store: createFileSessionStore({ dir }), onError: (_error, context) => void errors.push(context) },
+  })
+  t.match(errors, [{ phase: 'adopt', sessionId: String }])
+  t.ok(gateway.ready)
+})
+
+t.test('a second process is refused and told who holds it; once that one is gone it is let in', async (t) => {
+  const dir = t.testdir()
+  const { child, said, kill } = await holder(t, dir)
+  t.same(said, ['held'])
+  const store = createFileSessionStore({ dir })
+  await t.rejects(store.list(), new RegExp(`In use by process ${child.pid} on host`))
+  await t.rejects(buildGateway(t, { parking: { store } }), /In use by process/, 'the gateway does not start')
+  await kill()
+  t.same(await store.list(), [])
+  await store.close?.()
+})
+
+t.test('killed at any moment, it has what was confirmed, and every record can be read', async (t) => {
+  for (const acknowledged of [1, 4, 9, 17]) {
+    const dir = join(t.testdir(), String(acknowledged))
+    const { child, said, kill } = await holder(t, dir, 'save')
+    await new Promise<void>((resolve) => {
+      const look = () => said.length > acknowledged && resolve()
+      child.on('message', look)
+      look()
+    })
+    await kill()
+    const last = Number(said.at(-1))
+    const store = createFileSessionStore({ dir })
+    const unreadable: Error[] = []
+    const found = await store.list((error) => unreadable.push(error))
+    t.same(unreadable, [])
+    t.ok(Math.max(...found.map(({ parkedAt }) => parkedAt)) >= last, `${last} or later`)
+    await store.close?.()
+  }
+})
+
+t.test('what a killed write left behind is cleared up, and what is being written is not', async (t) => {
+  const dir = join(t.testdir(), 'parked')
+  mkdirSync(dir, { mode: 0o700 })
+  const stale = join(dir, `${'a'.repeat(64)}.json.123`)
+  const fresh = join(dir, `${'b'.repeat(64)}.json.456`)
+  for (const draft of [stale, fresh]) writeFileSync(draft, '{"version"')
+  utimesSync(stale, 1, 1)
+  const store = createFileSessionStore({ dir })
+  t.same(await store.list(), [])
+  t.notOk(existsSync(stale))
+  t.ok(existsSync(fresh))
+  await store.close?.()
+})
