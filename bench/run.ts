@@ -1,6 +1,8 @@
 import { createDelete } from './create-delete.js'
 import { fanOut } from './fan-out.js'
 import { idleHeap } from './idle-heap.js'
+import { jobQueue } from './job-queue.js'
+import { parking } from './parking.js'
 import { permissionRoundTrip } from './permission-round-trip.js'
 import { replay } from './replay.js'
 import { returningClients } from './returning-clients.js'
@@ -13,7 +15,9 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   'create-delete': createDelete,
   'permission-round-trip': permissionRoundTrip,
   'idle-heap': idleHeap,
+  parking,
   'returning-clients': returningClients,
+  'job-queue': jobQueue,
 }
 
 const asked = process.argv.slice(2)

@@ -11,7 +11,7 @@ if (!api || !sessionId) {
 let socket
 let place = ''
 let pending
-let typing = false
+let typing
 
 function attach() {
   const headers = token ? { authorization: `Bearer ${token}` } : {}
@@ -37,13 +37,16 @@ function show(frame) {
   const { event } = frame
   place = place.replace(/afterSeq=\d+/, `afterSeq=${event.seq}`)
   if (event.type === 'stream_delta') {
-    typing = true
+    // thinking and text are blocks of one message
+    const block = `${event.uuid}:${event.blockIndex}`
+    if (typing && typing !== block) process.stdout.write('\n')
+    typing = block
     process.stdout.write(event.delta.text ?? '')
     return
   }
   if (typing) process.stdout.write('\n')
   if (event.type === 'assistant_message' && !typing) showMessage(event.message)
-  typing = false
+  typing = undefined
   if (event.type === 'user_message' && !event.synthetic) console.log(`> ${event.message.content}`)
   else if (event.type === 'permission_requested') {
     pending = event.request

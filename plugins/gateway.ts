@@ -16,6 +16,7 @@ import { metrics } from './metrics.js'
 import { apiDocuments } from './openapi.js'
 import { profileRoutes } from './profiles.js'
 import { queueStream } from './queue-stream.js'
+import { sdkSessionRoutes } from './sdk-sessions.js'
 import { sessionEvents } from './session-events.js'
 import { sessionSocket } from './session-socket.js'
 import { sessionRoutes } from './sessions.js'
@@ -42,6 +43,8 @@ export const gatewayPlugin = fp<GatewayPluginOptions>(
     if (gateway.options.health) await fastify.register(health, { gateway })
     if (gateway.options.metrics) await fastify.register(metrics, { gateway, identify, streams })
     fastify.addHook('onReady', () => gateway.start())
+    // once it listens, and nobody waits for it
+    fastify.addHook('onListen', async () => void gateway.cliProfiles.checkCredentials())
     fastify.addHook('preClose', async () => {
       await Promise.all([gateway.close(), streams.closeAll()])
     })
@@ -74,6 +77,7 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   await scope.register(sessionEvents, parts)
   await scope.register(profileRoutes, { gateway })
   await scope.register(executionRoutes, { gateway })
+  await scope.register(sdkSessionRoutes, { gateway })
   const { queue, clock } = gateway
   if (queue) {
     await scope.register(jobRoutes, { queue })

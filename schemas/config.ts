@@ -97,6 +97,12 @@ const Agent = Section({
 
 const parking = Section(
   {
+    store: Type.Optional(
+      Section(
+        { dir: Path() },
+        { description: 'Keeps parked sessions in files of their own. Default: in memory, until the gateway stops.' },
+      ),
+    ),
     parkDelayMs: Type.Optional(
       Ms({ default: 2000, description: 'How long after the last client left a waiting session is parked.' }),
     ),

@@ -1,5 +1,5 @@
+import { cliEngine, endOrphans } from './engines/cli/index.js'
 import type { CreateEngineRunner } from './engines/runner.js'
-import { GatewayError } from './errors.js'
 import { ExecutionDispatcher } from './executions/dispatch.js'
 import { Executions } from './executions/executions.js'
 import type { IdempotencyStore } from './idempotency/store.js'
@@ -9,6 +9,7 @@ import { type Clock, systemClock } from './lib/clock.js'
 import { startNotifier } from './notifications/notifier.js'
 import { type NotificationOptions, type ResolvedOptions, resolveOptions, type WorkerServerOptions } from './options.js'
 import { ProfileCatalog } from './profiles/catalog.js'
+import { CliProfiles } from './profiles/cli-profiles.js'
 import { Admission } from './sessions/admission.js'
 import { SessionRegistry } from './sessions/registry.js'
 import { createMemoryIdempotencyStore } from './storage/memory/idempotency-store.js'
@@ -33,6 +34,7 @@ export interface Gateway {
   readonly registry: SessionRegistry
   readonly profiles: ProfileCatalog
   readonly executions: Executions
+  readonly cliProfiles: CliProfiles
   /** Present when `queue` options were given. */
   readonly queue: JobQueue | undefined
   /** What is sent to webhooks, and how it went. */
@@ -75,7 +77,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     disableBypassPermissions: options.disableBypassPermissions,
     buildRunnerConfig: options.buildRunnerConfig,
     deferredTools: options.executions?.tools.map(({ dispatch: _told, ...tool }) => tool) ?? [],
-    engines: { cli: surroundings.createCliRunner ?? cliIsMissing, provider: options.createEngineRunner },
+    engines: { cli: surroundings.createCliRunner ?? bundledCli(options, env), provider: options.createEngineRunner },
   })
   const executions = new Executions({
     clock,
@@ -93,6 +95,14 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     profileInfo: (name) => profiles.get(name)?.info,
     dispatch: (sessionId, execution) => dispatcher.dispatch(sessionId, execution),
     sessionRetentionMs: options.sessionRetentionMs,
+  })
+
+  const cliProfiles = new CliProfiles({
+    ...{ profiles, env, logger },
+    agents: options.agents,
+    roots: options.cwdRoots,
+    checkCredentials: options.checkCredentials,
+    listSdkSessions: options.listSdkSessions,
   })
 
   const deliverer = new WebhookDeliverer({ clock, logger })
@@ -150,6 +160,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     profiles,
     executions,
     queue,
+    cliProfiles,
     deliverer,
     idempotency: createMemoryIdempotencyStore({ now: () => clock.now() }),
     get ready() {
@@ -160,6 +171,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     },
     async start() {
       await profiles.load()
+      if (!surroundings.createCliRunner) await endOrphans()
       await registry.adopt()
       await queue?.start()
       if (state === 'built') state = 'ready'
@@ -171,11 +183,8 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   }
 }
 
-const cliIsMissing: CreateEngineRunner = () => {
-  throw new GatewayError('SG_ERR_ENGINE_START', {
-    detail: 'The cli engine is not part of this version; use a provider profile.',
-  })
-}
+const bundledCli = ({ agents, cwdRoots: roots }: ResolvedOptions, env: NodeJS.ProcessEnv): CreateEngineRunner =>
+  cliEngine({ ...(agents && { agents }), ...(roots && { roots }), env })
 
 /** Waits for the work, but not longer than `limitMs`. */
 async function within(work: Promise<void>, limitMs: number, clock: Clock): Promise<void> {

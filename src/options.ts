@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import type { NotificationType, SessionNotification } from '../schemas/notifications.js'
 import type { ProfileOptions } from '../schemas/profiles.js'
 import type { AgentDeclaration } from './engines/cli/agent-table.js'
+import type { CredentialProbe } from './engines/cli/credentials.js'
 import { assertDeferredToolNames } from './engines/deferred-tools.js'
 import type { CreateEngineRunner, DeferredTool } from './engines/runner.js'
 import { optionError, toError } from './errors.js'
@@ -11,6 +12,7 @@ import { type Logger, silentLogger } from './lib/logger.js'
 import { type PathRoots, resolveRoots } from './lib/paths-within-roots.js'
 import { OPTION_SHAPES } from './options-shape.js'
 import type { PrincipalClaims } from './principal.js'
+import type { ListSdkSessions } from './profiles/cli-profiles.js'
 import type { ProfileStore } from './profiles/store.js'
 import type { BuildRunnerConfig } from './sessions/admission.js'
 import { DEFAULT_EVENT_LOG_LIMITS, type EventLogLimits } from './sessions/event-log.js'
@@ -49,8 +51,9 @@ export interface WorkerServerOptions {
   /** Default false. */
   requireApiKey?: boolean
   /** Default false. */
-  checkCredentials?: boolean | { probe?: (...args: never[]) => unknown; timeoutMs?: number }
-  listSdkSessions?: (...args: never[]) => unknown
+  checkCredentials?: boolean | { probe?: CredentialProbe; timeoutMs?: number }
+  /** Default: the built-in lister. */
+  listSdkSessions?: ListSdkSessions
   agents?: AgentDeclaration[]
   /** Defaults: a `MemorySessionStore`, 2,000 ms and 60,000 ms. */
   parking?: Partial<ParkingOptions>

@@ -7,6 +7,7 @@ import { RequestLog } from '../plugins/request-log.js'
 import { GatewayError } from './errors.js'
 import { createGateway, type Surroundings } from './gateway.js'
 import type { JobQueue } from './jobs/queue.js'
+import type { Logger } from './lib/logger.js'
 import type { WorkerServerOptions } from './options.js'
 import type { SessionRegistry } from './sessions/registry.js'
 
@@ -35,7 +36,7 @@ const MAX_PARAM_LENGTH = 512
 export function createWorkerServer(options: WorkerServerOptions, surroundings: Surroundings = {}): WorkerServer {
   const gateway = createGateway(options, surroundings)
   const app = fastify({
-    ...(options.logger && { loggerInstance: options.logger as FastifyBaseLogger, logController: new RequestLog() }),
+    ...(isFullLogger(options.logger) && { loggerInstance: options.logger, logController: new RequestLog() }),
     bodyLimit: gateway.options.maxBodyBytes,
     requestTimeout: REQUEST_MS,
     // both places, or Fastify switches Node's own defence off
@@ -70,3 +71,7 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     },
   }
 }
+
+/** Requests are logged by a logger that has all that Fastify asks of one; a smaller one still hears of what matters. */
+const isFullLogger = (logger: Logger | undefined): logger is Logger & FastifyBaseLogger =>
+  typeof (logger as Partial<FastifyBaseLogger> | undefined)?.child === 'function'

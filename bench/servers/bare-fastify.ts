@@ -4,6 +4,11 @@ import type { FastifyPluginAsyncTypebox, TypeBoxTypeProvider } from '@fastify/ty
 import fastify, { type FastifyInstance } from 'fastify'
 import { parseJsonBodies } from '../../plugins/body.js'
 import { validatorCompiler } from '../../plugins/validation.js'
+import {
+  ExecutionParams,
+  SubmitExecutionResultRequest,
+  SubmitExecutionResultResponse,
+} from '../../schemas/executions.js'
 import { CreateSessionRequest, SessionInfo, SessionParams } from '../../schemas/sessions.js'
 import type { RunnerHost } from '../../src/engines/runner.js'
 import { ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
@@ -33,6 +38,18 @@ const routes: FastifyPluginAsyncTypebox = async (scope) => {
       sessions.set(info.id, { info, runner })
       return reply.code(201).header('location', `/v1/sessions/${info.id}`).send(info)
     },
+  )
+
+  scope.post(
+    '/executions/:executionId/result',
+    {
+      schema: {
+        params: ExecutionParams,
+        body: SubmitExecutionResultRequest,
+        response: { 200: SubmitExecutionResultResponse },
+      },
+    },
+    async ({ params }) => ({ applied: true, sessionId: params.executionId }),
   )
 
   scope.delete(

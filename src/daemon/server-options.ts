@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { createProviderRunner } from '../engines/provider/index.js'
 import type { Authenticate, WorkerServerOptions } from '../options.js'
 import { createFileProfileStore } from '../storage/file/profile-store.js'
+import { createFileSessionStore } from '../storage/file/session-store.js'
 import { createMemoryProfileStore } from '../storage/memory/profile-store.js'
 import type { Hooks } from './hooks.js'
 import { isLoopbackHost } from './listen-rules.js'
@@ -13,12 +14,13 @@ const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]']
 
 /** Makes the options of `createWorkerServer` of a configuration and its hooks. */
 export function serverOptions(config: EffectiveConfig, hooks: Hooks, logger: Logger): WorkerServerOptions {
-  const { $schema, listen, auth, hooks: hooksFile, storage, log, profileStore, ...same } = config
+  const { $schema, listen, auth, hooks: hooksFile, storage, log, profileStore, parking, ...same } = config
   const { notifications, queue, executions } = same
   return {
     ...same,
     ...authentication(config, hooks),
     ...servedHosts(config),
+    ...(parking && { parking: parkingOptions(parking) }),
     ...(profileStore && { profileStore: createProfileStore(profileStore) }),
     ...(hooks.buildRunnerConfig && { buildRunnerConfig: hooks.buildRunnerConfig }),
     ...(hooks.onNotification && { notifications: { ...notifications, onNotification: hooks.onNotification } }),
@@ -45,6 +47,11 @@ function servedHosts({ listen, allowedHosts }: EffectiveConfig): { allowedHosts?
   if (isLoopbackHost(listen.host)) return { allowedHosts: [...LOOPBACK_NAMES, ...(allowedHosts ?? [])] }
   return allowedHosts ? { allowedHosts } : {}
 }
+
+const parkingOptions = ({ store, ...delays }: NonNullable<EffectiveConfig['parking']>) => ({
+  ...delays,
+  ...(store && { store: createFileSessionStore(store) }),
+})
 
 const createProfileStore = (store: true | { file: string }) =>
   store === true ? createMemoryProfileStore() : createFileProfileStore(store.file)

@@ -37,6 +37,8 @@ export interface RunnerCapabilities {
   resume: boolean
   fork: boolean
   files: boolean
+  /** Whether an allow may change the input. Default true; without it a changed input is refused and the request stays. */
+  updatedInput?: boolean
 }
 
 /** Events that are the engine's to tell; the gateway owns the others. */

@@ -5,7 +5,7 @@ import type { Logger } from '../lib/logger.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { JobPatch, JobRecord } from './adapter.js'
 import { stricter } from './budgets.js'
-import { type AttemptOutcome, retryDelay, type StoredJob } from './job.js'
+import { type AttemptOutcome, type JobNotes, retryDelay, type StoredJob } from './job.js'
 import type { JobEvents } from './job-events.js'
 import type { JobStore } from './job-store.js'
 import { JobRun, type RunLimits, type RunOwner } from './run.js'
@@ -19,7 +19,7 @@ export interface AttemptsOptions {
   events: JobEvents
   limits: RunLimits
   /** @throws GatewayError when the profile is no longer who it was */
-  recallProfile(name: string, generation: string): ResolvedProfile
+  recallProfile(name: string, generation: string | undefined): ResolvedProfile
   /** A slot became free, or a job can be claimed. */
   onSlot(): void
   onAttemptOver(jobId: string, sessionId: string): void
@@ -28,6 +28,8 @@ export interface AttemptsOptions {
 
 interface Tracked {
   run: JobRun
+  /** Parked, as everybody can see: it takes no slot. */
+  parked: boolean
   /** What is written about the run, one after the other; told after it was written. */
   writing: Promise<void>
   /** Resolves when the end of the attempt is written. */
@@ -74,18 +76,24 @@ export class Attempts implements RunOwner {
     return this.#byJob.has(jobId)
   }
 
+  /** Resolves when the attempt that a job is in, if any, was written and told to its end. */
+  async over(jobId: string): Promise<void> {
+    await this.#byJob.get(jobId)?.settled
+  }
+
   /** Begins an attempt with a job that was just claimed. */
   start(record: JobRecord): void {
     const run = new JobRun(this, record, this.#limitsOf(record))
     const tracked = this.#track(run)
     this.#write(tracked, async () => {
       if (run.ended) return
-      const started = { startedAt: this.clock.now(), sessionId: run.sessionId, sdkSessionId: undefined }
-      if (!(await this.#change(run, { ...started, result: undefined, error: undefined }))) return
+      const cleared = { sdkSessionId: undefined, nextRunAt: undefined, result: undefined, error: undefined }
+      const started = { startedAt: this.clock.now(), sessionId: run.sessionId }
+      if (!(await this.#change(run, { ...cleared, ...started }))) return
       if (run.ended) return
       this.#options.events.emit('job_started', run.record)
       const { profile, notes } = run.record.info
-      run.begin(() => this.#options.recallProfile(profile, notes.generation))
+      run.begin(() => this.#options.recallProfile(profile, notes?.generation))
     })
   }
 
@@ -94,11 +102,11 @@ export class Attempts implements RunOwner {
     const { sessionId } = record.info
     const session = sessionId === undefined ? undefined : this.sessions.get(sessionId)
     const run = new JobRun(this, record, this.#limitsOf(record), { sessionId: sessionId ?? newId() })
-    this.#track(run)
+    const tracked = this.#track(run)
     if (!session || session.status === 'failed' || session.status === 'closed')
       run.giveUp({ status: 'failed', error: 'The session of the parked job is gone.', final: true })
     else {
-      this.#parked++
+      this.#setParked(tracked, true)
       run.adopt(session, graceMs)
     }
   }
@@ -140,10 +148,8 @@ export class Attempts implements RunOwner {
   }
 
   onParked(run: JobRun, executionId: string | undefined): void {
-    this.#parked++
-    this.#options.onSlot()
     const { notes, live } = run
-    this.#writeFor(run, async () => {
+    this.#writeFor(run, async (tracked) => {
       const patch: JobPatch = {
         status: 'parked',
         parkedAt: this.clock.now(),
@@ -151,14 +157,17 @@ export class Attempts implements RunOwner {
         sdkSessionId: live.sdkSessionId,
         notes: { ...run.record.info.notes, attempt: notes },
       }
-      if (await this.#change(run, patch))
-        this.#options.events.emit('job_parked', run.record, { job: run.live, executionId })
+      if (!(await this.#change(run, patch))) return
+      this.#options.events.emit('job_parked', run.record, { job: run.live, executionId })
+      // it may have gone on, or ended, while this was written
+      if (run.parked) this.#setParked(tracked, true)
     })
   }
 
   onResumed(run: JobRun): void {
-    this.#parked--
     const { notes } = run
+    const tracked = this.#byJob.get(run.record.info.id)
+    if (tracked?.run === run) this.#setParked(tracked, false)
     this.#writeFor(run, async () => {
       const executionId = run.record.info.parkedExecutionId
       const cleared = { parkedAt: undefined, parkedExecutionId: undefined }
@@ -168,8 +177,7 @@ export class Attempts implements RunOwner {
     })
   }
 
-  onEnded(run: JobRun, outcome: AttemptOutcome, wasParked: boolean): void {
-    if (wasParked) this.#parked--
+  onEnded(run: JobRun, outcome: AttemptOutcome): void {
     const tracked = this.#byJob.get(run.record.info.id)
     if (tracked?.run === run) this.#finish(tracked, outcome)
   }
@@ -182,6 +190,7 @@ export class Attempts implements RunOwner {
 
   #finish(tracked: Tracked, outcome: AttemptOutcome): void {
     const { run } = tracked
+    this.#setParked(tracked, false)
     this.#bySession.delete(run.sessionId)
     this.#write(tracked, async () => {
       const { attempt, maxAttempts } = run.record.info
@@ -200,7 +209,7 @@ export class Attempts implements RunOwner {
       sdkSessionId: live.sdkSessionId,
       parkedAt: undefined,
       parkedExecutionId: undefined,
-      notes: { generation: record.info.notes.generation },
+      notes: withoutAttempt(record.info.notes),
     }
     const now = this.clock.now()
     const patch = next === 'retry' ? this.#retryPatch(run, outcome, now) : endPatch(run, outcome, now)
@@ -237,15 +246,22 @@ export class Attempts implements RunOwner {
     const settled = new Promise<void>((resolve) => {
       settle = resolve
     })
-    const tracked: Tracked = { run, writing: Promise.resolve(), settled, settle }
+    const tracked: Tracked = { run, parked: false, writing: Promise.resolve(), settled, settle }
     this.#byJob.set(run.record.info.id, tracked)
     this.#bySession.set(run.sessionId, tracked)
     return tracked
   }
 
-  #writeFor(run: JobRun, work: () => void | Promise<void>): void {
+  #writeFor(run: JobRun, work: (tracked: Tracked) => void | Promise<void>): void {
     const tracked = this.#byJob.get(run.record.info.id)
-    if (tracked?.run === run) this.#write(tracked, work)
+    if (tracked?.run === run) this.#write(tracked, () => work(tracked))
+  }
+
+  #setParked(tracked: Tracked, parked: boolean): void {
+    if (tracked.parked === parked) return
+    tracked.parked = parked
+    this.#parked += parked ? 1 : -1
+    if (parked) this.#options.onSlot()
   }
 
   #write(tracked: Tracked, work: () => void | Promise<void>): void {
@@ -271,6 +287,11 @@ export class Attempts implements RunOwner {
       durationMs: stricter(request.maxDurationMs, limits.durationMs),
     }
   }
+}
+
+function withoutAttempt(notes: JobNotes | undefined): JobNotes | undefined {
+  const { attempt: _attempt, ...kept } = notes ?? {}
+  return Object.keys(kept).length > 0 ? kept : undefined
 }
 
 function endPatch({ cancelRequested }: JobRun, outcome: AttemptOutcome, now: number): JobPatch {

@@ -27,8 +27,8 @@ export const isTerminal = (status: JobStatus): boolean => LEGAL_TRANSITIONS[stat
 
 /** What the queue notes about a job for itself; on no wire. */
 export interface JobNotes {
-  /** Who the profile was when the job was submitted; see `generationOf`. */
-  generation: string
+  /** Who the profile was when the job was submitted; see `generationOf`. Absent: whoever has the name now. */
+  generation?: string
   /** Where the accounting of a parked attempt stands, so that it goes on there. */
   attempt?: AttemptNotes
 }
@@ -43,7 +43,7 @@ export interface AttemptNotes {
 }
 
 /** A job as it is stored. */
-export type StoredJob = JobInfo & { notes: JobNotes }
+export type StoredJob = JobInfo & { notes?: JobNotes }
 
 /** A job as everybody else sees it. */
 export function shown({ notes: _notes, ...info }: StoredJob): JobInfo {

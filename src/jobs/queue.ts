@@ -36,7 +36,7 @@ export interface JobQueueOptions extends QueueServerOptions {
   logger: Logger
   sessions: JobSessions
   admission: Pick<Admission, 'examine'>
-  profiles: Pick<ProfileCatalog, 'recall'>
+  profiles: Pick<ProfileCatalog, 'recall' | 'resolve'>
   deliverer: WebhookDeliverer
   /** Judges the webhooks that callers name. */
   guard: EgressGuard
@@ -126,7 +126,8 @@ export class JobQueue {
         parkedMs: options.maxParkedDurationMs,
         killGraceMs: options.killGraceMs ?? QUEUE_DEFAULTS.killGraceMs,
       },
-      recallProfile: (name, generation) => profiles.recall(name, generation),
+      recallProfile: (name, generation) =>
+        generation === undefined ? profiles.resolve(name, UNLIMITED) : profiles.recall(name, generation),
       onSlot: () => this.#wake(),
       onAttemptOver: (jobId, sessionId) => this.#retention?.onAttemptOver(jobId, sessionId),
       onTerminal: (info) => this.#retention?.onTerminal(info),
@@ -318,7 +319,9 @@ export class JobQueue {
     const record = await this.#store.claimNext()
     if (!record) return
     this.#work = true
+    // what is stored can be claimed before it was told: a submission, or the attempt before
     await this.#submitting.get(record.info.id)
+    await this.#attempts.over(record.info.id)
     this.#attempts.start(record)
   }
 

@@ -26,7 +26,7 @@ export interface RunOwner {
   onProgress(run: JobRun, progress: JobProgress): void
   onParked(run: JobRun, executionId: string | undefined): void
   onResumed(run: JobRun): void
-  onEnded(run: JobRun, outcome: AttemptOutcome, wasParked: boolean): void
+  onEnded(run: JobRun, outcome: AttemptOutcome): void
   /** An engine or a host's code failed in a way that is not for callers' eyes. */
   onFault(run: JobRun, error: unknown): void
 }
@@ -70,7 +70,7 @@ export class JobRun {
   #killing: { error: string; grace: Timer } | undefined
 
   constructor(owner: RunOwner, record: JobRecord, limits: RunLimits, resumes?: { sessionId: string }) {
-    const { attempt } = record.info.notes
+    const attempt = record.info.notes?.attempt
     this.#owner = owner
     this.record = record
     this.limits = limits
@@ -291,6 +291,6 @@ export class JobRun {
       () => {},
       () => {},
     )
-    this.#owner.onEnded(this, outcome, wasParked)
+    this.#owner.onEnded(this, outcome)
   }
 }

@@ -293,7 +293,7 @@ export class ParkingLot implements SessionParking {
   /** Takes up what an earlier process left parked. */
   async adoptAll(): Promise<void> {
     const records = await this.#shelf.list()
-    for (const record of records.sort((a, b) => a.info.createdAt - b.info.createdAt)) {
+    for (const record of records.sort((a, b) => a.info.createdAt - b.info.createdAt || (a.id < b.id ? -1 : 1))) {
       try {
         await this.#adopt(record)
       } catch (error) {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionClosedReason, SessionEvent, SessionEventOf } from '../../schemas/events.js'
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
@@ -10,7 +11,7 @@ import type {
   RunnerEvent,
   SessionRunnerConfig,
 } from '../engines/runner.js'
-import { type ErrorCode, GatewayError, toError } from '../errors.js'
+import { type ErrorCode, GatewayError, invalidField, toError } from '../errors.js'
 import { newId } from '../lib/clock.js'
 import type { Attachment, ClientSink } from './attachment.js'
 import type { AttachPosition } from './clients.js'
@@ -107,7 +108,16 @@ export class Session extends SessionState implements RunnerOwner {
 
   /** @throws SG_ERR_PERMISSION_NOT_FOUND when the request is unknown, answered or expired */
   resolvePermission(requestId: string, answer: ResolvePermissionRequest): void {
+    if (answer.behavior === 'allow') this.#assertRunnable(requestId, answer.updatedInput)
     if (!this.permissions.answer(requestId, answer)) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
+  }
+
+  /** An agent that cannot take a changed input must not be left to run the one that nobody allowed. */
+  #assertRunnable(requestId: string, updatedInput: object | undefined): void {
+    if (updatedInput === undefined || this.runner?.capabilities.updatedInput !== false) return
+    const request = this.permissions.get(requestId)
+    if (request && !isDeepStrictEqual(request.input, updatedInput))
+      throw invalidField('updatedInput', 'this agent can only run the input that it showed.', 'SG_ERR_UNSUPPORTED')
   }
 
   /** Carries out one command; `from` is the client that sent it over a stream. */

@@ -9,14 +9,18 @@ import { type Answer, status, WebhookSink } from '../fixtures/webhook-sink.js'
 const script = (answers: DemoAnswer[]): string => `@@${JSON.stringify(answers)}@@`
 
 /** A gateway whose jobs run on the real provider engine, with its offline model and one tool whose work happens elsewhere. */
-async function world(t: Test, queue: QueueServerOptions = {}) {
+async function world(t: Test, queue: QueueServerOptions = {}, onRestore: () => Promise<void> = async () => {}) {
   const lookup = { name: 'lookup', description: 'Looks something up.', inputSchema: { type: 'object' } }
+  const engine = providerEngine({ demoChunkDelayMs: 0, deferredTools: [lookup] })
   const notified: SessionNotification[] = []
   const server = await buildServer(t, {
     queue,
     notifications: { onNotification: (notification) => notified.push(notification) },
     profiles: [{ name: 'demo', engine: 'provider', provider: { id: 'demo' } }],
-    createEngineRunner: providerEngine({ demoChunkDelayMs: 0, deferredTools: [lookup] }),
+    createEngineRunner: async (context) => {
+      if (context.restore) await onRestore()
+      return engine(context)
+    },
   })
   const submit = async (prompt: string, more: object = {}) =>
     (await server.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt }, ...more })).json
@@ -121,6 +125,29 @@ t.test('a job that waits for an approval without limit parks, and its answer wak
   t.ok(parks.length > 0)
   for (const { body } of parks) t.notOk('executionId' in body || 'parkedExecutionId' in body.job)
 })
+
+for (const what of ['jobs', 'sessions'])
+  t.test(`deleting from ${what} cancels a job at once while its runner is being rebuilt`, async (t) => {
+    let rebuild: (() => void) | undefined
+    const { submit, job, call } = await world(t, {}, () => new Promise((resolve) => (rebuild = resolve)))
+    const { id } = await submit(script([{ tools: [{ tool: 'lookup', input: {} }] }, { text: 'never' }]), {
+      attempts: 2,
+    })
+    let parked = await job(id)
+    while (parked.status !== 'parked') parked = await job(id)
+    const output = { type: 'text', value: 'x' }
+    const result = call('POST', `/executions/${parked.parkedExecutionId}/result`, { status: 'ok', output })
+    await until(() => rebuild !== undefined, 'the rebuild')
+    const deleted = call('DELETE', `/${what}/${what === 'jobs' ? id : parked.sessionId}`)
+    for (let turn = 0; turn < 500 && (await job(id)).status !== 'canceled'; turn++)
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    t.match(await job(id), { status: 'canceled' })
+    rebuild?.()
+    t.equal((await deleted).status, 200)
+    await result
+    t.match(await job(id), { status: 'canceled', attempt: 1 })
+    t.equal((await call('GET', `/sessions/${parked.sessionId}`)).status, 404)
+  })
 
 t.test('shutting down writes down what is parked and what is not', async (t) => {
   const { submit, job, call, worker } = await world(t, { maxConcurrency: 2 })

@@ -1,7 +1,9 @@
 import t, { type Test } from 'tap'
 import type { JobInfo } from '../../schemas/jobs.js'
+import type { JobPatch, JobRecord } from '../../src/jobs/adapter.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { FakeSessions, jobRequest, jobWorld, settle } from '../fixtures/job-world.js'
+import { NO_USAGE } from '../fixtures/scripted-engine.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 t.test('a parked job frees its slot, stops its clock and goes on when its session does', async (t) => {
@@ -219,6 +221,43 @@ t.test('events from before the restart are not counted again', async (t) => {
   sessions.last.complete({ tokens: 999 })
   await settle()
   t.match(await job(submitted), { status: 'parked', usage: { tokens: 60 } })
+})
+
+t.test('records of an adapter that somebody else filled are run as they are', async (t) => {
+  const clock = new VirtualClock()
+  const memory = createMemoryQueueAdapter({ now: () => clock.now() })
+  for (const status of ['queued', 'running'] as const) {
+    const usage = { tokens: 0, ...NO_USAGE, cost: 0, numTurns: 0 }
+    const info = {
+      id: status,
+      status,
+      profile: 'one',
+      cwd: '/',
+      prompt: 'x',
+      createdAt: 1,
+      attempt: 1,
+      maxAttempts: 2,
+      usage,
+    }
+    const record: JobRecord = { info, request: jobRequest({ retryDelayMs: 0 }) }
+    await memory.add(record)
+  }
+  // knows no filter, no settle and no expected status
+  const { settle: _settle, ...rest } = memory
+  const adapter = {
+    ...rest,
+    list: () => memory.list(),
+    update: (id: string, patch: JobPatch) => memory.update(id, patch),
+  }
+  const { queue, sessions } = await jobWorld(t, { clock, adapter })
+  for (let round = 0; round < 4; round++) {
+    await settle()
+    await clock.advance(0)
+    if (sessions.all.length > 0) sessions.last.complete()
+  }
+  await settle()
+  t.match(await queue.get('queued'), { status: 'succeeded', attempt: 1 })
+  t.match(await queue.get('running'), { status: 'succeeded', attempt: 2 })
 })
 
 t.test('a parked job whose session is nowhere fails with that reason', async (t) => {

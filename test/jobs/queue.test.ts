@@ -1,7 +1,7 @@
 import t from 'tap'
 import { GatewayError } from '../../src/errors.js'
 import { retryDelay } from '../../src/jobs/job.js'
-import { jobRequest, jobWorld, settle } from '../fixtures/job-world.js'
+import { jobRequest, jobWorld, PROFILE, settle } from '../fixtures/job-world.js'
 
 t.test('a job is stored, run, completed and told in that order', async (t) => {
   const { queue, sessions, told, job, events } = await jobWorld(t)
@@ -153,6 +153,7 @@ t.test('a job whose profile is gone fails and falls back to none', async (t) => 
       recall: () => {
         throw new GatewayError('SG_ERR_PROFILE_CHANGED', { detail: 'Profile "one" no longer exists.' })
       },
+      resolve: () => PROFILE,
     },
   })
   const submitted = await queue.submit(jobRequest())

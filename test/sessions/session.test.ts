@@ -129,6 +129,17 @@ t.test('the first answer wins and the input that runs is the one that was shown'
   t.same(await decision, { behavior: 'allow', updatedInput: { command: 'ls' } })
 })
 
+t.test('an agent that cannot take a changed input: the change is refused and the request stays', async (t) => {
+  const { session, runner } = await buildSession(t, {}, { script: { capabilities: { updatedInput: false } } })
+  const decision = runner.host.requestPermission({ toolName: 'Bash', toolUseId: 'u', input: { command: 'ls' } })
+  const [request] = session.clients.attachedFrame({}).pendingPermissions
+  const changed = { behavior: 'allow', updatedInput: { command: 'ls -l' } } as const
+  t.throws(() => session.resolvePermission(request!.id, changed), { code: 'SG_ERR_UNSUPPORTED', statusCode: 400 })
+  t.equal(session.info().pendingPermissions, 1)
+  session.resolvePermission(request!.id, { behavior: 'allow', updatedInput: { command: 'ls' } })
+  t.match(await decision, { behavior: 'allow', updatedInput: { command: 'ls' } })
+})
+
 t.test('interrupt and close deny what waits, and nothing is asked of an ended session', async (t) => {
   const { session, runner } = await buildSession(t, { prompt: 'go' })
   const first = runner.host.requestPermission({ toolName: 'Write', toolUseId: 'u', input: {} })

@@ -90,6 +90,7 @@ export class AcpRunner implements Runner {
       resume: row.acp?.resume ?? false,
       fork: false,
       files: false,
+      updatedInput: false,
     }
   }
 

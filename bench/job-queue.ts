@@ -1,0 +1,42 @@
+import { format, interleave, line, median, verdict } from './lib/figures.js'
+import { ServerProcess } from './lib/server-process.js'
+
+const KNOWN = [2_000, 20_000, 100_000] as const
+const JOBS_PER_SLICE = 5_000
+const ROUNDS = 9
+const TARGET = 1.2
+const DRAINED_PER_SECOND = 20_000
+const PAGES = 300
+
+/** What a job costs from its submission to its end, by how many jobs the queue knows already; and a page of them. */
+export async function jobQueue(): Promise<void> {
+  const queues = await Promise.all(
+    KNOWN.map((known) => ServerProcess.start('servers/job-queue.js', { argv: [`${known}`] })),
+  )
+  const [few, some, many] = queues as [ServerProcess, ServerProcess, ServerProcess]
+  const perSecond: number[] = []
+  const submitUs: number[] = []
+  const cpu = (queue: ServerProcess) => async () => {
+    const spent = await queue.cpuOf(async () => {
+      const { submitMs, drainMs } = await queue.call<{ submitMs: number; drainMs: number }>('drain', JOBS_PER_SLICE)
+      perSecond.push((JOBS_PER_SLICE / drainMs) * 1000)
+      submitUs.push((submitMs / JOBS_PER_SLICE) * 1000)
+    })
+    return spent / JOBS_PER_SLICE
+  }
+  console.log(
+    line('a job with 20,000 known, against 2,000, CPU', await interleave(ROUNDS, cpu(some), cpu(few)), 'us', TARGET),
+  )
+  console.log(
+    line('a job with 100,000 known, against 2,000, CPU', await interleave(ROUNDS, cpu(many), cpu(few)), 'us', TARGET),
+  )
+  const rate = median(perSecond)
+  const met = rate >= DRAINED_PER_SECOND ? 'met' : 'MISSED'
+  console.log(`jobs submitted and drained: ${format(rate)} per second  [target >= ${DRAINED_PER_SECOND}: ${met}]`)
+  console.log(`submission of a job among ${JOBS_PER_SLICE} at once: ${format(median(submitUs))} us`)
+  const { pageMs, stringifyMs } = await many.call<{ pageMs: number; stringifyMs: number }>('page', PAGES)
+  const ratio = (pageMs + stringifyMs) / stringifyMs
+  const figures = `${format(pageMs * 1000)} us to find, ${format(stringifyMs * 1000)} us to stringify`
+  console.log(`a page of 100 among 100,000: ${figures}${verdict(ratio, TARGET, 'x')}`)
+  await Promise.all(queues.map((queue) => queue.stop()))
+}

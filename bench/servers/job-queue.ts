@@ -1,0 +1,58 @@
+import { tmpdir } from 'node:os'
+import type { CreateJobRequest } from '../../schemas/jobs.js'
+import { createGateway } from '../../src/gateway.js'
+import { newJob } from '../../src/jobs/job.js'
+import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
+import { ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
+import { answer } from '../lib/child.js'
+
+/** A queue that knows as many finished jobs as the first argument says, on an engine whose turns end as they begin. */
+const known = Number(process.argv[2])
+const CONCURRENCY = 50
+const request: CreateJobRequest = { session: { cwd: tmpdir(), prompt: 'Nothing.' } }
+
+const adapter = createMemoryQueueAdapter()
+for (let index = 0; index < known; index++) {
+  const given = { id: `known-${index}`, now: index, profile: 'bench', generation: '', cwd: tmpdir() }
+  await adapter.add({ request, info: { ...newJob(request, given), status: 'succeeded', finishedAt: index } })
+}
+
+const gateway = createGateway({
+  allowUnauthenticated: true,
+  profiles: [{ name: 'bench', engine: 'provider', provider: { id: 'bench' } }],
+  createEngineRunner: (context) => new ScriptedRunner(context, { send: (runner) => runner.complete() }),
+  sessionRetentionMs: 0,
+  queue: { maxConcurrency: CONCURRENCY, adapter },
+})
+await gateway.start()
+const queue = gateway.queue!
+
+/** Submits so many jobs, lets them run, and resolves with the milliseconds that both took. */
+async function drain(jobs: number): Promise<{ submitMs: number; drainMs: number }> {
+  let left = jobs
+  let finished = () => {}
+  const done = new Promise<void>((resolve) => {
+    finished = resolve
+  })
+  const stop = queue.on('job_event', ({ event }) => {
+    if (event.type === 'job_completed' && --left === 0) finished()
+  })
+  const start = performance.now()
+  await Promise.all(Array.from({ length: jobs }, () => queue.submit(request)))
+  const submitMs = performance.now() - start
+  await done
+  stop()
+  return { submitMs, drainMs: performance.now() - start }
+}
+
+async function page(times: number): Promise<{ pageMs: number; stringifyMs: number }> {
+  const start = performance.now()
+  for (let index = 0; index < times; index++) await queue.page({ limit: 100 })
+  const pageMs = (performance.now() - start) / times
+  const { items } = await queue.page({ limit: 100 })
+  const again = performance.now()
+  for (let index = 0; index < times; index++) JSON.stringify(items)
+  return { pageMs, stringifyMs: (performance.now() - again) / times }
+}
+
+answer({ drain, page })

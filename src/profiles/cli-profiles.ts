@@ -1,0 +1,96 @@
+import type { ListSdkSessionsQuery, SdkSession } from '../../schemas/sdk-sessions.js'
+import {
+  type AgentDeclaration,
+  CLAUDE_SDK,
+  type CredentialProbe,
+  type CredentialSubject,
+  checkCredentials,
+  cliSubject,
+  listSdkSessions,
+} from '../engines/cli/index.js'
+import { GatewayError, invalidField } from '../errors.js'
+import type { Logger } from '../lib/logger.js'
+import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
+import { type Principal, UNLIMITED, visible } from '../principal.js'
+import { pathOrRefusal } from '../sessions/admission.js'
+import type { ProfileCatalog, ResolvedProfile } from './catalog.js'
+
+/** Lists on-disk agent sessions in place of the built-in lister; for tests. */
+export type ListSdkSessions = (query: ListSdkSessionsQuery) => SdkSession[] | Promise<SdkSession[]>
+
+export interface CliProfilesOptions {
+  profiles: ProfileCatalog
+  agents: readonly AgentDeclaration[] | undefined
+  roots: PathRoots | undefined
+  env: NodeJS.ProcessEnv
+  logger: Logger
+  checkCredentials: boolean | { probe?: CredentialProbe; timeoutMs?: number } | undefined
+  listSdkSessions: ListSdkSessions | undefined
+}
+
+const DEFAULT_LIMIT = 50
+
+/** What the gateway does about the profiles of command-line agents beside running their sessions. */
+export class CliProfiles {
+  readonly #options: CliProfilesOptions
+
+  constructor(options: CliProfilesOptions) {
+    this.#options = options
+  }
+
+  /** Probes every profile's login, when that is asked for, and warns about the logged-out ones. Never rejects. */
+  async checkCredentials(): Promise<void> {
+    const { checkCredentials: asked, profiles, logger } = this.#options
+    if (!asked) return
+    const { probe, timeoutMs } = asked === true ? {} : asked
+    const resolved = new Map(this.#resolved(UNLIMITED).map((profile) => [profile.info.name, profile]))
+    await checkCredentials({
+      subjects: [...resolved.values()].flatMap((profile) => this.#subject(profile) ?? []),
+      ...{ logger, probe, timeoutMs, claudeSdk: CLAUDE_SDK },
+      onVerdict: ({ name }, verdict) => profiles.reportCredentials(resolved.get(name)!, verdict),
+    })
+  }
+
+  /**
+   * The sessions that the agents themselves keep on disk, newest first, of the profiles that the caller may see.
+   * @throws SG_ERR_VALIDATION without `dir` when roots are set · SG_ERR_CWD_FORBIDDEN · SG_ERR_PROFILE_FORBIDDEN, SG_ERR_PROFILE_UNKNOWN
+   */
+  async listSdkSessions(query: ListSdkSessionsQuery, principal: Principal): Promise<SdkSession[]> {
+    const { roots, profiles, listSdkSessions: injected } = this.#options
+    if (roots && query.dir === undefined) throw invalidField('dir', 'is required, since allowedCwdRoots is set.')
+    const dir = query.dir === undefined ? undefined : pathOrRefusal(await resolveWithinRoots(query.dir, roots), 'dir')
+    if (query.profile !== undefined) profiles.resolve(query.profile, principal)
+    const page = { limit: query.limit ?? DEFAULT_LIMIT, offset: query.offset ?? 0 }
+    if (injected) {
+      const listed = await injected({
+        ...page,
+        ...(dir !== undefined && { dir }),
+        ...(query.profile !== undefined && { profile: query.profile }),
+      })
+      return listed.filter(({ profile }) => profile === undefined || visible(principal, profile))
+    }
+    const wanted = this.#resolved(principal).filter(
+      ({ info }) => query.profile === undefined || info.name === query.profile,
+    )
+    const subjects = wanted.flatMap((profile) => this.#subject(profile) ?? [])
+    return subjects.length > 0 ? listSdkSessions(subjects, { dir, ...page }, CLAUDE_SDK) : []
+  }
+
+  #resolved(principal: Principal): ResolvedProfile[] {
+    const { profiles } = this.#options
+    const named = profiles.list(principal).profiles.filter(({ engine }) => engine === 'cli')
+    return named.flatMap(({ name }) => profiles.get(name) ?? [])
+  }
+
+  /** With the environment that the profile's sessions run in; none when its agent is not known. */
+  #subject(profile: ResolvedProfile): CredentialSubject | undefined {
+    const { profiles, agents, env } = this.#options
+    try {
+      const { env: pinned } = profiles.pin({ cwd: '/' }, profile)
+      return cliSubject({ ...(agents && { agents }), env }, profile.info, pinned)
+    } catch (error) {
+      if (error instanceof GatewayError) return undefined
+      throw error
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import t, { type Test } from 'tap'
+import type { SdkSession } from '../../schemas/sdk-sessions.js'
+import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
+
+const profiles = (t: Test) => {
+  const dir = t.testdir({ one: {}, two: {} })
+  return ['one', 'two'].map((name) => ({ name, configDir: `${dir}/${name}` }))
+}
+const row = (sessionId: string, profile?: string): SdkSession => ({
+  sessionId,
+  summary: 'x',
+  lastModified: 1,
+  ...(profile !== undefined && { profile }),
+})
+
+t.test('GET /sdk-sessions lists what the lister finds, of the profiles that the caller may see', async (t) => {
+  const asked: object[] = []
+  const { call } = await buildServer(t, {
+    authenticate: () => ({ allowedProfiles: ['one'] }),
+    profiles: profiles(t),
+    listSdkSessions: (query) => {
+      asked.push(query)
+      return [row('a', 'one'), row('b', 'two'), row('c')]
+    },
+  })
+  const { status, json } = await call('GET', `/sdk-sessions?dir=${SOME_CWD}&limit=5&offset=2&profile=one`)
+  t.equal(status, 200)
+  t.same(
+    json.map(({ sessionId }: SdkSession) => sessionId),
+    ['a', 'c'],
+  )
+  t.match(asked, [{ limit: 5, offset: 2, profile: 'one' }])
+  t.match(await call('GET', '/sdk-sessions?profile=two'), { status: 403, json: { code: 'SG_ERR_PROFILE_FORBIDDEN' } })
+})
+
+t.test('with roots, dir is required and must lie inside them', async (t) => {
+  const root = t.testdir({ in: {} })
+  const { call } = await buildServer(t, { allowedCwdRoots: [root], listSdkSessions: () => [] })
+  t.match(await call('GET', '/sdk-sessions'), { status: 400, json: { errors: [{ path: 'dir' }] } })
+  t.match(await call('GET', '/sdk-sessions?dir=/'), { status: 403 })
+  t.match(await call('GET', `/sdk-sessions?dir=${root}/missing`), { status: 400 })
+  t.match(await call('GET', `/sdk-sessions?dir=${root}/in`), { status: 200 })
+  t.match(await call('GET', `/sdk-sessions?dir=${root}/in&limit=0`), { status: 400 })
+})
+
+t.test('without cli profiles the built-in lister has nothing to list', async (t) => {
+  const { call } = await buildServer(t)
+  t.match(await call('GET', '/sdk-sessions'), { status: 200, json: [] })
+})
+
+t.test('checkCredentials warns once about each logged-out profile and shows the verdicts', async (t) => {
+  const warnings: object[] = []
+  const logger = { info() {}, error() {}, warn: (fields: object) => void warnings.push(fields) }
+  const { gateway } = await buildGateway(t, {
+    logger,
+    profiles: profiles(t),
+    checkCredentials: { probe: ({ name }) => name === 'one' },
+  })
+  await gateway.cliProfiles.checkCredentials()
+  t.match(warnings, [{ profile: 'two' }])
+  const shown = gateway.profiles.list({ allowedProfiles: undefined, canManageProfiles: false }).profiles
+  t.match(shown, [
+    { name: 'one', credentials: 'logged_in' },
+    { name: 'two', credentials: 'logged_out' },
+  ])
+})
+
+t.test('a probe that cannot run is silent, and the check never fails the start', async (t) => {
+  const warnings: object[] = []
+  const logger = { info() {}, error() {}, warn: (fields: object) => void warnings.push(fields) }
+  const probe = () => {
+    throw new Error('no such command')
+  }
+  const { worker } = await buildServer(t, { logger, profiles: profiles(t), checkCredentials: { probe } })
+  await until(() => worker.server.listening)
+  t.same(
+    warnings.filter((fields) => 'profile' in fields),
+    [],
+  )
+})
