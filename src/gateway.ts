@@ -1,5 +1,7 @@
 import { cliEngine, endOrphans } from './engines/cli/index.js'
+import { withHostedTools } from './engines/hosted-tools.js'
 import type { CreateEngineRunner } from './engines/runner.js'
+import { ToolEndpoint } from './engines/tool-endpoint.js'
 import { ExecutionDispatcher } from './executions/dispatch.js'
 import { Executions } from './executions/executions.js'
 import type { IdempotencyStore } from './idempotency/store.js'
@@ -71,13 +73,17 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     logger,
     clock,
   })
+  const toolEndpoint = new ToolEndpoint(logger)
   const admission = new Admission({
     profiles,
     roots: options.cwdRoots,
     disableBypassPermissions: options.disableBypassPermissions,
     buildRunnerConfig: options.buildRunnerConfig,
     deferredTools: options.executions?.tools.map(({ dispatch: _told, ...tool }) => tool) ?? [],
-    engines: { cli: surroundings.createCliRunner ?? bundledCli(options, env), provider: options.createEngineRunner },
+    engines: {
+      cli: withHostedTools(surroundings.createCliRunner ?? bundledCli(options, env), toolEndpoint, clock),
+      provider: options.createEngineRunner,
+    },
   })
   const executions = new Executions({
     clock,
@@ -140,6 +146,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     await registry.endAll()
     await queue?.close()
     await registry.parking.close()
+    await toolEndpoint.close()
     stopNotifier?.()
     await deliverer.flush()
     await Promise.all([guard.close(), operatorGuard.close()])

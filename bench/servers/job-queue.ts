@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os'
 import type { CreateJobRequest } from '../../schemas/jobs.js'
 import { createGateway } from '../../src/gateway.js'
-import { newJob } from '../../src/jobs/job.js'
+import { newJob, shown } from '../../src/jobs/job.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
 import { answer } from '../lib/child.js'
@@ -14,7 +14,7 @@ const request: CreateJobRequest = { session: { cwd: tmpdir(), prompt: 'Nothing.'
 const adapter = createMemoryQueueAdapter()
 for (let index = 0; index < known; index++) {
   const given = { id: `known-${index}`, now: index, profile: 'bench', generation: '', cwd: tmpdir() }
-  await adapter.add({ request, info: { ...newJob(request, given), status: 'succeeded', finishedAt: index } })
+  await adapter.add({ request, info: { ...shown(newJob(request, given)), status: 'succeeded', finishedAt: index } })
 }
 
 const gateway = createGateway({

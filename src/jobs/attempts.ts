@@ -300,6 +300,7 @@ function endPatch({ cancelRequested }: JobRun, outcome: AttemptOutcome, now: num
     status: canceled ? 'canceled' : outcome.status,
     finishedAt: now,
     nextRunAt: undefined,
+    notes: undefined,
     result: outcome.result,
     error: outcome.status === 'failed' ? outcome.error : undefined,
   }

@@ -45,8 +45,10 @@ export interface AttemptNotes {
 /** A job as it is stored. */
 export type StoredJob = JobInfo & { notes?: JobNotes }
 
-/** A job as everybody else sees it. */
-export function shown({ notes: _notes, ...info }: StoredJob): JobInfo {
+/** A job as everybody else sees it; one that is over has no notes any more. */
+export function shown(job: StoredJob): JobInfo {
+  if (job.notes === undefined) return job
+  const { notes: _notes, ...info } = job
   return info
 }
 

@@ -244,6 +244,7 @@ export class JobQueue {
       status: 'canceled',
       finishedAt: this.#options.clock.now(),
       nextRunAt: undefined,
+      notes: undefined,
     })
     if (!canceled) return undefined
     this.#events.emit('job_completed', canceled)

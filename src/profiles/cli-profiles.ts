@@ -8,7 +8,7 @@ import {
   cliSubject,
   listSdkSessions,
 } from '../engines/cli/index.js'
-import { GatewayError, invalidField } from '../errors.js'
+import { GatewayError, invalidField, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
 import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
 import { type Principal, UNLIMITED, visible } from '../principal.js'
@@ -73,7 +73,17 @@ export class CliProfiles {
       ({ info }) => query.profile === undefined || info.name === query.profile,
     )
     const subjects = wanted.flatMap((profile) => this.#subject(profile) ?? [])
-    return subjects.length > 0 ? listSdkSessions(subjects, { dir, ...page }, CLAUDE_SDK) : []
+    return subjects.length > 0 ? this.#readable(listSdkSessions(subjects, { dir, ...page }, CLAUDE_SDK)) : []
+  }
+
+  /** An agent that is not installed has nothing to show; the operator is told what to install. */
+  async #readable(listing: Promise<SdkSession[]>): Promise<SdkSession[]> {
+    try {
+      return await listing
+    } catch (error) {
+      this.#options.logger.warn({ err: toError(error) }, 'the sessions of an agent on disk cannot be listed')
+      return []
+    }
   }
 
   #resolved(principal: Principal): ResolvedProfile[] {

@@ -70,8 +70,9 @@ export class Admission {
   }
 
   async #configure(asked: SessionRunnerConfig, profile: ResolvedProfile): Promise<Admitted> {
+    const { buildRunnerConfig } = this.#options
     // the hook gets a copy when there is one: what is kept is what was asked
-    const config = await this.#hostConfig(this.#options.buildRunnerConfig ? { ...asked } : asked, profile)
+    const config = buildRunnerConfig ? await this.#hostConfig(buildRunnerConfig, { ...asked }, profile) : asked
     return { profile, request: asked, config: this.#options.profiles.pin(config, profile) }
   }
 
@@ -123,9 +124,11 @@ export class Admission {
     return runner
   }
 
-  async #hostConfig(asked: SessionRunnerConfig, profile: ResolvedProfile): Promise<SessionRunnerConfig> {
-    const { buildRunnerConfig } = this.#options
-    if (!buildRunnerConfig) return asked
+  async #hostConfig(
+    buildRunnerConfig: BuildRunnerConfig,
+    asked: SessionRunnerConfig,
+    profile: ResolvedProfile,
+  ): Promise<SessionRunnerConfig> {
     // kept here, since the hook may write into what it is given
     const { cwd: acceptedCwd, permissionMode: acceptedMode } = asked
     let built: SessionRunnerConfig

@@ -10,6 +10,8 @@ export class ParkShelf {
   readonly #store: SessionStore
   readonly #onError: OnParkingError | undefined
   readonly #logger: Logger
+  /** Records that were just saved and that a wake is about to want, so that it need not read them again. */
+  readonly #fresh = new Map<string, ParkedSessionRecord>()
   /** After the record of a session has changed. */
   readonly #onChanged: (record: ParkedSessionRecord) => void
 
@@ -28,17 +30,27 @@ export class ParkShelf {
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */
-  get(id: string): Promise<ParkedSessionRecord | undefined> {
-    return this.#guarded(id, () => this.#store.get(id))
+  async get(id: string): Promise<ParkedSessionRecord | undefined> {
+    const fresh = this.#fresh.get(id)
+    this.#fresh.delete(id)
+    return fresh ?? this.#guarded(id, () => this.#store.get(id))
+  }
+
+  /** Saves a record that has changed, to be asked for again at once. @throws SG_ERR_STORE_UNAVAILABLE */
+  async saveForWake(record: ParkedSessionRecord): Promise<void> {
+    await this.save(record)
+    this.#fresh.set(record.id, record)
   }
 
   /** Saves the record of a session that has just been parked. @throws what the store throws */
   add(record: ParkedSessionRecord): Promise<void> {
+    this.#fresh.delete(record.id)
     return this.#store.save(record)
   }
 
   /** Saves a record that has changed. @throws SG_ERR_STORE_UNAVAILABLE */
   async save(record: ParkedSessionRecord): Promise<void> {
+    this.#fresh.delete(record.id)
     const { info, executions, permissions } = record
     if (info.parked)
       info.parked = { since: info.parked.since, executions, ...(permissions.length > 0 && { permissions }) }
@@ -49,6 +61,7 @@ export class ParkShelf {
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */
   delete(id: string): Promise<void> {
+    this.#fresh.delete(id)
     return this.#guarded(id, () => this.#store.delete(id))
   }
 

@@ -131,7 +131,7 @@ export class ParkingLot implements SessionParking {
       record.permissions = record.permissions.filter((pending) => pending !== request)
       record.decisions.push({ toolUseId: request.toolUseId, requestId, decision: decisionOf(request, answer) })
       record.hasNews = true
-      await this.#shelf.save(record)
+      await this.#shelf.saveForWake(record)
     })
     await this.#waker.wake(id)
   }
@@ -157,7 +157,7 @@ export class ParkingLot implements SessionParking {
     record.interrupted = true
     record.hasNews = true
     try {
-      await this.#shelf.save(record)
+      await this.#shelf.saveForWake(record)
     } catch (error) {
       for (const { executionId } of claimed) executions.unclaim(executionId)
       throw error
@@ -219,7 +219,7 @@ export class ParkingLot implements SessionParking {
       if (record) {
         takeIn(record, executionId, result)
         record.hasNews = true
-        await this.#shelf.save(record)
+        await this.#shelf.saveForWake(record)
       }
     }
     live?.settleExecution(executionId, result)

@@ -43,6 +43,11 @@ t.test('with roots, dir is required and must lie inside them', async (t) => {
   t.match(await call('GET', `/sdk-sessions?dir=${root}/in&limit=0`), { status: 400 })
 })
 
+t.test('an agent that is not installed has nothing to list, and that is no failure of the caller', async (t) => {
+  const { call } = await buildServer(t, { profiles: profiles(t) })
+  t.match(await call('GET', '/sdk-sessions'), { status: 200, json: [] })
+})
+
 t.test('without cli profiles the built-in lister has nothing to list', async (t) => {
   const { call } = await buildServer(t)
   t.match(await call('GET', '/sdk-sessions'), { status: 200, json: [] })

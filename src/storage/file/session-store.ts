@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readdir, readFile, realpath, rm, stat } from 'node:fs/promises'
+import { mkdir, open, readdir, realpath, rename, rm, stat, unlink } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Type } from '@sinclair/typebox'
-import writeFileAtomic from 'write-file-atomic'
 import { toError } from '../../errors.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/store.js'
@@ -13,6 +12,7 @@ const FILE_NAME = /^[0-9a-f]{64}\.json$/
 /** What a write leaves behind whose process was killed. */
 const DRAFT_NAME = /^[0-9a-f]{64}\.json\.\d+$/
 const READS_AT_ONCE = 32
+const READ_BYTES = 64 * 1024
 
 /** What has to hold before a file is believed; the snapshot inside is the engine's own to check. */
 const Contents = Type.Object({
@@ -54,7 +54,7 @@ class FileSessionStore implements SessionStore {
 
   async save(record: ParkedSessionRecord): Promise<void> {
     await this.#hold()
-    await writeFileAtomic(this.#fileOf(record.id), JSON.stringify({ version: VERSION, record }), { mode: 0o600 })
+    await replaceFile(this.#fileOf(record.id), JSON.stringify({ version: VERSION, record }))
   }
 
   async get(id: string): Promise<ParkedSessionRecord | undefined> {
@@ -83,7 +83,9 @@ class FileSessionStore implements SessionStore {
 
   async delete(id: string): Promise<void> {
     await this.#hold()
-    await rm(this.#fileOf(id), { force: true })
+    await unlink(this.#fileOf(id)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error
+    })
   }
 
   async close(): Promise<void> {
@@ -129,11 +131,50 @@ async function take(dir: string): Promise<() => Promise<void>> {
   return release
 }
 
+/**
+ * Puts a file in its place whole or not at all, on the disk before it resolves. A session's way back to life waits for this, so nothing
+ * is awaited that need not be.
+ */
+async function replaceFile(file: string, text: string): Promise<void> {
+  const draft = `${file}.${process.pid}${++drafts}`
+  try {
+    const handle = await open(draft, 'wx', 0o600)
+    let closed: Promise<void> | undefined
+    try {
+      await handle.writeFile(text)
+      await handle.datasync()
+    } finally {
+      closed = handle.close()
+    }
+    await Promise.all([closed, rename(draft, file)])
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => {})
+    throw error
+  }
+}
+
+let drafts = 0
+
+async function textOf(file: string): Promise<string> {
+  const handle = await open(file, 'r')
+  try {
+    const parts: Buffer[] = []
+    for (;;) {
+      const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES)
+      parts.push(buffer.subarray(0, bytesRead))
+      // a file that is replaced whole ends where a read comes up short
+      if (bytesRead < READ_BYTES) return Buffer.concat(parts).toString()
+    }
+  } finally {
+    void handle.close()
+  }
+}
+
 /** @throws Error that names the file, when it holds no record of this version */
 async function readRecord(file: string): Promise<ParkedSessionRecord | undefined> {
   let text: string
   try {
-    text = await readFile(file, 'utf8')
+    text = await textOf(file)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error

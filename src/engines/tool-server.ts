@@ -1,0 +1,35 @@
+import { Server } from '@modelcontextprotocol/sdk/server/index.js'
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
+import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
+import type { ExecutionResult } from './runner.js'
+import type { ToolSession } from './tool-endpoint.js'
+
+/** One exchange of the protocol: stateless, since the bearer says which session it is. Loads the SDK, which only agents need. */
+export async function connectToolServer(session: ToolSession, keepAliveMs: number) {
+  const server = new Server({ name: 'session-gateway', version: '1' }, { capabilities: { tools: {} } })
+  server.setRequestHandler(ListToolsRequestSchema, () => ({
+    tools: session.tools.map(({ name, description, inputSchema }) => ({
+      ...{ name, description },
+      inputSchema: { ...inputSchema, type: 'object' as const },
+    })),
+  }))
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
+    const tool = session.tools.find(({ name }) => name === params.name)
+    return tool
+      ? toolOutput(await session.call(tool, params.arguments ?? {}))
+      : { content: [{ type: 'text', text: `There is no tool ${params.name}.` }], isError: true }
+  })
+  const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, keepAliveMs } as never)
+  await server.connect(transport as never)
+  return { transport, close: () => void server.close() }
+}
+
+function toolOutput(result: ExecutionResult): CallToolResult {
+  if (result.status === 'failed') {
+    const { status, reason, error } = result
+    return { content: [{ type: 'text', text: JSON.stringify({ status, reason, error }) }], isError: true }
+  }
+  const { output } = result
+  const text = output.type === 'text' ? output.value : (JSON.stringify(output.value) ?? 'null')
+  return { content: [{ type: 'text', text }] }
+}

@@ -1,0 +1,99 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import t, { type Test } from 'tap'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { ok } from '../fixtures/parked.js'
+
+const deploy = {
+  name: 'deploy',
+  description: 'Deploys a branch.',
+  inputSchema: { type: 'object', properties: { branch: { type: 'string' } } },
+  timeoutMs: 60_000,
+}
+
+/** A gateway with a `cli` profile, whose agent the test plays itself. */
+async function buildWorld(t: Test) {
+  const dispatched: string[] = []
+  const world = await buildGateway(t, {
+    profiles: [{ name: 'agent', engine: 'cli', configDir: SOME_CWD }],
+    executions: { tools: [deploy], onDispatch: ({ executionId }) => void dispatched.push(executionId) },
+  })
+  const session = async () => {
+    const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'go' })
+    await until(() => world.engine.last.sent.length === 1)
+    const runner = world.engine.last
+    const server = runner.context.config.mcpServers!['session-gateway'] as {
+      url: string
+      headers: { authorization: string }
+    }
+    const connect = async () => {
+      const client = new Client({ name: 'agent', version: '1' })
+      const transport = new StreamableHTTPClientTransport(new URL(server.url), {
+        requestInit: { headers: server.headers },
+      })
+      await client.connect(transport as never)
+      t.teardown(() => client.close())
+      return client
+    }
+    return { id, runner, server, connect }
+  }
+  return { ...world, executions: world.gateway.executions, dispatched, session }
+}
+
+t.test('an agent sees the tools, and a call waits for its result', async (t) => {
+  const { executions, dispatched, session, registry, clock } = await buildWorld(t)
+  const { id, connect } = await session()
+  const client = await connect()
+  const { tools } = await client.listTools()
+  t.match(tools, [{ name: 'deploy', description: deploy.description, inputSchema: deploy.inputSchema }])
+  const call = client.callTool({ name: 'deploy', arguments: { branch: 'main' } })
+  await until(() => dispatched.length === 1)
+  t.equal(registry.get(id)?.status, 'running', 'it keeps its process')
+  const result = { status: 'ok', output: { type: 'json', value: { url: 'x' } } } as const
+  t.same(await executions.submit(dispatched[0]!, result), { applied: true, sessionId: id })
+  t.match(await call, { content: [{ type: 'text', text: '{"url":"x"}' }] })
+
+  const late = client.callTool({ name: 'deploy', arguments: {} })
+  await until(() => dispatched.length === 2)
+  await clock.advance(60_000)
+  t.match(await late, { isError: true, content: [{ text: /"reason":"timeout"/ }] })
+  t.match(await client.callTool({ name: 'nothing' }), { isError: true })
+})
+
+t.test('a bearer is one session’s, for as long as it lives, and no browser’s', async (t) => {
+  const { session, registry, executions, dispatched } = await buildWorld(t)
+  const one = await session()
+  const two = await session()
+  t.not(one.server.headers.authorization, two.server.headers.authorization)
+  const call = (await two.connect()).callTool({ name: 'deploy' })
+  await until(() => dispatched.length === 1)
+  t.same(await executions.submit(dispatched[0]!, ok), { applied: true, sessionId: two.id })
+  await call
+  const post = async (headers: Record<string, string>) =>
+    (
+      await fetch(one.server.url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: '{}',
+      })
+    ).status
+  t.equal(await post({}), 401)
+  t.equal(await post({ authorization: 'Bearer nope' }), 401)
+  t.equal(await post({ ...one.server.headers, origin: 'http://evil.example' }), 403)
+  await registry.close(one.id)
+  t.equal(await post(one.server.headers), 401, 'the session is gone')
+})
+
+t.test('the bearer is written nowhere, and a declared tool is granted', async (t) => {
+  const { session, registry } = await buildWorld(t)
+  const { id, runner, server } = await session()
+  const bearer = server.headers.authorization.slice('Bearer '.length)
+  t.notMatch(JSON.stringify([registry.get(id), registry.list()]), bearer)
+  const ask = { toolUseId: 'u', input: { branch: 'x' } }
+  t.same(await runner.host.requestPermission({ ...ask, toolName: 'mcp__session-gateway__deploy' }), {
+    behavior: 'allow',
+    updatedInput: ask.input,
+  })
+  void runner.host.requestPermission({ ...ask, toolName: 'mcp__other__deploy' })
+  await until(() => registry.get(id)?.pendingPermissions === 1)
+})
