@@ -6,6 +6,13 @@ import { ServerFrame } from '../schemas/frames.js'
 import { QueueFrame } from '../schemas/jobs.js'
 import type { Gateway } from '../src/gateway.js'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the document says of a route where its own schema, or its path, cannot. */
+    documented?: { path?: string; body?: object; params?: object }
+  }
+}
+
 const TITLE = 'session-gateway'
 const VERSION = '1'
 
@@ -22,6 +29,14 @@ export const apiDocuments: FastifyPluginAsync<{ gateway: Gateway }> = fp(
         },
       },
       hideUntagged: false,
+      transform: ({ schema, url, route }) => {
+        const { documented } = route.config ?? {}
+        const { path = url, ...parts } = documented ?? {}
+        return {
+          schema: { ...schema, ...parts, ...(route.config?.socket && { hide: true }) },
+          url: path === url ? url : `${scope.prefix}${path}`,
+        }
+      },
     })
     scope.get('/openapi.json', { schema: { hide: true } }, async () => scope.swagger())
     scope.get('/asyncapi.json', { schema: { hide: true } }, async () =>

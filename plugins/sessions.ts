@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import { create as contentDisposition } from 'content-disposition'
-import { CommandResponse } from '../schemas/commands.js'
+import { CommandResponse, SessionCommand } from '../schemas/commands.js'
 import { ResolvePermissionRequest, ResolvePermissionResponse } from '../schemas/permissions.js'
 import {
   CreateSessionRequest,
@@ -64,7 +64,11 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
 
   scope.post(
     '/sessions/:id/commands',
-    { schema: { params: SessionParams, response: { 200: CommandResponse } } },
+    {
+      schema: { params: SessionParams, response: { 200: CommandResponse } },
+      // checked by the row that its type selects, so that a refusal names what is wrong with that command
+      config: { documented: { body: SessionCommand } },
+    },
     async ({ params, principal, body }) => {
       const session = await registry.open(params.id, principal)
       await session.handle(parseCommand(body))
@@ -100,7 +104,15 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
 
   scope.get(
     '/sessions/:id/files/*',
-    { schema: { params: Type.Object({ ...SessionParams.properties, '*': Type.String() }) } },
+    {
+      schema: { params: Type.Object({ ...SessionParams.properties, '*': Type.String() }) },
+      config: {
+        documented: {
+          path: '/sessions/:id/files/:path',
+          params: Type.Object({ ...SessionParams.properties, path: Type.String() }),
+        },
+      },
+    },
     async ({ params, principal }, reply) => {
       const { files } = await registry.open(params.id, principal)
       if (!files) throw new GatewayError('SG_ERR_FILES_NOT_FOUND')

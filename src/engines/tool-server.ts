@@ -19,7 +19,7 @@ export async function connectToolServer(session: ToolSession, keepAliveMs: numbe
       ? toolOutput(await session.call(tool, params.arguments ?? {}))
       : { content: [{ type: 'text', text: `There is no tool ${params.name}.` }], isError: true }
   })
-  const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, keepAliveMs } as never)
+  const transport = new StreamableHTTPServerTransport({ keepAliveMs })
   await server.connect(transport as never)
   return { transport, close: () => void server.close() }
 }

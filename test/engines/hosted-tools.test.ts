@@ -22,9 +22,9 @@ async function buildWorld(t: Test) {
     const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'go' })
     await until(() => world.engine.last.sent.length === 1)
     const runner = world.engine.last
-    const server = runner.context.config.mcpServers!['session-gateway'] as {
+    const server = runner.context.config.mcpServers!['session-gateway']! as {
       url: string
-      headers: { authorization: string }
+      headers: Record<string, string>
     }
     const connect = async () => {
       const client = new Client({ name: 'agent', version: '1' })
@@ -87,7 +87,7 @@ t.test('a bearer is one session’s, for as long as it lives, and no browser’s
 t.test('the bearer is written nowhere, and a declared tool is granted', async (t) => {
   const { session, registry } = await buildWorld(t)
   const { id, runner, server } = await session()
-  const bearer = server.headers.authorization.slice('Bearer '.length)
+  const bearer = server.headers.authorization!.slice('Bearer '.length)
   t.notMatch(JSON.stringify([registry.get(id), registry.list()]), bearer)
   const ask = { toolUseId: 'u', input: { branch: 'x' } }
   t.same(await runner.host.requestPermission({ ...ask, toolName: 'mcp__session-gateway__deploy' }), {
