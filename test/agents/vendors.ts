@@ -18,6 +18,8 @@ export interface Vendors {
   url: string
   /** How often a model was called. */
   calls(): number
+  /** The key that each call of a model came with, and what the person said in it. */
+  readonly asked: { key: string | undefined; text: string }[]
 }
 
 /** The prompt that makes the model give these answers. */
@@ -42,6 +44,7 @@ const WITHOUT_SCRIPT: Answer = { text: 'pong' }
  */
 export async function startVendors(t: Test): Promise<Vendors> {
   let calls = 0
+  const asked: Vendors['asked'] = []
   const server = createServer((request, response) => {
     void serve(request, response).catch(() => response.destroy())
   })
@@ -64,7 +67,12 @@ export async function startVendors(t: Test): Promise<Vendors> {
     }
     calls++
     const body: Json = JSON.parse(text)
-    const answer = answerOf(vendor.turns(body))
+    const turns = vendor.turns(body)
+    asked.push({
+      key: keyOf(request),
+      text: turns.flatMap(({ role, text }) => (role === 'human' ? text : [])).join('\n'),
+    })
+    const answer = answerOf(turns)
     if (answer.status) {
       response.writeHead(answer.status, { 'content-type': 'application/json' })
       const error = { type: 'scripted', message: `scripted ${answer.status}`, code: answer.status, status: 'SCRIPTED' }
@@ -86,7 +94,13 @@ export async function startVendors(t: Test): Promise<Vendors> {
     server.closeAllConnections()
     server.close()
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, calls: () => calls }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, calls: () => calls, asked }
+}
+
+/** However an agent sends it. */
+function keyOf({ headers }: IncomingMessage): string | undefined {
+  const key = headers['x-api-key'] ?? headers['x-goog-api-key'] ?? headers.authorization
+  return key?.toString().replace(/^Bearer /, '')
 }
 
 function answerOf(turns: Turn[]): Answer {
