@@ -95,12 +95,23 @@ export async function resolveWithinRoots(cwd: unknown, roots: PathRoots | undefi
 /**
  * The cheap way, one call into the thread pool. Not the synchronous call, which costs a tenth of the CPU: on a network mount that
  * is gone it would stop the whole process, and any caller can name such a path. The appended `.` refuses what is no directory.
+ * Who asks for the same path at the same time shares the answer: one dead mount holds one thread, and a burst costs one call.
  */
 function realDirectory(path: string): Promise<string | undefined> {
-  return new Promise((done) => {
-    realpath.native(`${path}${sep}.`, (error, found) => done(error ? undefined : found))
+  const asked = asking.get(path)
+  if (asked) return asked
+  const asks = new Promise<string | undefined>((done) => {
+    realpath.native(`${path}${sep}.`, (error, found) => {
+      asking.delete(path)
+      done(error ? undefined : found)
+    })
   })
+  asking.set(path, asks)
+  return asks
 }
+
+/** By path, while the kernel has not answered. */
+const asking = new Map<string, Promise<string | undefined>>()
 
 function accept(path: string, roots: PathRoots | undefined): PathResult {
   if (roots && !roots.contains(path)) return refuse('outside')
