@@ -81,7 +81,7 @@ t.test('paths are relative to the file, commands only when they contain a slash'
 })
 
 t.test('strings may name environment variables', async (t) => {
-  const env = { ROOT: '/srv/work', HOST: 'hooks.example', LEVEL: 'debug' }
+  const env = { ROOT: '/srv/agents', HOST: 'hooks.example', LEVEL: 'debug' }
   const { config } = load(
     t,
     {
@@ -93,7 +93,7 @@ t.test('strings may name environment variables', async (t) => {
     { env },
   )
   t.match(config, {
-    allowedCwdRoots: ['/srv/work/a'],
+    allowedCwdRoots: ['/srv/agents/a'],
     notifications: { webhook: { url: 'https://hooks.example/x' } },
     log: { level: 'debug' },
     profiles: [{ description: '${ROOT} $5' }],
