@@ -21,7 +21,6 @@ const CATALOGUE = {
   SG_ERR_HEADERS_TOO_LARGE: [431, 'The head of the request is too large.'],
   SG_ERR_INTERNAL: [500, 'Something went wrong inside the gateway. The log has the details under this instance id.'],
   SG_ERR_AUTHENTICATE_FAILED: [500, 'The authenticate hook failed, so nobody was let in.'],
-  SG_ERR_NOT_SERVED: [501, 'This version does not serve that feature yet.'],
   SG_ERR_STORE_UNAVAILABLE: [503, 'The storage did not take it, so nothing was done. Try again shortly.'],
   SG_ERR_SHUTTING_DOWN: [503, 'The gateway is shutting down. Try again shortly.'],
   // sessions

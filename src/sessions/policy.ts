@@ -47,7 +47,9 @@ export function applyPolicy(
 /** Capabilities may only narrow what the profile grants by name. */
 function assertGranted(capabilities: readonly string[], profile: ProfileInfo): void {
   if (profile.engine !== 'provider') throw invalidField('capabilities', 'only provider sessions have capabilities.')
-  const granted: readonly string[] = profile.session?.capabilities ?? []
+  if (!profile.session)
+    throw invalidField('capabilities', `profile ${profile.name} grants none by name.`, 'SG_ERR_CAPABILITY_NOT_GRANTED')
+  const granted: readonly string[] = profile.session.capabilities ?? []
   const refused = capabilities.find((capability) => !granted.includes(capability))
   if (refused !== undefined)
     throw invalidField(

@@ -295,6 +295,12 @@ t.test('a request may only narrow what the profile grants; the engine is shown t
   t.equal((await create('some', { capabilities: ['download'] })).status, 201)
   t.match(engine.last.context, { config: { capabilities: ['download'] }, profile: { session } })
   t.equal((await create('some', { capabilities: [] })).status, 201)
+  t.equal((await create('none', { capabilities: [] })).status, 201, 'an empty grant can be narrowed to nothing')
+  t.match(
+    await create('silent', { capabilities: [] }),
+    problem(400, 'SG_ERR_CAPABILITY_NOT_GRANTED'),
+    'no grant cannot',
+  )
   for (const profile of ['some', 'none', 'silent'])
     t.match(
       await create(profile, { capabilities: ['web_search'] }),
