@@ -6,7 +6,7 @@ const JOBS_PER_SLICE = 5_000
 const ROUNDS = 9
 const TARGET = 1.2
 const DRAINED_PER_SECOND = 20_000
-const PAGES = 300
+const PAGES = 2_000
 
 /** What a job costs from its submission to its end, by how many jobs the queue knows already; and a page of them. */
 export async function jobQueue(): Promise<void> {

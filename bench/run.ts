@@ -1,12 +1,16 @@
 import { createDelete } from './create-delete.js'
+import { durableSessions } from './durable-sessions.js'
 import { fanOut } from './fan-out.js'
+import { firstToken } from './first-token.js'
 import { idleHeap } from './idle-heap.js'
+import { jobApi } from './job-api.js'
 import { jobQueue } from './job-queue.js'
 import { parking } from './parking.js'
 import { permissionRoundTrip } from './permission-round-trip.js'
 import { replay } from './replay.js'
 import { returningClients } from './returning-clients.js'
 import { stalledReader } from './stalled-reader.js'
+import { storage } from './storage.js'
 
 const BENCHMARKS: Record<string, () => Promise<void>> = {
   'fan-out': fanOut,
@@ -18,6 +22,10 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   parking,
   'returning-clients': returningClients,
   'job-queue': jobQueue,
+  'job-api': jobApi,
+  'first-token': firstToken,
+  storage,
+  'durable-sessions': durableSessions,
 }
 
 const asked = process.argv.slice(2)

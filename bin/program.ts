@@ -67,6 +67,23 @@ export function createProgram(): Command {
       const { check } = await import('./commands/check.js')
       await check(file ?? configOf(command))
     })
+  program
+    .command('backup')
+    .description('copy the database, also while the gateway runs')
+    .argument('<target>', 'the file to write; there must be none')
+    .addOption(configOption())
+    .action(async (target: string, _options, command: Command) => {
+      const { backup } = await import('./commands/backup.js')
+      await backup(target, configOf(command))
+    })
+  program
+    .command('doctor')
+    .description('look through the database for damage and leftovers, also while the gateway runs')
+    .addOption(configOption())
+    .action(async (_options, command: Command) => {
+      const { doctor } = await import('./commands/doctor.js')
+      await doctor(configOf(command))
+    })
   return program
 }
 

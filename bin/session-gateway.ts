@@ -3,6 +3,7 @@ import { CommanderError } from 'commander'
 import { ConfigError } from '../src/daemon/config-problem.js'
 import { StartError } from '../src/daemon/start-error.js'
 import { toError } from '../src/errors.js'
+import { StorageError } from '../src/storage/storage.js'
 import { createProgram } from './program.js'
 
 /** What the exit code says; --help lists the same. */
@@ -18,6 +19,7 @@ function report(thrown: unknown): number {
   // Commander has said what was wrong, or printed the help that was asked for.
   if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? EXIT.stopped : EXIT.usage
   if (thrown instanceof ConfigError) return say(thrown.message, EXIT.usage)
+  if (thrown instanceof StorageError) return say(thrown.message, EXIT.failed)
   if (thrown instanceof StartError) return say(thrown.message, EXIT.cannotStart)
   return say(toError(thrown).stack ?? String(thrown), EXIT.failed)
 }

@@ -3,13 +3,21 @@ import type { Gateway } from '../src/gateway.js'
 import { guardUpgrades } from './edge.js'
 import { sendProblem } from './errors.js'
 
-/** `GET /healthz`: the process is alive. `GET /readyz`: it takes work; 503 before it started and while it drains. */
+/**
+ * `GET /healthz`: the process is alive. `GET /readyz`: it takes work; 503 before it started, while it drains and while its storage takes
+ * nothing.
+ */
 export const health: FastifyPluginAsync<{ gateway: Gateway }> = async (scope, { gateway }) => {
   scope.setErrorHandler(sendProblem)
   guardUpgrades(scope, gateway)
   scope.get('/healthz', { logLevel: 'warn' }, async () => ({ status: 'ok' }))
   scope.get('/readyz', { logLevel: 'warn' }, async (_request, reply) => {
     if (gateway.ready) return { status: 'ready' }
-    return reply.code(503).send({ status: gateway.draining ? 'draining' : 'starting' })
+    return reply.code(503).send({ status: notReady(gateway) })
   })
+}
+
+function notReady({ draining, registry }: Gateway): string {
+  if (draining) return 'draining'
+  return registry.isWritable ? 'starting' : 'storage_unavailable'
 }

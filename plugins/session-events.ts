@@ -37,10 +37,10 @@ export const sessionEvents: FastifyPluginAsyncTypebox<{
     async (request, reply) => {
       const session = await gateway.registry.open(request.params.id, request.principal)
       if (!wantsStream(request))
-        return reply.type('application/json; charset=utf-8').send(eventsPage(session, request.query))
+        return reply.type('application/json; charset=utf-8').send(await eventsPage(session, request.query))
       const position = lastEventId(request) ?? request.query
       // an EventSource that was told everything would come back for ever; 204 ends it
-      if (session.ended && position.afterSeq === session.log.lastSeq && position.epoch === session.log.epoch)
+      if (session.ended && position.afterSeq === session.log.visibleSeq && position.epoch === session.log.epoch)
         return reply.code(204).send(null)
       session.clients.assertRoom()
       reply.hijack()

@@ -229,7 +229,8 @@ export const GatewayConfig = Type.Object(
     ),
     storage: Type.Optional(
       Type.Union([Type.Literal('memory'), Section({ sqlite: Path() })], {
-        description: '"memory" or { "sqlite": path }.',
+        description:
+          'Where everything is kept that outlives the process: { "sqlite": path }, or "memory". Default: session-gateway.db in $STATE_DIRECTORY, else beside this file.',
       }),
     ),
     hooks: Type.Optional(

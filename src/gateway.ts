@@ -1,3 +1,4 @@
+import type { JobEvent } from '../schemas/jobs.js'
 import { cliEngine, endOrphans } from './engines/cli/index.js'
 import { withHostedTools } from './engines/hosted-tools.js'
 import type { CreateEngineRunner } from './engines/runner.js'
@@ -14,10 +15,12 @@ import { ProfileCatalog } from './profiles/catalog.js'
 import { CliProfiles } from './profiles/cli-profiles.js'
 import { Admission } from './sessions/admission.js'
 import { SessionRegistry } from './sessions/registry.js'
+import { createMemoryDeliveryOutbox } from './storage/memory/delivery-outbox.js'
 import { createMemoryIdempotencyStore } from './storage/memory/idempotency-store.js'
 import { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
 import { MemorySessionStore } from './storage/memory/session-store.js'
 import { WebhookDeliverer } from './webhooks/deliverer.js'
+import type { FindTarget } from './webhooks/delivery.js'
 import { EgressGuard } from './webhooks/egress.js'
 import { operatorTarget } from './webhooks/target.js'
 
@@ -27,6 +30,8 @@ export interface Surroundings {
   /** The engine of `cli` profiles. */
   createCliRunner?: CreateEngineRunner
   env?: NodeJS.ProcessEnv
+  /** Names of variables that hold secrets of the gateway; agents do not get them. */
+  secretEnv?: readonly string[]
 }
 
 /** The domain, wired: everything a route or a host needs, without any transport. */
@@ -42,7 +47,7 @@ export interface Gateway {
   /** What is sent to webhooks, and how it went. */
   readonly deliverer: WebhookDeliverer
   readonly idempotency: IdempotencyStore
-  /** False before `start` and from the beginning of `close`. */
+  /** False before `start`, from the beginning of `close`, and while the storage takes nothing. */
   readonly ready: boolean
   /** True from the beginning of `close`. */
   readonly draining: boolean
@@ -59,7 +64,11 @@ export interface Gateway {
 export function createGateway(given: WorkerServerOptions, surroundings: Surroundings = {}): Gateway {
   const options = resolveOptions(given)
   const { clock = systemClock, env = process.env } = surroundings
-  const { logger } = options
+  const { logger, storage } = options
+  const secretEnv = [
+    ...(surroundings.secretEnv ?? []),
+    ...(options.profiles ?? []).flatMap(({ provider }) => provider?.apiKeyEnv ?? []),
+  ]
   const profiles = new ProfileCatalog({
     declared: options.profiles,
     ...(options.profileStore && { store: options.profileStore }),
@@ -81,7 +90,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     buildRunnerConfig: options.buildRunnerConfig,
     deferredTools: options.executions?.tools.map(({ dispatch: _told, ...tool }) => tool) ?? [],
     engines: {
-      cli: withHostedTools(surroundings.createCliRunner ?? bundledCli(options, env), toolEndpoint, clock),
+      cli: withHostedTools(surroundings.createCliRunner ?? bundledCli(options, env, secretEnv), toolEndpoint, clock),
       provider: options.createEngineRunner,
     },
   })
@@ -89,6 +98,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     clock,
     logger,
     deliver: (sessionId, executionId, result) => registry.parking.deliver(sessionId, executionId, result),
+    durable: (sessionId) => registry.durable(sessionId),
     wake: (sessionId) => registry.parking.wake(sessionId),
     hasten: (sessionId) => registry.parking.hasten(sessionId),
   })
@@ -97,21 +107,24 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     clock,
     admission,
     executions,
-    parking: { ...options.parking, store: options.parking.store ?? new MemorySessionStore() },
+    parking: { ...options.parking, store: options.parking.store ?? storage?.sessions ?? new MemorySessionStore() },
+    journal: storage?.journal,
+    idleReleaseMs: options.idleReleaseMs,
     profileInfo: (name) => profiles.get(name)?.info,
-    dispatch: (sessionId, execution) => dispatcher.dispatch(sessionId, execution),
+    dispatch: (sessionId, execution) => dispatcher.prepare(sessionId, execution),
     sessionRetentionMs: options.sessionRetentionMs,
   })
 
   const cliProfiles = new CliProfiles({
-    ...{ profiles, env, logger },
+    ...{ profiles, env, secretEnv, logger },
     agents: options.agents,
     roots: options.cwdRoots,
     checkCredentials: options.checkCredentials,
     listSdkSessions: options.listSdkSessions,
   })
 
-  const deliverer = new WebhookDeliverer({ clock, logger })
+  const outbox = storage?.outbox ?? createMemoryDeliveryOutbox()
+  const deliverer = new WebhookDeliverer({ clock, logger, outbox, outlasts: storage !== undefined })
   const { allowPrivateNetworks = true, allowedHosts } = options.webhookPolicy ?? {}
   const guard = new EgressGuard({ allowPrivateNetworks, allowedHosts })
   // where the operator's own deliveries go is the operator's decision
@@ -124,7 +137,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const createQueue = (given: QueueServerOptions) =>
     new JobQueue({
       ...given,
-      adapter: given.adapter ?? createMemoryQueueAdapter({ now: () => clock.now() }),
+      adapter: given.adapter ?? storage?.queue ?? createMemoryQueueAdapter({ now: () => clock.now() }),
       ...{ clock, logger, admission, profiles, deliverer, guard },
       sessions: registry,
       expiredGraceMs: options.parking.expiredGraceMs,
@@ -133,12 +146,25 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
 
   const createNotifier = ({ webhook, attempts = 3, retryDelayMs = 500, onNotification }: NotificationOptions) => {
     const how = { option: 'notifications.webhook', attempts, retryDelayMs, guard: operatorGuard }
-    return startNotifier({
+    const target = webhook && operatorTarget(webhook, how)
+    const stop = startNotifier({
       ...{ registry, deliverer, logger, onNotification },
-      webhook: webhook && { target: operatorTarget(webhook, how), events: webhook.events },
+      webhook: target && { target, events: webhook.events },
     })
+    return { target, stop }
   }
-  const stopNotifier = options.notifications && createNotifier(options.notifications)
+  const notifier = options.notifications && createNotifier(options.notifications)
+
+  const findTarget: FindTarget = async ({ origin, payload }) => {
+    switch (origin.kind) {
+      case 'job':
+        return queue?.targetOf(payload as JobEvent, origin)
+      case 'notification':
+        return notifier?.target
+      case 'dispatch':
+        return dispatcher.targetOf(origin.tool)
+    }
+  }
 
   let state: 'built' | 'ready' | 'draining' = 'built'
   let closing: Promise<void> | undefined
@@ -147,7 +173,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     await queue?.close()
     await registry.parking.close()
     await toolEndpoint.close()
-    stopNotifier?.()
+    notifier?.stop()
     await deliverer.flush()
     await Promise.all([guard.close(), operatorGuard.close()])
   }
@@ -157,8 +183,9 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     queue?.drain()
     executions.close()
     await within(windDown(), options.shutdownTimeoutMs, clock)
-    deliverer.close()
+    await deliverer.close()
     await profiles.close()
+    await storage?.close()
   }
   return {
     options,
@@ -169,16 +196,18 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     queue,
     cliProfiles,
     deliverer,
-    idempotency: createMemoryIdempotencyStore({ now: () => clock.now() }),
+    idempotency: storage?.idempotency ?? createMemoryIdempotencyStore({ now: () => clock.now() }),
     get ready() {
-      return state === 'ready'
+      return state === 'ready' && registry.isWritable
     },
     get draining() {
       return state === 'draining'
     },
     async start() {
+      await storage?.open()
       await profiles.load()
       if (!surroundings.createCliRunner) await endOrphans()
+      await deliverer.restore(findTarget)
       await registry.adopt()
       await queue?.start()
       if (state === 'built') state = 'ready'
@@ -190,8 +219,11 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   }
 }
 
-const bundledCli = ({ agents, cwdRoots: roots }: ResolvedOptions, env: NodeJS.ProcessEnv): CreateEngineRunner =>
-  cliEngine({ ...(agents && { agents }), ...(roots && { roots }), env })
+const bundledCli = (
+  { agents, cwdRoots: roots }: ResolvedOptions,
+  env: NodeJS.ProcessEnv,
+  secretEnv: readonly string[],
+): CreateEngineRunner => cliEngine({ ...(agents && { agents }), ...(roots && { roots }), env, secretEnv })
 
 /** Waits for the work, but not longer than `limitMs`. */
 async function within(work: Promise<void>, limitMs: number, clock: Clock): Promise<void> {

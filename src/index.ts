@@ -68,7 +68,16 @@ export type { ProfileStore } from './profiles/store.js'
 export { type ProfileStoreCase, profileStoreConformance } from './profiles/store-conformance.js'
 export { createWorkerServer, type WorkerServer } from './server.js'
 export type { BuildRunnerConfig } from './sessions/admission.js'
-export type { CreateOptions, RegistryEvents, SessionRegistry } from './sessions/registry.js'
+export type {
+  EventJournal,
+  JournaledEvent,
+  JournaledSession,
+  JournaledState,
+  JournalWrite,
+} from './sessions/journal.js'
+export { type EventJournalCase, eventJournalConformance } from './sessions/journal-conformance.js'
+export type { SessionRegistry } from './sessions/registry.js'
+export type { CreateOptions, RegistryEvents } from './sessions/registry-options.js'
 export type { ParkedSessionRecord, SessionStore } from './sessions/store.js'
 export { type SessionStoreCase, sessionStoreConformance } from './sessions/store-conformance.js'
 export { createFileProfileStore } from './storage/file/profile-store.js'
@@ -76,3 +85,5 @@ export { createFileSessionStore } from './storage/file/session-store.js'
 export { createMemoryProfileStore } from './storage/memory/profile-store.js'
 export { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
 export { MemorySessionStore } from './storage/memory/session-store.js'
+export { createSqliteStorage, type SqliteStorage, type SqliteStorageOptions } from './storage/sqlite/storage.js'
+export { type GatewayStorage, StorageError } from './storage/storage.js'

@@ -18,6 +18,7 @@ import type { BuildRunnerConfig } from './sessions/admission.js'
 import { DEFAULT_EVENT_LOG_LIMITS, type EventLogLimits } from './sessions/event-log.js'
 import type { ParkingOptions } from './sessions/parking.js'
 import type { SessionStore } from './sessions/store.js'
+import type { GatewayStorage } from './storage/storage.js'
 
 /** Accepts a caller by returning something truthy; see `PrincipalClaims` for what it may carry. Covers upgrades too. */
 export type Authenticate = (request: FastifyRequest) => unknown | Promise<unknown>
@@ -76,7 +77,10 @@ export interface WorkerServerOptions {
   eventLog?: Partial<EventLogLimits>
   /** How long a terminal session stays listed. Default: until DELETE. */
   sessionRetentionMs?: number
+  /** After that long without a turn or a client the engine of a session goes; the next command starts it again. Default: never. */
   idleReleaseMs?: number
+  /** Keeps everything that outlives the process, where no store of its own is given. Default: memory. */
+  storage?: GatewayStorage
   /** Default 30,000. */
   shutdownTimeoutMs?: number
   /** Any pino-like logger. Default: the Fastify instance's, else silent. */
@@ -125,9 +129,6 @@ export interface ResolvedOptions extends Omit<WorkerServerOptions, 'parking'> {
   cwdRoots: PathRoots | undefined
 }
 
-/** The options of features that are another issue's: accepted and checked, and said to be without effect. */
-const NOT_YET_SERVED: readonly (keyof WorkerServerOptions)[] = ['idleReleaseMs']
-
 /** Registration options of Fastify that arrive beside ours. */
 const FASTIFY_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
 
@@ -173,8 +174,6 @@ function assertShapes(options: WorkerServerOptions): void {
 }
 
 function tellWhatHasNoEffect(options: WorkerServerOptions, logger: Logger): void {
-  const unserved = NOT_YET_SERVED.filter((name) => options[name] !== undefined && options[name] !== false)
-  if (unserved.length > 0) logger.warn({ options: unserved }, 'these options are not served yet and have no effect')
   const unknown = Object.keys(options).filter((name) => !OPTION_SHAPES.has(name) && !FASTIFY_OPTIONS.includes(name))
   if (unknown.length > 0) logger.warn({ options: unknown }, 'these options are unknown and have no effect')
 }

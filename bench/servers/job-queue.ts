@@ -1,10 +1,10 @@
 import { tmpdir } from 'node:os'
 import type { CreateJobRequest } from '../../schemas/jobs.js'
 import { createGateway } from '../../src/gateway.js'
-import { newJob, shown } from '../../src/jobs/job.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
 import { answer } from '../lib/child.js'
+import { addKnownJobs } from './known-jobs.js'
 
 /** A queue that knows as many finished jobs as the first argument says, on an engine whose turns end as they begin. */
 const known = Number(process.argv[2])
@@ -12,10 +12,7 @@ const CONCURRENCY = 50
 const request: CreateJobRequest = { session: { cwd: tmpdir(), prompt: 'Nothing.' } }
 
 const adapter = createMemoryQueueAdapter()
-for (let index = 0; index < known; index++) {
-  const given = { id: `known-${index}`, now: index, profile: 'bench', generation: '', cwd: tmpdir() }
-  await adapter.add({ request, info: { ...shown(newJob(request, given)), status: 'succeeded', finishedAt: index } })
-}
+await addKnownJobs(adapter, known, tmpdir())
 
 const gateway = createGateway({
   allowUnauthenticated: true,
@@ -46,6 +43,7 @@ async function drain(jobs: number): Promise<{ submitMs: number; drainMs: number 
 }
 
 async function page(times: number): Promise<{ pageMs: number; stringifyMs: number }> {
+  for (let index = 0; index < times; index++) JSON.stringify((await queue.page({ limit: 100 })).items)
   const start = performance.now()
   for (let index = 0; index < times; index++) await queue.page({ limit: 100 })
   const pageMs = (performance.now() - start) / times

@@ -5,7 +5,7 @@ import type { ConfigProblem } from './config-problem.js'
 import { type Hooks, loadHooks, unusableHooks } from './hooks.js'
 import { hostProblems } from './host-problems.js'
 import { listenProblems } from './listen-rules.js'
-import type { EffectiveConfig, LoadedConfig } from './load-config.js'
+import type { LoadedConfig } from './load-config.js'
 import { createLogger } from './logger.js'
 import { firstCommands } from './next-steps.js'
 import { secretsOf } from './redact.js'
@@ -46,13 +46,12 @@ export async function prepareServer(loaded: LoadedConfig, destination?: Destinat
     ...(destination && { destination }),
   })
   for (const { path, message } of loaded.warnings) logger.warn({ file: loaded.file, ...(path && { path }) }, message)
-  warnAboutStorage(config, logger)
   return { server: construct(loaded, hooks, logger), logger, hooks, authenticates }
 }
 
 function construct(loaded: LoadedConfig, hooks: Hooks, logger: Logger): WorkerServer {
   try {
-    return createWorkerServer(serverOptions(loaded.config, hooks, logger))
+    return createWorkerServer(serverOptions(loaded.config, hooks, logger), { secretEnv: loaded.secretEnv })
   } catch (error) {
     throw asConfigError(error, loaded) ?? error
   }
@@ -108,8 +107,4 @@ function listenFailure(error: NodeJS.ErrnoException, host: string, port: number)
     default:
       return `${where}: ${error.message}`
   }
-}
-
-function warnAboutStorage({ storage }: EffectiveConfig, logger: Logger): void {
-  if (storage !== 'memory') logger.warn({ storage }, 'storage is not served yet: everything is kept in memory')
 }

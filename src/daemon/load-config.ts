@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { delimiter, dirname, join, resolve } from 'node:path'
 import { Value } from '@sinclair/typebox/value'
 import { GatewayConfig } from '../../schemas/config.js'
 import { ConfigError, type ConfigProblem, nearestPosition, shortPath, type TextPosition } from './config-problem.js'
@@ -23,7 +23,10 @@ export type EffectiveConfig = GatewayConfig & {
   log: { level: LogLevel; pretty: boolean }
   basePath: string
   shutdownTimeoutMs: number
+  storage: NonNullable<GatewayConfig['storage']>
 }
+
+const DATABASE = 'session-gateway.db'
 
 export interface LoadedConfig {
   /** Absolute path. */
@@ -31,6 +34,8 @@ export interface LoadedConfig {
   config: EffectiveConfig
   /** What works, but should not stay as it is. */
   warnings: ConfigProblem[]
+  /** Names of the variables that hold the gateway's own secrets. */
+  secretEnv: readonly string[]
   /** An error about this file that shows where in it each problem stands. */
   error(problems: readonly ConfigProblem[]): ConfigError
 }
@@ -59,7 +64,8 @@ export function loadConfig(path: string, flags: ConfigFlags = {}, env: NodeJS.Pr
   const warnings = [...resolved.warnings]
   if (resolved.holdsSecrets && isOpenToOthers(statSync(file).mode))
     warnings.push({ path: '', message: `it holds secrets and can be read by every user; chmod 600 ${shortPath(file)}` })
-  return { file, config: applyFlags(withDefaults(given), flags), warnings, error: configError }
+  const config = applyFlags(withDefaults(given, env.STATE_DIRECTORY ?? dirname(file)), flags)
+  return { file, config, warnings, secretEnv: resolved.secretVariables, error: configError }
 }
 
 function readText(file: string): string {
@@ -91,10 +97,11 @@ function inFileOrder(problems: ConfigProblem[], positions: ReadonlyMap<string, T
   return [...problems].sort((a, b) => rank(a) - rank(b))
 }
 
-function withDefaults(given: GatewayConfig): EffectiveConfig {
+/** @param stateDirectory where the database goes; a service manager may name several, separated by colons */
+function withDefaults(given: GatewayConfig, stateDirectory: string): EffectiveConfig {
   const config = Value.Default(GatewayConfig, structuredClone(given)) as EffectiveConfig
   config.log.pretty ??= process.stdout.isTTY === true
-  config.storage ??= 'memory'
+  config.storage ??= { sqlite: join(stateDirectory.split(delimiter)[0]!, DATABASE) }
   return config
 }
 

@@ -15,6 +15,8 @@ export interface ResolvedConfig {
   warnings: ConfigProblem[]
   /** Whether a secret stands in the file itself instead of the environment or a file of its own. */
   holdsSecrets: boolean
+  /** Variables that secrets were taken from; those of agents are not the gateway's own. */
+  secretVariables: string[]
 }
 
 /**
@@ -25,7 +27,13 @@ export interface ResolvedConfig {
  */
 export function resolveConfig(schema: TSchema, raw: unknown, file: string, env: NodeJS.ProcessEnv): ResolvedConfig {
   const folder = dirname(file)
-  const result: ResolvedConfig = { value: undefined, problems: [], warnings: [], holdsSecrets: false }
+  const result: ResolvedConfig = {
+    value: undefined,
+    problems: [],
+    warnings: [],
+    holdsSecrets: false,
+    secretVariables: [],
+  }
   result.value = resolveValue(schema, raw, '')
   return result
 
@@ -46,6 +54,7 @@ export function resolveConfig(schema: TSchema, raw: unknown, file: string, env: 
   function resolveString(known: TSchema | undefined, text: string, path: string): string {
     const substituted = substitute(text, path)
     if (!known) return substituted
+    if (isSecret(known) && !path.startsWith('agents')) result.secretVariables.push(...variablesIn(text))
     if (isSecret(known) && !isSecretUrl(known) && substituted === text) result.holdsSecrets = true
     if (!isPath(known) || substituted === '' || (isCommand(known) && !substituted.includes('/'))) return substituted
     return absolute(substituted, path)
@@ -100,6 +109,9 @@ export function resolveConfig(schema: TSchema, raw: unknown, file: string, env: 
     return secret
   }
 }
+
+const variablesIn = (text: string): string[] =>
+  [...text.matchAll(REFERENCE)].flatMap(([, dollar, name]) => (dollar ? [] : name!))
 
 /** Whether everybody may read it. A group may: service managers and container platforms hand out secrets that way. */
 export const isOpenToOthers = (mode: number): boolean => process.platform !== 'win32' && (mode & 0o004) !== 0

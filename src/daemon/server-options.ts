@@ -4,6 +4,8 @@ import type { Authenticate, WorkerServerOptions } from '../options.js'
 import { createFileProfileStore } from '../storage/file/profile-store.js'
 import { createFileSessionStore } from '../storage/file/session-store.js'
 import { createMemoryProfileStore } from '../storage/memory/profile-store.js'
+import { createSqliteStorage } from '../storage/sqlite/storage.js'
+import type { GatewayStorage } from '../storage/storage.js'
 import type { Hooks } from './hooks.js'
 import { isLoopbackHost } from './listen-rules.js'
 import type { EffectiveConfig } from './load-config.js'
@@ -14,14 +16,16 @@ const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]']
 
 /** Makes the options of `createWorkerServer` of a configuration and its hooks. */
 export function serverOptions(config: EffectiveConfig, hooks: Hooks, logger: Logger): WorkerServerOptions {
-  const { $schema, listen, auth, hooks: hooksFile, storage, log, profileStore, parking, ...same } = config
+  const { $schema, listen, auth, hooks: hooksFile, storage: place, log, profileStore, parking, ...same } = config
   const { notifications, queue, executions } = same
+  const storage = place === 'memory' ? undefined : createSqliteStorage({ path: place.sqlite })
   return {
     ...same,
+    ...(storage && { storage }),
     ...authentication(config, hooks),
     ...servedHosts(config),
     ...(parking && { parking: parkingOptions(parking) }),
-    ...(profileStore && { profileStore: createProfileStore(profileStore) }),
+    ...(profileStore && { profileStore: createProfileStore(profileStore, storage) }),
     ...(hooks.buildRunnerConfig && { buildRunnerConfig: hooks.buildRunnerConfig }),
     ...(hooks.onNotification && { notifications: { ...notifications, onNotification: hooks.onNotification } }),
     ...(queue && hooks.onEvent && { queue: { ...queue, onEvent: hooks.onEvent } }),
@@ -53,5 +57,5 @@ const parkingOptions = ({ store, ...delays }: NonNullable<EffectiveConfig['parki
   ...(store && { store: createFileSessionStore(store) }),
 })
 
-const createProfileStore = (store: true | { file: string }) =>
-  store === true ? createMemoryProfileStore() : createFileProfileStore(store.file)
+const createProfileStore = (store: true | { file: string }, storage: GatewayStorage | undefined) =>
+  store === true ? (storage?.profiles ?? createMemoryProfileStore()) : createFileProfileStore(store.file)

@@ -1,25 +1,67 @@
 import { type Clock, newId } from '../lib/clock.js'
-import type { CreateEngineRunner, ExecutionResult, Runner, RunnerHost } from './runner.js'
+import type {
+  CreateEngineRunner,
+  DeferredTool,
+  EngineRunnerContext,
+  ExecutionResult,
+  Runner,
+  RunnerHost,
+} from './runner.js'
 import type { ToolAccess, ToolEndpoint } from './tool-endpoint.js'
 
 /** Name under which agents know the gateway's tools. */
 const SERVER = 'session-gateway'
 
+/** The gateway's tools, for a driver that knows of a call before the agent makes it and can wait for the result then. */
+export interface HostedTools {
+  /** The name of their server in the session's configuration. */
+  readonly server: string
+  /** The tool that the agent knows by this name. */
+  find(agentsName: string): DeferredTool | undefined
+  /** A new execution of a tool. */
+  execution(tool: DeferredTool): { executionId: string; expiresAt?: number }
+  /** Answers the call that the agent is going to make next. */
+  answer(call: AnsweredCall): void
+}
+
+export interface AnsweredCall {
+  toolUseId: string
+  toolName: string
+  result: ExecutionResult
+}
+
+export interface HostedContext extends EngineRunnerContext {
+  hostedTools?: HostedTools
+}
+
 /**
- * Gives the agents of an engine the operator's deferred tools as an MCP server. An agent waits for a result in the middle of its call, so
- * it keeps its process meanwhile.
+ * Gives the agents of an engine the operator's deferred tools as an MCP server. An agent whose driver does not wait before the call
+ * waits for the result in the middle of it, and keeps its process meanwhile.
  */
-export function withHostedTools(create: CreateEngineRunner, endpoint: ToolEndpoint, clock: Clock): CreateEngineRunner {
+export function withHostedTools(
+  create: (context: HostedContext) => ReturnType<CreateEngineRunner>,
+  endpoint: ToolEndpoint,
+  clock: Clock,
+): CreateEngineRunner {
   return async (context) => {
     const { deferredTools: tools = [], config } = context
     if (tools.length === 0) return create(context)
     const calls = new HostedCalls(clock)
-    const access = await endpoint.open({ tools, call: (tool, input) => calls.run(tool.name, input, tool.timeoutMs) })
+    const access = await endpoint.open({ tools, call: (tool, input, id) => calls.run(tool, input, id) })
     const server = { type: 'http' as const, url: access.url, headers: { authorization: `Bearer ${access.bearer}` } }
+    const byName = new Map(tools.map((tool) => [`mcp__${SERVER}__${tool.name}`, tool]))
+    const hostedTools: HostedTools = {
+      server: SERVER,
+      find: (name) => byName.get(name),
+      execution: (tool) => calls.execution(tool),
+      answer: (call) => {
+        calls.answered = call
+      },
+    }
     try {
       const mcpServers = { ...config.mcpServers, [SERVER]: server }
-      const runner = await create({ ...context, config: { ...config, mcpServers } })
-      return hosted(runner, calls, access, new Set(tools.map(({ name }) => `mcp__${SERVER}__${name}`)))
+      const runner = await create({ ...context, config: { ...config, mcpServers }, hostedTools })
+      return hosted(runner, calls, access, byName)
     } catch (error) {
       access.close()
       throw error
@@ -32,17 +74,27 @@ class HostedCalls {
   readonly #clock: Clock
   readonly #waiting = new Map<string, (result: ExecutionResult) => void>()
   host: RunnerHost | undefined
+  /** Kept until the next one, for an agent that makes its call twice. */
+  answered: AnsweredCall | undefined
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  async run(toolName: string, input: unknown, timeoutMs: number | undefined): Promise<ExecutionResult> {
-    if (!this.host) return { status: 'failed', reason: 'not_ready', error: 'The session has not started yet.' }
+  execution({ timeoutMs }: DeferredTool): { executionId: string; expiresAt?: number } {
     const executionId = newId()
-    const settled = new Promise<ExecutionResult>((resolve) => this.#waiting.set(executionId, resolve))
-    const expiresAt = timeoutMs === undefined ? {} : { expiresAt: this.#clock.now() + timeoutMs }
-    await this.host.deferExecution({ executionId, toolName, input, ...expiresAt })
+    return timeoutMs === undefined ? { executionId } : { executionId, expiresAt: this.#clock.now() + timeoutMs }
+  }
+
+  /** @param toolUseId undefined when the agent does not tell */
+  async run(tool: DeferredTool, input: unknown, toolUseId: string | undefined): Promise<ExecutionResult> {
+    const { answered } = this
+    if (answered && answered.toolName === tool.name && (toolUseId ?? answered.toolUseId) === answered.toolUseId)
+      return answered.result
+    if (!this.host) return { status: 'failed', reason: 'not_ready', error: 'The session has not started yet.' }
+    const execution = this.execution(tool)
+    const settled = new Promise<ExecutionResult>((resolve) => this.#waiting.set(execution.executionId, resolve))
+    await this.host.deferExecution({ ...execution, toolName: tool.name, input })
     return settled
   }
 
@@ -54,9 +106,17 @@ class HostedCalls {
   }
 }
 
-function hosted(runner: Runner, calls: HostedCalls, access: ToolAccess, granted: ReadonlySet<string>): Runner {
+function hosted(
+  runner: Runner,
+  calls: HostedCalls,
+  access: ToolAccess,
+  granted: ReadonlyMap<string, DeferredTool>,
+): Runner {
   return {
     capabilities: runner.capabilities,
+    get canPark() {
+      return runner.canPark !== false
+    },
     ...(runner.files && { files: runner.files }),
     start(host) {
       calls.host = host
@@ -78,7 +138,7 @@ function hosted(runner: Runner, calls: HostedCalls, access: ToolAccess, granted:
 }
 
 /** Declaring a deferred tool grants it, as with every engine: what a call leads to is the operator's to decide. */
-const grantingHost = (host: RunnerHost, granted: ReadonlySet<string>): RunnerHost => ({
+const grantingHost = (host: RunnerHost, granted: ReadonlyMap<string, DeferredTool>): RunnerHost => ({
   emit: (event) => host.emit(event),
   requestPermission: async (ask) =>
     granted.has(ask.toolName) ? { behavior: 'allow', updatedInput: ask.input } : host.requestPermission(ask),

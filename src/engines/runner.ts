@@ -15,6 +15,8 @@ export interface Runner {
   readonly capabilities: RunnerCapabilities
   /** The scratch filesystem, when the engine has one. */
   readonly files?: SessionFiles
+  /** False while something runs that a park would cut off; `waitForExecutions()` tells when that is over. Default true. */
+  readonly canPark?: boolean
   /** Resolves when input is accepted, not when the run ends. A rejection fails the session. */
   start(host: RunnerHost): Promise<void>
   /** Begins a turn. */

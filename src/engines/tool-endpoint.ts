@@ -8,7 +8,8 @@ import type { DeferredTool, ExecutionResult } from './runner.js'
 /** What an agent in a process of its own may call. */
 export interface ToolSession {
   readonly tools: readonly DeferredTool[]
-  call(tool: DeferredTool, input: unknown): Promise<ExecutionResult>
+  /** @param toolUseId which call of the model it is, when the agent tells */
+  call(tool: DeferredTool, input: unknown, toolUseId: string | undefined): Promise<ExecutionResult>
 }
 
 /** How an agent reaches its tools; whoever has the bearer is the session. */

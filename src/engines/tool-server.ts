@@ -4,6 +4,9 @@ import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema } fr
 import type { ExecutionResult } from './runner.js'
 import type { ToolSession } from './tool-endpoint.js'
 
+/** Under which claude tells which call of the model it makes. */
+const TOOL_USE_ID = 'claudecode/toolUseId'
+
 /** One exchange of the protocol: stateless, since the bearer says which session it is. Loads the SDK, which only agents need. */
 export async function connectToolServer(session: ToolSession, keepAliveMs: number) {
   const server = new Server({ name: 'session-gateway', version: '1' }, { capabilities: { tools: {} } })
@@ -15,8 +18,11 @@ export async function connectToolServer(session: ToolSession, keepAliveMs: numbe
   }))
   server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
     const tool = session.tools.find(({ name }) => name === params.name)
+    const toolUseId = params._meta?.[TOOL_USE_ID]
     return tool
-      ? toolOutput(await session.call(tool, params.arguments ?? {}))
+      ? toolOutput(
+          await session.call(tool, params.arguments ?? {}, typeof toolUseId === 'string' ? toolUseId : undefined),
+        )
       : { content: [{ type: 'text', text: `There is no tool ${params.name}.` }], isError: true }
   })
   const transport = new StreamableHTTPServerTransport({ keepAliveMs })

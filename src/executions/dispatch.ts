@@ -2,6 +2,7 @@ import type { DeferredExecution } from '../engines/runner.js'
 import { toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
+import type { PreparedDelivery } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
 import { type OperatorWebhook, operatorTarget, type WebhookTarget } from '../webhooks/target.js'
 
@@ -50,21 +51,34 @@ export class ExecutionDispatcher {
     )
   }
 
+  /** Where calls of a tool go now. */
+  targetOf(toolName: string): WebhookTarget | undefined {
+    return this.#targets.get(toolName)
+  }
+
   /** Never throws: whatever becomes of it, the execution waits for its result or its deadline. */
-  dispatch(sessionId: string, { executionId, toolName, input, expiresAt }: DeferredExecution): void {
+  prepare(sessionId: string, { executionId, toolName, input, expiresAt }: DeferredExecution): PreparedDelivery {
     const { basePath, deliverer } = this.#options
     const told: ExecutionDispatch = {
       ...{ executionId, sessionId, toolName, input },
       ...(expiresAt !== undefined && { expiresAt }),
       resultPath: `${basePath}/executions/${encodeURIComponent(executionId)}/result`,
     }
-    void this.#tellHost(told)
-    const target = this.#targets.get(toolName)
-    if (target)
-      deliverer.enqueue(`${sessionId} ${toolName}`, {
+    const target = this.targetOf(toolName)
+    const delivery =
+      target &&
+      deliverer.prepare(`${sessionId} ${toolName}`, {
         ...{ id: executionId, type: 'execution_dispatched', payload: told, target },
+        origin: { kind: 'dispatch', tool: toolName },
         importance: 'last',
       })
+    return {
+      send: () => {
+        void this.#tellHost(told)
+        delivery?.send()
+      },
+      withdraw: () => delivery?.withdraw(),
+    }
   }
 
   async #tellHost(told: ExecutionDispatch): Promise<void> {

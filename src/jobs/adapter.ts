@@ -7,8 +7,11 @@ export interface JobRecord {
   readonly request: Readonly<CreateJobRequest>
 }
 
+/** What stays as it was when the job was submitted. */
+type Given = 'id' | 'profile' | 'cwd' | 'prompt' | 'createdAt' | 'maxAttempts' | 'webhook' | 'meta'
+
 /** Fields of the job to set; a key that is `undefined` is cleared. */
-export type JobPatch = { [K in keyof StoredJob]?: StoredJob[K] | undefined }
+export type JobPatch = { [K in Exclude<keyof StoredJob, Given>]?: StoredJob[K] | undefined }
 
 /** Which jobs, newest first. */
 export interface JobFilter {

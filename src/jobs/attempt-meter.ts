@@ -4,7 +4,6 @@ import type { SessionInfo, TokenUsage } from '../../schemas/sessions.js'
 import type { AttemptNotes } from './job.js'
 
 const NOTHING: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
-const KINDS = Object.keys(NOTHING) as (keyof TokenUsage)[]
 
 /** What an attempt has used so far. */
 export class AttemptMeter {
@@ -32,6 +31,12 @@ export class AttemptMeter {
     this.#numTurns = numTurns
   }
 
+  /** Takes over what a session says of itself that nobody followed to its end. */
+  readSession(session: SessionInfo): void {
+    this.#turn = sum(NOTHING, session.usage)
+    this.readTotals(session)
+  }
+
   get usage(): TokenUsage {
     return tokensOf(this.#calls) > tokensOf(this.#turn) ? this.#calls : this.#turn
   }
@@ -52,13 +57,17 @@ export class AttemptMeter {
   }
 }
 
-const tokensOf = (usage: TokenUsage): number => KINDS.reduce((total, kind) => total + usage[kind], 0)
+const tokensOf = ({ inputTokens, outputTokens, cacheCreationTokens, cacheReadTokens }: TokenUsage): number =>
+  inputTokens + outputTokens + cacheCreationTokens + cacheReadTokens
 
 /** What an engine tells is added up, not trusted: a count that is none is none. */
 function sum(a: TokenUsage, b: Partial<TokenUsage> | undefined): TokenUsage {
-  const total = { ...NOTHING }
-  for (const kind of KINDS) total[kind] = a[kind] + count(b?.[kind])
-  return total
+  return {
+    inputTokens: a.inputTokens + count(b?.inputTokens),
+    outputTokens: a.outputTokens + count(b?.outputTokens),
+    cacheCreationTokens: a.cacheCreationTokens + count(b?.cacheCreationTokens),
+    cacheReadTokens: a.cacheReadTokens + count(b?.cacheReadTokens),
+  }
 }
 
 const count = (value: number | undefined): number => (Number.isFinite(value) && value! > 0 ? value! : 0)

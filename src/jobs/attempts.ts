@@ -1,13 +1,17 @@
-import type { JobInfo, JobProgress } from '../../schemas/jobs.js'
+import type { JobEventType, JobProgress } from '../../schemas/jobs.js'
+import type { SessionStatus } from '../../schemas/sessions.js'
 import { toError } from '../errors.js'
 import { type Clock, newId } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
+import type { RegistryEvents } from '../sessions/registry-options.js'
 import type { JobPatch, JobRecord } from './adapter.js'
+import { endPatch, retryPatch } from './attempt-patches.js'
 import { stricter } from './budgets.js'
-import { type AttemptOutcome, type JobNotes, retryDelay, type StoredJob } from './job.js'
-import type { JobEvents } from './job-events.js'
+import type { AttemptOutcome, StoredJob } from './job.js'
+import type { Announcement, JobEvents } from './job-events.js'
 import type { JobStore } from './job-store.js'
+import { patched } from './patch.js'
 import { JobRun, type RunLimits, type RunOwner } from './run.js'
 import type { JobSessions } from './sessions.js'
 
@@ -22,9 +26,13 @@ export interface AttemptsOptions {
   recallProfile(name: string, generation: string | undefined): ResolvedProfile
   /** A slot became free, or a job can be claimed. */
   onSlot(): void
-  onAttemptOver(jobId: string, sessionId: string): void
-  onTerminal(info: JobInfo): void
+  onTerminal(job: StoredJob): void
 }
+
+type MissedEvent = RegistryEvents['session_event']
+
+/** A session in one of these has a turn that is not over. */
+const IN_A_TURN: readonly SessionStatus[] = ['running', 'awaiting_approval', 'parked']
 
 interface Tracked {
   run: JobRun
@@ -48,6 +56,8 @@ export class Attempts implements RunOwner {
   /** Ended runs whose engine is not gone yet: they still take their slots. */
   #closing = 0
   #parked = 0
+  /** What sessions of jobs told before their jobs were taken up, by session; nothing is missed any more after that. */
+  #missed: Map<string, MissedEvent[]> | undefined = new Map()
   readonly #unsubscribe: (() => void)[]
 
   constructor(options: AttemptsOptions) {
@@ -55,9 +65,7 @@ export class Attempts implements RunOwner {
     this.clock = options.clock
     this.sessions = options.sessions
     this.#unsubscribe = [
-      this.sessions.on('session_event', ({ sessionId, event, session }) =>
-        this.#bySession.get(sessionId)?.run.onEvent(event, session),
-      ),
+      this.sessions.on('session_event', (told) => this.#onSessionEvent(told)),
       this.sessions.on('session_removed', ({ sessionId }) => this.#bySession.get(sessionId)?.run.cancel()),
     ]
   }
@@ -76,9 +84,14 @@ export class Attempts implements RunOwner {
     return this.#byJob.has(jobId)
   }
 
-  /** Resolves when the attempt that a job is in, if any, was written and told to its end. */
-  async over(jobId: string): Promise<void> {
-    await this.#byJob.get(jobId)?.settled
+  /** Whether a session is a run of this process. */
+  follows(sessionId: string): boolean {
+    return this.#bySession.has(sessionId)
+  }
+
+  /** Resolves when the attempt that a job is in was written and told to its end; `undefined`: it is in none. */
+  over(jobId: string): Promise<void> | undefined {
+    return this.#byJob.get(jobId)?.settled
   }
 
   /** Begins an attempt with a job that was just claimed. */
@@ -88,27 +101,50 @@ export class Attempts implements RunOwner {
     this.#write(tracked, async () => {
       if (run.ended) return
       const cleared = { sdkSessionId: undefined, nextRunAt: undefined, result: undefined, error: undefined }
-      const started = { startedAt: this.clock.now(), sessionId: run.sessionId }
-      if (!(await this.#change(run, { ...cleared, ...started }))) return
-      if (run.ended) return
-      this.#options.events.emit('job_started', run.record)
+      const patch = { startedAt: this.clock.now(), sessionId: run.sessionId, ...cleared }
+      const started = await this.#change(run, 'job_started', patch)
+      if (run.ended) {
+        started?.withdraw()
+        return
+      }
+      started?.send()
       const { profile, notes } = run.record.info
       run.begin(() => this.#options.recallProfile(profile, notes?.generation))
     })
   }
 
-  /** Goes on with a job that was parked when this process started. */
-  adopt(record: JobRecord, graceMs: number): void {
-    const { sessionId } = record.info
-    const session = sessionId === undefined ? undefined : this.sessions.get(sessionId)
-    const run = new JobRun(this, record, this.#limitsOf(record), { sessionId: sessionId ?? newId() })
-    const tracked = this.#track(run)
-    if (!session || session.status === 'failed' || session.status === 'closed')
-      run.giveUp({ status: 'failed', error: 'The session of the parked job is gone.', final: true })
-    else {
-      this.#setParked(tracked, true)
-      run.adopt(session, graceMs)
+  #onSessionEvent(told: MissedEvent): void {
+    const tracked = this.#bySession.get(told.sessionId)
+    if (tracked) tracked.run.onEvent(told.event, told.session)
+    else if (this.#missed && told.session.jobId !== undefined) {
+      const missed = this.#missed.get(told.sessionId)
+      if (missed) missed.push(told)
+      else this.#missed.set(told.sessionId, [told])
     }
+  }
+
+  /**
+   * Goes on with a job that was running or parked when an earlier process stopped: with the turn of its session, if that is parked or has
+   * been woken again. Without such a turn the attempt has failed.
+   */
+  takeUp(record: JobRecord, graceMs: number): void {
+    const { sessionId = newId(), status } = record.info
+    const run = new JobRun(this, record, this.#limitsOf(record), { sessionId })
+    const tracked = this.#track(run)
+    const missed = this.#missed?.get(sessionId) ?? []
+    const session = this.sessions.get(sessionId) ?? missed.at(-1)?.session
+    if (session && (missed.length > 0 || IN_A_TURN.includes(session.status))) {
+      if (status === 'parked') this.#setParked(tracked, true)
+      run.adopt(session, graceMs)
+      for (const told of missed) run.onEvent(told.event, told.session)
+    } else if (status === 'parked' && session?.status !== 'idle')
+      run.abandon(session, { status: 'failed', error: 'The session of the parked job is gone.', final: true })
+    else run.abandon(session, { status: 'failed', error: 'The gateway stopped during the run.' })
+  }
+
+  /** Every job of an earlier process was taken up. */
+  tookUpAll(): void {
+    this.#missed = undefined
   }
 
   /**
@@ -121,13 +157,6 @@ export class Attempts implements RunOwner {
     tracked.run.cancel()
     await tracked.settled
     return tracked.run.record.info
-  }
-
-  /** Counts a run that a crash interrupted as a failed attempt. */
-  abandon(record: JobRecord): void {
-    const run = new JobRun(this, record, this.#limitsOf(record), { sessionId: record.info.sessionId ?? newId() })
-    this.#track(run)
-    run.giveUp({ status: 'failed', error: 'The gateway stopped during the run.' })
   }
 
   /** Resolves when the end of every run is written, or that it is parked. */
@@ -148,17 +177,18 @@ export class Attempts implements RunOwner {
   }
 
   onParked(run: JobRun, executionId: string | undefined): void {
-    const { notes, live } = run
+    const { notes, sdkSessionId } = run
     this.#writeFor(run, async (tracked) => {
       const patch: JobPatch = {
         status: 'parked',
         parkedAt: this.clock.now(),
         parkedExecutionId: executionId,
-        sdkSessionId: live.sdkSessionId,
+        sdkSessionId,
         notes: { ...run.record.info.notes, attempt: notes },
       }
-      if (!(await this.#change(run, patch))) return
-      this.#options.events.emit('job_parked', run.record, { job: run.live, executionId })
+      const told = await this.#change(run, 'job_parked', patch, executionId)
+      if (!told) return
+      told.send()
       // it may have gone on, or ended, while this was written
       if (run.parked) this.#setParked(tracked, true)
     })
@@ -172,8 +202,8 @@ export class Attempts implements RunOwner {
       const executionId = run.record.info.parkedExecutionId
       const cleared = { parkedAt: undefined, parkedExecutionId: undefined }
       const patch = { ...cleared, status: 'running', notes: { ...run.record.info.notes, attempt: notes } } as const
-      if (await this.#change(run, patch))
-        this.#options.events.emit('job_resumed', run.record, { job: run.live, executionId })
+      const resumed = await this.#change(run, 'job_resumed', patch, executionId)
+      resumed?.send()
     })
   }
 
@@ -202,32 +232,21 @@ export class Attempts implements RunOwner {
   }
 
   async #settle({ run, settle }: Tracked, next: 'retry' | 'end', outcome: AttemptOutcome): Promise<void> {
-    const { store, events, onSlot, onAttemptOver, onTerminal } = this.#options
-    const { record, live } = run
-    const over: JobPatch = {
-      usage: live.usage,
-      sdkSessionId: live.sdkSessionId,
-      parkedAt: undefined,
-      parkedExecutionId: undefined,
-      notes: withoutAttempt(record.info.notes),
-    }
+    const { store, events, onSlot, onTerminal } = this.#options
+    const { record } = run
     const now = this.clock.now()
-    const patch = next === 'retry' ? this.#retryPatch(run, outcome, now) : endPatch(run, outcome, now)
-    const written = await store.settle(record, { ...over, ...patch }, run.tokens)
+    const patch = next === 'retry' ? retryPatch(run, outcome, now) : endPatch(run, outcome, now)
+    const type = next === 'retry' ? 'job_retrying' : 'job_completed'
+    const told = events.announce(type, record, { job: patched(record.info, patch) })
+    const written = await store.settle(record, patch, run.tokens, told)
     if (written) run.record = written
     this.#byJob.delete(record.info.id)
     this.#holdSlot(run)
-    onAttemptOver(record.info.id, run.sessionId)
     settle()
     if (!written) return
-    events.emit(next === 'retry' ? 'job_retrying' : 'job_completed', written)
+    told.send()
     if (next === 'end') onTerminal(written.info)
     onSlot()
-  }
-
-  #retryPatch({ record: { info, request } }: JobRun, { error }: AttemptOutcome, now: number): JobPatch {
-    const nextRunAt = now + retryDelay(request, info.attempt)
-    return { status: 'queued', attempt: info.attempt + 1, nextRunAt, error }
   }
 
   /** The job is over, its engine may not be. */
@@ -271,12 +290,19 @@ export class Attempts implements RunOwner {
     })
   }
 
-  /** @returns false when somebody else changed the job: the run is then over, and nothing more is told about it */
-  async #change(run: JobRun, patch: JobPatch): Promise<boolean> {
-    const record = await this.#options.store.change(run.record, patch)
+  /** @returns what is to be told; undefined when somebody else changed the job: the run is over, and nothing more is told about it */
+  async #change(
+    run: JobRun,
+    type: JobEventType,
+    patch: JobPatch,
+    executionId?: string,
+  ): Promise<Announcement | undefined> {
+    const { store, events } = this.#options
+    const told = events.announce(type, run.record, { job: patched(run.live, patch), executionId })
+    const record = await store.change(run.record, patch, told)
     if (record) run.record = record
     else run.cancel()
-    return record !== null
+    return record ? told : undefined
   }
 
   #limitsOf({ request }: JobRecord): RunLimits {
@@ -286,22 +312,5 @@ export class Attempts implements RunOwner {
       tokens: stricter(request.maxTokens, limits.tokens),
       durationMs: stricter(request.maxDurationMs, limits.durationMs),
     }
-  }
-}
-
-function withoutAttempt(notes: JobNotes | undefined): JobNotes | undefined {
-  const { attempt: _attempt, ...kept } = notes ?? {}
-  return Object.keys(kept).length > 0 ? kept : undefined
-}
-
-function endPatch({ cancelRequested }: JobRun, outcome: AttemptOutcome, now: number): JobPatch {
-  const canceled = cancelRequested && outcome.status === 'failed'
-  return {
-    status: canceled ? 'canceled' : outcome.status,
-    finishedAt: now,
-    nextRunAt: undefined,
-    notes: undefined,
-    result: outcome.result,
-    error: outcome.status === 'failed' ? outcome.error : undefined,
   }
 }

@@ -23,6 +23,8 @@ export class DailyBudget {
   /** The day that `used` is about. */
   #day = Number.NaN
   #used = 0
+  /** The day that was last asked for by its name. */
+  #named = { number: Number.NaN, name: '' }
 
   /** @param onRollover called when a day with an exhausted budget is over */
   constructor(given: { limit: number | undefined; clock: Clock; adapter: QueueAdapter; onRollover: () => void }) {
@@ -33,7 +35,9 @@ export class DailyBudget {
   }
 
   get today(): string {
-    return utcDay(this.#clock.now())
+    const now = this.#clock.now()
+    if (this.#named.number !== dayNumber(now)) this.#named = { number: dayNumber(now), name: utcDay(now) }
+    return this.#named.name
   }
 
   /** Whether the counter of today was read. */

@@ -1,12 +1,15 @@
-import type { JobEvent, JobEventType, JobProgress } from '../../schemas/jobs.js'
+import type { CreateJobRequest, JobEvent, JobEventType, JobProgress } from '../../schemas/jobs.js'
 import { toError } from '../errors.js'
 import { type Clock, newId } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
-import type { Importance, WebhookDeliverer } from '../webhooks/deliverer.js'
+import type { WebhookDeliverer } from '../webhooks/deliverer.js'
+import type { Delivery, DeliveryOrigin, Importance, PreparedDelivery } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
+import type { WebhookTarget } from '../webhooks/target.js'
 import type { JobRecord } from './adapter.js'
-import { type StoredJob, shown } from './job.js'
+import type { StoredJob } from './job.js'
+import { shown } from './patch.js'
 
 /** What observers of the queue hear, after it took effect. */
 export interface QueueEvents extends Record<string, unknown> {
@@ -26,7 +29,26 @@ export interface JobWebhookOptions {
   retryDelayMs: number
 }
 
+/** An event about a write that has yet to be made. */
+export interface Announcement {
+  /** To be called in the turn of the write, again when that is repeated: a crash then keeps both or neither. */
+  keep(): void
+  /** The write was not made. */
+  withdraw(): void
+  /** The write was made; ends the announcement. */
+  send(): void
+}
+
+const UNHEARD: Announcement = { keep() {}, withdraw() {}, send() {} }
+
 const IMPORTANCE: Partial<Record<JobEventType, Importance>> = { job_progress: 'progress', job_completed: 'last' }
+
+type JobOrigin = Extract<DeliveryOrigin, { kind: 'job' }>
+
+const whereabouts = ({ url, headers }: NonNullable<CreateJobRequest['webhook']>) => ({
+  url,
+  ...(headers && { headers }),
+})
 
 /** Tells what happens to jobs: observers in this process, and the webhook of the job. */
 export class JobEvents {
@@ -47,16 +69,22 @@ export class JobEvents {
   }
 
   /** @param job as it is now; default: as it is stored */
-  emit(
+  emit(type: JobEventType, record: JobRecord, more: { job?: StoredJob; progress?: JobProgress } = {}): void {
+    const announcement = this.announce(type, record, more)
+    announcement.keep()
+    announcement.send()
+  }
+
+  /** @param job as the write will leave it */
+  announce(
     type: JobEventType,
-    { info, request }: JobRecord,
-    more: { job?: StoredJob; progress?: JobProgress; executionId?: string | undefined } = {},
-  ): void {
-    const { webhook } = request
+    { info, request: { webhook } }: JobRecord,
+    more: { job?: StoredJob; progress?: JobProgress; executionId?: string | undefined },
+  ): Announcement {
     const delivers =
       webhook && type !== 'job_submitted' && !(type === 'job_progress' && webhook.progress === 'completion')
     const observed = this.#listeners.has('job_event')
-    if (!delivers && !observed) return
+    if (!delivers && !observed) return UNHEARD
     const { job = info, progress, executionId } = more
     const event: JobEvent = {
       id: newId(),
@@ -66,16 +94,30 @@ export class JobEvents {
       ...(progress && { progress }),
       ...(executionId !== undefined && { executionId }),
     }
-    if (observed) this.#listeners.emit('job_event', { event })
-    if (!delivers) return
-    const { deliverer, guard, signingKeys, attempts, retryDelayMs } = this.#webhooks
-    deliverer.enqueue(info.id, {
-      id: event.id,
-      type,
-      payload: event,
-      importance: IMPORTANCE[type] ?? 'normal',
-      target: { key: info.id, url: webhook.url, headers: webhook.headers, guard, signingKeys, attempts, retryDelayMs },
-    })
+    const delivery = delivers && this.#deliveryOf(event, { kind: 'job', ...whereabouts(webhook) })
+    let prepared: PreparedDelivery | undefined
+    return {
+      keep: () => {
+        if (delivery) prepared = this.#webhooks.deliverer.prepare(info.id, delivery)
+      },
+      withdraw: () => prepared?.withdraw(),
+      send: () => {
+        if (observed) this.#listeners.emit('job_event', { event })
+        prepared?.send()
+      },
+    }
+  }
+
+  #deliveryOf(event: JobEvent, origin: JobOrigin): Delivery {
+    const { id, type, job } = event
+    const importance = IMPORTANCE[type] ?? 'normal'
+    return { id, type, payload: event, importance, origin, target: this.targetOf(job.id, origin) }
+  }
+
+  /** The webhook of a job. */
+  targetOf(jobId: string, { url, headers }: JobOrigin): WebhookTarget {
+    const { guard, signingKeys, attempts, retryDelayMs } = this.#webhooks
+    return { key: jobId, url, headers, guard, signingKeys, attempts, retryDelayMs }
   }
 
   draining(): void {

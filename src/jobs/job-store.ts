@@ -7,6 +7,7 @@ import type { DailyBudget } from './budgets.js'
 import type { JobCounters } from './counters.js'
 import type { DueTimes } from './due-times.js'
 import { LEGAL_TRANSITIONS } from './job.js'
+import type { Announcement } from './job-events.js'
 
 const FIRST_RETRY_MS = 500
 const LONGEST_RETRY_MS = 30_000
@@ -47,18 +48,41 @@ export class JobStore {
 
   /**
    * Changes a job, if it still has the status that it had. A store that fails is tried again until it works.
-   * @returns null when it has another one, or is gone
+   * @param announcement of the change, which the caller then sends
+   * @returns null when it has another one, or is gone; the announcement is withdrawn
    */
-  async change(before: JobRecord, patch: JobPatch): Promise<JobRecord | null> {
+  async change(before: JobRecord, patch: JobPatch, announcement: Announcement): Promise<JobRecord | null> {
     const { id, status } = before.info
     assertLegal(before.info, patch.status)
-    const record = await this.#persistently(() => this.#options.adapter.update(id, patch, status))
+    const record = await this.#announced(announcement, () => this.#options.adapter.update(id, patch, status))
     if (record) this.#moved(status, record.info)
+    else announcement.withdraw()
     return record
   }
 
-  /** Ends an attempt and charges its tokens, once. */
-  async settle(before: JobRecord, patch: JobPatch, tokens: number): Promise<JobRecord | null> {
+  /** Ends an attempt and charges its tokens, once; see `change`. */
+  async settle(
+    before: JobRecord,
+    patch: JobPatch,
+    tokens: number,
+    announcement: Announcement,
+  ): Promise<JobRecord | null> {
+    const record = await this.#settle(before, patch, tokens, announcement)
+    if (record) this.#moved(before.info.status, record.info)
+    else {
+      announcement.withdraw()
+      // somebody else ended it; here it is over all the same
+      this.#options.counters.move(before.info.profile, before.info.status, 'canceled')
+    }
+    return record
+  }
+
+  async #settle(
+    before: JobRecord,
+    patch: JobPatch,
+    tokens: number,
+    announcement: Announcement,
+  ): Promise<JobRecord | null> {
     const { adapter, budget } = this.#options
     const { id, status } = before.info
     assertLegal(before.info, patch.status)
@@ -67,18 +91,12 @@ export class JobStore {
       // in this order a crash in between counts the tokens; the job is then found running, and its usage is not known any more
       const total = await this.#persistently(() => adapter.addDailyTokens(day, tokens))
       budget.report(day, total)
-      return this.#settled(before, await this.#persistently(() => adapter.update(id, patch, status)))
+      return this.#announced(announcement, () => adapter.update(id, patch, status))
     }
-    const { record, dailyTokens } = await this.#persistently(() => adapter.settle!(id, patch, { day, tokens }, status))
-    budget.report(day, dailyTokens)
-    return this.#settled(before, record)
-  }
-
-  #settled({ info }: JobRecord, record: JobRecord | null): JobRecord | null {
-    if (record) this.#moved(info.status, record.info)
-    // somebody else ended it; here it is over all the same
-    else this.#options.counters.move(info.profile, info.status, 'canceled')
-    return record
+    const charge = { day, tokens }
+    const settled = await this.#announced(announcement, () => adapter.settle!(id, patch, charge, status))
+    budget.report(day, settled.dailyTokens)
+    return settled.record
   }
 
   #moved(from: JobStatus, info: JobInfo): void {
@@ -90,6 +108,19 @@ export class JobStore {
     const { due } = this.#options
     if (status === 'queued' && nextRunAt !== undefined) due.set(id, nextRunAt)
     else due.delete(id)
+  }
+
+  /** Each try asks for both in one turn. */
+  #announced<T>(announcement: Announcement, write: () => Promise<T>): Promise<T> {
+    return this.#persistently(async () => {
+      announcement.keep()
+      try {
+        return await write()
+      } catch (error) {
+        announcement.withdraw()
+        throw error
+      }
+    })
   }
 
   async #persistently<T>(write: () => Promise<T>): Promise<T> {

@@ -23,6 +23,8 @@ export const LEGAL_TRANSITIONS: Readonly<Record<JobStatus, readonly JobStatus[]>
 
 export const ACTIVE_STATUSES = ['queued', 'running', 'parked'] as const satisfies readonly JobStatus[]
 
+export const TERMINAL_STATUSES = ['succeeded', 'failed', 'canceled'] as const satisfies readonly JobStatus[]
+
 export const isTerminal = (status: JobStatus): boolean => LEGAL_TRANSITIONS[status].length === 0
 
 /** What the queue notes about a job for itself; on no wire. */
@@ -31,6 +33,8 @@ export interface JobNotes {
   generation?: string
   /** Where the accounting of a parked attempt stands, so that it goes on there. */
   attempt?: AttemptNotes
+  /** The sessions of earlier attempts, which go when the job does. */
+  sessions?: string[]
 }
 
 export interface AttemptNotes {
@@ -45,12 +49,8 @@ export interface AttemptNotes {
 /** A job as it is stored. */
 export type StoredJob = JobInfo & { notes?: JobNotes }
 
-/** A job as everybody else sees it; one that is over has no notes any more. */
-export function shown(job: StoredJob): JobInfo {
-  if (job.notes === undefined) return job
-  const { notes: _notes, ...info } = job
-  return info
-}
+/** What is still noted about a job that is over. */
+export const lastNotes = ({ notes }: StoredJob): JobNotes | undefined => notes?.sessions && { sessions: notes.sessions }
 
 export const NO_JOB_USAGE: JobUsage = {
   tokens: 0,
@@ -68,7 +68,7 @@ export function newJob(
   given: { id: string; now: number; profile: string; generation: string; cwd: string },
 ): StoredJob {
   const { session, webhook, runAt, meta } = request
-  return {
+  const job: StoredJob = {
     id: given.id,
     status: 'queued',
     profile: given.profile,
@@ -79,10 +79,11 @@ export function newJob(
     maxAttempts: request.attempts ?? 1,
     usage: NO_JOB_USAGE,
     notes: { generation: given.generation },
-    ...(runAt !== undefined && runAt > given.now && { nextRunAt: runAt }),
-    ...(webhook && { webhook: { url: webhook.url, progress: webhook.progress ?? 'messages' } }),
-    ...(meta && { meta }),
   }
+  if (webhook) job.webhook = { url: webhook.url, progress: webhook.progress ?? 'messages' }
+  if (meta) job.meta = meta
+  if (runAt !== undefined && runAt > given.now) job.nextRunAt = runAt
+  return job
 }
 
 /** How an attempt ended. */

@@ -1,5 +1,6 @@
 import {
   CreateJobRequest,
+  type JobEvent,
   type JobInfo,
   type ListJobsQuery,
   type QueueStats,
@@ -14,19 +15,22 @@ import { type Principal, UNLIMITED, visible } from '../principal.js'
 import type { ProfileCatalog } from '../profiles/catalog.js'
 import type { Admission } from '../sessions/admission.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
+import type { DeliveryOrigin } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
 import { signingKeys } from '../webhooks/signing.js'
-import { targetProblems } from '../webhooks/target.js'
-import { type JobRecord, type QueueAdapter, selectJobs } from './adapter.js'
+import { targetProblems, type WebhookTarget } from '../webhooks/target.js'
+import type { JobPatch, JobRecord, QueueAdapter } from './adapter.js'
 import { Attempts } from './attempts.js'
 import { DailyBudget } from './budgets.js'
 import { JobCounters } from './counters.js'
 import { DueTimes } from './due-times.js'
-import { ACTIVE_STATUSES, isTerminal, newJob, type StoredJob, shown } from './job.js'
+import { isTerminal, lastNotes, newJob, type StoredJob } from './job.js'
 import { JobEvents, type QueueEvents } from './job-events.js'
 import { jobPage } from './job-page.js'
 import { JobStore } from './job-store.js'
 import { QUEUE_DEFAULTS, type QueueServerOptions } from './options.js'
+import { patched, shown } from './patch.js'
+import { recover } from './recovery.js'
 import { Retention } from './retention.js'
 import type { JobSessions } from './sessions.js'
 
@@ -129,24 +133,18 @@ export class JobQueue {
       recallProfile: (name, generation) =>
         generation === undefined ? profiles.resolve(name, UNLIMITED) : profiles.recall(name, generation),
       onSlot: () => this.#wake(),
-      onAttemptOver: (jobId, sessionId) => this.#retention?.onAttemptOver(jobId, sessionId),
-      onTerminal: (info) => this.#retention?.onTerminal(info),
+      onTerminal: (job) => this.#retention?.onTerminal(job),
     })
     const { onEvent } = options
     if (onEvent) this.#unsubscribe.push(this.on('job_event', ({ event }) => onEvent(event)))
   }
 
-  /** Takes up what is stored: waiting jobs wait on, parked ones stay parked, a run that was interrupted failed. Call it once. */
+  /** Takes up what is stored, then begins to claim. Call it once, after the sessions that were parked are there. */
   async start(): Promise<void> {
-    const { adapter, expiredGraceMs } = this.#options
+    const { adapter, sessions, logger, expiredGraceMs: graceMs } = this.#options
     await this.#budget.refresh()
-    const status = [...ACTIVE_STATUSES]
-    const records = selectJobs(await adapter.list({ status }), { status })
-    for (const record of records) this.#store.adopt(record)
-    for (const record of records) {
-      if (record.info.status === 'running') this.#attempts.abandon(record)
-      else if (record.info.status === 'parked') this.#attempts.adopt(record, expiredGraceMs)
-    }
+    await this.#retention?.takeUp()
+    await recover({ adapter, sessions, logger, graceMs, store: this.#store, attempts: this.#attempts })
     const unsubscribe = adapter.onWork?.(() => this.#wake())
     if (unsubscribe) this.#unsubscribe.push(unsubscribe)
     this.#ready = true
@@ -217,8 +215,18 @@ export class JobQueue {
   }
 
   /** The last attempts to deliver a job's events to its webhook, newest first. */
-  deliveries(id: string): WebhookDelivery[] {
+  deliveries(id: string): Promise<WebhookDelivery[]> {
     return this.#options.deliverer.deliveries(id)
+  }
+
+  /** Where an event goes that was kept for a job's webhook; nowhere when what it tells of was never written. */
+  async targetOf(event: JobEvent, origin: DeliveryOrigin & { kind: 'job' }): Promise<WebhookTarget | undefined> {
+    const { type, job } = event
+    if (type === 'job_completed') {
+      const stored = await this.#options.adapter.get(job.id)
+      if (stored && stored.info.finishedAt !== job.finishedAt) return undefined
+    }
+    return this.#events.targetOf(job.id, origin)
   }
 
   /**
@@ -240,14 +248,16 @@ export class JobQueue {
     if (!record) throw new GatewayError('SG_ERR_JOB_NOT_FOUND')
     if (isTerminal(record.info.status)) return record.info
     await this.#submitting.get(id)
-    const canceled = await this.#store.change(record, {
+    const patch: JobPatch = {
       status: 'canceled',
       finishedAt: this.#options.clock.now(),
       nextRunAt: undefined,
-      notes: undefined,
-    })
+      notes: lastNotes(record.info),
+    }
+    const completed = this.#events.announce('job_completed', record, { job: patched(record.info, patch) })
+    const canceled = await this.#store.change(record, patch, completed)
     if (!canceled) return undefined
-    this.#events.emit('job_completed', canceled)
+    completed.send()
     this.#retention?.onTerminal(canceled.info)
     return canceled.info
   }
@@ -321,8 +331,8 @@ export class JobQueue {
     if (!record) return
     this.#work = true
     // what is stored can be claimed before it was told: a submission, or the attempt before
-    await this.#submitting.get(record.info.id)
-    await this.#attempts.over(record.info.id)
+    const telling = this.#submitting.get(record.info.id) ?? this.#attempts.over(record.info.id)
+    if (telling) await telling
     this.#attempts.start(record)
   }
 

@@ -1,9 +1,10 @@
-import type { JobInfo } from '../../schemas/jobs.js'
 import { toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
-import type { QueueAdapter } from './adapter.js'
-import type { JobSessions } from './sessions.js'
+import { SortedList } from '../lib/sorted-list.js'
+import { type JobFilter, type QueueAdapter, selectJobs } from './adapter.js'
+import { type StoredJob, TERMINAL_STATUSES } from './job.js'
+import { type JobSessions, unlessGone } from './sessions.js'
 
 export interface RetentionOptions {
   maxAgeMs: number
@@ -15,12 +16,22 @@ export interface RetentionOptions {
   onForgotten(jobId: string): void
 }
 
+interface Finished {
+  id: string
+  finishedAt: number
+  /** Of all its attempts. */
+  sessions: readonly string[]
+}
+
+/** Jobs that are read, or forgotten, at once. */
+const BATCH = 500
+
 /** Removes terminal jobs when they are old enough, and what is kept about them elsewhere. */
 export class Retention {
   readonly #options: RetentionOptions
-  readonly #sessionsOf = new Map<string, string[]>()
-  /** Terminal jobs, in the order of their end. */
-  #finished: { id: string; finishedAt: number }[] = []
+  readonly #finished = new SortedList<Finished>(
+    (a, b) => a.finishedAt - b.finishedAt || (a.id < b.id ? -1 : +(a.id > b.id)),
+  )
   #timer: Timer | undefined
   #stopped = false
 
@@ -29,14 +40,21 @@ export class Retention {
     this.#schedule()
   }
 
-  onAttemptOver(jobId: string, sessionId: string): void {
-    const sessions = this.#sessionsOf.get(jobId)
-    if (sessions) sessions.push(sessionId)
-    else this.#sessionsOf.set(jobId, [sessionId])
+  /** Takes up the jobs that ended in an earlier process. Call it before any can end in this one. */
+  async takeUp(): Promise<void> {
+    const filter: JobFilter = { status: TERMINAL_STATUSES, limit: BATCH }
+    for (;;) {
+      const records = selectJobs(await this.#options.adapter.list(filter), filter)
+      for (const { info } of records) this.onTerminal(info)
+      if (records.length < BATCH) return
+      const { id, createdAt } = records.at(-1)!.info
+      filter.after = { id, createdAt }
+    }
   }
 
-  onTerminal({ id, finishedAt }: JobInfo): void {
-    this.#finished.push({ id, finishedAt: finishedAt ?? this.#options.clock.now() })
+  onTerminal({ id, finishedAt = this.#options.clock.now(), sessionId, notes }: StoredJob): void {
+    const sessions = [...(notes?.sessions ?? []), ...(sessionId === undefined ? [] : [sessionId])]
+    this.#finished.add({ id, finishedAt, sessions })
   }
 
   stop(): void {
@@ -49,24 +67,43 @@ export class Retention {
     this.#timer = this.#options.clock.after(this.#options.sweepIntervalMs, () => void this.#sweep())
   }
 
+  /** The sessions first: they can only be found through their jobs. */
   async #sweep(): Promise<void> {
     const { adapter, clock, logger, maxAgeMs } = this.#options
     try {
       const limit = clock.now() - maxAgeMs
+      for (let old = this.#takeOld(limit); old.length > 0; old = this.#takeOld(limit)) await this.#forgetAll(old)
       await adapter.prune(maxAgeMs)
-      const young = this.#finished.findIndex(({ finishedAt }) => finishedAt > limit)
-      for (const { id } of this.#finished.splice(0, young < 0 ? this.#finished.length : young)) this.#forget(id)
     } catch (error) {
       logger.error({ err: toError(error) }, 'old jobs could not be removed')
     }
     this.#schedule()
   }
 
-  #forget(jobId: string): void {
-    const { sessions, onForgotten } = this.#options
+  #takeOld(limit: number): Finished[] {
+    const old: Finished[] = []
+    for (
+      let job = this.#finished.first;
+      job && job.finishedAt <= limit && old.length < BATCH;
+      job = this.#finished.first
+    ) {
+      this.#finished.delete(job)
+      old.push(job)
+    }
+    return old
+  }
+
+  /** @throws when a session could not be removed; its job is then tried again at the next sweep */
+  async #forgetAll(jobs: readonly Finished[]): Promise<void> {
+    const outcomes = await Promise.allSettled(jobs.map((job) => this.#forget(job)))
+    const failed = outcomes.filter((outcome) => outcome.status === 'rejected')
+    for (const [index, { status }] of outcomes.entries()) if (status === 'rejected') this.#finished.add(jobs[index]!)
+    if (failed.length > 0) throw failed[0]!.reason
+  }
+
+  async #forget({ id, sessions }: Finished): Promise<void> {
     // a session that is still there has ended with its run
-    for (const id of this.#sessionsOf.get(jobId) ?? []) sessions.close(id).catch(() => {})
-    this.#sessionsOf.delete(jobId)
-    onForgotten(jobId)
+    await Promise.all(sessions.map((session) => this.#options.sessions.close(session).catch(unlessGone)))
+    this.#options.onForgotten(id)
   }
 }

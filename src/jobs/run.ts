@@ -1,5 +1,5 @@
 import type { SessionEvent, SessionEventOf } from '../../schemas/events.js'
-import type { JobProgress, JobResult } from '../../schemas/jobs.js'
+import type { JobProgress, JobResult, JobUsage } from '../../schemas/jobs.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
 import { type Clock, newId, type Timer } from '../lib/clock.js'
@@ -7,7 +7,9 @@ import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { JobRecord } from './adapter.js'
 import { AttemptMeter } from './attempt-meter.js'
 import type { AttemptNotes, AttemptOutcome, StoredJob } from './job.js'
+import { patched } from './patch.js'
 import { progressOf } from './progress.js'
+import { isFinalRefusal } from './refusals.js'
 import type { JobSessions } from './sessions.js'
 
 /** `undefined`: no limit. */
@@ -39,9 +41,6 @@ const SUBTYPE_ERRORS: Record<JobResult['subtype'], string> = {
   interrupted: 'The run was interrupted.',
 }
 
-/** Made once: an abort without a reason makes a new error, stack and all. */
-const CALLED_OFF = new GatewayError('SG_ERR_SESSION_ENDED')
-
 /**
  * One attempt of a job: follows its session from outside, by its events, and says once how it ended.
  *
@@ -59,7 +58,6 @@ export class JobRun {
   cancelRequested = false
   readonly #owner: RunOwner
   readonly #meter: AttemptMeter
-  readonly #abort = new AbortController()
   #state: 'claimed' | 'running' | 'parked' | 'ended' = 'claimed'
   #legSince: number
   #activeMs: number
@@ -93,12 +91,17 @@ export class JobRun {
 
   /** The job as it is at this moment, what is not written yet included. */
   get live(): StoredJob {
-    const { info } = this.record
-    return {
-      ...info,
-      usage: this.#meter.addedTo(info.usage),
-      ...(this.#sdkSessionId !== undefined && { sdkSessionId: this.#sdkSessionId }),
-    }
+    const { usage, sdkSessionId } = this
+    return patched(this.record.info, sdkSessionId === undefined ? { usage } : { usage, sdkSessionId })
+  }
+
+  /** Of the job, this attempt included. */
+  get usage(): JobUsage {
+    return this.#meter.addedTo(this.record.info.usage)
+  }
+
+  get sdkSessionId(): string | undefined {
+    return this.#sdkSessionId
   }
 
   get tokens(): number {
@@ -110,6 +113,11 @@ export class JobRun {
     return { usage, activeMs: this.#activeMs, parkedMs: this.#parkedMs, lastSeq: this.#lastSeq }
   }
 
+  /** Calls the creation of its session off. @throws once the run has ended */
+  throwIfAborted(): void {
+    if (this.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
+  }
+
   /** Starts the session. */
   begin(profile: () => ResolvedProfile): void {
     if (this.#state !== 'claimed') return
@@ -117,7 +125,7 @@ export class JobRun {
     this.#legSince = this.#owner.clock.now()
     this.#armWatchdog()
     const { request, info } = this.record
-    const options = { id: this.sessionId, jobId: info.id, signal: this.#abort.signal }
+    const options = { id: this.sessionId, jobId: info.id, signal: this }
     try {
       const resolved = profile()
       this.#owner.sessions
@@ -128,24 +136,34 @@ export class JobRun {
     }
   }
 
-  /** Goes on with a run that was parked when the process started. @param graceMs at least that long nothing is held against it */
+  /**
+   * Goes on with the run of an earlier process.
+   * @param session as it is now
+   * @param graceMs at least that long nothing is held against it
+   */
   adopt(session: SessionInfo, graceMs: number): void {
-    this.#state = 'parked'
-    this.#legSince = this.record.info.parkedAt ?? this.#owner.clock.now()
+    const { status, parkedAt } = this.record.info
+    this.#state = status === 'parked' ? 'parked' : 'running'
+    this.#legSince = (status === 'parked' ? parkedAt : undefined) ?? this.#owner.clock.now()
     this.#sdkSessionId = session.sdkSessionId
     this.#meter.readTotals(session)
     this.#armWatchdog(graceMs)
-    if (session.status !== 'parked') this.#resume()
+    if (session.status === 'parked') this.#park(session)
+    else this.#resume()
+  }
+
+  /** Counts the run of an earlier process as failed. @param session what is left of it, whose usage counts */
+  abandon(session: SessionInfo | undefined, outcome: AttemptOutcome): void {
+    if (session) {
+      this.#sdkSessionId = session.sdkSessionId
+      this.#meter.readSession(session)
+    }
+    this.#end(outcome)
   }
 
   cancel(): void {
     if (this.ended) this.cancelRequested = true
     else this.#end({ status: 'canceled' })
-  }
-
-  /** Ends the run for a reason that its session does not know. */
-  giveUp(outcome: AttemptOutcome): void {
-    this.#end(outcome)
   }
 
   /** @param session as the event left it */
@@ -164,7 +182,7 @@ export class JobRun {
         this.#end(this.#outcomeOf(event))
         return
       case 'session_error':
-        this.#end({ status: 'failed', error: this.#killing?.error ?? event.message })
+        this.#end(this.#killing ? this.#killed() : refused(event.message, event.code))
         return
       case 'session_closed':
         this.#onClosed(event)
@@ -273,7 +291,7 @@ export class JobRun {
     if (this.ended) return
     const told = error instanceof GatewayError
     if (!told || error.cause !== undefined) this.#owner.onFault(this, error)
-    this.#end({ status: 'failed', error: told ? error.message : 'The session could not be started.' })
+    this.#end(told ? refused(error.message, error.code) : refused('The session could not be started.'))
   }
 
   #end(outcome: AttemptOutcome): void {
@@ -284,7 +302,6 @@ export class JobRun {
     this.#state = 'ended'
     this.#watchdog?.cancel()
     this.#killing?.grace.cancel()
-    this.#abort.abort(CALLED_OFF)
     // closing also discards what a parked session could be woken from; ending leaves the session to be looked at
     const ending = wasParked ? sessions.close(this.sessionId) : sessions.end(this.sessionId)
     this.closed = ending.then(
@@ -294,3 +311,9 @@ export class JobRun {
     this.#owner.onEnded(this, outcome)
   }
 }
+
+const refused = (error: string, code?: string): AttemptOutcome => ({
+  status: 'failed',
+  error,
+  ...(isFinalRefusal(code) && { final: true }),
+})

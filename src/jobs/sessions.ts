@@ -1,20 +1,27 @@
 import type { SessionCommand } from '../../schemas/commands.js'
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
+import { GatewayError } from '../errors.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
-import type { RegistryEvents } from '../sessions/registry.js'
+import type { CallOff, RegistryEvents } from '../sessions/registry-options.js'
 
 /** The part of the session registry that jobs run on. */
 export interface JobSessions {
   /** Registers the session before its engine is built, under the id that is given; `signal` calls the creation off. */
   create(
     request: CreateSessionRequest,
-    options: { id: string; jobId: string; signal: AbortSignal; profile: ResolvedProfile },
+    options: { id: string; jobId: string; signal: CallOff; profile: ResolvedProfile },
   ): Promise<SessionInfo>
   get(id: string): SessionInfo | undefined
+  list(): SessionInfo[]
   send(id: string, command: SessionCommand): Promise<void>
   /** Ends a session, which stays listed. */
   end(id: string): Promise<void>
   /** Ends a session and removes it, with everything it could be woken from. */
   close(id: string): Promise<unknown>
   on<E extends keyof RegistryEvents & string>(event: E, listener: (payload: RegistryEvents[E]) => void): () => void
+}
+
+/** For what comes of closing a session that may be gone already. @throws the error, if it says anything else */
+export function unlessGone(error: unknown): void {
+  if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_SESSION_NOT_FOUND') throw error
 }

@@ -25,19 +25,31 @@ export class SortedList<T> {
 
   add(item: T): void {
     this.#length++
+    if (this.#append(item)) return
     const before = (other: T) => this.#compare(other, item) < 0
-    const at = Math.min(this.#chunkOf(before), this.#chunks.length - 1)
-    const chunk = this.#chunks[at]
-    if (!chunk) {
-      this.#chunks.push([item])
-      return
-    }
+    const at = this.#chunkOf(before)
+    const chunk = this.#chunks[at]!
     chunk.splice(prefixLength(chunk, before), 0, item)
     if (chunk.length > CHUNK) this.#chunks.splice(at + 1, 0, chunk.splice(CHUNK / 2))
   }
 
+  /** What mostly comes last needs no search, and leaves full chunks behind. */
+  #append(item: T): boolean {
+    const last = this.#chunks.at(-1)
+    if (last && this.#compare(last[last.length - 1]!, item) >= 0) return false
+    if (last && last.length < CHUNK) last.push(item)
+    else this.#chunks.push([item])
+    return true
+  }
+
   /** @returns false when there is no such item */
   delete(item: T): boolean {
+    if (item === this.first) {
+      this.#length--
+      if (this.#chunks[0]!.length > 1) this.#chunks[0]!.shift()
+      else this.#chunks.shift()
+      return true
+    }
     const before = (other: T) => this.#compare(other, item) < 0
     const at = this.#chunkOf(before)
     const chunk = this.#chunks[at]

@@ -42,6 +42,7 @@ export function startNotifier({ registry, deliverer, logger, webhook, onNotifica
       id: `${sessionId}:${seq}`,
       type,
       payload: notification,
+      origin: { kind: 'notification' },
       target: webhook.target,
       importance: type === 'session_closed' ? 'last' : 'normal',
     })

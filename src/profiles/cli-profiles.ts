@@ -23,6 +23,7 @@ export interface CliProfilesOptions {
   agents: readonly AgentDeclaration[] | undefined
   roots: PathRoots | undefined
   env: NodeJS.ProcessEnv
+  secretEnv: readonly string[]
   logger: Logger
   checkCredentials: boolean | { probe?: CredentialProbe; timeoutMs?: number } | undefined
   listSdkSessions: ListSdkSessions | undefined
@@ -94,10 +95,10 @@ export class CliProfiles {
 
   /** With the environment that the profile's sessions run in; none when its agent is not known. */
   #subject(profile: ResolvedProfile): CredentialSubject | undefined {
-    const { profiles, agents, env } = this.#options
+    const { profiles, agents, env, secretEnv } = this.#options
     try {
       const { env: pinned } = profiles.pin({ cwd: '/' }, profile)
-      return cliSubject({ ...(agents && { agents }), env }, profile.info, pinned)
+      return cliSubject({ ...(agents && { agents }), env, secretEnv }, profile.info, pinned)
     } catch (error) {
       if (error instanceof GatewayError) return undefined
       throw error

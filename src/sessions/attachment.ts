@@ -48,6 +48,9 @@ export class Attachment {
   #syncSeq: number | undefined
   #frames: ServerFrame[]
   #blocked = false
+  /** Events that left the memory are being read back. */
+  #reading = false
+  #readBack: LogSlice | undefined
   #scheduled = false
   #closed = false
 
@@ -58,7 +61,7 @@ export class Attachment {
     this.#source = source
     this.#sink = sink
     this.#cursor = attached.replayingFrom
-    this.#syncSeq = source.log.lastSeq
+    this.#syncSeq = source.log.visibleSeq
     this.#frames = [attached]
     this.schedule()
   }
@@ -76,7 +79,7 @@ export class Attachment {
 
   /** Something may be there to send: look at the end of this turn. */
   schedule(): void {
-    if (this.#scheduled || this.#blocked || this.#closed) return
+    if (this.#scheduled || this.#blocked || this.#reading || this.#closed) return
     this.#scheduled = true
     setImmediate(runPump, this)
   }
@@ -103,7 +106,7 @@ export class Attachment {
   /** Writes what is due; called at the end of a turn. */
   pump(): void {
     this.#scheduled = false
-    if (this.#closed || this.#blocked) return
+    if (this.#closed || this.#blocked || this.#reading) return
     const parts: (LogSlice | ServerFrame)[] = []
     if (this.#frames[0]?.type === 'attached') parts.push(this.#frames.shift()!)
     const atHead = this.#collectEvents(parts)
@@ -117,18 +120,42 @@ export class Attachment {
     }
     if (parts.length > 0) this.#blocked = !this.#sink.send(parts)
     if (!atHead) this.schedule()
-    else if (this.#source.ended) this.close(CLOSE.sessionEnded)
+    else if (this.#source.ended && this.#cursor >= this.#source.log.lastSeq) this.close(CLOSE.sessionEnded)
+  }
+
+  /** Reads on from where the log is kept; the pump goes on with what came. */
+  #fetch(untilSeq: number): void {
+    this.#reading = true
+    this.#source.log.readBack(this.#cursor, untilSeq, BATCH_BYTES).then(
+      ({ slice, throughSeq }) => {
+        this.#reading = false
+        this.#readBack = slice
+        this.#cursor = throughSeq
+        this.schedule()
+      },
+      () => this.close(CLOSE.internal),
+    )
   }
 
   /** Moves the cursor over the next events; true when it stands at the head. */
   #collectEvents(parts: (LogSlice | ServerFrame)[]): boolean | 'evicted' {
     const { log } = this.#source
+    if (this.#readBack) {
+      parts.push(this.#readBack)
+      this.#readBack = undefined
+    }
     // a slice that nearly fills the batch goes alone: one write, and the next one starts where a segment does
     for (let room = BATCH_BYTES; room > BATCH_BYTES / 4; ) {
-      const untilSeq = this.#syncSeq ?? log.lastSeq
+      const untilSeq = this.#syncSeq ?? log.visibleSeq
       if (this.#cursor < untilSeq) {
         const slice = log.read(this.#cursor, untilSeq, room)
-        if (slice === 'evicted') return 'evicted'
+        if (slice === 'evicted') {
+          if (!log.isJournaled) return 'evicted'
+          // what is in hand goes out first
+          if (parts.length > 0) return false
+          this.#fetch(untilSeq)
+          return false
+        }
         if (slice) {
           parts.push(slice)
           room -= slice.frames.length
@@ -139,7 +166,7 @@ export class Attachment {
         this.#syncSeq = undefined
       } else return true
     }
-    return this.#syncSeq === undefined && this.#cursor >= log.lastSeq
+    return this.#syncSeq === undefined && this.#cursor >= log.visibleSeq
   }
 }
 

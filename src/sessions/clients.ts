@@ -1,4 +1,3 @@
-import type { SessionEventBody } from '../../schemas/events.js'
 import { type AttachedFrame, PROTOCOL_VERSION, type ServerFrame } from '../../schemas/frames.js'
 import { GatewayError } from '../errors.js'
 import { Attachment, type ClientSink, type Close, type LogSource } from './attachment.js'
@@ -58,12 +57,16 @@ export class Clients {
     if (this.#attachments?.delete(attachment) && this.#attachments.size === 0) this.leftAt = now
   }
 
-  /** The log has grown. Once a message is whole, how it was typed leaves the log, but not before who is here was sent it. */
-  onAppended(body: SessionEventBody): void {
+  /** The log has grown, or more of it may be shown. */
+  onShown(): void {
     if (this.count > 0) this.#schedule()
+  }
+
+  /** Once a message is whole and can be seen, how it was typed leaves the log, but not before who is here was sent it. */
+  dropTyping(uuid: string): void {
     const { log } = this.#source
-    if (body.type !== 'assistant_message' || !log.hasDeltas(body.uuid)) return
-    const drop = () => log.dropDeltas(body.uuid)
+    if (!log.hasDeltas(uuid)) return
+    const drop = () => log.dropDeltas(uuid)
     if (this.count > 0) setImmediate(() => setImmediate(drop))
     else drop()
   }
@@ -109,8 +112,8 @@ export class Clients {
 
   /** Answers honestly whether the log can go on from a client's place. */
   resolve({ afterSeq = 0, epoch }: AttachPosition): { replayingFrom: number; truncated: boolean } {
-    const { oldestSeq, lastSeq, epoch: own } = this.#source.log
-    const truncated = (epoch !== undefined && epoch !== own) || afterSeq < oldestSeq - 1 || afterSeq > lastSeq
+    const { oldestSeq, visibleSeq, epoch: own } = this.#source.log
+    const truncated = (epoch !== undefined && epoch !== own) || afterSeq < oldestSeq - 1 || afterSeq > visibleSeq
     return { replayingFrom: truncated ? oldestSeq - 1 : afterSeq, truncated }
   }
 }

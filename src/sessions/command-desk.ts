@@ -10,6 +10,7 @@ import type { SessionWorld } from './session-world.js'
 /** Command ids remembered per session, so that a repeat is acknowledged and not run twice. */
 const REMEMBERED_IDS = 1_000
 const ENGINE_ANSWER_MS = 30_000
+const NEEDS_ENGINE: ReadonlySet<string> = new Set(['user_message', 'set_permission_mode', 'set_model'])
 
 /** Carries out the commands of one session, from sockets and REST alike. */
 export class CommandDesk {
@@ -31,6 +32,8 @@ export class CommandDesk {
     this.#remembered ??= new Map()
     const earlier = this.#remembered.get(id)
     if (earlier) return earlier
+    // accepted before the session was last read from the journal
+    if (this.#session.messageIds?.includes(id)) return Promise.resolve()
     const outcome = this.#run(command, from)
     this.#remembered.set(id, outcome)
     // what was refused changed nothing and may be tried again under its id
@@ -46,6 +49,15 @@ export class CommandDesk {
     if (session.frozen) await this.#world.parking.settled(session)
     if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
     if (session.parked) return this.#whileParked(command)
+    session.assertWritable()
+    // the first one that finds an engine starting waits for it as the one that started it
+    if (NEEDS_ENGINE.has(command.type) && !session.serving) await this.#world.dormancy.rouse(session)
+    await this.#carryOut(command, from)
+    await session.durable()
+  }
+
+  async #carryOut(command: SessionCommand, from: Attachment | undefined): Promise<void> {
+    const session = this.#session
     switch (command.type) {
       case 'user_message':
         return this.#say(command)
@@ -112,6 +124,7 @@ export class CommandDesk {
     if (!runner.setPermissionMode || !runner.capabilities.permissionModes.includes(mode))
       throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: `The engine of this session cannot switch to ${mode}.` })
     await this.#ask(() => runner.setPermissionMode?.(mode))
+    this.#choose({ permissionMode: mode })
   }
 
   async #setModel(model: string | undefined): Promise<void> {
@@ -119,6 +132,15 @@ export class CommandDesk {
     if (!runner.setModel || !runner.capabilities.setModel)
       throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: 'The engine of this session cannot change its model.' })
     await this.#ask(() => runner.setModel?.(model))
+    this.#choose({ model: model ?? null })
+  }
+
+  /** A later start of the engine takes it up. */
+  #choose(choice: NonNullable<Session['chosen']>): void {
+    const session = this.#session
+    session.chosen = { ...session.chosen, ...choice }
+    session.touch()
+    session.keepSnapshot()
   }
 
   #runner(): Runner {

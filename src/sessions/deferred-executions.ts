@@ -3,12 +3,13 @@ import type { PendingExecution } from '../../schemas/executions.js'
 import type { ExecutionResult } from '../engines/runner.js'
 import { LazyMap } from '../lib/lazy-map.js'
 
-/** What an execution comes to when its turn is interrupted. */
-export const INTERRUPTED: ExecutionResult = {
+/** What an execution comes to when its turn is cut off. */
+export const interruptedResult = (error: string): ExecutionResult => ({
   status: 'failed',
   reason: 'interrupted',
-  error: 'The turn was interrupted.',
-}
+  error,
+})
+export const INTERRUPTED = interruptedResult('The turn was interrupted.')
 
 /** The deferred executions of one session: what it waits for, and what was settled in its life. */
 export class DeferredExecutions {

@@ -9,16 +9,27 @@ const COMMA = Buffer.from(',')
  * A page of a session's log as the JSON text of a `ListEventsResponse`, put together from the bytes that the log holds: up to `limit`
  * events (default 1,000) or about 1 MiB.
  */
-export function eventsPage(session: Session, { limit = DEFAULT_PAGE_EVENTS, ...position }: EventsQuery): Buffer {
+export async function eventsPage(
+  session: Session,
+  { limit = DEFAULT_PAGE_EVENTS, ...position }: EventsQuery,
+): Promise<Buffer> {
   const { log } = session
+  // who was told a status finds the events that led to it
+  await session.durable().catch(() => {})
+  const lastSeq = log.visibleSeq
   const { replayingFrom, truncated } = session.clients.resolve(position)
   const events: Buffer[] = []
   let nextAfterSeq = replayingFrom
   for (let bytes = 0; bytes < PAGE_BYTES && events.length < limit; ) {
-    const slice = log.read(nextAfterSeq, log.lastSeq, PAGE_BYTES - bytes)
-    if (slice === undefined || slice === 'evicted') {
-      nextAfterSeq = log.lastSeq
-      break
+    const inMemory = log.read(nextAfterSeq, lastSeq, PAGE_BYTES - bytes)
+    const { slice, throughSeq } =
+      inMemory === 'evicted' && log.isJournaled
+        ? await log.readBack(nextAfterSeq, lastSeq, PAGE_BYTES - bytes)
+        : { slice: inMemory === 'evicted' ? undefined : inMemory, throughSeq: lastSeq }
+    if (!slice) {
+      nextAfterSeq = throughSeq
+      if (nextAfterSeq >= lastSeq) break
+      continue
     }
     for (const { seq, json } of slice.events()) {
       if (events.length === limit) break
@@ -28,6 +39,6 @@ export function eventsPage(session: Session, { limit = DEFAULT_PAGE_EVENTS, ...p
     bytes += slice.frames.length
   }
   const parts = events.flatMap((json, index) => (index === 0 ? [json] : [COMMA, json]))
-  const rest = JSON.stringify({ nextAfterSeq, lastSeq: log.lastSeq, epoch: log.epoch, truncated })
+  const rest = JSON.stringify({ nextAfterSeq, lastSeq, epoch: log.epoch, truncated })
   return Buffer.concat([Buffer.from('{"events":['), ...parts, Buffer.from(`],${rest.slice(1)}`)])
 }

@@ -1,5 +1,6 @@
-import type { RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
-import type { Session } from './session.js'
+import type { RunnerSnapshot } from '../engines/runner.js'
+import { keptConfig, withChoice } from './journaled-state.js'
+import type { SessionState } from './session-state.js'
 import type { CarriedDecision, ParkedSessionRecord } from './store.js'
 import type { QueuedMessage } from './turns.js'
 
@@ -8,7 +9,7 @@ import type { QueuedMessage } from './turns.js'
  * session is parked, which the session appends once the record is durable.
  */
 export function parkedRecord(
-  session: Session,
+  session: SessionState,
   snapshot: RunnerSnapshot,
   { queued, decisions }: { queued: readonly QueuedMessage[] | undefined; decisions: CarriedDecision[] },
   parkedAt: number,
@@ -29,9 +30,10 @@ export function parkedRecord(
     },
     profile: profile.info.name,
     generation: profile.generation,
-    config: keptConfig(session.request, facts.hostTitle),
+    config: keptConfig(withChoice(session), facts.hostTitle),
     ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
     ...(queued && { queued: [...queued] }),
+    ...(session.messageIds && { messageIds: session.messageIds }),
     snapshot,
     executions: parked.executions,
     results: [],
@@ -39,13 +41,12 @@ export function parkedRecord(
     decisions,
     hasNews: false,
     settled: executions.settled,
-    log: { epoch: log.epoch, oldestSeq: log.oldestSeq, events: text === '' ? event : `${text}\n${event}` },
+    // a journal has them already
+    log: {
+      epoch: log.epoch,
+      oldestSeq: log.oldestSeq,
+      events: log.isJournaled ? '' : text === '' ? event : `${text}\n${event}`,
+    },
     parkedAt,
   }
-}
-
-/** What only the host sets is never written down; the title is the one that the session has by now. */
-function keptConfig(request: SessionRunnerConfig, hostTitle: string | undefined): SessionRunnerConfig {
-  const { env: _env, defaultApprovalTimeoutMs: _timeout, agentOptions: _options, title: _title, ...kept } = request
-  return hostTitle === undefined ? kept : { ...kept, title: hostTitle }
 }

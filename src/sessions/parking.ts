@@ -7,8 +7,9 @@ import type { Executions } from '../executions/executions.js'
 import { type Clock, newId, type Timer } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import type { Logger } from '../lib/logger.js'
-import type { Admission } from './admission.js'
 import { INTERRUPTED } from './deferred-executions.js'
+import type { EngineStarter } from './engine-start.js'
+import type { JournaledSession, JournaledState } from './journal.js'
 import { type OnParkingError, ParkShelf } from './park-shelf.js'
 import { decisionOf } from './permissions.js'
 import type { Session } from './session.js'
@@ -31,7 +32,10 @@ export interface ParkingHost extends WakingHost {
   onParked(session: Session): void
   /** The record of a parked session has changed. */
   onRecordChanged(record: ParkedSessionRecord): void
-  adopt(record: ParkedSessionRecord): void
+  /** @param lastSeq where the numbering goes on, when the journal has the log */
+  adopt(record: ParkedSessionRecord, lastSeq: number | undefined): void
+  /** Removes what is kept of a session elsewhere. */
+  erase(id: string): Promise<void>
   /** Closes and removes a session whose record is gone; its final SessionInfo. */
   remove(session: Session, reason: SessionClosedReason): Promise<SessionInfo>
 }
@@ -39,7 +43,7 @@ export interface ParkingHost extends WakingHost {
 export interface ParkingParts {
   clock: Clock
   logger: Logger
-  admission: Admission
+  starter: EngineStarter
   executions: Executions
   host: ParkingHost
 }
@@ -173,8 +177,8 @@ export class ParkingLot implements SessionParking {
       const record = resident ? undefined : await this.#shelf.get(id)
       const session = resident ?? (record && host.restore(record))
       if (!session) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
-      // durable before it is said, and before anything else can wake it
-      await this.#shelf.delete(id)
+      // durable before it is said, and before anything else can wake it; asked for together, so that one store does both or none
+      await Promise.all([this.#shelf.delete(id), host.erase(id)])
       session.recorded = false
       this.#forget(id)
       return host.remove(session, reason)
@@ -205,6 +209,7 @@ export class ParkingLot implements SessionParking {
   async deliver(id: string, executionId: string, result: ExecutionResult): Promise<boolean> {
     const live = this.#live(id)
     if (live && !live.recorded && !this.#lock.isHeld(id)) {
+      live.assertWritable()
       live.settleExecution(executionId, result)
       return true
     }
@@ -258,6 +263,8 @@ export class ParkingLot implements SessionParking {
       this.#shelf.report(error, { sessionId: id, phase: 'park' })
       return
     }
+    // what the engine itself keeps of the session is whole only then
+    await session.runnerClosed
     try {
       await this.#shelf.add(record)
     } catch (error) {
@@ -290,33 +297,46 @@ export class ParkingLot implements SessionParking {
 
   // ── the start ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes up what an earlier process left parked. */
-  async adoptAll(): Promise<void> {
-    const records = await this.#shelf.list()
-    for (const record of records.sort((a, b) => a.info.createdAt - b.info.createdAt || (a.id < b.id ? -1 : 1))) {
-      try {
-        await this.#adopt(record)
-      } catch (error) {
-        this.#shelf.report(error, { sessionId: record.id, phase: 'adopt' })
-      }
+  /** What an earlier process left parked; what cannot be read is reported. */
+  records(): Promise<ParkedSessionRecord[]> {
+    return this.#shelf.list()
+  }
+
+  /**
+   * Takes up what an earlier process left parked. Never rejects.
+   * @param journaled the session in the journal, when that has the log
+   */
+  async adopt(record: ParkedSessionRecord, journaled: JournaledSession | undefined): Promise<void> {
+    try {
+      await this.#adopt(record, journaled)
+    } catch (error) {
+      this.#shelf.report(error, { sessionId: record.id, phase: 'adopt' })
     }
   }
 
-  async #adopt(record: ParkedSessionRecord): Promise<void> {
+  async #adopt(record: ParkedSessionRecord, journaled: JournaledSession | undefined): Promise<void> {
     const { clock, executions, host } = this.#parts
     const now = clock.now()
     if (record.hasNews) {
-      record.info.lastSeq += LOST_SEQS
-      record.log.epoch = newId()
+      if (journaled) markTold(record, journaled.state)
+      else {
+        record.info.lastSeq += LOST_SEQS
+        record.log.epoch = newId()
+      }
       await this.#options.store.save(record)
     }
-    host.adopt(record)
+    host.adopt(record, journaled?.reservedSeq)
     for (const { executionId, expiresAt } of record.executions) {
       const lapsed = expiresAt !== undefined && expiresAt < now
       executions.register(record.id, executionId, lapsed ? now + this.#options.expiredGraceMs : expiresAt)
     }
     for (const executionId of record.settled) executions.remember(record.id, executionId)
     if (record.hasNews) void this.#waker.wake(record.id)
+  }
+
+  /** Removes the record of a session that ended before it could. Never rejects. */
+  async dropRecord(id: string): Promise<void> {
+    await this.#shelf.delete(id).catch(() => {})
   }
 
   /** Reads a parked session into memory, for somebody who wants to look at it. */
@@ -352,6 +372,15 @@ export class ParkingLot implements SessionParking {
     const session = this.#parts.host.resident(id)
     return session?.live ? session : undefined
   }
+}
+
+/** A wake that a crash cut off may have told some of its news; the log has them, and they are not told again. */
+function markTold(
+  { results, decisions }: ParkedSessionRecord,
+  { settled = [], permissions = [] }: JournaledState,
+): void {
+  for (const result of results) if (settled.includes(result.executionId)) result.told = true
+  for (const decision of decisions) if (!permissions.some(({ id }) => id === decision.requestId)) decision.told = true
 }
 
 function takeIn(record: ParkedSessionRecord, executionId: string, result: ExecutionResult): void {

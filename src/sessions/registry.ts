@@ -1,56 +1,27 @@
 import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionClosedReason, SessionEvent } from '../../schemas/events.js'
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
-import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, toError } from '../errors.js'
-import type { Executions } from '../executions/executions.js'
 import { newId } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Page } from '../lib/paging.js'
 import { type Principal, UNLIMITED, visible } from '../principal.js'
-import type { ResolvedProfile } from '../profiles/catalog.js'
-import type { Admission } from './admission.js'
+import { adoptAll } from './adoption.js'
+import { Archive, isTerminal } from './archive.js'
 import { CLOSE, type Close } from './attachment.js'
-import { type ParkingHost, ParkingLot, type ParkingOptions } from './parking.js'
+import { Dormancy } from './dormancy.js'
+import { EngineStarter } from './engine-start.js'
+import type { JournaledSession } from './journal.js'
+import { Keeping } from './keeping.js'
+import { type ParkingHost, ParkingLot } from './parking.js'
 import { parseCommand } from './parse-command.js'
+import type { CreateOptions, RegistryEvents, RegistryOptions } from './registry-options.js'
+import { fromRecord, initOf, type RestoredSession } from './restored-session.js'
 import { Session } from './session.js'
-import { infoOf, SessionTable } from './session-table.js'
-import type { SessionWorld } from './session-world.js'
+import { infoOf, type SessionEntry, SessionTable } from './session-table.js'
+import type { SessionInit, SessionWorld } from './session-world.js'
 import type { ParkedSessionRecord } from './store.js'
-
-/** What observers of the registry hear, after it took effect. */
-export interface RegistryEvents extends Record<string, unknown> {
-  session_created: { session: SessionInfo }
-  /** `session` is the SessionInfo as the event left it. */
-  session_event: { sessionId: string; event: SessionEvent; session: SessionInfo }
-  session_removed: { sessionId: string }
-}
-
-export interface RegistryOptions extends Omit<SessionWorld, 'onEvent' | 'onEnded' | 'onOauth' | 'parking'> {
-  admission: Admission
-  executions: Executions
-  parking: ParkingOptions
-  /** What a profile says now, to show with a parked session. */
-  profileInfo(name: string): ProfileInfo | undefined
-  /** Sessions that are not terminal, those being built included. */
-  maxSessions: number
-  /** How long a terminal session stays listed; `undefined`: until DELETE. */
-  sessionRetentionMs: number | undefined
-}
-
-export interface CreateOptions {
-  /** Whose request it is. Default: nobody's in particular, without limits. */
-  principal?: Principal
-  /** The job whose run it is: the session is then registered before its engine is built. */
-  jobId?: string
-  /** Default: a new one. */
-  id?: string
-  /** Calls the creation off while nothing is registered yet; a registered session is ended instead. */
-  signal?: AbortSignal
-  /** The profile, when it was decided about earlier; the one that the request names is then not looked up. */
-  profile?: ResolvedProfile
-}
 
 /** Every session of a gateway, by id. */
 export class SessionRegistry {
@@ -60,21 +31,34 @@ export class SessionRegistry {
   readonly #listeners: Listeners<RegistryEvents>
   /** Parks sessions and wakes them. */
   readonly parking: ParkingLot
+  readonly #dormancy: Dormancy
+  readonly #archive: Archive | undefined
+  readonly #keeping: Keeping | undefined
   #live = 0
   #draining = false
   #oauthNoticed = false
 
   constructor(options: RegistryOptions) {
     this.#options = options
-    const { logger, clock } = options
-    this.#table = new SessionTable(clock, (id) => this.parking.isBusy(id))
+    const { logger, clock, journal, executions, admission } = options
+    this.#table = new SessionTable(clock, (id) => this.parking.isBusy(id) || this.#dormancy.isBusy(id))
     this.#listeners = new Listeners<RegistryEvents>((error, event) =>
       logger.error({ err: toError(error), event }, 'an observer of the registry failed'),
     )
-    this.parking = new ParkingLot(options.parking, { ...options, host: this.#parkingHost() })
+    const starter = new EngineStarter({ admission, clock })
+    this.parking = new ParkingLot(options.parking, { clock, logger, executions, starter, host: this.#parkingHost() })
+    this.#dormancy = new Dormancy({
+      ...{ clock, logger, starter },
+      idleReleaseMs: options.idleReleaseMs,
+      onEngine: (session, has) => this.#onEngine(session, has),
+    })
+    this.#keeping = journal && new Keeping(journal, logger)
+    this.#archive = journal && new Archive({ journal, logger, executions, host: this.#archiveHost() })
     this.#world = {
       ...options,
+      journal: this.#keeping,
       parking: this.parking,
+      dormancy: this.#dormancy,
       onEvent: (session, event) => this.#onEvent(session, event),
       onEnded: (session) => this.#onEnded(session),
       onOauth: (session) => this.#onOauth(session),
@@ -105,6 +89,7 @@ export class SessionRegistry {
       }
       registered ||= this.#register(session)
       session.begin(runner)
+      await session.durable()
       return session.info()
     } catch (error) {
       if (!registered) this.#live--
@@ -119,7 +104,9 @@ export class SessionRegistry {
 
   #register(session: Session): true {
     this.#table.add(session)
-    if (this.#listeners.has('session_created')) this.#listeners.emit('session_created', { session: session.info() })
+    if (!this.#listeners.has('session_created')) return true
+    const payload = { session: session.info() }
+    session.whenDurable(() => this.#listeners.emit('session_created', payload))
     return true
   }
 
@@ -159,9 +146,11 @@ export class SessionRegistry {
   async open(id: string, principal: Principal): Promise<Session> {
     const entry = this.#table.visible(id, principal)
     this.#table.onLook(entry)
-    const session = entry.session ?? (await this.parking.load(id))
-    if (!session) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
-    return session
+    return this.#found(entry)
+  }
+
+  async #load({ id, session, storedStatus }: SessionEntry): Promise<Session | undefined> {
+    return session ?? (storedStatus === 'parked' ? this.parking.load(id) : this.#archive?.load(id))
   }
 
   /**
@@ -178,6 +167,7 @@ export class SessionRegistry {
   async rename(id: string, title: string | null, principal: Principal): Promise<SessionInfo> {
     const session = await this.open(id, principal)
     await this.parking.settled(session)
+    session.assertWritable()
     const { facts } = session
     if (session.recorded)
       await this.parking.amend(id, (record) => {
@@ -186,6 +176,8 @@ export class SessionRegistry {
         record.info = { ...record.info, title: title ?? facts.derivedTitle }
       })
     facts.hostTitle = title ?? undefined
+    session.touch()
+    await session.durable()
     return session.info()
   }
 
@@ -201,7 +193,11 @@ export class SessionRegistry {
   ): Promise<void> {
     const session = await this.open(id, principal)
     if (session.frozen || session.parked) await this.parking.answer(session, requestId, answer)
-    else session.resolvePermission(requestId, answer)
+    else {
+      session.assertWritable()
+      session.resolvePermission(requestId, answer)
+      await session.durable()
+    }
   }
 
   /**
@@ -213,18 +209,32 @@ export class SessionRegistry {
     const entry = this.#table.get(id)
     if (!entry) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
     const { session } = entry
-    return !session || session.frozen || session.recorded
-      ? this.parking.remove(id, reason)
-      : this.#endAndRemove(session, reason)
+    if (session ? session.frozen || session.recorded : entry.storedStatus === 'parked')
+      return this.parking.remove(id, reason)
+    return this.#endAndRemove(session ?? (await this.#found(entry)), reason)
+  }
+
+  async #found(entry: SessionEntry): Promise<Session> {
+    const session = await this.#load(entry)
+    if (!session) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
+    return session
   }
 
   async #endAndRemove(session: Session, reason: SessionClosedReason): Promise<SessionInfo> {
+    const { id } = session
+    if (this.#keeping) await this.#erase(id)
+    if (!this.#table.get(id)) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
     if (session.ended) session.clients.disconnectAll(CLOSE.sessionRemoved)
     // ended before it is taken out, so that its last events find it; taken out before anything is waited for
     const ending = session.end(reason)
-    this.#remove(session.id)
+    this.#remove(id)
     await ending
     return session.info()
+  }
+
+  /** Durable before it is said. @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */
+  async #erase(id: string): Promise<void> {
+    await this.#keeping?.erase(id, this.#table.get(id)?.session)
   }
 
   /**
@@ -234,9 +244,8 @@ export class SessionRegistry {
   async end(id: string, reason: SessionClosedReason = 'server'): Promise<void> {
     const entry = this.#table.get(id)
     if (!entry) return
-    const { session } = entry
-    if (!session || session.frozen || session.parked) await this.close(id, reason)
-    else await session.end(reason)
+    if (this.#table.isParked(id) || entry.session?.frozen) await this.close(id, reason)
+    else await (entry.session ?? (await this.#load(entry)))?.end(reason)
   }
 
   /** Carries out a command on a session, as a client's would be. */
@@ -254,9 +263,9 @@ export class SessionRegistry {
     return this.#table.count()
   }
 
-  /** Takes up what an earlier process left parked. */
-  async adopt(): Promise<void> {
-    await this.parking.adoptAll()
+  /** Takes up what an earlier process left, in the order in which it was created. @throws what the journal throws */
+  adopt(): Promise<void> {
+    return adoptAll(this.parking, this.#archive)
   }
 
   /** Whether a caller may see a session. */
@@ -271,13 +280,23 @@ export class SessionRegistry {
     for (const session of this.#table.resident()) session.clients.disconnectAll(close)
   }
 
-  /** Parks what waits and ends what has no record to go on from; resolves when the engines are gone. */
+  /** Parks what waits and ends what nothing is kept of to go on from; resolves when the engines are gone. */
   async endAll(): Promise<void> {
     this.#draining = true
+    this.#dormancy.close()
     await this.parking.parkAll(this.#table.resident())
-    const ending = this.#table.resident().filter(({ parked }) => !parked)
-    await Promise.all(ending.map((session) => (session.recorded ? session.leaveToRecord() : session.end('server'))))
+    await Promise.all(this.#table.resident().map((session) => session.leave()))
     this.#table.cancelRetentions()
+  }
+
+  /** Resolves when all that happened to a session so far is durable. @throws SG_ERR_STORE_UNAVAILABLE */
+  async durable(id: string): Promise<void> {
+    await this.#table.get(id)?.session?.durable()
+  }
+
+  /** Whether what happens to sessions can be written down. */
+  get isWritable(): boolean {
+    return this.#keeping?.isWritable ?? true
   }
 
   #parkingHost(): ParkingHost {
@@ -289,16 +308,18 @@ export class SessionRegistry {
         this.#setLives(session, false)
         this.#table.release(session.id)
       },
-      onRecordChanged: (record) => {
-        const entry = this.#table.get(record.id)
-        if (entry && !entry.session) entry.parkedInfo = JSON.stringify(record.info)
-      },
+      onRecordChanged: ({ id, info }) => this.#table.onStoredChange(id, info),
       onWaking: (session) => this.#setLives(session, true),
       onStillParked: (session) => {
         this.#setLives(session, false)
         this.#table.release(session.id)
       },
-      adopt: (record) => this.#table.adopt(record),
+      adopt: ({ id, profile, info }, lastSeq) =>
+        this.#table.adopt({
+          ...{ id, profile, lastSeq },
+          info: lastSeq === undefined ? info : { ...info, lastSeq: Math.max(info.lastSeq, lastSeq) },
+        }),
+      erase: (id) => this.#erase(id),
       remove: (session, reason) => this.#endAndRemove(session, reason),
     }
   }
@@ -310,36 +331,77 @@ export class SessionRegistry {
     this.#live += lives ? 1 : -1
   }
 
-  #restore(record: ParkedSessionRecord): Session {
-    const { id, config, profile, generation, info } = record
-    const known = this.#options.profileInfo(profile) ?? { name: profile, engine: info.engine }
-    const init = { id, request: config, config, jobId: info.jobId, profile: { info: known, generation } }
-    const session = new Session(this.#world, init, record)
+  #archiveHost() {
+    return {
+      resident: (id: string) => this.#table.get(id)?.session,
+      lastSeqOf: (id: string) => this.#table.get(id)?.lastSeq,
+      enter: ({ id, profile, reservedSeq }: JournaledSession, info: SessionInfo) => {
+        this.#table.adopt({ id, profile, info, lastSeq: reservedSeq })
+        if (isTerminal(info)) this.#retainUntil(id, info.lastActivityAt)
+      },
+      hold: (init: SessionInit, restored: RestoredSession) => this.#hold(init, restored),
+      profileInfo: (name: string) => this.#options.profileInfo(name),
+      goOn: (session: Session) => void this.#dormancy.goOn(session),
+    }
+  }
+
+  #hold(init: SessionInit, restored: RestoredSession): Session {
+    const session = new Session(this.#world, init, restored)
     this.#table.hold(session)
     return session
   }
 
+  #restore(record: ParkedSessionRecord): Session {
+    const known = this.#options.profileInfo(record.profile)
+    return this.#hold(initOf(record, known), fromRecord(record, this.#table.get(record.id)?.lastSeq))
+  }
+
+  #onEngine(session: Session, has: boolean): void {
+    this.#setLives(session, has)
+    if (!has && this.#archive) this.#table.releaseLater(session.id)
+  }
+
   #remove(id: string): void {
+    const session = this.#table.get(id)?.session
     if (!this.#table.remove(id)) return
+    this.#dormancy.forget(id)
     this.#options.executions.forget(id)
-    if (this.#listeners.has('session_removed')) this.#listeners.emit('session_removed', { sessionId: id })
+    if (!this.#listeners.has('session_removed')) return
+    const tell = () => this.#listeners.emit('session_removed', { sessionId: id })
+    if (session) session.whenDurable(tell)
+    else tell()
   }
 
   #onEvent(session: Session, event: SessionEvent): void {
-    if (this.#listeners.has('session_event'))
-      this.#listeners.emit('session_event', { sessionId: session.id, event, session: session.info() })
+    if (!this.#listeners.has('session_event')) return
+    const payload = { sessionId: session.id, event, session: session.info(event.seq) }
+    session.whenDurable(() => this.#listeners.emit('session_event', payload))
   }
 
   #onEnded(session: Session): void {
     this.#setLives(session, false)
+    this.#dormancy.forget(session.id)
     this.parking.discard(session)
+    if (!this.#table.get(session.id)) return
+    this.#retainUntil(session.id, this.#options.clock.now())
+    if (this.#archive) this.#table.releaseLater(session.id)
+  }
+
+  /** A terminal session goes when its time is over. */
+  #retainUntil(id: string, endedAt: number): void {
     const { sessionRetentionMs, clock } = this.#options
-    const entry = this.#table.get(session.id)
-    if (entry && sessionRetentionMs !== undefined)
-      entry.retention = clock.after(sessionRetentionMs, () => {
-        session.clients.disconnectAll(CLOSE.sessionRemoved)
-        this.#remove(session.id)
-      })
+    const entry = this.#table.get(id)
+    if (!entry || sessionRetentionMs === undefined) return
+    entry.retention = clock.after(endedAt + sessionRetentionMs - clock.now(), () => {
+      entry.session?.clients.disconnectAll(CLOSE.sessionRemoved)
+      if (!this.#archive) this.#remove(id)
+      else
+        this.#erase(id).then(
+          () => this.#remove(id),
+          // reported; tried again after another while
+          () => this.#retainUntil(id, clock.now()),
+        )
+    })
   }
 
   #onOauth(session: Session): void {

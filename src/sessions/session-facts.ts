@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import type { SessionEventBody } from '../../schemas/events.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo, SessionStatus, TokenUsage } from '../../schemas/sessions.js'
 import type { RunnerEvent, SessionRunnerConfig } from '../engines/runner.js'
@@ -154,3 +155,15 @@ function addUsage(total: TokenUsage, turn: Partial<TokenUsage> | undefined): voi
   total.cacheCreationTokens += countOf(turn?.cacheCreationTokens) ?? 0
   total.cacheReadTokens += countOf(turn?.cacheReadTokens) ?? 0
 }
+
+/** The end of a turn that no engine could tell. */
+export const interruptedTurn = ({ numTurns, cost }: SessionFacts, reason: string): SessionEventBody => ({
+  type: 'turn_completed',
+  subtype: 'interrupted',
+  isError: true,
+  durationMs: 0,
+  numTurns,
+  totalCostUsd: cost,
+  errors: [reason],
+  usage: { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
+})

@@ -1,22 +1,37 @@
 import type { SessionEvent, SessionEventBody } from '../../schemas/events.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
-import type { Runner, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
+import type { Runner, RunnerSnapshot, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
+import { GatewayError } from '../errors.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { LogSource } from './attachment.js'
 import { SessionBridge } from './bridge.js'
 import { Clients } from './clients.js'
 import { DeferredExecutions } from './deferred-executions.js'
 import { EventLog } from './event-log.js'
+import type { JournaledOrigin, JournaledState } from './journal.js'
+import { type JournalOwner, JournalWriter } from './journal-writer.js'
+import { journaledState, keptConfig } from './journaled-state.js'
 import { PermissionDesk, type PermissionDeskOwner } from './permission-desk.js'
+import type { RestoredSession } from './restored-session.js'
 import type { RunnerLink } from './runner-link.js'
 import { SessionFacts } from './session-facts.js'
 import type { SessionInit, SessionWorld } from './session-world.js'
 import { snapshotFiles } from './snapshot-files.js'
-import type { ParkedSessionRecord } from './store.js'
 import { Turns } from './turns.js'
 
+/** Events after which the session stands where it stood. */
+const LEAVES_STATE: ReadonlySet<string> = new Set<SessionEventBody['type']>([
+  'stream_delta',
+  'assistant_message',
+  'capabilities',
+  'context_usage',
+  'rate_limit',
+  'file_delivered',
+  'engine_event',
+])
+
 /** What a session is at a moment, and how a change of it is told; `Session` is what happens to it. */
-export abstract class SessionState implements PermissionDeskOwner, LogSource {
+export abstract class SessionState implements PermissionDeskOwner, LogSource, JournalOwner {
   readonly id: string
   readonly profile: ResolvedProfile
   readonly request: SessionRunnerConfig
@@ -27,6 +42,14 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource {
   readonly clients: Clients
   readonly facts: SessionFacts
   config: SessionRunnerConfig
+  /** What was chosen since the request; a later start takes it up. */
+  chosen: JournaledState['chosen']
+  /** Ids of the last accepted messages; a message with one of them was accepted already. */
+  messageIds: string[] | undefined
+  /** What the next engine goes on from, while there is none. */
+  kept: RunnerSnapshot | undefined
+  /** Writes the session down, when there is a journal. */
+  protected readonly writer: JournalWriter | undefined
   /** Whether a store holds a record of this session that is to go at the next checkpoint. */
   recorded = false
   protected readonly world: SessionWorld
@@ -39,13 +62,15 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource {
   protected link: RunnerLink | undefined
   protected scratchFiles: SessionFiles | undefined
   protected started = false
+  /** An engine is being started for a session that had one before. */
+  protected opening = false
   protected readonly turns = new Turns()
   protected endedAs: 'failed' | 'closed' | undefined
   #shownStatus: SessionStatus = 'starting'
-  protected runnerClosed: Promise<void> | undefined
+  runnerClosed: Promise<void> | undefined
 
-  /** @param restored the record of a parked session, which this one goes on from */
-  constructor(world: SessionWorld, init: SessionInit, restored?: ParkedSessionRecord) {
+  /** @param restored what a session that an engine left goes on from */
+  constructor(world: SessionWorld, init: SessionInit, restored?: RestoredSession) {
     this.world = world
     this.id = init.id
     this.profile = init.profile
@@ -53,9 +78,8 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource {
     this.config = init.config
     this.jobId = init.jobId
     this.createdAt = restored?.info.createdAt ?? world.clock.now()
-    this.log = restored
-      ? EventLog.fromText(restored.log, world.eventLog, restored.info.lastSeq)
-      : new EventLog(undefined, world.eventLog)
+    this.writer = this.#openWriter(restored)
+    this.log = this.#openLog(restored)
     this.facts = new SessionFacts(init.config, this.createdAt)
     this.clients = new Clients(this, world.maxSocketsPerSession, () => this.#snapshot())
     this.permissions = new PermissionDesk(world.clock, this)
@@ -63,17 +87,37 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource {
     if (restored) this.#restore(restored)
   }
 
-  #restore(record: ParkedSessionRecord): void {
-    this.facts.restore(record.info, record.firstPrompt)
-    this.permissions.restore(record.permissions)
-    for (const execution of record.executions) this.executions.add(execution, record.parkedAt)
-    this.executions.remember(record.settled)
-    this.turns.restore(record.queued)
-    this.scratchFiles = record.snapshot.files && snapshotFiles(record.snapshot.files, record.parkedAt)
-    this.parkedSince = record.parkedAt
+  #openWriter(restored: RestoredSession | undefined): JournalWriter | undefined {
+    const { journal, clock } = this.world
+    if (!journal || (restored && !('lastSeq' in restored.log))) return undefined
+    const reservedSeq = restored && 'lastSeq' in restored.log ? restored.log.lastSeq : undefined
+    return new JournalWriter({ ...journal, clock }, this, reservedSeq)
+  }
+
+  #openLog(restored: RestoredSession | undefined): EventLog {
+    const { eventLog: limits } = this.world
+    if (!restored) return new EventLog(undefined, limits, 0, this.writer)
+    const { log, info } = restored
+    if ('lastSeq' in log) return new EventLog(log.epoch, limits, log.lastSeq, this.writer)
+    return EventLog.fromText(log, limits, info.lastSeq)
+  }
+
+  #restore(restored: RestoredSession): void {
+    const { info, parkedAt, snapshot } = restored
+    this.facts.restore(info, restored.firstPrompt)
+    this.permissions.restore(restored.permissions)
+    for (const execution of restored.executions) this.executions.add(execution, parkedAt ?? info.lastActivityAt)
+    this.executions.remember(restored.settled)
+    this.turns.restore(restored.inTurn, restored.queued)
+    this.chosen = restored.chosen
+    this.messageIds = restored.messageIds && [...restored.messageIds]
+    this.scratchFiles = snapshot?.files && snapshotFiles(snapshot.files, parkedAt ?? info.lastActivityAt)
+    this.parkedSince = parkedAt
     this.started = true
-    this.#shownStatus = 'parked'
-    this.recorded = true
+    this.#shownStatus = info.status
+    if (info.status === 'failed' || info.status === 'closed') this.endedAs = info.status
+    this.recorded = parkedAt !== undefined
+    if (!this.recorded) this.kept = snapshot
   }
 
   get status(): SessionStatus {
@@ -108,6 +152,23 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource {
     return this.link !== undefined
   }
 
+  /** Whether an engine takes commands. */
+  get serving(): boolean {
+    return this.link !== undefined && !this.opening
+  }
+
+  /** Whether no engine serves it, and the next command starts one. */
+  get dormant(): boolean {
+    return this.started && !this.link && !this.endedAs && this.parkedSince === undefined && !this.isFrozen
+  }
+
+  /** Whether it could be built again from what is stored, so that it need not stay in memory. */
+  get isStored(): boolean {
+    // what is still being written would be written by nobody's session
+    if (this.writer && !this.writer.clean) return false
+    return this.parkedSince !== undefined || (this.writer !== undefined && (this.dormant || this.ended))
+  }
+
   get parked(): boolean {
     return this.parkedSince !== undefined
   }
@@ -117,13 +178,14 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource {
     return this.isFrozen
   }
 
-  info(): SessionInfo {
+  /** @param lastSeq default: as far as clients may be shown */
+  info(lastSeq = this.log.visibleSeq): SessionInfo {
     return this.facts.info({
       id: this.id,
       status: this.status,
       profile: this.profile.info,
       createdAt: this.createdAt,
-      lastSeq: this.log.lastSeq,
+      lastSeq,
       pendingPermissions: this.permissions.size,
       attachedClients: this.clients.count,
       jobId: this.jobId,
@@ -154,10 +216,60 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource {
 
   protected abstract tellObservers(event: SessionEvent): void
 
+  /** Resolves when all that happened so far is durable; at once without a journal. @throws SG_ERR_STORE_UNAVAILABLE */
+  durable(): Promise<void> {
+    return this.writer?.durable() ?? Promise.resolve()
+  }
+
+  /** Runs `then` once all that happened so far is durable; at once without a journal. */
+  whenDurable(then: () => void): void {
+    if (this.writer) this.writer.after(then)
+    else then()
+  }
+
+  /** Something changed that no event tells. */
+  touch(): void {
+    this.writer?.touch()
+  }
+
+  /** Removes the session from the journal, for good. @throws what the journal throws; nothing was removed then */
+  async erase(): Promise<void> {
+    await this.writer?.remove()
+  }
+
+  /** @throws SG_ERR_STORE_UNAVAILABLE while what happens cannot be written down */
+  assertWritable(): void {
+    if (this.writer?.failing) throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { retryAfterS: 5 })
+  }
+
+  origin(): JournaledOrigin {
+    const { request, profile, log } = this
+    return {
+      profile: profile.info.name,
+      generation: profile.generation,
+      config: keptConfig(request, request.title),
+      epoch: log.epoch,
+    }
+  }
+
+  state(): JournaledState {
+    return journaledState(this, { inTurn: this.turns.active, queued: this.turns.waiting })
+  }
+
+  get pendingPermissions() {
+    return this.permissions.list()
+  }
+
+  onShown(): void {
+    this.clients.onShown()
+  }
+
   protected append(body: SessionEventBody, ts = this.world.clock.now()): void {
     const event = this.log.append(body, ts)
     this.facts.lastActivityAt = ts
-    this.clients.onAppended(body)
+    if (!LEAVES_STATE.has(body.type)) this.writer?.touch()
+    this.clients.onShown()
+    if (body.type === 'assistant_message') this.whenDurable(() => this.clients.dropTyping(body.uuid))
     this.tellObservers(event)
   }
 

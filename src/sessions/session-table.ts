@@ -4,9 +4,8 @@ import type { Clock, Timer } from '../lib/clock.js'
 import { type Page, pageOf } from '../lib/paging.js'
 import { type Principal, visible } from '../principal.js'
 import type { Session } from './session.js'
-import type { ParkedSessionRecord } from './store.js'
 
-/** A session's place in the lists. A parked one that nobody looks at is only its SessionInfo, as text. */
+/** A session's place in the lists. A stored one that nobody looks at is only its SessionInfo, as text. */
 export interface SessionEntry {
   readonly id: string
   readonly ordinal: number
@@ -14,7 +13,11 @@ export interface SessionEntry {
   readonly profile: string
   readonly engine: Engine
   session: Session | undefined
-  parkedInfo: string | undefined
+  storedInfo: string | undefined
+  /** Says something while the session is not in memory. */
+  storedStatus: SessionStatus
+  /** Where the numbering goes on of a session that is not in memory and whose log is in the journal. */
+  lastSeq: number | undefined
   /** Whether it counts as one that lives: not parked, not terminal. */
   lives: boolean
   /** Epoch milliseconds of the last time that somebody asked for the session itself. */
@@ -42,25 +45,35 @@ export class SessionTable {
 
   add(session: Session): void {
     const { id, createdAt, profile } = session
-    this.#set({
-      id,
-      createdAt,
-      profile: profile.info.name,
-      engine: profile.info.engine,
-      session,
-      parkedInfo: undefined,
-      lives: true,
-    })
+    const { name, engine } = profile.info
+    this.#set({ id, createdAt, profile: name, engine, session, info: undefined, lastSeq: undefined })
   }
 
-  /** Enters a session that an earlier process parked. */
-  adopt({ id, info, profile }: ParkedSessionRecord): void {
+  /**
+   * Enters a session that an earlier process left in a store.
+   * @param lastSeq where the numbering goes on, when the journal has its log
+   */
+  adopt({
+    id,
+    profile,
+    info,
+    lastSeq,
+  }: {
+    id: string
+    profile: string
+    info: SessionInfo
+    lastSeq: number | undefined
+  }) {
     const { createdAt, engine } = info
-    this.#set({ id, createdAt, profile, engine, session: undefined, parkedInfo: JSON.stringify(info), lives: false })
+    this.#set({ id, createdAt, profile, engine, session: undefined, info, lastSeq })
   }
 
-  #set(entry: Omit<SessionEntry, 'ordinal' | 'retention' | 'lookedAt'>): void {
-    const { id, createdAt, profile, engine, session, parkedInfo, lives } = entry
+  #set(
+    given: Pick<SessionEntry, 'id' | 'createdAt' | 'profile' | 'engine' | 'session' | 'lastSeq'> & {
+      info: SessionInfo | undefined
+    },
+  ): void {
+    const { id, createdAt, profile, engine, session, info, lastSeq } = given
     const ordinal = ++this.#ordinal
     // spelled out: V8 gives each object that is made by spreading and adding a shape of its own, 300 bytes apiece
     this.#entries.set(id, {
@@ -70,8 +83,10 @@ export class SessionTable {
       profile,
       engine,
       session,
-      parkedInfo,
-      lives,
+      storedInfo: info && JSON.stringify(info),
+      storedStatus: info?.status ?? 'starting',
+      lastSeq,
+      lives: session !== undefined,
       lookedAt: 0,
       retention: undefined,
     })
@@ -105,7 +120,7 @@ export class SessionTable {
 
   isParked(id: string): boolean {
     const entry = this.#entries.get(id)
-    return entry !== undefined && (entry.session?.parked ?? true)
+    return entry !== undefined && (entry.session ? entry.session.parked : entry.storedStatus === 'parked')
   }
 
   list(): SessionInfo[] {
@@ -126,20 +141,21 @@ export class SessionTable {
 
   count(): { live: number; parked: number; ended: number } {
     const count = { live: 0, parked: 0, ended: 0 }
-    for (const { session } of this.#entries.values()) {
-      if (!session || session.parked) count.parked++
-      else if (session.ended) count.ended++
+    for (const entry of this.#entries.values()) {
+      const status = statusOf(entry)
+      if (status === 'parked') count.parked++
+      else if (status === 'failed' || status === 'closed') count.ended++
       else count.live++
     }
     return count
   }
 
-  /** Holds a parked session in memory for somebody who looks at it or is about to wake it. */
+  /** Holds a stored session in memory for somebody who looks at it or is about to wake it. */
   hold(session: Session): void {
     const entry = this.#entries.get(session.id)
     if (!entry) return
     entry.session = session
-    entry.parkedInfo = undefined
+    entry.storedInfo = undefined
     entry.lookedAt = this.#clock.now()
     this.releaseLater(session.id)
   }
@@ -149,17 +165,33 @@ export class SessionTable {
     entry.lookedAt = this.#clock.now()
   }
 
-  /** Lets go of a parked session that nobody looks at, or later when somebody does. */
+  /** Lets go of a stored session that nobody looks at, or later when somebody does. */
   release(id: string): void {
     const entry = this.#entries.get(id)
     const session = entry?.session
-    if (!entry || !session?.parked) return
+    if (!entry || !session || session.live) return
+    if (!session.isStored) {
+      if (session.log.isJournaled) session.whenDurable(() => this.releaseLater(id))
+      return
+    }
     if (session.clients.count > 0 || this.#clock.now() - entry.lookedAt < RELEASE_AFTER_MS) {
       this.releaseLater(id)
       return
     }
-    entry.parkedInfo = JSON.stringify(session.info())
+    this.#store(entry, session.info())
+    entry.lastSeq = session.log.isJournaled ? session.log.lastSeq : undefined
     entry.session = undefined
+  }
+
+  /** What is shown of a session that is not in memory has changed. */
+  onStoredChange(id: string, info: SessionInfo): void {
+    const entry = this.#entries.get(id)
+    if (entry && !entry.session) this.#store(entry, info)
+  }
+
+  #store(entry: SessionEntry, info: SessionInfo): void {
+    entry.storedInfo = JSON.stringify(info)
+    entry.storedStatus = info.status
   }
 
   releaseLater(id: string): void {
@@ -174,6 +206,6 @@ export class SessionTable {
   }
 }
 
-export const infoOf = ({ session, parkedInfo }: SessionEntry): SessionInfo => session?.info() ?? JSON.parse(parkedInfo!)
+export const infoOf = ({ session, storedInfo }: SessionEntry): SessionInfo => session?.info() ?? JSON.parse(storedInfo!)
 
-const statusOf = ({ session }: SessionEntry): SessionStatus => session?.status ?? 'parked'
+const statusOf = ({ session, storedStatus }: SessionEntry): SessionStatus => session?.status ?? storedStatus

@@ -4,7 +4,9 @@ import type { DeferredExecution, ExecutionResult, SessionRunnerConfig } from '..
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
+import type { PreparedDelivery } from '../webhooks/delivery.js'
 import type { EventLogLimits } from './event-log.js'
+import type { JournalWriterParts } from './journal-writer.js'
 import type { Session } from './session.js'
 
 /** What all sessions of a gateway share. */
@@ -19,11 +21,22 @@ export interface SessionWorld {
   onEvent(session: Session, event: SessionEvent): void
   /** Once, when the session became terminal. */
   onEnded(session: Session): void
-  /** An execution was deferred; whoever does its work is to be told. Must not throw. */
-  dispatch(sessionId: string, execution: DeferredExecution): void
+  /** An execution was deferred; whoever does its work is to be told once that is durable. Must not throw. */
+  dispatch(sessionId: string, execution: DeferredExecution): PreparedDelivery
   /** A session turned out to run on `oauth` credentials. */
   onOauth(session: Session): void
   readonly parking: SessionParking
+  /** Absent: sessions live as long as the process. */
+  readonly journal?: Omit<JournalWriterParts, 'clock'> | undefined
+  readonly dormancy: SessionDormancy
+}
+
+/** What a session leaves to whoever takes engines from idle sessions and gives them back. */
+export interface SessionDormancy {
+  /** Gives a session without an engine one again; resolves when it takes commands. @throws why it could not */
+  rouse(session: Session): Promise<void>
+  /** Something changed that may let the engine of this session go. */
+  consider(session: Session): void
 }
 
 /** What a session leaves to whoever parks sessions. */

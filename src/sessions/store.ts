@@ -12,6 +12,14 @@ export interface CarriedDecision {
   told?: true
 }
 
+/** A result that was accepted. */
+export interface CarriedResult {
+  executionId: string
+  result: ExecutionResult
+  /** Whether the log has its event. */
+  told?: true
+}
+
 /** A parked session as it is kept: everything to go on under the same id, and nothing that only the host may know. */
 export interface ParkedSessionRecord {
   id: string
@@ -26,7 +34,7 @@ export interface ParkedSessionRecord {
   /** Executions that nobody has settled yet. */
   executions: PendingExecution[]
   /** Results that were accepted and that the engine may not have seen yet. */
-  results: { executionId: string; result: ExecutionResult }[]
+  results: CarriedResult[]
   /** Permission requests that wait for an answer. */
   permissions: PermissionRequest[]
   /** Answers that were accepted and that the engine may not have seen yet. */
@@ -43,6 +51,8 @@ export interface ParkedSessionRecord {
   firstPrompt?: string
   /** Messages that wait for the turn to end. */
   queued?: { text: string; commandId?: string }[]
+  /** Ids of the last accepted messages. */
+  messageIds?: string[]
 }
 
 /** Where parked sessions are kept. Each method resolves when what it did is durable. */

@@ -50,9 +50,8 @@ export class Turns {
     this.#waiting = undefined
   }
 
-  /** A parked session is in the middle of a turn. */
-  restore(waiting: QueuedMessage[] | undefined): void {
-    this.active = true
-    this.#waiting = waiting
+  restore(active: boolean, waiting: readonly QueuedMessage[] | undefined): void {
+    this.active = active
+    this.#waiting = waiting && waiting.length > 0 ? [...waiting] : undefined
   }
 }

@@ -1,7 +1,7 @@
 import { GatewayError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { KeyedLock } from '../lib/keyed-lock.js'
-import type { Admission } from './admission.js'
+import { CalledOff, type EngineStarter } from './engine-start.js'
 import type { ParkShelf } from './park-shelf.js'
 import type { Session } from './session.js'
 import type { ParkedSessionRecord } from './store.js'
@@ -11,11 +11,6 @@ const WAKE_RETRY_MS = 1_000
 const LONGEST_WAKE_RETRY_MS = 5 * 60_000
 /** How long whoever brought the news waits for the session to be live again; the news is durable by then. */
 const WAKE_PATIENCE_MS = 5_000
-/** How long an engine may take to start again, before it is left behind and another one tried. */
-const START_LIMIT_MS = 60_000
-
-/** Nobody wants the wake any more. */
-class CalledOff extends Error {}
 
 /** What waking needs of whoever holds the sessions. */
 export interface WakingHost {
@@ -34,7 +29,7 @@ export interface WakingParts {
   clock: Clock
   lock: KeyedLock
   shelf: ParkShelf
-  admission: Admission
+  starter: EngineStarter
   host: WakingHost
 }
 
@@ -42,8 +37,6 @@ export interface WakingParts {
 export class Waker {
   readonly #parts: WakingParts
   readonly #retries = new Map<string, { timer: Timer; delayMs: number }>()
-  /** Wakes in progress, to be called off. */
-  readonly #calledOff = new Map<string, (reason: Error) => void>()
   #closed = false
 
   constructor(parts: WakingParts) {
@@ -69,7 +62,7 @@ export class Waker {
 
   /** Ends the wakes of a session that is going to be removed. */
   callOff(id: string): void {
-    this.#calledOff.get(id)?.(new CalledOff('The session is being removed.'))
+    this.#parts.starter.callOff(id)
     this.#retries.get(id)?.timer.cancel()
     this.#retries.delete(id)
   }
@@ -77,7 +70,7 @@ export class Waker {
   close(): void {
     this.#closed = true
     for (const { timer } of this.#retries.values()) timer.cancel()
-    for (const callOff of this.#calledOff.values()) callOff(new CalledOff('The gateway is shutting down.'))
+    this.#parts.starter.callOffAll()
   }
 
   async #wakeInTurn(id: string): Promise<void> {
@@ -105,29 +98,12 @@ export class Waker {
   }
 
   /** @throws why it could not; the session has no engine then */
-  async bringBack(session: Session, record: ParkedSessionRecord): Promise<void> {
-    const { admission, clock } = this.#parts
-    let limit: Timer | undefined
-    let handedOver = false
-    const givenUp = new Promise<never>((_, reject) => {
-      this.#calledOff.set(session.id, reject)
-      limit = clock.after(START_LIMIT_MS, () => reject(new Error('The engine did not start in time.')))
+  bringBack(session: Session, record: ParkedSessionRecord): Promise<void> {
+    const { config, profile, generation, snapshot } = record
+    return this.#parts.starter.start(session, {
+      ...{ config, profile, generation, snapshot },
+      begin: (runner, admitted, givenUp) => session.resume(runner, admitted, record, givenUp),
     })
-    try {
-      const building = admission.readmit(record.config, record.profile, record.generation).then(async (admitted) => ({
-        config: admitted.config,
-        runner: await admission.buildRunner(admitted, session.id, session.bridge, record.snapshot),
-      }))
-      givenUp.catch(() => {
-        if (!handedOver) building.then(({ runner }) => runner.close()).catch(() => {})
-      })
-      const { runner, config } = await Promise.race([building, givenUp])
-      handedOver = true
-      await session.resume(runner, config, record, givenUp)
-    } finally {
-      limit?.cancel()
-      this.#calledOff.delete(session.id)
-    }
   }
 
   /** A refusal of policy or a profile that is gone is final; anything else keeps the park and its news for another try. */

@@ -1,23 +1,11 @@
 import type { WebhookDelivery } from '../../schemas/jobs.js'
+import { toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
-import { DeliveryLog } from './delivery-log.js'
+import type { Delivery, FindTarget, Importance, PreparedDelivery, StoredDelivery } from './delivery.js'
+import type { DeliveryOutbox } from './outbox.js'
 import { type PostError, type PostOutcome, post } from './post.js'
 import { deliveryHeaders } from './signing.js'
-import type { WebhookTarget } from './target.js'
-
-/** What is given up first when a lane is full: `progress`, then `normal`, `last` never. */
-export type Importance = 'progress' | 'normal' | 'last'
-
-export interface Delivery {
-  /** Sent as `webhook-id`, the same in every attempt. */
-  id: string
-  type: string
-  /** Sent as JSON; nobody changes it any more. */
-  payload: object
-  target: WebhookTarget
-  importance: Importance
-}
 
 /** How deliveries went, since the start. */
 export interface DeliveryCounts {
@@ -28,10 +16,18 @@ export interface DeliveryCounts {
   lost: number
 }
 
+export interface DelivererOptions {
+  clock: Clock
+  logger: Logger
+  outbox: DeliveryOutbox
+  /** Whether the next process finds in the outbox what this one leaves there. */
+  outlasts: boolean
+}
+
 interface Lane {
   waiting: Delivery[]
   /** What the lane is held up by, when it waits between two attempts. */
-  pause: { timer: Timer; go(): void; asked: boolean } | undefined
+  pause: { timer: Timer; go(): void } | undefined
 }
 
 const MAX_WAITING = 256
@@ -40,53 +36,73 @@ const MAX_PAUSE_MS = 60 * 60 * 1000
 /** Targets remembered as gone. */
 const MAX_GONE = 10_000
 const GONE = 410
+const UNWANTED: PreparedDelivery = { send() {}, withdraw() {} }
 
 /**
  * Delivers JSON bodies to URLs. Deliveries of one lane (a job, a session) go one after the other, in order, each with its retries;
- * lanes do not wait for each other. Whatever a receiver does, what is delivered about is not affected.
+ * lanes do not wait for each other. Whatever a receiver does, what is delivered about is not affected. A delivery stands in the outbox
+ * until it was made or given up: one whose process dies is made by the next one, under the same id.
  */
 export class WebhookDeliverer {
   readonly counts: DeliveryCounts = { delivered: 0, failedAttempts: 0, lost: 0 }
   readonly #clock: Clock
   readonly #logger: Logger
+  readonly #outbox: DeliveryOutbox
+  readonly #outlasts: boolean
   readonly #lanes = new Map<string, Lane>()
-  readonly #log = new DeliveryLog()
   readonly #gone = new Set<string>()
   readonly #stop = new AbortController()
+  /** Lanes that have not come to rest. */
+  #running = 0
   #flushing = false
-  #onIdle: (() => void) | undefined
+  #onIdle: (() => void)[] = []
 
-  constructor({ clock, logger }: { clock: Clock; logger: Logger }) {
+  constructor({ clock, logger, outbox, outlasts }: DelivererOptions) {
     this.#clock = clock
     this.#logger = logger
+    this.#outbox = outbox
+    this.#outlasts = outlasts
   }
 
   enqueue(laneId: string, delivery: Delivery): void {
+    this.prepare(laneId, delivery).send()
+  }
+
+  /** Asks the outbox before it returns: what is written in the same turn can become durable together with it. */
+  prepare(laneId: string, delivery: Delivery): PreparedDelivery {
+    const { id, target, type, payload, origin, importance } = delivery
     // the answer that stopped this target was told
-    if (this.#gone.has(delivery.target.key)) return
-    if (this.#stop.signal.aborted) {
-      this.#lose(laneId, delivery, 'dropped')
-      return
+    if (this.#gone.has(target.key)) return UNWANTED
+    const stored: StoredDelivery = { type, payload, origin, importance }
+    if (this.#outlasts) this.#ask(this.#outbox.add({ id, lane: laneId, delivery: stored }))
+    return { send: () => this.#send(laneId, delivery), withdraw: () => this.#settle(laneId, id) }
+  }
+
+  /** Makes what earlier processes left. Call it once, before anything else is delivered. @throws what the outbox throws */
+  async restore(findTarget: FindTarget): Promise<void> {
+    const left = (await this.#outbox.list()).map(({ lane, id, delivery }) => ({
+      ...{ lane, id, stored: delivery as StoredDelivery },
+    }))
+    const targets = await Promise.all(left.map(({ lane, stored }) => findTarget({ ...stored, lane })))
+    for (const [index, { lane, id, stored }] of left.entries()) {
+      const target = targets[index]
+      if (target) this.#send(lane, { ...stored, id, target })
+      else {
+        this.counts.lost++
+        this.#logger.warn({ delivery: id, type: stored.type, lane }, 'a webhook delivery from before has no target now')
+        this.#settle(lane, id)
+      }
     }
-    const running = this.#lanes.get(laneId)
-    if (running) {
-      running.waiting.push(delivery)
-      if (running.waiting.length > MAX_WAITING) this.#makeRoom(laneId, running)
-      return
-    }
-    const lane: Lane = { waiting: [delivery], pause: undefined }
-    this.#lanes.set(laneId, lane)
-    void this.#run(laneId, lane)
   }
 
   /** The last attempts of a lane, newest first. */
-  deliveries(laneId: string): WebhookDelivery[] {
-    return this.#log.list(laneId)
+  deliveries(laneId: string): Promise<WebhookDelivery[]> {
+    return this.#outbox.attempts(laneId)
   }
 
   /** Drops what is known about a lane; what still waits in it is delivered. */
   forget(laneId: string): void {
-    this.#log.forget(laneId)
+    this.#ask(this.#outbox.forget(laneId))
   }
 
   /** Deliveries that wait or are under way. */
@@ -97,22 +113,39 @@ export class WebhookDeliverer {
   }
 
   /**
-   * Resolves when nothing is left to deliver. From now on nothing is waited for: retries follow at once, and a receiver that asked for
-   * patience is left alone.
+   * Resolves when nothing is left to deliver now. From now on nothing is waited for: what would have to be is left to the next process.
+   * When there is none, retries follow at once, and a receiver that asked for patience is left alone.
    */
-  async flush(): Promise<void> {
+  flush(): Promise<void> {
     this.#flushing = true
-    for (const lane of this.#lanes.values()) lane.pause?.go()
-    if (this.#lanes.size > 0)
-      await new Promise<void>((resolve) => {
-        this.#onIdle = resolve
-      })
+    return this.#rest()
   }
 
-  /** Ends what is under way; nothing is sent after it. */
-  close(): void {
+  /** Ends what is under way; nothing is sent after it. Resolves when the outbox was asked for the last time. */
+  close(): Promise<void> {
     this.#stop.abort()
+    return this.#rest()
+  }
+
+  async #rest(): Promise<void> {
     for (const lane of this.#lanes.values()) lane.pause?.go()
+    if (this.#running > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
+  }
+
+  #send(laneId: string, delivery: Delivery): void {
+    if (this.#stop.signal.aborted) {
+      if (!this.#outlasts) this.#lose(laneId, delivery, 'dropped')
+      return
+    }
+    const known = this.#lanes.get(laneId)
+    if (known) {
+      known.waiting.push(delivery)
+      if (known.waiting.length > MAX_WAITING) this.#makeRoom(laneId, known)
+      return
+    }
+    const lane: Lane = { waiting: [delivery], pause: undefined }
+    this.#lanes.set(laneId, lane)
+    void this.#run(laneId, lane)
   }
 
   /** The first one is under way and stays. */
@@ -122,20 +155,32 @@ export class WebhookDeliverer {
     const progress = droppable('progress')
     const index = progress >= 0 ? progress : droppable('normal')
     const [dropped] = index >= 0 ? lane.waiting.splice(index, 1) : []
-    if (dropped) this.#lose(laneId, dropped, 'dropped')
+    if (!dropped) return
+    this.#lose(laneId, dropped, 'dropped')
+    this.#settle(laneId, dropped.id)
   }
 
+  /** A lane that is left to the next process stays, so that nothing overtakes what waits in it. */
   async #run(laneId: string, lane: Lane): Promise<void> {
+    this.#running++
     for (let next = lane.waiting[0]; next; next = lane.waiting[0]) {
-      if (this.#stop.signal.aborted) this.#lose(laneId, next, 'dropped')
-      else if (!this.#gone.has(next.target.key)) await this.#deliver(laneId, lane, next)
+      if (!(await this.#finish(laneId, lane, next))) break
+      this.#settle(laneId, next.id)
       lane.waiting.shift()
     }
-    this.#lanes.delete(laneId)
-    if (this.#lanes.size === 0) this.#onIdle?.()
+    if (lane.waiting.length === 0) this.#lanes.delete(laneId)
+    this.#running--
+    if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  async #deliver(laneId: string, lane: Lane, delivery: Delivery): Promise<void> {
+  /** @returns false when the delivery is left to the next process */
+  async #finish(laneId: string, lane: Lane, delivery: Delivery): Promise<boolean> {
+    if (!this.#stop.signal.aborted) return this.#gone.has(delivery.target.key) || this.#deliver(laneId, lane, delivery)
+    if (!this.#outlasts) this.#lose(laneId, delivery, 'dropped')
+    return !this.#outlasts
+  }
+
+  async #deliver(laneId: string, lane: Lane, delivery: Delivery): Promise<boolean> {
     const { id, target } = delivery
     const body = Buffer.from(JSON.stringify(delivery.payload))
     for (let attempt = 1; ; attempt++) {
@@ -143,32 +188,35 @@ export class WebhookDeliverer {
       const headers = deliveryHeaders(id, body, target.signingKeys, Math.floor(at / 1000))
       const outcome = await post(target, { body, headers }, this.#clock, this.#stop.signal)
       this.#record(laneId, delivery, { attempt, at, ...outcome })
-      if (outcome.error === undefined) {
+      const { error, status } = outcome
+      if (error === undefined) {
         this.counts.delivered++
-        return
+        return true
       }
       this.counts.failedAttempts++
-      if (outcome.status === GONE) this.#rememberGone(target.key)
-      const goesOn = attempt < target.attempts && outcome.status !== GONE && outcome.error !== 'blocked'
-      if (!goesOn || !(await this.#pause(lane, target.retryDelayMs * 2 ** (attempt - 1), outcome))) {
-        this.#lose(laneId, delivery, outcome.error, outcome.status)
-        return
+      if (status === GONE) this.#rememberGone(target.key)
+      const isLast = attempt >= target.attempts || status === GONE || error === 'blocked'
+      if (!isLast || error === 'stopped') {
+        if (await this.#pause(lane, target.retryDelayMs * 2 ** (attempt - 1), outcome)) continue
+        if (this.#outlasts) return false
       }
+      this.#lose(laneId, delivery, error, status)
+      return true
     }
   }
 
-  /** @returns whether to try again */
+  /** @returns whether this process tries again */
   async #pause(lane: Lane, delayMs: number, { retryAfterMs }: PostOutcome): Promise<boolean> {
-    const asked = retryAfterMs !== undefined
-    if (this.#flushing) return !asked && !this.#stop.signal.aborted
-    const waitMs = Math.min(Math.max(delayMs, retryAfterMs ?? 0), MAX_PAUSE_MS)
-    await new Promise<void>((go) => {
-      lane.pause = { timer: this.#clock.after(waitMs, go), go, asked }
-    })
-    const cutShort = this.#flushing || this.#stop.signal.aborted
-    lane.pause?.timer.cancel()
-    lane.pause = undefined
-    return !this.#stop.signal.aborted && !(cutShort && asked)
+    if (!this.#flushing && !this.#stop.signal.aborted) {
+      const waitMs = Math.min(Math.max(delayMs, retryAfterMs ?? 0), MAX_PAUSE_MS)
+      await new Promise<void>((go) => {
+        lane.pause = { timer: this.#clock.after(waitMs, go), go }
+      })
+      lane.pause?.timer.cancel()
+      lane.pause = undefined
+    }
+    if (this.#stop.signal.aborted) return false
+    return !this.#flushing || !(this.#outlasts || retryAfterMs !== undefined)
   }
 
   #rememberGone(key: string): void {
@@ -178,7 +226,7 @@ export class WebhookDeliverer {
 
   #record(laneId: string, { id, type }: Delivery, outcome: PostOutcome & { attempt: number; at: number }): void {
     const { attempt, at, status, error } = outcome
-    this.#log.add(laneId, {
+    this.#log(laneId, {
       id,
       type,
       attempt,
@@ -191,11 +239,23 @@ export class WebhookDeliverer {
 
   #lose(laneId: string, { id, type, target }: Delivery, error: PostError | 'dropped', status?: number): void {
     this.counts.lost++
-    if (error === 'dropped')
-      this.#log.add(laneId, { id, type, attempt: 0, at: this.#clock.now(), error, durationMs: 0 })
+    if (error === 'dropped') this.#log(laneId, { id, type, attempt: 0, at: this.#clock.now(), error, durationMs: 0 })
     this.#logger.warn(
       { delivery: id, type, lane: laneId, origin: new URL(target.url).origin, error, ...(status && { status }) },
       'a webhook delivery was given up',
     )
+  }
+
+  #log(laneId: string, attempt: WebhookDelivery): void {
+    this.#ask(this.#outbox.log(laneId, attempt))
+  }
+
+  #settle(laneId: string, id: string): void {
+    if (this.#outlasts) this.#ask(this.#outbox.remove(laneId, id))
+  }
+
+  /** The outbox is not waited for: one that fails keeps nothing from being delivered. */
+  #ask(asked: Promise<void>): void {
+    asked.catch((error) => this.#logger.warn({ err: toError(error) }, 'the outbox of webhook deliveries failed'))
   }
 }

@@ -1,11 +1,15 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { AgentDeclaration } from '../../src/engines/cli/agent-table.js'
+import { claudeExecutable } from '../../src/engines/cli/claude/executable.js'
 
 const ROOT = new URL('../../.agents/', import.meta.url)
 const at = (path: string) => fileURLToPath(new URL(path, ROOT))
 
 export const CLAUDE_SDK = pathToFileURL(at('claude/node_modules/@anthropic-ai/claude-agent-sdk/sdk.mjs')).href
+
+/** Where commands of agents lie that are looked up in PATH. */
+export const BINARIES = at('codex/node_modules/.bin')
 
 /** What an agent needs to be driven against the vendors on loopback, with nothing of this machine's. */
 export interface AgentUnderTest {
@@ -21,20 +25,29 @@ export interface AgentUnderTest {
   shell(command: string): { tool: string; input: object }
   /** Whether a session can be resumed at once, and is complete then. */
   resumes: 'complete' | 'without what it said last' | 'not within a minute'
+  /** Whether it knows, when it is resumed, the prompt of a turn that was cut off with it. */
+  knowsCutOff: boolean
+  /** A model that it can be switched to. */
+  otherModel?: string
 }
 
 const bin = (agent: string, name: string) => at(`${agent}/node_modules/.bin/${name}`)
 const OPENCODE = at(`opencode/node_modules/opencode-${process.platform}-${process.arch}/bin/opencode`)
 
-const missing = (agent: string, path: string) =>
-  existsSync(path) ? undefined : `${agent} is not installed: npm run test:agents installs it`
+const CODEX = at(`codex/node_modules/@openai/codex-${process.platform}-${process.arch}`)
+
+/** The platform's binary is a package of its own, which npm leaves out in silence when it cannot be fetched: so it is looked for too. */
+const missing = (agent: string, ...paths: (string | undefined)[]) =>
+  paths.every((path) => path && existsSync(path))
+    ? undefined
+    : `${agent} is not installed: npm run test:agents installs it`
 
 const json = (value: unknown) => JSON.stringify(value)
 
 export const AGENTS = {
   claude: {
     name: 'claude',
-    missing: missing('claude', fileURLToPath(CLAUDE_SDK)),
+    missing: missing('claude', fileURLToPath(CLAUDE_SDK), claudeExecutable(CLAUDE_SDK)),
     declaration: { name: 'claude' },
     env: (home, vendors) => ({
       ...{ CLAUDE_CONFIG_DIR: `${home}/claude`, ANTHROPIC_BASE_URL: vendors, ANTHROPIC_API_KEY: 'dummy' },
@@ -44,6 +57,8 @@ export const AGENTS = {
     files: () => ({ 'claude/settings.json': '{}' }),
     shell: (command) => ({ tool: 'Bash', input: { command } }),
     resumes: 'complete',
+    knowsCutOff: true,
+    otherModel: 'claude-haiku-4-5-20251001',
   },
   opencode: {
     name: 'opencode',
@@ -71,6 +86,7 @@ export const AGENTS = {
     files: () => ({ 'config/.keep': '', 'data/.keep': '' }),
     shell: (command) => ({ tool: 'bash', input: { command, description: 'a command' } }),
     resumes: 'complete',
+    knowsCutOff: true,
   },
   gemini: {
     name: 'gemini',
@@ -94,10 +110,11 @@ export const AGENTS = {
     shell: (command) => ({ tool: 'run_shell_command', input: { command, description: 'a command' } }),
     // Loaded within the minute of its beginning a session would be lost: the driver waits, the tests do not.
     resumes: 'not within a minute',
+    knowsCutOff: true,
   },
   codex: {
     name: 'codex',
-    missing: missing('codex', bin('codex', 'codex-acp')),
+    missing: missing('codex', bin('codex', 'codex-acp'), CODEX),
     declaration: { name: 'codex', command: bin('codex', 'codex-acp') },
     env: (home) => ({ CODEX_HOME: `${home}/codex`, OPENAI_API_KEY: 'dummy', NO_BROWSER: '1' }),
     files: (vendors) => ({
@@ -120,6 +137,7 @@ stream_max_retries = 0
       input: { cmd, sandbox_permissions: 'require_escalated', justification: 'may I?' },
     }),
     resumes: 'complete',
+    knowsCutOff: true,
   },
   qwen: {
     name: 'qwen',
@@ -143,5 +161,6 @@ stream_max_retries = 0
       input: { command, description: 'a command', is_background: false },
     }),
     resumes: 'without what it said last',
+    knowsCutOff: true,
   },
 } satisfies Record<string, AgentUnderTest>

@@ -7,6 +7,8 @@ export interface Answer {
   text?: string
   tool?: string
   input?: object
+  /** Further calls in the same message; of Anthropic's models only. */
+  also?: { tool: string; input: object }[]
   /** Refuses with this status, always. */
   status?: number
   /** Milliseconds between two words. */
@@ -18,8 +20,8 @@ export interface Vendors {
   url: string
   /** How often a model was called. */
   calls(): number
-  /** The key that each call of a model came with, and what the person said in it. */
-  readonly asked: { key: string | undefined; text: string }[]
+  /** The key that each call of a model came with, what the person said in it, and all of it. */
+  readonly asked: { key: string | undefined; text: string; body: string }[]
 }
 
 /** The prompt that makes the model give these answers. */
@@ -42,7 +44,7 @@ const WITHOUT_SCRIPT: Answer = { text: 'pong' }
  * The vendors of the agents' models on loopback: Anthropic messages, OpenAI chat and responses, Gemini. The newest thing that a person
  * said carries the script; how far it has come is counted in the conversation itself, so that nothing is kept here.
  */
-export async function startVendors(t: Test): Promise<Vendors> {
+export async function startVendors(t: Pick<Test, 'teardown'>): Promise<Vendors> {
   let calls = 0
   const asked: Vendors['asked'] = []
   const server = createServer((request, response) => {
@@ -71,6 +73,7 @@ export async function startVendors(t: Test): Promise<Vendors> {
     asked.push({
       key: keyOf(request),
       text: turns.flatMap(({ role, text }) => (role === 'human' ? text : [])).join('\n'),
+      body: text,
     })
     const answer = answerOf(turns)
     if (answer.status) {
@@ -116,6 +119,8 @@ function answerOf(turns: Turn[]): Answer {
   return answers[step] ?? { text: 'The script has come to its end.' }
 }
 
+/** What a person said may stand in one message with the results of calls that were interrupted. */
+const SCRIPT = /@@\[/
 const textOf = (content: Json): string =>
   typeof content === 'string' ? content : (content ?? []).map((part: Json) => part.text ?? '').join('\n')
 const words = (text = '') => text.match(/\S+\s*/g) ?? []
@@ -138,16 +143,18 @@ const anthropic: Vendor = {
           ? 'model'
           : role !== 'user'
             ? 'other'
-            : Array.isArray(content) && content.some((part) => part.type === 'tool_result')
+            : Array.isArray(content) &&
+                content.some((part) => part.type === 'tool_result') &&
+                !SCRIPT.test(textOf(content))
               ? 'tool'
               : 'human',
       text: textOf(content),
     })),
-  *frames({ text, tool, input = {} }, model, id) {
+  *frames({ text, tool, input = {}, also = [] }, model, id) {
     const usage = { input_tokens: TOKENS.input, cache_read_input_tokens: TOKENS.cached, output_tokens: 1 }
     yield {
       type: 'message_start',
-      message: { id, type: 'message', role: 'assistant', model, content: [], stop_reason: null, usage },
+      message: { id: `msg_${id}`, type: 'message', role: 'assistant', model, content: [], stop_reason: null, usage },
     }
     let index = 0
     if (text) {
@@ -156,14 +163,12 @@ const anthropic: Vendor = {
         yield { type: 'content_block_delta', index, delta: { type: 'text_delta', text: word } }
       yield { type: 'content_block_stop', index: index++ }
     }
-    if (tool) {
-      yield { type: 'content_block_start', index, content_block: { type: 'tool_use', id, name: tool, input: {} } }
-      yield {
-        type: 'content_block_delta',
-        index,
-        delta: { type: 'input_json_delta', partial_json: JSON.stringify(input) },
-      }
-      yield { type: 'content_block_stop', index }
+    for (const [at, call] of (tool ? [{ tool, input }, ...also] : []).entries()) {
+      const content_block = { type: 'tool_use', id: at === 0 ? id : `also_${at}_${id}`, name: call.tool, input: {} }
+      yield { type: 'content_block_start', index, content_block }
+      const delta = { type: 'input_json_delta', partial_json: JSON.stringify(call.input) }
+      yield { type: 'content_block_delta', index, delta }
+      yield { type: 'content_block_stop', index: index++ }
     }
     const delta = { stop_reason: tool ? 'tool_use' : 'end_turn', stop_sequence: null }
     yield { type: 'message_delta', delta, usage: { output_tokens: TOKENS.output } }

@@ -34,14 +34,15 @@ function refusal(t: Test, content: object | string, world: World = {}): ConfigEr
 }
 
 t.test('what is left out has its default', async (t) => {
-  t.match(load(t, {}).config, {
+  const { config, folder } = load(t, {})
+  t.match(config, {
     listen: { host: '127.0.0.1', port: 8787 },
     basePath: '/v1',
     checkCredentials: true,
     webhookPolicy: { allowPrivateNetworks: false },
     sessionRetentionMs: 86_400_000,
     shutdownTimeoutMs: 30_000,
-    storage: 'memory',
+    storage: { sqlite: join(folder, 'session-gateway.db') },
     log: { level: 'info', pretty: process.stdout.isTTY === true },
   })
   t.match(load(t, { listen: { port: 1 }, log: { pretty: true }, queue: {} }).config, {
@@ -50,6 +51,12 @@ t.test('what is left out has its default', async (t) => {
     queue: { maxConcurrency: 1, webhookAttempts: 3 },
   })
   t.notOk('queue' in load(t, {}).config, 'a section that turns something on is not there by itself')
+})
+
+t.test('the database goes where the service manager says, unless the file says otherwise', async (t) => {
+  const env = { STATE_DIRECTORY: '/var/lib/gateway:/var/lib/other' }
+  t.same(load(t, {}, { env }).config.storage, { sqlite: '/var/lib/gateway/session-gateway.db' })
+  t.equal(load(t, { storage: 'memory' }, { env }).config.storage, 'memory')
 })
 
 t.test('flags win over the file', async (t) => {
@@ -103,6 +110,29 @@ t.test('strings may name environment variables', async (t) => {
     { path: 'basePath', message: /is no environment variable/ },
   ])
 })
+
+t.test(
+  'the variables that hold the gateway’s own secrets are known by name, those of agents are not among them',
+  async (t) => {
+    const env = { SIGNING: 'x', TOKEN: 'y', HOST: 'hooks.example', KEY: 'z', LEVEL: 'debug' }
+    const { secretEnv } = load(
+      t,
+      {
+        notifications: {
+          webhook: {
+            url: 'https://${HOST}/x',
+            headers: { authorization: 'Bearer ${TOKEN}' },
+            secret: '${SIGNING}$${NOT}',
+          },
+        },
+        log: { level: '${LEVEL}' },
+        agents: [{ name: 'opencode', env: { KEY: '${KEY}' } }],
+      },
+      { env },
+    )
+    t.strictSame([...secretEnv].sort(), ['HOST', 'SIGNING', 'TOKEN'])
+  },
+)
 
 t.test('secrets may stand in files', async (t) => {
   const content = {

@@ -131,7 +131,7 @@ t.test('the log says where it listens and how to begin', async (t) => {
 })
 
 t.test('a port that is taken is told with what to do', async (t) => {
-  const { url } = await running(t, { allowUnauthenticated: true })
+  const { url } = await running(t, { allowUnauthenticated: true, storage: 'memory' })
   const { loaded, prepare } = build(t, { allowUnauthenticated: true, listen: { port: Number(new URL(url).port) } })
   await t.rejects(start(await prepare(), loaded), { name: 'StartError', message: /another process does; .*--port/ })
 })

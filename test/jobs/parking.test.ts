@@ -146,7 +146,10 @@ async function restart(
   before.queue.drain()
   clock = new VirtualClock(clock.now() + downMs)
   const sessions = new FakeSessions(clock)
-  if (keepSessions) for (const { info } of before.sessions.all) sessions.adopt(info)
+  // a turn that was in flight is over
+  if (keepSessions)
+    for (const { info } of before.sessions.all)
+      sessions.adopt(info.status === 'parked' ? info : { ...info, status: 'idle' })
   const after = await jobWorld(t, { clock, adapter, sessions, ...queueOptions })
   await settle()
   return { ...after, submitted: job }

@@ -1,7 +1,7 @@
 import t from 'tap'
-import { GatewayError } from '../../src/errors.js'
+import { type ErrorCode, GatewayError } from '../../src/errors.js'
 import { retryDelay } from '../../src/jobs/job.js'
-import { jobRequest, jobWorld, PROFILE, settle } from '../fixtures/job-world.js'
+import { type FakeSession, jobRequest, jobWorld, PROFILE, settle } from '../fixtures/job-world.js'
 
 t.test('a job is stored, run, completed and told in that order', async (t) => {
   const { queue, sessions, told, job, events } = await jobWorld(t)
@@ -156,10 +156,31 @@ t.test('a job whose profile is gone fails and falls back to none', async (t) => 
       resolve: () => PROFILE,
     },
   })
-  const submitted = await queue.submit(jobRequest())
+  const submitted = await queue.submit(jobRequest({ attempts: 5 }))
   await settle()
-  t.match(await job(submitted), { status: 'failed', error: 'Profile "one" no longer exists.' })
+  t.match(await job(submitted), { status: 'failed', attempt: 1, error: 'Profile "one" no longer exists.' })
   t.same(sessions.all, [])
+})
+
+t.test('a refusal that would come again is final, one of the moment is worth another attempt', async (t) => {
+  const { queue, sessions, job, told } = await jobWorld(t, { maxConcurrency: 100 })
+  const outcomeOf = async (refuse: (session: FakeSession) => void | Promise<void>) => {
+    sessions.onCreate = refuse
+    const submitted = await queue.submit(jobRequest({ attempts: 2 }))
+    await settle()
+    return { ...(await job(submitted)), told: told(submitted) }
+  }
+  const refused = (code: ErrorCode) => outcomeOf(() => Promise.reject(new GatewayError(code)))
+  for (const code of ['SG_ERR_CWD_FORBIDDEN', 'SG_ERR_BYPASS_DISABLED', 'SG_ERR_UNSUPPORTED'] as const)
+    t.match(await refused(code), { status: 'failed', attempt: 1, told: ['submitted', 'started', 'completed'] }, code)
+  for (const code of ['SG_ERR_ENGINE_START', 'SG_ERR_TOO_MANY', 'SG_ERR_CWD_INVALID'] as const)
+    t.match(await refused(code), { status: 'queued', attempt: 2 }, code)
+  const failedWith = (code?: string) =>
+    outcomeOf((session) => session.emit({ type: 'session_error', message: 'no', ...(code !== undefined && { code }) }))
+  t.match(await failedWith('SG_ERR_API_KEY_REQUIRED'), { status: 'failed', attempt: 1, error: 'no' })
+  t.match(await failedWith('SG_ERR_ENGINE_FAILED'), { status: 'queued', attempt: 2, error: 'no' })
+  t.match(await failedWith('of the engine'), { status: 'queued' })
+  t.match(await failedWith(), { status: 'queued' })
 })
 
 t.test('canceling works at every moment', async (t) => {

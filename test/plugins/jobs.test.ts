@@ -189,7 +189,7 @@ t.test('deliveries to the webhook of a job can be looked at', async (t) => {
   await until(() => engine.runners.length === 1 && engine.last.sent.length === 1)
   await until(() => sink.received.length === 1)
   sink.answer = undefined
-  await until(() => worker.queue?.deliveries(json.id).length === 1)
+  await until(async () => (await worker.queue?.deliveries(json.id))?.length === 1)
   await clock.advance(500)
   engine.last.say('working')
   engine.last.complete()
@@ -199,7 +199,7 @@ t.test('deliveries to the webhook of a job can be looked at', async (t) => {
   t.equal(sink.received[3]?.headers.authorization, 'Bearer secret')
   t.match(sink.received[3]?.headers['webhook-signature'], /^v1,/)
   t.notMatch(sink.received[3]?.text, /Bearer|notes/)
-  await until(() => worker.queue?.deliveries(json.id).length === 4)
+  await until(async () => (await worker.queue?.deliveries(json.id))?.length === 4)
   const { json: deliveries } = await call('GET', `/jobs/${json.id}/deliveries`)
   t.match(deliveries[0], { id: sink.received[3]?.body.id, type: 'job_completed', attempt: 1, status: 204 })
   t.match(deliveries[3], { type: 'job_started', attempt: 1, status: 500, error: 'status' })

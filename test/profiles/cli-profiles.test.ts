@@ -1,5 +1,7 @@
 import t, { type Test } from 'tap'
 import type { SdkSession } from '../../schemas/sdk-sessions.js'
+import type { Environment } from '../../src/engines/cli/environment.js'
+import { createGateway } from '../../src/gateway.js'
 import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 
 const profiles = (t: Test) => {
@@ -83,3 +85,25 @@ t.test('a probe that cannot run is silent, and the check never fails the start',
     [],
   )
 })
+
+t.test(
+  'an agent does not get the key of a provider profile, nor what the configuration took its secrets from',
+  async (t) => {
+    const envs: Environment[] = []
+    const gateway = createGateway(
+      {
+        allowUnauthenticated: true,
+        profiles: [
+          { name: 'code', agent: 'opencode', configDir: t.testdir({}) },
+          { name: 'chat', engine: 'provider', provider: { id: 'x', apiKeyEnv: 'CHAT_API_KEY' } },
+        ],
+        createEngineRunner: () => Promise.reject(new Error('not here')),
+        checkCredentials: { probe: (_profile, env) => void envs.push(env) },
+      },
+      { env: { CHAT_API_KEY: 'a', SIGNING_API_KEY: 'b', MODEL_API_KEY: 'c' }, secretEnv: ['SIGNING_API_KEY'] },
+    )
+    t.teardown(() => gateway.close())
+    await gateway.cliProfiles.checkCredentials()
+    t.match(envs, [{ MODEL_API_KEY: 'c', CHAT_API_KEY: undefined, SIGNING_API_KEY: undefined }])
+  },
+)

@@ -1,42 +1,13 @@
 import { createHmac } from 'node:crypto'
-import t, { type Test } from 'tap'
-import type { Logger } from '../../src/lib/logger.js'
-import { type Delivery, WebhookDeliverer } from '../../src/webhooks/deliverer.js'
+import t from 'tap'
 import { EgressGuard } from '../../src/webhooks/egress.js'
 import { signingKeys } from '../../src/webhooks/signing.js'
-import type { WebhookTarget } from '../../src/webhooks/target.js'
 import { until } from '../fixtures/build.js'
-import { VirtualClock } from '../fixtures/virtual-clock.js'
-import { status, WebhookSink } from '../fixtures/webhook-sink.js'
-
-async function world(t: Test, given: Partial<WebhookTarget> = {}) {
-  const sink = await WebhookSink.start(t)
-  const clock = new VirtualClock()
-  const warnings: object[] = []
-  const logger: Logger = { info() {}, warn: (fields) => warnings.push(fields), error() {} }
-  const deliverer = new WebhookDeliverer({ clock, logger })
-  const guard = new EgressGuard({ allowPrivateNetworks: true })
-  t.teardown(() => {
-    deliverer.close()
-    return guard.close()
-  })
-  const target: WebhookTarget = {
-    ...{ key: 'k', url: sink.url, headers: undefined, signingKeys: [], attempts: 3, retryDelayMs: 500, guard },
-    ...given,
-  }
-  let count = 0
-  const send = (lane = 'lane', more: Partial<Delivery> = {}) => {
-    const id = `d${++count}`
-    deliverer.enqueue(lane, { id, type: 'job_progress', payload: { n: count }, target, importance: 'normal', ...more })
-    return id
-  }
-  const idle = () => until(() => deliverer.pending === 0, 'an idle deliverer')
-  const attempts = (count: number) => until(() => deliverer.deliveries('lane').length === count, `${count} attempts`)
-  return { sink, clock, deliverer, target, send, idle, attempts, warnings }
-}
+import { deliveryWorld } from '../fixtures/delivery-world.js'
+import { status } from '../fixtures/webhook-sink.js'
 
 t.test('deliveries of one lane go in order, one at a time; lanes do not wait for each other', async (t) => {
-  const { sink, deliverer, send, idle } = await world(t)
+  const { sink, deliverer, send, idle } = await deliveryWorld(t)
   const held: (() => void)[] = []
   sink.answer = ({ body }, response) => {
     if (body.n === 1) held.push(() => response.writeHead(200).end())
@@ -61,7 +32,7 @@ t.test('deliveries of one lane go in order, one at a time; lanes do not wait for
 })
 
 t.test('a delivery is repeated with the same id and bytes, later every time, and then given up', async (t) => {
-  const { sink, clock, deliverer, send, attempts, idle, warnings } = await world(t)
+  const { sink, clock, deliverer, send, attempts, idle, warnings } = await deliveryWorld(t)
   sink.answer = status(500)
   const id = send()
   send()
@@ -84,28 +55,34 @@ t.test('a delivery is repeated with the same id and bytes, later every time, and
     sink.received.slice(0, 3).map(({ headers }) => headers['webhook-id']),
     [id, id, id],
   )
-  t.match(deliverer.deliveries('lane').at(-1), { id, attempt: 1, status: 500, error: 'status', type: 'job_progress' })
+  t.match((await deliverer.deliveries('lane')).at(-1), {
+    id,
+    attempt: 1,
+    status: 500,
+    error: 'status',
+    type: 'job_progress',
+  })
   t.match(warnings, [{ delivery: id, lane: 'lane', error: 'status', status: 500 }])
   sink.answer = undefined
   await clock.advance(500)
   await idle()
-  t.match(deliverer.deliveries('lane')[0], { id: 'd2', attempt: 2, status: 204 })
+  t.match((await deliverer.deliveries('lane'))[0], { id: 'd2', attempt: 2, status: 204 })
   t.match(deliverer.counts, { delivered: 1, failedAttempts: 4, lost: 1 })
 })
 
 t.test('a redirect is a failure and is not followed', async (t) => {
-  const { sink, deliverer, send, idle } = await world(t, { attempts: 1 })
+  const { sink, deliverer, send, idle } = await deliveryWorld(t, { attempts: 1 })
   for (const code of [301, 302, 303, 307, 308]) {
     sink.answer = status(code, { location: sink.url.replace('/hook', '/elsewhere') })
     send()
     await idle()
-    t.match(deliverer.deliveries('lane')[0], { status: code, error: 'status' })
+    t.match((await deliverer.deliveries('lane'))[0], { status: code, error: 'status' })
   }
   t.ok(sink.received.every(({ path }) => path === '/hook'))
 })
 
 t.test('Retry-After is honoured, in seconds and as a date', async (t) => {
-  const { sink, clock, send, attempts, idle } = await world(t)
+  const { sink, clock, send, attempts, idle } = await deliveryWorld(t)
   sink.answer = status(503, { 'retry-after': '120' })
   send()
   await attempts(1)
@@ -123,7 +100,7 @@ t.test('Retry-After is honoured, in seconds and as a date', async (t) => {
 })
 
 t.test('410 ends the deliveries to a target', async (t) => {
-  const { sink, deliverer, send, idle, target } = await world(t)
+  const { sink, deliverer, send, idle, target } = await deliveryWorld(t)
   sink.answer = status(410)
   send()
   send()
@@ -131,36 +108,36 @@ t.test('410 ends the deliveries to a target', async (t) => {
   send()
   await idle()
   t.equal(sink.received.length, 1)
-  t.match(deliverer.deliveries('lane'), [{ status: 410 }])
+  t.match(await deliverer.deliveries('lane'), [{ status: 410 }])
   send('other', { target: { ...target, key: 'another' } })
   await idle()
   t.equal(sink.received.length, 2)
 })
 
 t.test('a receiver that hangs, resets or is down costs the attempt and nothing else', async (t) => {
-  const { sink, clock, deliverer, send, attempts, idle } = await world(t, { attempts: 2, retryDelayMs: 0 })
+  const { sink, clock, deliverer, send, attempts, idle } = await deliveryWorld(t, { attempts: 2, retryDelayMs: 0 })
   sink.answer = () => {}
   send()
   await until(() => sink.received.length === 1)
   await clock.advance(14_999)
-  t.equal(deliverer.deliveries('lane').length, 0)
+  t.equal((await deliverer.deliveries('lane')).length, 0)
   sink.answer = (_received, response) => void response.socket?.resetAndDestroy()
   await clock.advance(1)
   await attempts(1)
-  t.match(deliverer.deliveries('lane')[0], { error: 'timeout', durationMs: 15_000 })
+  t.match((await deliverer.deliveries('lane'))[0], { error: 'timeout', durationMs: 15_000 })
   await clock.advance(0)
   await idle()
-  t.match(deliverer.deliveries('lane')[0], { attempt: 2, error: 'connect' })
+  t.match((await deliverer.deliveries('lane'))[0], { attempt: 2, error: 'connect' })
   sink.stop()
   send()
   await attempts(3)
   await clock.advance(0)
   await idle()
-  t.match(deliverer.deliveries('lane')[0], { attempt: 2, error: 'connect' })
+  t.match((await deliverer.deliveries('lane'))[0], { attempt: 2, error: 'connect' })
 })
 
 t.test('an answer that never ends is not waited for beyond the attempt, nor read beyond 64 KiB', async (t) => {
-  const { sink, clock, deliverer, send, idle } = await world(t)
+  const { sink, clock, deliverer, send, idle } = await deliveryWorld(t)
   let written = 0
   sink.answer = (_received, response) => {
     response.writeHead(200)
@@ -172,7 +149,7 @@ t.test('an answer that never ends is not waited for beyond the attempt, nor read
   }
   send()
   await idle()
-  t.match(deliverer.deliveries('lane')[0], { status: 200 })
+  t.match((await deliverer.deliveries('lane'))[0], { status: 200 })
   t.ok(written < 32e6, 'the rest stayed with the sender')
   sink.answer = (_received, response) => void response.writeHead(200).write('slow')
   send()
@@ -180,11 +157,11 @@ t.test('an answer that never ends is not waited for beyond the attempt, nor read
   for (let turn = 0; turn < 200; turn++) await new Promise(setImmediate)
   await clock.advance(15_000)
   await idle()
-  t.match(deliverer.deliveries('lane')[0], { status: 200 }, 'delivered is delivered')
+  t.match((await deliverer.deliveries('lane'))[0], { status: 200 }, 'delivered is delivered')
 })
 
 t.test('a full lane drops progress first, then the oldest, and never the last word', async (t) => {
-  const { sink, deliverer, send, idle } = await world(t)
+  const { sink, deliverer, send, idle } = await deliveryWorld(t)
   let release = () => {}
   sink.answer = (_received, response) => {
     release = () => response.writeHead(200).end()
@@ -201,13 +178,13 @@ t.test('a full lane drops progress first, then the oldest, and never the last wo
   await idle()
   t.equal(sink.received.length, 301)
   t.equal(deliverer.counts.lost, 300)
-  t.ok(deliverer.deliveries('lane').length <= 100, 'the log is bounded')
+  t.ok((await deliverer.deliveries('lane')).length <= 100, 'the log is bounded')
 })
 
 t.test('signatures are those of Standard Webhooks, of every secret, over each attempt’s own time', async (t) => {
   const key = Buffer.alloc(24, 7)
   const keys = signingKeys([`whsec_${key.toString('base64')}`, 'plain text'], 'secret')
-  const { sink, clock, send, attempts, idle } = await world(t, { signingKeys: keys })
+  const { sink, clock, send, attempts, idle } = await deliveryWorld(t, { signingKeys: keys })
   sink.answer = status(500)
   send()
   await attempts(1)
@@ -230,10 +207,10 @@ t.test('signatures are those of Standard Webhooks, of every secret, over each at
 
 t.test('what may not be reached is not, and is not tried again', async (t) => {
   const guard = new EgressGuard()
-  const { sink, deliverer, send, idle } = await world(t, { guard })
+  const { sink, deliverer, send, idle } = await deliveryWorld(t, { guard })
   send()
   await idle()
-  t.match(deliverer.deliveries('lane'), [{ attempt: 1, error: 'blocked' }])
+  t.match(await deliverer.deliveries('lane'), [{ attempt: 1, error: 'blocked' }])
   t.equal(sink.received.length, 0)
   const nowhere = new EgressGuard({ resolve: () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' })) })
   send('dns', {
@@ -248,19 +225,19 @@ t.test('what may not be reached is not, and is not tried again', async (t) => {
     },
   })
   await idle()
-  t.match(deliverer.deliveries('dns'), [{ error: 'dns' }])
+  t.match(await deliverer.deliveries('dns'), [{ error: 'dns' }])
 })
 
 t.test('headers of the target are sent, in lower case and once', async (t) => {
   const headers = { Authorization: 'Bearer x', 'X-Trace': '1', 'x-trace': '2', 'User-Agent': 'mine' }
-  const { sink, send, idle } = await world(t, { headers })
+  const { sink, send, idle } = await deliveryWorld(t, { headers })
   send()
   await idle()
   t.match(sink.received[0]?.headers, { authorization: 'Bearer x', 'x-trace': '2', 'user-agent': 'mine' })
 })
 
 t.test('a flush waits for nothing but the receivers', async (t) => {
-  const { sink, deliverer, send, attempts } = await world(t)
+  const { sink, deliverer, send, attempts } = await deliveryWorld(t)
   sink.answer = status(503)
   send()
   await attempts(1)
@@ -269,19 +246,19 @@ t.test('a flush waits for nothing but the receivers', async (t) => {
   t.match(deliverer.counts, { lost: 1 })
   await deliverer.flush()
 
-  const patient = await world(t)
+  const patient = await deliveryWorld(t)
   patient.sink.answer = status(503, { 'retry-after': '60' })
   patient.send()
   await patient.attempts(1)
   await patient.deliverer.flush()
   t.equal(patient.sink.received.length, 1, 'who asked for patience is left alone')
 
-  const hanging = await world(t)
+  const hanging = await deliveryWorld(t)
   hanging.sink.answer = () => {}
   hanging.send()
   await until(() => hanging.sink.received.length === 1)
   const flushed = hanging.deliverer.flush()
   hanging.deliverer.close()
   await flushed
-  t.match(hanging.deliverer.deliveries('lane')[0], { error: 'stopped' })
+  t.match((await hanging.deliverer.deliveries('lane'))[0], { error: 'stopped' })
 })

@@ -56,9 +56,8 @@ export interface CredentialSources {
 
 /** What differs between agents that speak the Agent Client Protocol. */
 export interface AcpTraits {
-  /** Whether it loads its earlier sessions, and lists them. */
+  /** Whether it loads its earlier sessions. */
   readonly resume: boolean
-  readonly list: boolean
   /** Where the name of a tool stands when no field has it: alone in the first title, or before `__` in the call's id. */
   readonly toolName?: 'title' | 'id'
   /** Pieces of text that are the agent's own bookkeeping, not the model's. */
@@ -147,7 +146,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       plan: { id: 'plan', asks: 'deny' },
     },
     credentials: { apiKeyEnv: ['OPENCODE_API_KEY', 'ANTHROPIC_API_KEY', 'OPENAI_API_KEY'] },
-    acp: { resume: true, list: true, toolName: 'title' },
+    acp: { resume: true, toolName: 'title' },
     snapshot: SNAPSHOT_SOURCES.opencode,
   }),
   row({
@@ -175,7 +174,6 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     },
     acp: {
       resume: true,
-      list: false,
       toolName: 'id',
       apiKeyLogin: 'gemini-api-key',
       ignoredText: /^(\[MODE_UPDATE\] |<session_context>|\[Function Response: )/,
@@ -209,7 +207,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       login: { path: 'auth.json', oauth: 'tokens.refresh_token' },
       probe: { command: 'codex', args: ['login', 'status'] },
     },
-    acp: { resume: true, list: true, apiKeyLogin: 'api-key', refusesInText: true },
+    acp: { resume: true, apiKeyLogin: 'api-key', refusesInText: true },
     snapshot: SNAPSHOT_SOURCES.codex,
   }),
   row({
@@ -232,7 +230,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       apiKeyEnv: ['OPENAI_API_KEY', 'DASHSCOPE_API_KEY'],
       login: { path: 'oauth_creds.json', oauth: 'refresh_token' },
     },
-    acp: { resume: true, list: true, apiKeyLogin: 'openai' },
+    acp: { resume: true, apiKeyLogin: 'openai' },
     snapshot: SNAPSHOT_SOURCES.qwen,
   }),
 ]
@@ -267,7 +265,7 @@ const UNKNOWN_AGENT: AgentRow = row({
   configDirEnv: 'AGENT_CONFIG_DIR',
   modes: { default: { asks: 'person' }, bypassPermissions: { asks: 'allow' }, dontAsk: { asks: 'deny' } },
   credentials: { apiKeyEnv: [] },
-  acp: { resume: true, list: false },
+  acp: { resume: true },
   snapshot: {},
 })
 

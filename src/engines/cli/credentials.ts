@@ -78,6 +78,8 @@ async function probe(
 ): Promise<boolean | undefined> {
   const asked = row.credentials.probe
   if (asked === undefined) return undefined
+  // Its command knows nothing of the key that a session logs in with.
+  if (row.acp?.apiKeyLogin && row.credentials.apiKeyEnv.some((name) => env[name])) return true
   if (asked === 'presence') return (await apiKeySourceOf(row, env)) !== 'none'
   const named = asked.command ?? row.command
   const command = named === undefined ? claudeExecutable(claudeSdk) : findExecutable(named, env)

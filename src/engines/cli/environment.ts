@@ -33,7 +33,7 @@ export interface SessionEnvironmentOptions {
   gatewayEnv: Environment
   /** What `buildRunnerConfig` and the profile set; undefined takes a variable away. */
   sessionEnv: Environment | undefined
-  /** Names that hold the gateway's own secrets. */
+  /** Names of variables that hold the gateway's own secrets. The agent's own credentials are not among them, whoever else uses them. */
   secrets: readonly string[]
 }
 
@@ -49,13 +49,16 @@ export function sessionEnvironment({
   secrets,
 }: SessionEnvironmentOptions): Record<string, string> {
   const inherits = matcher([...COMMON, ...row.inheritedEnv])
-  const isForbidden = matcher([...NEVER, ...secrets])
+  const isForbidden = matcher(NEVER)
+  const meant = [...row.credentials.apiKeyEnv, ...Object.keys(row.env)]
+  const isSecret = matcher(secrets.filter((name) => !meant.includes(name)))
   const env: Record<string, string | undefined> = { ...row.env }
-  for (const [name, value] of Object.entries(gatewayEnv)) if (inherits(name)) env[name] = value
+  for (const [name, value] of Object.entries(gatewayEnv)) if (inherits(name) && !isSecret(name)) env[name] = value
   if (row.name === DEFAULT_AGENT) copy(gatewayEnv, env, CONFIG_DIR_ENV, OAUTH_TOKEN_ENV)
   for (const [name, value] of Object.entries(sessionEnv ?? {})) {
-    // A hook that spreads its own environment does not mean the flags of the gateway's Node.
-    if (name !== 'NODE_OPTIONS' || value !== gatewayEnv.NODE_OPTIONS) env[name] = value
+    // A hook that spreads its own environment does not mean the flags of the gateway's Node, nor its secrets.
+    const isOurs = (name === 'NODE_OPTIONS' || isSecret(name)) && value === gatewayEnv[name]
+    if (!isOurs) env[name] = value
   }
   translateConfigDir(row, env)
   translateToken(row, env)

@@ -1,8 +1,10 @@
 import type { ProfileInfo } from '../../../schemas/profiles.js'
 import { GatewayError, invalidField } from '../../errors.js'
 import type { PathRoots } from '../../lib/paths-within-roots.js'
-import type { CreateEngineRunner, EngineRunnerContext, Runner, SessionRunnerConfig } from '../runner.js'
-import { AcpRunner, type AcpState } from './acp/runner.js'
+import type { HostedContext } from '../hosted-tools.js'
+import type { EngineRunnerContext, Runner, SessionRunnerConfig } from '../runner.js'
+import { AcpRunner } from './acp/runner.js'
+import type { AcpState } from './acp/setup.js'
 import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from './agent-table.js'
 import { ClaudeRunner, type ClaudeState } from './claude/runner.js'
 import { CLAUDE_SDK, loadClaudeSdk } from './claude/sdk.js'
@@ -39,7 +41,7 @@ export interface CliEngineOptions {
 }
 
 /** Builds the runners of `cli` sessions: real agents, each in a process of its own. */
-export function cliEngine(options: CliEngineOptions = {}): CreateEngineRunner {
+export function cliEngine(options: CliEngineOptions = {}): (context: HostedContext) => Promise<Runner> {
   const agents = agentTable(options.agents)
   const slots = new SpawnSlots(options.maxConcurrentStarts)
   return async (context) => {
@@ -83,7 +85,7 @@ function subjectOf(
 
 async function claudeRunner(
   setup: AgentSetup,
-  { config, restore }: EngineRunnerContext,
+  { config, restore, hostedTools }: HostedContext,
   sdkSpecifier: string,
 ): Promise<Runner> {
   const { row, env } = setup
@@ -97,7 +99,7 @@ async function claudeRunner(
       'SG_ERR_UNSUPPORTED',
     )
   const sdk = await loadClaudeSdk(sdkSpecifier)
-  return new ClaudeRunner({ ...setup, sdk, sdkSpecifier, canBypass }, stateOf<ClaudeState>(restore, row))
+  return new ClaudeRunner({ ...setup, sdk, sdkSpecifier, canBypass, hostedTools }, stateOf<ClaudeState>(restore, row))
 }
 
 function acpRunner(setup: AgentSetup, { config, restore }: EngineRunnerContext): Runner {

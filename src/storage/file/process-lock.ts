@@ -139,8 +139,12 @@ async function isRunning({ pid, birth }: LockHolder): Promise<boolean> {
     if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
   }
   const now = await birthOf(pid)
+  if (now === DEAD) return false
   return birth === undefined || now === undefined || birth === now
 }
+
+/** Killed, and not yet taken off the list by its parent: it does nothing any more. */
+const DEAD = 'dead'
 
 async function birthOf(pid: number): Promise<string | undefined> {
   try {
@@ -149,7 +153,9 @@ async function birthOf(pid: number): Promise<string | undefined> {
       readFile(`/proc/${pid}/stat`, 'utf8'),
     ])
     // Counted from behind the command's name, which may hold anything: the 22nd field of the line.
-    const tick = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const tick = fields[19]
+    if (fields[0] === 'Z' || fields[0] === 'X') return DEAD
     return tick === undefined ? undefined : `${boot.trim()}/${tick}`
   } catch {
     return undefined

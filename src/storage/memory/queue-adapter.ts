@@ -1,6 +1,7 @@
 import type { JobStatus } from '../../../schemas/jobs.js'
 import type { JobFilter, JobPatch, JobRecord, QueueAdapter } from '../../jobs/adapter.js'
 import { isTerminal } from '../../jobs/job.js'
+import { patched } from '../../jobs/patch.js'
 import { SortedList } from '../../lib/sorted-list.js'
 
 interface Entry {
@@ -64,10 +65,7 @@ export function createMemoryQueueAdapter({ now = Date.now }: { now?: () => numbe
     const { info, request } = entry.record
     const changed = patched(info, patch)
     const moves =
-      changed.status !== info.status ||
-      changed.nextRunAt !== info.nextRunAt ||
-      changed.finishedAt !== info.finishedAt ||
-      changed.profile !== info.profile
+      changed.status !== info.status || changed.nextRunAt !== info.nextRunAt || changed.finishedAt !== info.finishedAt
     if (moves) unindex(entry)
     entry.record = { info: changed, request }
     if (moves) index(entry)
@@ -150,19 +148,6 @@ export function createMemoryQueueAdapter({ now = Date.now }: { now?: () => numbe
       return { record: update(id, patch, expected), dailyTokens: charge(day, tokens) }
     },
   }
-}
-
-/** A copy with what the patch sets, without what it clears; built anew, since deleting from an object makes it slow for good. */
-function patched(info: JobRecord['info'], patch: JobPatch): JobRecord['info'] {
-  const set: Record<string, unknown> = {}
-  let clears = false
-  for (const [key, value] of Object.entries(patch)) {
-    if (value !== undefined) set[key] = value
-    else clears ||= key in info
-  }
-  if (!clears) return { ...info, ...set }
-  const kept = Object.entries(info).filter(([key]) => !(key in patch))
-  return { ...Object.fromEntries(kept), ...set } as JobRecord['info']
 }
 
 /** Merges lists that each come newest first. */

@@ -252,6 +252,30 @@ t.test('a successor goes on from a snapshot: same session, mode and counts, noth
   t.equal((await host.turn(runner, 'hi')).numTurns, 2)
 })
 
+t.test('only what an agent can come back to is offered to come back to', async (t) => {
+  const { runner, host } = await build(t)
+  t.equal(runner.snapshot, undefined, 'nobody knows yet')
+  await runner.start(host)
+  t.match(runner.snapshot?.(), { engine: 'cli', state: { sdkSessionId: 'scripted-session' } })
+  const forgetful = await start(t, { env: { ACP_NO_LOAD: '1' } })
+  await forgetful.host.turn(forgetful.runner, 'hi')
+  t.equal(forgetful.runner.snapshot, undefined)
+})
+
+t.test('a session without a turn is begun anew when the agent knows nothing of it; another one is not', async (t) => {
+  const first = await start(t)
+  const untouched = first.runner.snapshot!()
+  const { runner, host } = await start(t, { restore: untouched, env: { ACP_FORGETS: '1' } })
+  t.equal(host.of('user_message').length, 0)
+  t.match(await host.turn(runner, 'hi'), { subtype: 'success', numTurns: 1 })
+  const known = await start(t, { restore: untouched })
+  t.equal((await known.host.turn(known.runner, script({ tell: 'request' }))).result?.includes('sessionId'), true)
+
+  await first.host.turn(first.runner, 'hi')
+  const lost = await build(t, { restore: first.runner.snapshot!(), env: { ACP_FORGETS: '1' } })
+  await t.rejects(lost.runner.start(lost.host), { message: /No such session/ })
+})
+
 t.test('what cannot start says why', async (t) => {
   const { runner, host } = await build(t, { env: { ACP_NO_LOGIN: '1' } })
   await t.rejects(runner.start(host), { message: /not logged in: Authentication required/ })

@@ -406,6 +406,16 @@ t.test('a successor goes on from a snapshot', async (t) => {
 
 t.test('one that was never spoken to has nothing to resume', async (t) => {
   const first = await start(t)
-  const { query } = await start(t, { restore: first.runner.snapshot!() })
+  const { query } = await start(t, {
+    restore: first.runner.snapshot!(),
+    config: { env: { NO_TRANSCRIPT: '1' } },
+  })
   t.notOk('resume' in query.options)
+})
+
+t.test('one that was cut off in its first turn is resumed when the agent has begun to write it down', async (t) => {
+  const first = await start(t)
+  const atStart = first.runner.snapshot!()
+  const { query } = await start(t, { restore: atStart })
+  t.equal(query.options.resume, first.query.options.sessionId)
 })

@@ -66,6 +66,23 @@ t.test('the operator’s own probe is asked instead, with the environment of the
   t.strictSame(verdicts, { in: 'logged_out', out: 'logged_in', odd: 'unknown', gone: 'unknown' })
 })
 
+t.test(
+  'codex with a key in its environment is logged in, whatever its command says of the login on disk',
+  async (t) => {
+    const home = t.testdir({ '.codex': {} })
+    const command = join(home, 'codex')
+    writeFileSync(command, '#!/bin/sh\nexit 1\n')
+    chmodSync(command, 0o755)
+    const subject = (key: object) =>
+      cliSubject(
+        { env: { HOME: home, PATH: `${home}:/bin`, ...key } },
+        { name: 'codex', engine: 'cli', agent: 'codex' },
+      )
+    t.strictSame((await check({ subjects: [subject({})] })).verdicts, { codex: 'logged_out' })
+    t.strictSame((await check({ subjects: [subject({ OPENAI_API_KEY: 'k' })] })).verdicts, { codex: 'logged_in' })
+  },
+)
+
 t.test('an agent that is not installed is silent', async (t) => {
   const home = t.testdir({ '.codex': {} })
   const subject = cliSubject(

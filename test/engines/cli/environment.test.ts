@@ -39,6 +39,20 @@ t.test('nobody passes on what is the gateway’s or the service manager’s', as
   t.equal(build('claude', gateway, { NODE_OPTIONS: '--own' }).NODE_OPTIONS, '--own', 'a flag that a hook sets is meant')
 })
 
+t.test(
+  'a secret of the gateway stays where it is, unless it is the agent’s own credential or is given to it',
+  async (t) => {
+    const gateway = { ACME_API_KEY: 'k', OPENCODE_SIGNING: 's', ANTHROPIC_API_KEY: 'a', GROQ_API_KEY: 'g' }
+    const secrets = ['ACME_API_KEY', 'OPENCODE_SIGNING', 'ANTHROPIC_API_KEY']
+    const env = build('opencode', gateway, { OPENCODE_SIGNING: 'of this session' }, secrets)
+    t.match(env, { GROQ_API_KEY: 'g', ANTHROPIC_API_KEY: 'a', OPENCODE_SIGNING: 'of this session' })
+    t.notOk('ACME_API_KEY' in env)
+    t.notOk('OPENCODE_SIGNING' in build('opencode', gateway, gateway, secrets))
+    const row = agentTable([{ name: 'opencode', env: { ACME_API_KEY: 'k' } }]).get('opencode')!
+    t.equal(sessionEnvironment({ row, gatewayEnv: gateway, sessionEnv: {}, secrets }).ACME_API_KEY, 'k')
+  },
+)
+
 t.test('the row’s variables give way to the operator’s and the session’s', async (t) => {
   t.equal(build('claude', {}).CLAUDE_CODE_MAX_RETRIES, '3')
   t.equal(build('claude', { CLAUDE_CODE_MAX_RETRIES: '7' }).CLAUDE_CODE_MAX_RETRIES, '7')

@@ -77,7 +77,7 @@ t.test('the orphans of a gateway that died are ended at boot, those of a living 
     t.teardown(() => child.kill('SIGKILL'))
     return { what, pid: child.pid! }
   })
-  t.equal(await endOrphans(), 2)
+  await endOrphans()
   for (const { what, pid } of started)
     if (what.startsWith('another')) t.ok(isRunning(pid), what)
     else await whenGone(pid)

@@ -8,7 +8,7 @@ import type {
 import type { PermissionMode } from '../../../../schemas/permissions.js'
 import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapshot } from '../../runner.js'
 import { control, whenAborted } from '../control.js'
-import { type AgentSetup, beginLaunch, START_TIMEOUT_MS, startError } from '../launch.js'
+import { beginLaunch, START_TIMEOUT_MS, startError } from '../launch.js'
 import type { AgentProcess } from '../process.js'
 import { type AcpConnection, connectAcp, reasonOf } from './connection.js'
 import { capabilities, systemInit } from './describe.js'
@@ -16,26 +16,10 @@ import { waitForMinute } from './overwritten.js'
 import { agentModeOf, answerOfMode, answerTo, CANCELLED, modeOfAgent } from './permissions.js'
 import { openSession } from './session.js'
 import { SessionConfig } from './session-config.js'
+import type { AcpSetup, AcpState } from './setup.js'
 import { inputOf, ToolCalls } from './tool-calls.js'
 import { AcpTranslator } from './translate.js'
-import { endOf, INTERRUPTED, type TurnEnd } from './turn-end.js'
-
-export interface AcpSetup extends AgentSetup {
-  /** The executable. */
-  readonly command: string
-}
-
-/** What a successor needs to go on. */
-export interface AcpState {
-  agent: string
-  sdkSessionId: string
-  permissionMode: PermissionMode
-  model?: string
-  /** No turn was taken, so the agent may have kept nothing. */
-  isFresh: boolean
-  numTurns: number
-  costUsd: number
-}
+import { takeTurn } from './turn.js'
 
 /**
  * Runs any agent that speaks the Agent Client Protocol over stdio: one process per session. The permission modes are the agent's own
@@ -43,6 +27,8 @@ export interface AcpState {
  */
 export class AcpRunner implements Runner {
   readonly capabilities: RunnerCapabilities
+  /** Present once the agent has said that a later process of it can go on with the session. */
+  snapshot?: () => RunnerSnapshot
   readonly #setup: AcpSetup
   readonly #restored: AcpState | undefined
   readonly #calls: ToolCalls
@@ -122,7 +108,6 @@ export class AcpRunner implements Runner {
 
   send(text: string): void {
     this.#turn = new AbortController()
-    this.#isFresh = false
     this.#translator.startTurn()
     void this.#prompt(text, this.#turn.signal)
   }
@@ -144,7 +129,7 @@ export class AcpRunner implements Runner {
     this.#emit({ type: 'model_changed', ...(model !== undefined && { model }) })
   }
 
-  snapshot(): RunnerSnapshot {
+  #snapshot(): RunnerSnapshot {
     const model = this.#config?.model
     const state: AcpState = {
       agent: this.#setup.row.name,
@@ -170,15 +155,17 @@ export class AcpRunner implements Runner {
     const { config } = this.#setup
     // The agent looks its directory up by name: the name must still lead to where the process was started.
     if ((await realpath(config.cwd).catch(() => '')) !== config.cwd) throw startError('The working directory is gone.')
-    const resume = this.#isFresh ? config.resume : this.#restored?.sdkSessionId
-    const withHistory = resume !== undefined && !this.#restored
+    const resume = this.#restored?.sdkSessionId ?? config.resume
+    const withHistory = !this.#restored
     this.#translator.isReplaying = resume !== undefined
     if (resume !== undefined) await waitForMinute(this.#setup, resume)
-    const session = await openSession(agent, this.#setup, resume)
-    if (resume !== undefined && this.#setup.row.acp?.replaysLate) await this.#commandsTold
+    const earlier = resume === undefined ? undefined : { sessionId: resume, orNew: this.#restored?.isFresh ?? false }
+    const session = await openSession(agent, this.#setup, earlier)
+    if (session.isResumed && this.#setup.row.acp?.replaysLate) await this.#commandsTold
     this.#translator.endTurn()
     this.#translator.isReplaying = false
     this.#sdkSessionId = session.sessionId
+    if (session.canResume) this.snapshot = () => this.#snapshot()
     this.#config = new SessionConfig(agent, session.sessionId, session.answer)
     await this.#configure(this.#config)
     const init = await systemInit(this.#setup, session, this.#config.model, this.#mode)
@@ -202,24 +189,16 @@ export class AcpRunner implements Runner {
   /** @param signal of the turn */
   async #prompt(text: string, signal: AbortSignal): Promise<void> {
     const startedAt = performance.now()
-    let end: TurnEnd
-    try {
-      const answer = await this.#connection!.agent.request('session/prompt', {
-        sessionId: this.#sdkSessionId,
-        prompt: [{ type: 'text', text }],
-      })
+    const end = await takeTurn(this.#connection!, { sessionId: this.#sdkSessionId, text, signal }, () => {
       this.#translator.flush()
       // A command of the agent's own uses no tokens either.
       const mayBeRefusal = this.#setup.row.acp?.refusesInText && !text.startsWith('/')
-      end = endOf(answer, mayBeRefusal ? this.#translator.lastText : undefined)
-    } catch (error) {
-      // That the agent itself is gone is told by its end.
-      if (this.#connection?.signal.aborted) return
-      end = signal.aborted
-        ? INTERRUPTED
-        : { subtype: 'error_during_execution', isError: true, errors: [reasonOf(error)] }
-    }
+      return mayBeRefusal ? this.#translator.lastText : undefined
+    })
+    // That the agent itself is gone is told by its end.
+    if (!end) return
     this.#turn = undefined
+    if (end.subtype === 'success') this.#isFresh = false
     this.#numTurns += 1
     this.#translator.endTurn()
     this.#emit({

@@ -9,17 +9,28 @@ export interface OpenedSession {
   sessionId: string
   answer: SessionAnswer
   agentVersion: string | undefined
+  /** Whether it is an earlier one. */
+  isResumed: boolean
+  /** Whether a later process of the agent can go on with it. */
+  canResume: boolean
+}
+
+/** The session to go on with. */
+export interface EarlierSession {
+  sessionId: string
+  /** The agent may know nothing of it, and a new one serves as well then. */
+  orNew: boolean
 }
 
 /**
  * Introduces us to the agent and opens the session.
- * @param resume the session to go on with; absent: a new one
+ * @param earlier absent: a new one
  * @throws GatewayError that says what the agent wants or cannot do
  */
 export async function openSession(
   agent: ClientContext,
   setup: AgentSetup,
-  resume: string | undefined,
+  earlier: EarlierSession | undefined,
 ): Promise<OpenedSession> {
   const hello = await agent
     .request('initialize', {
@@ -30,7 +41,7 @@ export async function openSession(
     .catch((error) => {
       throw startError(`The agent does not speak the Agent Client Protocol: ${reasonOf(error)}`, error)
     })
-  const open = () => opened(agent, setup, resume, hello)
+  const open = () => opened(agent, setup, earlier, hello)
   try {
     return await open()
   } catch (error) {
@@ -50,23 +61,28 @@ export async function openSession(
 
 async function opened(
   agent: ClientContext,
-  { config }: AgentSetup,
-  resume: string | undefined,
+  { config, row }: AgentSetup,
+  earlier: EarlierSession | undefined,
   { agentCapabilities, agentInfo }: InitializeResponse,
 ): Promise<OpenedSession> {
   const place = { cwd: config.cwd, mcpServers: acpMcpServers(config.mcpServers) }
-  const agentVersion = agentInfo?.version
-  if (resume === undefined) {
-    const answer = await agent.request<SessionAnswer & { sessionId: string }>('session/new', place)
-    return { sessionId: answer.sessionId, answer, agentVersion }
-  }
   // Some advertise to resume, and then cannot: to load is the older word.
   const method = agentCapabilities?.loadSession
     ? 'session/load'
     : agentCapabilities?.sessionCapabilities?.resume && 'session/resume'
-  if (!method) throw startError('The agent cannot resume a session.')
-  const answer = await agent.request<SessionAnswer | null>(method, { ...place, sessionId: resume })
-  return { sessionId: resume, answer: answer ?? {}, agentVersion }
+  const common = { agentVersion: agentInfo?.version, canResume: Boolean(method && row.acp?.resume) }
+  if (earlier) {
+    const { sessionId, orNew } = earlier
+    try {
+      if (!method) throw startError('The agent cannot resume a session.')
+      const answer = await agent.request<SessionAnswer | null>(method, { ...place, sessionId })
+      return { sessionId, answer: answer ?? {}, isResumed: true, ...common }
+    } catch (error) {
+      if (!orNew || isAuthRequired(error)) throw error
+    }
+  }
+  const answer = await agent.request<SessionAnswer & { sessionId: string }>('session/new', place)
+  return { sessionId: answer.sessionId, answer, isResumed: false, ...common }
 }
 
 const sessionError = (error: unknown) => startError(`The agent could not open the session: ${reasonOf(error)}`, error)

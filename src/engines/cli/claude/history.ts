@@ -15,6 +15,15 @@ export async function replayOf(
   return messages.flatMap((message) => replayed(message) ?? [])
 }
 
+/** Whether the agent has written anything of a session down. */
+export async function hasTranscript(
+  specifier: string,
+  env: Record<string, string>,
+  sessionId: string,
+): Promise<boolean> {
+  return (await readWithSdk(specifier, env, 'getSessionMessages', [sessionId, {}])).length > 0
+}
+
 function replayed({ type, uuid, message, parent_tool_use_id }: SdkSessionMessage): RunnerEvent | undefined {
   const said = message as { role: string; content: unknown }
   const common = { uuid, parentToolUseId: parent_tool_use_id ?? null, replay: true }

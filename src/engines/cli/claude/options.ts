@@ -3,6 +3,9 @@ import type { McpServerConfig } from '../../../../schemas/sessions.js'
 import type { SessionRunnerConfig } from '../../runner.js'
 import type { SdkOptions } from './sdk.js'
 
+/** Not the project's: its hooks would run shell commands of whoever wrote the repository, unasked. */
+export const DEFAULT_SETTING_SOURCES: NonNullable<SessionRunnerConfig['settingSources']> = ['user']
+
 /** What the SDK is asked for, apart from the callbacks, which are the runner's. */
 export type ClaudeSettings = Omit<SdkOptions, 'canUseTool' | 'hooks' | 'spawnClaudeCodeProcess' | 'env'>
 
@@ -12,21 +15,22 @@ export interface ClaudeSettingsOptions {
   command: string | undefined
   /** The session to go on with, when this runner takes over from another one. */
   resume: string | undefined
+  /** The MCP server whose tools the model is to see from the first turn on. */
+  present?: string | undefined
 }
 
 /**
  * Everything that the agent would otherwise decide by itself is said: mode, settings, system prompt, session id. Nothing of the
  * request gets here but through the fields that are named.
  */
-export function claudeSettings({ config, command, resume }: ClaudeSettingsOptions): ClaudeSettings {
+export function claudeSettings({ config, command, resume, present }: ClaudeSettingsOptions): ClaudeSettings {
   const mode = config.permissionMode ?? 'default'
   const mayBypass = mode === 'bypassPermissions' || config.allowDangerouslySkipPermissions === true
   return {
     cwd: config.cwd,
     permissionMode: mode,
     ...(mayBypass && { allowDangerouslySkipPermissions: true }),
-    // Not the project's: its hooks would run shell commands of whoever wrote the repository, unasked.
-    settingSources: config.settingSources ?? ['user'],
+    settingSources: config.settingSources ?? DEFAULT_SETTING_SOURCES,
     // Else a classifier decides in plan mode what is asked for, and nobody is asked.
     extraArgs: { settings: JSON.stringify({ useAutoModeDuringPlan: false }) },
     systemPrompt: { type: 'preset', preset: 'claude_code' },
@@ -38,7 +42,7 @@ export function claudeSettings({ config, command, resume }: ClaudeSettingsOption
     ...(config.disallowedTools && { disallowedTools: config.disallowedTools }),
     ...(config.maxTurns !== undefined && { maxTurns: config.maxTurns }),
     ...(config.maxBudgetUsd !== undefined && { maxBudgetUsd: config.maxBudgetUsd }),
-    ...mcpServers(config.mcpServers, command),
+    ...mcpServers(config.mcpServers, command, present),
     ...(command !== undefined && { pathToClaudeCodeExecutable: command }),
   }
 }
@@ -50,12 +54,20 @@ function identity({ resume, forkSession }: SessionRunnerConfig, takenOver: strin
   return forkSession ? { resume, forkSession, sessionId: randomUUID() } : { resume }
 }
 
-function mcpServers(servers: Record<string, McpServerConfig> | undefined, command: string | undefined) {
+function mcpServers(
+  servers: Record<string, McpServerConfig> | undefined,
+  command: string | undefined,
+  present: string | undefined,
+) {
   if (!servers || Object.keys(servers).length === 0) return {}
+  const named = Object.entries(servers).map(([name, server]) => [
+    name,
+    name === present ? { ...server, alwaysLoad: true } : server,
+  ])
   // Off the command line, where every user of the machine reads their headers and variables. Only the SDK's own binary is known to
   // take them otherwise.
   return {
-    mcpServers: servers,
+    mcpServers: Object.fromEntries(named),
     mcpServersDelivery: command === undefined ? ('initialize' as const) : ('argv' as const),
   }
 }

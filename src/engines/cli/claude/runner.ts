@@ -1,22 +1,32 @@
 import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { PermissionMode } from '../../../../schemas/permissions.js'
 import { GatewayError, toError } from '../../../errors.js'
-import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapshot } from '../../runner.js'
+import type { HostedTools } from '../../hosted-tools.js'
+import type {
+  ExecutionResult,
+  Runner,
+  RunnerCapabilities,
+  RunnerEvent,
+  RunnerHost,
+  RunnerSnapshot,
+} from '../../runner.js'
 import { control, whenAborted } from '../control.js'
-import { configDirOf } from '../environment.js'
 import { type AgentSetup, beginLaunch, type Launch, START_TIMEOUT_MS, startError } from '../launch.js'
 import type { AgentProcess } from '../process.js'
 import { apiKeySourceOf } from './api-key-source.js'
+import { callRules } from './call-rules.js'
 import { assumedInit, capabilities, systemInit } from './describe.js'
-import { replayOf } from './history.js'
+import { Gate } from './gate.js'
+import { hasTranscript, replayOf } from './history.js'
 import { Opening } from './opening.js'
 import { claudeSettings } from './options.js'
-import { askPerson, guardPlan } from './permissions.js'
+import { goesOn, type ParkedTurn, PUT_OFF_GRACE_MS, RETURN_MS, refusals } from './parked-turn.js'
 import { PromptStream } from './prompt-stream.js'
 import type { ClaudeSdk, SdkInit, SdkInitialization, SdkMessage, SdkQuery, SdkResult, SdkStatus } from './sdk.js'
 import { Totals, type TotalsState } from './totals.js'
 import { ClaudeTranslator } from './translate.js'
+import { TurnWatch } from './turn-watch.js'
 
 /** Seconds. A call may wait for a person; for how long is the gateway's to decide. */
 const HOOK_TIMEOUT_S = 10 * 365 * 24 * 3600
@@ -27,6 +37,7 @@ export interface ClaudeSetup extends AgentSetup {
   readonly sdkSpecifier: string
   /** Whether the agent would run in `bypassPermissions` here. */
   readonly canBypass: boolean
+  readonly hostedTools: HostedTools | undefined
 }
 
 /** What a successor needs to go on. */
@@ -35,15 +46,18 @@ export interface ClaudeState extends TotalsState {
   sdkSessionId: string
   permissionMode: PermissionMode
   model?: string
-  /** No turn was taken, so there may be no transcript to resume. */
+  /** No turn went well, so there may be no transcript to resume. */
   isFresh: boolean
+  /** It was parked in the middle of a turn. */
+  parked?: ParkedTurn
 }
 
 /**
  * Runs Claude through its Agent SDK: one process per session, prompts in as a stream, messages out as one.
  *
  * `start` waits for the agent's own account of the session before anything is asked of a model. A turn ends with the result that
- * answers its prompt; what works in the background may take turns in between.
+ * answers its prompt; what works in the background may take turns in between. A session that is parked ends its agent at the call that
+ * waits; the next agent comes to that call again by itself.
  */
 export class ClaudeRunner implements Runner {
   readonly capabilities: RunnerCapabilities
@@ -52,6 +66,11 @@ export class ClaudeRunner implements Runner {
   readonly #prompts = new PromptStream()
   readonly #translator: ClaudeTranslator
   readonly #opening = new Opening()
+  readonly #gate: Gate
+  readonly #opened: Promise<void>
+  #onOpened: () => void = () => {}
+  readonly #deferred: Promise<void>
+  #onDeferred: () => void = () => {}
   #host: RunnerHost | undefined
   #query: SdkQuery | undefined
   #process: AgentProcess | undefined
@@ -61,9 +80,14 @@ export class ClaudeRunner implements Runner {
   #isFresh: boolean
   #isOpen = false
   #initialization: SdkInitialization = {}
+  #init: SdkInit | undefined
   #isOauth = false
   /** Id of the prompt whose turn is in progress. */
   #turn: string | undefined
+  readonly #watch: TurnWatch
+  /** Id of the message that asks whether the agent has anything left to do. */
+  #probe: string | undefined
+  #isParked = false
   #interrupting = false
   #closing: Promise<void> | undefined
 
@@ -76,9 +100,13 @@ export class ClaudeRunner implements Runner {
     this.#isFresh = restored?.isFresh ?? true
     const emit = (event: RunnerEvent) => this.#emit(event)
     this.#translator = new ClaudeTranslator(emit, config.includePartialMessages ?? true, new Totals(restored))
+    this.#opened = new Promise((resolve) => (this.#onOpened = resolve))
+    this.#deferred = new Promise((resolve) => (this.#onDeferred = resolve))
+    this.#gate = this.#createGate()
+    this.#watch = new TurnWatch(this.#gate)
     this.capabilities = {
       permissionModes: row.permissionModes.filter((mode) => mode !== 'bypassPermissions' || setup.canBypass),
-      parking: 'none',
+      parking: 'native',
       setModel: true,
       resume: true,
       fork: true,
@@ -86,13 +114,19 @@ export class ClaudeRunner implements Runner {
     }
   }
 
+  /** Only a call that waits can be put off; whatever else runs would end with the agent. */
+  get canPark(): boolean {
+    return this.#gate.held !== undefined && this.#watch.isQuiet
+  }
+
   async start(host: RunnerHost): Promise<void> {
     this.#host = host
     const signal = AbortSignal.any([host.signal, AbortSignal.timeout(START_TIMEOUT_MS)])
+    const resume = await this.#takenOver()
     const launch = await beginLaunch(this.#setup, signal)
     try {
       if (this.#closing) throw startError('The session was closed.')
-      const query = this.#createQuery(launch)
+      const query = this.#createQuery(launch, resume)
       this.#query = query
       const ended = this.#consume(query)
       await Promise.race([
@@ -103,6 +137,8 @@ export class ClaudeRunner implements Runner {
       // The next agent may start while this one's history is read.
       await launch.end()
       await this.#replay()
+      this.#onOpened()
+      if (this.#restored?.parked) this.#continue(this.#restored.parked)
     } catch (error) {
       await this.close()
       throw error instanceof GatewayError ? error : startError(toError(error).message, error)
@@ -113,8 +149,8 @@ export class ClaudeRunner implements Runner {
 
   send(text: string): void {
     this.#turn = randomUUID()
+    this.#watch.begin()
     this.#interrupting = false
-    this.#isFresh = false
     this.#prompts.push({
       type: 'user',
       uuid: this.#turn,
@@ -140,25 +176,69 @@ export class ClaudeRunner implements Runner {
     this.#emit({ type: 'model_changed', ...(model !== undefined && { model }) })
   }
 
+  settleExecution(executionId: string, result: ExecutionResult): void {
+    this.#gate.settle(executionId, result)
+  }
+
+  /** Taken while a call waits, it is the beginning of a park: the agent that is closed then is put off at that call. */
   snapshot(): RunnerSnapshot {
+    const call = this.#gate.held
+    this.#isParked = call !== undefined
     const state: ClaudeState = {
       agent: this.#setup.row.name,
       sdkSessionId: this.#sdkSessionId,
       permissionMode: this.#mode,
       ...(this.#model !== undefined && { model: this.#model }),
-      isFresh: this.#isFresh,
+      isFresh: this.#isFresh && !call,
       ...this.#translator.totals.state,
+      ...(call &&
+        this.#init && {
+          parked: {
+            ...{ call, refused: this.#gate.refusedThen, init: this.#init },
+            ...{ agent: this.#translator.totals.agent, taken: this.#watch.taken },
+          },
+        }),
     }
     return { engine: 'cli', state }
   }
 
   close(): Promise<void> {
     this.#closing ??= (async () => {
+      if (this.#isParked && this.#gate.held) await this.#putOff()
       this.#prompts.end()
       await this.#process?.stop()
       this.#query?.close()
     })()
     return this.#closing
+  }
+
+  /** The agent writes down at which call it ended, and would not find it again otherwise. */
+  async #putOff(): Promise<void> {
+    this.#gate.putOff()
+    await within(this.#deferred)
+    this.#prompts.end()
+    await within(this.#process?.exited)
+  }
+
+  /** The agent goes on by itself with the call that it was put off at. */
+  #continue({ call, refused, agent, taken }: ParkedTurn): void {
+    this.#turn = call.toolUseId
+    this.#watch.begin(taken)
+    this.#translator.totals.continueFrom(agent)
+    for (const event of refusals(refused)) this.#emit(event)
+    setTimeout(() => {
+      if (this.#gate.hasReturned || this.#closing) return
+      this.#probe = randomUUID()
+      this.#prompts.push(goesOn(this.#probe))
+    }, RETURN_MS).unref()
+  }
+
+  /** It was never written down, or has been swept since. */
+  #onCallLost(): void {
+    this.#turn = undefined
+    const errors = ['The agent no longer knows the call that it waited for.']
+    const result: SdkResult = { type: 'result', subtype: 'error_during_execution', is_error: true, errors }
+    this.#translator.complete(result, false, this.#watch.earlier)
   }
 
   async #replay(): Promise<void> {
@@ -167,41 +247,53 @@ export class ClaudeRunner implements Runner {
     for (const event of await replayOf(sdkSpecifier, env, config.resume)) this.#emit(event)
   }
 
-  #createQuery(launch: Launch): SdkQuery {
+  /** The predecessor's session, when the agent knows it. */
+  async #takenOver(): Promise<string | undefined> {
+    if (!this.#restored) return undefined
+    const { sdkSessionId, isFresh } = this.#restored
+    const { sdkSpecifier, env } = this.#setup
+    return !isFresh || (await hasTranscript(sdkSpecifier, env, sdkSessionId)) ? sdkSessionId : undefined
+  }
+
+  #createQuery(launch: Launch, resume: string | undefined): SdkQuery {
     const { sdk, config, row, env } = this.#setup
     const { model: _asked, ...rest } = config
     const settings = claudeSettings({
       config: { ...rest, permissionMode: this.#mode, ...(this.#model !== undefined && { model: this.#model }) },
       command: row.command,
-      resume: this.#isFresh ? undefined : this.#restored?.sdkSessionId,
+      resume,
+      present: this.#setup.hostedTools?.server,
     })
     this.#sdkSessionId = settings.sessionId ?? settings.resume ?? ''
-    const configDir = configDirOf(row, env)
-    const plans = configDir && join(configDir, 'plans')
     return sdk.query({
       prompt: this.#prompts,
       options: {
         ...settings,
         env,
-        canUseTool: async (...call) => {
-          // The question overtakes the messages that are still on their way from the SDK; the call itself must be told first.
-          await new Promise(setImmediate)
-          this.#translator.flush()
-          return askPerson(this.#host!, ...call)
-        },
-        hooks: {
-          PreToolUse: [
-            {
-              hooks: [async (call) => (this.#mode === 'plan' ? guardPlan(call, plans) : {})],
-              timeout: HOOK_TIMEOUT_S,
-            },
-          ],
-        },
+        canUseTool: this.#gate.ask,
+        hooks: { PreToolUse: [{ hooks: [this.#gate.before], timeout: HOOK_TIMEOUT_S }] },
         spawnClaudeCodeProcess: (request) => {
           this.#process = launch.spawn(request.command, request.args, request.env)
           return this.#process.child
         },
       },
+    })
+  }
+
+  #createGate(): Gate {
+    return new Gate({
+      ...callRules(this.#setup, () => this.#mode),
+      hostedTools: this.#setup.hostedTools,
+      restored: this.#restored?.parked?.call,
+      host: () => this.#host!,
+      told: async () => {
+        await this.#opened
+        // The question overtakes the messages that are still on their way from the SDK; the call itself must be told first.
+        await new Promise(setImmediate)
+        this.#translator.flush()
+      },
+      isInterrupted: () => this.#interrupting,
+      interrupt: () => void this.interrupt(),
     })
   }
 
@@ -223,11 +315,14 @@ export class ClaudeRunner implements Runner {
 
   /** Learns all about the session that can be known without a model, and tells it. */
   async #open(query: SdkQuery): Promise<void> {
-    // The SDK's own binary needs not be asked for its version first.
-    if (this.#setup.row.command === undefined) this.#opening.ask(this.#prompts)
+    const parked = this.#restored?.parked
+    // The SDK's own binary needs not be asked for its version first. One that goes on with a call answers only after its turn.
+    if (this.#setup.row.command === undefined && !parked) this.#opening.ask(this.#prompts)
     const initialization = await query.initializationResult()
     const init =
-      (await this.#opening.report(initialization, this.#prompts, this.#translator.totals)) ??
+      (parked
+        ? { ...parked.init, permissionMode: this.#mode }
+        : await this.#opening.report(initialization, this.#prompts, this.#translator.totals)) ??
       assumedInit(initialization, this.#setup, {
         sdkSessionId: this.#sdkSessionId,
         model: this.#model,
@@ -237,6 +332,7 @@ export class ClaudeRunner implements Runner {
     this.#mode = init.permissionMode as PermissionMode
     this.#model = init.model
     this.#isOpen = true
+    this.#init = init
     this.#initialization = initialization
     this.#isOauth = apiKeySourceOf(initialization.account, init.apiKeySource) === 'oauth'
     this.#emit(systemInit(init, initialization, this.#setup))
@@ -244,11 +340,15 @@ export class ClaudeRunner implements Runner {
   }
 
   #receive(message: SdkMessage): void {
+    this.#watch.receive(message)
     if (!this.#isOpen) this.#opening.receive(message)
     else if (message.type === 'result') this.#receiveResult(message)
     else if (message.type !== 'system') this.#translator.translate(message)
     else if (message.subtype === 'init') this.#receiveInit(message)
+    else if (message.subtype === 'background_tasks_changed') this.#translator.translate(message)
     else this.#receiveStatus(message)
+    // Each event says that the agent goes on. It does not.
+    if (this.canPark) this.#host?.waitForExecutions()
   }
 
   #receiveStatus(message: SdkStatus): void {
@@ -263,6 +363,7 @@ export class ClaudeRunner implements Runner {
   /** It comes before every turn. */
   #receiveInit(init: SdkInit): void {
     this.#translator.flush()
+    this.#init = init
     this.#sdkSessionId = init.session_id
     this.#tellIfOauth(init)
     this.#modeIs(init.permissionMode as PermissionMode)
@@ -279,7 +380,16 @@ export class ClaudeRunner implements Runner {
   }
 
   #receiveResult(result: SdkResult): void {
+    if (this.#closing) {
+      this.#onDeferred()
+      return
+    }
     const answered = result.user_message_uuids
+    if (this.#probe !== undefined && answered?.includes(this.#probe)) {
+      this.#probe = undefined
+      if (!this.#gate.hasReturned) this.#onCallLost()
+      return
+    }
     const isOther = this.#turn !== undefined && answered !== undefined && !answered.includes(this.#turn)
     if (isOther) {
       // Its tokens are counted with the turn that it came in between of.
@@ -287,7 +397,9 @@ export class ClaudeRunner implements Runner {
       return
     }
     this.#turn = undefined
-    this.#translator.complete(result, this.#interrupting)
+    if (!result.is_error) this.#isFresh = false
+    this.#watch.end()
+    this.#translator.complete(result, this.#interrupting, this.#watch.earlier)
     this.#interrupting = false
     void this.#tellContextUsage()
   }
@@ -319,3 +431,6 @@ export class ClaudeRunner implements Runner {
     this.#host?.emit(event)
   }
 }
+
+const within = (event: Promise<unknown> | undefined): Promise<unknown> =>
+  Promise.race([event, sleep(PUT_OFF_GRACE_MS, undefined, { ref: false })])

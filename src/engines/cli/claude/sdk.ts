@@ -69,6 +69,8 @@ export interface SdkHookInput {
   tool_input: Record<string, unknown>
   tool_use_id: string
   permission_mode?: string
+  /** Of the helper whose call it is. */
+  agent_id?: string
 }
 export type SdkHook = (input: SdkHookInput) => Promise<SdkHookOutput>
 export type SdkHookOutput = {
@@ -76,6 +78,7 @@ export type SdkHookOutput = {
     hookEventName: 'PreToolUse'
     permissionDecision: 'allow' | 'deny' | 'ask' | 'defer'
     permissionDecisionReason: string
+    updatedInput?: Record<string, unknown>
   }
 }
 
@@ -203,6 +206,13 @@ export interface SdkStatus {
   permissionMode?: string
 }
 
+/** What goes on beside the turn, whenever it changes. */
+export interface SdkBackgroundTasks {
+  type: 'system'
+  subtype: 'background_tasks_changed'
+  tasks: { ambient?: boolean }[]
+}
+
 export interface SdkRateLimit {
   type: 'rate_limit_event'
   rate_limit_info: Record<string, unknown>
@@ -211,6 +221,7 @@ export interface SdkRateLimit {
 export type SdkMessage =
   | SdkInit
   | SdkStatus
+  | SdkBackgroundTasks
   | SdkAssistant
   | SdkUser
   | SdkStreamEvent

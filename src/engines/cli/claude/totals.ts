@@ -7,6 +7,12 @@ export interface TotalsState {
   costUsd: number
 }
 
+/** Where the agent stood before the turn in progress: its successor's count includes what the turn has used since. */
+export interface AgentTotals {
+  tokens: TokenUsage
+  costUsd: number
+}
+
 const NOTHING: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
 
 /**
@@ -28,21 +34,34 @@ export class Totals {
     return { numTurns: this.#numTurns, costUsd: this.#costUsd }
   }
 
+  get agent(): AgentTotals {
+    return { tokens: this.#tokens, costUsd: this.#agentCostUsd }
+  }
+
+  /** Goes on in the middle of a turn. */
+  continueFrom({ tokens, costUsd }: AgentTotals): void {
+    this.#tokens = tokens
+    this.#agentCostUsd = costUsd
+  }
+
   /** Where the agent stands before its first turn here. */
   startFrom(result: SdkResult): void {
     this.#tokens = tokensOf(result) ?? NOTHING
     this.#agentCostUsd = result.total_cost_usd ?? 0
   }
 
-  /** @returns what the turn used, and the session's totals after it */
-  add(result: SdkResult): { usage: TokenUsage; numTurns: number; totalCostUsd: number } {
+  /**
+   * @param earlierSteps how often the model was called in the turn before the agent took over
+   * @returns what the turn used, and the session's totals after it
+   */
+  add(result: SdkResult, earlierSteps = 0): { usage: TokenUsage; numTurns: number; totalCostUsd: number } {
     const tokens = tokensOf(result)
     const usage = tokens ? difference(tokens, this.#tokens) : messageUsage(result.usage ?? {})
     if (tokens) this.#tokens = tokens
     const cost = result.total_cost_usd ?? this.#agentCostUsd
     this.#costUsd += Math.max(0, cost - this.#agentCostUsd)
     this.#agentCostUsd = cost
-    this.#numTurns += result.num_turns ?? 0
+    this.#numTurns += (result.num_turns ?? 0) + earlierSteps
     return { usage, numTurns: this.#numTurns, totalCostUsd: this.#costUsd }
   }
 }

@@ -5,7 +5,13 @@ import type { SdkAssistant, SdkMessage, SdkResult, SdkStreamEvent, SdkUsage, Sdk
 import { messageUsage, Totals } from './totals.js'
 
 /** Said often, and of no use to anybody who reads the log. */
-const NOISE = new Set(['session_state_changed', 'thinking_tokens', 'command_lifecycle', 'control_request_progress'])
+const NOISE = new Set([
+  'session_state_changed',
+  'attachment',
+  'thinking_tokens',
+  'command_lifecycle',
+  'control_request_progress',
+])
 
 /** The message that is being streamed, of the main agent or of one of its helpers. */
 interface Stream {
@@ -52,8 +58,11 @@ export class ClaudeTranslator {
     if (held) this.#emit(held.event)
   }
 
-  /** @param interrupted whether somebody asked for this end */
-  complete(result: SdkResult, interrupted: boolean): void {
+  /**
+   * @param interrupted whether somebody asked for this end
+   * @param earlier what the turn took before it was parked
+   */
+  complete(result: SdkResult, interrupted: boolean, earlier = { elapsedMs: 0, steps: 0 }): void {
     this.flush()
     this.#streams.clear()
     const subtype = subtypeOf(result, interrupted)
@@ -62,8 +71,8 @@ export class ClaudeTranslator {
       type: 'turn_completed',
       subtype,
       isError,
-      durationMs: result.duration_ms ?? 0,
-      ...this.totals.add(result),
+      durationMs: earlier.elapsedMs + (result.duration_ms ?? 0),
+      ...this.totals.add(result, earlier.steps),
       ...(!isError && result.result !== undefined && { result: result.result }),
       ...(isError && { errors: errorsOf(result) }),
     })

@@ -1,0 +1,200 @@
+import { toError } from '../../../errors.js'
+import type { HostedTools } from '../../hosted-tools.js'
+import type { DeferredTool, ExecutionResult, PermissionDecision, RunnerHost } from '../../runner.js'
+import { askPerson } from './permissions.js'
+import type { SdkCanUseTool, SdkHookInput, SdkHookOutput, SdkPermissionResult } from './sdk.js'
+
+/** A call that waits for somebody elsewhere. Nothing of it has run, so it may wait without a process. */
+export interface HeldCall {
+  toolUseId: string
+  /** Of a deferred tool. */
+  execution?: { executionId: string; expiresAt?: number }
+}
+
+export interface GateOptions {
+  readonly hostedTools: HostedTools | undefined
+  /** The call that the session was parked at. */
+  readonly restored: HeldCall | undefined
+  readonly host: () => RunnerHost
+  /** Resolves when the session is open and what the agent said before the call is told. */
+  readonly told: () => Promise<void>
+  /** What is refused, whoever would allow it. */
+  readonly guard: (call: SdkHookInput) => SdkHookOutput
+  /** Whether a person is asked about this call, and may take as long as they like. */
+  readonly isPatientAsk: (call: SdkHookInput) => Promise<boolean>
+  readonly isInterrupted: () => boolean
+  readonly interrupt: () => void
+}
+
+const INTERRUPTED = 'Interrupted by the user.'
+/** Of all calls in one answer the agent can put off one. */
+export const ONE_AT_A_TIME =
+  'This was not run, because another call of the same message had to wait for its result. Call it again if it is still needed.'
+
+const decided = (
+  permissionDecision: 'allow' | 'deny' | 'defer',
+  permissionDecisionReason: string,
+  updatedInput?: object,
+): SdkHookOutput => ({
+  hookSpecificOutput: {
+    hookEventName: 'PreToolUse',
+    permissionDecision,
+    permissionDecisionReason,
+    ...(updatedInput && { updatedInput: updatedInput as Record<string, unknown> }),
+  },
+})
+
+/**
+ * What every call of the agent passes before it runs. A call of a deferred tool, and one that a person is asked about without a time
+ * limit, waits here, where it can still be put off: then the agent ends, and its successor comes to the same call again.
+ */
+export class Gate {
+  readonly #options: GateOptions
+  /** Calls that the model has made, and of them those that are let through, until their results are told. */
+  readonly #open = new Set<string>()
+  readonly #running = new Set<string>()
+  readonly #settled = new Map<string, ExecutionResult>()
+  readonly #decisions = new Map<string, PermissionDecision>()
+  #held: HeldCall | undefined
+  #last: Promise<unknown> = Promise.resolve()
+  #onResult: (result: ExecutionResult) => void = () => {}
+  #onPutOff: () => void = () => {}
+  #isPuttingOff = false
+  #hasReturned = false
+
+  constructor(options: GateOptions) {
+    this.#options = options
+  }
+
+  /** The call that waits, when nothing else is under way. */
+  get held(): HeldCall | undefined {
+    return this.#running.size === 0 ? this.#held : undefined
+  }
+
+  /** Calls that are refused when the one that waits is put off. */
+  get refusedThen(): string[] {
+    return [...this.#open].filter((id) => id !== this.#held?.toolUseId)
+  }
+
+  /** Whether the agent has come to the call again that it was parked at. */
+  get hasReturned(): boolean {
+    return this.#hasReturned
+  }
+
+  /** The model has made a call. */
+  onCall(toolUseId: string): void {
+    this.#open.add(toolUseId)
+  }
+
+  onToolResult(toolUseId: string): void {
+    this.#open.delete(toolUseId)
+    this.#running.delete(toolUseId)
+  }
+
+  onTurnEnd(): void {
+    this.#open.clear()
+    this.#running.clear()
+    this.#decisions.clear()
+    this.#onPutOff()
+  }
+
+  settle(executionId: string, result: ExecutionResult): void {
+    const isHeld = this.#held?.execution?.executionId === executionId
+    if (isHeld || this.#options.restored?.execution?.executionId === executionId) this.#settled.set(executionId, result)
+    if (isHeld) this.#onResult(result)
+  }
+
+  /** Has the agent end its turn at the call that waits, and refuses whatever it comes to then. */
+  putOff(): void {
+    this.#isPuttingOff = true
+    this.#onPutOff()
+  }
+
+  /** The hook before each call. */
+  readonly before = async (call: SdkHookInput): Promise<SdkHookOutput> => {
+    if (this.#isPuttingOff) return decided('deny', ONE_AT_A_TIME)
+    const guarded = this.#options.guard(call)
+    if (guarded.hookSpecificOutput) return guarded
+    const tool = this.#options.hostedTools?.find(call.tool_name)
+    // a helper's call cannot be put off
+    if (call.agent_id !== undefined) return this.#pass(call, tool ? decided('allow', 'Declared by the operator.') : {})
+    if (tool) return this.#inTurn(call, () => this.#awaitResult(call, tool))
+    if (await this.#options.isPatientAsk(call)) return this.#inTurn(call, () => this.#awaitPerson(call))
+    return this.#pass(call, {})
+  }
+
+  /** What the agent asks after its own rules; the call waits in the agent then, which cannot be parked. */
+  readonly ask: SdkCanUseTool = async (...ask): Promise<SdkPermissionResult> => {
+    await this.#options.told()
+    const [, input, { toolUseID }] = ask
+    if (this.#decisions.has(toolUseID)) return { behavior: 'allow', updatedInput: input }
+    return askPerson(this.#options.host(), ...ask)
+  }
+
+  #pass({ tool_use_id }: SdkHookInput, output: SdkHookOutput): SdkHookOutput {
+    this.#running.add(tool_use_id)
+    return output
+  }
+
+  /** One call waits at a time: only one of a message can be put off. */
+  #inTurn(call: SdkHookInput, wait: () => Promise<SdkHookOutput>): Promise<SdkHookOutput> {
+    const mine = this.#last.then(async () => {
+      await this.#options.told()
+      if (this.#isPuttingOff) return decided('deny', ONE_AT_A_TIME)
+      if (this.#options.restored?.toolUseId === call.tool_use_id) this.#hasReturned = true
+      if (this.#options.isInterrupted()) return decided('deny', INTERRUPTED)
+      try {
+        return await wait()
+      } catch (error) {
+        return decided('deny', toError(error).message)
+      } finally {
+        this.#held = undefined
+      }
+    })
+    this.#last = mine
+    return mine
+  }
+
+  async #awaitResult(call: SdkHookInput, tool: DeferredTool): Promise<SdkHookOutput> {
+    const { hostedTools, host, restored } = this.#options
+    const toolUseId = call.tool_use_id
+    const earlier = restored?.toolUseId === toolUseId ? restored.execution : undefined
+    const execution = earlier ?? hostedTools!.execution(tool)
+    const { executionId } = execution
+    const putOff = this.#hold({ toolUseId, execution })
+    const delivered = new Promise<ExecutionResult>((resolve) => {
+      this.#onResult = resolve
+    })
+    if (!this.#settled.has(executionId)) {
+      await host().deferExecution({ ...execution, toolName: tool.name, input: call.tool_input })
+      if (!this.#settled.has(executionId)) host().waitForExecutions()
+    }
+    const result = this.#settled.get(executionId) ?? (await Promise.race([delivered, putOff]))
+    if (!result) return decided('defer', 'Its result comes later.')
+    this.#settled.delete(executionId)
+    hostedTools!.answer({ toolUseId, toolName: tool.name, result })
+    return this.#pass(call, decided('allow', 'Its result has come.'))
+  }
+
+  async #awaitPerson(call: SdkHookInput): Promise<SdkHookOutput> {
+    const { host, interrupt } = this.#options
+    const { tool_use_id: toolUseId, tool_name: toolName, tool_input: input } = call
+    const putOff = this.#hold({ toolUseId })
+    const asked = host().requestPermission({ toolName, toolUseId, input })
+    const decision = await Promise.race([asked, putOff])
+    if (!decision) return decided('defer', 'Somebody answers later.')
+    if (decision.behavior === 'deny') {
+      if (decision.interrupt) interrupt()
+      return decided('deny', decision.message ?? 'The user does not allow this.')
+    }
+    this.#decisions.set(toolUseId, decision)
+    return this.#pass(call, decided('allow', 'The user allows it.', decision.updatedInput ?? input))
+  }
+
+  #hold(call: HeldCall): Promise<undefined> {
+    this.#held = call
+    return new Promise((resolve) => {
+      this.#onPutOff = () => resolve(undefined)
+    })
+  }
+}

@@ -1,0 +1,75 @@
+import type { Gate } from './gate.js'
+import type { SdkMessage } from './sdk.js'
+
+/** What a turn has taken so far, over all its agents. */
+export interface TurnTaken {
+  elapsedMs: number
+  /** How often the model was called. */
+  steps: number
+}
+
+/** Looks on at a turn: which calls are open, whether anything but them is under way, and what it has taken. */
+export class TurnWatch {
+  readonly #gate: Gate
+  /** What earlier agents took of the turn. */
+  #earlier: TurnTaken = { elapsedMs: 0, steps: 0 }
+  #startedAt = 0
+  #steps = 0
+  /** Whether the message of the model is not over yet. */
+  #isStreaming = false
+  /** What the agent does beside the turn. */
+  #tasks = 0
+
+  constructor(gate: Gate) {
+    this.#gate = gate
+  }
+
+  get earlier(): TurnTaken {
+    return this.#earlier
+  }
+
+  get taken(): TurnTaken {
+    const { elapsedMs, steps } = this.#earlier
+    return { elapsedMs: elapsedMs + Date.now() - this.#startedAt, steps: steps + this.#steps }
+  }
+
+  /** Whether nothing is under way but calls. */
+  get isQuiet(): boolean {
+    return !this.#isStreaming && this.#tasks === 0
+  }
+
+  begin(earlier: TurnTaken = { elapsedMs: 0, steps: 0 }): void {
+    this.#earlier = earlier
+    this.#startedAt = Date.now()
+    this.#steps = 0
+  }
+
+  end(): void {
+    this.#isStreaming = false
+    this.#gate.onTurnEnd()
+  }
+
+  receive(message: SdkMessage): void {
+    if (message.type === 'stream_event' && message.parent_tool_use_id === null) {
+      if (message.event.type === 'message_start') {
+        this.#isStreaming = true
+        this.#steps++
+      } else if (message.event.type === 'message_stop') this.#isStreaming = false
+    } else if (message.type === 'assistant' && message.parent_tool_use_id === null) {
+      for (const id of idsOf(message.message.content, 'tool_use', 'id')) this.#gate.onCall(id)
+    } else if (message.type === 'user') {
+      for (const id of idsOf(message.message.content, 'tool_result', 'tool_use_id')) this.#gate.onToolResult(id)
+    } else if (message.type === 'system' && message.subtype === 'background_tasks_changed') {
+      this.#tasks = message.tasks.filter(({ ambient }) => !ambient).length
+    }
+  }
+}
+
+/** The ids in the blocks of one type. */
+function idsOf(content: unknown, type: string, field: string): string[] {
+  if (!Array.isArray(content)) return []
+  return content.flatMap((block: Record<string, unknown> | null) => {
+    const id = block?.type === type ? block[field] : undefined
+    return typeof id === 'string' ? [id] : []
+  })
+}

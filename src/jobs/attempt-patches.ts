@@ -1,0 +1,37 @@
+import type { JobPatch } from './adapter.js'
+import { type AttemptOutcome, lastNotes, retryDelay } from './job.js'
+import type { JobRun } from './run.js'
+
+/** What the end of an attempt changes when another one follows. */
+export function retryPatch(run: JobRun, { error }: AttemptOutcome, now: number): JobPatch {
+  const { info, request } = run.record
+  const { attempt: _over, sessions = [], ...kept } = info.notes ?? {}
+  return {
+    status: 'queued',
+    attempt: info.attempt + 1,
+    nextRunAt: now + retryDelay(request, info.attempt),
+    usage: run.usage,
+    sdkSessionId: run.sdkSessionId,
+    parkedAt: undefined,
+    parkedExecutionId: undefined,
+    notes: { ...kept, sessions: [...sessions, run.sessionId] },
+    error,
+  }
+}
+
+/** What the end of the last attempt changes. */
+export function endPatch(run: JobRun, outcome: AttemptOutcome, now: number): JobPatch {
+  const canceled = run.cancelRequested && outcome.status === 'failed'
+  return {
+    status: canceled ? 'canceled' : outcome.status,
+    finishedAt: now,
+    nextRunAt: undefined,
+    usage: run.usage,
+    sdkSessionId: run.sdkSessionId,
+    parkedAt: undefined,
+    parkedExecutionId: undefined,
+    notes: lastNotes(run.record.info),
+    result: outcome.result,
+    error: outcome.status === 'failed' ? outcome.error : undefined,
+  }
+}

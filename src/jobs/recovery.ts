@@ -1,0 +1,43 @@
+import type { SessionInfo } from '../../schemas/sessions.js'
+import { toError } from '../errors.js'
+import type { Logger } from '../lib/logger.js'
+import { type QueueAdapter, selectJobs } from './adapter.js'
+import type { Attempts } from './attempts.js'
+import { ACTIVE_STATUSES } from './job.js'
+import type { JobStore } from './job-store.js'
+import { type JobSessions, unlessGone } from './sessions.js'
+
+export interface RecoveryOptions {
+  adapter: QueueAdapter
+  store: JobStore
+  attempts: Attempts
+  sessions: JobSessions
+  logger: Logger
+  /** Milliseconds that a limit on parked time leaves a job. */
+  graceMs: number
+}
+
+/**
+ * Takes up what an earlier process left: waiting jobs wait on, runs whose session waits go on, every other run has failed. Sessions of
+ * jobs that are over, or at another attempt, are closed before anything wakes them.
+ */
+export async function recover({ adapter, store, attempts, sessions, logger, graceMs }: RecoveryOptions): Promise<void> {
+  const status = [...ACTIVE_STATUSES]
+  const records = selectJobs(await adapter.list({ status }), { status })
+  // what sessions have told by now has then reached the attempts
+  await new Promise(setImmediate)
+  for (const record of records) store.adopt(record)
+  for (const record of records) if (record.info.status !== 'queued') attempts.takeUp(record, graceMs)
+  attempts.tookUpAll()
+  for (const session of sessions.list().filter(isLeftOver)) {
+    if (attempts.follows(session.id) || !(await adapter.get(session.jobId!))) continue
+    await sessions
+      .close(session.id)
+      .catch(unlessGone)
+      .catch((error) => logger.error({ err: toError(error), sessionId: session.id }, 'a session could not be closed'))
+  }
+}
+
+/** A job that the adapter does not know may have been forgotten by it: its session goes on like any other. */
+const isLeftOver = ({ jobId, status }: SessionInfo): boolean =>
+  jobId !== undefined && status !== 'closed' && status !== 'failed'

@@ -1,0 +1,33 @@
+import { type Archive, isTerminal } from './archive.js'
+import type { ParkingLot } from './parking.js'
+
+/**
+ * Takes up what an earlier process left parked or in the journal, in the order in which it was created.
+ * @throws what the journal throws
+ */
+export async function adoptAll(parking: ParkingLot, archive: Archive | undefined): Promise<void> {
+  const journaled = (await archive?.list()) ?? []
+  const byId = new Map(journaled.map((session) => [session.id, session]))
+  const records = await parking.records()
+  const hasEnded = (id: string) => {
+    const session = byId.get(id)
+    return session !== undefined && isTerminal(session.state.info)
+  }
+  // its record would have gone next
+  for (const { id } of records) if (hasEnded(id)) await parking.dropRecord(id)
+
+  const parked = records.filter(({ id }) => !hasEnded(id))
+  const parkedIds = new Set(parked.map(({ id }) => id))
+  const left = [
+    ...parked.map((record) => ({ record, at: record.info.createdAt })),
+    ...journaled
+      .filter(({ id }) => !parkedIds.has(id))
+      .map((session) => ({ session, at: session.state.info.createdAt })),
+  ]
+  const told: (Promise<void> | undefined)[] = []
+  for (const entry of left.sort((a, b) => a.at - b.at)) {
+    if ('record' in entry) await parking.adopt(entry.record, byId.get(entry.record.id))
+    else told.push(archive?.adopt(entry.session))
+  }
+  await Promise.all(told)
+}

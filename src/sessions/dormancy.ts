@@ -1,0 +1,118 @@
+import { GatewayError, toError } from '../errors.js'
+import type { Clock, Timer } from '../lib/clock.js'
+import { KeyedLock } from '../lib/keyed-lock.js'
+import type { Logger } from '../lib/logger.js'
+import type { EngineStarter } from './engine-start.js'
+import { withChoice } from './journaled-state.js'
+import type { Session } from './session.js'
+import type { SessionDormancy } from './session-world.js'
+
+/** The start for messages that wait failed: before the next try, doubled each time up to the longest. */
+const RETRY_MS = 1_000
+const LONGEST_RETRY_MS = 5 * 60_000
+
+export interface DormancyParts {
+  clock: Clock
+  logger: Logger
+  starter: EngineStarter
+  /** After that long without a turn or a client the engine of a session goes; `undefined`: never. */
+  idleReleaseMs: number | undefined
+  /** A session is about to have an engine again, or has none any more. */
+  onEngine(session: Session, has: boolean): void
+}
+
+/** Takes engines from idle sessions and gives them back when they are needed: one start per session at a time. */
+export class Dormancy implements SessionDormancy {
+  readonly #parts: DormancyParts
+  readonly #lock = new KeyedLock()
+  readonly #timers = new Map<string, Timer>()
+  #closed = false
+
+  constructor(parts: DormancyParts) {
+    this.#parts = parts
+  }
+
+  /** @throws SG_ERR_PROFILE_CHANGED, and the session has failed then; any other refusal leaves it as it is */
+  async rouse(session: Session): Promise<void> {
+    if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
+    await this.#lock.run(session.id, () => this.#rouseInTurn(session))
+  }
+
+  async #rouseInTurn(session: Session): Promise<void> {
+    if (!session.dormant) return
+    const { starter, onEngine, logger } = this.#parts
+    const { profile, kept } = session
+    onEngine(session, true)
+    try {
+      await starter.start(session, {
+        config: withChoice(session),
+        profile: profile.info.name,
+        generation: profile.generation,
+        snapshot: kept,
+        begin: (runner, config, givenUp) => session.reopen(runner, config, givenUp),
+      })
+    } catch (error) {
+      onEngine(session, false)
+      logger.error({ sessionId: session.id, err: toError(error) }, 'the engine of a session could not be started again')
+      if (error instanceof GatewayError && error.code === 'SG_ERR_PROFILE_CHANGED')
+        session.fail(error.message, error.code)
+      throw error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START', { cause: error })
+    }
+  }
+
+  /** Sees to it that a session goes on with the messages that wait in it; tries until it does, or has ended. Never rejects. */
+  async goOn(session: Session, delayMs = RETRY_MS): Promise<void> {
+    try {
+      await this.rouse(session)
+    } catch {
+      if (this.#closed || session.ended) return
+      const again = () => void this.goOn(session, Math.min(delayMs * 2, LONGEST_RETRY_MS))
+      this.#timers.set(session.id, this.#parts.clock.after(delayMs, again))
+    }
+  }
+
+  consider(session: Session): void {
+    const { idleReleaseMs, clock } = this.#parts
+    this.#timers.get(session.id)?.cancel()
+    this.#timers.delete(session.id)
+    if (idleReleaseMs === undefined || this.#closed || !session.canRelease) return
+    const idleSince = Math.max(session.facts.lastActivityAt, session.clients.leftAt ?? 0)
+    const delayMs = idleSince + idleReleaseMs - clock.now()
+    if (delayMs > 0)
+      this.#timers.set(
+        session.id,
+        clock.after(delayMs, () => this.consider(session)),
+      )
+    else void this.#lock.run(session.id, () => this.#release(session))
+  }
+
+  async #release(session: Session): Promise<void> {
+    if (!session.canRelease || this.#closed) return
+    const { logger, onEngine } = this.#parts
+    try {
+      const gone = session.release()
+      onEngine(session, false)
+      await gone
+    } catch (error) {
+      logger.error({ sessionId: session.id, err: toError(error) }, 'the engine of an idle session could not be let go')
+    }
+  }
+
+  /** A session is removed or has ended. */
+  forget(id: string): void {
+    this.#timers.get(id)?.cancel()
+    this.#timers.delete(id)
+    this.#parts.starter.callOff(id)
+  }
+
+  /** Whether an engine is being started or let go. */
+  isBusy(id: string): boolean {
+    return this.#lock.isHeld(id)
+  }
+
+  /** No engine is started or let go any more. */
+  close(): void {
+    this.#closed = true
+    for (const timer of this.#timers.values()) timer.cancel()
+  }
+}

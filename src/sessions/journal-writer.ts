@@ -1,0 +1,231 @@
+import type { RunnerSnapshot } from '../engines/runner.js'
+import { GatewayError } from '../errors.js'
+import type { Clock, Timer } from '../lib/clock.js'
+import type { EventLog, LogJournal } from './event-log.js'
+import type { EventJournal, JournaledEvent, JournaledOrigin, JournaledState, JournalWrite } from './journal.js'
+
+/** Numbers reserved ahead with a write, so that none is used twice whatever a crash cuts off. */
+const RESERVED_AHEAD = 1_000
+/** A write that failed is tried again after this, doubled each time up to the longest. */
+const RETRY_MS = 1_000
+const LONGEST_RETRY_MS = 30_000
+
+/** Whose session is written down. */
+export interface JournalOwner {
+  readonly id: string
+  readonly log: EventLog
+  origin(): JournaledOrigin
+  state(): JournaledState
+  /** More of the log may be shown. */
+  onShown(): void
+}
+
+export interface JournalWriterParts {
+  journal: EventJournal
+  clock: Clock
+  /** Told of each write that failed, and of the first that succeeds again. */
+  onFault(sessionId: string, error: unknown): void
+}
+
+interface Waiter {
+  /** Runs once everything that was recorded before it is durable, however long that takes. */
+  run?: () => void
+  /** Settles with the write that covers it. */
+  settle?: (error?: GatewayError) => void
+}
+
+/**
+ * Writes one session down: what changed since the last write goes with the next, one write after the other, and is shown to clients when
+ * it is durable. A write that fails loses nothing: it is repeated until it succeeds, and whoever asks for durability meanwhile is refused.
+ */
+export class JournalWriter implements LogJournal {
+  readonly #parts: JournalWriterParts
+  readonly #owner: JournalOwner
+  #events: JournaledEvent[] = []
+  #originDue: boolean
+  #stateDue = false
+  #snapshot: RunnerSnapshot | undefined
+  #reservedSeq: number
+  /** Seq of the first event that is not durable. */
+  #openFrom: number | undefined
+  /** What waits for the write in progress, and for the one after it. */
+  #waitingNow: Waiter[] = []
+  #waitingNext: Waiter[] = []
+  #state: 'idle' | 'scheduled' | 'writing' | 'failing' | 'held' | 'stopped' = 'idle'
+  #retry: { timer: Timer; delayMs: number } | undefined
+  /** What is being told right now; who comes meanwhile comes last. */
+  #telling: Waiter[] | undefined
+
+  /** @param reservedSeq of a session that is in the journal already */
+  constructor(parts: JournalWriterParts, owner: JournalOwner, reservedSeq: number | undefined) {
+    this.#parts = parts
+    this.#owner = owner
+    this.#originDue = reservedSeq === undefined
+    this.#reservedSeq = reservedSeq ?? 0
+  }
+
+  onAppended(seq: number, json: string | undefined): void {
+    if (this.#state === 'stopped') return
+    if (json !== undefined) {
+      this.#openFrom ??= seq
+      this.#events.push({ seq, json })
+      this.#schedule()
+    } else if (seq > this.#reservedSeq) this.#schedule()
+    this.#show(seq)
+  }
+
+  read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<JournaledEvent[]> {
+    return this.#parts.journal.read(this.#owner.id, afterSeq, untilSeq, maxBytes)
+  }
+
+  /** The session's state has changed. */
+  touch(): void {
+    this.#stateDue = true
+    this.#schedule()
+  }
+
+  /** The engine can go on from here. */
+  keep(snapshot: RunnerSnapshot): void {
+    this.#snapshot = snapshot
+    this.touch()
+  }
+
+  /** Runs `then` once all that was recorded is durable: at once when it is. Never when the session is removed before. */
+  after(then: () => void): void {
+    if (!this.clean) this.#waiters.push({ run: then })
+    else if (this.#telling) this.#telling.push({ run: then })
+    else then()
+  }
+
+  /** Resolves when all that was recorded is durable. @throws SG_ERR_STORE_UNAVAILABLE when it could not be written */
+  durable(): Promise<void> {
+    if (this.clean) return Promise.resolve()
+    const outcome = new Promise<void>((resolve, reject) => {
+      this.#waiters.push({ settle: (error) => (error ? reject(error) : resolve()) })
+    })
+    if (this.#state === 'failing') this.#write()
+    return outcome
+  }
+
+  /** Whether the last write failed. */
+  get failing(): boolean {
+    return this.#state === 'failing'
+  }
+
+  /** Removes the session from the journal; nothing is written meanwhile. @throws what the journal throws, and then it goes on */
+  async remove(): Promise<void> {
+    await this.#written()
+    this.#retry?.timer.cancel()
+    const before = this.#state
+    this.#state = 'held'
+    try {
+      await this.#parts.journal.remove(this.#owner.id)
+    } catch (error) {
+      this.#state = before === 'stopped' ? 'stopped' : 'idle'
+      this.#schedule()
+      throw error
+    }
+    this.#stop()
+  }
+
+  /** What follows is not kept any more; it is shown at once. */
+  #stop(): void {
+    this.#state = 'stopped'
+    this.#events = []
+    this.#openFrom = undefined
+    this.#owner.log.show(undefined)
+    this.#tell([...this.#waitingNow.splice(0), ...this.#waitingNext.splice(0)])
+  }
+
+  #tell(waiting: Waiter[]): void {
+    this.#telling = waiting
+    for (const { run, settle } of waiting) {
+      run?.()
+      settle?.()
+    }
+    this.#telling = undefined
+    this.#owner.onShown()
+  }
+
+  async #written(): Promise<void> {
+    if (this.#state !== 'writing') return
+    await new Promise<void>((resolve) => this.#waitingNow.push({ settle: () => resolve() }))
+  }
+
+  /** Whether nothing waits to be written. */
+  get clean(): boolean {
+    return this.#state === 'idle' || this.#state === 'stopped'
+  }
+
+  /** Whoever comes now waits for what is recorded by now. */
+  get #waiters(): Waiter[] {
+    const nothingNew = this.#events.length === 0 && !this.#stateDue && !this.#snapshot
+    return this.#state === 'writing' && nothingNew ? this.#waitingNow : this.#waitingNext
+  }
+
+  #schedule(): void {
+    if (this.#state !== 'idle') return
+    this.#state = 'scheduled'
+    queueMicrotask(() => {
+      if (this.#state === 'scheduled') this.#write()
+    })
+  }
+
+  #write(): void {
+    const { id, log } = this.#owner
+    this.#retry?.timer.cancel()
+    this.#state = 'writing'
+    this.#waitingNow.push(...this.#waitingNext.splice(0))
+    const write: JournalWrite = { id }
+    if (this.#originDue) write.origin = this.#owner.origin()
+    if (this.#stateDue || this.#originDue) write.state = this.#owner.state()
+    if (this.#snapshot) write.snapshot = this.#snapshot
+    if (this.#events.length > 0) write.events = this.#events
+    if (log.lastSeq > this.#reservedSeq - RESERVED_AHEAD / 2 || this.#originDue)
+      write.reservedSeq = Math.max(log.lastSeq, this.#reservedSeq) + RESERVED_AHEAD
+    this.#events = []
+    this.#stateDue = false
+    this.#snapshot = undefined
+    this.#parts.journal.write(write).then(
+      () => this.#onWritten(write),
+      (error) => this.#onFailed(write, error),
+    )
+  }
+
+  #onWritten({ origin, reservedSeq, events }: JournalWrite): void {
+    if (this.#state === 'stopped') return
+    if (this.#retry) this.#parts.onFault(this.#owner.id, undefined)
+    this.#retry = undefined
+    if (origin) this.#originDue = false
+    if (reservedSeq !== undefined) this.#reservedSeq = reservedSeq
+    if (events) this.#openFrom = this.#events[0]?.seq
+    this.#state = 'idle'
+    this.#show(this.#owner.log.lastSeq)
+    const waiting = this.#waitingNow.splice(0)
+    const isDirty = this.#events.length > 0 || this.#stateDue || this.#snapshot || this.#waitingNext.length > 0
+    if (isDirty || this.#owner.log.lastSeq > this.#reservedSeq) this.#schedule()
+    this.#tell(waiting)
+  }
+
+  #onFailed(write: JournalWrite, error: unknown): void {
+    if (this.#state === 'stopped') return
+    this.#events = [...(write.events ?? []), ...this.#events]
+    this.#stateDue ||= write.state !== undefined
+    this.#snapshot ??= write.snapshot
+    this.#state = 'failing'
+    const delayMs = Math.min((this.#retry?.delayMs ?? RETRY_MS / 2) * 2, LONGEST_RETRY_MS)
+    this.#retry = { delayMs, timer: this.#parts.clock.after(delayMs, () => this.#write()) }
+    const refusal = new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause: error, retryAfterS: 5 })
+    const waiting = this.#waitingNow.splice(0)
+    // who waits for the change itself goes on waiting
+    this.#waitingNext.unshift(...waiting.filter(({ run }) => run))
+    this.#parts.onFault(this.#owner.id, error)
+    for (const { settle } of waiting) settle?.(refusal)
+  }
+
+  /** What is durable, and what needs not be, up to the numbers that are reserved. */
+  #show(lastSeq: number): void {
+    const through = this.#openFrom === undefined ? lastSeq : this.#openFrom - 1
+    this.#owner.log.show(Math.min(through, this.#reservedSeq))
+  }
+}

@@ -1,0 +1,55 @@
+import type { PermissionRequest } from '../../schemas/permissions.js'
+import type { SessionInfo } from '../../schemas/sessions.js'
+import type { SessionRunnerConfig } from '../engines/runner.js'
+import type { DeferredExecutions } from './deferred-executions.js'
+import type { EventLog } from './event-log.js'
+import type { JournaledState } from './journal.js'
+import type { SessionFacts } from './session-facts.js'
+import type { QueuedMessage } from './turns.js'
+
+/** The parts of a session that say where it stands. */
+interface Standing {
+  readonly log: EventLog
+  readonly facts: SessionFacts
+  readonly executions: DeferredExecutions
+  readonly pendingPermissions: readonly PermissionRequest[]
+  readonly chosen: JournaledState['chosen']
+  readonly messageIds: readonly string[] | undefined
+  info(lastSeq: number): SessionInfo
+}
+
+/** Where a session stands, to be written down; what is empty is left out. */
+export function journaledState(
+  session: Standing,
+  { inTurn, queued }: { inTurn: boolean; queued: readonly QueuedMessage[] | undefined },
+): JournaledState {
+  const { log, facts, executions, chosen, messageIds, pendingPermissions } = session
+  const { settled } = executions
+  return {
+    info: { ...session.info(log.lastSeq), attachedClients: 0 },
+    ...(facts.hostTitle !== undefined && { hostTitle: facts.hostTitle }),
+    ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
+    ...(inTurn && { inTurn }),
+    ...(queued && { queued }),
+    ...(pendingPermissions.length > 0 && { permissions: pendingPermissions }),
+    ...(executions.size > 0 && { executions: executions.list() }),
+    ...(settled.length > 0 && { settled }),
+    ...(chosen && { chosen }),
+    ...(messageIds && { messageIds }),
+  }
+}
+
+/** What only the host sets is never written down; the title is the one that the session has by now. */
+export function keptConfig(request: SessionRunnerConfig, hostTitle: string | undefined): SessionRunnerConfig {
+  const { env: _env, defaultApprovalTimeoutMs: _timeout, agentOptions: _options, title: _title, ...kept } = request
+  return hostTitle === undefined ? kept : { ...kept, title: hostTitle }
+}
+
+/** The request, with what was chosen since. */
+export function withChoice({ request, chosen }: { request: SessionRunnerConfig; chosen: JournaledState['chosen'] }) {
+  if (!chosen) return request
+  const { model: asked, ...rest } = request
+  const model = chosen.model === undefined ? asked : (chosen.model ?? undefined)
+  const permissionMode = chosen.permissionMode ?? request.permissionMode
+  return { ...rest, ...(model !== undefined && { model }), ...(permissionMode !== undefined && { permissionMode }) }
+}

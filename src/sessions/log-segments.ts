@@ -1,0 +1,223 @@
+import { frameHeaderLength, framePayloadStart, writeFrameHeader } from './frames.js'
+
+const FIRST_SEGMENT_BYTES = 512
+export const SEGMENT_BYTES = 64 * 1024
+const BEFORE_EVENT = '{"type":"event","event":'
+const AFTER_EVENT = '}'
+
+/**
+ * A run of events as the bytes that go on a socket, one WebSocket text message after the other. Bytes once handed out are never
+ * written again, so a slice of `bytes` is what every client at that place is sent, without a copy.
+ */
+interface Segment {
+  bytes: Buffer
+  used: number
+  /** Index of the first event still kept. */
+  first: number
+  seqs: number[]
+  /** End offset of each event's frame. */
+  ends: number[]
+  /** uuid of the message that a `stream_delta` belongs to, by index; sparse. */
+  deltas: Map<number, string> | undefined
+}
+
+/** Events as they stand in the log, ready to send. */
+export interface LogSlice {
+  /** WebSocket frames, back to back. */
+  frames: Buffer
+  firstSeq: number
+  lastSeq: number
+  /** The events of the slice as JSON, one by one, for transports that frame differently. */
+  events(): Iterable<{ seq: number; json: Buffer }>
+}
+
+/** The events of a log that are in memory, as bytes: appended at one end, evicted at the other, read from anywhere. */
+export class LogSegments {
+  readonly #segments: Segment[] = []
+  #deltaSegments: Map<string, Set<Segment>> | undefined
+  #lastRead: { afterSeq: number; untilSeq: number; maxBytes: number; slice: LogSlice } | undefined
+  events = 0
+  bytes = 0
+
+  /** `undefined`: none. */
+  get oldestSeq(): number | undefined {
+    const segment = this.#segments[0]
+    return segment?.seqs[segment.first]
+  }
+
+  /** The next events after `afterSeq` up to `untilSeq`: at most `maxBytes` of them, but at least one when there is one. */
+  read(afterSeq: number, untilSeq: number, maxBytes: number): LogSlice | undefined {
+    const last = this.#lastRead
+    if (last && last.afterSeq === afterSeq && last.untilSeq === untilSeq && last.maxBytes === maxBytes)
+      return last.slice
+    const segment = this.#segmentAfter(afterSeq)
+    if (!segment) return undefined
+    const from = Math.max(segment.first, firstAbove(segment.seqs, afterSeq))
+    if (segment.seqs[from]! > untilSeq) return undefined
+    const startByte = from === 0 ? 0 : segment.ends[from - 1]!
+    let to = firstAbove(segment.seqs, untilSeq) - 1
+    if (segment.ends[to]! - startByte > maxBytes)
+      to = Math.max(from, firstAbove(segment.ends, startByte + maxBytes) - 1)
+    const slice = sliceOf(segment, from, to, startByte)
+    this.#lastRead = { afterSeq, untilSeq, maxBytes, slice }
+    return slice
+  }
+
+  #segmentAfter(afterSeq: number): Segment | undefined {
+    let low = 0
+    let high = this.#segments.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#segments[middle]!.seqs.at(-1)! > afterSeq) high = middle
+      else low = middle + 1
+    }
+    return this.#segments[low]
+  }
+
+  /** @param deltaOf uuid of the message that it belongs to, when it is a delta */
+  append(seq: number, event: string, deltaOf: string | undefined): void {
+    const json = BEFORE_EVENT + event + AFTER_EVENT
+    const payloadBytes = Buffer.byteLength(json)
+    const frameBytes = frameHeaderLength(payloadBytes) + payloadBytes
+    const segment = this.#roomFor(frameBytes)
+    segment.bytes.write(json, writeFrameHeader(segment.bytes, segment.used, payloadBytes))
+    segment.used += frameBytes
+    segment.ends.push(segment.used)
+    if (deltaOf !== undefined) {
+      segment.deltas ??= new Map()
+      segment.deltas.set(segment.seqs.length, deltaOf)
+      this.#deltaSegments ??= new Map()
+      const segments = this.#deltaSegments.get(deltaOf)
+      if (segments) segments.add(segment)
+      else this.#deltaSegments.set(deltaOf, new Set([segment]))
+    }
+    segment.seqs.push(seq)
+    this.events++
+    this.bytes += frameBytes
+    this.#lastRead = undefined
+  }
+
+  #roomFor(frameBytes: number): Segment {
+    const last = this.#segments.at(-1)
+    if (last && last.used + frameBytes <= last.bytes.length) return last
+    if (last && last.used + frameBytes <= SEGMENT_BYTES) {
+      const grown = Buffer.allocUnsafeSlow(
+        Math.min(SEGMENT_BYTES, Math.max(last.bytes.length * 2, last.used + frameBytes)),
+      )
+      last.bytes.copy(grown, 0, 0, last.used)
+      last.bytes = grown
+      return last
+    }
+    const size = last ? SEGMENT_BYTES : FIRST_SEGMENT_BYTES
+    const segment: Segment = {
+      bytes: Buffer.allocUnsafeSlow(Math.max(size, frameBytes)),
+      used: 0,
+      first: 0,
+      seqs: [],
+      ends: [],
+      deltas: undefined,
+    }
+    this.#segments.push(segment)
+    return segment
+  }
+
+  hasDeltas(uuid: string): boolean {
+    return this.#deltaSegments?.has(uuid) ?? false
+  }
+
+  /** Takes the deltas of a finished message out; slices that were handed out keep the old bytes. */
+  dropDeltas(uuid: string): void {
+    const segments = this.#deltaSegments?.get(uuid)
+    if (!segments) return
+    this.#deltaSegments?.delete(uuid)
+    for (const segment of segments) this.#rewrite(segment, uuid)
+    this.#lastRead = undefined
+  }
+
+  #rewrite(segment: Segment, droppedUuid: string): void {
+    const position = this.#segments.indexOf(segment)
+    if (position === -1) return
+    const isLast = position === this.#segments.length - 1
+    const kept: Segment = {
+      bytes: isLast ? Buffer.allocUnsafeSlow(segment.bytes.length) : segment.bytes,
+      used: 0,
+      first: 0,
+      seqs: [],
+      ends: [],
+      deltas: undefined,
+    }
+    const runs: Buffer[] = []
+    for (let index = segment.first; index < segment.seqs.length; index++) {
+      const start = index === 0 ? 0 : segment.ends[index - 1]!
+      const end = segment.ends[index]!
+      const uuid = segment.deltas?.get(index)
+      if (uuid === droppedUuid) {
+        this.events--
+        this.bytes -= end - start
+        continue
+      }
+      runs.push(segment.bytes.subarray(start, end))
+      kept.used += end - start
+      if (uuid !== undefined) {
+        kept.deltas ??= new Map()
+        kept.deltas.set(kept.seqs.length, uuid)
+      }
+      kept.seqs.push(segment.seqs[index]!)
+      kept.ends.push(kept.used)
+    }
+    if (kept.seqs.length === 0) {
+      this.#segments.splice(position, 1)
+      return
+    }
+    if (!isLast) kept.bytes = Buffer.allocUnsafeSlow(kept.used)
+    let at = 0
+    for (const run of runs) at += run.copy(kept.bytes, at)
+    Object.assign(segment, kept)
+  }
+
+  /** Takes the oldest event out; there must be one. @returns its seq */
+  evict(): number {
+    const segment = this.#segments[0]!
+    const index = segment.first++
+    const start = index === 0 ? 0 : segment.ends[index - 1]!
+    this.events--
+    this.bytes -= segment.ends[index]! - start
+    if (segment.first === segment.seqs.length) {
+      this.#segments.shift()
+      for (const [uuid, segments] of this.#deltaSegments ?? [])
+        if (segments.delete(segment) && segments.size === 0) this.#deltaSegments?.delete(uuid)
+    }
+    return segment.seqs[index]!
+  }
+}
+
+/** Index of the first number above `value` in an ascending list. */
+function firstAbove(ascending: number[], value: number): number {
+  let low = 0
+  let high = ascending.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (ascending[middle]! > value) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+function sliceOf(segment: Segment, from: number, to: number, startByte: number): LogSlice {
+  const { bytes, seqs, ends } = segment
+  const endByte = ends[to]!
+  return {
+    frames: bytes.subarray(startByte, endByte),
+    firstSeq: seqs[from]!,
+    lastSeq: seqs[to]!,
+    *events() {
+      let start = startByte
+      for (let index = from; index <= to; index++) {
+        const end = ends[index]!
+        const eventStart = framePayloadStart(bytes, start) + BEFORE_EVENT.length
+        yield { seq: seqs[index]!, json: bytes.subarray(eventStart, end - AFTER_EVENT.length) }
+        start = end
+      }
+    },
+  }
+}

@@ -1,0 +1,51 @@
+import type { SessionEvent } from '../../schemas/events.js'
+import type { ProfileInfo } from '../../schemas/profiles.js'
+import type { SessionInfo } from '../../schemas/sessions.js'
+import type { Executions } from '../executions/executions.js'
+import type { Principal } from '../principal.js'
+import type { ResolvedProfile } from '../profiles/catalog.js'
+import type { Admission } from './admission.js'
+import type { EventJournal } from './journal.js'
+import type { ParkingOptions } from './parking.js'
+import type { SessionWorld } from './session-world.js'
+
+/** What observers of the registry hear, after it took effect. */
+export interface RegistryEvents extends Record<string, unknown> {
+  session_created: { session: SessionInfo }
+  /** `session` is the SessionInfo as the event left it. */
+  session_event: { sessionId: string; event: SessionEvent; session: SessionInfo }
+  session_removed: { sessionId: string }
+}
+
+export interface RegistryOptions
+  extends Omit<SessionWorld, 'onEvent' | 'onEnded' | 'onOauth' | 'parking' | 'journal' | 'dormancy'> {
+  admission: Admission
+  executions: Executions
+  parking: ParkingOptions
+  /** Absent: sessions live as long as the process. */
+  journal: EventJournal | undefined
+  /** After that long without a turn or a client the engine of a session goes; `undefined`: never. */
+  idleReleaseMs: number | undefined
+  /** What a profile says now, to show with a parked session. */
+  profileInfo(name: string): ProfileInfo | undefined
+  /** Sessions that are not terminal, those being built included. */
+  maxSessions: number
+  /** How long a terminal session stays listed; `undefined`: until DELETE. */
+  sessionRetentionMs: number | undefined
+}
+
+/** An AbortSignal, or what does as little as is needed of one. */
+export type CallOff = Pick<AbortSignal, 'throwIfAborted'>
+
+export interface CreateOptions {
+  /** Whose request it is. Default: nobody's in particular, without limits. */
+  principal?: Principal
+  /** The job whose run it is: the session is then registered before its engine is built. */
+  jobId?: string
+  /** Default: a new one. */
+  id?: string
+  /** Calls the creation off while nothing is registered yet; a registered session is ended instead. */
+  signal?: CallOff
+  /** The profile, when it was decided about earlier; the one that the request names is then not looked up. */
+  profile?: ResolvedProfile
+}

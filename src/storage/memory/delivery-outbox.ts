@@ -1,0 +1,48 @@
+import type { WebhookDelivery } from '../../../schemas/jobs.js'
+import type { DeliveryOutbox, KeptDelivery } from '../../webhooks/outbox.js'
+
+const ATTEMPTS_PER_LANE = 100
+const MAX_LANES = 10_000
+
+interface Kept {
+  id: string
+  lane: string
+  delivery: string
+}
+
+/**
+ * Keeps deliveries for as long as the process runs; a second gateway that is built on the same object makes what the first one left.
+ * Of the lanes with attempts, those that heard nothing for the longest time are forgotten first, beyond ten thousand.
+ */
+export function createMemoryDeliveryOutbox(): DeliveryOutbox {
+  const kept = new Map<string, Kept>()
+  const lanes = new Map<string, WebhookDelivery[]>()
+  const keyOf = (lane: string, id: string) => JSON.stringify([lane, id])
+
+  return {
+    async add({ id, lane, delivery }) {
+      const key = keyOf(lane, id)
+      if (!kept.has(key)) kept.set(key, { id, lane, delivery: JSON.stringify(delivery) })
+    },
+    async remove(lane, id) {
+      kept.delete(keyOf(lane, id))
+    },
+    async list() {
+      return [...kept.values()].map((one): KeptDelivery => ({ ...one, delivery: JSON.parse(one.delivery) }))
+    },
+    async log(lane, attempt) {
+      const attempts = lanes.get(lane) ?? []
+      attempts.push({ ...attempt })
+      if (attempts.length > ATTEMPTS_PER_LANE) attempts.shift()
+      lanes.delete(lane)
+      lanes.set(lane, attempts)
+      if (lanes.size > MAX_LANES) lanes.delete(lanes.keys().next().value!)
+    },
+    async attempts(lane) {
+      return (lanes.get(lane) ?? []).map((attempt) => ({ ...attempt })).reverse()
+    },
+    async forget(lane) {
+      lanes.delete(lane)
+    },
+  }
+}

@@ -1,0 +1,110 @@
+import type {
+  EventJournal,
+  JournaledEvent,
+  JournaledOrigin,
+  JournaledSession,
+  JournaledState,
+  JournalWrite,
+} from '../../sessions/journal.js'
+
+/** Facts are kept as JSON text, so that nothing is shared with who wrote them. */
+interface Entry {
+  profile: string
+  generation: string
+  origin: string
+  state: string
+  snapshot: string | undefined
+  reservedSeq: number
+  /** Rising by `seq`. */
+  events: JournaledEvent[]
+}
+
+/**
+ * Keeps sessions and their events for as long as the process runs; a second gateway that is built on the same object finds what the
+ * first one left.
+ */
+export function createMemoryEventJournal(): EventJournal {
+  const sessions = new Map<string, Entry>()
+
+  const listed = (id: string, { profile, generation, state, reservedSeq }: Entry): JournaledSession => ({
+    id,
+    profile,
+    generation,
+    state: JSON.parse(state) as JournaledState,
+    reservedSeq,
+  })
+
+  return {
+    async write(write) {
+      const known = sessions.get(write.id)
+      assertWritable(write, known && { lastSeq: known.events.at(-1)?.seq ?? 0 })
+      const { id, origin, state, snapshot, events = [], reservedSeq = 0 } = write
+      const entry = known ?? newEntry(origin!, state!)
+      if (state) entry.state = JSON.stringify(state)
+      if (snapshot) entry.snapshot = JSON.stringify(snapshot)
+      for (const { seq, json } of events) entry.events.push({ seq, json })
+      entry.reservedSeq = Math.max(entry.reservedSeq, reservedSeq, events.at(-1)?.seq ?? 0)
+      if (!known) sessions.set(id, entry)
+    },
+    async list() {
+      return [...sessions].map(([id, entry]) => listed(id, entry))
+    },
+    async get(id) {
+      const entry = sessions.get(id)
+      if (!entry) return undefined
+      const { origin, snapshot } = entry
+      return {
+        ...listed(id, entry),
+        ...(JSON.parse(origin) as JournaledOrigin),
+        ...(snapshot !== undefined && { snapshot: JSON.parse(snapshot) }),
+      }
+    },
+    async read(id, afterSeq, untilSeq, maxBytes) {
+      const events = sessions.get(id)?.events ?? []
+      const found: JournaledEvent[] = []
+      let bytes = 0
+      for (let at = firstAbove(events, afterSeq); at < events.length; at++) {
+        const event = events[at]!
+        if (event.seq > untilSeq || (bytes > 0 && bytes + event.json.length > maxBytes)) break
+        found.push({ ...event })
+        bytes += event.json.length
+      }
+      return found
+    },
+    async remove(id) {
+      sessions.delete(id)
+    },
+  }
+}
+
+const newEntry = (origin: JournaledOrigin, state: JournaledState): Entry => ({
+  profile: origin.profile,
+  generation: origin.generation,
+  origin: JSON.stringify(origin),
+  state: JSON.stringify(state),
+  snapshot: undefined,
+  reservedSeq: 0,
+  events: [],
+})
+
+function firstAbove(events: readonly JournaledEvent[], seq: number): number {
+  let [low, high] = [0, events.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (events[middle]!.seq <= seq) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** @throws Error when a journal may not take this write. @param known absent: the session is not there */
+function assertWritable({ id, origin, state, events = [] }: JournalWrite, known?: { lastSeq: number }): void {
+  if (!known && !(origin && state))
+    throw new Error(`The journal has no session ${id}; its first write has origin and state.`)
+  if (known && origin) throw new Error(`The journal has a session ${id} already.`)
+  let last = known?.lastSeq ?? 0
+  for (const { seq } of events) {
+    if (seq <= last) throw new Error(`Event ${seq} of session ${id} does not come after event ${last}.`)
+    last = seq
+  }
+}

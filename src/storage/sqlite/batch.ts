@@ -1,0 +1,51 @@
+import type { Operations } from './connection.js'
+import type { Database } from './driver.js'
+import { type Failure, failureOf, Refusal } from './failures.js'
+import { inTransaction } from './transaction.js'
+
+/** An operation and its arguments. */
+export type Call = [name: keyof Operations, ...args: unknown[]]
+
+/** What came of each call of a batch, in their order; those that failed are listed. */
+export interface BatchOutcome {
+  results: unknown[]
+  failures: { index: number; failure: Failure }[]
+}
+
+/**
+ * Runs calls in one transaction: they become durable together. When one fails by more than its own arguments, each runs in a
+ * transaction of its own, so that it hurts no other.
+ */
+export function runBatch(db: Database, operations: Operations, calls: readonly Call[], path: string): BatchOutcome {
+  try {
+    return inTransaction(db, () => runAll(operations, calls))
+  } catch (error) {
+    if (calls.length === 1) return failed(error, path)
+  }
+  const outcome: BatchOutcome = { results: [], failures: [] }
+  for (const [index, call] of calls.entries()) {
+    const { results, failures } = runBatch(db, operations, [call], path)
+    outcome.results.push(results[0])
+    for (const { failure } of failures) outcome.failures.push({ index, failure })
+  }
+  return outcome
+}
+
+const failed = (error: unknown, path: string): BatchOutcome => ({
+  results: [undefined],
+  failures: [{ index: 0, failure: failureOf(error, path) }],
+})
+
+function runAll(operations: Operations, calls: readonly Call[]): BatchOutcome {
+  const outcome: BatchOutcome = { results: [], failures: [] }
+  for (const [index, [name, ...args]] of calls.entries()) {
+    try {
+      outcome.results.push((operations[name] as (...args: unknown[]) => unknown)(...args))
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      outcome.results.push(undefined)
+      outcome.failures.push({ index, failure: { code: error.code, message: error.message } })
+    }
+  }
+  return outcome
+}

@@ -1,0 +1,71 @@
+import { statSync } from 'node:fs'
+import { type Database, loadDriver } from './driver.js'
+import { damaged } from './failures.js'
+import { migrate, versionOf } from './schema.js'
+import { idempotencyOperations } from './tables/idempotency.js'
+import { jobOperations } from './tables/jobs.js'
+import { outboxOperations } from './tables/outbox.js'
+import { profileOperations } from './tables/profiles.js'
+import { journalOperations, parkedOperations } from './tables/sessions.js'
+
+export interface ConnectionOptions {
+  /** Of a file that exists; an empty one becomes a database. */
+  path: string
+  synchronous: 'full' | 'normal'
+  /** Run after all others. */
+  pragmas: readonly string[]
+}
+
+/** Larger databases are not read through at every start: that is `doctor`'s. */
+const CHECKED_BYTES = 64 * 1024 * 1024
+const BUSY_TIMEOUT_MS = 5_000
+/** What the write-ahead log is cut down to once it was copied into the database. */
+const WAL_BYTES = 64 * 1024 * 1024
+
+/** @throws Refusal, or what SQLite throws; a file that is not usable as it is was not changed then */
+export async function openDatabase({ path, synchronous, pragmas }: ConnectionOptions): Promise<Database> {
+  const OpenDatabase = await loadDriver()
+  const { size } = statSync(path)
+  if (size > 0) {
+    const reader = new OpenDatabase(path, { readOnly: true })
+    try {
+      versionOf(reader, path)
+      if (size <= CHECKED_BYTES) assertSound(reader, path)
+    } finally {
+      reader.close()
+    }
+  }
+  const db = new OpenDatabase(path)
+  try {
+    const settings = [
+      `busy_timeout = ${BUSY_TIMEOUT_MS}`,
+      'journal_mode = WAL',
+      `journal_size_limit = ${WAL_BYTES}`,
+      `synchronous = ${synchronous}`,
+    ]
+    for (const setting of settings) db.exec(`PRAGMA ${setting}`)
+    migrate(db, path)
+    for (const pragma of pragmas) db.exec(`PRAGMA ${pragma}`)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+function assertSound(db: Database, path: string): void {
+  const { quick_check: said } = db.prepare('PRAGMA quick_check(1)').get()
+  if (said !== 'ok') throw damaged(path, said)
+}
+
+/** Everything that can be asked of the database, by name. */
+export const operationsOf = (db: Database) => ({
+  ...journalOperations(db),
+  ...parkedOperations(db),
+  ...profileOperations(db),
+  ...jobOperations(db),
+  ...idempotencyOperations(db),
+  ...outboxOperations(db),
+})
+
+export type Operations = ReturnType<typeof operationsOf>

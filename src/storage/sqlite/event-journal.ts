@@ -1,0 +1,44 @@
+import type { EventJournal, JournaledOrigin, JournaledSession, JournaledState } from '../../sessions/journal.js'
+import { type CallDatabase, listed, parsed } from './stores.js'
+import type { SessionRow } from './tables/sessions.js'
+
+const SESSIONS_PER_PAGE = 200
+
+export const eventJournal = (call: CallDatabase): EventJournal => ({
+  write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0 }) =>
+    call('journal.write', {
+      id,
+      ...(origin && {
+        origin: { profile: origin.profile, generation: origin.generation, text: JSON.stringify(origin) },
+      }),
+      ...(state && { state: JSON.stringify(state) }),
+      ...(snapshot && { snapshot: JSON.stringify(snapshot) }),
+      reservedSeq,
+      seqs: events.map(({ seq }) => seq),
+      texts: events.map(({ json }) => json),
+    }),
+  list: (onUnreadable = () => {}) =>
+    listed((last?: SessionRow) => call('journal.page', last?.key ?? 0, SESSIONS_PER_PAGE), sessionOf, onUnreadable),
+  async get(id) {
+    const row = await call('journal.get', id)
+    if (!row) return undefined
+    return {
+      ...sessionOf(row),
+      ...parsed<JournaledOrigin>(row.origin, 'The origin of session', id),
+      ...(row.snapshot !== null && { snapshot: parsed(row.snapshot, 'The snapshot of session', id) }),
+    }
+  },
+  async read(id, afterSeq, untilSeq, maxBytes) {
+    const { seqs, texts } = await call('journal.read', id, afterSeq, untilSeq, maxBytes)
+    return seqs.map((seq, index) => ({ seq, json: texts[index]! }))
+  },
+  remove: (id) => call('journal.remove', id),
+})
+
+const sessionOf = ({ id, profile, generation, reservedSeq, state }: SessionRow): JournaledSession => ({
+  id,
+  profile,
+  generation,
+  state: parsed<JournaledState>(state, 'Session', id),
+  reservedSeq,
+})

@@ -1,0 +1,58 @@
+import { mkdir, open, realpath, stat } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { acquireProcessLock } from '../file/process-lock.js'
+import { StorageError } from '../storage.js'
+
+export interface HeldFile {
+  /** Where the file really is. */
+  path: string
+  release(): Promise<void>
+}
+
+/** Databases of this process, by path: a second storage on one would run the same sessions again. */
+const held = new Set<string>()
+
+/**
+ * Makes the file and its directory where they are missing, for this account alone, and takes its lock.
+ * @throws LockHeldError, StorageError
+ */
+export async function holdFile(given: string): Promise<HeldFile> {
+  const path = await prepare(resolve(given))
+  if (held.has(path)) throw new StorageError('STORAGE_HELD', `${path} is in use by another storage of this process.`)
+  held.add(path)
+  try {
+    const release = await acquireProcessLock(`${path}.lock`)
+    // Made by SQLite, it could be read by every account.
+    const file = await open(path, 'a', 0o600)
+    await file.close()
+    return {
+      path,
+      release: async () => {
+        held.delete(path)
+        await release()
+      },
+    }
+  } catch (error) {
+    held.delete(path)
+    throw unusable(path, error)
+  }
+}
+
+async function prepare(given: string): Promise<string> {
+  const directory = dirname(given)
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    const path = await realpath(given).catch(async () => join(await realpath(directory), basename(given)))
+    const { mode } = await stat(dirname(path))
+    // Where anybody may rename what is not theirs, anybody may put sessions of their own in its place.
+    if ((mode & 0o1002) !== 0o002) return path
+  } catch (error) {
+    throw unusable(given, error)
+  }
+  throw new StorageError('STORAGE_OPEN_TO_ALL', `Every account of this machine may write into ${directory}.`)
+}
+
+function unusable(path: string, error: unknown): unknown {
+  const { code, message, syscall } = error as NodeJS.ErrnoException
+  return syscall ? new StorageError(code ?? 'STORAGE', `${path} cannot be used as a database: ${message}`) : error
+}

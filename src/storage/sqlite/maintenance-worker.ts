@@ -1,0 +1,80 @@
+import { statSync } from 'node:fs'
+import { parentPort, workerData } from 'node:worker_threads'
+import { type Database, loadDriver } from './driver.js'
+import { failureOf } from './failures.js'
+import type { MaintenanceTask, SqliteReport } from './maintenance.js'
+import { TABLES, versionOf } from './schema.js'
+
+const BUSY_TIMEOUT_MS = 5_000
+const MAX_PROBLEMS = 20
+
+/** A thread that does one task through a connection of its own, which only reads, and ends. */
+const task = workerData as MaintenanceTask
+const port = parentPort!
+
+try {
+  const OpenDatabase = await loadDriver()
+  if (task.task === 'doctor') port.postMessage({ result: examine() })
+  else {
+    const db = new OpenDatabase(task.path, { readOnly: true })
+    db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
+    versionOf(db, task.path)
+    db.prepare('VACUUM INTO ?').run(task.target)
+    db.close()
+    port.postMessage({})
+  }
+
+  function examine(): SqliteReport {
+    const report: SqliteReport = {
+      path: task.path,
+      ok: false,
+      problems: [],
+      bytes: { database: sizeOf(task.path), wal: sizeOf(`${task.path}-wal`), free: 0 },
+      tables: {},
+      orphans: { events: 0, snapshots: 0, parked: 0 },
+      unswept: 0,
+    }
+    try {
+      const db = new OpenDatabase(task.path, { readOnly: true })
+      db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
+      look(db, report)
+      db.close()
+    } catch (error) {
+      report.problems.push(failureOf(error, task.path).message)
+    }
+    report.ok = report.problems.length === 0
+    return report
+  }
+} catch (error) {
+  port.postMessage({ failure: failureOf(error, task.path) })
+}
+
+function look(db: Database, report: SqliteReport): void {
+  report.schemaVersion = versionOf(db, report.path)
+  const said: string[] = db
+    .prepare(`PRAGMA integrity_check(${MAX_PROBLEMS})`)
+    .all()
+    .map(({ integrity_check }) => integrity_check)
+  report.problems.push(...said.filter((line) => line !== 'ok'))
+  if (report.schemaVersion === 0) return
+  const count = (sql: string): number => db.prepare(`SELECT count(*) AS n ${sql}`).get().n
+  const pragma = (name: string): number => db.prepare(`PRAGMA ${name}`).get()[name]
+  report.bytes.free = pragma('freelist_count') * pragma('page_size')
+  const size = db.prepare(
+    `SELECT coalesce(sum(pgsize), 0) AS bytes FROM dbstat('main', 1)
+     WHERE name IN (SELECT name FROM sqlite_master WHERE tbl_name = ?)`,
+  )
+  for (const table of TABLES) report.tables[table] = { rows: count(`FROM ${table}`), bytes: size.get(table).bytes }
+  const known = 'session NOT IN (SELECT key FROM sessions)'
+  const removed = 'session IN (SELECT session FROM removed_sessions)'
+  report.orphans = {
+    events: count(`FROM events WHERE ${known} AND NOT ${removed}`),
+    snapshots: count(`FROM snapshots WHERE ${known}`),
+    parked: count('FROM parked WHERE id NOT IN (SELECT id FROM sessions)'),
+  }
+  report.unswept = count(`FROM events WHERE ${removed}`)
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+}

@@ -1,0 +1,86 @@
+import { once } from 'node:events'
+import { open, realpath, rm, stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { StorageError } from '../storage.js'
+import type { Failure } from './failures.js'
+import { startThread, threadFile } from './thread.js'
+
+/** What a look through a database has found. */
+export interface SqliteReport {
+  path: string
+  /** There are no problems. */
+  ok: boolean
+  /** Damage, in SQLite's words; at most twenty. */
+  problems: string[]
+  /** Absent when the file cannot be read as a database of ours. */
+  schemaVersion?: number
+  /** Of the file, of its write-ahead log, and of what is unused inside. */
+  bytes: { database: number; wal: number; free: number }
+  /** Rows and bytes of each table, its indexes included. */
+  tables: Record<string, { rows: number; bytes: number }>
+  /** What belongs to no session: events, snapshots, and parked sessions that no session of the journal stands for. */
+  orphans: { events: number; snapshots: number; parked: number }
+  /** Events of sessions that were removed, which are still to be swept. */
+  unswept: number
+}
+
+export type MaintenanceTask = { task: 'doctor'; path: string } | { task: 'backup'; path: string; target: string }
+
+/**
+ * Looks through a database for damage, also while another process has it open.
+ * @throws StorageError when there is no such file
+ */
+export async function doctorSqlite(file: string): Promise<SqliteReport> {
+  return inThread<SqliteReport>({ task: 'doctor', path: await existing(file) })
+}
+
+/**
+ * Copies a database into a new file for this account alone, also while another process has it open: a whole one, as it was at one moment.
+ * @throws StorageError when there is no such database, or the target exists
+ */
+export async function backupSqlite(file: string, target: string): Promise<void> {
+  const path = await existing(file)
+  const copy = resolve(target)
+  try {
+    await (await open(copy, 'wx', 0o600)).close()
+  } catch (error) {
+    const { code = 'STORAGE', message } = error as NodeJS.ErrnoException
+    const why = code === 'EEXIST' ? 'it exists already, and backups overwrite nothing' : message
+    throw new StorageError(code, `${copy} cannot be written: ${why}.`)
+  }
+  try {
+    await inThread<void>({ task: 'backup', path, target: copy })
+    await sync(copy)
+    await sync(dirname(copy))
+  } catch (error) {
+    await rm(copy, { force: true })
+    throw error
+  }
+}
+
+async function existing(file: string): Promise<string> {
+  try {
+    const path = await realpath(file)
+    if ((await stat(path)).isFile()) return path
+  } catch {
+    // Told below.
+  }
+  throw new StorageError('ENOENT', `There is no database ${resolve(file)}.`)
+}
+
+async function sync(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+async function inThread<T>(task: MaintenanceTask): Promise<T> {
+  const worker = startThread(threadFile('maintenance-worker'), task)
+  const [{ result, failure }] = (await once(worker, 'message')) as [{ result: T; failure?: Failure }]
+  await worker.terminate()
+  if (failure) throw new StorageError(failure.code, failure.message)
+  return result
+}

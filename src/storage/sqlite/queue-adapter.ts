@@ -1,0 +1,49 @@
+import type { JobRecord, QueueAdapter } from '../../jobs/adapter.js'
+import type { CallDatabase } from './stores.js'
+import type { JobPageFilter, JobRow } from './tables/jobs.js'
+
+const JOBS_PER_PAGE = 200
+const PRUNED_AT_ONCE = 500
+
+export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapter => ({
+  add: ({ info, request }) => call('jobs.add', JSON.stringify(info), JSON.stringify(request), request.priority ?? 0),
+  claimNext: async () => recordOf(await call('jobs.claim', now())),
+  get: async (id) => recordOf(await call('jobs.get', id)),
+  async list({ status, profiles, after, limit = Number.POSITIVE_INFINITY } = {}) {
+    const filter = {
+      ...(status && { status: [...new Set(status)] }),
+      ...(profiles && { profiles: [...new Set(profiles)] }),
+    }
+    const records: JobRecord[] = []
+    let from: Pick<JobPageFilter, 'before' | 'after'> = after ? { after } : {}
+    for (;;) {
+      const asked = Math.min(JOBS_PER_PAGE, limit - records.length)
+      if (asked <= 0) return records
+      const rows: JobRow[] = await call('jobs.page', { ...filter, ...from, limit: asked })
+      for (const row of rows) records.push(recordOf(row))
+      if (rows.length < asked) return records
+      from = { before: rows.at(-1)!.n }
+    }
+  },
+  update: async (id, patch, expected) => recordOf(await call('jobs.update', id, patch, expected)),
+  async prune(olderThanMs) {
+    const finishedBy = now() - olderThanMs
+    for (let count = 0; ; ) {
+      const removed = await call('jobs.prune', finishedBy, PRUNED_AT_ONCE)
+      count += removed
+      if (removed < PRUNED_AT_ONCE) return count
+    }
+  },
+  addDailyTokens: (day, tokens) => call('jobs.charge', day, tokens),
+  dailyTokens: (day) => call('jobs.tokens', day),
+  async settle(id, patch, { day, tokens }, expected) {
+    const { row, dailyTokens } = await call('jobs.settle', id, patch, day, tokens, expected)
+    return { record: recordOf(row), dailyTokens }
+  },
+})
+
+function recordOf(row: JobRow): JobRecord
+function recordOf(row: JobRow | null | undefined): JobRecord | null
+function recordOf(row: JobRow | null | undefined): JobRecord | null {
+  return row ? { info: JSON.parse(row.info), request: JSON.parse(row.request) } : null
+}

@@ -1,0 +1,115 @@
+import type { Database } from './driver.js'
+import { Refusal } from './failures.js'
+import { inTransaction } from './transaction.js'
+
+/** Marks a database file as one of ours: "SGW1". */
+export const APPLICATION_ID = 0x53475731
+
+/**
+ * The steps from nothing to the present schema. A step that was released never changes; a database knows how many it has taken.
+ *
+ * Events lie in a table by rowid with an index over a short integer key: by far the cheapest layout to append to when many sessions
+ * write in turn. AUTOINCREMENT keeps the number of a removed session from being given again while its events are still swept.
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE sessions (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    profile TEXT NOT NULL,
+    generation TEXT NOT NULL,
+    reserved_seq INTEGER NOT NULL,
+    state TEXT NOT NULL
+  );
+  CREATE TABLE origins (session INTEGER PRIMARY KEY, origin TEXT NOT NULL);
+  CREATE TABLE snapshots (session INTEGER PRIMARY KEY, snapshot TEXT NOT NULL);
+  CREATE TABLE events (session INTEGER NOT NULL, seq INTEGER NOT NULL, json TEXT NOT NULL, UNIQUE (session, seq));
+  CREATE TABLE removed_sessions (session INTEGER PRIMARY KEY);
+
+  CREATE TABLE parked (n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL);
+
+  CREATE TABLE profiles (name TEXT NOT NULL PRIMARY KEY, profile TEXT NOT NULL) WITHOUT ROWID;
+
+  CREATE TABLE jobs (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    status TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    priority NUMERIC NOT NULL,
+    created_at NUMERIC NOT NULL,
+    next_run_at NUMERIC,
+    ready INTEGER,
+    finished_at NUMERIC,
+    info TEXT NOT NULL,
+    request TEXT NOT NULL
+  );
+  CREATE INDEX jobs_ready ON jobs (priority DESC, n) WHERE ready = 1;
+  CREATE INDEX jobs_delayed ON jobs (next_run_at) WHERE ready = 0;
+  CREATE INDEX jobs_finished ON jobs (finished_at) WHERE finished_at IS NOT NULL;
+  CREATE INDEX jobs_by_status ON jobs (status, n);
+  CREATE INDEX jobs_by_profile ON jobs (profile, status, n);
+  CREATE INDEX jobs_by_time ON jobs (created_at, n);
+  CREATE TABLE daily_tokens (day TEXT NOT NULL PRIMARY KEY, tokens NUMERIC NOT NULL) WITHOUT ROWID;
+
+  CREATE TABLE idempotency_keys (
+    key TEXT NOT NULL PRIMARY KEY,
+    fingerprint TEXT NOT NULL,
+    since NUMERIC NOT NULL,
+    answer TEXT
+  );
+  CREATE INDEX idempotency_keys_by_time ON idempotency_keys (since);
+  CREATE INDEX idempotency_keys_unanswered ON idempotency_keys (key) WHERE answer IS NULL;
+
+  CREATE TABLE deliveries (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    lane TEXT NOT NULL,
+    id TEXT NOT NULL,
+    delivery TEXT NOT NULL,
+    UNIQUE (lane, id)
+  );
+  CREATE TABLE delivery_attempts (n INTEGER PRIMARY KEY AUTOINCREMENT, lane TEXT NOT NULL, attempt TEXT NOT NULL);
+  CREATE INDEX delivery_attempts_by_lane ON delivery_attempts (lane, n);
+  `,
+]
+
+/** Tables that grow with use, for reports of their size. */
+export const TABLES = [
+  ...['sessions', 'origins', 'snapshots', 'events', 'removed_sessions', 'parked', 'profiles', 'jobs', 'daily_tokens'],
+  ...['idempotency_keys', 'deliveries', 'delivery_attempts'],
+] as const
+
+export const SCHEMA_VERSION = MIGRATIONS.length
+
+/**
+ * How far the database has come; 0 for one that is empty.
+ * @throws Refusal for one that is not ours, or that a newer version has written
+ */
+export function versionOf(db: Database, path: string, known = SCHEMA_VERSION): number {
+  const { application_id: application } = db.prepare('PRAGMA application_id').get()
+  const { tables } = db.prepare('SELECT count(*) AS tables FROM sqlite_master').get()
+  if (tables === 0 && (application === 0 || application === APPLICATION_ID)) return 0
+  if (application !== APPLICATION_ID)
+    throw new Refusal(`${path} is an SQLite database of something else. It was left as it is.`, 'STORAGE_FOREIGN')
+  const { version } = db.prepare('SELECT max(version) AS version FROM schema_versions').get()
+  if (version > known)
+    throw new Refusal(
+      `${path} was written by a newer version: its schema is version ${version}, this one knows versions up to ${known}. ` +
+        'Use that version again, or restore a backup from before it. The file was left as it is.',
+      'STORAGE_NEWER',
+    )
+  return version
+}
+
+/** Takes the steps that the database has not taken yet, each whole or not at all. */
+export function migrate(db: Database, path: string, steps: readonly string[] = MIGRATIONS): void {
+  for (let version = versionOf(db, path, steps.length); version < steps.length; version++)
+    inTransaction(db, () => {
+      if (version === 0)
+        db.exec(
+          `PRAGMA application_id = ${APPLICATION_ID};
+           CREATE TABLE schema_versions (version INTEGER PRIMARY KEY, taken_at INTEGER NOT NULL)`,
+        )
+      db.exec(steps[version]!)
+      db.prepare('INSERT INTO schema_versions (version, taken_at) VALUES (?, ?)').run(version + 1, Date.now())
+    })
+}

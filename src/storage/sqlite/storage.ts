@@ -1,0 +1,136 @@
+import type { GatewayStorage } from '../storage.js'
+import { StorageError } from '../storage.js'
+import { eventJournal } from './event-journal.js'
+import { type HeldFile, holdFile } from './files.js'
+import { backupSqlite, doctorSqlite, type SqliteReport } from './maintenance.js'
+import { queueAdapter } from './queue-adapter.js'
+import { type CallDatabase, deliveryOutbox, idempotencyStore, profileStore, sessionStore } from './stores.js'
+import { DatabaseThread } from './thread.js'
+
+export interface SqliteStorageOptions {
+  /** Of the database file; it and its directory are made when they are missing, for this account alone. */
+  path: string
+  /**
+   * `full`: what was confirmed survives a power cut. `normal`: it survives a crash of the process, while a power cut may take the last
+   * seconds. Default `full`.
+   */
+  synchronous?: 'full' | 'normal'
+  /** Epoch milliseconds; default `Date.now`. */
+  now?: () => number
+}
+
+/** Everything that a gateway keeps, in one SQLite database. */
+export interface SqliteStorage extends GatewayStorage {
+  /** Copies the database as it is now into a new file, for this account alone, while it is in use. Rejects when the file exists. */
+  backup(file: string): Promise<void>
+  /** Looks for damage, while it is in use; takes a while when there is much. */
+  check(): Promise<SqliteReport>
+}
+
+/** For tests of this folder. */
+export interface SqliteInternals {
+  pragmas?: readonly string[]
+  /** Of the thread's code. */
+  worker?: URL
+}
+
+/**
+ * Keeps everything in one SQLite database, in a thread of its own. From `open` until `close` the process holds `<path>.lock`; a second
+ * one is refused and told who has it. A database that is damaged, of something else or of a newer version is refused and left as it is.
+ *
+ * Every method of the parts rejects with a `StorageError` when nothing of what it was to do was done: when the disk is full or fails,
+ * the same call may succeed later.
+ */
+export const createSqliteStorage = (options: SqliteStorageOptions, internals: SqliteInternals = {}): SqliteStorage =>
+  new Storage(options, internals)
+
+class Storage implements SqliteStorage {
+  readonly sessions
+  readonly journal
+  readonly profiles
+  readonly queue
+  readonly idempotency
+  readonly outbox
+  readonly #options: SqliteStorageOptions
+  readonly #internals: SqliteInternals
+  #thread: DatabaseThread | undefined
+  #file: HeldFile | undefined
+  #opened: Promise<void> | undefined
+  #closed: Promise<void> = Promise.resolve()
+
+  constructor(options: SqliteStorageOptions, internals: SqliteInternals) {
+    this.#options = options
+    this.#internals = internals
+    const { now = Date.now } = options
+    const call: CallDatabase = (name, ...args) =>
+      this.#thread ? this.#thread.call(name, ...args) : Promise.reject(this.#notOpen())
+    this.sessions = sessionStore(call)
+    this.journal = eventJournal(call)
+    this.profiles = profileStore(call)
+    this.queue = queueAdapter(call, now)
+    this.idempotency = idempotencyStore(call, now)
+    this.outbox = deliveryOutbox(call)
+  }
+
+  open(): Promise<void> {
+    if (!this.#opened) {
+      const opened = this.#closed.then(() => this.#open())
+      this.#opened = opened
+      // What went wrong may be gone at the next try.
+      opened.catch(() => {
+        if (this.#opened === opened) this.#opened = undefined
+      })
+    }
+    return this.#opened
+  }
+
+  close(): Promise<void> {
+    const opened = this.#opened
+    if (opened) {
+      this.#opened = undefined
+      this.#closed = opened.then(
+        () => this.#close(),
+        () => {},
+      )
+    }
+    return this.#closed
+  }
+
+  async backup(file: string): Promise<void> {
+    await backupSqlite(this.#openFile(), file)
+  }
+
+  async check(): Promise<SqliteReport> {
+    return doctorSqlite(this.#openFile())
+  }
+
+  async #open(): Promise<void> {
+    const file = await holdFile(this.#options.path)
+    try {
+      const { synchronous = 'full' } = this.#options
+      const { pragmas = [], worker } = this.#internals
+      this.#thread = await DatabaseThread.start({ path: file.path, synchronous, pragmas }, worker)
+      this.#file = file
+    } catch (error) {
+      await file.release()
+      throw error
+    }
+  }
+
+  async #close(): Promise<void> {
+    const [thread, file] = [this.#thread, this.#file]
+    this.#thread = undefined
+    this.#file = undefined
+    await thread?.close()
+    await file?.release()
+  }
+
+  #openFile(): string {
+    if (!this.#file) throw this.#notOpen()
+    return this.#file.path
+  }
+
+  #notOpen(): StorageError {
+    return new StorageError('STORAGE_CLOSED', `${this.#options.path} is not open.`)
+  }
+}

@@ -1,0 +1,90 @@
+import { toError } from '../../errors.js'
+import type { IdempotencyStore } from '../../idempotency/store.js'
+import type { ProfileStore } from '../../profiles/store.js'
+import type { SessionStore } from '../../sessions/store.js'
+import type { DeliveryOutbox } from '../../webhooks/outbox.js'
+import type { DeliveryRow } from './tables/outbox.js'
+import type { ParkedRow } from './tables/sessions.js'
+import type { DatabaseThread } from './thread.js'
+
+/** Calls an operation of the open database. */
+export type CallDatabase = DatabaseThread['call']
+
+/** Records hold whole logs: some megabytes a page. */
+const PARKED_PER_PAGE = 25
+const DELIVERIES_PER_PAGE = 100
+
+export const sessionStore = (call: CallDatabase): SessionStore => ({
+  async save(record) {
+    await call('parked.save', record.id, JSON.stringify(record))
+  },
+  async get(id) {
+    const text = await call('parked.get', id)
+    return text === undefined ? undefined : parsed(text, 'The parked session', id)
+  },
+  list: (onUnreadable = () => {}) =>
+    listed(
+      (last?: ParkedRow) => call('parked.page', last?.n ?? 0, PARKED_PER_PAGE),
+      ({ id, record }) => parsed(record, 'The parked session', id),
+      onUnreadable,
+    ),
+  delete: (id) => call('parked.delete', id),
+})
+
+export const profileStore = (call: CallDatabase): ProfileStore => ({
+  list: async () => (await call('profiles.list')).map((text) => JSON.parse(text)),
+  save: (profile) => call('profiles.save', profile.name, JSON.stringify(profile)),
+  delete: (name) => call('profiles.delete', name),
+})
+
+export const idempotencyStore = (call: CallDatabase, now: () => number): IdempotencyStore => ({
+  async begin(key, fingerprint) {
+    const known = await call('idempotency.begin', key, fingerprint, now())
+    return known.state === 'answered' ? { state: 'answered', answer: JSON.parse(known.answer) } : known
+  },
+  complete: (key, answer) => call('idempotency.complete', key, JSON.stringify(answer)),
+  release: (key) => call('idempotency.release', key),
+})
+
+export const deliveryOutbox = (call: CallDatabase): DeliveryOutbox => ({
+  add: ({ lane, id, delivery }) => call('outbox.add', lane, id, JSON.stringify(delivery)),
+  remove: (lane, id) => call('outbox.remove', lane, id),
+  list: () =>
+    listed(
+      (last?: DeliveryRow) => call('outbox.page', last?.n ?? 0, DELIVERIES_PER_PAGE),
+      ({ id, lane, delivery }) => ({ id, lane, delivery: JSON.parse(delivery) }),
+    ),
+  log: (lane, attempt) => call('outbox.log', lane, JSON.stringify(attempt)),
+  attempts: async (lane) => (await call('outbox.attempts', lane)).map((text) => JSON.parse(text)),
+  forget: (lane) => call('outbox.forget', lane),
+})
+
+/**
+ * Reads page by page, so that neither thread is busy with it for long.
+ * @param onUnreadable absent: what cannot be read fails the list
+ */
+export async function listed<Row, Item>(
+  pageAfter: (last?: Row) => Promise<Row[]>,
+  itemOf: (row: Row) => Item,
+  onUnreadable?: (error: Error) => void,
+): Promise<Item[]> {
+  const items: Item[] = []
+  for (let page = await pageAfter(); page.length > 0; page = await pageAfter(page.at(-1)))
+    for (const row of page)
+      try {
+        items.push(itemOf(row))
+      } catch (error) {
+        if (!onUnreadable) throw error
+        onUnreadable(toError(error))
+      }
+  return items
+}
+
+/** @throws Error that says whose JSON cannot be read */
+export function parsed<T>(text: string, what: string, id: string): T {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new Error(`${what} ${id} cannot be read from the database. It was left in place.`, { cause })
+  }
+}

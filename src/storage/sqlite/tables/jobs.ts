@@ -1,0 +1,125 @@
+import type { JobStatus } from '../../../../schemas/jobs.js'
+import type { JobPatch } from '../../../jobs/adapter.js'
+import { isTerminal, LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
+import { patched } from '../../../jobs/patch.js'
+import type { Database } from '../driver.js'
+import { Refusal } from '../failures.js'
+
+const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
+
+export interface JobRow {
+  n: number
+  /** JSON, both of them. */
+  info: string
+  request: string
+}
+
+export interface JobPageFilter {
+  status?: readonly JobStatus[]
+  profiles?: readonly string[]
+  /** Only jobs with a smaller number. */
+  before?: number
+  /** Only jobs that were submitted before this one. */
+  after?: { id: string; createdAt: number }
+  limit: number
+}
+
+/** Jobs and the counters of their tokens. */
+export function jobOperations(db: Database) {
+  const insert = db.prepare(
+    `INSERT INTO jobs (id, status, profile, priority, created_at, next_run_at, ready, finished_at, info, request)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+  )
+  const find = db.prepare('SELECT n, status, info, request FROM jobs WHERE id = ?')
+  const at = db.prepare('SELECT n, info, request FROM jobs WHERE n = ?')
+  const save = db.prepare(
+    'UPDATE jobs SET status = ?, next_run_at = ?, ready = ?, finished_at = ?, info = ? WHERE n = ?',
+  )
+  const takeDue = db.prepare('UPDATE jobs SET ready = 1 WHERE ready = 0 AND next_run_at <= ?')
+  const next = db.prepare('SELECT n, info, request FROM jobs WHERE ready = 1 ORDER BY priority DESC, n LIMIT 1')
+  const positionOf = db.prepare('SELECT n FROM jobs WHERE id = ?')
+  const positionAt = db.prepare('SELECT n FROM jobs WHERE created_at <= ? ORDER BY created_at DESC, n DESC LIMIT 1')
+  const newest = db.prepare('SELECT n FROM jobs WHERE n < ? ORDER BY n DESC LIMIT ?')
+  const newestOf = db.prepare('SELECT n FROM jobs WHERE status = ? AND n < ? ORDER BY n DESC LIMIT ?')
+  const newestUnder = db.prepare(
+    'SELECT n FROM jobs WHERE profile = ? AND status = ? AND n < ? ORDER BY n DESC LIMIT ?',
+  )
+  const prune = db.prepare(
+    'DELETE FROM jobs WHERE n IN (SELECT n FROM jobs WHERE finished_at <= ? ORDER BY finished_at LIMIT ?)',
+  )
+  const charge = db.prepare(
+    `INSERT INTO daily_tokens (day, tokens) VALUES (?, ?)
+     ON CONFLICT (day) DO UPDATE SET tokens = tokens + excluded.tokens RETURNING tokens`,
+  )
+  const tokensOf = db.prepare('SELECT tokens FROM daily_tokens WHERE day = ?')
+
+  const change = ({ n, info, request }: JobRow, patch: JobPatch): JobRow => {
+    const job = patched(JSON.parse(info) as StoredJob, patch)
+    const text = JSON.stringify(job)
+    save.run(job.status, ...times(job), text, n)
+    return { n, info: text, request }
+  }
+
+  const update = (id: string, patch: JobPatch, expected?: JobStatus): JobRow | null => {
+    const row: (JobRow & { status: JobStatus }) | undefined = find.get(id)
+    if (!row || (expected !== undefined && row.status !== expected)) return null
+    return change(row, patch)
+  }
+
+  /** The number below which a list goes on behind a job. */
+  const behind = ({ id, createdAt }: NonNullable<JobPageFilter['after']>): number => {
+    const here: number | undefined = positionOf.get(id)?.n
+    return here ?? (positionAt.get(createdAt)?.n ?? 0) + 1
+  }
+
+  const numbers = ({ status, profiles, before, after, limit }: JobPageFilter): number[] => {
+    const below = Math.min(before ?? Number.MAX_SAFE_INTEGER, after ? behind(after) : Number.MAX_SAFE_INTEGER)
+    if (!status && !profiles) return newest.all(below, limit).map(({ n }) => n)
+    const statuses = status ?? STATUSES
+    const lists = profiles
+      ? profiles.flatMap((profile) => statuses.map((one) => newestUnder.all(profile, one, below, limit)))
+      : statuses.map((one) => newestOf.all(one, below, limit))
+    const found = new Set<number>(lists.flat().map(({ n }) => n))
+    return [...found].sort((a, b) => b - a).slice(0, limit)
+  }
+
+  return {
+    'jobs.add'(info: string, request: string, priority: number): void {
+      const job = JSON.parse(info) as StoredJob
+      const { id, status, profile, createdAt } = job
+      const { changes } = insert.run(id, status, profile, priority, createdAt, ...times(job), info, request)
+      if (changes === 0) throw new Refusal(`There is a job ${id} already.`)
+    },
+    'jobs.claim'(now: number): JobRow | null {
+      takeDue.run(now)
+      const row: JobRow | undefined = next.get()
+      return row ? change(row, { status: 'running', nextRunAt: undefined }) : null
+    },
+    'jobs.get'(id: string): JobRow | undefined {
+      return find.get(id)
+    },
+    'jobs.page'(filter: JobPageFilter): JobRow[] {
+      return numbers(filter).map((n) => at.get(n))
+    },
+    'jobs.update': update,
+    /** Removes some of the jobs that ended by then. @returns how many */
+    'jobs.prune'(finishedBy: number, limit: number): number {
+      return Number(prune.run(finishedBy, limit).changes)
+    },
+    'jobs.charge'(day: string, tokens: number): number {
+      return charge.get(day, tokens).tokens
+    },
+    'jobs.tokens'(day: string): number {
+      return tokensOf.get(day)?.tokens ?? 0
+    },
+    'jobs.settle'(id: string, patch: JobPatch, day: string, tokens: number, expected?: JobStatus) {
+      return { row: update(id, patch, expected), dailyTokens: charge.get(day, tokens).tokens as number }
+    },
+  }
+}
+
+/** When it is next, whether it may be claimed by now (null: not queued), and when it ended. */
+function times({ status, nextRunAt, finishedAt }: StoredJob): [number | null, number | null, number | null] {
+  const ready = nextRunAt === undefined ? 1 : 0
+  return [nextRunAt ?? null, status === 'queued' ? ready : null, isTerminal(status) ? (finishedAt ?? 0) : null]
+}

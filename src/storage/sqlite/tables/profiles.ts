@@ -1,0 +1,20 @@
+import type { Database } from '../driver.js'
+
+/** Managed profiles. */
+export function profileOperations(db: Database) {
+  const list = db.prepare('SELECT profile FROM profiles ORDER BY name')
+  const save = db.prepare('INSERT OR REPLACE INTO profiles (name, profile) VALUES (?, ?)')
+  const remove = db.prepare('DELETE FROM profiles WHERE name = ?')
+
+  return {
+    'profiles.list'(): string[] {
+      return list.all().map(({ profile }) => profile)
+    },
+    'profiles.save'(name: string, profile: string): void {
+      save.run(name, profile)
+    },
+    'profiles.delete'(name: string): void {
+      remove.run(name)
+    },
+  }
+}

@@ -1,0 +1,160 @@
+import type { Database } from '../driver.js'
+import { Refusal } from '../failures.js'
+
+/** Events of removed sessions that are deleted at once. */
+const SWEPT_AT_ONCE = 200
+/** What an event is taken for before any was seen. */
+const USUAL_BYTES = 4_096
+const READ_AT_ONCE = 200
+
+export interface SessionRow {
+  key: number
+  id: string
+  profile: string
+  generation: string
+  reservedSeq: number
+  state: string
+}
+
+export interface SessionWrite {
+  id: string
+  origin?: { profile: string; generation: string; text: string }
+  state?: string
+  snapshot?: string
+  reservedSeq: number
+  /** Of the events, in step with `texts`. */
+  seqs: number[]
+  texts: string[]
+}
+
+/** Sessions with their events. */
+export function journalOperations(db: Database) {
+  const columns = 'key, id, profile, generation, reserved_seq AS reservedSeq, state'
+  const find = db.prepare('SELECT key, reserved_seq AS reservedSeq FROM sessions WHERE id = ?')
+  const lastSeq = db.prepare('SELECT max(seq) AS seq FROM events WHERE session = ?')
+  const insert = db.prepare(
+    'INSERT INTO sessions (id, profile, generation, reserved_seq, state) VALUES (?, ?, ?, ?, ?)',
+  )
+  const insertOrigin = db.prepare('INSERT INTO origins (session, origin) VALUES (?, ?)')
+  const update = db.prepare('UPDATE sessions SET reserved_seq = ?, state = coalesce(?, state) WHERE key = ?')
+  const saveSnapshot = db.prepare('INSERT OR REPLACE INTO snapshots (session, snapshot) VALUES (?, ?)')
+  const insertEvent = db.prepare('INSERT INTO events (session, seq, json) VALUES (?, ?, ?)')
+  const page = db.prepare(`SELECT ${columns} FROM sessions WHERE key > ? ORDER BY key LIMIT ?`)
+  const whole = db.prepare(
+    `SELECT ${columns}, origin, snapshot FROM sessions
+     JOIN origins ON origins.session = key LEFT JOIN snapshots ON snapshots.session = key WHERE id = ?`,
+  )
+  const events = db.prepare(
+    'SELECT seq, json FROM events WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?',
+  )
+  const removals = ['sessions WHERE key', 'origins WHERE session', 'snapshots WHERE session'].map((where) =>
+    db.prepare(`DELETE FROM ${where} = ?`),
+  )
+  const remember = db.prepare('INSERT INTO removed_sessions (session) VALUES (?)')
+  const removed = db.prepare('SELECT session FROM removed_sessions LIMIT 1')
+  const sweep = db.prepare('DELETE FROM events WHERE rowid IN (SELECT rowid FROM events WHERE session = ? LIMIT ?)')
+  const swept = db.prepare('DELETE FROM removed_sessions WHERE session = ?')
+
+  const keyOf = (id: string): number | undefined => find.get(id)?.key
+
+  return {
+    'journal.write'({ id, origin, state, snapshot, reservedSeq, seqs, texts }: SessionWrite): void {
+      const known: { key: number; reservedSeq: number } | undefined = find.get(id)
+      if (!known && !(origin && state))
+        throw new Refusal(`There is no session ${id}; its first write has an origin and a state.`)
+      if (known && origin) throw new Refusal(`There is a session ${id} already.`)
+      if (seqs.length > 0) assertRising(id, seqs, known ? (lastSeq.get(known.key).seq ?? 0) : 0)
+
+      const reserved = Math.max(known?.reservedSeq ?? 0, reservedSeq, seqs.at(-1) ?? 0)
+      let key = known?.key
+      if (key === undefined) {
+        key = Number(insert.run(id, origin!.profile, origin!.generation, reserved, state!).lastInsertRowid)
+        insertOrigin.run(key, origin!.text)
+      } else if (state !== undefined || reserved !== known!.reservedSeq) update.run(reserved, state ?? null, key)
+      if (snapshot !== undefined) saveSnapshot.run(key, snapshot)
+      for (const [index, seq] of seqs.entries()) insertEvent.run(key, seq, texts[index]!)
+    },
+    'journal.page'(afterKey: number, limit: number): SessionRow[] {
+      return page.all(afterKey, limit)
+    },
+    'journal.get'(id: string): (SessionRow & { origin: string; snapshot: string | null }) | undefined {
+      return whole.get(id)
+    },
+    'journal.read'(
+      id: string,
+      afterSeq: number,
+      untilSeq: number,
+      maxBytes: number,
+    ): { seqs: number[]; texts: string[] } {
+      const found = { seqs: [] as number[], texts: [] as string[] }
+      const key = keyOf(id)
+      if (key === undefined) return found
+      for (let bytes = 0, after = afterSeq; ; after = found.seqs.at(-1)!) {
+        // Rows are asked for as they are likely to fit: a few of them may be large.
+        const average = found.seqs.length > 0 ? bytes / found.seqs.length : USUAL_BYTES
+        const asked = Math.max(1, Math.min(READ_AT_ONCE, Math.ceil((maxBytes - bytes) / average)))
+        const rows: { seq: number; json: string }[] = events.all(key, after, untilSeq, asked)
+        for (const { seq, json } of rows) {
+          if (bytes > 0 && bytes + json.length > maxBytes) return found
+          bytes += json.length
+          found.seqs.push(seq)
+          found.texts.push(json)
+        }
+        if (rows.length < asked) return found
+      }
+    },
+    /** The events go later, in `sweep`: there may be very many. */
+    'journal.remove'(id: string): void {
+      const key = keyOf(id)
+      if (key === undefined) return
+      for (const removal of removals) removal.run(key)
+      remember.run(key)
+    },
+    /** Deletes some events of removed sessions. @returns whether there may be more */
+    'journal.sweep'(): boolean {
+      const session: number | undefined = removed.get()?.session
+      if (session === undefined) return false
+      if (sweep.run(session, SWEPT_AT_ONCE).changes === 0) swept.run(session)
+      return true
+    },
+  }
+}
+
+function assertRising(id: string, seqs: readonly number[], after: number): void {
+  let last = after
+  for (const seq of seqs) {
+    if (seq <= last) throw new Refusal(`Event ${seq} of session ${id} does not come after event ${last}.`)
+    last = seq
+  }
+}
+
+export interface ParkedRow {
+  n: number
+  id: string
+  record: string
+}
+
+/** Parked sessions. */
+export function parkedOperations(db: Database) {
+  const save = db.prepare(
+    'INSERT INTO parked (id, record) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record',
+  )
+  const find = db.prepare('SELECT record FROM parked WHERE id = ?')
+  const page = db.prepare('SELECT n, id, record FROM parked WHERE n > ? ORDER BY n LIMIT ?')
+  const remove = db.prepare('DELETE FROM parked WHERE id = ?')
+
+  return {
+    'parked.save'(id: string, record: string): void {
+      save.run(id, record)
+    },
+    'parked.get'(id: string): string | undefined {
+      return find.get(id)?.record
+    },
+    'parked.page'(after: number, limit: number): ParkedRow[] {
+      return page.all(after, limit)
+    },
+    'parked.delete'(id: string): void {
+      remove.run(id)
+    },
+  }
+}

@@ -1,0 +1,48 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { type Call, runBatch } from './batch.js'
+import { type ConnectionOptions, openDatabase, operationsOf } from './connection.js'
+import { failureOf } from './failures.js'
+import { dropUnanswered } from './tables/idempotency.js'
+import { inTransaction } from './transaction.js'
+
+/**
+ * The thread in which the database lives. It is told batches of calls, one at a time, and answers each after its commit; told `null` it
+ * closes the database and ends.
+ */
+const options = workerData as ConnectionOptions
+const port = parentPort!
+
+try {
+  const db = await openDatabase(options)
+  inTransaction(db, () => dropUnanswered(db))
+  const operations = operationsOf(db)
+  let sweeping = false
+
+  /** A slice at a time, so that batches come in between. What goes wrong is tried again after the next removal or start. */
+  const sweep = () => {
+    try {
+      sweeping = inTransaction(db, operations['journal.sweep'])
+    } catch {
+      sweeping = false
+    }
+    if (sweeping) setImmediate(sweep)
+  }
+
+  port.on('message', (calls: Call[] | null) => {
+    if (!calls) {
+      try {
+        db.close()
+      } finally {
+        process.exit()
+      }
+    }
+    port.postMessage(runBatch(db, operations, calls, options.path))
+    if (sweeping || !calls.some(([name]) => name === 'journal.remove')) return
+    sweeping = true
+    setImmediate(sweep)
+  })
+  port.postMessage({ opened: true })
+  sweep()
+} catch (error) {
+  port.postMessage({ failure: failureOf(error, options.path) })
+}

@@ -1,0 +1,35 @@
+import type { IdempotencyStore } from '../idempotency/store.js'
+import type { QueueAdapter } from '../jobs/adapter.js'
+import type { ProfileStore } from '../profiles/store.js'
+import type { EventJournal } from '../sessions/journal.js'
+import type { SessionStore } from '../sessions/store.js'
+import type { DeliveryOutbox } from '../webhooks/outbox.js'
+
+/**
+ * One place for everything that a gateway keeps. What is asked of its parts in one turn of the event loop is done in that order, and,
+ * as long as nothing of it fails, becomes durable at once.
+ */
+export interface GatewayStorage {
+  readonly sessions: SessionStore
+  readonly journal: EventJournal
+  readonly profiles: ProfileStore
+  readonly queue: QueueAdapter
+  readonly idempotency: IdempotencyStore
+  readonly outbox: DeliveryOutbox
+  /** Makes the parts usable; does nothing when they are. Rejects when another process holds the storage, and what cannot be read. */
+  open(): Promise<void>
+  /** Resolves when everything that was asked for is done and the storage may be opened again, here or by another process. */
+  close(): Promise<void>
+}
+
+/** Why the storage did not do what it was asked for: nothing of it was done. */
+export class StorageError extends Error {
+  override readonly name = 'StorageError'
+  /** The backend's own name of the problem, such as `SQLITE_FULL`. */
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}

@@ -1,0 +1,35 @@
+import type { WebhookTarget } from './target.js'
+
+/** What is given up first when a lane is full: `progress`, then `normal`, `last` never. */
+export type Importance = 'progress' | 'normal' | 'last'
+
+/** What another process finds the target again by. It is stored, so it holds no secrets of the gateway. */
+export type DeliveryOrigin =
+  | { kind: 'job'; url: string; headers?: Record<string, string> }
+  | { kind: 'notification' }
+  | { kind: 'dispatch'; tool: string }
+
+/** What survives JSON of a delivery. */
+export interface StoredDelivery {
+  type: string
+  /** Sent as JSON; nobody changes it any more. */
+  payload: object
+  origin: DeliveryOrigin
+  importance: Importance
+}
+
+export interface Delivery extends StoredDelivery {
+  /** Sent as `webhook-id`, the same in every attempt. */
+  id: string
+  target: WebhookTarget
+}
+
+/** A delivery that is safe from a crash, of something that has yet to take effect. Exactly one of the two is called, once. */
+export interface PreparedDelivery {
+  send(): void
+  /** Nothing came of it: nothing is delivered. */
+  withdraw(): void
+}
+
+/** @returns undefined when what was left by another process is not to be delivered any more */
+export type FindTarget = (left: StoredDelivery & { lane: string }) => Promise<WebhookTarget | undefined>

@@ -1,0 +1,30 @@
+import type { WebhookDelivery } from '../../schemas/jobs.js'
+
+/** A delivery as it is kept until it was made or given up. */
+export interface KeptDelivery {
+  /** The delivery's own id, sent as `webhook-id`. */
+  id: string
+  /** Deliveries of one lane go out in the order in which they were added. */
+  lane: string
+  /** Whatever the deliverer needs to make the delivery again; survives JSON. */
+  delivery: object
+}
+
+/**
+ * Where deliveries wait, so that a crash does not lose them. What is asked of it is done in that order; `deliveryOutboxConformance` says
+ * what each method does.
+ */
+export interface DeliveryOutbox {
+  /** Resolves when it is durable. An id that is kept already in that lane is left as it is. */
+  add(kept: KeptDelivery): Promise<void>
+  /** The delivery was made or given up. Does nothing when it is not kept. */
+  remove(lane: string, id: string): Promise<void>
+  /** Everything that is kept, in the order in which it was added. */
+  list(): Promise<KeptDelivery[]>
+  /** Adds to the log of attempts of a lane; each lane keeps its last hundred. */
+  log(lane: string, attempt: WebhookDelivery): Promise<void>
+  /** The attempts of a lane, newest first, at most a hundred. */
+  attempts(lane: string): Promise<WebhookDelivery[]>
+  /** Forgets the attempts of a lane. */
+  forget(lane: string): Promise<void>
+}

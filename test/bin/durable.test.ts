@@ -1,0 +1,85 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { until } from '../fixtures/build.js'
+import { DEMO, runDaemon, startDaemon, TOKEN } from '../fixtures/daemon-process.js'
+
+t.test('a daemon keeps its sessions without being told to, and tells what a kill cut off', async (t) => {
+  const { daemon, cwd, createSession, call } = await startDaemon(t)
+  const done = await createSession('hello')
+  const hanging = await createSession('@@[{"text":"Half of it.","hang":true}]@@')
+  const statusOf = async (id: string) => ((await (await call(`/sessions/${id}`)).json()) as { status: string }).status
+  await until(async () => (await statusOf(done.id)) === 'idle')
+  const log = async (at: typeof call, id: string) => (await at(`/sessions/${id}/events`)).json() as Promise<Log>
+  await until(async () => (await statusOf(hanging.id)) === 'running')
+  const before = (await log(call, done.id)).events.filter(({ type }) => type !== 'stream_delta')
+  daemon.child.kill('SIGKILL')
+  await daemon.exited
+
+  const second = runDaemon(t, [], { cwd })
+  const url = String((await second.logged('listening')).url)
+  const headers = { authorization: `Bearer ${TOKEN}` }
+  const again: typeof call = (path, body) =>
+    fetch(url + path, {
+      headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
+    })
+  t.same((await log(again, done.id)).events, before, 'the log is the same, event by event')
+  t.match((await log(again, hanging.id)).events.slice(-2), [
+    { type: 'turn_completed', subtype: 'interrupted', isError: true },
+    { type: 'status_changed', status: 'idle' },
+  ])
+  const said = await again(`/sessions/${hanging.id}/commands`, { type: 'user_message', text: 'go on' })
+  t.equal(said.status, 200)
+  await until(async () => JSON.stringify(await log(again, hanging.id)).includes('"subtype":"success"'))
+})
+
+t.test('two daemons cannot share a database; backup and doctor can, while it is in use', async (t) => {
+  const { daemon, cwd, createSession } = await startDaemon(t)
+  await createSession('hello')
+  const other = { listen: { port: 0 }, allowUnauthenticated: true, profiles: [DEMO] }
+  writeFileSync(join(cwd, 'other.json'), JSON.stringify(other))
+  const second = runDaemon(t, ['--config', 'other.json'], { cwd })
+  t.match(await second.exited, { code: 3 })
+  t.match(second.stderr, `In use by process ${daemon.child.pid} `)
+
+  const backup = runDaemon(t, ['backup', 'copy.db'], { cwd })
+  t.match(await backup.exited, { code: 0 }, backup.stderr)
+  t.ok(existsSync(join(cwd, 'copy.db')))
+  const twice = runDaemon(t, ['backup', 'copy.db'], { cwd })
+  t.match(await twice.exited, { code: 1 })
+  t.match(twice.stderr, /^session-gateway: \S*copy\.db cannot be written: it exists already/)
+
+  const doctor = runDaemon(t, ['doctor'], { cwd })
+  t.match(await doctor.exited, { code: 0 }, doctor.stderr)
+  t.match(doctor.stdout, /^ok: session-gateway\.db is sound/)
+  t.match(doctor.stdout, /sessions +1 rows/)
+
+  const restored = { ...other, storage: { sqlite: 'copy.db' } }
+  writeFileSync(join(cwd, 'restored.json'), JSON.stringify(restored))
+  const third = runDaemon(t, ['--config', 'restored.json'], { cwd })
+  const { url } = await third.logged('listening')
+  t.equal(
+    ((await (await fetch(`${url}/sessions`)).json()) as unknown[]).length,
+    1,
+    'a backup is as good as the database',
+  )
+})
+
+t.test('a database that is damaged, or of something else, is refused and left as it is', async (t) => {
+  const cwd = t.testdir({ 'session-gateway.db': 'this is not a database, but it is somebody’s' })
+  writeFileSync(
+    join(cwd, 'gateway.json'),
+    JSON.stringify({ listen: { port: 0 }, allowUnauthenticated: true, profiles: [DEMO] }),
+  )
+  const daemon = runDaemon(t, [], { cwd })
+  t.match(await daemon.exited, { code: 3 })
+  t.match(daemon.stderr, /session-gateway\.db/)
+  const doctor = runDaemon(t, ['doctor'], { cwd })
+  t.match(await doctor.exited, { code: 1 })
+  t.match(doctor.stdout, /^damaged: session-gateway\.db/)
+})
+
+interface Log {
+  events: { type: string }[]
+}

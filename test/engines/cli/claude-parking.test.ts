@@ -1,0 +1,213 @@
+import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Clock } from 'clock-mock'
+import t, { type Test } from 'tap'
+import type { PermissionMode } from '../../../schemas/permissions.js'
+import { isCertainToAsk } from '../../../src/engines/cli/claude/certain-asks.js'
+import { RETURN_MS } from '../../../src/engines/cli/claude/parked-turn.js'
+import { cliEngine } from '../../../src/engines/cli/index.js'
+import type { AnsweredCall, HostedTools } from '../../../src/engines/hosted-tools.js'
+import type { RunnerSnapshot, SessionRunnerConfig } from '../../../src/engines/runner.js'
+import { until } from '../../fixtures/build.js'
+import { ok } from '../../fixtures/parked.js'
+import { ScriptedHost } from '../../fixtures/scripted-host.js'
+
+const SDK = new URL('../../fixtures/scripted-claude-sdk.mjs', import.meta.url).href
+const sdk = (await import(SDK)) as {
+  queries: { options: Record<string, unknown>; calls: unknown[]; prompts: { shouldQuery?: boolean }[] }[]
+  putOff: Map<string, object[]>
+}
+const DEPLOY = 'mcp__session-gateway__deploy'
+const deploy = { name: 'deploy', description: 'Deploys.', inputSchema: {} }
+
+async function start(t: Test, config: Partial<SessionRunnerConfig> = {}, restore?: RunnerSnapshot) {
+  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'claude-')))
+  const answered: AnsweredCall[] = []
+  const hostedTools: HostedTools = {
+    server: 'session-gateway',
+    find: (name) => (name === DEPLOY ? deploy : undefined),
+    execution: () => ({ executionId: `e${host.deferred.length + 1}` }),
+    answer: (call) => void answered.push(call),
+  }
+  const engine = cliEngine({ claudeSdk: SDK, env: { PATH: process.env.PATH, HOME: cwd } })
+  const mcpServers = { 'session-gateway': { type: 'http' as const, url: 'http://127.0.0.1:9' } }
+  const runner = await engine({
+    sessionId: 'session-1',
+    config: { cwd, mcpServers, ...config },
+    profile: { name: 'p', engine: 'cli' },
+    bridge: { execute: () => Promise.reject(new Error('not here')) },
+    hostedTools,
+    ...(restore && { restore: JSON.parse(JSON.stringify(restore)) }),
+  })
+  const host = new ScriptedHost()
+  t.teardown(() => runner.close())
+  await runner.start(host)
+  return { runner, host, cwd, answered, query: sdk.queries.at(-1)! }
+}
+
+const script = (...steps: object[]) => JSON.stringify(steps)
+const stream = (type: string) => ({ type: 'stream_event', parent_tool_use_id: null, event: { type } })
+const calls = (...ids: string[]) => ({
+  ...{ type: 'assistant', uuid: 'u', parent_tool_use_id: null },
+  message: { role: 'assistant', content: ids.map((id) => ({ type: 'tool_use', id, name: DEPLOY, input: {} })) },
+})
+const result = (id: string) => ({
+  ...{ type: 'user', uuid: 'u', parent_tool_use_id: null },
+  message: { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: '' }] },
+})
+const hook = (permissionDecision: string, more: object = {}) => ({
+  hookSpecificOutput: { permissionDecision, ...more },
+})
+
+t.test('a deferred call waits before it is made, and while it does the session can be parked', async (t) => {
+  const { runner, host, answered, query } = await start(t)
+  t.match(query.options.mcpServers, { 'session-gateway': { alwaysLoad: true } })
+  t.equal(runner.capabilities.parking, 'native')
+  const end = host.next('turn_completed')
+  runner.send(script(calls('toolu_1'), { before: [DEPLOY, { branch: 'x' }] }, result('toolu_1'), { type: 'result' }))
+  await until(() => host.deferred.length === 1)
+  t.match(host.deferred, [{ executionId: 'e1', toolName: 'deploy', input: { branch: 'x' } }])
+  t.equal(host.of('assistant_message').length, 1, 'the call was told')
+  await until(() => runner.canPark)
+  runner.settleExecution!('e1', ok)
+  t.match(await end, { subtype: 'success' })
+  t.match(query.calls, [hook('allow')])
+  t.same(answered, [{ toolUseId: 'toolu_1', toolName: 'deploy', result: ok }])
+  t.notOk(runner.canPark)
+})
+
+t.test('parked, it ends at that call; its successor comes to it again and goes on in the same turn', async (t) => {
+  const first = await start(t)
+  first.runner.send(
+    script(
+      ...[stream('message_start'), calls('toolu_1', 'toolu_2'), stream('message_stop')],
+      ...[{ before: [DEPLOY, {}] }, result('toolu_1'), { type: 'result', result: 'done' }],
+    ),
+  )
+  await until(() => first.runner.canPark)
+  const snapshot = first.runner.snapshot!()
+  await first.runner.close()
+  t.match(first.query.calls, [hook('defer')])
+  t.equal(first.host.of('turn_completed').length, 0, 'its turn has not ended')
+
+  const { runner, host, answered, query } = await start(t, {}, snapshot)
+  t.match(query.options, { resume: first.query.options.sessionId })
+  t.match(host.of('system_init'), [{ tools: ['Bash', 'Write'], sdkSessionId: first.query.options.sessionId }])
+  t.match(host.of('user_message'), [{ message: { content: [{ tool_use_id: 'toolu_2', is_error: true }] } }])
+  const end = host.next('turn_completed')
+  runner.settleExecution!('e1', ok)
+  t.match(await end, { subtype: 'success', result: 'done', numTurns: 2, usage: { inputTokens: 100 } })
+  t.match(answered, [{ toolUseId: 'toolu_1', result: ok }])
+  t.equal(host.deferred.length, 0, 'it was settled before it was deferred again')
+  t.equal(query.prompts.length, 0, 'nothing was said to it')
+})
+
+t.test('nothing is parked while the model speaks or another call runs', async (t) => {
+  const { runner, host } = await start(t)
+  runner.send(
+    script(...[stream('message_start'), calls('toolu_1', 'toolu_2'), { before: ['Read', {}, 'toolu_1'] }], {
+      before: [DEPLOY, {}, 'toolu_2'],
+    }),
+  )
+  await until(() => host.deferred.length === 1)
+  t.notOk(runner.canPark)
+  runner.settleExecution!('e1', ok)
+})
+
+t.test('what a person is asked for certain is asked before the call, when they may take for ever', async (t) => {
+  const { runner, host, query } = await start(t, { approvalTimeoutMs: 0 })
+  host.answer = ({ input }) => ({ behavior: 'allow', updatedInput: { ...input, more: 1 } })
+  const touch = { command: 'touch x' }
+  await host.turn(
+    runner,
+    script({ before: ['Bash', touch] }, { ask: ['Bash', { ...touch, more: 1 }] }, { type: 'result' }),
+  )
+  t.match(host.asks, [{ toolName: 'Bash', toolUseId: 'toolu_1', input: touch }])
+  t.equal(host.asks.length, 1, 'and not once more after it')
+  t.match(query.calls, [hook('allow', { updatedInput: { command: 'touch x', more: 1 } }), { behavior: 'allow' }])
+
+  host.answer = () => ({ behavior: 'deny', message: 'no', interrupt: true })
+  query.calls.length = 0
+  await host.turn(runner, script({ before: ['Bash', touch] }, { type: 'result' }))
+  t.match(query.calls, ['interrupt', hook('deny', { permissionDecisionReason: 'no' })])
+
+  host.answer = () => new Promise(() => {})
+  runner.send(script({ before: ['Bash', touch, 'toolu_9'] }))
+  await until(() => runner.canPark)
+  const snapshot = runner.snapshot!()
+  await runner.close()
+  t.match(query.calls.at(-1), hook('defer'))
+  const next = await start(t, { approvalTimeoutMs: 0 }, snapshot)
+  await next.host.asked()
+  t.match(next.host.asks, [{ toolUseId: 'toolu_9' }], 'it is asked again')
+})
+
+t.test('an ask that the agent makes itself keeps the process', async (t) => {
+  const { runner, host } = await start(t, { approvalTimeoutMs: 0 })
+  runner.send(script({ before: ['Bash', { command: 'git push' }] }, { ask: ['Bash', { command: 'git push' }] }))
+  await host.asked()
+  t.notOk(runner.canPark)
+})
+
+t.test('a call that the agent has lost ends its turn, and says so', async (t) => {
+  const first = await start(t)
+  first.runner.send(script({ before: [DEPLOY, {}] }, { type: 'result' }))
+  await until(() => first.runner.canPark)
+  const snapshot = first.runner.snapshot!()
+  await first.runner.close()
+  sdk.putOff.clear()
+  const clock = new Clock()
+  clock.enter()
+  const { host } = await start(t, {}, snapshot).finally(() => clock.exit())
+  const end = host.next('turn_completed')
+  clock.advance(RETURN_MS)
+  t.match(await end, { isError: true, errors: [/no longer knows/] })
+})
+
+t.test('which calls are asked about for certain', async (t) => {
+  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'claude-')))
+  const configDir = join(cwd, 'config')
+  mkdirSync(configDir)
+  const certain = (tool: string, input: object, mode: PermissionMode = 'default', rules: string[] = []) =>
+    isCertainToAsk({ tool_name: tool, tool_input: { ...input }, tool_use_id: 'u' }, mode, {
+      ...{ cwd, configDir, settingSources: ['user'], rules },
+    })
+  const asked: [string, object, PermissionMode?][] = [
+    ['AskUserQuestion', {}, 'bypassPermissions'],
+    ['ExitPlanMode', {}, 'plan'],
+    ['Write', { file_path: join(cwd, 'x') }],
+    ['NotebookEdit', { notebook_path: 'x' }],
+    ['Bash', { command: 'npm test' }],
+    ['Bash', { command: 'ls && rm x' }],
+    ['Bash', { command: 'echo a > x 2>&1' }],
+    ['mcp__m__do', {}, 'acceptEdits'],
+    ['WebSearch', {}],
+  ]
+  for (const [tool, input, mode] of asked) t.ok(await certain(tool, input, mode), JSON.stringify([tool, input]))
+  const left: [string, object, PermissionMode?][] = [
+    ['AskUserQuestion', {}, 'dontAsk'],
+    ['Read', { file_path: '/etc/passwd' }],
+    ['Write', { file_path: '/x' }],
+    ['Write', { file_path: join(cwd, '.claude/x') }],
+    ['Write', { file_path: join(cwd, 'x') }, 'acceptEdits'],
+    ['Bash', { command: 'git status' }],
+    ['Bash', { command: 'ls | wc -l 2>/dev/null' }],
+    ['Bash', { command: 'node --version' }],
+    ['Bash', { command: 'npm test' }, 'auto'],
+    ['WebFetch', { url: 'https://x.example' }],
+  ]
+  for (const [tool, input, mode] of left) t.notOk(await certain(tool, input, mode), JSON.stringify([tool, input, mode]))
+  const npm = { command: 'npm test' }
+  t.notOk(await certain('Bash', npm, 'default', ['Bash(npm test:*)']))
+  t.notOk(await certain('mcp__m__do', {}, 'default', ['mcp__m']))
+  for (const [settings, expected] of [
+    ['{"permissions":{"allow":["Bash(npm:*)"]}}', false],
+    ['{"permissions":{"allow":["Read(x)"]}}', true],
+    ['{"hooks":{}}', false],
+    ['broken', false],
+  ] as const) {
+    writeFileSync(join(configDir, 'settings.json'), settings)
+    t.equal(await certain('Bash', npm), expected, settings)
+  }
+})

@@ -1,0 +1,98 @@
+import { once } from 'node:events'
+import { mkdirSync, realpathSync, renameSync, symlinkSync, unlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import t, { type Test } from 'tap'
+import { agentTable } from '../../../src/engines/cli/agent-table.js'
+import { type AgentSetup, beginLaunch, type Launch } from '../../../src/engines/cli/launch.js'
+import { SpawnSlots } from '../../../src/engines/cli/spawn-slots.js'
+import { resolveRoots } from '../../../src/lib/paths-within-roots.js'
+
+const { signal } = new AbortController()
+/** How many must start, and how many be refused, before the race is called run. */
+const ENOUGH = 20
+
+/** A root with the directory of a session in it, a place outside, and what exchanges the one for a link to the other. */
+function build(t: Test) {
+  const world = realpathSync(t.testdir({ root: { work: {} }, outside: {} }))
+  const root = join(world, 'root')
+  const outside = join(world, 'outside')
+  const cwd = join(root, 'work')
+  const aside = join(root, 'aside')
+  const setup: AgentSetup = {
+    ...{ sessionId: 's', row: agentTable().get('claude')!, config: { cwd }, env: { PATH: process.env.PATH! } },
+    ...{ slots: new SpawnSlots(), roots: resolveRoots([root]) },
+  }
+  const swap = () => {
+    renameSync(cwd, aside)
+    symlinkSync(outside, cwd)
+  }
+  const swapBack = () => {
+    unlinkSync(cwd)
+    renameSync(aside, cwd)
+  }
+  return { setup, swap, swapBack, outside, cwd, aside }
+}
+
+/** Where the kernel says that a child of this launch works. */
+async function placeOfChild(launch: Launch): Promise<string> {
+  const agent = launch.spawn('/bin/sh', ['-c', 'readlink /proc/self/cwd'])
+  const [line] = (await once(agent.child.stdout.setEncoding('utf8'), 'data')) as [string]
+  await agent.stop(0)
+  return line.trim()
+}
+
+t.test('a link that takes the place of the directory after it was checked does not move the child', async (t) => {
+  const { setup, swap, swapBack, aside } = build(t)
+  const launch = await beginLaunch(setup, signal)
+  swap()
+  t.equal(await placeOfChild(launch), aside, 'it works in the directory that was checked, whatever it is called now')
+  await launch.end()
+  await t.rejects(beginLaunch(setup, signal), { message: /outside the allowed roots/ })
+  swapBack()
+  mkdirSync(aside)
+  const again = await beginLaunch(setup, signal)
+  t.equal(await placeOfChild(again), setup.config.cwd)
+  await again.end()
+})
+
+/** Exchanges the directory and the link, in a thread of its own, now and then with a moment's rest. */
+const SWAPPER = `
+const { renameSync, symlinkSync, unlinkSync } = require('node:fs')
+const { parentPort, workerData: { cwd, aside, outside, stop } } = require('node:worker_threads')
+const stopped = new Int32Array(stop)
+const rest = () => Atomics.wait(stopped, 0, 0, Math.random() < 0.5 ? 0 : 3 * Math.random())
+parentPort.postMessage('swaps')
+while (Atomics.load(stopped, 0) === 0) {
+  renameSync(cwd, aside)
+  symlinkSync(outside, cwd)
+  rest()
+  unlinkSync(cwd)
+  renameSync(aside, cwd)
+  rest()
+}
+`
+
+t.test('nor does one that comes and goes all the time: a child starts inside, or not at all', async (t) => {
+  const { setup, outside, cwd, aside } = build(t)
+  const stop = new SharedArrayBuffer(4)
+  const swapper = new Worker(SWAPPER, { eval: true, execArgv: [], workerData: { cwd, aside, outside, stop } })
+  await once(swapper, 'message')
+  const places: string[] = []
+  const refusals: unknown[] = []
+  while (places.length < ENOUGH || refusals.length < ENOUGH) {
+    try {
+      const launch = await beginLaunch(setup, signal)
+      places.push(await placeOfChild(launch).finally(launch.end))
+    } catch (error) {
+      refusals.push((error as { code?: string }).code ?? error)
+    }
+  }
+  Atomics.store(new Int32Array(stop), 0, 1)
+  await once(swapper, 'exit')
+  t.strictSame(
+    places.filter((place) => place !== cwd && place !== aside),
+    [],
+  )
+  t.strictSame([...new Set(refusals)], ['SG_ERR_ENGINE_START'])
+})

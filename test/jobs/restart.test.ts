@@ -1,0 +1,71 @@
+import t, { type Test } from 'tap'
+import type { JobEvent } from '../../schemas/jobs.js'
+import { providerEngine } from '../../src/engines/provider/index.js'
+import type { SessionStore } from '../../src/sessions/store.js'
+import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
+import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+
+const WAITS = `@@${JSON.stringify([{ tools: [{ tool: 'lookup', input: {} }] }, { text: 'it is deployed' }])}@@`
+const RESULT = { status: 'ok', output: { type: 'text', value: 'found' } }
+
+/** A process on stores that outlast it. */
+async function start(t: Test, stores: { adapter: ReturnType<typeof createMemoryQueueAdapter>; store: SessionStore }) {
+  const lookup = { name: 'lookup', description: 'Looks something up.', inputSchema: { type: 'object' } }
+  const events: JobEvent[] = []
+  const server = await buildServer(t, {
+    queue: { adapter: stores.adapter, onEvent: (event) => events.push(event) },
+    parking: { store: stores.store },
+    profiles: [{ name: 'demo', engine: 'provider', provider: { id: 'demo' } }],
+    createEngineRunner: providerEngine({ demoChunkDelayMs: 0, deferredTools: [lookup] }),
+  })
+  const job = async (id: string) => (await server.call('GET', `/jobs/${id}`)).json
+  const becomes = (id: string, status: string) => until(async () => (await job(id)).status === status, status)
+  const told = () => events.filter(({ type }) => type !== 'job_progress').map(({ type }) => type)
+  return { ...server, job, becomes, told }
+}
+
+/** Leaves a parked job behind. */
+async function parkedBefore(t: Test) {
+  const stores = { adapter: createMemoryQueueAdapter(), store: new MemorySessionStore() }
+  const first = await start(t, stores)
+  const { id } = (await first.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: WAITS } })).json
+  await first.becomes(id, 'parked')
+  const parked = await first.job(id)
+  await first.worker.close()
+  return { stores, id, parked }
+}
+
+t.test('a parked job rejoins its session and completes once its result is there', async (t) => {
+  const { stores, id, parked } = await parkedBefore(t)
+  const { job, becomes, told, call } = await start(t, stores)
+  t.match(await job(id), { ...parked, status: 'parked' })
+  t.match((await call('GET', '/queue')).json, { parked: 1, running: 0 })
+  t.same(told(), [])
+  t.match((await call('POST', `/executions/${parked.parkedExecutionId}/result`, RESULT)).json, { applied: true })
+  await becomes(id, 'succeeded')
+  t.match(await job(id), { sessionId: parked.sessionId, attempt: 1, result: { text: /it is deployed/ } })
+  t.same(told(), ['job_resumed', 'job_completed'])
+})
+
+t.test('a job that was not written as parked yet when its session was is parked then', async (t) => {
+  const { stores, id, parked } = await parkedBefore(t)
+  const unwritten = { status: 'running', parkedAt: undefined, parkedExecutionId: undefined } as const
+  await stores.adapter.update(id, { ...unwritten, notes: { generation: '' } })
+  const { job, becomes, told, call } = await start(t, stores)
+  await becomes(id, 'parked')
+  t.match(await job(id), { parkedExecutionId: parked.parkedExecutionId, attempt: 1 })
+  await call('POST', `/executions/${parked.parkedExecutionId}/result`, RESULT)
+  await becomes(id, 'succeeded')
+  t.same(told(), ['job_parked', 'job_resumed', 'job_completed'])
+})
+
+t.test('a job whose end was written before its session was discarded leaves nothing to wake', async (t) => {
+  const { stores, id, parked } = await parkedBefore(t)
+  await stores.adapter.update(id, { status: 'canceled', finishedAt: 1, parkedAt: undefined })
+  const { job, told, call } = await start(t, stores)
+  t.equal((await call('GET', `/sessions/${parked.sessionId}`)).status, 404)
+  t.not((await call('POST', `/executions/${parked.parkedExecutionId}/result`, RESULT)).json.applied, true)
+  t.match(await job(id), { status: 'canceled' })
+  t.same(told(), [])
+})

@@ -1,0 +1,154 @@
+import t from 'tap'
+import type { CreateEngineRunner } from '../../src/engines/runner.js'
+import { UNLIMITED } from '../../src/principal.js'
+import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { FakeSink } from '../fixtures/fake-sink.js'
+import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
+import { type Script, ScriptedEngine } from '../fixtures/scripted-engine.js'
+
+const idleReleaseMs = 60_000
+const echo = (): Script => ({
+  send: (runner, text) => {
+    runner.say(`heard ${text}`)
+    runner.complete()
+  },
+})
+
+const idle = async (t: Parameters<typeof buildGateway>[0], options: BuildOptions = {}) => {
+  const world = await buildGateway(t, { idleReleaseMs, script: echo(), ...options })
+  const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => world.registry.get(id)?.status === 'idle')
+  const session = await world.registry.open(id, UNLIMITED)
+  return { ...world, id, session }
+}
+
+t.test('the engine of an idle session goes after a while, and the next message starts it again', async (t) => {
+  const { registry, engine, clock, id } = await idle(t)
+  await clock.advance(idleReleaseMs - 1)
+  t.notOk(engine.last.closed)
+  await clock.advance(1)
+  await until(() => engine.last.closed, 'the engine gone')
+  t.equal(registry.get(id)?.status, 'idle')
+  await registry.send(id, { type: 'user_message', text: 'second' })
+  await until(() => registry.get(id)?.status === 'idle')
+  t.equal(engine.runners.length, 2)
+  t.same(engine.last.context.restore, { engine: 'scripted', state: ['first'] })
+  t.same(engine.last.sent, [{ text: 'second', commandId: undefined }])
+  await clock.advance(idleReleaseMs)
+  await until(() => engine.last.closed, 'gone again')
+})
+
+t.test('an engine stays while somebody is attached, waits or works', async (t) => {
+  const { registry, engine, clock, id, session } = await idle(t)
+  const attachment = session.attach(new FakeSink(), {})
+  await clock.advance(idleReleaseMs * 2)
+  t.notOk(engine.last.closed, 'a client is there')
+  engine.script.send = () => {}
+  await registry.send(id, { type: 'user_message', text: 'long' })
+  session.detach(attachment)
+  await clock.advance(idleReleaseMs * 2)
+  t.notOk(engine.last.closed, 'a turn is in progress')
+  engine.last.complete()
+  await clock.advance(idleReleaseMs)
+  await until(() => engine.last.closed, 'nobody is concerned any more')
+})
+
+t.test('what was chosen is taken up, whatever comes first', async (t) => {
+  const { registry, engine, clock, id } = await idle(t)
+  await registry.send(id, { type: 'set_model', model: 'other' })
+  await clock.advance(idleReleaseMs)
+  await registry.send(id, { type: 'set_permission_mode', mode: 'dontAsk' })
+  t.match(engine.last.context.config, { model: 'other', permissionMode: 'default' })
+  t.equal(engine.runners.length, 2)
+  await clock.advance(idleReleaseMs)
+  await registry.send(id, { type: 'user_message', text: 'second' })
+  t.match(engine.last.context.config, { model: 'other', permissionMode: 'dontAsk' })
+})
+
+t.test('messages that come while the engine starts are all handed to the one engine, in order', async (t) => {
+  const { registry, engine, clock, id } = await idle(t)
+  await clock.advance(idleReleaseMs)
+  let started = () => {}
+  engine.script.start = (runner) =>
+    new Promise((resolve) => {
+      started = () => {
+        runner.init()
+        resolve()
+      }
+    })
+  const sent = ['a', 'b', 'c'].map((text) => registry.send(id, { type: 'user_message', text }))
+  await until(() => engine.runners.length === 2)
+  t.equal(engine.last.sent.length, 0)
+  started()
+  await Promise.all(sent)
+  await until(() => engine.last.sent.length === 3)
+  t.same(
+    engine.last.sent.map(({ text }) => text),
+    ['a', 'b', 'c'],
+  )
+  t.equal(engine.runners.length, 2)
+})
+
+t.test('a start that fails refuses the message and leaves the session idle; the next one tries again', async (t) => {
+  const { registry, engine, clock, id } = await idle(t)
+  await clock.advance(idleReleaseMs)
+  engine.script.start = () => Promise.reject(new Error('no such file'))
+  await t.rejects(registry.send(id, { type: 'user_message', text: 'second' }), { code: 'SG_ERR_ENGINE_START' })
+  t.match(registry.get(id), { status: 'idle' })
+  delete engine.script.start
+  await registry.send(id, { type: 'user_message', text: 'third' })
+  t.same(
+    engine.last.sent.map(({ text }) => text),
+    ['third'],
+  )
+})
+
+t.test('a session can be closed and deleted without its engine', async (t) => {
+  const { registry, engine, clock, id } = await idle(t)
+  await clock.advance(idleReleaseMs)
+  await registry.send(id, { type: 'close' })
+  t.equal(registry.get(id)?.status, 'closed')
+  t.match(await registry.close(id, 'client'), { status: 'closed' })
+  t.equal(engine.runners.length, 1)
+})
+
+t.test('an engine that cannot be gone on from keeps its process, and after a restart says what it lost', async (t) => {
+  const engine = new ScriptedEngine(echo())
+  const forgetful: CreateEngineRunner = async (context) => {
+    const runner = await engine.create(context)
+    Object.defineProperty(runner, 'snapshot', { value: undefined })
+    return runner
+  }
+  const { registry, clock, again } = await buildJournaled(t, { idleReleaseMs, createEngineRunner: forgetful })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => registry.get(id)?.status === 'idle')
+  await clock.advance(idleReleaseMs * 2)
+  t.notOk(engine.last.closed)
+  const { registry: next } = await again()
+  await next.send(id, { type: 'user_message', text: 'second' })
+  const events = await eventsOf({ registry: next }, id)
+  t.match(
+    events.filter(({ type }) => type === 'engine_event'),
+    [{ payload: { type: 'history_lost' } }],
+  )
+})
+
+t.test('with a journal a released session leaves the memory too', async (t) => {
+  const { registry, clock, engine, eventsOf: eventsNow } = await buildJournaled(t, { idleReleaseMs, script: echo() })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => registry.get(id)?.status === 'idle')
+  const session = await registry.open(id, UNLIMITED)
+  await clock.advance(idleReleaseMs)
+  await clock.advance(60_000)
+  t.not(await registry.open(id, UNLIMITED), session, 'it is read from the journal')
+  t.match(await registry.page({}, UNLIMITED), { items: [{ id, status: 'idle' }] })
+  t.match((await eventsNow(id)).slice(0, 3), [
+    { seq: 1, type: 'user_message' },
+    { seq: 2, type: 'system_init' },
+    { type: 'status_changed' },
+  ])
+  await registry.send(id, { type: 'user_message', text: 'second' })
+  await until(() => registry.get(id)?.status === 'idle')
+  t.equal(engine.runners.length, 2)
+  t.equal((await eventsNow(id)).filter(({ type }) => type === 'assistant_message').length, 2)
+})

@@ -1,0 +1,281 @@
+import t from 'tap'
+import { UNLIMITED } from '../../src/principal.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
+import { FakeSink } from '../fixtures/fake-sink.js'
+import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
+import { ok } from '../fixtures/parked.js'
+
+const echo = {
+  send: (runner: { say(text: string): void; complete(): void }, text: string) => {
+    runner.say(`heard ${text}`)
+    runner.complete()
+  },
+}
+
+t.test('a session answers a new process as it answered the one before', async (t) => {
+  const { registry, again, eventsOf: before } = await buildJournaled(t, { script: echo })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first', title: 'Mine', meta: { a: 1 } })
+  await until(() => registry.get(id)?.status === 'idle')
+  await (await registry.open(id, UNLIMITED)).durable()
+  const known = registry.get(id)!
+  const events = await before(id)
+
+  const { registry: next, engine } = await again()
+  const info = next.get(id)!
+  t.same({ ...info, lastSeq: 0, lastActivityAt: 0 }, { ...known, lastSeq: 0, lastActivityAt: 0 })
+  t.ok(info.lastSeq >= known.lastSeq, 'numbers that may have been used are not used again')
+  t.same(
+    (await eventsOf({ registry: next }, id)).filter(({ seq }) => seq <= known.lastSeq),
+    events.filter(({ type }) => type !== 'stream_delta'),
+  )
+  t.equal(engine.runners.length, 0, 'no engine was started')
+
+  await next.send(id, { type: 'user_message', text: 'second' })
+  await until(() => next.get(id)?.status === 'idle')
+  t.same(engine.last.context.restore, { engine: 'scripted', state: ['first'] }, 'the engine goes on from its snapshot')
+  t.same(
+    engine.last.sent.map(({ text }) => text),
+    ['second'],
+    'the opening prompt is not sent again',
+  )
+  const after = await eventsOf({ registry: next }, id)
+  t.same(
+    after
+      .filter(({ type }) => type === 'assistant_message')
+      .map((event) => (event as never as { message: { content: { text: string }[] } }).message.content[0]?.text),
+    ['heard first', 'heard second'],
+  )
+  const seqs = after.map(({ seq }) => seq)
+  t.same(
+    seqs,
+    [...new Set(seqs)].sort((a, b) => a - b),
+    'numbers rise',
+  )
+  t.equal(next.get(id)?.title, 'Mine')
+})
+
+t.test('nobody is shown, or told of, what a crash could take back', async (t) => {
+  const { registry, journal, engine } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  const told: number[] = []
+  registry.on('session_event', ({ event }) => told.push(event.seq))
+  const session = await registry.open(id, UNLIMITED)
+  await session.durable()
+  const sink = new FakeSink()
+  session.attach(sink, {})
+  await until(() => sink.frames.some(({ type }) => type === 'synced'))
+  const seen = sink.events.length
+  journal.hold()
+  engine.last.say('not yet')
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  t.equal(sink.events.length, seen)
+  t.same(told, [])
+  t.equal(session.info().lastSeq, sink.events.at(-1)?.seq)
+  journal.release()
+  await until(() => sink.events.length === seen + 1, 'the event after its commit')
+  await until(() => told.length === 1)
+  t.same(told, [sink.events.at(-1)?.seq])
+})
+
+t.test('a command is confirmed, and its turn begun, once the message is durable', async (t) => {
+  const { registry, journal, engine } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  journal.hold()
+  let confirmed = false
+  const sent = registry.send(id, { type: 'user_message', text: 'hello' }).then(() => {
+    confirmed = true
+  })
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  t.notOk(confirmed)
+  t.equal(engine.last.sent.length, 0)
+  journal.release()
+  await sent
+  await until(() => engine.last.sent.length === 1, 'the engine was given the message')
+})
+
+t.test('an interrupt before the engine was given the message ends the turn without it', async (t) => {
+  const { registry, journal, engine, eventsOf: events } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  journal.hold()
+  const sent = registry.send(id, { type: 'user_message', text: 'hello' })
+  await until(() => registry.get(id)?.status === 'running')
+  const interrupted = registry.send(id, { type: 'interrupt' })
+  await new Promise(setImmediate)
+  journal.release()
+  await Promise.all([sent, interrupted])
+  await until(() => registry.get(id)?.status === 'idle')
+  t.equal(engine.last.sent.length, 0)
+  t.match(
+    (await events(id)).filter(({ type }) => type === 'turn_completed'),
+    [{ subtype: 'interrupted', isError: true }],
+  )
+})
+
+t.test('what a crash cut off is told, and what waited goes on', async (t) => {
+  const { registry, engine, again } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => engine.last.sent.length === 1)
+  void engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} })
+  await engine.last.host.deferExecution({ executionId: 'e1', toolName: 'elsewhere' })
+  await registry.send(id, { type: 'user_message', text: 'second', id: 'c2' })
+
+  const { registry: next, engine: nextEngine, gateway } = await again()
+  const events = await eventsOf({ registry: next }, id)
+  const cut = events.findIndex(({ type }) => type === 'permission_resolved')
+  t.match(events.slice(cut, cut + 4), [
+    { type: 'permission_resolved', behavior: 'deny', resolvedBy: 'policy' },
+    { type: 'status_changed', status: 'running' },
+    { type: 'execution_failed', executionId: 'e1', reason: 'interrupted' },
+    { type: 'turn_completed', subtype: 'interrupted', isError: true, errors: [/restarted/] },
+  ])
+  await until(() => nextEngine.runners.length === 1 && nextEngine.last.sent.length === 1, 'the message that waited')
+  t.equal(nextEngine.last.sent[0]?.text, 'second')
+  t.same(await gateway.executions.submit('e1', ok), { applied: false, sessionId: id }, 'a late result is known')
+  await next.send(id, { type: 'user_message', text: 'second', id: 'c2' })
+  nextEngine.last.complete()
+  await until(() => next.get(id)?.status === 'idle')
+  t.equal(nextEngine.last.sent.length, 1, 'a repeated message is not run twice')
+})
+
+t.test('a session that ended stays listed with its log, and one that was deleted stays away', async (t) => {
+  const { registry, again, clock, gateway } = await buildJournaled(t, { script: echo, sessionRetentionMs: 60_000 })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  const gone = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => registry.get(id)?.status === 'idle')
+  await registry.send(id, { type: 'close' })
+  await registry.close(gone.id, 'client')
+  t.equal(registry.get(gone.id), undefined)
+  await clock.advance(30_000)
+
+  const { registry: next } = await again()
+  t.equal(next.get(id)?.status, 'closed')
+  t.equal(next.get(gone.id), undefined)
+  const sink = new FakeSink()
+  ;(await next.open(id, UNLIMITED)).attach(sink, {})
+  await until(() => sink.closed)
+  t.same(sink.closed, { code: 1000, reason: 'session_ended' })
+  t.match(sink.events.at(-1), { type: 'session_closed', reason: 'client' })
+  await t.rejects(next.send(id, { type: 'user_message', text: 'x' }), { code: 'SG_ERR_SESSION_ENDED' })
+  await clock.advance(30_000)
+  await until(() => next.get(id) === undefined, 'the end of its retention')
+  const { registry: third } = await again()
+  t.same(third.list(), [])
+  await gateway.close()
+})
+
+t.test('a parked session wakes in a new process, in the same log', async (t) => {
+  const script = { capabilities: { parking: 'native' as const } }
+  const { registry, engine, again } = await buildJournaled(t, { script })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  await engine.last.defer('e1')
+  await until(() => registry.get(id)?.status === 'parked')
+  await (await registry.open(id, UNLIMITED)).durable()
+  const lastSeq = registry.get(id)!.lastSeq
+
+  const { registry: next, gateway, engine: nextEngine } = await again()
+  t.equal(next.get(id)?.status, 'parked')
+  t.same(await gateway.executions.submit('e1', ok), { applied: true, sessionId: id })
+  t.same(nextEngine.last.settled, [{ executionId: 'e1', result: ok }])
+  nextEngine.last.complete()
+  await until(() => next.get(id)?.status === 'idle')
+  const events = await eventsOf({ registry: next }, id)
+  t.match(events[0], { type: 'user_message', message: { content: 'go' } })
+  t.ok(events.find(({ seq }) => seq === lastSeq))
+  t.equal(events.filter(({ type }) => type === 'execution_result').length, 1)
+  t.same(
+    events.flatMap((event) => (event.type === 'status_changed' ? event.status : [])),
+    ['running', 'parked', 'running', 'idle'],
+  )
+  await next.close(id, 'client')
+  const { registry: third } = await again()
+  t.same(third.list(), [])
+})
+
+t.test('what a wake has told before a crash is not told again when the session wakes again', async (t) => {
+  const script = { capabilities: { parking: 'native' as const } }
+  const { registry, engine, again, gateway } = await buildJournaled(t, { script })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+  await until(() => engine.last.sent.length === 1)
+  const ask = { toolName: 'write', toolUseId: 'u1', input: {} }
+  void engine.last.host.requestPermission(ask)
+  await engine.last.defer('e1')
+  await until(() => registry.get(id)?.status === 'parked')
+  const requestId = registry.get(id)?.parked?.permissions?.[0]?.id ?? ''
+  await registry.resolvePermission(id, requestId, { behavior: 'allow' }, UNLIMITED)
+  await gateway.executions.submit('e1', ok)
+  await (await registry.open(id, UNLIMITED)).durable()
+
+  const { registry: next, engine: nextEngine } = await again()
+  await until(() => nextEngine.runners.length === 1 && nextEngine.last.settled.length === 1, 'the wake')
+  t.same(nextEngine.last.settled, [{ executionId: 'e1', result: ok }], 'the engine is given it again')
+  t.match(await nextEngine.last.host.requestPermission(ask), { behavior: 'allow' })
+  nextEngine.last.complete()
+  await until(() => next.get(id)?.status === 'idle')
+  const types = (await eventsOf({ registry: next }, id)).map(({ type }) => type)
+  t.equal(types.filter((type) => type === 'permission_resolved').length, 1)
+  t.equal(types.filter((type) => type === 'execution_result').length, 1)
+})
+
+t.test('while the journal takes nothing, nothing is confirmed; afterwards everything is there', async (t) => {
+  const { registry, journal, engine, clock, gateway, again } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  journal.broken = true
+  const unavailable = { code: 'SG_ERR_STORE_UNAVAILABLE', statusCode: 503 }
+  engine.last.say('kept for later')
+  await until(() => !gateway.ready, 'not ready')
+  await t.rejects(registry.send(id, { type: 'user_message', text: 'refused' }), unavailable)
+  await t.rejects(registry.create({ cwd: SOME_CWD }), unavailable)
+  await t.rejects(registry.rename(id, 'refused', UNLIMITED), unavailable)
+  await t.rejects(registry.close(id), unavailable)
+  t.equal(registry.list().length, 1, 'nothing was created and nothing removed')
+  journal.broken = false
+  await clock.advance(60_000)
+  await until(() => gateway.ready, 'ready again')
+  await registry.send(id, { type: 'user_message', text: 'taken' })
+  const events = await eventsOf({ registry: (await again()).registry }, id)
+  t.same(
+    events
+      .filter(({ type }) => /message/.test(type))
+      .map((event) => JSON.stringify(event).match(/kept for later|refused|taken/)?.[0]),
+    ['kept for later', 'taken'],
+  )
+})
+
+t.test('a log longer than the memory is read on from the journal', async (t) => {
+  const { registry, engine } = await buildJournaled(t, { eventLog: { maxEvents: 10, maxBytes: 1e6 } })
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  for (let index = 0; index < 500; index++) {
+    engine.last.delta('x', `m${index}`)
+    engine.last.say(`message ${index} ${'.'.repeat(300)}`, `m${index}`)
+    if (index % 50 === 0) await new Promise(setImmediate)
+  }
+  const session = await registry.open(id, UNLIMITED)
+  await session.durable()
+  const sink = new FakeSink()
+  session.attach(sink, {})
+  await until(() => sink.frames.some(({ type }) => type === 'synced'))
+  t.match(sink.frames[0], { truncated: false, oldestSeq: 1 })
+  const texts = sink.events.filter(({ type }) => type === 'assistant_message')
+  t.equal(texts.length, 500, 'nothing is missing')
+  const seqs = sink.events.map(({ seq }) => seq)
+  t.same(
+    seqs,
+    [...new Set(seqs)].sort((a, b) => a - b),
+  )
+})
+
+t.test('a shutdown ends the turn, keeps the session and starts nothing', async (t) => {
+  const { registry, engine, gateway, again } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => engine.last.sent.length === 1)
+  await gateway.close()
+  t.ok(engine.last.closed)
+  const { registry: next, engine: nextEngine } = await again()
+  t.equal(next.get(id)?.status, 'idle')
+  t.match((await eventsOf({ registry: next }, id)).slice(-2), [
+    { type: 'turn_completed', subtype: 'interrupted' },
+    { type: 'status_changed', status: 'idle' },
+  ])
+  t.equal(nextEngine.runners.length, 0)
+})

@@ -1,0 +1,53 @@
+import t, { type Test } from 'tap'
+import { idempotencyStoreConformance } from '../../src/idempotency/store-conformance.js'
+import { queueAdapterConformance } from '../../src/jobs/adapter-conformance.js'
+import { profileStoreConformance } from '../../src/profiles/store-conformance.js'
+import { eventJournalConformance } from '../../src/sessions/journal-conformance.js'
+import { sessionStoreConformance } from '../../src/sessions/store-conformance.js'
+import type { SqliteStorage } from '../../src/storage/sqlite/storage.js'
+import { deliveryOutboxConformance } from '../../src/webhooks/outbox-conformance.js'
+import { partOf, sqliteWorld } from './sqlite-world.js'
+
+type Part = Exclude<keyof SqliteStorage, 'open' | 'close' | 'backup' | 'check'>
+
+function conforms<P extends Part>(
+  part: P,
+  cases: readonly {
+    name: string
+    run(part: SqliteStorage[P], reopen?: () => Promise<SqliteStorage[P]>): Promise<void>
+  }[],
+): void {
+  const inWorld = async (t: Test, run: (typeof cases)[number]['run']) => {
+    const world = await sqliteWorld(t)
+    const forwarding = partOf(world, part)
+    await run(forwarding, async () => {
+      await world.reopen()
+      return forwarding
+    })
+  }
+  t.test(part, async (t) => {
+    for (const { name, run } of cases) await t.test(name, (t) => inWorld(t, run))
+  })
+}
+
+conforms('sessions', sessionStoreConformance)
+conforms('journal', eventJournalConformance)
+conforms('profiles', profileStoreConformance)
+conforms('queue', queueAdapterConformance)
+conforms('outbox', deliveryOutboxConformance)
+
+t.test('idempotency', async (t) => {
+  for (const { name, run } of idempotencyStoreConformance)
+    await t.test(name, async (t) => {
+      let now = 1_760_000_000_000
+      const world = await sqliteWorld(t, { now: () => now })
+      const pass = (ms: number) => {
+        now += ms
+      }
+      await run({
+        store: world.storage.idempotency,
+        pass,
+        reopen: async () => (await world.reopen()).idempotency,
+      })
+    })
+})

@@ -1,0 +1,76 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { backupSqlite, doctorSqlite } from '../../src/storage/sqlite/maintenance.js'
+import { eventOf, firstWrite, jobOf } from './sqlite-records.js'
+import { compiled, sqliteAt, sqliteWorld, workerFile } from './sqlite-world.js'
+
+t.test('a backup is one moment of a storage that goes on, and opens like it', async (t) => {
+  const { path, storage } = await sqliteWorld(t)
+  await storage.journal.write({ ...firstWrite('s'), events: [eventOf(1)], reservedSeq: 64 })
+  await storage.queue.add(jobOf('before'))
+  const copy = join(dirname(path), 'copy.db')
+  const backup = storage.backup(copy)
+  let seq = 1
+  for (let over = false; !over; ) {
+    const done = backup.then(() => true)
+    await storage.journal.write({ id: 's', events: [eventOf(++seq)] })
+    over = await Promise.race([done, new Promise<boolean>((resolve) => setImmediate(() => resolve(false)))])
+  }
+  t.equal(statSync(copy).mode & 0o777, 0o600)
+  t.same(
+    readdirSync(dirname(path)).filter((name) => name.startsWith('copy')),
+    ['copy.db'],
+  )
+  const restored = sqliteAt(t, copy)
+  await restored.open()
+  t.match(await restored.queue.list(), [{ info: { id: 'before' } }])
+  const events = await restored.journal.read('s', 0, 1_000_000, 100_000_000)
+  t.ok(events.length >= 1 && events.length <= seq)
+  t.equal((await restored.journal.get('s'))?.reservedSeq, Math.max(64, events.length))
+  await restored.journal.write({ id: 's', events: [eventOf(seq + 1)] })
+})
+
+t.test('a backup overwrites nothing, and leaves nothing behind when it fails', async (t) => {
+  const { path, storage } = await sqliteWorld(t)
+  const target = join(dirname(path), 'there')
+  writeFileSync(target, 'precious')
+  await t.rejects(storage.backup(target), { code: 'EEXIST', message: /backups overwrite nothing/ })
+  await t.rejects(storage.backup(path), { code: 'EEXIST' })
+  await t.rejects(storage.backup(join(target, 'x')), { code: 'ENOTDIR' })
+  await t.rejects(backupSqlite(`${path}-none`, `${target}-copy`), { code: 'ENOENT', message: /There is no database/ })
+  await t.rejects(backupSqlite(target, `${target}-copy`), { code: 'SQLITE_NOTADB' })
+  t.notOk(existsSync(`${target}-copy`))
+  await storage.close()
+  await t.rejects(storage.backup(`${target}-copy`), { code: 'STORAGE_CLOSED' })
+})
+
+t.test('both work on a database that another process holds', async (t) => {
+  const dir = t.testdir()
+  const path = join(dir, 'gateway.db')
+  const writer = fileURLToPath(compiled('test/storage/sqlite-writer.ts'))
+  const child = fork(writer, [path, workerFile().href, 'write', '0'], { execArgv: [] })
+  t.teardown(() => void child.kill('SIGKILL'))
+  const told = () => once(child, 'message')
+  for (let count = 0; count < 50; count++) await told()
+  const report = await doctorSqlite(path)
+  t.match(report, { path, ok: true, problems: [], schemaVersion: 1, orphans: { events: 0, snapshots: 0 } })
+  t.ok(report.bytes.database + report.bytes.wal > 0)
+  t.ok(report.tables.events!.bytes > 0 && report.tables.jobs!.rows > 0)
+  await backupSqlite(path, join(dir, 'copy.db'))
+  await told()
+  t.match(await doctorSqlite(join(dir, 'copy.db')), { ok: true, schemaVersion: 1 })
+})
+
+t.test('the doctor tells what is wrong, and what belongs to nobody', async (t) => {
+  const { path, storage } = await sqliteWorld(t)
+  await storage.sessions.save({ id: 'alone' } as Parameters<typeof storage.sessions.save>[0])
+  t.match(await storage.check(), { ok: true, orphans: { events: 0, snapshots: 0, parked: 1 } })
+  await storage.close()
+  writeFileSync(path, 'no database'.repeat(1_000))
+  t.match(await doctorSqlite(path), { ok: false, problems: [/gateway\.db is not a database/] })
+  await t.rejects(doctorSqlite(`${path}-none`), { code: 'ENOENT' })
+})

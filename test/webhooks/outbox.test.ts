@@ -1,0 +1,192 @@
+import t, { type Test } from 'tap'
+import { createMemoryDeliveryOutbox } from '../../src/storage/memory/delivery-outbox.js'
+import { until } from '../fixtures/build.js'
+import { type DeliveryWorldOptions, deliveryWorld } from '../fixtures/delivery-world.js'
+import { status } from '../fixtures/webhook-sink.js'
+
+/** A process on an outbox that outlasts it; `again` is the next one. */
+async function process(t: Test, options: DeliveryWorldOptions = {}) {
+  const outbox = options.outbox ?? createMemoryDeliveryOutbox()
+  const world = await deliveryWorld(t, { ...options, outbox })
+  const { sink, clock } = world
+  const again = (more: DeliveryWorldOptions = {}) => process(t, { ...options, outbox, sink, clock, ...more })
+  const kept = async () => (await outbox.list()).map(({ id }) => id)
+  const ids = () => sink.received.map(({ headers }) => headers['webhook-id'])
+  return { ...world, again, kept, ids }
+}
+
+t.test('what a crash cut off is delivered by the next process: the same ids and bodies, lane by lane', async (t) => {
+  const { sink, send, again, kept, ids } = await process(t)
+  sink.answer = () => {}
+  send('a')
+  send('b')
+  send('a', { payload: { text: 'Zwölf "Boxkämpfer"', nested: [{ deep: null }] } })
+  send('a')
+  await until(() => sink.received.length === 2, 'the first of both lanes')
+  t.same(await kept(), ['d1', 'd2', 'd3', 'd4'])
+  sink.received.length = 0
+  sink.answer = (_received, response) => void response.writeHead(204).end()
+  const next = await again()
+  await next.restore()
+  next.send('a', { id: 'new' })
+  await next.idle()
+  t.same(
+    ids().filter((id) => id !== 'd2'),
+    ['d1', 'd3', 'd4', 'new'],
+    'what is new comes after it',
+  )
+  t.ok(ids().includes('d2'))
+  t.same(sink.received.find(({ headers }) => headers['webhook-id'] === 'd3')?.body, {
+    text: 'Zwölf "Boxkämpfer"',
+    nested: [{ deep: null }],
+  })
+  t.same(await kept(), [])
+  t.equal(next.deliverer.counts.delivered, 5)
+})
+
+t.test('what was made, given up, refused with 410 or dropped is not kept', async (t) => {
+  const { sink, send, attempts, idle, kept, deliverer, target } = await process(t, { attempts: 1 })
+  send()
+  await idle()
+  t.same(await kept(), [])
+  sink.answer = status(500)
+  send()
+  await attempts(2)
+  await idle()
+  t.same(await kept(), [])
+  sink.answer = status(410)
+  send()
+  send()
+  await idle()
+  send()
+  t.same(await kept(), [])
+  let release = () => {}
+  sink.answer = (_received, response) => {
+    release = () => response.writeHead(200).end()
+  }
+  const other = { target: { ...target, key: 'other' } }
+  const first = sink.received.length
+  for (let index = 0; index < 300; index++) send('full', { ...other, importance: index % 2 ? 'last' : 'progress' })
+  await until(() => sink.received.length > first)
+  t.equal((await kept()).length, 256)
+  t.equal(deliverer.pending, 256)
+  sink.answer = undefined
+  release()
+  await idle()
+  t.same(await kept(), [])
+})
+
+t.test('a receiver that is down over a restart gets what waited, and nothing counts as lost', async (t) => {
+  const { sink, send, attempts, deliverer, again, kept, ids } = await process(t)
+  sink.answer = status(503)
+  send()
+  send()
+  await attempts(1)
+  await deliverer.flush()
+  t.equal(sink.received.length, 1, 'what has to wait is left')
+  send()
+  await deliverer.flush()
+  await deliverer.close()
+  t.equal(sink.received.length, 1, 'and nothing overtakes it')
+  t.same(await kept(), ['d1', 'd2', 'd3'])
+  t.equal(deliverer.counts.lost, 0)
+  const down = await again()
+  await down.restore()
+  await down.attempts(2)
+  await down.deliverer.flush()
+  t.same(await kept(), ['d1', 'd2', 'd3'])
+  sink.answer = undefined
+  sink.received.length = 0
+  const up = await again()
+  await up.restore()
+  await up.idle()
+  t.same(ids(), ['d1', 'd2', 'd3'])
+  t.same([up.deliverer.counts, await kept()], [{ delivered: 3, failedAttempts: 0, lost: 0 }, []])
+  t.match(
+    (await up.deliverer.deliveries('lane')).map(({ id }) => id),
+    ['d3', 'd2', 'd1', 'd1', 'd1'],
+    'the log goes on',
+  )
+})
+
+t.test('a shutdown makes what can be made, and leaves who asked for patience or hangs', async (t) => {
+  const patient = await process(t)
+  patient.sink.answer = status(503, { 'retry-after': '60' })
+  patient.send()
+  await patient.attempts(1)
+  await patient.deliverer.flush()
+  t.same(await patient.kept(), ['d1'])
+
+  const hanging = await process(t, { attempts: 1 })
+  hanging.sink.answer = () => {}
+  hanging.send()
+  hanging.send()
+  await until(() => hanging.sink.received.length === 1)
+  await hanging.deliverer.close()
+  hanging.send()
+  t.same(await hanging.kept(), ['d1', 'd2', 'd3'], 'its last attempt was cut off, so it does not count')
+  t.equal(hanging.deliverer.counts.lost, 0)
+
+  const fine = await process(t)
+  for (let index = 0; index < 5; index++) fine.send()
+  await fine.deliverer.flush()
+  t.same([fine.sink.received.length, await fine.kept()], [5, []])
+})
+
+t.test('what has no target any more is given up, and says so', async (t) => {
+  const { sink, send, attempts, deliverer, again, kept } = await process(t)
+  sink.answer = status(500)
+  send('lane', { origin: { kind: 'notification' } })
+  send('lane', { origin: { kind: 'dispatch', tool: 'deploy' } })
+  await attempts(1)
+  await deliverer.close()
+  sink.answer = undefined
+  const next = await again()
+  await next.restore(async ({ lane, origin }) =>
+    lane === 'lane' && origin.kind === 'dispatch' ? next.target : undefined,
+  )
+  await next.idle()
+  t.equal(sink.received.at(-1)?.headers['webhook-id'], 'd2')
+  t.same(await kept(), [])
+  t.match(next.warnings, [{ delivery: 'd1', lane: 'lane' }])
+  t.match(next.deliverer.counts, { delivered: 1, lost: 1 })
+})
+
+t.test('a prepared delivery is kept at once, and made only when it is sent', async (t) => {
+  const { sink, deliverer, delivery, idle, kept, ids, again } = await process(t)
+  const [sent, withdrawn, cutOff] = [delivery(), delivery(), delivery()]
+  const preparations = [sent, withdrawn, cutOff].map((one) => deliverer.prepare('lane', one))
+  t.same(await kept(), ['d1', 'd2', 'd3'])
+  t.equal(deliverer.pending, 0)
+  preparations[1]?.withdraw()
+  preparations[0]?.send()
+  await idle()
+  t.same([ids(), await kept()], [['d1'], ['d3']])
+  const next = await again()
+  await next.restore()
+  await next.idle()
+  t.same([ids(), sink.received.length, await kept()], [['d1', 'd3'], 2, []])
+})
+
+t.test('an outbox that fails is told of, and keeps nothing from being delivered', async (t) => {
+  const fails = () => Promise.reject(new Error('no space left on device'))
+  const outbox = { ...createMemoryDeliveryOutbox(), add: fails, remove: fails, log: fails, forget: fails }
+  const { sink, send, idle, deliverer, warnings } = await process(t, { outbox })
+  send()
+  await idle()
+  deliverer.forget('lane')
+  await until(() => warnings.length === 4)
+  t.equal(sink.received.length, 1)
+  t.match(warnings[0], { err: { message: 'no space left on device' } })
+})
+
+t.test('an outbox that ends with its process is not asked to keep anything', async (t) => {
+  const { deliverer, send, idle, attempts, outbox, sink } = await deliveryWorld(t)
+  sink.answer = status(500)
+  send()
+  await attempts(1)
+  t.same(await outbox.list(), [])
+  await deliverer.flush()
+  await idle()
+  t.match([sink.received.length, deliverer.counts.lost], [3, 1])
+})
