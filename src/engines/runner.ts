@@ -26,7 +26,10 @@ export interface Runner {
   setPermissionMode?(mode: PermissionMode): Promise<void>
   setModel?(model: string | undefined): Promise<void>
   settleExecution?(executionId: string, result: ExecutionResult): void
-  /** Valid between turns and after `waitForExecutions()`; survives JSON. */
+  /**
+   * Valid between turns and after `waitForExecutions()`; survives JSON. Absent when no successor could go on; a runner that only learns
+   * from its engine whether one could has it from `start` on.
+   */
   snapshot?(): RunnerSnapshot
   close(): Promise<void>
 }

@@ -9,14 +9,14 @@ export async function adoptAll(parking: ParkingLot, archive: Archive | undefined
   const journaled = (await archive?.list()) ?? []
   const byId = new Map(journaled.map((session) => [session.id, session]))
   const records = await parking.records()
-  const hasEnded = (id: string) => {
-    const session = byId.get(id)
-    return session !== undefined && isTerminal(session.state.info)
+  // its turn is over, or the session is: the record would have gone next
+  const isStale = (id: string) => {
+    const state = byId.get(id)?.state
+    return state !== undefined && (isTerminal(state.info) || !state.inTurn)
   }
-  // its record would have gone next
-  for (const { id } of records) if (hasEnded(id)) await parking.dropRecord(id)
+  for (const { id } of records) if (isStale(id)) await parking.dropRecord(id)
 
-  const parked = records.filter(({ id }) => !hasEnded(id))
+  const parked = records.filter(({ id }) => !isStale(id))
   const parkedIds = new Set(parked.map(({ id }) => id))
   const left = [
     ...parked.map((record) => ({ record, at: record.info.createdAt })),

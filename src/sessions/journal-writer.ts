@@ -84,9 +84,9 @@ export class JournalWriter implements LogJournal {
     this.#schedule()
   }
 
-  /** The engine can go on from here. */
+  /** The engine can go on from here. It may go on with the parts of its snapshot, too, so that a copy is kept. */
   keep(snapshot: RunnerSnapshot): void {
-    this.#snapshot = snapshot
+    this.#snapshot = structuredClone(snapshot)
     this.touch()
   }
 

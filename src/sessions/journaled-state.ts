@@ -30,7 +30,8 @@ export function journaledState(
     ...(facts.hostTitle !== undefined && { hostTitle: facts.hostTitle }),
     ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
     ...(inTurn && { inTurn }),
-    ...(queued && { queued }),
+    // a copy: it is written down later
+    ...(queued && { queued: [...queued] }),
     ...(pendingPermissions.length > 0 && { permissions: pendingPermissions }),
     ...(executions.size > 0 && { executions: executions.list() }),
     ...(settled.length > 0 && { settled }),

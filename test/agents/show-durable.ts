@@ -76,6 +76,12 @@ async function startGateway(t: Test, cwd: string, options: AgentGatewayOptions) 
       until(async () => (await info(id)).status === 'idle' && processesOf(id, pid).length === 0),
     /** How much the gateway holds open, apart from the processes of the machine, which it looks through after each release. */
     descriptors: () => descriptorsOf(pid).filter((target) => !/^\/proc(\/|$)/.test(target)).length,
+    /** How many timers keep the gateway's process. */
+    timers: async () => {
+      child.send('timers')
+      const [count] = (await once(child, 'message')) as [number]
+      return count
+    },
     close: async () => {
       child.send('close')
       await exited
@@ -228,13 +234,13 @@ export function showDurable(agent: AgentUnderTest): void {
       await gateway.released(id)
       await gateway.turn(id, 'hi')
       await gateway.released(id)
-      const descriptors = gateway.descriptors()
+      const [descriptors, timers] = [gateway.descriptors(), await gateway.timers()]
       for (let n = 0; n < RELEASES; n++) {
         await gateway.turn(id, 'hi')
         await gateway.released(id)
       }
-      await until(() => gateway.descriptors() <= descriptors)
-      t.pass(`no more than ${descriptors} descriptors are open`)
+      await until(async () => gateway.descriptors() <= descriptors && (await gateway.timers()) <= timers)
+      t.pass(`no more than ${descriptors} descriptors are open, and ${timers} timers`)
     })
   })
 }

@@ -1,0 +1,84 @@
+import { mkdtempSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { cliEngine } from '../../../src/engines/cli/index.js'
+import { createWorkerServer } from '../../../src/server.js'
+import { attach } from '../../fixtures/client.js'
+import { testStorage } from '../../fixtures/journaled.js'
+import { processesOf } from '../../fixtures/processes.js'
+
+const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
+const LOST = { type: 'engine_event', payload: { type: 'history_lost' } }
+
+/** Gateways on one storage, one after the other. */
+function build(t: Test, env: Record<string, string>) {
+  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-restart-')))
+  const storage = testStorage()
+  const agents = [{ name: 'scripted', command: process.execPath, args: [AGENT], env, modes: { default: 'ask' } }]
+  const start = async () => {
+    const worker = createWorkerServer(
+      { allowUnauthenticated: true, profiles: [{ name: 'scripted', agent: 'scripted' }], agents, storage },
+      { createCliRunner: cliEngine({ agents }), env: {} },
+    )
+    t.teardown(() => worker.close())
+    const api = `${(await worker.listen(0)).url}/v1`
+    const create = async () => {
+      const response = await fetch(`${api}/sessions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ cwd }),
+      })
+      return ((await response.json()) as { id: string }).id
+    }
+    /** Takes a turn. @returns the log after it */
+    const turn = async (id: string, text: string) => {
+      const client = await attach(t, api, id)
+      await client.untilFrame('synced')
+      const ends = () => client.events.filter(({ type }) => type === 'turn_completed').length
+      const before = ends()
+      client.send({ type: 'user_message', text })
+      await client.until(() => ends() > before)
+      client.socket.terminate()
+      return client.events
+    }
+    return { create, turn, close: () => worker.close() }
+  }
+  return { start }
+}
+
+t.test('a session of an agent that loads its sessions goes on after a restart', async (t) => {
+  const { start } = build(t, {})
+  const first = await start()
+  const id = await first.create()
+  await first.turn(id, 'hi')
+  await first.close()
+  t.strictSame(processesOf(id), [])
+  const events = await (await start()).turn(id, JSON.stringify([{ tell: 'request' }]))
+  t.match(events.at(-1), { type: 'status_changed', status: 'idle' })
+  t.match(
+    events.find((event) => event.type === 'turn_completed' && event.numTurns === 2),
+    { result: /"sessionId":"scripted-session"/ },
+    'it was loaded',
+  )
+  t.notOk(events.some((event) => 'replay' in event))
+  t.notOk(events.some((event) => event.type === 'engine_event'))
+})
+
+t.test('one of an agent that loads none is begun anew, and says so', async (t) => {
+  const { start } = build(t, { ACP_NO_LOAD: '1' })
+  const first = await start()
+  const id = await first.create()
+  await first.turn(id, 'hi')
+  await first.close()
+  const second = await start()
+  const events = await second.turn(id, 'hi')
+  t.match(
+    events.filter(({ type }) => type === 'engine_event'),
+    [LOST],
+  )
+  await second.close()
+  const again = (await (await start()).turn(id, 'hi')).filter(({ type }) => type === 'engine_event')
+  t.match(again, [LOST, LOST], 'each time')
+})
