@@ -47,7 +47,12 @@ export { ERROR_CODES, type ErrorCode, type FieldError, GatewayError } from './er
 export type { ExecutionDispatch } from './executions/dispatch.js'
 export type { Executions } from './executions/executions.js'
 export { createGateway, type Gateway } from './gateway.js'
-export type { IdempotencyStore, KeyState, StoredAnswer } from './idempotency/store.js'
+export type {
+  IdempotencyStore,
+  KeyState,
+  StoredAnswer,
+} from './idempotency/store.js'
+export { idempotencyStoreConformance } from './idempotency/store-conformance.js'
 export {
   type DailyCharge,
   type JobFilter,
@@ -87,3 +92,5 @@ export { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
 export { MemorySessionStore } from './storage/memory/session-store.js'
 export { createSqliteStorage, type SqliteStorage, type SqliteStorageOptions } from './storage/sqlite/storage.js'
 export { type GatewayStorage, StorageError } from './storage/storage.js'
+export type { DeliveryOutbox, KeptDelivery } from './webhooks/outbox.js'
+export { deliveryOutboxConformance } from './webhooks/outbox-conformance.js'
