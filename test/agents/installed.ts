@@ -58,7 +58,7 @@ export const AGENTS = {
     shell: (command) => ({ tool: 'Bash', input: { command } }),
     resumes: 'complete',
     knowsCutOff: true,
-    otherModel: 'claude-haiku-4-5-20251001',
+    otherModel: 'haiku',
   },
   opencode: {
     name: 'opencode',

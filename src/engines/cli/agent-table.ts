@@ -64,8 +64,15 @@ export interface AcpTraits {
   readonly ignoredText?: RegExp
   /** It tells the history of a loaded session after the answer, up to the list of its commands. */
   readonly replaysLate?: true
-  /** A session that is loaded in the minute in which it was begun overwrites its own file: this one, below the config directory. */
-  readonly sessionFile?: { readonly folder: string; readonly name: (minute: string, sessionId: string) => string }
+  /**
+   * Loading a session begins another file for it below this folder of the config directory, named prefix, minute, suffix; in the minute
+   * in which the session was begun that is its own file.
+   */
+  readonly sessionFile?: {
+    readonly folder: string
+    readonly prefix: string
+    readonly suffix: (sessionId: string) => string
+  }
   /** It tells what a model's vendor refused as text, in a turn that went well but used no tokens. */
   readonly refusesInText?: true
   /** How it is told to use the API key of its environment, when it asks for a login in spite of it. */
@@ -180,7 +187,8 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       replaysLate: true,
       sessionFile: {
         folder: '.gemini/tmp',
-        name: (minute, sessionId) => `session-${minute}-${sessionId.slice(0, 8)}.jsonl`,
+        prefix: 'session-',
+        suffix: (sessionId) => `-${sessionId.slice(0, 8)}.jsonl`,
       },
     },
     snapshot: SNAPSHOT_SOURCES.gemini,

@@ -12,7 +12,7 @@ import { beginLaunch, START_TIMEOUT_MS, startError } from '../launch.js'
 import type { AgentProcess } from '../process.js'
 import { type AcpConnection, connectAcp, reasonOf } from './connection.js'
 import { capabilities, systemInit } from './describe.js'
-import { waitForMinute } from './overwritten.js'
+import { prepareLoad } from './overwritten.js'
 import { agentModeOf, answerOfMode, answerTo, CANCELLED, modeOfAgent } from './permissions.js'
 import { openSession } from './session.js'
 import { SessionConfig } from './session-config.js'
@@ -158,10 +158,11 @@ export class AcpRunner implements Runner {
     const resume = this.#restored?.sdkSessionId ?? config.resume
     const withHistory = !this.#restored
     this.#translator.isReplaying = resume !== undefined
-    if (resume !== undefined) await waitForMinute(this.#setup, resume)
+    const loading = resume === undefined ? undefined : await prepareLoad(this.#setup, resume)
     const earlier = resume === undefined ? undefined : { sessionId: resume, orNew: this.#restored?.isFresh ?? false }
     const session = await openSession(agent, this.#setup, earlier)
     if (session.isResumed && this.#setup.row.acp?.replaysLate) await this.#commandsTold
+    if (session.isResumed) await loading?.tidy()
     this.#translator.endTurn()
     this.#translator.isReplaying = false
     this.#sdkSessionId = session.sessionId
