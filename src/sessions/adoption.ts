@@ -12,7 +12,9 @@ export async function adoptAll(parking: ParkingLot, archive: Archive | undefined
   // its turn is over, or the session is: the record would have gone next
   const isStale = (id: string) => {
     const state = byId.get(id)?.state
-    return state !== undefined && (isTerminal(state.info) || !state.inTurn)
+    if (!state) return false
+    // what is waited for outside a turn may be parked, too
+    return isTerminal(state.info) || !(state.inTurn || state.permissions || state.executions)
   }
   for (const { id } of records) if (isStale(id)) await parking.dropRecord(id)
 

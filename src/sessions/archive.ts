@@ -59,9 +59,7 @@ export class Archive {
     if (isTerminal(state.info) || !isCutOff(journaled)) return
     try {
       const session = await this.load(id)
-      session?.cutOff(RESTARTED)
       await session?.durable()
-      if (session && state.queued) host.goOn(session)
     } catch (error) {
       logger.error({ sessionId: id, err: toError(error) }, 'a session could not be taken up as it was left')
     }
@@ -81,7 +79,12 @@ export class Archive {
     const { title: _asked, ...asked } = whole.config
     const config = hostTitle === undefined ? asked : { ...asked, title: hostTitle }
     const init = initOf({ ...whole, config, info }, host.profileInfo(whole.profile))
-    return host.hold(init, fromJournal(whole, lastSeq))
+    const session = host.hold(init, fromJournal(whole, lastSeq))
+    if (!isTerminal(info) && isCutOff(whole)) {
+      session.cutOff(RESTARTED)
+      if (whole.state.queued) host.goOn(session)
+    }
+    return session
   }
 }
 

@@ -33,7 +33,7 @@ export class CommandDesk {
     const earlier = this.#remembered.get(id)
     if (earlier) return earlier
     // accepted before the session was last read from the journal
-    if (this.#session.messageIds?.includes(id)) return Promise.resolve()
+    if (this.#session.messageIds?.includes(id)) return this.#session.durable()
     const outcome = this.#run(command, from)
     this.#remembered.set(id, outcome)
     // what was refused changed nothing and may be tried again under its id
@@ -44,6 +44,17 @@ export class CommandDesk {
 
   async #run(command: SessionCommand, from: Attachment | undefined): Promise<void> {
     if (command.type === 'ping') return
+    const session = this.#session
+    session.concerns++
+    try {
+      await this.#runInTurn(command, from)
+    } finally {
+      session.concerns--
+      this.#world.dormancy.consider(session)
+    }
+  }
+
+  async #runInTurn(command: SessionCommand, from: Attachment | undefined): Promise<void> {
     if (this.#change && command.type === 'user_message') await this.#change
     const session = this.#session
     if (session.frozen) await this.#world.parking.settled(session)

@@ -26,6 +26,8 @@ export class Dormancy implements SessionDormancy {
   readonly #parts: DormancyParts
   readonly #lock = new KeyedLock()
   readonly #timers = new Map<string, Timer>()
+  /** Starts for messages that wait, to be tried again. */
+  readonly #retries = new Map<string, Timer>()
   #closed = false
 
   constructor(parts: DormancyParts) {
@@ -54,6 +56,8 @@ export class Dormancy implements SessionDormancy {
     } catch (error) {
       onEngine(session, false)
       logger.error({ sessionId: session.id, err: toError(error) }, 'the engine of a session could not be started again')
+      if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
+      if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
       if (error instanceof GatewayError && error.code === 'SG_ERR_PROFILE_CHANGED')
         session.fail(error.message, error.code)
       throw error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START', { cause: error })
@@ -62,12 +66,14 @@ export class Dormancy implements SessionDormancy {
 
   /** Sees to it that a session goes on with the messages that wait in it; tries until it does, or has ended. Never rejects. */
   async goOn(session: Session, delayMs = RETRY_MS): Promise<void> {
+    this.#retries.get(session.id)?.cancel()
+    this.#retries.delete(session.id)
     try {
       await this.rouse(session)
     } catch {
       if (this.#closed || session.ended) return
       const again = () => void this.goOn(session, Math.min(delayMs * 2, LONGEST_RETRY_MS))
-      this.#timers.set(session.id, this.#parts.clock.after(delayMs, again))
+      this.#retries.set(session.id, this.#parts.clock.after(delayMs, again))
     }
   }
 
@@ -91,7 +97,7 @@ export class Dormancy implements SessionDormancy {
     const { logger, onEngine } = this.#parts
     try {
       const gone = session.release()
-      onEngine(session, false)
+      if (!session.live) onEngine(session, false)
       await gone
     } catch (error) {
       logger.error({ sessionId: session.id, err: toError(error) }, 'the engine of an idle session could not be let go')
@@ -100,8 +106,10 @@ export class Dormancy implements SessionDormancy {
 
   /** A session is removed or has ended. */
   forget(id: string): void {
-    this.#timers.get(id)?.cancel()
-    this.#timers.delete(id)
+    for (const timers of [this.#timers, this.#retries]) {
+      timers.get(id)?.cancel()
+      timers.delete(id)
+    }
     this.#parts.starter.callOff(id)
   }
 
@@ -113,6 +121,6 @@ export class Dormancy implements SessionDormancy {
   /** No engine is started or let go any more. */
   close(): void {
     this.#closed = true
-    for (const timer of this.#timers.values()) timer.cancel()
+    for (const timer of [...this.#timers.values(), ...this.#retries.values()]) timer.cancel()
   }
 }

@@ -3,8 +3,8 @@ import type { Clock, Timer } from '../lib/clock.js'
 import type { Admission } from './admission.js'
 import type { Session } from './session.js'
 
-/** How long an engine may take to start again, before it is left behind. */
-const START_LIMIT_MS = 60_000
+/** How long an engine may take to start again, before it is left behind; one agent has to wait for the next minute first. */
+const START_LIMIT_MS = 120_000
 
 /** Nobody wants the start any more. */
 export class CalledOff extends Error {}

@@ -51,7 +51,9 @@ export class JournalWriter implements LogJournal {
   /** What waits for the write in progress, and for the one after it. */
   #waitingNow: Waiter[] = []
   #waitingNext: Waiter[] = []
-  #state: 'idle' | 'scheduled' | 'writing' | 'failing' | 'held' | 'stopped' = 'idle'
+  #state: 'idle' | 'scheduled' | 'writing' | 'failing' | 'stopped' = 'idle'
+  /** Nothing is written meanwhile. */
+  #removing: Promise<void> | undefined
   #retry: { timer: Timer; delayMs: number } | undefined
   /** What is being told right now; who comes meanwhile comes last. */
   #telling: Waiter[] | undefined
@@ -74,8 +76,13 @@ export class JournalWriter implements LogJournal {
     this.#show(seq)
   }
 
-  read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<JournaledEvent[]> {
-    return this.#parts.journal.read(this.#owner.id, afterSeq, untilSeq, maxBytes)
+  /** @throws SG_ERR_STORE_UNAVAILABLE */
+  async read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<JournaledEvent[]> {
+    try {
+      return await this.#parts.journal.read(this.#owner.id, afterSeq, untilSeq, maxBytes)
+    } catch (error) {
+      throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause: error, retryAfterS: 5 })
+    }
   }
 
   /** The session's state has changed. */
@@ -90,7 +97,7 @@ export class JournalWriter implements LogJournal {
     this.touch()
   }
 
-  /** Runs `then` once all that was recorded is durable: at once when it is. Never when the session is removed before. */
+  /** Runs `then` once all that was recorded is durable, or the session was removed: at once when it is. */
   after(then: () => void): void {
     if (!this.clean) this.#waiters.push({ run: then })
     else if (this.#telling) this.#telling.push({ run: then })
@@ -103,7 +110,7 @@ export class JournalWriter implements LogJournal {
     const outcome = new Promise<void>((resolve, reject) => {
       this.#waiters.push({ settle: (error) => (error ? reject(error) : resolve()) })
     })
-    if (this.#state === 'failing') this.#write()
+    if (this.#state === 'failing' && !this.#removing) this.#write()
     return outcome
   }
 
@@ -113,24 +120,31 @@ export class JournalWriter implements LogJournal {
   }
 
   /** Removes the session from the journal; nothing is written meanwhile. @throws what the journal throws, and then it goes on */
-  async remove(): Promise<void> {
-    await this.#written()
-    this.#retry?.timer.cancel()
-    const before = this.#state
-    this.#state = 'held'
+  remove(): Promise<void> {
+    if (this.#state === 'stopped') return Promise.resolve()
+    this.#removing ??= this.#remove()
+    return this.#removing
+  }
+
+  async #remove(): Promise<void> {
     try {
-      await this.#parts.journal.remove(this.#owner.id)
+      await this.#written()
+      this.#retry?.timer.cancel()
+      if (!this.#originDue) await this.#parts.journal.remove(this.#owner.id)
     } catch (error) {
-      this.#state = before === 'stopped' ? 'stopped' : 'idle'
+      this.#removing = undefined
+      this.#state = 'idle'
       this.#schedule()
       throw error
     }
+    this.#removing = undefined
     this.#stop()
   }
 
   /** What follows is not kept any more; it is shown at once. */
   #stop(): void {
     this.#state = 'stopped'
+    this.#retry?.timer.cancel()
     this.#events = []
     this.#openFrom = undefined
     this.#owner.log.show(undefined)
@@ -154,7 +168,7 @@ export class JournalWriter implements LogJournal {
 
   /** Whether nothing waits to be written. */
   get clean(): boolean {
-    return this.#state === 'idle' || this.#state === 'stopped'
+    return !this.#removing && (this.#state === 'idle' || this.#state === 'stopped')
   }
 
   /** Whoever comes now waits for what is recorded by now. */
@@ -164,10 +178,10 @@ export class JournalWriter implements LogJournal {
   }
 
   #schedule(): void {
-    if (this.#state !== 'idle') return
+    if (this.#state !== 'idle' || this.#removing) return
     this.#state = 'scheduled'
     queueMicrotask(() => {
-      if (this.#state === 'scheduled') this.#write()
+      if (this.#state === 'scheduled' && !this.#removing) this.#write()
     })
   }
 

@@ -34,6 +34,7 @@ export function parkedRecord(
     ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
     ...(queued && { queued: [...queued] }),
     ...(session.messageIds && { messageIds: session.messageIds }),
+    ...(session.chosen && { chosen: session.chosen }),
     snapshot,
     executions: parked.executions,
     results: [],

@@ -86,6 +86,10 @@ export class ParkingLot implements SessionParking {
     return this.#parts.executions.register(session.id, executionId, expiresAt)
   }
 
+  withdraw(executionId: string): boolean {
+    return this.#parts.executions.claim(executionId)
+  }
+
   async settle(executionId: string, result: ExecutionResult): Promise<void> {
     await this.#parts.executions.submit(executionId, result)
   }
@@ -174,11 +178,17 @@ export class ParkingLot implements SessionParking {
     this.#waker.callOff(id)
     return this.#lock.run(id, async () => {
       const resident = host.resident(id)
-      const record = resident ? undefined : await this.#shelf.get(id)
+      const record = await this.#shelf.get(id)
       const session = resident ?? (record && host.restore(record))
       if (!session) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
       // durable before it is said, and before anything else can wake it; asked for together, so that one store does both or none
-      await Promise.all([this.#shelf.delete(id), host.erase(id)])
+      const [dropped, erased] = await Promise.allSettled([this.#shelf.delete(id), host.erase(id)])
+      if (dropped.status === 'rejected') throw dropped.reason
+      if (erased.status === 'rejected') {
+        // two stores, and only one of them is well: it stays parked, so its record does too
+        if (record) await this.#shelf.save(record).catch(() => {})
+        throw erased.reason
+      }
       session.recorded = false
       this.#forget(id)
       return host.remove(session, reason)

@@ -23,6 +23,8 @@ import { infoOf, type SessionEntry, SessionTable } from './session-table.js'
 import type { SessionInit, SessionWorld } from './session-world.js'
 import type { ParkedSessionRecord } from './store.js'
 
+const DISOWN_RETRY_MS = 30_000
+
 /** Every session of a gateway, by id. */
 export class SessionRegistry {
   readonly #options: RegistryOptions
@@ -97,13 +99,22 @@ export class SessionRegistry {
         const { message, code } = error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START')
         session.fail(message, code)
         this.#remove(session.id)
+        this.#disown(session)
       }
       throw error
     }
   }
 
+  /** What was written of a session that was refused goes again, as soon as the journal lets it. */
+  #disown(session: Session): void {
+    this.#keeping?.erase(session.id, session).catch(() => {
+      if (!this.#draining) this.#options.clock.after(DISOWN_RETRY_MS, () => this.#disown(session))
+    })
+  }
+
   #register(session: Session): true {
     this.#table.add(session)
+    session.touch()
     if (!this.#listeners.has('session_created')) return true
     const payload = { session: session.info() }
     session.whenDurable(() => this.#listeners.emit('session_created', payload))
@@ -234,7 +245,10 @@ export class SessionRegistry {
 
   /** Durable before it is said. @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */
   async #erase(id: string): Promise<void> {
-    await this.#keeping?.erase(id, this.#table.get(id)?.session)
+    const session = this.#table.get(id)?.session
+    await this.#keeping?.erase(id, session)
+    const readMeanwhile = this.#table.get(id)?.session
+    if (readMeanwhile !== session) await this.#keeping?.erase(id, readMeanwhile)
   }
 
   /**

@@ -32,7 +32,7 @@ export function fromRecord(record: ParkedSessionRecord, lastSeq: number | undefi
   return {
     ...{ info, firstPrompt, permissions, executions, settled, queued, snapshot, parkedAt },
     inTurn: true,
-    chosen: undefined,
+    chosen: record.chosen,
     messageIds: record.messageIds,
     log: lastSeq === undefined ? log : { epoch: log.epoch, lastSeq: Math.max(lastSeq, info.lastSeq) },
   }

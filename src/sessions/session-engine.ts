@@ -65,7 +65,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   /** Writes down what the engine could go on from, when there is a journal and it is between two turns. */
   keepSnapshot(): void {
     const runner = this.link?.runner
-    if (!this.writer || !runner?.snapshot || this.turns.active || this.endedAs) return
+    if (!this.writer || !runner?.snapshot || !this.started || this.opening || this.turns.active || this.endedAs) return
     try {
       this.writer.keep(runner.snapshot())
     } catch (error) {
@@ -176,7 +176,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   /** Whether its engine may go, to be started again by the next command. */
   get canRelease(): boolean {
     const isIdle = !this.turns.busy && this.permissions.size === 0 && this.executions.size === 0
-    const isAlone = this.clients.count === 0 && this.bridge.pending.length === 0
+    const isAlone = this.clients.count === 0 && this.bridge.pending.length === 0 && this.concerns === 0
     return this.started && this.serving && !this.endedAs && isIdle && isAlone && this.runner?.snapshot !== undefined
   }
 
@@ -198,13 +198,17 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
    */
   async reopen(runner: Runner, config: SessionRunnerConfig, givenUp: Promise<never>): Promise<void> {
     const link = new RunnerLink(runner, this)
+    const { apiKeySource } = this.facts
     this.config = config
     this.link = link
     this.opening = true
+    // it may use other credentials than the one before
+    if (this.world.requireApiKey) this.facts.apiKeySource = undefined
     try {
       await Promise.race([runner.start(link), givenUp])
     } catch (error) {
       if (this.link === link) this.link = undefined
+      this.facts.apiKeySource ??= apiKeySource
       void link.close(this.world, this.id)
       throw error
     } finally {
@@ -243,7 +247,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
       giveUp = this.world.clock.after(TURN_END_GRACE_MS, resolve)
     })
     const ending = this.endTurn().then(
-      () => over,
+      () => (this.turns.active ? over : undefined),
       () => {},
     )
     await Promise.race([over, ending])

@@ -50,6 +50,8 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   kept: RunnerSnapshot | undefined
   /** Writes the session down, when there is a journal. */
   protected readonly writer: JournalWriter | undefined
+  /** Commands that are being carried out: meanwhile its engine stays, and so does it. */
+  concerns = 0
   /** Whether a store holds a record of this session that is to go at the next checkpoint. */
   recorded = false
   protected readonly world: SessionWorld
@@ -166,7 +168,8 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   get isStored(): boolean {
     // what is still being written would be written by nobody's session
     if (this.writer && !this.writer.clean) return false
-    return this.parkedSince !== undefined || (this.writer !== undefined && (this.dormant || this.ended))
+    const isAlone = this.dormant && !this.turns.busy && this.concerns === 0
+    return this.parkedSince !== undefined || (this.writer !== undefined && (isAlone || this.ended))
   }
 
   get parked(): boolean {

@@ -24,6 +24,8 @@ export interface SessionEntry {
   lookedAt: number
   /** Removes a terminal session when its retention is over. */
   retention: Timer | undefined
+  /** Whether it is looked at again soon, to be let go of. */
+  releasing: boolean
 }
 
 /** How long a parked session that was looked at stays in memory. */
@@ -89,6 +91,7 @@ export class SessionTable {
       lives: session !== undefined,
       lookedAt: 0,
       retention: undefined,
+      releasing: false,
     })
   }
 
@@ -195,7 +198,11 @@ export class SessionTable {
   }
 
   releaseLater(id: string): void {
+    const entry = this.#entries.get(id)
+    if (!entry || entry.releasing) return
+    entry.releasing = true
     this.#clock.after(RELEASE_AFTER_MS, () => {
+      entry.releasing = false
       if (this.#isBusy(id)) this.releaseLater(id)
       else this.release(id)
     })

@@ -43,6 +43,8 @@ export interface SessionDormancy {
 export interface SessionParking {
   /** Makes an execution known; false when this session has it already. @throws SG_ERR_EXECUTION_EXISTS */
   register(session: Session, execution: DeferredExecution): boolean
+  /** Takes back one that could not be written down; false when it was settled meanwhile. */
+  withdraw(executionId: string): boolean
   /** Settles an execution of a live session unless it has been. */
   settle(executionId: string, result: ExecutionResult): Promise<void>
   /** Something changed that may let this session be parked. */

@@ -13,7 +13,7 @@ import { type ErrorCode, GatewayError, invalidField, toError } from '../errors.j
 import type { Attachment, ClientSink } from './attachment.js'
 import type { AttachPosition } from './clients.js'
 import { CommandDesk } from './command-desk.js'
-import { INTERRUPTED } from './deferred-executions.js'
+import { INTERRUPTED, interruptedResult } from './deferred-executions.js'
 import type { RestoredSession } from './restored-session.js'
 import type { RunnerLink } from './runner-link.js'
 import { SessionEngine } from './session-engine.js'
@@ -118,8 +118,9 @@ export class Session extends SessionEngine {
   }
 
   #onTurnCompleted(): void {
-    if (this.recorded) this.world.parking.checkpoint(this)
     this.keepSnapshot()
+    // the record goes once the journal has gone past it
+    if (this.recorded) this.whenDurable(() => this.world.parking.checkpoint(this))
     this.onTurnOver?.()
     this.world.dormancy.consider(this)
   }
@@ -158,10 +159,18 @@ export class Session extends SessionEngine {
       await this.durable()
     } catch (error) {
       dispatch.withdraw()
+      this.#takeBack(link, execution.executionId)
       throw error
     }
     // once the engine knows that it was taken, so that a result may come from inside the dispatch
     setImmediate(() => dispatch.send())
+  }
+
+  /** The engine is told that it was not taken, so that nobody waits for it. */
+  #takeBack(link: RunnerLink, executionId: string): void {
+    if (this.link !== link || this.endedAs || !this.world.parking.withdraw(executionId)) return
+    const result = interruptedResult('It could not be written down.')
+    this.append(this.executions.settle(executionId, result, this.world.clock.now()))
   }
 
   onWaitForExecutions(link: RunnerLink): void {

@@ -2,6 +2,7 @@ import type { PendingExecution } from '../../schemas/executions.js'
 import type { PermissionRequest } from '../../schemas/permissions.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
+import type { JournaledState } from './journal.js'
 
 /** An answer that the engine has not asked for again yet. */
 export interface CarriedDecision {
@@ -49,6 +50,8 @@ export interface ParkedSessionRecord {
   parkedAt: number
   /** What the title is made of when the host gave none. */
   firstPrompt?: string
+  /** What was chosen since the request; `config` has it already. */
+  chosen?: JournaledState['chosen']
   /** Messages that wait for the turn to end. */
   queued?: { text: string; commandId?: string }[]
   /** Ids of the last accepted messages. */
