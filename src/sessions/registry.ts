@@ -114,7 +114,8 @@ export class SessionRegistry {
 
   #register(session: Session): true {
     this.#table.add(session)
-    session.touch()
+    // so that nobody is told of it before it is durable; a job's is nothing yet that a crash could leave to be gone on with
+    if (session.jobId === undefined) session.touch()
     if (!this.#listeners.has('session_created')) return true
     const payload = { session: session.info() }
     session.whenDurable(() => this.#listeners.emit('session_created', payload))
