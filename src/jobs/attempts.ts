@@ -45,6 +45,8 @@ interface Tracked {
   settle(): void
 }
 
+const STOPPED: AttemptOutcome = { status: 'failed', error: 'The gateway stopped during the run.' }
+
 /** The runs of this process: what happens to them is written down, then told. */
 export class Attempts implements RunOwner {
   readonly clock: Clock
@@ -137,9 +139,11 @@ export class Attempts implements RunOwner {
       if (status === 'parked') this.#setParked(tracked, true)
       run.adopt(session, graceMs)
       for (const told of missed) run.onEvent(told.event, told.session)
+      // it was taken up before its engine was given anything, and nothing more will come of it
+      if (!run.ended && this.sessions.get(sessionId)?.status === 'idle') run.abandon(undefined, STOPPED)
     } else if (status === 'parked' && session?.status !== 'idle')
       run.abandon(session, { status: 'failed', error: 'The session of the parked job is gone.', final: true })
-    else run.abandon(session, { status: 'failed', error: 'The gateway stopped during the run.' })
+    else run.abandon(session, STOPPED)
   }
 
   /** Every job of an earlier process was taken up. */
