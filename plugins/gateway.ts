@@ -42,7 +42,7 @@ export const gatewayPlugin = fp<GatewayPluginOptions>(
     await fastify.register(async (scope) => composeScope(scope, { gateway, identify, streams }), { prefix: basePath })
     if (gateway.options.health) await fastify.register(health, { gateway })
     if (gateway.options.metrics) await fastify.register(metrics, { gateway, identify, streams })
-    fastify.addHook('onReady', () => gateway.start())
+    fastify.addHook('onReady', () => startInTime(fastify, gateway))
     // once it listens, and nobody waits for it
     fastify.addHook('onListen', async () => void gateway.cliProfiles.checkCredentials())
     fastify.addHook('preClose', async () => {
@@ -51,6 +51,26 @@ export const gatewayPlugin = fp<GatewayPluginOptions>(
   },
   { fastify: '5.x', name: 'session-gateway' },
 )
+
+/** So much of the host's time for a plugin is left for saying what took so long. */
+const TELLING_MS = 250
+
+/** The host's Fastify gives up after its `pluginTimeout` and would blame a callback. */
+async function startInTime({ initialConfig }: FastifyInstance, gateway: Gateway): Promise<void> {
+  const { pluginTimeout = 0 } = initialConfig
+  const starting = gateway.start()
+  if (pluginTimeout === 0) return starting
+  let timer: NodeJS.Timeout | undefined
+  const tooLate = new Promise<never>((_, reject) => {
+    const refusal = `The stores of session-gateway were not read within the pluginTimeout of this Fastify (${pluginTimeout} ms). Give it more, or 0 for no limit.`
+    timer = setTimeout(() => reject(new Error(refusal)), Math.max(0, pluginTimeout - TELLING_MS))
+  })
+  try {
+    await Promise.race([starting, tooLate])
+  } finally {
+    clearTimeout(timer)
+  }
+}
 
 interface Parts {
   gateway: Gateway

@@ -24,6 +24,9 @@ import type { FindTarget } from './webhooks/delivery.js'
 import { EgressGuard } from './webhooks/egress.js'
 import { operatorTarget } from './webhooks/target.js'
 
+/** A start that takes longer than this is told of. */
+const SLOW_START_MS = 10_000
+
 /** What comes from outside; tests pass their own. */
 export interface Surroundings {
   clock?: Clock
@@ -187,6 +190,14 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     await profiles.close()
     await storage?.close()
   }
+  const takeUp = async () => {
+    await storage?.open()
+    await profiles.load()
+    if (!surroundings.createCliRunner) await endOrphans()
+    await deliverer.restore(findTarget)
+    await registry.adopt()
+    await queue?.start()
+  }
   return {
     options,
     clock,
@@ -204,12 +215,17 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       return state === 'draining'
     },
     async start() {
-      await storage?.open()
-      await profiles.load()
-      if (!surroundings.createCliRunner) await endOrphans()
-      await deliverer.restore(findTarget)
-      await registry.adopt()
-      await queue?.start()
+      const patience = clock.after(SLOW_START_MS, () =>
+        logger.warn(
+          { afterMs: SLOW_START_MS },
+          'the stores are still being read; nothing is served before that is done',
+        ),
+      )
+      try {
+        await takeUp()
+      } finally {
+        patience.cancel()
+      }
       if (state === 'built') state = 'ready'
     },
     close() {

@@ -28,6 +28,8 @@ const HEADERS_MS = 20_000
 const REQUEST_MS = 60_000
 const CHECK_MS = 5_000
 const MAX_PARAM_LENGTH = 512
+/** What is stored may be much, and its disk slow: reading it takes as long as it takes. */
+const NO_START_LIMIT = 0
 
 /**
  * The gateway as a server of its own.
@@ -39,6 +41,7 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     ...(isFullLogger(options.logger) && { loggerInstance: options.logger, logController: new RequestLog() }),
     bodyLimit: gateway.options.maxBodyBytes,
     requestTimeout: REQUEST_MS,
+    pluginTimeout: NO_START_LIMIT,
     // both places, or Fastify switches Node's own defence off
     http: { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, connectionsCheckingInterval: CHECK_MS },
     forceCloseConnections: true,

@@ -47,7 +47,10 @@ t.test('a client that leaves does not call off the start that a message waits fo
   const session = await registry.open(id, UNLIMITED)
   session.detach(session.attach(new FakeSink(), {}))
   delete engine.script.start
-  for (let second = 0; second < 60; second++) await clock.advance(1_000)
+  await until(async () => {
+    await clock.advance(1_000)
+    return engine.last.sent.length > 0
+  }, 'the start after the next wait')
   t.equal(engine.last.sent.length, 1)
 })
 
@@ -58,7 +61,7 @@ t.test('a message that starts a silent engine again is handed to it', async (t) 
   await clock.advance(idleReleaseMs)
   await until(() => engine.last.closed)
   await registry.send(id, { type: 'user_message', text: 'second' })
-  await turns()
+  await until(() => engine.last.sent.length === 1)
   t.same(
     engine.runners.flatMap(({ sent }) => sent.map(({ text }) => text)),
     ['first', 'second'],

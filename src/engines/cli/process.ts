@@ -7,6 +7,8 @@ import { listProcesses } from './process-list.js'
 /** How long an agent has between the request to end and its end. */
 export const STOP_GRACE_MS = 5_000
 const LAST_WORDS_MS = 1_000
+/** What it said may arrive after its exit; a child that it left behind may keep the pipe open for ever. */
+const TRAILING_STDERR_MS = 250
 const POLL_MS = 25
 const STDERR_TAIL = 4_096
 
@@ -35,6 +37,7 @@ export class AgentProcess {
   /** Settles when the agent's own process is gone; never rejects. */
   readonly exited: Promise<ProcessExit>
   readonly #sessionId: string
+  readonly #saidAll: Promise<void>
   #hasExited = false
   #stderr = ''
   #stopping: Promise<void> | undefined
@@ -58,6 +61,7 @@ export class AgentProcess {
     this.child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-STDERR_TAIL)
     })
+    this.#saidAll = new Promise((done) => this.child.stderr.once('close', done))
   }
 
   get pid(): number | undefined {
@@ -77,6 +81,7 @@ export class AgentProcess {
     const { code, signal, error } = await this.exited
     clearTimeout(timer)
     if (error) return `The agent could not be started: ${error.message}.`
+    await Promise.race([this.#saidAll, sleep(TRAILING_STDERR_MS, undefined, { ref: false })])
     const how = signal ? `was ended by ${signal}` : `exited with code ${code}`
     return `The agent ${how}.${this.stderrTail ? ` It said: ${this.stderrTail.slice(-1_000)}` : ''}`
   }

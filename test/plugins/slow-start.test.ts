@@ -1,0 +1,75 @@
+import fastify from 'fastify'
+import t from 'tap'
+import { gatewayPlugin } from '../../plugins/gateway.js'
+import { createWorkerServer } from '../../src/server.js'
+import { until } from '../fixtures/build.js'
+import { testStorage } from '../fixtures/journaled.js'
+import { ScriptedEngine } from '../fixtures/scripted-engine.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
+
+/** A gateway whose disk does not answer before it is told to. */
+function slowWorld() {
+  let answer = () => {}
+  const opened = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  const options = {
+    allowUnauthenticated: true,
+    profiles: [{ name: 'scripted', engine: 'provider' as const, provider: { id: 'scripted' } }],
+    createEngineRunner: new ScriptedEngine().create,
+    storage: { ...testStorage(), open: () => opened },
+  }
+  return { options, answer: () => answer() }
+}
+
+t.test('a server of its own waits for its stores as long as they take, and says that it does', async (t) => {
+  const { options, answer } = slowWorld()
+  const clock = new VirtualClock()
+  const told: unknown[] = []
+  const silent = () => {}
+  const logger = { error: silent, info: silent, debug: silent, warn: (...args: unknown[]) => told.push(args.at(-1)) }
+  const patience: number[] = []
+  const { setTimeout: real } = globalThis
+  // Fastify's limit for plugins, which is ten seconds unless it is told otherwise
+  t.intercept(globalThis, 'setTimeout', {
+    value: Object.assign((run: () => void, ms = 0, ...args: []) => {
+      patience.push(ms)
+      return real(run, Math.min(ms, 20), ...args)
+    }, real),
+  })
+  const worker = createWorkerServer({ ...options, logger }, { clock })
+  t.teardown(() => worker.close())
+  const listening = worker.listen(0)
+  listening.catch(() => {})
+  await new Promise((resolve) => real(resolve, 100))
+  await clock.advance(10_000)
+  t.match(told, [/still being read/])
+  answer()
+  const { url } = await listening
+  t.equal((await fetch(`${url}/v1/sessions`)).status, 200)
+  t.same(
+    patience.filter((ms) => ms >= 9_000 && ms <= 11_000),
+    [],
+  )
+})
+
+t.test('a host that gives its plugins less time is told what to change', async (t) => {
+  const { options, answer } = slowWorld()
+  const host = fastify({ pluginTimeout: 400 })
+  t.teardown(() => host.close())
+  host.register(gatewayPlugin, options)
+  await t.rejects(async () => host.ready(), { message: /pluginTimeout of this Fastify \(400 ms\).*0 for no limit/ })
+  answer()
+  await until(() => host.gateway.ready || host.gateway.draining)
+})
+
+t.test('a host without a limit waits', async (t) => {
+  const { options, answer } = slowWorld()
+  const host = fastify({ pluginTimeout: 0 })
+  t.teardown(() => host.close())
+  host.register(gatewayPlugin, options)
+  const ready = host.ready()
+  answer()
+  await ready
+  t.ok(host.gateway.ready)
+})
