@@ -3,7 +3,7 @@ import { ServerProcess } from './lib/server-process.js'
 
 const KNOWN = [2_000, 20_000, 100_000] as const
 const JOBS_PER_SLICE = 5_000
-const ROUNDS = 9
+const ROUNDS = 15
 const TARGET = 1.2
 const DRAINED_PER_SECOND = 20_000
 const PAGES = 2_000

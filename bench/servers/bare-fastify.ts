@@ -24,7 +24,7 @@ const routes: FastifyPluginAsyncTypebox = async (scope) => {
     '/sessions',
     { schema: { body: CreateSessionRequest, response: { 201: SessionInfo } } },
     async ({ body }, reply) => {
-      const info = sessionInfo(randomUUID())
+      const info = sessionInfo(randomUUID(), body)
       const runner = new ScriptedRunner(
         {
           sessionId: info.id,

@@ -1,18 +1,21 @@
 import { tmpdir } from 'node:os'
-import type { SessionInfo } from '../../schemas/sessions.js'
+import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
 
 /** Read once: each call of `tmpdir` asks the environment. */
 const CWD = tmpdir()
 
 /** What a gateway tells of a session on the scripted engine, from values that are already there. */
-export const sessionInfo = (id: string): SessionInfo => {
+export const sessionInfo = (
+  id: string,
+  { title = 'tmp', meta }: Pick<CreateSessionRequest, 'title' | 'meta'> = {},
+): SessionInfo => {
   const now = Date.now()
   return {
     id,
     status: 'idle',
     profile: 'bench',
     engine: 'provider',
-    title: 'tmp',
+    title,
     cwd: CWD,
     createdAt: now,
     lastActivityAt: now,
@@ -26,5 +29,6 @@ export const sessionInfo = (id: string): SessionInfo => {
     model: 'scripted',
     permissionMode: 'default',
     apiKeySource: 'none',
+    ...(meta && { meta }),
   }
 }

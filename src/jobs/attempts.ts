@@ -11,7 +11,6 @@ import { stricter } from './budgets.js'
 import type { AttemptOutcome, StoredJob } from './job.js'
 import type { Announcement, JobEvents } from './job-events.js'
 import type { JobStore } from './job-store.js'
-import { patched } from './patch.js'
 import { JobRun, type RunLimits, type RunOwner } from './run.js'
 import type { JobSessions } from './sessions.js'
 
@@ -29,7 +28,7 @@ export interface AttemptsOptions {
   onTerminal(job: StoredJob): void
 }
 
-type MissedEvent = RegistryEvents['session_event']
+type RunEvent = RegistryEvents['run_event']
 
 /** A session in one of these has a turn that is not over. */
 const IN_A_TURN: readonly SessionStatus[] = ['running', 'awaiting_approval', 'parked']
@@ -59,7 +58,7 @@ export class Attempts implements RunOwner {
   #closing = 0
   #parked = 0
   /** What sessions of jobs told before their jobs were taken up, by session; nothing is missed any more after that. */
-  #missed: Map<string, MissedEvent[]> | undefined = new Map()
+  #missed: Map<string, RunEvent[]> | undefined = new Map()
   readonly #unsubscribe: (() => void)[]
 
   constructor(options: AttemptsOptions) {
@@ -67,7 +66,7 @@ export class Attempts implements RunOwner {
     this.clock = options.clock
     this.sessions = options.sessions
     this.#unsubscribe = [
-      this.sessions.on('session_event', (told) => this.#onSessionEvent(told)),
+      this.sessions.on('run_event', (told) => this.#onRunEvent(told)),
       this.sessions.on('session_removed', ({ sessionId }) => this.#bySession.get(sessionId)?.run.cancel()),
     ]
   }
@@ -115,10 +114,10 @@ export class Attempts implements RunOwner {
     })
   }
 
-  #onSessionEvent(told: MissedEvent): void {
+  #onRunEvent(told: RunEvent): void {
     const tracked = this.#bySession.get(told.sessionId)
-    if (tracked) tracked.run.onEvent(told.event, told.session)
-    else if (this.#missed && told.session.jobId !== undefined) {
+    if (tracked) tracked.run.onEvent(told.event, told.run)
+    else if (this.#missed) {
       const missed = this.#missed.get(told.sessionId)
       if (missed) missed.push(told)
       else this.#missed.set(told.sessionId, [told])
@@ -134,11 +133,11 @@ export class Attempts implements RunOwner {
     const run = new JobRun(this, record, this.#limitsOf(record), { sessionId })
     const tracked = this.#track(run)
     const missed = this.#missed?.get(sessionId) ?? []
-    const session = this.sessions.get(sessionId) ?? missed.at(-1)?.session
+    const session = this.sessions.get(sessionId) ?? missed.at(-1)?.run
     if (session && (missed.length > 0 || IN_A_TURN.includes(session.status))) {
       if (status === 'parked') this.#setParked(tracked, true)
       run.adopt(session, graceMs)
-      for (const told of missed) run.onEvent(told.event, told.session)
+      for (const told of missed) run.onEvent(told.event, told.run)
       // it was taken up before its engine was given anything, and nothing more will come of it
       if (!run.ended && this.sessions.get(sessionId)?.status === 'idle') run.abandon(undefined, STOPPED)
     } else if (status === 'parked' && session?.status !== 'idle')
@@ -241,7 +240,7 @@ export class Attempts implements RunOwner {
     const now = this.clock.now()
     const patch = next === 'retry' ? retryPatch(run, outcome, now) : endPatch(run, outcome, now)
     const type = next === 'retry' ? 'job_retrying' : 'job_completed'
-    const told = events.announce(type, record, { job: patched(record.info, patch) })
+    const told = events.announce(type, record, { patch })
     const written = await store.settle(record, patch, run.tokens, told)
     if (written) run.record = written
     this.#byJob.delete(record.info.id)
@@ -302,7 +301,7 @@ export class Attempts implements RunOwner {
     executionId?: string,
   ): Promise<Announcement | undefined> {
     const { store, events } = this.#options
-    const told = events.announce(type, run.record, { job: patched(run.live, patch), executionId })
+    const told = events.announce(type, run.record, { job: run.live, patch, executionId })
     const record = await store.change(run.record, patch, told)
     if (record) run.record = record
     else run.cancel()

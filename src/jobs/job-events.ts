@@ -7,7 +7,7 @@ import type { WebhookDeliverer } from '../webhooks/deliverer.js'
 import type { Delivery, DeliveryOrigin, Importance, PreparedDelivery } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
 import type { WebhookTarget } from '../webhooks/target.js'
-import type { JobRecord } from './adapter.js'
+import type { JobPatch, JobRecord } from './adapter.js'
 import type { StoredJob } from './job.js'
 import { shown } from './patch.js'
 
@@ -75,21 +75,21 @@ export class JobEvents {
     announcement.send()
   }
 
-  /** @param job as the write will leave it */
+  /** @param more.patch what the write changes about the job */
   announce(
     type: JobEventType,
     { info, request: { webhook } }: JobRecord,
-    more: { job?: StoredJob; progress?: JobProgress; executionId?: string | undefined },
+    more: { job?: StoredJob; patch?: JobPatch; progress?: JobProgress; executionId?: string | undefined },
   ): Announcement {
     const delivers =
       webhook && type !== 'job_submitted' && !(type === 'job_progress' && webhook.progress === 'completion')
     const observed = this.#listeners.has('job_event')
     if (!delivers && !observed) return UNHEARD
-    const { job = info, progress, executionId } = more
+    const { job = info, patch, progress, executionId } = more
     const event: JobEvent = {
       id: newId(),
       type,
-      job: shown(job),
+      job: shown(job, patch),
       ts: this.#clock.now(),
       ...(progress && { progress }),
       ...(executionId !== undefined && { executionId }),

@@ -54,7 +54,7 @@ export class JobStore {
   async change(before: JobRecord, patch: JobPatch, announcement: Announcement): Promise<JobRecord | null> {
     const { id, status } = before.info
     assertLegal(before.info, patch.status)
-    const record = await this.#announced(announcement, () => this.#options.adapter.update(id, patch, status))
+    const record = await this.#persistently(() => this.#options.adapter.update(id, patch, status), announcement)
     if (record) this.#moved(status, record.info)
     else announcement.withdraw()
     return record
@@ -91,10 +91,10 @@ export class JobStore {
       // in this order a crash in between counts the tokens; the job is then found running, and its usage is not known any more
       const total = await this.#persistently(() => adapter.addDailyTokens(day, tokens))
       budget.report(day, total)
-      return this.#announced(announcement, () => adapter.update(id, patch, status))
+      return this.#persistently(() => adapter.update(id, patch, status), announcement)
     }
     const charge = { day, tokens }
-    const settled = await this.#announced(announcement, () => adapter.settle!(id, patch, charge, status))
+    const settled = await this.#persistently(() => adapter.settle!(id, patch, charge, status), announcement)
     budget.report(day, settled.dailyTokens)
     return settled.record
   }
@@ -110,25 +110,18 @@ export class JobStore {
     else due.delete(id)
   }
 
-  /** Each try asks for both in one turn. */
-  #announced<T>(announcement: Announcement, write: () => Promise<T>): Promise<T> {
-    return this.#persistently(async () => {
-      announcement.keep()
-      try {
-        return await write()
-      } catch (error) {
-        announcement.withdraw()
-        throw error
-      }
-    })
-  }
-
-  async #persistently<T>(write: () => Promise<T>): Promise<T> {
+  /**
+   * Tries until it works.
+   * @param announcement kept in the same turn as each try
+   */
+  async #persistently<T>(write: () => Promise<T>, announcement?: Announcement): Promise<T> {
     const { clock, logger } = this.#options
     for (let delayMs = FIRST_RETRY_MS; ; delayMs = Math.min(delayMs * 2, LONGEST_RETRY_MS)) {
       try {
+        announcement?.keep()
         return await write()
       } catch (error) {
+        announcement?.withdraw()
         logger.error({ err: toError(error), retryInMs: delayMs }, 'the queue adapter failed; its write is repeated')
         await new Promise<void>((resolve) => clock.after(delayMs, resolve))
       }

@@ -1,16 +1,19 @@
 import type { JobInfo } from '../../schemas/jobs.js'
 import type { JobPatch } from './adapter.js'
-import type { StoredJob } from './job.js'
+import type { JobNotes, StoredJob } from './job.js'
 
 /**
  * A job with what a patch sets and without what it clears. Spelled out: V8 makes a hash table of an object that is filled by computed
  * keys or by several spreads, or that something was deleted from, and a job is copied at every step of its life.
  */
 export function patched(info: Readonly<StoredJob>, patch: JobPatch): StoredJob {
+  return copied(info, patch, 'notes' in patch ? patch.notes : info.notes)
+}
+
+function copied(info: Readonly<StoredJob>, patch: JobPatch, notes: JobNotes | undefined): StoredJob {
   const { id, profile, cwd, prompt, createdAt, maxAttempts } = info
   const { status = info.status, attempt = info.attempt, usage = info.usage } = patch
   const job: StoredJob = { id, status, profile, cwd, prompt, createdAt, attempt, maxAttempts, usage }
-  const notes = 'notes' in patch ? patch.notes : info.notes
   if (notes !== undefined) job.notes = notes
   if (info.webhook !== undefined) job.webhook = info.webhook
   if (info.meta !== undefined) job.meta = info.meta
@@ -35,7 +38,11 @@ export function patched(info: Readonly<StoredJob>, patch: JobPatch): StoredJob {
   return job
 }
 
-const NO_NOTES: JobPatch = { notes: undefined }
+const NO_PATCH: JobPatch = {}
 
-/** A job as everybody else sees it; one that ended at its first attempt has no notes any more. */
-export const shown = (job: StoredJob): JobInfo => (job.notes === undefined ? job : patched(job, NO_NOTES))
+/**
+ * A job as everybody else sees it; one that ended at its first attempt has no notes any more.
+ * @param patch what changes with it
+ */
+export const shown = (job: StoredJob, patch?: JobPatch): JobInfo =>
+  job.notes === undefined && !patch ? job : copied(job, patch ?? NO_PATCH, undefined)

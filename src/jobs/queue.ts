@@ -29,7 +29,7 @@ import { JobEvents, type QueueEvents } from './job-events.js'
 import { jobPage } from './job-page.js'
 import { JobStore } from './job-store.js'
 import { QUEUE_DEFAULTS, type QueueServerOptions } from './options.js'
-import { patched, shown } from './patch.js'
+import { shown } from './patch.js'
 import { recover } from './recovery.js'
 import { Retention } from './retention.js'
 import type { JobSessions } from './sessions.js'
@@ -169,7 +169,7 @@ export class JobQueue {
     const { name } = profile.info
     const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
     const info = newJob(request, given)
-    const submission = this.#add({ info, request: structuredClone(request) })
+    const submission = this.#add({ info, request: JSON.parse(JSON.stringify(request)) })
     this.#submitting.set(info.id, submission)
     try {
       await submission
@@ -254,7 +254,7 @@ export class JobQueue {
       nextRunAt: undefined,
       notes: lastNotes(record.info),
     }
-    const completed = this.#events.announce('job_completed', record, { job: patched(record.info, patch) })
+    const completed = this.#events.announce('job_completed', record, { patch })
     const canceled = await this.#store.change(record, patch, completed)
     if (!canceled) return undefined
     completed.send()

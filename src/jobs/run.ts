@@ -1,9 +1,9 @@
 import type { SessionEvent, SessionEventOf } from '../../schemas/events.js'
 import type { JobProgress, JobResult, JobUsage } from '../../schemas/jobs.js'
-import type { SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
 import { type Clock, newId, type Timer } from '../lib/clock.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
+import type { RunState } from '../sessions/registry-options.js'
 import type { JobRecord } from './adapter.js'
 import { AttemptMeter } from './attempt-meter.js'
 import type { AttemptNotes, AttemptOutcome, StoredJob } from './job.js'
@@ -141,7 +141,7 @@ export class JobRun {
    * @param session as it is now
    * @param graceMs at least that long nothing is held against it
    */
-  adopt(session: SessionInfo, graceMs: number): void {
+  adopt(session: RunState, graceMs: number): void {
     const { status, parkedAt } = this.record.info
     this.#state = status === 'parked' ? 'parked' : 'running'
     this.#legSince = (status === 'parked' ? parkedAt : undefined) ?? this.#owner.clock.now()
@@ -153,7 +153,7 @@ export class JobRun {
   }
 
   /** Counts the run of an earlier process as failed. @param session what is left of it, whose usage counts */
-  abandon(session: SessionInfo | undefined, outcome: AttemptOutcome): void {
+  abandon(session: RunState | undefined, outcome: AttemptOutcome): void {
     if (session) {
       this.#sdkSessionId = session.sdkSessionId
       this.#meter.readSession(session)
@@ -167,7 +167,7 @@ export class JobRun {
   }
 
   /** @param session as the event left it */
-  onEvent(event: SessionEvent, session: SessionInfo): void {
+  onEvent(event: SessionEvent, session: RunState): void {
     if (this.ended || event.seq <= this.#lastSeq) return
     this.#lastSeq = event.seq
     this.#sdkSessionId = session.sdkSessionId
@@ -202,7 +202,7 @@ export class JobRun {
     return this.limits.tokens !== undefined && this.#meter.tokens > this.limits.tokens
   }
 
-  #park(session: SessionInfo): void {
+  #park(session: RunState): void {
     if (this.#state !== 'running') return
     if (this.#killing) {
       this.#end(this.#killed())

@@ -15,7 +15,7 @@ interface Delivery {
 export class Listeners<Events extends Record<string, unknown>> {
   readonly #entries = new Map<string, Set<Delivery['entry']>>()
   readonly #onError: (error: Error, event: string) => void
-  #queue: Delivery[] = []
+  #queue: (Delivery | undefined)[] = []
 
   /** @param onError told of every listener that throws or rejects; the other listeners are not affected */
   constructor(onError: (error: Error, event: string) => void) {
@@ -49,7 +49,12 @@ export class Listeners<Events extends Record<string, unknown>> {
   #drain(): void {
     let next = 0
     try {
-      while (next < this.#queue.length) this.#deliver(this.#queue[next++]!)
+      while (next < this.#queue.length) {
+        const delivery = this.#queue[next]!
+        // a queue that was long may outlive this as garbage, and what it holds with it
+        this.#queue[next++] = undefined
+        this.#deliver(delivery)
+      }
     } finally {
       // Not empty only when onError itself threw: that is the host's to see, and costs nobody else a delivery.
       this.#queue = this.#queue.slice(next)

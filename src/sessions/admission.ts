@@ -55,6 +55,7 @@ export class Admission {
     principal: Principal = UNLIMITED,
     recalled?: ResolvedProfile,
   ): Promise<Admitted> {
+    requestChecker.assert(request)
     const { profile, asked } = await this.#examine(request, principal, recalled)
     return this.#configure(asked, profile)
   }
@@ -78,6 +79,7 @@ export class Admission {
 
   /**
    * Refuses at once what `admit` would refuse later; the host's hook is not asked.
+   * @param request its form was checked
    * @returns the profile and the resolved `cwd`
    */
   async examine(
@@ -89,7 +91,6 @@ export class Admission {
   }
 
   async #examine(request: CreateSessionRequest, principal: Principal, recalled?: ResolvedProfile) {
-    requestChecker.assert(request)
     const profile = recalled ?? this.#options.profiles.resolve(request.profile, principal)
     const asked = this.#policy({ ...withDefaults(request, profile), cwd: await this.#resolveCwd(request.cwd) }, profile)
     return { profile, asked }

@@ -79,9 +79,10 @@ export class Dormancy implements SessionDormancy {
 
   consider(session: Session): void {
     const { idleReleaseMs, clock } = this.#parts
+    if (idleReleaseMs === undefined) return
     this.#timers.get(session.id)?.cancel()
     this.#timers.delete(session.id)
-    if (idleReleaseMs === undefined || this.#closed || !session.canRelease) return
+    if (this.#closed || !session.canRelease) return
     const idleSince = Math.max(session.facts.lastActivityAt, session.clients.leftAt ?? 0)
     const delayMs = idleSince + idleReleaseMs - clock.now()
     if (delayMs > 0)

@@ -9,11 +9,16 @@ import type { EventJournal } from './journal.js'
 import type { ParkingOptions } from './parking.js'
 import type { SessionWorld } from './session-world.js'
 
+/** What a job's run has come to. */
+export type RunState = Pick<SessionInfo, 'status' | 'sdkSessionId' | 'cost' | 'numTurns' | 'usage' | 'parked'>
+
 /** What observers of the registry hear, after it took effect. */
 export interface RegistryEvents extends Record<string, unknown> {
   session_created: { session: SessionInfo }
   /** `session` is the SessionInfo as the event left it. */
   session_event: { sessionId: string; event: SessionEvent; session: SessionInfo }
+  /** The same of a session that is the run of a job, for the queue: made for each of its events, it is what little the queue needs. */
+  run_event: { sessionId: string; event: SessionEvent; run: RunState }
   session_removed: { sessionId: string }
 }
 

@@ -91,7 +91,7 @@ export class SessionRegistry {
       }
       registered ||= this.#register(session)
       session.begin(runner)
-      await session.durable()
+      if (this.#keeping) await session.durable()
       return session.info()
     } catch (error) {
       if (!registered) this.#live--
@@ -330,10 +330,12 @@ export class SessionRegistry {
         this.#table.release(session.id)
       },
       adopt: ({ id, profile, info }, lastSeq) =>
-        this.#table.adopt({
-          ...{ id, profile, lastSeq },
-          info: lastSeq === undefined ? info : { ...info, lastSeq: Math.max(info.lastSeq, lastSeq) },
-        }),
+        this.#table.adopt(
+          id,
+          profile,
+          lastSeq === undefined ? info : { ...info, lastSeq: Math.max(info.lastSeq, lastSeq) },
+          lastSeq,
+        ),
       erase: (id) => this.#erase(id),
       remove: (session, reason) => this.#endAndRemove(session, reason),
     }
@@ -351,7 +353,7 @@ export class SessionRegistry {
       resident: (id: string) => this.#table.get(id)?.session,
       lastSeqOf: (id: string) => this.#table.get(id)?.lastSeq,
       enter: ({ id, profile, reservedSeq }: JournaledSession, info: SessionInfo) => {
-        this.#table.adopt({ id, profile, info, lastSeq: reservedSeq })
+        this.#table.adopt(id, profile, info, reservedSeq)
         if (isTerminal(info)) this.#retainUntil(id, info.lastActivityAt)
       },
       hold: (init: SessionInit, restored: RestoredSession) => this.#hold(init, restored),
@@ -388,9 +390,15 @@ export class SessionRegistry {
   }
 
   #onEvent(session: Session, event: SessionEvent): void {
-    if (!this.#listeners.has('session_event')) return
-    const payload = { sessionId: session.id, event, session: session.info(event.seq) }
-    session.whenDurable(() => this.#listeners.emit('session_event', payload))
+    const sessionId = session.id
+    if (session.jobId !== undefined && this.#listeners.has('run_event')) {
+      const payload = { sessionId, event, run: session.runState() }
+      session.whenDurable(() => this.#listeners.emit('run_event', payload))
+    }
+    if (this.#listeners.has('session_event')) {
+      const payload = { sessionId, event, session: session.info(event.seq) }
+      session.whenDurable(() => this.#listeners.emit('session_event', payload))
+    }
   }
 
   #onEnded(session: Session): void {

@@ -12,6 +12,7 @@ import type { JournaledOrigin, JournaledState } from './journal.js'
 import { type JournalOwner, JournalWriter } from './journal-writer.js'
 import { journaledState, keptConfig } from './journaled-state.js'
 import { PermissionDesk, type PermissionDeskOwner } from './permission-desk.js'
+import type { RunState } from './registry-options.js'
 import type { RestoredSession } from './restored-session.js'
 import type { RunnerLink } from './runner-link.js'
 import { SessionFacts } from './session-facts.js'
@@ -194,6 +195,15 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
       jobId: this.jobId,
       parked: this.parkedSince === undefined ? undefined : this.parkedInfo(this.parkedSince),
     })
+  }
+
+  /** What the queue has to know of it, when it is the run of a job. */
+  runState(): RunState {
+    const { sdkSessionId, cost, numTurns, usage } = this.facts
+    const run: RunState = { status: this.status, cost, numTurns, usage: { ...usage } }
+    if (sdkSessionId !== undefined) run.sdkSessionId = sdkSessionId
+    if (this.parkedSince !== undefined) run.parked = this.parkedInfo(this.parkedSince)
+    return run
   }
 
   /** What is waited for, since when. */

@@ -45,50 +45,44 @@ export class SessionTable {
     this.#isBusy = isBusy
   }
 
+  // entries are spelled out, and made of nothing that was made for it: V8 gives each object that is made by spreading and adding a shape
+  // of its own, 300 bytes apiece, and may put what is made for the moment among what is old, where it would keep a session for long
+
   add(session: Session): void {
     const { id, createdAt, profile } = session
-    const { name, engine } = profile.info
-    this.#set({ id, createdAt, profile: name, engine, session, info: undefined, lastSeq: undefined })
+    this.#entries.set(id, {
+      id,
+      ordinal: ++this.#ordinal,
+      createdAt,
+      profile: profile.info.name,
+      engine: profile.info.engine,
+      session,
+      storedInfo: undefined,
+      storedStatus: 'starting',
+      lastSeq: undefined,
+      lives: true,
+      lookedAt: 0,
+      retention: undefined,
+      releasing: false,
+    })
   }
 
   /**
    * Enters a session that an earlier process left in a store.
    * @param lastSeq where the numbering goes on, when the journal has its log
    */
-  adopt({
-    id,
-    profile,
-    info,
-    lastSeq,
-  }: {
-    id: string
-    profile: string
-    info: SessionInfo
-    lastSeq: number | undefined
-  }) {
-    const { createdAt, engine } = info
-    this.#set({ id, createdAt, profile, engine, session: undefined, info, lastSeq })
-  }
-
-  #set(
-    given: Pick<SessionEntry, 'id' | 'createdAt' | 'profile' | 'engine' | 'session' | 'lastSeq'> & {
-      info: SessionInfo | undefined
-    },
-  ): void {
-    const { id, createdAt, profile, engine, session, info, lastSeq } = given
-    const ordinal = ++this.#ordinal
-    // spelled out: V8 gives each object that is made by spreading and adding a shape of its own, 300 bytes apiece
+  adopt(id: string, profile: string, info: SessionInfo, lastSeq: number | undefined): void {
     this.#entries.set(id, {
       id,
-      ordinal,
-      createdAt,
+      ordinal: ++this.#ordinal,
+      createdAt: info.createdAt,
       profile,
-      engine,
-      session,
-      storedInfo: info && JSON.stringify(info),
-      storedStatus: info?.status ?? 'starting',
+      engine: info.engine,
+      session: undefined,
+      storedInfo: JSON.stringify(info),
+      storedStatus: info.status,
       lastSeq,
-      lives: session !== undefined,
+      lives: false,
       lookedAt: 0,
       retention: undefined,
       releasing: false,
@@ -108,7 +102,11 @@ export class SessionTable {
 
   /** @returns whether it was there */
   remove(id: string): boolean {
-    this.#entries.get(id)?.retention?.cancel()
+    const entry = this.#entries.get(id)
+    if (!entry) return false
+    entry.retention?.cancel()
+    // a Map that is rebuilt leaves its old table behind, which may stay for long and would keep the whole session
+    entry.session = undefined
     return this.#entries.delete(id)
   }
 
