@@ -52,7 +52,7 @@ export const gatewayPlugin = fp<GatewayPluginOptions>(
   { fastify: '5.x', name: 'session-gateway' },
 )
 
-/** So much of the host's time for a plugin is left for saying what took so long. */
+/** So much of the host's time for a plugin, a tenth at most, is left for saying what took so long. */
 const TELLING_MS = 250
 
 /** The host's Fastify gives up after its `pluginTimeout` and would blame a callback. */
@@ -63,10 +63,14 @@ async function startInTime({ initialConfig }: FastifyInstance, gateway: Gateway)
   let timer: NodeJS.Timeout | undefined
   const tooLate = new Promise<never>((_, reject) => {
     const refusal = `The stores of session-gateway were not read within the pluginTimeout of this Fastify (${pluginTimeout} ms). Give it more, or 0 for no limit.`
-    timer = setTimeout(() => reject(new Error(refusal)), Math.max(0, pluginTimeout - TELLING_MS))
+    timer = setTimeout(() => reject(new Error(refusal)), pluginTimeout - Math.min(TELLING_MS, pluginTimeout / 10))
   })
   try {
     await Promise.race([starting, tooLate])
+  } catch (error) {
+    // nothing is to begin in a service that does not listen
+    void gateway.close()
+    throw error
   } finally {
     clearTimeout(timer)
   }

@@ -3,6 +3,7 @@ import { cliEngine, endOrphans } from './engines/cli/index.js'
 import { withHostedTools } from './engines/hosted-tools.js'
 import type { CreateEngineRunner } from './engines/runner.js'
 import { ToolEndpoint } from './engines/tool-endpoint.js'
+import { GatewayError } from './errors.js'
 import { ExecutionDispatcher } from './executions/dispatch.js'
 import { Executions } from './executions/executions.js'
 import type { IdempotencyStore } from './idempotency/store.js'
@@ -24,6 +25,8 @@ import type { FindTarget } from './webhooks/delivery.js'
 import { EgressGuard } from './webhooks/egress.js'
 import { operatorTarget } from './webhooks/target.js'
 
+/** A storage has at least that long to be closed. */
+const STORAGE_CLOSE_MS = 1_000
 /** A start that takes longer than this is told of. */
 const SLOW_START_MS = 10_000
 
@@ -180,23 +183,37 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     await deliverer.flush()
     await Promise.all([guard.close(), operatorGuard.close()])
   }
+  let callOff = () => {}
+  /** A start that hangs does not keep a shutdown waiting. */
+  const calledOff = new Promise<never>((_, reject) => {
+    callOff = () => reject(new GatewayError('SG_ERR_SHUTTING_DOWN'))
+  })
+  calledOff.catch(() => {})
   const close = async () => {
+    const endsAt = clock.now() + options.shutdownTimeoutMs
     state = 'draining'
+    callOff()
     registry.drain()
     queue?.drain()
     executions.close()
     await within(windDown(), options.shutdownTimeoutMs, clock)
     await deliverer.close()
     await profiles.close()
-    await storage?.close()
+    if (storage) await within(storage.close(), Math.max(endsAt - clock.now(), STORAGE_CLOSE_MS), clock)
   }
   const takeUp = async () => {
-    await storage?.open()
-    await profiles.load()
-    if (!surroundings.createCliRunner) await endOrphans()
-    await deliverer.restore(findTarget)
-    await registry.adopt()
-    await queue?.start()
+    const steps = [
+      () => storage?.open(),
+      () => profiles.load(),
+      () => (surroundings.createCliRunner ? undefined : endOrphans()),
+      () => deliverer.restore(findTarget),
+      () => registry.adopt(),
+      () => queue?.start(),
+    ]
+    for (const step of steps) {
+      if (state !== 'built') throw new GatewayError('SG_ERR_SHUTTING_DOWN')
+      await step()
+    }
   }
   return {
     options,
@@ -222,7 +239,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
         ),
       )
       try {
-        await takeUp()
+        await Promise.race([takeUp(), calledOff])
       } finally {
         patience.cancel()
       }

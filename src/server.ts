@@ -70,7 +70,10 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     async close() {
       // drained first, while connections are still answered: 503
       await gateway.close()
-      await app.close()
+      await app.close().catch((error) => {
+        // a start that was called off is told to who waits for it
+        if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_SHUTTING_DOWN') throw error
+      })
     },
   }
 }

@@ -1,5 +1,5 @@
 import type { SessionInfo } from '../../schemas/sessions.js'
-import { toError } from '../errors.js'
+import { GatewayError, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
 import { type QueueAdapter, selectJobs } from './adapter.js'
 import type { Attempts } from './attempts.js'
@@ -26,6 +26,7 @@ export async function recover({ adapter, store, attempts, sessions, logger, grac
   const records = selectJobs(await adapter.list({ status }), { status })
   // what sessions have told by now has then reached the attempts
   await new Promise(setImmediate)
+  if (attempts.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
   for (const record of records) store.adopt(record)
   for (const record of records) if (record.info.status !== 'queued') attempts.takeUp(record, graceMs)
   attempts.tookUpAll()

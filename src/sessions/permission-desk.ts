@@ -9,6 +9,7 @@ export interface PermissionDeskOwner {
   readonly config: SessionRunnerConfig
   /** Something is to be told, and the status may have changed with it. */
   onPermissionEvent(event: SessionEventBody): void
+  whenDurable(then: () => void): void
   /** A request is waited for without a time limit. */
   onPatientRequest(): void
 }
@@ -20,7 +21,15 @@ export class PermissionDesk extends PendingPermissions {
   carried: CarriedDecision[] = []
 
   constructor(clock: Clock, owner: PermissionDeskOwner) {
-    super(clock, (resolution) => owner.onPermissionEvent(resolvedEvent(resolution)))
+    super(clock, {
+      onResolved: (resolution) => owner.onPermissionEvent(resolvedEvent(resolution)),
+      whenDurable: (then) =>
+        owner.whenDurable(() => {
+          then()
+          // the others may have waited for this one with their parking
+          if (this.size > 0) owner.onPatientRequest()
+        }),
+    })
     this.#owner = owner
   }
 

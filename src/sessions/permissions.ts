@@ -18,10 +18,20 @@ export interface Resolution {
   resolvedBy: ResolvedBy
 }
 
+type Settle = (decision: PermissionDecision) => void
+
+/** What is done about answers. */
+export interface PermissionHost {
+  /** Called after a request left the list, before its asker goes on. */
+  onResolved(resolution: Resolution): void
+  /** Runs `then` once what was told is durable. */
+  whenDurable(then: () => void): void
+}
+
 interface Pending {
   request: PermissionRequest
   /** Absent while the session is parked and the engine has not asked again. */
-  settle: ((decision: PermissionDecision) => void) | undefined
+  settle: Settle | undefined
   timer: Timer | undefined
 }
 
@@ -31,17 +41,23 @@ interface Pending {
  */
 export class PendingPermissions {
   readonly #pending = new LazyMap<string, Pending>()
+  /** Allowed, and not handed to their askers before that is durable. */
+  readonly #handing = new LazyMap<string, Settle>()
   readonly #clock: Clock
-  /** Called after a request left the list, before its asker goes on. */
-  readonly #onResolved: (resolution: Resolution) => void
+  readonly #host: PermissionHost
 
-  constructor(clock: Clock, onResolved: (resolution: Resolution) => void) {
+  constructor(clock: Clock, host: PermissionHost) {
     this.#clock = clock
-    this.#onResolved = onResolved
+    this.#host = host
   }
 
   get size(): number {
     return this.#pending.size
+  }
+
+  /** Whether an answer is on its way to its asker. */
+  get handing(): boolean {
+    return this.#handing.size > 0
   }
 
   list(): PermissionRequest[] {
@@ -119,11 +135,12 @@ export class PendingPermissions {
   /** Tells that a client answered a request while the session was parked. */
   tellAnswered(requestId: string, decision: PermissionDecision): void {
     this.#pending.delete(requestId)
-    this.#onResolved({ requestId, decision, resolvedBy: 'client' })
+    this.#host.onResolved({ requestId, decision, resolvedBy: 'client' })
   }
 
-  /** Denies everything that waits. */
+  /** Denies everything that waits; what was allowed and not handed over yet does not run either. */
   denyAll(message: string): void {
+    for (const requestId of [...this.#handing.keys()]) this.#take(requestId)?.({ behavior: 'deny', message })
     for (const requestId of [...this.#pending.keys()]) this.#resolve(requestId, { behavior: 'deny', message }, 'policy')
   }
 
@@ -133,9 +150,22 @@ export class PendingPermissions {
     this.#pending.delete(requestId)
     pending.timer?.cancel()
     const decision = decisionOf(pending.request, answer)
-    this.#onResolved({ requestId, decision, resolvedBy })
-    pending.settle?.(decision)
+    this.#host.onResolved({ requestId, decision, resolvedBy })
+    if (pending.settle && decision.behavior === 'allow') this.#hand(requestId, pending.settle, decision)
+    else pending.settle?.(decision)
     return true
+  }
+
+  /** After a crash the log must not say of a tool that ran that nobody allowed it. */
+  #hand(requestId: string, settle: Settle, decision: PermissionDecision): void {
+    this.#handing.set(requestId, settle)
+    this.#host.whenDurable(() => this.#take(requestId)?.(decision))
+  }
+
+  #take(requestId: string): Settle | undefined {
+    const settle = this.#handing.get(requestId)
+    this.#handing.delete(requestId)
+    return settle
   }
 }
 

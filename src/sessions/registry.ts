@@ -91,7 +91,8 @@ export class SessionRegistry {
       }
       registered ||= this.#register(session)
       session.begin(runner)
-      if (this.#keeping) await session.durable()
+      // an engine that starts at once has started then, and the answer says so
+      await session.durable()
       return session.info()
     } catch (error) {
       if (!registered) this.#live--

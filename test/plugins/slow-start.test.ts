@@ -10,16 +10,21 @@ import { VirtualClock } from '../fixtures/virtual-clock.js'
 /** A gateway whose disk does not answer before it is told to. */
 function slowWorld() {
   let answer = () => {}
+  let asked = false
   const opened = new Promise<void>((resolve) => {
     answer = resolve
   })
+  const open = () => {
+    asked = true
+    return opened
+  }
   const options = {
     allowUnauthenticated: true,
     profiles: [{ name: 'scripted', engine: 'provider' as const, provider: { id: 'scripted' } }],
     createEngineRunner: new ScriptedEngine().create,
-    storage: { ...testStorage(), open: () => opened },
+    storage: { ...testStorage(), open },
   }
-  return { options, answer: () => answer() }
+  return { options, answer: () => answer(), asked: () => asked }
 }
 
 t.test('a server of its own waits for its stores as long as they take, and says that it does', async (t) => {
@@ -60,7 +65,38 @@ t.test('a host that gives its plugins less time is told what to change', async (
   host.register(gatewayPlugin, options)
   await t.rejects(async () => host.ready(), { message: /pluginTimeout of this Fastify \(400 ms\).*0 for no limit/ })
   answer()
-  await until(() => host.gateway.ready || host.gateway.draining)
+  await until(() => host.gateway.draining)
+  t.notOk(host.gateway.ready, 'nothing begins in a service that does not listen')
+})
+
+t.test('a host with little patience keeps nearly all of it', async (t) => {
+  const { options, answer } = slowWorld()
+  const host = fastify({ pluginTimeout: 200 })
+  t.teardown(() => host.close())
+  host.register(gatewayPlugin, options)
+  setTimeout(answer, 20)
+  await host.ready()
+  t.ok(host.gateway.ready)
+})
+
+t.test('a shutdown does not wait for a start that hangs, and the start takes nothing up afterwards', async (t) => {
+  const { options, answer, asked } = slowWorld()
+  let read = false
+  const profiles = {
+    ...options.storage.profiles,
+    list: async () => {
+      read = true
+      return []
+    },
+  }
+  const worker = createWorkerServer({ ...options, storage: { ...options.storage, profiles } })
+  const listening = worker.listen(0)
+  listening.catch(() => {})
+  await until(asked)
+  await Promise.all([t.rejects(listening, { code: 'SG_ERR_SHUTTING_DOWN' }), worker.close()])
+  answer()
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  t.notOk(read)
 })
 
 t.test('a host without a limit waits', async (t) => {

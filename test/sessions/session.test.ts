@@ -184,6 +184,12 @@ t.test('an engine that fails ends its session alone, and says why', async (t) =>
   t.equal((await world.types()).at(-1), 'session_closed')
 })
 
+t.test('a session whose engine starts at once is answered as started', async (t) => {
+  const { registry } = await buildGateway(t)
+  t.match(await registry.create({ cwd: SOME_CWD }), { status: 'idle', lastSeq: 2 })
+  t.match(await registry.create({ cwd: SOME_CWD, prompt: 'x' }), { status: 'running', lastSeq: 3 })
+})
+
 t.test('a runner whose start fails is 201, then session_error and failed', async (t) => {
   const world = await buildGateway(t, { script: { start: () => Promise.reject(new Error('no such binary')) } })
   const { id, status } = await world.registry.create({ cwd: SOME_CWD })

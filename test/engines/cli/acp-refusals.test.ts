@@ -10,9 +10,9 @@ import { attach } from '../../fixtures/client.js'
 const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
 
 /** A gateway whose agent speaks the Agent Client Protocol, and callers of it. */
-async function build(t: Test) {
+async function build(t: Test, args: string[] = [AGENT]) {
   const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-refusals-')))
-  const agents = [{ name: 'scripted', command: process.execPath, args: [AGENT], modes: { default: 'ask' } }]
+  const agents = [{ name: 'scripted', command: process.execPath, args, modes: { default: 'ask' } }]
   const worker = createWorkerServer(
     { allowUnauthenticated: true, profiles: [{ name: 'scripted', agent: 'scripted' }], agents },
     { createCliRunner: cliEngine({ agents }), env: {} },
@@ -64,3 +64,14 @@ t.test(
     await client.untilEvent('turn_completed')
   },
 )
+
+t.test('an agent that dies while it starts is told of with its last words', async (t) => {
+  const { api, create } = await build(t, ['-e', 'console.error("no credentials"); process.exit(1)'])
+  const { json } = await create({ prompt: 'hello' })
+  const client = await attach(t, api, json.id)
+  await client.until(() => client.events.some(({ type }) => type === 'session_closed'))
+  t.match(
+    client.events.filter(({ type }) => type === 'session_error'),
+    [{ message: 'The agent exited with code 1. It said: no credentials' }],
+  )
+})

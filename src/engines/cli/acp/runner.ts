@@ -1,4 +1,5 @@
 import { realpath } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type {
   AvailableCommand,
   RequestPermissionRequest,
@@ -20,6 +21,9 @@ import type { AcpSetup, AcpState } from './setup.js'
 import { inputOf, ToolCalls } from './tool-calls.js'
 import { AcpTranslator } from './translate.js'
 import { takeTurn } from './turn.js'
+
+/** An agent whose connection broke while it started has that long to be gone. */
+const ENDING_MS = 500
 
 /**
  * Runs any agent that speaks the Agent Client Protocol over stdio: one process per session. The permission modes are the agent's own
@@ -94,7 +98,7 @@ export class AcpRunner implements Runner {
       })
       const ended = this.#connection.closed.then(() => this.#end(agent))
       await Promise.race([
-        this.#open(this.#connection),
+        this.#open(this.#connection).catch((error) => instead(ended, error)),
         ended.then((detail) => Promise.reject(startError(detail))),
         whenAborted(signal).then(() => Promise.reject(startError('The agent did not start in time.'))),
       ])
@@ -295,4 +299,10 @@ export class AcpRunner implements Runner {
     if (this.#isOpen) this.#host!.emit(event)
     else this.#early.push(event)
   }
+}
+
+/** How an agent ended, and what it said, tells more than how its connection broke. */
+async function instead(ended: Promise<string>, error: unknown): Promise<never> {
+  const detail = await Promise.race([ended, sleep(ENDING_MS, undefined, { ref: false })])
+  throw detail === undefined ? error : startError(detail)
 }

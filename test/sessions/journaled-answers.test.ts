@@ -1,0 +1,93 @@
+import t from 'tap'
+import type { PermissionDecision } from '../../src/engines/runner.js'
+import { UNLIMITED } from '../../src/principal.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
+import { FakeSink } from '../fixtures/fake-sink.js'
+import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
+
+const turns = async (count = 20) => {
+  for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
+}
+
+/** A session that was asked for permission to use some tools, and what became of each. */
+async function asked(t: Parameters<typeof buildJournaled>[0], toolUseIds: string[]) {
+  const world = await buildJournaled(t, {
+    script: { capabilities: { parking: 'native' } },
+  })
+  const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+  await until(() => world.engine.last.sent.length === 1)
+  const session = await world.registry.open(id, UNLIMITED)
+  // while somebody looks on, it does not park
+  const attachment = session.attach(new FakeSink(), {})
+  const decided: Record<string, PermissionDecision> = {}
+  for (const toolUseId of toolUseIds)
+    void world.engine.last.host
+      .requestPermission({ toolName: 'write', toolUseId, input: {} })
+      .then((decision) => (decided[toolUseId] = decision))
+  await until(() => world.registry.get(id)?.pendingPermissions === toolUseIds.length)
+  await session.durable()
+  const [request] = session.pendingPermissions
+  return { ...world, id, decided, requestId: request!.id, leave: () => session.detach(attachment) }
+}
+
+t.test('what was allowed runs once that is durable', async (t) => {
+  const { registry, journal, id, requestId, decided } = await asked(t, ['u1'])
+  journal.hold()
+  const answered = registry.resolvePermission(id, requestId, { behavior: 'allow' }, UNLIMITED)
+  await turns()
+  t.same(decided, {})
+  journal.release()
+  await answered
+  await until(() => decided.u1)
+  t.equal(decided.u1?.behavior, 'allow')
+})
+
+t.test('a crash before that leaves a denial, and nothing that ran', async (t) => {
+  const { registry, journal, id, requestId, decided, again } = await asked(t, ['u1'])
+  journal.broken = true
+  const answer = registry.resolvePermission(id, requestId, { behavior: 'allow' }, UNLIMITED)
+  await t.rejects(answer, { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  journal.broken = false
+  const { registry: next } = await again()
+  const resolved = (await eventsOf({ registry: next }, id)).filter(({ type }) => type === 'permission_resolved')
+  t.match(resolved, [{ behavior: 'deny' }])
+  t.same(decided, {})
+})
+
+t.test('what is denied waits for nothing', async (t) => {
+  const { registry, journal, id, requestId, decided } = await asked(t, ['u1'])
+  journal.hold()
+  const answered = registry.resolvePermission(id, requestId, { behavior: 'deny', message: 'no' }, UNLIMITED)
+  await until(() => decided.u1)
+  t.equal(decided.u1?.behavior, 'deny')
+  journal.release()
+  await answered
+})
+
+t.test('an interrupt takes back what was allowed and not handed over', async (t) => {
+  const { registry, journal, id, requestId, decided } = await asked(t, ['u1'])
+  journal.hold()
+  const answered = registry.resolvePermission(id, requestId, { behavior: 'allow' }, UNLIMITED)
+  await turns()
+  const interrupted = registry.send(id, { type: 'interrupt' })
+  await until(() => decided.u1)
+  t.match(decided.u1, { behavior: 'deny', message: 'Interrupted by the user.' })
+  journal.release()
+  await Promise.all([answered, interrupted])
+  t.match(decided.u1, { behavior: 'deny' })
+})
+
+t.test('a session does not park while an answer is on its way, and does afterwards', async (t) => {
+  const { registry, journal, clock, id, requestId, decided, leave } = await asked(t, ['u1', 'u2'])
+  journal.hold()
+  const answered = registry.resolvePermission(id, requestId, { behavior: 'allow' }, UNLIMITED)
+  await turns()
+  leave()
+  await clock.advance(10_000)
+  t.not(registry.get(id)?.status, 'parked')
+  journal.release()
+  await answered
+  await until(() => decided.u1)
+  t.equal(decided.u1?.behavior, 'allow')
+  await until(() => registry.get(id)?.status === 'parked', 'the park')
+})
