@@ -23,7 +23,7 @@ import { AcpTranslator } from './translate.js'
 import { takeTurn } from './turn.js'
 
 /** An agent whose connection broke while it started has that long to be gone. */
-const ENDING_MS = 500
+const ENDING_MS = 2_000
 
 /**
  * Runs any agent that speaks the Agent Client Protocol over stdio: one process per session. The permission modes are the agent's own
@@ -301,8 +301,12 @@ export class AcpRunner implements Runner {
   }
 }
 
-/** How an agent ended, and what it said, tells more than how its connection broke. */
+/** How an agent ended, and what it said, tells more than how its connection broke; an agent that answered has not ended. */
 async function instead(ended: Promise<string>, error: unknown): Promise<never> {
+  if (isAnswer(error) || isAnswer((error as Error).cause)) throw error
   const detail = await Promise.race([ended, sleep(ENDING_MS, undefined, { ref: false })])
   throw detail === undefined ? error : startError(detail)
 }
+
+/** Errors of the protocol have numbers, those of a pipe have names. */
+const isAnswer = (error: unknown): boolean => typeof (error as { code?: unknown } | undefined)?.code === 'number'
