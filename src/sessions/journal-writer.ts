@@ -114,6 +114,11 @@ export class JournalWriter implements LogJournal {
     return outcome
   }
 
+  /** Whether the session is going, or gone, for good: nothing of it is to be kept elsewhere any more. */
+  get removed(): boolean {
+    return this.#removing !== undefined || this.#state === 'stopped'
+  }
+
   /** Whether the last write failed. */
   get failing(): boolean {
     return this.#state === 'failing'

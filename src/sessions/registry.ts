@@ -235,7 +235,12 @@ export class SessionRegistry {
 
   async #endAndRemove(session: Session, reason: SessionClosedReason): Promise<SessionInfo> {
     const { id } = session
-    if (this.#keeping) await this.#erase(id)
+    if (this.#keeping)
+      await this.#erase(id).catch((error) => {
+        // it stays, and what it would have done meanwhile it does now
+        this.parking.consider(session)
+        throw error
+      })
     if (!this.#table.get(id)) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
     if (session.ended) session.clients.disconnectAll(CLOSE.sessionRemoved)
     // ended before it is taken out, so that its last events find it; taken out before anything is waited for

@@ -77,6 +77,8 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   get canPark(): boolean {
     const runner = this.link?.runner
     if (!runner?.snapshot || runner.capabilities.parking !== 'native' || !this.started || this.endedAs) return false
+    // a record that is saved while the session is being removed would bring it back
+    if (this.writer?.removed) return false
     // a message or an answer that is on its way to the engine would be in neither
     if (this.handing || this.permissions.handing) return false
     if (this.bridge.pending.length > 0 || !this.permissions.patient || runner.canPark === false) return false

@@ -91,3 +91,39 @@ t.test('a session does not park while an answer is on its way, and does afterwar
   t.equal(decided.u1?.behavior, 'allow')
   await until(() => registry.get(id)?.status === 'parked', 'the park')
 })
+
+t.test('a session that begins to wait while it is being removed is not brought back by its park', async (t) => {
+  const { registry, engine, journal, storage, again } = await buildJournaled(t, {
+    script: { capabilities: { parking: 'native' } },
+  })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+  await until(() => engine.last.sent.length === 1)
+  await (await registry.open(id, UNLIMITED)).durable()
+  journal.hold()
+  const removed = registry.close(id, 'client')
+  void engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} })
+  await turns()
+  t.same(await storage.sessions.list(), [], 'nothing is parked that is going')
+  journal.release()
+  await removed
+  await turns()
+  t.same(await storage.sessions.list(), [])
+  const { registry: next } = await again()
+  t.same(next.list(), [])
+})
+
+t.test('a session that could not be removed parks then', async (t) => {
+  const { registry, engine, journal } = await buildJournaled(t, { script: { capabilities: { parking: 'native' } } })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+  await until(() => engine.last.sent.length === 1)
+  await (await registry.open(id, UNLIMITED)).durable()
+  journal.hold()
+  const removed = registry.close(id, 'client')
+  void engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} })
+  await turns()
+  journal.broken = true
+  journal.release()
+  await t.rejects(removed, { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  journal.broken = false
+  await until(() => registry.get(id)?.status === 'parked')
+})
