@@ -69,7 +69,7 @@ async function startInTime({ initialConfig }: FastifyInstance, gateway: Gateway)
     await Promise.race([starting, tooLate])
   } catch (error) {
     // nothing is to begin in a service that does not listen
-    void gateway.close()
+    gateway.close().catch(() => {}) // it is told to whoever closes the host
     throw error
   } finally {
     clearTimeout(timer)

@@ -1,13 +1,10 @@
-import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { CreateProfileRequest, StoredProfile, UpdateProfileRequest } from '../../schemas/profiles.js'
-import { type Logger, silentLogger } from '../../src/lib/logger.js'
+import type { CreateProfileRequest, UpdateProfileRequest } from '../../schemas/profiles.js'
 import { UNLIMITED } from '../../src/principal.js'
-import type { ProfileCatalog, ProfileChange } from '../../src/profiles/catalog.js'
 import type { ProfileStore } from '../../src/profiles/store.js'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
-import { until } from '../fixtures/build.js'
 import { buildCatalog, buildManaged, MANAGER, managerOf, only, provider, refusal } from '../fixtures/profiles.js'
 
 const NOT_MANAGEABLE = 'SG_ERR_PROFILES_NOT_MANAGEABLE'
@@ -16,11 +13,6 @@ const EXISTS = 'SG_ERR_PROFILE_EXISTS'
 const DIR_FORBIDDEN = 'SG_ERR_CONFIG_DIR_FORBIDDEN'
 const INVALID = 'SG_ERR_PROFILE_INVALID'
 
-const seeded = async (...profiles: StoredProfile[]): Promise<ProfileStore> => {
-  const store = createMemoryProfileStore()
-  for (const profile of profiles) await store.save(profile)
-  return store
-}
 const namesIn = async (store: ProfileStore) => (await store.list()).map(({ name }) => name)
 
 t.test('a profile is created, stored with its generation, and there', async (t) => {
@@ -262,197 +254,4 @@ t.test('the same holds for a declared directory', async (t) => {
     catalog.create({ name: 'mine', configDir: join(dir, 'prod') }, managerOf('mine')),
     refusal(DIR_FORBIDDEN),
   )
-})
-
-t.test('changes at the same time: one name is created once, and none is lost', async (t) => {
-  const { catalog, store } = await buildManaged(t)
-  const same = await Promise.allSettled(Array.from({ length: 10 }, () => catalog.create(provider('m'), MANAGER)))
-  t.equal(same.filter(({ status }) => status === 'fulfilled').length, 1)
-  await Promise.all([
-    ...Array.from({ length: 10 }, (_, index) => catalog.create(provider(`p${index}`), MANAGER)),
-    catalog.update('m', { description: 'd' }, MANAGER),
-    catalog.update('m', { defaults: { model: 'x' } }, MANAGER),
-  ])
-  t.match(catalog.get('m')!.info, { description: 'd', defaults: { model: 'x' } })
-  t.equal((await store.list()).length, 11)
-})
-
-t.test('what the store does not take has not happened', async (t) => {
-  const inner = createMemoryProfileStore()
-  let broken = false
-  const failing =
-    <Args extends unknown[], Result>(method: (...args: Args) => Result) =>
-    async (...args: Args) => {
-      if (broken) throw new Error('disk full')
-      return method(...args)
-    }
-  const store = { list: inner.list, save: failing(inner.save), delete: failing(inner.delete) } as ProfileStore
-  const changes: ProfileChange[] = []
-  const { catalog } = await buildManaged(t, { store })
-  catalog.onChange((change) => changes.push(change))
-  await catalog.create(provider('m'), MANAGER)
-  broken = true
-  const before = catalog.get('m')
-  await t.rejects(catalog.create(provider('n'), MANAGER), /disk full/)
-  await t.rejects(catalog.update('m', { description: 'x' }, MANAGER), /disk full/)
-  await t.rejects(catalog.remove('m', MANAGER), /disk full/)
-  t.equal(catalog.get('m'), before)
-  t.equal(catalog.get('n'), undefined)
-  broken = false
-  await catalog.remove('m', MANAGER)
-  await until(() => changes.length === 2)
-  t.strictSame(changes, [
-    { type: 'created', name: 'm' },
-    { type: 'deleted', name: 'm' },
-  ])
-})
-
-t.test('nobody sees a profile before it is stored', async (t) => {
-  const inner = createMemoryProfileStore()
-  let release = () => {}
-  const saving = new Promise<void>((resolve) => {
-    release = resolve
-  })
-  const store: ProfileStore = { ...inner, save: (profile) => saving.then(() => inner.save(profile)) }
-  const { catalog } = await buildManaged(t, { store })
-  const created = catalog.create(provider('m'), MANAGER)
-  await new Promise(setImmediate)
-  t.equal(catalog.get('m'), undefined)
-  release()
-  await created
-  t.ok(catalog.get('m'))
-})
-
-t.test('listeners hear of changes, and one that throws hurts nobody', async (t) => {
-  const { catalog } = await buildManaged(t)
-  const heard: ProfileChange[] = []
-  catalog.onChange(() => {
-    throw new Error('no')
-  })
-  const stop = catalog.onChange((change) => heard.push(change))
-  await catalog.create(provider('m'), MANAGER)
-  await catalog.update('m', { description: 'x' }, MANAGER)
-  await until(() => heard.length === 2)
-  stop()
-  await catalog.remove('m', MANAGER)
-  t.same(
-    heard.map(({ type }) => type),
-    ['created', 'updated'],
-  )
-})
-
-t.test('a store that cannot be read keeps the service from starting', async (t) => {
-  const cases: [string, () => unknown, RegExp][] = [
-    ['it fails', () => Promise.reject(new Error('disk gone')), /^profileStore: disk gone/],
-    ['no list', () => ({}), /^profileStore: list\(\) returned no list/],
-    ['no profile', () => [null], /^profileStore: .*profile 1/],
-    ['an unknown field', () => [provider('a'), { ...provider('b'), secret: 1 }], /^profileStore: .*profile 2\.secret/],
-    ['a bad name', () => [{ name: '../a' }], /^profileStore: .*profile 1\.name/],
-    ['two of one name', () => [provider('a'), provider('a')], /^profileStore: .*two profiles named a/],
-  ]
-  for (const [what, list, detail] of cases) {
-    const store = { ...createMemoryProfileStore(), list } as ProfileStore
-    await t.rejects(buildCatalog({ store }), refusal('SG_ERR_OPTION', detail), what)
-  }
-})
-
-t.test('a declared profile hides a stored one, which is there again when it is gone', async (t) => {
-  const store = await seeded({ ...provider('a'), description: 'stored' })
-  const warnings: object[] = []
-  const logger: Logger = { ...silentLogger, warn: (fields) => void warnings.push(fields) }
-  const hidden = await buildCatalog({ store, declared: [{ ...provider('a'), description: 'declared' }], logger })
-  t.equal(hidden.get('a')!.info.description, 'declared')
-  t.equal(hidden.list(UNLIMITED).profiles.length, 1)
-  t.same(warnings, [{ profile: 'a' }])
-  await t.rejects(hidden.remove('a', MANAGER), refusal('SG_ERR_PROFILE_DECLARED'))
-  const shown = await buildCatalog({ store, declared: [] })
-  t.match(shown.get('a')!.info, { description: 'stored', managed: true })
-})
-
-t.test(
-  'a stored profile that cannot run here any more is shown, refused, and can be repaired or deleted',
-  async (t) => {
-    const dir = t.testdir({ roots: { gone: {}, swapped: {}, fine: {} }, elsewhere: {} })
-    const roots = join(dir, 'roots')
-    const at = (name: string) => join(roots, name)
-    const store = await seeded(
-      { name: 'gone', configDir: at('gone') },
-      { name: 'swapped', configDir: at('swapped') },
-      { name: 'outside', configDir: join(dir, 'elsewhere') },
-      { name: 'agentless', agent: 'hal', configDir: at('fine') },
-      { name: 'modeless', agent: 'qwen', configDir: at('fine'), defaults: { permissionMode: 'auto' } },
-      { name: 'bare' },
-      { ...provider('engineless'), generation: 'g' },
-      { name: 'fine', engine: 'cli', configDir: at('fine') },
-    )
-    rmSync(at('gone'), { recursive: true })
-    renameSync(at('swapped'), at('real'))
-    symlinkSync(at('real'), at('swapped'))
-    const errors: { profile?: string }[] = []
-    const logger: Logger = { ...silentLogger, error: (fields) => void errors.push(fields) }
-    const catalog = await buildCatalog({ store, allowedConfigDirRoots: [roots], hasEngineRunner: false, logger })
-    const unusable = ['gone', 'swapped', 'outside', 'agentless', 'modeless', 'bare', 'engineless']
-    t.same(
-      errors.map(({ profile }) => profile),
-      unusable,
-    )
-    t.same(
-      catalog.list(UNLIMITED).profiles.map(({ name }) => name),
-      [...unusable, 'fine'],
-    )
-    for (const name of unusable) {
-      t.throws(
-        () => catalog.resolve(name, UNLIMITED),
-        refusal('SG_ERR_ENGINE_START', new RegExp(`"${name}" cannot run`)),
-        name,
-      )
-      t.throws(() => catalog.recall(name, catalog.get(name)!.generation), refusal('SG_ERR_ENGINE_START'), name)
-      t.ok((await catalog.describe(name, UNLIMITED)).profile, name)
-    }
-    t.equal(catalog.resolve('fine', UNLIMITED).info.name, 'fine')
-    mkdirSync(at('gone'))
-    await catalog.update('gone', { description: 'back' }, MANAGER)
-    t.equal(catalog.resolve('gone', UNLIMITED).info.description, 'back')
-    await catalog.remove('outside', MANAGER)
-    t.equal(catalog.get('outside'), undefined)
-  },
-)
-
-t.test(
-  'a stored default of bypassPermissions does not keep the others from being used once that mode is disabled',
-  async (t) => {
-    const store = await seeded({ ...provider('a'), defaults: { permissionMode: 'bypassPermissions' } })
-    const catalog = await buildCatalog({ store, disableBypassPermissions: true })
-    t.equal(catalog.resolve('a', UNLIMITED).info.name, 'a')
-    await t.rejects(catalog.update('a', { description: 'x' }, MANAGER), refusal('SG_ERR_BYPASS_DISABLED'))
-    t.equal((await catalog.update('a', { defaults: null }, MANAGER)).defaults, undefined)
-  },
-)
-
-t.test('what was put into the store by hand is taken over', async (t) => {
-  const store = await seeded({ ...provider('a'), managed: true })
-  const open = (): Promise<ProfileCatalog> => buildCatalog({ store })
-  const { generation } = (await open()).get('a')!
-  t.equal((await open()).recall('a', generation).info.name, 'a', 'it stays the same one')
-  t.equal((await open()).list(UNLIMITED).profiles[0]!.managed, true)
-})
-
-t.test('a managed directory that others can write into is told', async (t) => {
-  const warnings: object[] = []
-  const logger: Logger = { ...silentLogger, warn: (fields) => void warnings.push(fields) }
-  const { catalog, directory } = await buildManaged(t, { logger })
-  const configDir = directory('one')
-  chmodSync(configDir, 0o777)
-  await catalog.create({ name: 'm', configDir }, MANAGER)
-  t.same(warnings, [{ profile: 'm', configDir }])
-})
-
-t.test('the store is closed with the catalog', async (t) => {
-  let closed = 0
-  const store: ProfileStore = { ...createMemoryProfileStore(), close: () => void closed++ }
-  const catalog = await buildCatalog({ store })
-  await catalog.close()
-  t.equal(closed, 1)
-  await (await buildCatalog({ store: createMemoryProfileStore() })).close()
-  await (await buildCatalog()).close()
 })

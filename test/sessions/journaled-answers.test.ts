@@ -1,4 +1,4 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import type { PermissionDecision } from '../../src/engines/runner.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
@@ -10,7 +10,7 @@ const turns = async (count = 20) => {
 }
 
 /** A session that was asked for permission to use some tools, and what became of each. */
-async function asked(t: Parameters<typeof buildJournaled>[0], toolUseIds: string[]) {
+async function asked(t: Test, toolUseIds: string[]) {
   const world = await buildJournaled(t, {
     script: { capabilities: { parking: 'native' } },
   })
@@ -92,10 +92,10 @@ t.test('a session does not park while an answer is on its way, and does afterwar
   await until(() => registry.get(id)?.status === 'parked', 'the park')
 })
 
-t.test('a session that begins to wait while it is being removed is not brought back by its park', async (t) => {
-  const { registry, engine, journal, storage, again } = await buildJournaled(t, {
-    script: { capabilities: { parking: 'native' } },
-  })
+/** A session whose removal is held by its journal, while its engine asks for a tool and could park. */
+async function askedWhileRemoved(t: Test) {
+  const built = await buildJournaled(t, { script: { capabilities: { parking: 'native' } } })
+  const { registry, engine, journal } = built
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
   await until(() => engine.last.sent.length === 1)
   await (await registry.open(id, UNLIMITED)).durable()
@@ -103,6 +103,11 @@ t.test('a session that begins to wait while it is being removed is not brought b
   const removed = registry.close(id, 'client')
   void engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} })
   await turns()
+  return { ...built, id, removed }
+}
+
+t.test('a session that begins to wait while it is being removed is not brought back by its park', async (t) => {
+  const { journal, storage, again, removed } = await askedWhileRemoved(t)
   t.same(await storage.sessions.list(), [], 'nothing is parked that is going')
   journal.release()
   await removed
@@ -113,14 +118,7 @@ t.test('a session that begins to wait while it is being removed is not brought b
 })
 
 t.test('a session that could not be removed parks then', async (t) => {
-  const { registry, engine, journal } = await buildJournaled(t, { script: { capabilities: { parking: 'native' } } })
-  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
-  await until(() => engine.last.sent.length === 1)
-  await (await registry.open(id, UNLIMITED)).durable()
-  journal.hold()
-  const removed = registry.close(id, 'client')
-  void engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} })
-  await turns()
+  const { registry, journal, id, removed } = await askedWhileRemoved(t)
   journal.broken = true
   journal.release()
   await t.rejects(removed, { code: 'SG_ERR_STORE_UNAVAILABLE' })

@@ -1,4 +1,4 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
 import { eventsPage } from '../../src/sessions/events-page.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
@@ -19,7 +19,7 @@ const turns = async (count = 20) => {
 }
 
 /** A second process whose engines do not start, with a message that waits from the first one. */
-async function waiting(t: Parameters<typeof buildJournaled>[0]) {
+async function waiting(t: Test) {
   const world = await buildJournaled(t)
   const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'first' })
   await until(() => world.engine.last.sent.length === 1)
@@ -247,14 +247,21 @@ t.test('a log that cannot be read says so', async (t) => {
   t.same(sink.closed?.code, 1011)
 })
 
-t.test('an engine that is being started again at the shutdown takes nothing of what it goes on from', async (t) => {
-  const { registry, engine, clock, gateway, again } = await buildJournaled(t, { idleReleaseMs, script: echo() })
+/** A released session that was sent a message, and whose engine does not come to an end with starting again. */
+async function startingAgain(t: Test) {
+  const built = await buildJournaled(t, { idleReleaseMs, script: echo() })
+  const { registry, engine, clock } = built
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
   await until(() => registry.get(id)?.status === 'idle')
   await clock.advance(idleReleaseMs)
   engine.script.start = () => new Promise(() => {})
   const sent = registry.send(id, { type: 'user_message', text: 'second' }).catch((error) => error)
   await until(() => engine.runners.length === 2)
+  return { ...built, id, sent }
+}
+
+t.test('an engine that is being started again at the shutdown takes nothing of what it goes on from', async (t) => {
+  const { engine, gateway, again, id, sent } = await startingAgain(t)
   await gateway.close()
   t.match(await sent, { statusCode: 503 })
   t.ok(engine.last.closed)
@@ -327,13 +334,7 @@ t.test('with requireApiKey an engine that is started again says whose credential
 })
 
 t.test('a message to a session that is being deleted is told so', async (t) => {
-  const { registry, engine, clock } = await buildJournaled(t, { idleReleaseMs, script: echo() })
-  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
-  await clock.advance(idleReleaseMs)
-  engine.script.start = () => new Promise(() => {})
-  const sent = registry.send(id, { type: 'user_message', text: 'second' }).catch((error) => error)
-  await until(() => engine.runners.length === 2)
+  const { registry, engine, id, sent } = await startingAgain(t)
   t.match(await registry.close(id, 'client'), { status: 'closed' })
   t.match(await sent, { code: 'SG_ERR_SESSION_ENDED' })
   t.ok(engine.last.closed)

@@ -11,7 +11,7 @@ const OTHER = 'session-2026-01-02T03-09-4567cdef.jsonl'
 
 function build(t: Test, name: string) {
   const home = t.testdir()
-  const folder = join(home, '.gemini/tmp/work/chats')
+  const folder = join(home, '.gemini/tmp/some-project/chats')
   mkdirSync(folder, { recursive: true })
   const write = (...files: string[]) => {
     for (const file of files) writeFileSync(join(folder, file), '{}')
