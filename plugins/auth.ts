@@ -11,10 +11,10 @@ const AUTHENTICATE_MS = 10_000
  * Decides who is asking, for HTTP requests, upgrades and every command that comes over a socket later.
  * @throws SG_ERR_UNAUTHENTICATED, SG_ERR_AUTHENTICATE_FAILED when the hook throws or does not settle in 10 s
  */
-export type Identify = (request: FastifyRequest) => Promise<Principal>
+export type Identify = (request: FastifyRequest) => Principal | Promise<Principal>
 
 export function createIdentify(authenticate: Authenticate | undefined, clock: Clock): Identify {
-  if (!authenticate) return async () => UNLIMITED
+  if (!authenticate) return () => UNLIMITED
   return async (request) => {
     const principal = normalizePrincipal(await ask(authenticate, request, clock))
     if (!principal) throw new GatewayError('SG_ERR_UNAUTHENTICATED')
@@ -38,13 +38,22 @@ async function ask(authenticate: Authenticate, request: FastifyRequest, clock: C
   }
 }
 
-const isPromise = (value: unknown): value is Promise<unknown> => typeof (value as Promise<unknown>)?.then === 'function'
+const isPromise = <T>(value: T | Promise<T>): value is Promise<T> => typeof (value as Promise<T>)?.then === 'function'
 
-/** Every route of the scope, upgrades and unknown paths included, is behind this hook. */
+/** Every route of the scope, upgrades and unknown paths included, is behind this hook. Async only where there is something to wait for. */
 export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identify: Identify): void {
   scope.decorateRequest('principal')
-  scope.addHook('onRequest', async (request) => {
-    if (gateway.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
-    request.principal = await identify(request)
+  scope.addHook('onRequest', (request, _reply, done) => {
+    if (gateway.draining) {
+      done(new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 }))
+      return
+    }
+    const enter = (principal: Principal) => {
+      request.principal = principal
+      done()
+    }
+    const identified = identify(request)
+    if (isPromise(identified)) identified.then(enter, done)
+    else enter(identified)
   })
 }

@@ -14,17 +14,17 @@ export function guardHost(scope: FastifyInstance, { options }: Gateway): void {
   const { allowedHosts } = options
   if (!allowedHosts) return
   const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()))
-  scope.addHook('onRequest', async (request) => {
+  scope.addHook('onRequest', (request, _reply, done) => {
     const host = request.raw.headers.host?.toLowerCase() ?? ''
-    if (!allowed.has(host) && !allowed.has(withoutPort(host))) throw new GatewayError('SG_ERR_HOST_REFUSED')
+    const isAllowed = allowed.has(host) || allowed.has(withoutPort(host))
+    done(isAllowed ? undefined : new GatewayError('SG_ERR_HOST_REFUSED'))
   })
 }
 
 const withoutPort = (host: string): string => host.replace(/:\d+$/, '')
 
 /**
- * Settles an upgrade before the 101: where from, to what, and whether it is the handshake of a WebSocket at all. Not async: every
- * request passes here.
+ * Settles an upgrade before the 101: where from, to what, and whether it is the handshake of a WebSocket at all.
  */
 export function guardUpgrades(scope: FastifyInstance, { options }: Gateway): void {
   const allowed = new Set(options.allowedOrigins)
@@ -42,7 +42,18 @@ function upgradeRefusal(request: FastifyRequest, allowed: ReadonlySet<string>): 
   return undefined
 }
 
-const isUpgrade = (request: FastifyRequest): boolean => Boolean(request.ws)
+/** As Node decides it, which hands over the connection then. */
+const isUpgrade = ({ headers }: FastifyRequest): boolean =>
+  headers.upgrade !== undefined && /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '')
+
+/** What answers an upgrade as any request ends the connection that Node handed over for it: nobody else would. */
+export function endUpgrades(fastify: FastifyInstance): void {
+  fastify.addHook('onRequest', (request, reply, done) => {
+    const { socket } = reply.raw
+    if (isUpgrade(request)) reply.raw.once('finish', () => socket?.destroy())
+    done()
+  })
+}
 
 /** What `ws` would refuse by itself, in a form of its own. */
 const isHandshake = ({ method, headers }: FastifyRequest): boolean =>

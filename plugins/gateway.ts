@@ -5,7 +5,7 @@ import { createGateway, type Gateway } from '../src/gateway.js'
 import type { WorkerServerOptions } from '../src/options.js'
 import { createIdentify, requireIdentity } from './auth.js'
 import { parseJsonBodies } from './body.js'
-import { guardHost, guardUpgrades } from './edge.js'
+import { endUpgrades, guardHost, guardUpgrades } from './edge.js'
 import { sendProblem } from './errors.js'
 import { executionRoutes } from './executions.js'
 import { health } from './health.js'
@@ -20,7 +20,7 @@ import { sdkSessionRoutes } from './sdk-sessions.js'
 import { sessionEvents } from './session-events.js'
 import { sessionSocket } from './session-socket.js'
 import { sessionRoutes } from './sessions.js'
-import { ensureWebSockets } from './sockets.js'
+import { openToWebSockets } from './sockets.js'
 import { Streams } from './streams.js'
 import { validatorCompiler } from './validation.js'
 
@@ -34,12 +34,14 @@ export type GatewayPluginOptions = WorkerServerOptions & { gateway?: Gateway }
 export const gatewayPlugin = fp<GatewayPluginOptions>(
   async (fastify, { gateway: built, ...options }) => {
     const gateway = built ?? createGateway({ logger: fastify.log, ...options })
-    await ensureWebSockets(fastify, gateway)
     exposeGateway(fastify, gateway)
     const streams = new Streams(gateway)
     const { basePath } = gateway.options
+    endUpgrades(fastify)
     const identify = createIdentify(gateway.options.authenticate, gateway.clock)
-    await fastify.register(async (scope) => composeScope(scope, { gateway, identify, streams }), { prefix: basePath })
+    await fastify.register(async (scope) => composeScope(scope, { host: fastify, gateway, identify, streams }), {
+      prefix: basePath,
+    })
     if (gateway.options.health) await fastify.register(health, { gateway })
     if (gateway.options.metrics) await fastify.register(metrics, { gateway, identify, streams })
     fastify.addHook('onReady', () => startInTime(fastify, gateway))
@@ -77,6 +79,7 @@ async function startInTime({ initialConfig }: FastifyInstance, gateway: Gateway)
 }
 
 interface Parts {
+  host: FastifyInstance
   gateway: Gateway
   identify: ReturnType<typeof createIdentify>
   streams: Streams
@@ -97,17 +100,22 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   const methods = refuseOtherMethods(scope)
   await scope.register(apiDocuments, { gateway })
   await scope.register(sessionRoutes, { gateway })
-  await scope.register(sessionSocket, parts)
   await scope.register(sessionEvents, parts)
   await scope.register(profileRoutes, { gateway })
   await scope.register(executionRoutes, { gateway })
   await scope.register(sdkSessionRoutes, { gateway })
-  const { queue, clock } = gateway
-  if (queue) {
-    await scope.register(jobRoutes, { queue })
-    await scope.register(queueStream, { ...parts, queue, clock })
-  }
+  if (gateway.queue) await scope.register(jobRoutes, { queue: gateway.queue })
+  await scope.register(async (sockets) => composeSockets(sockets, parts))
   methods.complete()
+}
+
+/** What can be a WebSocket. */
+async function composeSockets(scope: FastifyInstance, parts: Parts): Promise<void> {
+  const { host, gateway } = parts
+  const { queue, clock } = gateway
+  await openToWebSockets(host, scope, gateway)
+  await scope.register(sessionSocket, parts)
+  if (queue) await scope.register(queueStream, { ...parts, queue, clock })
 }
 
 /** `fastify.gateways` has one entry per `basePath`; `fastify.gateway` is the one, while there is only one. */

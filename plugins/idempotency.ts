@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, onSendHookHandler, preHandlerHookHandler } from 'fastify'
 import { GatewayError, invalidField, toError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { fingerprintOf, scopedKey } from '../src/idempotency/scope.js'
@@ -22,9 +22,8 @@ const KEPT_HEADERS = ['content-type', 'location']
 export function replayIdempotent(scope: FastifyInstance, { idempotency }: Gateway): void {
   scope.decorateRequest('takenKey', undefined)
 
-  scope.addHook('preHandler', async (request, reply) => {
-    const given = request.headers['idempotency-key']
-    if (given === undefined || !request.routeOptions.config.idempotent) return
+  /** Takes the key, or answers with what was answered before; true then. */
+  async function replay(given: unknown, request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
     if (typeof given !== 'string' || !KEY.test(given))
       throw invalidField('Idempotency-Key', 'must be 1 to 255 characters of visible ASCII.')
     const path = request.url.split('?', 1)[0]!
@@ -33,22 +32,20 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency }: Gatewa
     switch (known.state) {
       case 'new':
         request.takenKey = key
-        return
+        return false
       case 'in_flight':
         throw new GatewayError('SG_ERR_IDEMPOTENCY_IN_FLIGHT', { retryAfterS: 1 })
       case 'mismatch':
         throw new GatewayError('SG_ERR_IDEMPOTENCY_MISMATCH')
       case 'answered': {
         const { status, headers, body } = known.answer
-        return reply.code(status).headers(headers).header('idempotent-replayed', 'true').send(Buffer.from(body))
+        reply.code(status).headers(headers).header('idempotent-replayed', 'true').send(Buffer.from(body))
+        return true
       }
     }
-  })
+  }
 
-  scope.addHook('onSend', async (request, reply, payload) => {
-    const { takenKey } = request
-    if (takenKey === undefined) return payload
-    request.takenKey = undefined
+  async function remember(takenKey: string, request: FastifyRequest, reply: FastifyReply, payload: unknown) {
     try {
       if (reply.statusCode < 300 && typeof payload === 'string') {
         const kept = KEPT_HEADERS.flatMap((name) =>
@@ -61,6 +58,23 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency }: Gatewa
       // what was asked for is done; only its repetition will not be recognised
       request.log.error({ err: toError(error) }, 'the answer to an Idempotency-Key could not be remembered')
     }
-    return payload
+  }
+
+  // not async: most requests bring no key, and pass here
+  const preHandler: preHandlerHookHandler = (request, reply, done) => {
+    const given = request.headers['idempotency-key']
+    if (given === undefined) done()
+    else replay(given, request, reply).then((isAnswered) => isAnswered || done(), done)
+  }
+  const onSend: onSendHookHandler = (request, reply, payload, done) => {
+    const { takenKey } = request
+    request.takenKey = undefined
+    if (takenKey === undefined) done(null, payload)
+    else remember(takenKey, request, reply, payload).then(() => done(null, payload))
+  }
+  scope.addHook('onRoute', (route) => {
+    if (!route.config?.idempotent) return
+    route.preHandler = [preHandler, route.preHandler ?? []].flat()
+    route.onSend = [onSend, route.onSend ?? []].flat()
   })
 }

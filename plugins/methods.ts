@@ -5,13 +5,11 @@ const METHODS: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE',
 
 /** An unknown path is 404 to every caller that was let in, at onRequest: nothing is said about a body that nobody reads. */
 export function refuseUnknownPaths(scope: FastifyInstance): void {
-  const refuse = () => {
-    throw new GatewayError('SG_ERR_NOT_FOUND')
-  }
-  scope.addHook('onRequest', async (request) => {
-    if (request.is404) refuse()
+  const refusal = () => new GatewayError('SG_ERR_NOT_FOUND')
+  scope.addHook('onRequest', (request, _reply, done) => done(request.is404 ? refusal() : undefined))
+  scope.setNotFoundHandler(() => {
+    throw refusal()
   })
-  scope.setNotFoundHandler(refuse)
 }
 
 /**

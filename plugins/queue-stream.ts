@@ -114,7 +114,7 @@ class QueueClient implements QueueSink, Stream {
       this.terminate()
       return
     }
-    this.#parts.identify(this.#request).then(
+    Promise.resolve(this.#parts.identify(this.#request)).then(
       (principal) => this.#place?.becomes(principal),
       () => this.#cutOff(CLOSE.unauthenticated),
     )

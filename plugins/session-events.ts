@@ -123,7 +123,7 @@ class SessionEventStream implements ClientSink, Stream {
   }
 
   beat(): void {
-    this.#identify(this.#request).then(
+    Promise.resolve(this.#identify(this.#request)).then(
       (principal) => {
         if (!visible(principal, this.#session.profile.info.name)) this.#attachment?.close(CLOSE.unauthenticated)
       },

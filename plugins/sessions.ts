@@ -59,7 +59,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
   scope.delete(
     '/sessions/:id',
     { schema: { params: SessionParams, response: { 200: SessionInfo } } },
-    async ({ params, principal }) => registry.close(registry.visibleInfo(params.id, principal).id, 'client'),
+    async ({ params, principal }) => registry.close(params.id, 'client', principal),
   )
 
   scope.post(

@@ -1,3 +1,5 @@
+import { EventEmitter } from 'node:events'
+import type { Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import websocket from '@fastify/websocket'
 import type { FastifyInstance } from 'fastify'
@@ -19,16 +21,29 @@ class ReasonedWebSocket extends WebSocket {
   }
 }
 
-/** Sockets are the server's business, so the plugin stands at the outer level; a host may have brought its own. */
-export async function ensureWebSockets(fastify: FastifyInstance, { options }: Gateway): Promise<void> {
-  if (fastify.hasDecorator('websocketServer')) return
-  const upgrading = trackUpgrades(fastify)
-  await fastify.register(websocket, {
+/** Servers whose upgrades are dispatched already, by the plugin of another gateway. */
+const dispatched = new WeakSet<Server>()
+
+/**
+ * Lets the routes of a scope be sockets. The plugin stands in that scope alone: its hooks and wrappers are nothing to other routes, ours
+ * or the host's. A host may have brought its own before; one that comes later is refused by its name.
+ */
+export async function openToWebSockets(
+  host: FastifyInstance,
+  scope: FastifyInstance,
+  { options }: Gateway,
+): Promise<void> {
+  const { server } = host
+  if (host.hasDecorator('websocketServer') && !dispatched.has(server)) return
+  const upgrading = trackUpgrades(scope)
+  await scope.register(websocket, {
     options: {
       maxPayload: options.maxBodyBytes,
       perMessageDeflate: false,
       // its types differ between the module systems
       WebSocket: ReasonedWebSocket as never,
+      // one of them hands every upgrade to the router; a second one would do so again
+      ...(dispatched.has(server) && { server: new EventEmitter() as Server }),
     },
     // ours have been told to go away by then; closing the rest at once keeps close() from waiting for clients
     preClose(done) {
@@ -38,6 +53,8 @@ export async function ensureWebSockets(fastify: FastifyInstance, { options }: Ga
       done()
     },
   })
+  dispatched.add(server)
+  if (!host.hasDecorator('websocketServer')) host.decorate('websocketServer', scope.websocketServer)
 }
 
 /** Connections that asked for an upgrade: Node hands them over and neither times them out nor closes them with the server. */

@@ -8,6 +8,7 @@ import { GatewayError } from './errors.js'
 import { createGateway, type Surroundings } from './gateway.js'
 import type { JobQueue } from './jobs/queue.js'
 import type { Logger } from './lib/logger.js'
+import { keepTickShape } from './lib/tick-shape.js'
 import type { WorkerServerOptions } from './options.js'
 import type { SessionRegistry } from './sessions/registry.js'
 
@@ -37,6 +38,7 @@ const NO_START_LIMIT = 0
  */
 export function createWorkerServer(options: WorkerServerOptions, surroundings: Surroundings = {}): WorkerServer {
   const gateway = createGateway(options, surroundings)
+  keepTickShape()
   const app = fastify({
     ...(isFullLogger(options.logger) && { loggerInstance: options.logger, logController: new RequestLog() }),
     bodyLimit: gateway.options.maxBodyBytes,

@@ -56,8 +56,11 @@ export class Admission {
     recalled?: ResolvedProfile,
   ): Promise<Admitted> {
     requestChecker.assert(request)
-    const { profile, asked } = await this.#examine(request, principal, recalled)
-    return this.#configure(asked, profile)
+    const { profiles, roots } = this.#options
+    const profile = recalled ?? profiles.resolve(request.profile, principal)
+    // one promise for the disk, none for the rest: every session comes through here
+    const cwd = pathOrRefusal(await resolveWithinRoots(request.cwd, roots), 'cwd')
+    return this.#configure(this.#policy(withDefaults(request, profile, cwd), profile), profile)
   }
 
   /**
@@ -70,11 +73,15 @@ export class Admission {
     return this.#configure(asked, recalled)
   }
 
-  async #configure(asked: SessionRunnerConfig, profile: ResolvedProfile): Promise<Admitted> {
+  #configure(asked: SessionRunnerConfig, profile: ResolvedProfile): Admitted | Promise<Admitted> {
     const { buildRunnerConfig } = this.#options
+    const pinned = (config: SessionRunnerConfig): Admitted => ({
+      profile,
+      request: asked,
+      config: this.#options.profiles.pin(config, profile),
+    })
     // the hook gets a copy when there is one: what is kept is what was asked
-    const config = buildRunnerConfig ? await this.#hostConfig(buildRunnerConfig, { ...asked }, profile) : asked
-    return { profile, request: asked, config: this.#options.profiles.pin(config, profile) }
+    return buildRunnerConfig ? this.#hostConfig(buildRunnerConfig, { ...asked }, profile).then(pinned) : pinned(asked)
   }
 
   /**
@@ -86,14 +93,9 @@ export class Admission {
     request: CreateSessionRequest,
     principal: Principal = UNLIMITED,
   ): Promise<{ profile: ResolvedProfile; cwd: string }> {
-    const { profile, asked } = await this.#examine(request, principal)
-    return { profile, cwd: asked.cwd }
-  }
-
-  async #examine(request: CreateSessionRequest, principal: Principal, recalled?: ResolvedProfile) {
-    const profile = recalled ?? this.#options.profiles.resolve(request.profile, principal)
-    const asked = this.#policy({ ...withDefaults(request, profile), cwd: await this.#resolveCwd(request.cwd) }, profile)
-    return { profile, asked }
+    const profile = this.#options.profiles.resolve(request.profile, principal)
+    const { cwd } = this.#policy(withDefaults(request, profile, await this.#resolveCwd(request.cwd)), profile)
+    return { profile, cwd }
   }
 
   /** @throws SG_ERR_ENGINE_START, or a 400 for what the engine cannot do; the runner is closed again then */
@@ -155,13 +157,12 @@ export class Admission {
 }
 
 /** Fills in what the profile has defaults for; an explicit value wins. The mode is always explicit towards the engine. */
-function withDefaults(request: CreateSessionRequest, { info }: ResolvedProfile): SessionRunnerConfig {
+function withDefaults(request: CreateSessionRequest, { info }: ResolvedProfile, cwd: string): SessionRunnerConfig {
+  const permissionMode = request.permissionMode ?? info.defaults?.permissionMode ?? 'default'
   const model = request.model ?? info.defaults?.model
-  return {
-    ...request,
-    permissionMode: request.permissionMode ?? info.defaults?.permissionMode ?? 'default',
-    ...(model !== undefined && { model }),
-  }
+  const config: SessionRunnerConfig = { ...request, cwd, permissionMode }
+  if (model !== undefined) config.model = model
+  return config
 }
 
 /** The resolved path, or the refusal that the contract has for why there is none. */

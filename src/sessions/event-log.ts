@@ -1,4 +1,4 @@
-import type { SessionEvent, SessionEventBody } from '../../schemas/events.js'
+import type { SessionEventBody } from '../../schemas/events.js'
 import { newId } from '../lib/clock.js'
 import type { JournaledEvent } from './journal.js'
 import { LogSegments, type LogSlice, SEGMENT_BYTES } from './log-segments.js'
@@ -23,7 +23,15 @@ export interface LogJournal {
   read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<JournaledEvent[]>
 }
 
-/** How much may wait as text until somebody reads it. */
+/** What is said here in words and numbers of our own and held by nobody else: it may wait to be JSON until somebody reads it. */
+const OWN: ReadonlySet<string> = new Set<SessionEventBody['type']>(['status_changed', 'session_closed'])
+
+interface OwnEvent {
+  ts: number
+  body: SessionEventBody
+}
+
+/** How much may wait until somebody reads it; the gateway's own events are not counted in characters. */
 const MAX_UNWRITTEN_EVENTS = 16
 const MAX_UNWRITTEN_CHARS = 4 * 1024
 
@@ -36,10 +44,10 @@ export class EventLog {
   readonly #journal: LogJournal | undefined
   readonly #segments = new LogSegments()
   /**
-   * The newest events, as JSON. They become bytes when somebody reads or when they are many: what an idle session has said, or one that
-   * ends before anybody looks, needs no segment.
+   * The newest events, most of them as JSON. They become bytes when somebody reads or when they are many: what an idle session has
+   * said, or one that ends before anybody looks, needs no segment.
    */
-  #unwritten: string[] = []
+  #unwritten: (string | OwnEvent)[] = []
   #unwrittenChars = 0
   #epoch: string | undefined
   #lastSeq: number
@@ -90,28 +98,34 @@ export class EventLog {
     return this.#evictedThrough + 1
   }
 
-  /** @throws TypeError or RangeError when the body is not JSON; nothing is appended then */
-  append(body: SessionEventBody, ts: number): SessionEvent {
+  /** @returns its seq @throws TypeError or RangeError when the body is not JSON; nothing is appended then */
+  append(body: SessionEventBody, ts: number): number {
     const seq = this.#lastSeq + 1
-    const event = { seq, ts, ...body } as SessionEvent
-    const json = JSON.stringify(event)
-    const isDelta = body.type === 'stream_delta'
-    if (isDelta) this.#writeOut()
-    this.#lastSeq = seq
-    this.#unwritten.push(json)
-    this.#unwrittenChars += json.length
-    if (isDelta) this.#writeOut(body.uuid)
-    else if (this.#unwritten.length > MAX_UNWRITTEN_EVENTS || this.#unwrittenChars > MAX_UNWRITTEN_CHARS)
-      this.#writeOut()
-    this.#journal?.onAppended(seq, isDelta ? undefined : json)
-    return event
+    if (!this.#journal && OWN.has(body.type)) {
+      this.#lastSeq = seq
+      this.#unwritten.push({ ts, body })
+    } else {
+      const json = eventJson(seq, ts, body)
+      const isDelta = body.type === 'stream_delta'
+      if (isDelta) this.#writeOut()
+      this.#lastSeq = seq
+      this.#unwritten.push(json)
+      this.#unwrittenChars += json.length
+      if (isDelta) this.#writeOut(body.uuid)
+      this.#journal?.onAppended(seq, isDelta ? undefined : json)
+    }
+    if (this.#unwritten.length > MAX_UNWRITTEN_EVENTS || this.#unwrittenChars > MAX_UNWRITTEN_CHARS) this.#writeOut()
+    return seq
   }
 
   /** @param deltaOf uuid of the message that they belong to, when they are deltas */
   #writeOut(deltaOf?: string): void {
     if (this.#unwritten.length === 0) return
     let seq = this.#lastSeq - this.#unwritten.length
-    for (const json of this.#unwritten) this.#segments.append(++seq, json, deltaOf)
+    for (const event of this.#unwritten) {
+      seq++
+      this.#segments.append(seq, typeof event === 'string' ? event : eventJson(seq, event.ts, event.body), deltaOf)
+    }
     this.#unwritten = []
     this.#unwrittenChars = 0
     this.#evict()
@@ -133,7 +147,7 @@ export class EventLog {
 
   /** The event that `append` would make of a body now, as JSON; nothing is appended. */
   previewText(body: SessionEventBody, ts: number): string {
-    return JSON.stringify({ seq: this.#lastSeq + 1, ts, ...body })
+    return eventJson(this.#lastSeq + 1, ts, body)
   }
 
   /** A log as `toText` and its place left it. @param lastSeq where the numbering goes on */
@@ -202,4 +216,12 @@ export class EventLog {
       this.#evictedThrough = segments.evict()
     }
   }
+}
+
+/** An event as JSON, without a copy of it; its place is the log's to say, whatever an engine says. */
+function eventJson(seq: number, ts: number, body: SessionEventBody): string {
+  if ('seq' in body || 'ts' in body) return JSON.stringify({ ...body, seq, ts })
+  const json = JSON.stringify(body)
+  if (json?.[0] !== '{' || json === '{}') throw new TypeError('An event is an object with a type.')
+  return `{"seq":${seq},"ts":${ts},${json.slice(1)}`
 }

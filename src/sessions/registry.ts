@@ -1,5 +1,5 @@
 import type { SessionCommand } from '../../schemas/commands.js'
-import type { SessionClosedReason, SessionEvent } from '../../schemas/events.js'
+import type { SessionClosedReason, SessionEvent, SessionEventBody } from '../../schemas/events.js'
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, toError } from '../errors.js'
@@ -61,7 +61,7 @@ export class SessionRegistry {
       journal: this.#keeping,
       parking: this.parking,
       dormancy: this.#dormancy,
-      onEvent: (session, event) => this.#onEvent(session, event),
+      onEvent: (session, body, seq, ts) => this.#onEvent(session, body, seq, ts),
       onEnded: (session) => this.#onEnded(session),
       onOauth: (session) => this.#onOauth(session),
     }
@@ -166,16 +166,6 @@ export class SessionRegistry {
     return session ?? (storedStatus === 'parked' ? this.parking.load(id) : this.#archive?.load(id))
   }
 
-  /**
-   * A session that is in memory, as all are that are not parked.
-   * @throws SG_ERR_SESSION_NOT_FOUND
-   */
-  visibleSession(id: string, principal: Principal): Session {
-    const { session } = this.#table.visible(id, principal)
-    if (!session) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
-    return session
-  }
-
   /** Gives a session a title, or with null the derived one back. */
   async rename(id: string, title: string | null, principal: Principal): Promise<SessionInfo> {
     const session = await this.open(id, principal)
@@ -216,11 +206,16 @@ export class SessionRegistry {
   /**
    * Closes a session and removes it.
    * @param reason default `server`: the host's own decision
+   * @param principal default: one that may see every session
    * @returns its final SessionInfo
+   * @throws SG_ERR_SESSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE
    */
-  async close(id: string, reason: SessionClosedReason = 'server'): Promise<SessionInfo> {
-    const entry = this.#table.get(id)
-    if (!entry) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
+  async close(
+    id: string,
+    reason: SessionClosedReason = 'server',
+    principal: Principal = UNLIMITED,
+  ): Promise<SessionInfo> {
+    const entry = this.#table.visible(id, principal)
     const { session } = entry
     if (session ? session.frozen || session.recorded : entry.storedStatus === 'parked')
       return this.parking.remove(id, reason)
@@ -395,14 +390,18 @@ export class SessionRegistry {
     else tell()
   }
 
-  #onEvent(session: Session, event: SessionEvent): void {
+  #onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void {
+    const isRunHeard = session.jobId !== undefined && this.#listeners.has('run_event')
+    const isHeard = this.#listeners.has('session_event')
+    if (!isRunHeard && !isHeard) return
     const sessionId = session.id
-    if (session.jobId !== undefined && this.#listeners.has('run_event')) {
+    const event = { ...body, seq, ts } as SessionEvent
+    if (isRunHeard) {
       const payload = { sessionId, event, run: session.runState() }
       session.whenDurable(() => this.#listeners.emit('run_event', payload))
     }
-    if (this.#listeners.has('session_event')) {
-      const payload = { sessionId, event, session: session.info(event.seq) }
+    if (isHeard) {
+      const payload = { sessionId, event, session: session.info(seq) }
       session.whenDurable(() => this.#listeners.emit('session_event', payload))
     }
   }
@@ -412,7 +411,7 @@ export class SessionRegistry {
     this.#dormancy.forget(session.id)
     this.parking.discard(session)
     if (!this.#table.get(session.id)) return
-    this.#retainUntil(session.id, this.#options.clock.now())
+    this.#retainUntil(session.id, session.facts.lastActivityAt)
     if (this.#archive) this.#table.releaseLater(session.id)
   }
 

@@ -63,10 +63,10 @@ export class RunnerLink implements RunnerHost {
   }
 
   /** Aborts and closes the runner; resolves when it is gone, or was given up on. Never rejects. */
-  async close({ clock, logger }: { clock: Clock; logger: Logger }, sessionId: string): Promise<void> {
+  close({ clock, logger }: { clock: Clock; logger: Logger }, sessionId: string): Promise<void> {
     this.#aborted = true
     this.#abort?.abort()
-    await new Promise<void>((resolve) => {
+    return new Promise<void>((resolve) => {
       const giveUp = clock.after(CLOSE_GRACE_MS, () => {
         logger.error({ sessionId }, 'the engine did not close in time and was left behind')
         resolve()

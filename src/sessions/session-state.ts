@@ -1,4 +1,4 @@
-import type { SessionEvent, SessionEventBody } from '../../schemas/events.js'
+import type { SessionEventBody } from '../../schemas/events.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import type { Runner, RunnerSnapshot, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
 import { GatewayError } from '../errors.js'
@@ -227,7 +227,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
 
   abstract onPatientRequest(): void
 
-  protected abstract tellObservers(event: SessionEvent): void
+  protected abstract tellObservers(body: SessionEventBody, seq: number, ts: number): void
 
   /** Resolves when all that happened so far is durable; at once without a journal. @throws SG_ERR_STORE_UNAVAILABLE */
   durable(): Promise<void> {
@@ -278,12 +278,12 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   }
 
   protected append(body: SessionEventBody, ts = this.world.clock.now()): void {
-    const event = this.log.append(body, ts)
+    const seq = this.log.append(body, ts)
     this.facts.lastActivityAt = ts
     if (!LEAVES_STATE.has(body.type)) this.writer?.touch()
     this.clients.onShown()
     if (body.type === 'assistant_message') this.whenDurable(() => this.clients.dropTyping(body.uuid))
-    this.tellObservers(event)
+    this.tellObservers(body, seq, ts)
   }
 
   protected showStatus(ts?: number): void {

@@ -5,27 +5,33 @@ import { type Page, pageOf } from '../lib/paging.js'
 import { type Principal, visible } from '../principal.js'
 import type { Session } from './session.js'
 
-/** A session's place in the lists. A stored one that nobody looks at is only its SessionInfo, as text. */
-export interface SessionEntry {
-  readonly id: string
-  readonly ordinal: number
-  readonly createdAt: number
-  readonly profile: string
-  readonly engine: Engine
+/**
+ * A session's place in the lists. A stored one that nobody looks at is only its SessionInfo, as text. A class, and no literal: V8 may
+ * put a literal that lives for a moment among what is old, where it keeps its session for long and is expensive to be rid of.
+ */
+export class SessionEntry {
   session: Session | undefined
   storedInfo: string | undefined
   /** Says something while the session is not in memory. */
-  storedStatus: SessionStatus
+  storedStatus: SessionStatus = 'starting'
   /** Where the numbering goes on of a session that is not in memory and whose log is in the journal. */
   lastSeq: number | undefined
   /** Whether it counts as one that lives: not parked, not terminal. */
-  lives: boolean
+  lives = false
   /** Epoch milliseconds of the last time that somebody asked for the session itself. */
-  lookedAt: number
+  lookedAt = 0
   /** Removes a terminal session when its retention is over. */
   retention: Timer | undefined
   /** Whether it is looked at again soon, to be let go of. */
-  releasing: boolean
+  releasing = false
+
+  constructor(
+    readonly id: string,
+    readonly ordinal: number,
+    readonly createdAt: number,
+    readonly profile: string,
+    readonly engine: Engine,
+  ) {}
 }
 
 /** How long a parked session that was looked at stays in memory. */
@@ -33,7 +39,7 @@ const RELEASE_AFTER_MS = 5_000
 
 /** Which sessions there are, in memory or parked, in the order in which they were created. */
 export class SessionTable {
-  readonly #entries = new Map<string, SessionEntry>()
+  #entries = new Map<string, SessionEntry>()
   readonly #clock: Clock
   #ordinal = 0
 
@@ -45,26 +51,17 @@ export class SessionTable {
     this.#isBusy = isBusy
   }
 
-  // entries are spelled out, and made of nothing that was made for it: V8 gives each object that is made by spreading and adding a shape
-  // of its own, 300 bytes apiece, and may put what is made for the moment among what is old, where it would keep a session for long
-
   add(session: Session): void {
     const { id, createdAt, profile } = session
-    this.#entries.set(id, {
-      id,
-      ordinal: ++this.#ordinal,
-      createdAt,
-      profile: profile.info.name,
-      engine: profile.info.engine,
-      session,
-      storedInfo: undefined,
-      storedStatus: 'starting',
-      lastSeq: undefined,
-      lives: true,
-      lookedAt: 0,
-      retention: undefined,
-      releasing: false,
-    })
+    const entry = this.#enter(id, createdAt, profile.info.name, profile.info.engine)
+    entry.session = session
+    entry.lives = true
+  }
+
+  #enter(id: string, createdAt: number, profile: string, engine: Engine): SessionEntry {
+    const entry = new SessionEntry(id, ++this.#ordinal, createdAt, profile, engine)
+    this.#entries.set(id, entry)
+    return entry
   }
 
   /**
@@ -72,21 +69,9 @@ export class SessionTable {
    * @param lastSeq where the numbering goes on, when the journal has its log
    */
   adopt(id: string, profile: string, info: SessionInfo, lastSeq: number | undefined): void {
-    this.#entries.set(id, {
-      id,
-      ordinal: ++this.#ordinal,
-      createdAt: info.createdAt,
-      profile,
-      engine: info.engine,
-      session: undefined,
-      storedInfo: JSON.stringify(info),
-      storedStatus: info.status,
-      lastSeq,
-      lives: false,
-      lookedAt: 0,
-      retention: undefined,
-      releasing: false,
-    })
+    const entry = this.#enter(id, info.createdAt, profile, info.engine)
+    this.#store(entry, info)
+    entry.lastSeq = lastSeq
   }
 
   get(id: string): SessionEntry | undefined {
@@ -107,7 +92,10 @@ export class SessionTable {
     entry.retention?.cancel()
     // a Map that is rebuilt leaves its old table behind, which may stay for long and would keep the whole session
     entry.session = undefined
-    return this.#entries.delete(id)
+    // one that is old would get every table that it grows and shrinks through among what is old
+    if (this.#entries.size === 1) this.#entries = new Map()
+    else this.#entries.delete(id)
+    return true
   }
 
   cancelRetentions(): void {

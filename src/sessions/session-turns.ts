@@ -95,11 +95,12 @@ export abstract class SessionTurns extends SessionState {
     this.isFrozen = false
     this.parkedSince = undefined
     this.turns.clear()
-    if (told) this.append(told)
+    const ts = this.world.clock.now()
+    if (told) this.append(told, ts)
     this.permissions.denyAll('The session ended.')
     this.bridge.close()
-    this.showStatus()
-    this.append({ type: 'session_closed', reason })
+    this.showStatus(ts)
+    this.append({ type: 'session_closed', reason }, ts)
     const link = this.link
     this.link = undefined
     if (link) this.runnerClosed = link.close(this.world, this.id)

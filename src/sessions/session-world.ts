@@ -1,4 +1,4 @@
-import type { SessionClosedReason, SessionEvent } from '../../schemas/events.js'
+import type { SessionClosedReason, SessionEventBody } from '../../schemas/events.js'
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { DeferredExecution, ExecutionResult, SessionRunnerConfig } from '../engines/runner.js'
 import type { Clock } from '../lib/clock.js'
@@ -18,7 +18,7 @@ export interface SessionWorld {
   readonly requireApiKey: boolean
   readonly disableBypassPermissions: boolean
   /** After an event took effect; must not throw. */
-  onEvent(session: Session, event: SessionEvent): void
+  onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void
   /** Once, when the session became terminal. */
   onEnded(session: Session): void
   /** An execution was deferred; whoever does its work is to be told once that is durable. Must not throw. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { SessionCommand } from '../../schemas/commands.js'
-import type { SessionEvent } from '../../schemas/events.js'
+import type { SessionEventBody } from '../../schemas/events.js'
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type {
   DeferredExecution,
@@ -142,8 +142,8 @@ export class Session extends SessionEngine {
     return this.permissions.ask(ask)
   }
 
-  protected override tellObservers(event: SessionEvent): void {
-    this.world.onEvent(this, event)
+  protected override tellObservers(body: SessionEventBody, seq: number, ts: number): void {
+    this.world.onEvent(this, body, seq, ts)
   }
 
   override onPatientRequest(): void {

@@ -3,7 +3,6 @@ import fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { gatewayPlugin } from '../../plugins/gateway.js'
 import { SessionCommand, SessionCommands } from '../../schemas/commands.js'
-import { UNLIMITED } from '../../src/principal.js'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { type BuildOptions, buildServer, SOME_CWD } from '../fixtures/build.js'
 import { attach, type TestClient } from '../fixtures/client.js'
@@ -92,11 +91,15 @@ async function buildWorld(t: Test) {
     while (sessions.length < 6) sessions.push(await session())
   }
   await renew()
+  const asked = new Map<string, string>()
+  registry.on('session_event', ({ sessionId, event }) => {
+    if (event.type === 'permission_requested') asked.set(sessionId, event.request.id)
+  })
   /** A session that waits for an answer, and to what. */
   const waiting = () => {
     const id = sessions.find((one) => registry.get(one)?.pendingPermissions)
-    const [request] = id ? registry.visibleSession(id, UNLIMITED).clients.attachedFrame({}).pendingPermissions : []
-    return id && request ? { id, requestId: request.id } : undefined
+    const requestId = id && asked.get(id)
+    return id && requestId ? { id, requestId } : undefined
   }
   const known = (values: MutatedValues) => ({
     cwd: () => SOME_CWD,

@@ -14,7 +14,7 @@ const settle = async () => {
 async function buildSession(t: Parameters<typeof buildGateway>[0], options: BuildOptions = {}) {
   const world = await buildGateway(t, options)
   const { id } = await world.registry.create({ cwd: SOME_CWD })
-  const session = world.registry.visibleSession(id, UNLIMITED)
+  const session = await world.registry.open(id, UNLIMITED)
   await settle()
   return { ...world, session, runner: world.engine.last }
 }

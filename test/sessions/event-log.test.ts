@@ -35,9 +35,33 @@ t.test('seq counts from 1, and an event is read back as it was appended', async 
   t.equal(log.lastSeq, 0)
   t.equal(log.oldestSeq, 1)
   t.equal(log.read(0, 0, 100), undefined)
-  const event = log.append(said('grüße\u2028 🦊'), 5)
-  t.match(event, { seq: 1, ts: 5, type: 'assistant_message' })
-  t.same(readAll(log), [event])
+  t.equal(log.append(said('grüße\u2028 🦊'), 5), 1)
+  t.same(readAll(log), [{ seq: 1, ts: 5, ...said('grüße\u2028 🦊') }])
+})
+
+t.test('where an event stands is not for its engine to say', async (t) => {
+  const log = new EventLog('e')
+  log.append({ ...said('first'), seq: 7, ts: 9 } as never, 5)
+  log.append({ ...said('second'), ts: 9 } as never, 6)
+  t.same(readAll(log), [
+    { seq: 1, ts: 5, ...said('first') },
+    { seq: 2, ts: 6, ...said('second') },
+  ])
+})
+
+t.test('what the gateway says itself stands in its place among what engines say', async (t) => {
+  const log = new EventLog('e')
+  const bodies = [
+    { type: 'status_changed', status: 'idle' },
+    said('hello', 'a'),
+    { type: 'status_changed', status: 'failed', detail: 'grüße' },
+    { type: 'session_closed', reason: 'error' },
+  ] as const
+  for (const [index, body] of bodies.entries()) log.append(body, index)
+  t.same(
+    readAll(log),
+    bodies.map((body, index) => ({ seq: index + 1, ts: index, ...body })),
+  )
 })
 
 t.test('a slice holds whole WebSocket text messages', async (t) => {
@@ -65,7 +89,10 @@ t.test('what is not JSON is refused and changes nothing', async (t) => {
   circular.self = circular
   t.throws(() => log.append({ type: 'engine_event', payload: circular }, 1), TypeError)
   t.equal(log.lastSeq, 0)
-  t.equal(log.append(said('next'), 1).seq, 1)
+  t.throws(() => log.append({ toJSON: () => ({}) } as never, 1), TypeError)
+  t.throws(() => log.append({ toJSON: () => 'text' } as never, 1), TypeError)
+  t.throws(() => log.append({ toJSON: () => undefined } as never, 1), TypeError)
+  t.equal(log.append(said('next'), 1), 1)
 })
 
 t.test('bytes that were handed out are never written again', async (t) => {
@@ -120,7 +147,7 @@ t.test('an event larger than the limit is kept while it is the newest', async (t
 
 t.test('a rebuilt log goes on counting', async (t) => {
   const log = new EventLog('e', DEFAULT_EVENT_LOG_LIMITS, 41)
-  t.equal(log.append(said('x'), 1).seq, 42)
+  t.equal(log.append(said('x'), 1), 42)
   t.equal(log.read(3, 42, 100), 'evicted')
   t.equal(log.oldestSeq, 42)
 })
@@ -147,10 +174,10 @@ t.test('property: any appends, limits and places give what a plain list gives', 
         const log = new EventLog('e', { maxEvents, maxBytes })
         let model: { seq: number; uuid: string; delta: boolean }[] = []
         for (const { delta, uuid, size } of bodies) {
-          const event = log.append(delta ? typed('d'.repeat(size), uuid) : said('m'.repeat(size), uuid), 1)
+          const seq = log.append(delta ? typed('d'.repeat(size), uuid) : said('m'.repeat(size), uuid), 1)
           if (!delta) log.dropDeltas(uuid)
           if (!delta) model = model.filter((kept) => !(kept.delta && kept.uuid === uuid))
-          model.push({ seq: event.seq, uuid, delta })
+          model.push({ seq, uuid, delta })
         }
         const from = Math.max(afterSeq, log.oldestSeq - 1)
         const expected = model.filter(({ seq }) => seq > from).map(({ seq }) => seq)

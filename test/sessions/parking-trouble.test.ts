@@ -9,7 +9,7 @@ import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 t.test('what a client changes while the engine waits does not keep the session from being parked', async (t) => {
   const { registry, engine, id, clock } = await buildParked(t)
-  const session = registry.visibleSession(id, UNLIMITED)
+  const session = await registry.open(id, UNLIMITED)
   const attachment = session.attach(new FakeSink(), {})
   await engine.last.defer('e1')
   await registry.send(id, { type: 'set_permission_mode', mode: 'dontAsk' })
@@ -20,7 +20,7 @@ t.test('what a client changes while the engine waits does not keep the session f
 
 t.test('an engine that goes on with a part of its results is not parked under its hands', async (t) => {
   const { registry, engine, executions, id, clock } = await buildParked(t)
-  const session = registry.visibleSession(id, UNLIMITED)
+  const session = await registry.open(id, UNLIMITED)
   const attachment = session.attach(new FakeSink(), {})
   await engine.last.host.deferExecution({ executionId: 'a', toolName: 'x' })
   await engine.last.host.deferExecution({ executionId: 'b', toolName: 'x' })
@@ -218,7 +218,7 @@ t.test('a client that is about to attach when the session parks sees it wake', a
 t.test('interrupt of a live session settles what it waits for', async (t) => {
   const { registry, engine, executions, id } = await buildParked(t)
   const sink = new FakeSink()
-  registry.visibleSession(id, UNLIMITED).attach(sink, {})
+  ;(await registry.open(id, UNLIMITED)).attach(sink, {})
   await engine.last.defer('e1')
   await registry.send(id, { type: 'interrupt' })
   t.equal(registry.get(id)?.status, 'idle')
@@ -254,12 +254,13 @@ t.test(
     await before.executions.submit('e1', ok)
     before.engine.last.say('seen by somebody')
     const { lastSeq } = before.registry.get(before.id)!
-    const { epoch } = before.registry.visibleSession(before.id, UNLIMITED).log
+    const { epoch } = (await before.registry.open(before.id, UNLIMITED)).log
     // nothing more is written: as if the process had been killed here
     const after = await buildGateway(t, { parking: { store }, clock, script: native })
     await until(() => after.registry.get(before.id)?.status === 'running')
     const sink = new FakeSink()
-    after.registry.visibleSession(before.id, UNLIMITED).attach(sink, { afterSeq: lastSeq, epoch })
+    const woken = await after.registry.open(before.id, UNLIMITED)
+    woken.attach(sink, { afterSeq: lastSeq, epoch })
     await until(() => sink.frames.some(({ type }) => type === 'synced'))
     t.match(sink.frames[0], { type: 'attached', truncated: true })
     const seqs = sink.events.map(({ seq }) => seq)

@@ -50,7 +50,7 @@ t.test('a session that waits is parked: its runner is gone, its number goes on, 
 
 t.test('while a client is attached a session does not park; parkDelayMs counts from the last detach', async (t) => {
   const { registry, engine, id, clock } = await buildParked(t)
-  const session = registry.visibleSession(id, UNLIMITED)
+  const session = await registry.open(id, UNLIMITED)
   const attachment = session.attach(new FakeSink(), {})
   await engine.last.defer('e1')
   await clock.advance(60_000)
@@ -319,7 +319,7 @@ t.test('after a restart what was parked is adopted under its id, and goes on', a
 
 t.test('at shutdown a session that waits is parked, whoever is attached', async (t) => {
   const { registry, engine, gateway, id, store } = await buildParked(t)
-  registry.visibleSession(id, UNLIMITED).attach(new FakeSink(), {})
+  ;(await registry.open(id, UNLIMITED)).attach(new FakeSink(), {})
   await engine.last.defer('e1')
   await gateway.close()
   t.match(await store.get(id), { id, executions: [{ executionId: 'e1' }] })

@@ -41,8 +41,8 @@ t.test('a caller sees and touches the sessions of its profiles only', async (t) 
     registry.page({}, limited).items.map(({ id }) => id),
     [mine.id],
   )
-  t.equal(registry.visibleSession(mine.id, limited).id, mine.id)
-  t.throws(() => registry.visibleSession(theirs.id, limited), { code: 'SG_ERR_SESSION_NOT_FOUND' })
+  t.equal((await registry.open(mine.id, limited)).id, mine.id)
+  await t.rejects(registry.open(theirs.id, limited), { code: 'SG_ERR_SESSION_NOT_FOUND' })
   await t.rejects(registry.create({ cwd: SOME_CWD, profile: 'b' }, { principal: limited }), {
     code: 'SG_ERR_PROFILE_FORBIDDEN',
   })

@@ -12,7 +12,7 @@ async function buildSession(
 ) {
   const world = await buildGateway(t, options)
   const { id } = await world.registry.create({ cwd: SOME_CWD, ...request })
-  const session = world.registry.visibleSession(id, UNLIMITED)
+  const session = await world.registry.open(id, UNLIMITED)
   const sink = new FakeSink()
   session.attach(sink, {})
   const events = async (): Promise<SessionEvent[]> => {
