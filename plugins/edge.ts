@@ -23,17 +23,24 @@ export function guardHost(scope: FastifyInstance, { options }: Gateway): void {
 
 const withoutPort = (host: string): string => host.replace(/:\d+$/, '')
 
-/**
- * Settles an upgrade before the 101: where from, to what, and whether it is the handshake of a WebSocket at all.
- */
+/** Settles an upgrade before the 101: where from, to what, and whether it is the handshake of a WebSocket at all. */
 export function guardUpgrades(scope: FastifyInstance, { options }: Gateway): void {
   const allowed = new Set(options.allowedOrigins)
-  scope.addHook('onRequest', (request, _reply, done) => done(upgradeRefusal(request, allowed)))
+  scope.addHook('onRequest', (request, _reply, done) =>
+    done(isUpgrade(request) ? upgradeRefusal(request, allowed) : undefined),
+  )
+}
+
+/** A route that is a socket serves nothing else. */
+export function requireUpgrade(scope: FastifyInstance): void {
+  scope.addHook('onRequest', (request, _reply, done) => {
+    const isMissing = request.routeOptions.config.socket && !isUpgrade(request)
+    done(isMissing ? new GatewayError('SG_ERR_UPGRADE_REQUIRED') : undefined)
+  })
 }
 
 function upgradeRefusal(request: FastifyRequest, allowed: ReadonlySet<string>): GatewayError | undefined {
   const { socket } = request.routeOptions.config
-  if (!isUpgrade(request)) return socket ? new GatewayError('SG_ERR_UPGRADE_REQUIRED') : undefined
   if (!originAllowed(request.headers.origin, request.headers.host, allowed))
     return new GatewayError('SG_ERR_ORIGIN_REFUSED')
   if (!socket) return new GatewayError('SG_ERR_BAD_REQUEST', { detail: 'This path is no WebSocket.' })
@@ -43,7 +50,7 @@ function upgradeRefusal(request: FastifyRequest, allowed: ReadonlySet<string>): 
 }
 
 /** As Node decides it, which hands over the connection then. */
-const isUpgrade = ({ headers }: FastifyRequest): boolean =>
+const isUpgrade = ({ raw: { headers } }: FastifyRequest): boolean =>
   headers.upgrade !== undefined && /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '')
 
 /** What answers an upgrade as any request ends the connection that Node handed over for it: nobody else would. */

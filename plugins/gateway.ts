@@ -5,7 +5,7 @@ import { createGateway, type Gateway } from '../src/gateway.js'
 import type { WorkerServerOptions } from '../src/options.js'
 import { createIdentify, requireIdentity } from './auth.js'
 import { parseJsonBodies } from './body.js'
-import { endUpgrades, guardHost, guardUpgrades } from './edge.js'
+import { endUpgrades, guardHost, guardUpgrades, requireUpgrade } from './edge.js'
 import { sendProblem } from './errors.js'
 import { executionRoutes } from './executions.js'
 import { health } from './health.js'
@@ -113,6 +113,7 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
 async function composeSockets(scope: FastifyInstance, parts: Parts): Promise<void> {
   const { host, gateway } = parts
   const { queue, clock } = gateway
+  requireUpgrade(scope)
   await openToWebSockets(host, scope, gateway)
   await scope.register(sessionSocket, parts)
   if (queue) await scope.register(queueStream, { ...parts, queue, clock })

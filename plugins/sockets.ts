@@ -26,7 +26,7 @@ const dispatched = new WeakSet<Server>()
 
 /**
  * Lets the routes of a scope be sockets. The plugin stands in that scope alone: its hooks and wrappers are nothing to other routes, ours
- * or the host's. A host may have brought its own before; one that comes later is refused by its name.
+ * or the host's. A host may have brought its own before; Fastify refuses one that comes later by the name that both give.
  */
 export async function openToWebSockets(
   host: FastifyInstance,

@@ -11,6 +11,7 @@ import {
 } from '../../schemas/executions.js'
 import { CreateSessionRequest, SessionInfo, SessionParams } from '../../schemas/sessions.js'
 import type { RunnerHost } from '../../src/engines/runner.js'
+import { keepTickShape } from '../../src/lib/tick-shape.js'
 import { ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
 import { answer } from '../lib/child.js'
 import { sessionInfo } from './session-info.js'
@@ -64,6 +65,8 @@ const routes: FastifyPluginAsyncTypebox = async (scope) => {
   )
 }
 
+// as in the gateway's own server, so that luck with V8 decides neither
+keepTickShape()
 const app = fastify().withTypeProvider<TypeBoxTypeProvider>()
 app.setValidatorCompiler(validatorCompiler)
 parseJsonBodies(app as unknown as FastifyInstance, 1024 * 1024)

@@ -3,6 +3,7 @@ import type {
   ClientBridge,
   CreateEngineRunner,
   DeferredTool,
+  EngineRunnerContext,
   Runner,
   RunnerSnapshot,
   SessionRunnerConfig,
@@ -108,13 +109,12 @@ export class Admission {
     const { engines, deferredTools } = this.#options
     const create = engines[profile.info.engine]
     if (!create) throw new GatewayError('SG_ERR_ENGINE_START', { detail: 'No createEngineRunner is configured.' })
+    const context: EngineRunnerContext = { sessionId, config, profile: profile.info, bridge }
+    if (deferredTools.length > 0) context.deferredTools = deferredTools
+    if (restore) context.restore = restore
     let runner: Runner
     try {
-      runner = await create({
-        ...{ sessionId, config, profile: profile.info, bridge },
-        ...(deferredTools.length > 0 && { deferredTools }),
-        ...(restore && { restore }),
-      })
+      runner = await create(context)
     } catch (error) {
       throw startFailure(error)
     }

@@ -81,7 +81,9 @@ export class SessionRegistry {
       const { admission } = this.#options
       const admitted = await admission.admit(request, options.principal, options.profile)
       options.signal?.throwIfAborted()
-      session = new Session(this.#world, { id: options.id ?? newId(), ...admitted, jobId: options.jobId })
+      const { profile, request: asked, config } = admitted
+      const id = options.id ?? newId()
+      session = new Session(this.#world, { id, profile, request: asked, config, jobId: options.jobId })
       // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
       if (options.jobId !== undefined) registered = this.#register(session)
       const runner = await admission.buildRunner(admitted, session.id, session.bridge)
@@ -219,7 +221,7 @@ export class SessionRegistry {
     const { session } = entry
     if (session ? session.frozen || session.recorded : entry.storedStatus === 'parked')
       return this.parking.remove(id, reason)
-    return this.#endAndRemove(session ?? (await this.#found(entry)), reason)
+    return await this.#endAndRemove(session ?? (await this.#found(entry)), reason)
   }
 
   async #found(entry: SessionEntry): Promise<Session> {

@@ -280,7 +280,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   protected append(body: SessionEventBody, ts = this.world.clock.now()): void {
     const seq = this.log.append(body, ts)
     this.facts.lastActivityAt = ts
-    if (!LEAVES_STATE.has(body.type)) this.writer?.touch()
+    if (this.writer && !LEAVES_STATE.has(body.type)) this.writer.touch()
     this.clients.onShown()
     if (body.type === 'assistant_message') this.whenDurable(() => this.clients.dropTyping(body.uuid))
     this.tellObservers(body, seq, ts)
@@ -291,6 +291,9 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     if (status === this.#shownStatus) return
     this.#shownStatus = status
     const detail = this.endedAs || this.parkedSince !== undefined ? this.facts.statusDetail : undefined
-    this.append({ type: 'status_changed', status, ...(detail !== undefined && { detail }) }, ts)
+    this.append(
+      detail === undefined ? { type: 'status_changed', status } : { type: 'status_changed', status, detail },
+      ts,
+    )
   }
 }

@@ -83,9 +83,9 @@ export abstract class SessionTurns extends SessionState {
   }
 
   /** Ends the session unless it has ended; resolves when its runner is gone or was given up on. */
-  async end(reason: SessionClosedReason): Promise<void> {
+  end(reason: SessionClosedReason): Promise<void> {
     this.#finish(reason === 'error' ? 'failed' : 'closed', reason)
-    await this.runnerClosed
+    return this.runnerClosed ?? Promise.resolve()
   }
 
   /** @param told what is said before everything else that follows from the end */

@@ -3,6 +3,7 @@ import fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { gatewayPlugin } from '../../plugins/gateway.js'
 import { SessionCommand, SessionCommands } from '../../schemas/commands.js'
+import { CreateSessionRequest } from '../../schemas/sessions.js'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { type BuildOptions, buildServer, SOME_CWD } from '../fixtures/build.js'
 import { attach, type TestClient } from '../fixtures/client.js'
@@ -72,7 +73,9 @@ async function routesOf(t: Test): Promise<Route[]> {
   const { script: _script, ...given } = options
   await app.register(gatewayPlugin, { ...given, createEngineRunner: () => Promise.reject(new Error('not used')) })
   for (const route of routes)
-    if (route.method === 'POST' && route.url.endsWith('/commands')) route.schema.body = SessionCommand
+    if (route.method !== 'POST') continue
+    else if (route.url.endsWith('/commands')) route.schema.body = SessionCommand
+    else if (route.url.endsWith('/sessions')) route.schema.body = CreateSessionRequest
   return routes
 }
 

@@ -130,6 +130,8 @@ t.test('a socket is opened by the handshake of one, and plain requests are told 
 t.test('a refused upgrade is let go of, whatever refused it, and close() does not wait for it', async (t) => {
   let hanging = 0
   const { port, worker, url } = await buildServer(t, {
+    health: true,
+    metrics: true,
     authenticate: ({ headers }) => {
       if (!headers.hang) return {}
       hanging++
@@ -148,7 +150,10 @@ t.test('a refused upgrade is let go of, whatever refused it, and close() does no
     `/v1/sessions/${'x'.repeat(600)}/ws`,
     '/v1/nowhere',
     '/nowhere',
+    '/v1/sessions',
     '/v1/sessions/x/ws',
+    '/healthz',
+    '/metrics',
   ]) {
     const connection = open(path)
     connection.resume()

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import websocket from '@fastify/websocket'
 import fastify from 'fastify'
 import t from 'tap'
@@ -5,6 +7,7 @@ import WebSocket from 'ws'
 import gatewayPlugin, { createWorkerServer } from '../../src/index.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach, TestClient } from '../fixtures/client.js'
+import { HANDSHAKE } from '../fixtures/raw-http.js'
 import { ScriptedEngine } from '../fixtures/scripted-engine.js'
 
 const world = (basePath = '/v1') => {
@@ -52,6 +55,43 @@ t.test('two gateways share a server, each with its own world', async (t) => {
   t.equal(created.statusCode, 201)
   t.equal((await host.inject('/one/sessions')).json().length, 1)
   t.same((await host.inject('/two/sessions')).json(), [])
+})
+
+t.test('both are reached by sockets, each by its own', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  await host.register(gatewayPlugin, world('/one'))
+  await host.register(gatewayPlugin, world('/two'))
+  const url = await host.listen({ port: 0 })
+  for (const basePath of ['/one', '/two']) {
+    const created = await host.inject({ method: 'POST', url: `${basePath}/sessions`, payload: { cwd: SOME_CWD } })
+    const client = await attach(t, `${url}${basePath}`, created.json().id)
+    await client.untilFrame('synced')
+    t.equal(client.frames.filter(({ type }) => type === 'attached').length, 1)
+  }
+})
+
+t.test("a host's own routes are no sockets by our doing, and end the connection of who asks for one", async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  const handler = () => 'hello'
+  const wrapped: boolean[] = []
+  await host.register(gatewayPlugin, world())
+  host.addHook('onRoute', (route) => void wrapped.push(route.handler !== handler))
+  host.get('/own', handler)
+  const { port } = new URL(await host.listen({ port: 0 }))
+  t.ok(wrapped.every((is) => !is))
+  for (const path of ['/own', '/nowhere']) {
+    const connection = connect(Number(port), '127.0.0.1')
+    const head = Object.entries({ host: 'x', ...HANDSHAKE }).map(([name, value]) => `${name}: ${value}\r\n`)
+    connection.write(`GET ${path} HTTP/1.1\r\n${head.join('')}\r\n`)
+    let text = ''
+    connection.on('data', (data) => {
+      text += data
+    })
+    await once(connection, 'close')
+    t.match(text, path === '/own' ? /200 OK[\s\S]*hello$/ : /404 Not Found/)
+  }
 })
 
 t.test('it composes inside a prefix of the host and beside its own WebSockets', async (t) => {
