@@ -64,6 +64,8 @@ function lastEventId(request: FastifyRequest): AttachPosition | undefined {
 
 /** One client's stream of server-sent events: the frames of the socket as `data`. */
 class SessionEventStream implements ClientSink, Stream {
+  /** What it writes is text of its own. */
+  readonly holds = false
   readonly #raw: ServerResponse
   readonly #session: Session
   readonly #request: FastifyRequest

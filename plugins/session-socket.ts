@@ -110,6 +110,10 @@ class SessionSocket implements ClientSink, Stream {
     return taken
   }
 
+  get holds(): boolean {
+    return this.#raw.writableLength > 0
+  }
+
   close({ code, reason }: Close): void {
     this.#ws.close(code, reason)
   }

@@ -160,7 +160,10 @@ export class Admission {
 function withDefaults(request: CreateSessionRequest, { info }: ResolvedProfile, cwd: string): SessionRunnerConfig {
   const permissionMode = request.permissionMode ?? info.defaults?.permissionMode ?? 'default'
   const model = request.model ?? info.defaults?.model
-  const config: SessionRunnerConfig = { ...request, cwd, permissionMode }
+  // spread last: V8 makes a shape for each object that something is added to after it was spread
+  const config: SessionRunnerConfig = { permissionMode, ...request }
+  config.permissionMode = permissionMode
+  config.cwd = cwd
   if (model !== undefined) config.model = model
   return config
 }

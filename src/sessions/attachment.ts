@@ -22,6 +22,8 @@ export interface ClientSink {
    */
   send(parts: readonly (LogSlice | ServerFrame)[]): boolean
   close(close: Close): void
+  /** Whether it has not written all of the bytes that it was given; they must not change until then. */
+  readonly holds: boolean
 }
 
 /** The part of a session that a cursor moves over. */
@@ -68,6 +70,10 @@ export class Attachment {
 
   get closed(): boolean {
     return this.#closed
+  }
+
+  get holds(): boolean {
+    return this.#sink.holds
   }
 
   /** Sends one frame that is not in the log, after the events that are. A client that leaves too many unread is cut off. */

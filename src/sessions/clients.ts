@@ -31,6 +31,12 @@ export class Clients {
     return this.#attachments?.size ?? 0
   }
 
+  /** Whether one of them, or one that is going, may still read from a slice of the log. */
+  get hold(): boolean {
+    for (const attachment of this.#attachments ?? []) if (attachment.holds) return true
+    return false
+  }
+
   /** @throws SG_ERR_TOO_MANY at `maxSocketsPerSession` */
   assertRoom(): void {
     if (this.count >= this.#max)

@@ -1,7 +1,7 @@
 import type { SessionEventBody } from '../../schemas/events.js'
 import { newId } from '../lib/clock.js'
 import type { JournaledEvent } from './journal.js'
-import { LogSegments, type LogSlice, SEGMENT_BYTES } from './log-segments.js'
+import { type LogReaders, LogSegments, type LogSlice, SEGMENT_BYTES } from './log-segments.js'
 
 export type { LogSlice } from './log-segments.js'
 
@@ -26,9 +26,11 @@ export interface LogJournal {
 /** What is said here in words and numbers of our own and held by nobody else: it may wait to be JSON until somebody reads it. */
 const OWN: ReadonlySet<string> = new Set<SessionEventBody['type']>(['status_changed', 'session_closed'])
 
-interface OwnEvent {
+/** An event that is no bytes yet. */
+interface Unwritten {
   ts: number
-  body: SessionEventBody
+  /** As JSON, but for our own. */
+  body: string | SessionEventBody
 }
 
 /** How much may wait until somebody reads it; the gateway's own events are not counted in characters. */
@@ -42,12 +44,13 @@ const MAX_UNWRITTEN_CHARS = 4 * 1024
 export class EventLog {
   readonly #limits: EventLogLimits
   readonly #journal: LogJournal | undefined
+  readonly #readers: LogReaders | undefined
   readonly #segments = new LogSegments()
   /**
-   * The newest events, most of them as JSON. They become bytes when somebody reads or when they are many: what an idle session has
-   * said, or one that ends before anybody looks, needs no segment.
+   * The newest events. They become bytes when somebody reads or when they are many: what an idle session has said, or one that ends
+   * before anybody looks, needs no segment.
    */
-  #unwritten: (string | OwnEvent)[] = []
+  #unwritten: Unwritten[] = []
   #unwrittenChars = 0
   #epoch: string | undefined
   #lastSeq: number
@@ -60,9 +63,17 @@ export class EventLog {
    * @param epoch of a log that is rebuilt; a new one gets its own when it is first asked for
    * @param lastSeq where the numbering goes on, for a log that is rebuilt; the events up to it are not in memory
    * @param journal keeps what is appended; an event is then visible once the journal's writer says so
+   * @param readers without them no memory is used again
    */
-  constructor(epoch?: string, limits: EventLogLimits = DEFAULT_EVENT_LOG_LIMITS, lastSeq = 0, journal?: LogJournal) {
+  constructor(
+    epoch?: string,
+    limits: EventLogLimits = DEFAULT_EVENT_LOG_LIMITS,
+    lastSeq = 0,
+    journal?: LogJournal,
+    readers?: LogReaders,
+  ) {
     this.#epoch = epoch
+    this.#readers = readers
     this.#limits = limits
     this.#lastSeq = lastSeq
     this.#evictedThrough = lastSeq
@@ -105,14 +116,14 @@ export class EventLog {
       this.#lastSeq = seq
       this.#unwritten.push({ ts, body })
     } else {
-      const json = eventJson(seq, ts, body)
+      const json = bodyJson(body)
       const isDelta = body.type === 'stream_delta'
       if (isDelta) this.#writeOut()
       this.#lastSeq = seq
-      this.#unwritten.push(json)
+      this.#unwritten.push({ ts, body: json })
       this.#unwrittenChars += json.length
       if (isDelta) this.#writeOut(body.uuid)
-      this.#journal?.onAppended(seq, isDelta ? undefined : json)
+      this.#journal?.onAppended(seq, isDelta ? undefined : eventJson(seq, ts, json))
     }
     if (this.#unwritten.length > MAX_UNWRITTEN_EVENTS || this.#unwrittenChars > MAX_UNWRITTEN_CHARS) this.#writeOut()
     return seq
@@ -122,9 +133,9 @@ export class EventLog {
   #writeOut(deltaOf?: string): void {
     if (this.#unwritten.length === 0) return
     let seq = this.#lastSeq - this.#unwritten.length
-    for (const event of this.#unwritten) {
-      seq++
-      this.#segments.append(seq, typeof event === 'string' ? event : eventJson(seq, event.ts, event.body), deltaOf)
+    for (const { ts, body } of this.#unwritten) {
+      const json = eventJson(++seq, ts, typeof body === 'string' ? body : bodyJson(body))
+      this.#segments.append(seq, json, deltaOf)
     }
     this.#unwritten = []
     this.#unwrittenChars = 0
@@ -147,7 +158,7 @@ export class EventLog {
 
   /** The event that `append` would make of a body now, as JSON; nothing is appended. */
   previewText(body: SessionEventBody, ts: number): string {
-    return eventJson(this.#lastSeq + 1, ts, body)
+    return eventJson(this.#lastSeq + 1, ts, bodyJson(body))
   }
 
   /** A log as `toText` and its place left it. @param lastSeq where the numbering goes on */
@@ -155,8 +166,9 @@ export class EventLog {
     { epoch, oldestSeq, events }: { epoch: string; oldestSeq: number; events: string },
     limits: EventLogLimits,
     lastSeq: number,
+    readers?: LogReaders,
   ): EventLog {
-    const log = new EventLog(epoch, limits, oldestSeq - 1)
+    const log = new EventLog(epoch, limits, oldestSeq - 1, undefined, readers)
     for (const line of events === '' ? [] : events.split('\n')) {
       const { seq, type, uuid } = JSON.parse(line) as { seq: number; type: string; uuid?: string }
       log.#segments.append(seq, line, type === 'stream_delta' ? uuid : undefined)
@@ -213,15 +225,17 @@ export class EventLog {
     const segments = this.#segments
     while ((segments.events > maxEvents || segments.bytes > maxBytes) && segments.events > 1) {
       if (this.#shownThrough !== undefined && segments.oldestSeq! > this.#shownThrough) return
-      this.#evictedThrough = segments.evict()
+      this.#evictedThrough = segments.evict(this.#readers)
     }
   }
 }
 
-/** An event as JSON, without a copy of it; its place is the log's to say, whatever an engine says. */
-function eventJson(seq: number, ts: number, body: SessionEventBody): string {
-  if ('seq' in body || 'ts' in body) return JSON.stringify({ ...body, seq, ts })
-  const json = JSON.stringify(body)
+/** What an event says; its place is the log's to say, whatever an engine says of it. */
+function bodyJson(body: SessionEventBody): string {
+  const json = JSON.stringify('seq' in body || 'ts' in body ? { ...body, seq: undefined, ts: undefined } : body)
   if (json?.[0] !== '{' || json === '{}') throw new TypeError('An event is an object with a type.')
-  return `{"seq":${seq},"ts":${ts},${json.slice(1)}`
+  return json
 }
+
+/** The event whole, without a copy of what it says. */
+const eventJson = (seq: number, ts: number, body: string): string => `{"seq":${seq},"ts":${ts},${body.slice(1)}`

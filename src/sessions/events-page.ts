@@ -31,6 +31,7 @@ export async function eventsPage(
       if (nextAfterSeq >= lastSeq) break
       continue
     }
+    // the log's own bytes are copied in the turn that they are read in: what is waited for comes before them
     for (const { seq, json } of slice.events()) {
       if (events.length === limit) break
       events.push(json)

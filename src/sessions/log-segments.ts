@@ -6,8 +6,8 @@ const BEFORE_EVENT = '{"type":"event","event":'
 const AFTER_EVENT = '}'
 
 /**
- * A run of events as the bytes that go on a socket, one WebSocket text message after the other. Bytes once handed out are never
- * written again, so a slice of `bytes` is what every client at that place is sent, without a copy.
+ * A run of events as the bytes that go on a socket, one WebSocket text message after the other. Bytes once handed out are not written
+ * again while anybody may read them, so a slice of `bytes` is what every client at that place is sent, without a copy.
  */
 interface Segment {
   bytes: Buffer
@@ -31,11 +31,19 @@ export interface LogSlice {
   events(): Iterable<{ seq: number; json: Buffer }>
 }
 
+/** Those whom slices were handed to. */
+export interface LogReaders {
+  /** Whether one of them may still read from a slice. */
+  readonly hold: boolean
+}
+
 /** The events of a log that are in memory, as bytes: appended at one end, evicted at the other, read from anywhere. */
 export class LogSegments {
   readonly #segments: Segment[] = []
   #deltaSegments: Map<string, Set<Segment>> | undefined
   #lastRead: { afterSeq: number; untilSeq: number; maxBytes: number; slice: LogSlice } | undefined
+  /** Of a segment that was evicted, for the next one: a log that is full needs no more memory, and nothing has to be collected. */
+  #spare: Buffer | undefined
   events = 0
   bytes = 0
 
@@ -108,9 +116,9 @@ export class LogSegments {
       last.bytes = grown
       return last
     }
-    const size = last ? SEGMENT_BYTES : FIRST_SEGMENT_BYTES
+    const size = Math.max(last ? SEGMENT_BYTES : FIRST_SEGMENT_BYTES, frameBytes)
     const segment: Segment = {
-      bytes: Buffer.allocUnsafeSlow(Math.max(size, frameBytes)),
+      bytes: this.#take(size),
       used: 0,
       first: 0,
       seqs: [],
@@ -119,6 +127,12 @@ export class LogSegments {
     }
     this.#segments.push(segment)
     return segment
+  }
+
+  #take(size: number): Buffer {
+    const spare = size === SEGMENT_BYTES ? this.#spare : undefined
+    if (spare) this.#spare = undefined
+    return spare ?? Buffer.allocUnsafeSlow(size)
   }
 
   hasDeltas(uuid: string): boolean {
@@ -175,8 +189,12 @@ export class LogSegments {
     Object.assign(segment, kept)
   }
 
-  /** Takes the oldest event out; there must be one. @returns its seq */
-  evict(): number {
+  /**
+   * Takes the oldest event out; there must be one.
+   * @param readers asked before memory is used again
+   * @returns its seq
+   */
+  evict(readers: LogReaders | undefined): number {
     const segment = this.#segments[0]!
     const index = segment.first++
     const start = index === 0 ? 0 : segment.ends[index - 1]!
@@ -184,6 +202,7 @@ export class LogSegments {
     this.bytes -= segment.ends[index]! - start
     if (segment.first === segment.seqs.length) {
       this.#segments.shift()
+      if (segment.bytes.length === SEGMENT_BYTES && readers?.hold === false) this.#spare = segment.bytes
       for (const [uuid, segments] of this.#deltaSegments ?? [])
         if (segments.delete(segment) && segments.size === 0) this.#deltaSegments?.delete(uuid)
     }

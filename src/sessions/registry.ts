@@ -397,7 +397,9 @@ export class SessionRegistry {
     const isHeard = this.#listeners.has('session_event')
     if (!isRunHeard && !isHeard) return
     const sessionId = session.id
-    const event = { ...body, seq, ts } as SessionEvent
+    const event: SessionEvent = { seq, ts, ...body }
+    event.seq = seq
+    event.ts = ts
     if (isRunHeard) {
       const payload = { sessionId, event, run: session.runState() }
       session.whenDurable(() => this.#listeners.emit('run_event', payload))

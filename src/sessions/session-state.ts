@@ -11,6 +11,7 @@ import { EventLog } from './event-log.js'
 import type { JournaledOrigin, JournaledState } from './journal.js'
 import { type JournalOwner, JournalWriter } from './journal-writer.js'
 import { journaledState, keptConfig } from './journaled-state.js'
+import type { LogReaders } from './log-segments.js'
 import { PermissionDesk, type PermissionDeskOwner } from './permission-desk.js'
 import type { RunState } from './registry-options.js'
 import type { RestoredSession } from './restored-session.js'
@@ -32,7 +33,7 @@ const LEAVES_STATE: ReadonlySet<string> = new Set<SessionEventBody['type']>([
 ])
 
 /** What a session is at a moment, and how a change of it is told; `Session` is what happens to it. */
-export abstract class SessionState implements PermissionDeskOwner, LogSource, JournalOwner {
+export abstract class SessionState implements PermissionDeskOwner, LogSource, LogReaders, JournalOwner {
   readonly id: string
   readonly profile: ResolvedProfile
   readonly request: SessionRunnerConfig
@@ -82,9 +83,10 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     this.jobId = init.jobId
     this.createdAt = restored?.info.createdAt ?? world.clock.now()
     this.writer = this.#openWriter(restored)
+    // before the log, which asks it
+    this.clients = new Clients(this, world.maxSocketsPerSession, () => this.#snapshot())
     this.log = this.#openLog(restored)
     this.facts = new SessionFacts(init.config, this.createdAt)
-    this.clients = new Clients(this, world.maxSocketsPerSession, () => this.#snapshot())
     this.permissions = new PermissionDesk(world.clock, this)
     this.bridge = new SessionBridge(world.clock, (frame, except) => this.clients.broadcast(frame, except))
     if (restored) this.#restore(restored)
@@ -99,10 +101,10 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
 
   #openLog(restored: RestoredSession | undefined): EventLog {
     const { eventLog: limits } = this.world
-    if (!restored) return new EventLog(undefined, limits, 0, this.writer)
+    if (!restored) return new EventLog(undefined, limits, 0, this.writer, this)
     const { log, info } = restored
-    if ('lastSeq' in log) return new EventLog(log.epoch, limits, log.lastSeq, this.writer)
-    return EventLog.fromText(log, limits, info.lastSeq)
+    if ('lastSeq' in log) return new EventLog(log.epoch, limits, log.lastSeq, this.writer, this)
+    return EventLog.fromText(log, limits, info.lastSeq, this)
   }
 
   #restore(restored: RestoredSession): void {
@@ -275,6 +277,10 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
 
   onShown(): void {
     this.clients.onShown()
+  }
+
+  get hold(): boolean {
+    return this.clients.hold
   }
 
   protected append(body: SessionEventBody, ts = this.world.clock.now()): void {

@@ -1,6 +1,11 @@
 import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
-import { attach, refusedUpgrade } from '../fixtures/client.js'
+import { attach, refusedUpgrade, type TestClient } from '../fixtures/client.js'
+
+/** What an agent said, as a client was sent it. */
+const said = ({ events }: TestClient): unknown[] =>
+  events.flatMap((event) => (event.type === 'assistant_message' ? [textIn(event.message.content)] : []))
+const textIn = (content: unknown): unknown => (content as { text: string }[])[0]?.text
 
 t.test('a client sees the snapshot, the replay, synced, then what happens', async (t) => {
   const { call, engine, api } = await buildServer(t)
@@ -31,6 +36,26 @@ t.test('a client sees the snapshot, the replay, synced, then what happens', asyn
     seqs,
     [...seqs].sort((a, b) => a - b),
   )
+})
+
+t.test('what a client has not taken yet is not written over, however far the log goes on', async (t) => {
+  const eventLog = { maxEvents: 100_000, maxBytes: 256 * 1024 }
+  const { call, engine, api } = await buildServer(t, { eventLog })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  const [quick, slow] = [await attach(t, api, json.id), await attach(t, api, json.id)]
+  await Promise.all([quick.untilFrame('synced'), slow.untilFrame('synced')])
+  slow.socket.pause()
+  const textOf = (n: number) => `${n} `.repeat(2_000)
+  for (let n = 1; n <= 3_000; n++) {
+    engine.last.say(textOf(n), `m${n}`)
+    if (n % 20 === 0) await quick.until(() => said(quick).length === n)
+  }
+  slow.socket.resume()
+  t.same(await slow.untilClosed(), { code: 1013, reason: 'too_slow' })
+  const taken = said(slow)
+  t.ok(taken.length > 20 && taken.length < 3_000, `${taken.length} of them`)
+  t.ok(said(quick).every((text, index) => text === textOf(index + 1)))
+  t.ok(taken.every((text, index) => text === textOf(index + 1)))
 })
 
 t.test('an upgrade is refused as an HTTP answer before the 101', async (t) => {

@@ -134,6 +134,39 @@ t.test('the oldest events go first, and a cursor among them is told', async (t) 
   )
 })
 
+t.test('a log that is full uses its memory again, and never what somebody may still read', async (t) => {
+  const readers = { hold: false }
+  const log = new EventLog('e', { maxEvents: 100_000, maxBytes: 256 * 1024 }, 0, undefined, readers)
+  const blocks = new Set<ArrayBufferLike>()
+  const newest = () => {
+    const slice = log.read(log.lastSeq - 1, log.lastSeq, 10_000)
+    if (!slice || slice === 'evicted') throw new Error('nothing to read')
+    blocks.add(slice.frames.buffer)
+    return slice
+  }
+  const fill = () => {
+    for (let n = 0; n < 1_000; n++) {
+      log.append(said(`${log.lastSeq + 1} `.repeat(200)), 1)
+      newest()
+    }
+  }
+  fill()
+  const whenFull = blocks.size
+  fill()
+  fill()
+  t.ok(blocks.size <= whenFull + 1, `${blocks.size} blocks, ${whenFull} of them until it was full`)
+  const held = newest()
+  const before = Buffer.from(held.frames)
+  readers.hold = true
+  fill()
+  t.ok(held.frames.equals(before))
+  t.ok(blocks.size > whenFull + 10, 'meanwhile it takes new memory')
+  t.same(
+    readAll(log, log.oldestSeq - 1).map(({ seq }) => seq),
+    Array.from({ length: log.lastSeq - log.oldestSeq + 1 }, (_, index) => log.oldestSeq + index),
+  )
+})
+
 t.test('an event larger than the limit is kept while it is the newest', async (t) => {
   const log = new EventLog('e', { maxEvents: 10, maxBytes: 1_000 })
   log.append(said('x'.repeat(5_000)), 1)
