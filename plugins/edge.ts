@@ -51,7 +51,7 @@ function upgradeRefusal(request: FastifyRequest, allowed: ReadonlySet<string>): 
 
 /** As Node decides it, which hands over the connection then. */
 const isUpgrade = ({ raw: { headers } }: FastifyRequest): boolean =>
-  headers.upgrade !== undefined && /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '')
+  Boolean(headers.upgrade) && /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '')
 
 /** What answers an upgrade as any request ends the connection that Node handed over for it: nobody else would. */
 export function endUpgrades(fastify: FastifyInstance): void {

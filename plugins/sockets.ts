@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import websocket from '@fastify/websocket'
 import type { FastifyInstance } from 'fastify'
@@ -21,12 +22,15 @@ class ReasonedWebSocket extends WebSocket {
   }
 }
 
+/** As long may an upgrade take, and its refusal stay unread. */
+const UPGRADE_MS = 60_000
 /** Servers whose upgrades are dispatched already, by the plugin of another gateway. */
 const dispatched = new WeakSet<Server>()
+const ours = new WeakSet<object>()
 
 /**
  * Lets the routes of a scope be sockets. The plugin stands in that scope alone: its hooks and wrappers are nothing to other routes, ours
- * or the host's. A host may have brought its own before; Fastify refuses one that comes later by the name that both give.
+ * or the host's. A host may have brought its own before; one that comes later would answer every upgrade a second time, and is refused.
  */
 export async function openToWebSockets(
   host: FastifyInstance,
@@ -34,7 +38,7 @@ export async function openToWebSockets(
   { options }: Gateway,
 ): Promise<void> {
   const { server } = host
-  if (host.hasDecorator('websocketServer') && !dispatched.has(server)) return
+  if (host.hasDecorator('websocketServer') && !ours.has(host.websocketServer)) return
   const upgrading = trackUpgrades(scope)
   await scope.register(websocket, {
     options: {
@@ -54,7 +58,12 @@ export async function openToWebSockets(
     },
   })
   dispatched.add(server)
+  ours.add(scope.websocketServer)
   if (!host.hasDecorator('websocketServer')) host.decorate('websocketServer', scope.websocketServer)
+  host.addHook('onRoute', ({ url, websocket, wsHandler, config }) => {
+    if ((websocket || wsHandler) && !config?.socket)
+      throw new Error(`${url} is a WebSocket of its own: register @fastify/websocket before the gateway.`)
+  })
 }
 
 /** Connections that asked for an upgrade: Node hands them over and neither times them out nor closes them with the server. */
@@ -62,6 +71,8 @@ function trackUpgrades(fastify: FastifyInstance): ReadonlySet<Duplex> {
   const connections = new Set<Duplex>()
   fastify.server.on('upgrade', (_request, connection: Duplex) => {
     connections.add(connection)
+    // a socket that is accepted has no such limit
+    ;(connection as Socket).setTimeout?.(UPGRADE_MS, () => connection.destroy())
     connection.once('close', () => connections.delete(connection))
   })
   return connections

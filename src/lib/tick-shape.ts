@@ -1,4 +1,4 @@
-import { createHook } from 'node:async_hooks'
+import { executionAsyncResource } from 'node:async_hooks'
 
 let held: object | undefined
 
@@ -9,12 +9,7 @@ let held: object | undefined
  */
 export function keepTickShape(): void {
   if (held || !process.versions.v8.startsWith('11.')) return
-  const hook = createHook({
-    init(_asyncId, type, _triggerAsyncId, resource) {
-      if (type === 'TickObject') held = resource
-    },
+  process.nextTick(() => {
+    held = executionAsyncResource()
   })
-  hook.enable()
-  process.nextTick(() => {})
-  hook.disable()
 }

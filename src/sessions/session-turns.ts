@@ -95,10 +95,10 @@ export abstract class SessionTurns extends SessionState {
     this.isFrozen = false
     this.parkedSince = undefined
     this.turns.clear()
-    const ts = this.world.clock.now()
-    if (told) this.append(told, ts)
+    if (told) this.append(told)
     this.permissions.denyAll('The session ended.')
     this.bridge.close()
+    const ts = this.world.clock.now()
     this.showStatus(ts)
     this.append({ type: 'session_closed', reason }, ts)
     const link = this.link

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import websocket from '@fastify/websocket'
 import fastify from 'fastify'
 import t from 'tap'
@@ -92,6 +92,46 @@ t.test("a host's own routes are no sockets by our doing, and end the connection 
     await once(connection, 'close')
     t.match(text, path === '/own' ? /200 OK[\s\S]*hello$/ : /404 Not Found/)
   }
+})
+
+t.test('a host with sockets of its own brings the plugin for them before the gateway, and is told so', async (t) => {
+  const late = fastify()
+  t.teardown(() => late.close())
+  await late.register(gatewayPlugin, world())
+  t.throws(() => late.get('/own', { websocket: true }, () => {}), /\/own .*@fastify\/websocket before the gateway/)
+  const between = fastify()
+  t.teardown(() => between.close())
+  await between.register(async (scope) => scope.register(gatewayPlugin, world('/one')))
+  await between.register(websocket)
+  await between.register(gatewayPlugin, world('/two'))
+  const url = await between.listen({ port: 0 })
+  const created = await between.inject({ method: 'POST', url: '/two/sessions', payload: { cwd: SOME_CWD } })
+  const client = await attach(t, `${url}/two`, created.json().id)
+  await client.untilFrame('synced')
+})
+
+t.test('an upgrade that a hook of the host answers does not hold its connection for ever', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  host.addHook('onRequest', async (request, reply) => {
+    if (request.url.startsWith('/refused')) return reply.code(429).send()
+  })
+  await host.register(gatewayPlugin, world())
+  const connections: Socket[] = []
+  host.server.on('connection', (socket) => connections.push(socket))
+  const url = await host.listen({ port: 0 })
+  const connection = connect(Number(new URL(url).port), '127.0.0.1')
+  t.teardown(() => connection.destroy())
+  const head = Object.entries({ host: 'x', ...HANDSHAKE }).map(([name, value]) => `${name}: ${value}\r\n`)
+  connection.write(`GET /refused HTTP/1.1\r\n${head.join('')}\r\n`)
+  await once(connection, 'data')
+  t.equal(connections[0]?.timeout, 60_000)
+  connections[0]?.emit('timeout')
+  await once(connection.resume(), 'close')
+  const created = await host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD } })
+  const client = await attach(t, `${url}/v1`, created.json().id)
+  await client.untilFrame('synced')
+  t.equal(connections[1]?.timeout, 0, 'one that was accepted may be silent')
 })
 
 t.test('it composes inside a prefix of the host and beside its own WebSockets', async (t) => {

@@ -4,6 +4,7 @@ import type { CreateSessionRequest } from '../../schemas/sessions.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 async function buildSession(
   t: Parameters<typeof buildGateway>[0],
@@ -23,6 +24,24 @@ async function buildSession(
   await until(() => session.status !== 'starting', 'a started session')
   return { ...world, id, session, runner: world.engine.last, events, types }
 }
+
+t.test('times never go backwards, however much is told when a session ends', async (t) => {
+  const clock = new VirtualClock()
+  const { session, runner, registry, id, events } = await buildSession(t, { prompt: 'go' }, { clock })
+  for (let n = 0; n < 3; n++)
+    void runner.host.requestPermission({ toolName: 'Write', toolUseId: `u${n}`, input: { path: 'a' } })
+  await until(() => session.status === 'awaiting_approval')
+  let now = clock.now()
+  clock.now = () => ++now
+  await registry.end(id)
+  const told = await events()
+  t.equal(told.at(-1)?.type, 'session_closed')
+  const times = told.map(({ ts }) => ts)
+  t.same(
+    times,
+    [...times].sort((a, b) => a - b),
+  )
+})
 
 t.test('the status follows the state from the start to the end', async (t) => {
   const { session, runner, events } = await buildSession(t, { prompt: 'go' })
