@@ -24,8 +24,8 @@ class ReasonedWebSocket extends WebSocket {
 
 /** As long may an upgrade take, and its refusal stay unread. */
 const UPGRADE_MS = 60_000
-/** Servers whose upgrades are dispatched already, by the plugin of another gateway. */
-const dispatched = new WeakSet<Server>()
+/** By server that a gateway's plugin listens to: connections that asked for an upgrade and are no sockets yet. */
+const upgrades = new WeakMap<Server, Set<Duplex>>()
 const ours = new WeakSet<object>()
 
 /**
@@ -39,7 +39,8 @@ export async function openToWebSockets(
 ): Promise<void> {
   const { server } = host
   if (host.hasDecorator('websocketServer') && !ours.has(host.websocketServer)) return
-  const upgrading = trackUpgrades(scope)
+  const isDispatched = upgrades.has(server)
+  const upgrading = upgrades.get(server) ?? trackUpgrades(server)
   await scope.register(websocket, {
     options: {
       maxPayload: options.maxBodyBytes,
@@ -47,7 +48,7 @@ export async function openToWebSockets(
       // its types differ between the module systems
       WebSocket: ReasonedWebSocket as never,
       // one of them hands every upgrade to the router; a second one would do so again
-      ...(dispatched.has(server) && { server: new EventEmitter() as Server }),
+      ...(isDispatched && { server: new EventEmitter() as Server }),
     },
     // ours have been told to go away by then; closing the rest at once keeps close() from waiting for clients
     preClose(done) {
@@ -57,7 +58,7 @@ export async function openToWebSockets(
       done()
     },
   })
-  dispatched.add(server)
+  scope.websocketServer.on('connection', (_socket, { socket }) => upgrading.delete(socket))
   ours.add(scope.websocketServer)
   if (!host.hasDecorator('websocketServer')) host.decorate('websocketServer', scope.websocketServer)
   host.addHook('onRoute', ({ url, websocket, wsHandler, config }) => {
@@ -66,10 +67,11 @@ export async function openToWebSockets(
   })
 }
 
-/** Connections that asked for an upgrade: Node hands them over and neither times them out nor closes them with the server. */
-function trackUpgrades(fastify: FastifyInstance): ReadonlySet<Duplex> {
+/** Node hands over the connections of upgrades and neither times them out nor closes them with the server. */
+function trackUpgrades(server: Server): Set<Duplex> {
   const connections = new Set<Duplex>()
-  fastify.server.on('upgrade', (_request, connection: Duplex) => {
+  upgrades.set(server, connections)
+  server.on('upgrade', (_request, connection: Duplex) => {
     connections.add(connection)
     // a socket that is accepted has no such limit
     ;(connection as Socket).setTimeout?.(UPGRADE_MS, () => connection.destroy())

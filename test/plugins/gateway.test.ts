@@ -71,6 +71,22 @@ t.test('both are reached by sockets, each by its own', async (t) => {
   }
 })
 
+t.test('gateways in scopes of their own say goodbye to their own clients', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  for (const basePath of ['/one', '/two'])
+    await host.register(async (scope) => scope.register(gatewayPlugin, world(basePath)))
+  const url = await host.listen({ port: 0 })
+  const clients: TestClient[] = []
+  for (const basePath of ['/one', '/two']) {
+    const created = await host.inject({ method: 'POST', url: `${basePath}/sessions`, payload: { cwd: SOME_CWD } })
+    clients.push(await attach(t, `${url}${basePath}`, created.json().id))
+  }
+  await Promise.all(clients.map((client) => client.untilFrame('synced')))
+  await host.close()
+  for (const client of clients) t.same(await client.untilClosed(), { code: 1001, reason: 'server_shutdown' })
+})
+
 t.test("a host's own routes are no sockets by our doing, and end the connection of who asks for one", async (t) => {
   const host = fastify()
   t.teardown(() => host.close())
