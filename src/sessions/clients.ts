@@ -1,6 +1,7 @@
 import { type AttachedFrame, PROTOCOL_VERSION, type ServerFrame } from '../../schemas/frames.js'
 import { GatewayError } from '../errors.js'
 import { Attachment, type ClientSink, type Close, type LogSource } from './attachment.js'
+import type { LogReaders } from './log-segments.js'
 
 /** Where a client wants to go on. */
 export interface AttachPosition {
@@ -12,7 +13,7 @@ export interface AttachPosition {
 export type Snapshot = Pick<AttachedFrame, 'session' | 'pendingPermissions' | 'pendingExecutions'>
 
 /** The clients of one session: each a cursor over its log. */
-export class Clients {
+export class Clients implements LogReaders {
   readonly #source: LogSource
   readonly #max: number
   readonly #snapshot: () => Snapshot

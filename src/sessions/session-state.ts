@@ -11,7 +11,6 @@ import { EventLog } from './event-log.js'
 import type { JournaledOrigin, JournaledState } from './journal.js'
 import { type JournalOwner, JournalWriter } from './journal-writer.js'
 import { journaledState, keptConfig } from './journaled-state.js'
-import type { LogReaders } from './log-segments.js'
 import { PermissionDesk, type PermissionDeskOwner } from './permission-desk.js'
 import type { RunState } from './registry-options.js'
 import type { RestoredSession } from './restored-session.js'
@@ -33,7 +32,7 @@ const LEAVES_STATE: ReadonlySet<string> = new Set<SessionEventBody['type']>([
 ])
 
 /** What a session is at a moment, and how a change of it is told; `Session` is what happens to it. */
-export abstract class SessionState implements PermissionDeskOwner, LogSource, LogReaders, JournalOwner {
+export abstract class SessionState implements PermissionDeskOwner, LogSource, JournalOwner {
   readonly id: string
   readonly profile: ResolvedProfile
   readonly request: SessionRunnerConfig
@@ -101,10 +100,10 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Lo
 
   #openLog(restored: RestoredSession | undefined): EventLog {
     const { eventLog: limits } = this.world
-    if (!restored) return new EventLog(undefined, limits, 0, this.writer, this)
+    if (!restored) return new EventLog(undefined, limits, 0, this.writer, this.clients)
     const { log, info } = restored
-    if ('lastSeq' in log) return new EventLog(log.epoch, limits, log.lastSeq, this.writer, this)
-    return EventLog.fromText(log, limits, info.lastSeq, this)
+    if ('lastSeq' in log) return new EventLog(log.epoch, limits, log.lastSeq, this.writer, this.clients)
+    return EventLog.fromText(log, limits, info.lastSeq, this.clients)
   }
 
   #restore(restored: RestoredSession): void {
@@ -277,10 +276,6 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Lo
 
   onShown(): void {
     this.clients.onShown()
-  }
-
-  get hold(): boolean {
-    return this.clients.hold
   }
 
   protected append(body: SessionEventBody, ts = this.world.clock.now()): void {
