@@ -129,7 +129,10 @@ function hosted(
     settleExecution(executionId, result) {
       if (!calls.settle(executionId, result)) runner.settleExecution?.(executionId, result)
     },
-    ...(runner.snapshot && { snapshot: () => runner.snapshot!() }),
+    // a runner may learn only while it starts whether a successor could go on
+    get snapshot() {
+      return runner.snapshot && (() => runner.snapshot!())
+    },
     async close() {
       access.close()
       await runner.close()

@@ -30,7 +30,7 @@ export interface Runner {
    * Valid between turns and after `waitForExecutions()`; survives JSON. Absent when no successor could go on; a runner that only learns
    * from its engine whether one could has it from `start` on.
    */
-  snapshot?(): RunnerSnapshot
+  readonly snapshot?: (() => RunnerSnapshot) | undefined
   close(): Promise<void>
 }
 

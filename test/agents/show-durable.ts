@@ -21,7 +21,7 @@ const LONG = Array.from({ length: 2_000 }, (_, index) => `word${index}`).join(' 
 const RELEASES = 3
 
 /** A place where an agent keeps its sessions and gateways, one after the other, keep theirs. */
-async function build(t: Test, agent: AgentUnderTest) {
+async function build(t: Test, agent: AgentUnderTest, tools: string[]) {
   const vendors = await startVendors(t)
   const home = realpathSync(mkdtempSync(join(tmpdir(), `${agent.name}-durable-`)))
   const cwd = join(home, 'work')
@@ -34,6 +34,7 @@ async function build(t: Test, agent: AgentUnderTest) {
     path: join(home, 'gateway.db'),
     agent: agent.declaration,
     claudeSdk: CLAUDE_SDK,
+    tools,
     env: { PATH: process.env.PATH!, HOME: home, ...agent.env(home, vendors.url) },
   }
   const start = (more: Partial<AgentGatewayOptions> = {}) => startGateway(t, cwd, { ...options, ...more })
@@ -140,11 +141,17 @@ const knows = ({ asked }: Vendors, prompt: string, also: string): boolean =>
 
 const isLoss = ({ payload }: { payload: unknown }) => (payload as { type?: string }).type === 'history_lost'
 
-/** That sessions of an agent outlive their engine and their gateway. */
+/** That sessions of an agent outlive their engine and their gateway, whether or not it is given tools of the gateway's own. */
 export function showDurable(agent: AgentUnderTest): void {
-  t.test(`${agent.name}, durable`, { skip: agent.missing ?? false }, async (t) => {
+  showDurableWith(agent, [])
+  showDurableWith(agent, ['deploy'])
+}
+
+function showDurableWith(agent: AgentUnderTest, tools: string[]): void {
+  const name = tools.length > 0 ? `${agent.name}, durable, with a tool declared` : `${agent.name}, durable`
+  t.test(name, { skip: agent.missing ?? false }, async (t) => {
     t.test('closed in order: the session is there with its log, and goes on with all that was said', async (t) => {
-      const { vendors, start } = await build(t, agent)
+      const { vendors, start } = await build(t, agent, tools)
       const first = await start()
       const id = await first.create({ prompt: script({ text: 'The answer was blue.' }) })
       const end = await until(async () => ends(await first.events(id))[0])
@@ -173,7 +180,7 @@ export function showDurable(agent: AgentUnderTest): void {
       t.test(
         `killed in the middle of turn ${earlier + 1}: the turn is told as cut off, the next one works`,
         async (t) => {
-          const { vendors, start } = await build(t, agent)
+          const { vendors, start } = await build(t, agent, tools)
           const first = await start()
           const id = await first.create({})
           for (let n = 0; n < earlier; n++) await first.turn(id, script({ text: 'The answer was blue.' }))
@@ -199,7 +206,7 @@ export function showDurable(agent: AgentUnderTest): void {
       )
 
     t.test('released while it is idle: no process is left, and the next message goes on as it was set', async (t) => {
-      const { vendors, start } = await build(t, agent)
+      const { vendors, start } = await build(t, agent, tools)
       const gateway = await start({ idleReleaseMs: 200 })
       const id = await gateway.create({ prompt: script({ text: 'The answer was blue.' }) })
       await gateway.released(id)
@@ -221,7 +228,7 @@ export function showDurable(agent: AgentUnderTest): void {
     })
 
     t.test('released before its first turn: it begins then', async (t) => {
-      const { start } = await build(t, agent)
+      const { start } = await build(t, agent, tools)
       const gateway = await start({ idleReleaseMs: 200 })
       const id = await gateway.create({})
       await gateway.released(id)
@@ -229,7 +236,7 @@ export function showDurable(agent: AgentUnderTest): void {
     })
 
     t.test('coming and going leaves nothing behind in the gateway', async (t) => {
-      const { start } = await build(t, agent)
+      const { start } = await build(t, agent, tools)
       const gateway = await start({ idleReleaseMs: 200 })
       const id = await gateway.create({ prompt: 'hi' })
       await gateway.released(id)

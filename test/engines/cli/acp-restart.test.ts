@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { cliEngine } from '../../../src/engines/cli/index.js'
+import type { WorkerServerOptions } from '../../../src/options.js'
 import { createWorkerServer } from '../../../src/server.js'
+import { until } from '../../fixtures/build.js'
 import { attach } from '../../fixtures/client.js'
 import { testStorage } from '../../fixtures/journaled.js'
 import { processesOf } from '../../fixtures/processes.js'
@@ -13,13 +15,13 @@ const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', imp
 const LOST = { type: 'engine_event', payload: { type: 'history_lost' } }
 
 /** Gateways on one storage, one after the other. */
-function build(t: Test, env: Record<string, string>) {
+function build(t: Test, env: Record<string, string>, options: Partial<WorkerServerOptions> = {}) {
   const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-restart-')))
   const storage = testStorage()
   const agents = [{ name: 'scripted', command: process.execPath, args: [AGENT], env, modes: { default: 'ask' } }]
   const start = async () => {
     const worker = createWorkerServer(
-      { allowUnauthenticated: true, profiles: [{ name: 'scripted', agent: 'scripted' }], agents, storage },
+      { allowUnauthenticated: true, profiles: [{ name: 'scripted', agent: 'scripted' }], agents, storage, ...options },
       { createCliRunner: cliEngine({ agents }), env: {} },
     )
     t.teardown(() => worker.close())
@@ -43,7 +45,7 @@ function build(t: Test, env: Record<string, string>) {
       client.socket.terminate()
       return client.events
     }
-    return { create, turn, close: () => worker.close() }
+    return { create, turn, close: () => worker.close(), get: (id: string) => worker.registry.get(id) }
   }
   return { start }
 }
@@ -63,6 +65,23 @@ t.test('a session of an agent that loads its sessions goes on after a restart', 
     'it was loaded',
   )
   t.notOk(events.some((event) => 'replay' in event))
+  t.notOk(events.some((event) => event.type === 'engine_event'))
+})
+
+const executions = { tools: [{ name: 'deploy', description: 'Deploys.', inputSchema: { type: 'object' } }] }
+
+t.test('a tool that is declared takes neither its release nor its restart from such a session', async (t) => {
+  const { start } = build(t, {}, { executions, idleReleaseMs: 1 })
+  const first = await start()
+  const id = await first.create()
+  await first.turn(id, 'hi')
+  await until(() => processesOf(id).length === 0, 'the agent of the idle session gone')
+  t.match(first.get(id), { status: 'idle' })
+  await first.turn(id, 'hi')
+  await first.close()
+  const events = await (await start()).turn(id, JSON.stringify([{ tell: 'request' }]))
+  const { result = '' } = events.findLast((event) => event.type === 'turn_completed') ?? {}
+  t.match(JSON.parse(result), { sessionId: 'scripted-session', mcpServers: [{ name: 'session-gateway' }] }, 'loaded')
   t.notOk(events.some((event) => event.type === 'engine_event'))
 })
 
