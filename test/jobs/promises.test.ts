@@ -1,0 +1,106 @@
+import t from 'tap'
+import type { JobPatch } from '../../src/jobs/adapter.js'
+import { createMemoryDeliveryOutbox } from '../../src/storage/memory/delivery-outbox.js'
+import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
+import { jobRequest, jobWorld, settle } from '../fixtures/job-world.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
+
+/** An adapter whose writes wait while it is held. */
+function heldAdapter(clock: VirtualClock) {
+  const inner = createMemoryQueueAdapter({ now: () => clock.now() })
+  let gate = Promise.resolve()
+  let open = () => {}
+  const hold = () => {
+    gate = new Promise((resolve) => {
+      open = resolve
+    })
+  }
+  const adapter = {
+    ...inner,
+    add: async (...given: Parameters<typeof inner.add>) => {
+      await gate
+      return inner.add(...given)
+    },
+    update: async (...given: Parameters<typeof inner.update>) => {
+      await gate
+      return inner.update(...given)
+    },
+    settle: async (...given: Parameters<NonNullable<typeof inner.settle>>) => {
+      await gate
+      return inner.settle!(...given)
+    },
+  }
+  return { adapter, inner, hold, release: () => open() }
+}
+
+t.test('nobody is told of a step of a job before it is durable', async (t) => {
+  const clock = new VirtualClock()
+  const { adapter, hold, release } = heldAdapter(clock)
+  const { queue, sessions, told } = await jobWorld(t, { clock, adapter })
+  const steps: [what: string, does: () => unknown, tells: string][] = [
+    ['started', () => {}, 'started'],
+    ['parked', () => sessions.last.park(), 'parked'],
+    ['woken', () => sessions.last.wake(), 'resumed'],
+    ['over', () => sessions.last.complete({ isError: true, subtype: 'error_during_execution' }), 'retrying'],
+  ]
+  hold()
+  const submitted = queue.submit(jobRequest({ attempts: 2 }))
+  await settle()
+  const seen: string[] = []
+  queue.on('job_event', ({ event }) => void seen.push(event.type))
+  t.same(seen, [], 'not submitted')
+  release()
+  const job = await submitted
+  await settle()
+  for (const [what, does, tells] of steps.slice(1)) {
+    hold()
+    const before = told(job)
+    does()
+    await settle()
+    t.same(told(job), before, `${what}, and not told yet`)
+    release()
+    await settle()
+    t.same(told(job), [...before, tells], `${what} and told`)
+  }
+})
+
+t.test('the time that a run used before it parked counts toward its limit', async (t) => {
+  const { queue, sessions, clock, job } = await jobWorld(t, { maxJobDurationMs: 10_000 })
+  const submitted = await queue.submit(jobRequest())
+  await settle()
+  await clock.advance(7_000)
+  sessions.last.park()
+  await settle()
+  await clock.advance(1_000_000)
+  sessions.last.wake()
+  await settle()
+  await clock.advance(2_999)
+  t.same(sessions.last.interrupts, [])
+  await clock.advance(1)
+  t.equal(sessions.last.interrupts.length, 1, 'ten seconds in two legs')
+  await settle()
+  t.match(await job(submitted), { status: 'failed', error: 'The run took longer than 10000 ms.' })
+})
+
+t.test('a job that somebody else has ended is not brought back, and what was to be told of it is not', async (t) => {
+  const clock = new VirtualClock()
+  const { adapter, inner } = heldAdapter(clock)
+  const outbox = createMemoryDeliveryOutbox()
+  const { queue, sessions, told } = await jobWorld(t, { clock, adapter, outbox })
+  const kept = async () => (await outbox.list()).length
+  const webhook = { url: 'http://127.0.0.1:9/' }
+  const job = await queue.submit(jobRequest({ webhook }))
+  await settle()
+  const before = { told: told(job), kept: await kept() }
+  // another process has it by now
+  const taken: JobPatch = { status: 'canceled', finishedAt: clock.now() }
+  await inner.update(job.id, taken)
+  sessions.last.park()
+  await settle()
+  t.match((await inner.get(job.id))?.info, { status: 'canceled' })
+  sessions.last.complete()
+  await settle()
+  t.match((await inner.get(job.id))?.info, { status: 'canceled' })
+  t.same(told(job), before.told)
+  t.equal(await kept(), before.kept, 'nothing more is on its way to the webhook')
+})

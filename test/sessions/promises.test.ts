@@ -1,0 +1,98 @@
+import t from 'tap'
+import { UNLIMITED } from '../../src/principal.js'
+import { EventLog } from '../../src/sessions/event-log.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
+import { FakeSink } from '../fixtures/fake-sink.js'
+import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
+import { ok } from '../fixtures/parked.js'
+
+const turns = async (count = 20) => {
+  for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
+}
+
+const started = async (t: Parameters<typeof buildJournaled>[0], options: Parameters<typeof buildJournaled>[1] = {}) => {
+  const world = await buildJournaled(t, options)
+  const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => world.engine.last.sent.length === 1)
+  const session = await world.registry.open(id, UNLIMITED)
+  await session.durable()
+  return { ...world, id, session }
+}
+
+t.test('a live session’s result is durable before anybody is told that it was applied', async (t) => {
+  const { gateway, engine, journal } = await started(t)
+  await engine.last.host.deferExecution({ executionId: 'e1', toolName: 'elsewhere' })
+  journal.hold()
+  let answer: object | undefined
+  const submitted = gateway.executions.submit('e1', ok).then((given) => {
+    answer = given
+  })
+  let again: object | undefined
+  const repeated = gateway.executions.submit('e1', ok).then((given) => {
+    again = given
+  })
+  await until(() => engine.last.settled.length === 1)
+  await turns()
+  t.equal(answer, undefined, 'applied')
+  t.equal(again, undefined, 'nor the repeat, which would tell the same')
+  journal.release()
+  await Promise.all([submitted, repeated])
+  t.match(answer, { applied: true })
+  t.match(again, { applied: false })
+})
+
+t.test('the id of a command that was refused can be used again', async (t) => {
+  const { registry, engine, id } = await started(t)
+  const busy = { type: 'user_message', text: 'now', id: 'c1', whenBusy: 'reject' } as const
+  await t.rejects(registry.send(id, busy), { code: 'SG_ERR_SESSION_BUSY' })
+  engine.last.complete()
+  await until(() => registry.get(id)?.status === 'idle')
+  await registry.send(id, busy)
+  await until(() => engine.last.sent.length === 2)
+  t.match(engine.last.sent[1], { text: 'now', commandId: 'c1' })
+  engine.last.complete()
+  await until(() => registry.get(id)?.status === 'idle')
+  await registry.send(id, busy)
+  await turns()
+  t.equal(engine.last.sent.length, 2, 'and once it was carried out, it was')
+})
+
+t.test('no number is shown that a crash could give to something else', async (t) => {
+  const { engine, journal, id, session, again } = await started(t)
+  const sink = new FakeSink()
+  session.attach(sink, {})
+  await until(() => sink.frames.some(({ type }) => type === 'synced'))
+  const shownBefore = sink.events.length
+  journal.hold()
+  // live only: nothing but their numbers needs to be written, and those that are reserved run out
+  for (let count = 0; count < 3_000; count++) engine.last.delta('x', 'm')
+  await turns()
+  const shown = sink.events.at(-1)!.seq
+  t.ok(sink.events.length > shownBefore, 'deltas need not wait for the disk')
+  t.ok(shown < session.log.lastSeq, 'but those beyond the reserved numbers do')
+  // the process dies before any of it is on the disk
+  journal.broken = true
+  journal.release()
+  await turns()
+  journal.broken = false
+  const next = await again()
+  await next.registry.send(id, { type: 'user_message', text: 'hello' })
+  const events = await eventsOf(next, id)
+  const hello = events.find((event) => event.type === 'user_message' && JSON.stringify(event).includes('hello'))
+  t.ok(hello!.seq > shown, `${hello?.seq} is above ${shown}`)
+})
+
+t.test('nothing leaves the memory before it is durable', async (t) => {
+  const journaled: number[] = []
+  const journal = {
+    onAppended: (seq: number) => void journaled.push(seq),
+    read: async () => [],
+  }
+  const log = new EventLog(undefined, { maxEvents: 10, maxBytes: 1_000_000 }, 0, journal)
+  for (let count = 0; count < 500; count++) log.append({ type: 'engine_event', payload: 'x'.repeat(200) }, 1)
+  t.not(log.read(0, 500, 1_000_000), 'evicted', 'the journal has none of them yet')
+  log.show(500)
+  for (let count = 0; count < 500; count++) log.append({ type: 'engine_event', payload: 'x'.repeat(200) }, 1)
+  t.equal(log.read(0, 500, 1_000_000), 'evicted', 'it has those, so that they can be read back')
+  t.not(log.read(500, 1_000, 1_000_000), 'evicted')
+})
