@@ -95,6 +95,26 @@ const Agent = Section({
   ),
 })
 
+const managedProfiles = Section(
+  {
+    apiKeyEnvs: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        description: 'Variables whose keys managed profiles may use, at the endpoint of the provider itself.',
+      }),
+    ),
+    endpoints: Type.Optional(
+      Type.Array(
+        Section({
+          baseUrl: Type.String({ minLength: 1 }),
+          apiKeyEnv: Type.Optional(Type.String({ minLength: 1, description: 'Whose key goes there. Left out: none.' })),
+        }),
+        { description: 'Where else the models of managed profiles may be; private addresses, too.' },
+      ),
+    ),
+  },
+  { description: 'What provider profiles that callers manage may use. Left out: nothing.' },
+)
+
 const parking = Section(
   {
     store: Type.Optional(
@@ -203,6 +223,7 @@ export const GatewayConfig = Type.Object(
     allowedConfigDirRoots: Type.Optional(
       Type.Array(Path(), { description: 'Where the configDir of a managed cli profile may lie. Left out: nowhere.' }),
     ),
+    managedProfiles: Type.Optional(managedProfiles),
     allowConfigDirOverlap: Type.Optional(
       Flag({ default: false, description: 'Lets config directories lie in or around allowedCwdRoots.' }),
     ),

@@ -74,13 +74,19 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const secretEnv = [
     ...(surroundings.secretEnv ?? []),
     ...(options.profiles ?? []).flatMap(({ provider }) => provider?.apiKeyEnv ?? []),
+    ...(options.managedProfiles?.apiKeyEnvs ?? []),
+    ...(options.managedProfiles?.endpoints ?? []).flatMap(({ apiKeyEnv }) => apiKeyEnv ?? []),
   ]
+  const { allowPrivateNetworks = true, allowedHosts } = options.webhookPolicy ?? {}
+  const egress = { allowPrivateNetworks, allowedHosts }
   const profiles = new ProfileCatalog({
     declared: options.profiles,
     ...(options.profileStore && { store: options.profileStore }),
     ...(options.allowedConfigDirRoots && { allowedConfigDirRoots: options.allowedConfigDirRoots }),
     ...(options.allowedCwdRoots && { allowedCwdRoots: options.allowedCwdRoots }),
     agents: options.agents,
+    managedProfiles: options.managedProfiles,
+    egress,
     allowConfigDirOverlap: options.allowConfigDirOverlap ?? false,
     hasEngineRunner: options.createEngineRunner !== undefined,
     disableBypassPermissions: options.disableBypassPermissions,
@@ -131,8 +137,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
 
   const outbox = storage?.outbox ?? createMemoryDeliveryOutbox()
   const deliverer = new WebhookDeliverer({ clock, logger, outbox, outlasts: storage !== undefined })
-  const { allowPrivateNetworks = true, allowedHosts } = options.webhookPolicy ?? {}
-  const guard = new EgressGuard({ allowPrivateNetworks, allowedHosts })
+  const guard = new EgressGuard(egress)
   // where the operator's own deliveries go is the operator's decision
   const operatorGuard = new EgressGuard({ allowPrivateNetworks: true })
 

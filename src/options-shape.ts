@@ -56,6 +56,12 @@ const SHAPES: Record<string, TSchema> = {
   profiles: Type.Array(Type.Unknown()),
   profileStore: Type.Object({ list: Fn, save: Fn, delete: Fn }),
   allowedConfigDirRoots: Texts,
+  managedProfiles: Section(
+    optional({
+      apiKeyEnvs: Texts,
+      endpoints: Type.Array(Section({ baseUrl: Text, ...optional({ apiKeyEnv: Text }) })),
+    }),
+  ),
   allowConfigDirOverlap: Flag,
   createEngineRunner: Fn,
   buildRunnerConfig: Fn,

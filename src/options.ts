@@ -13,6 +13,7 @@ import { type PathRoots, resolveRoots } from './lib/paths-within-roots.js'
 import { OPTION_SHAPES } from './options-shape.js'
 import type { PrincipalClaims } from './principal.js'
 import type { ListSdkSessions } from './profiles/cli-profiles.js'
+import type { ManagedProfileGrants } from './profiles/provider-grants.js'
 import type { ProfileStore } from './profiles/store.js'
 import type { BuildRunnerConfig } from './sessions/admission.js'
 import { DEFAULT_EVENT_LOG_LIMITS, type EventLogLimits } from './sessions/event-log.js'
@@ -38,6 +39,8 @@ export interface WorkerServerOptions {
   profileStore?: ProfileStore
   /** Default: off, managed profiles are provider profiles only. */
   allowedConfigDirRoots?: string[]
+  /** The keys and endpoints that managed provider profiles may name. Default: none. */
+  managedProfiles?: ManagedProfileGrants
   /** Lets config directories and `allowedCwdRoots` overlap. Default false: an agent could give itself another identity. */
   allowConfigDirOverlap?: boolean
   /** Required when a provider profile is declared. */

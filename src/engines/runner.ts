@@ -163,6 +163,11 @@ export interface EngineRunnerContext {
   deferredTools?: readonly DeferredTool[]
   /** Present when a parked or released session starts again. */
   restore?: RunnerSnapshot
+  /**
+   * Present for a managed provider profile: what its models are to be reached with. It connects only where the operator lets callers
+   * connect, and follows no redirect.
+   */
+  fetch?: typeof fetch
 }
 
 export type CreateEngineRunner = (context: EngineRunnerContext) => Runner | Promise<Runner>

@@ -14,10 +14,12 @@ import { type Clock, systemClock } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import { type Principal, visible } from '../principal.js'
+import type { EgressPolicy } from '../webhooks/egress.js'
 import { configDirRoots, type DeclareOptions, declareProfiles } from './declare.js'
 import { generationOf } from './generation.js'
 import { type ManagedProfile, ManagedProfiles } from './managed.js'
 import { pinConfigDir } from './pin.js'
+import { type ManagedProfileGrants, ProviderGrants } from './provider-grants.js'
 import { ConfigSnapshots, emptySnapshot } from './snapshot.js'
 import type { ProfileStore } from './store.js'
 
@@ -28,6 +30,10 @@ export interface ProfileCatalogOptions {
   store?: ProfileStore | undefined
   /** Where managed `cli` profiles may point; undefined: there are none. */
   allowedConfigDirRoots?: readonly string[] | undefined
+  /** What managed provider profiles may use; default nothing. */
+  managedProfiles?: ManagedProfileGrants | undefined
+  /** Where the models of managed profiles may be, beside the operator's endpoints. Default: public addresses. */
+  egress?: EgressPolicy | undefined
   allowedCwdRoots?: readonly string[] | undefined
   /** Accepts config directories in which sessions may start, or that lie around such a place. */
   allowConfigDirOverlap?: boolean | undefined
@@ -66,6 +72,7 @@ export class ProfileCatalog {
   readonly #env: NodeJS.ProcessEnv
   readonly #declared: ReadonlyMap<string, ResolvedProfile>
   readonly #managed: ManagedProfiles | undefined
+  readonly #grants: ProviderGrants
   readonly #snapshots: ConfigSnapshots
   /** By generation: a verdict says nothing about who comes after. */
   readonly #credentials = new Map<string, CredentialState>()
@@ -90,7 +97,9 @@ export class ProfileCatalog {
       declareProfiles(declare).map((info) => [info.name, { info, generation: generationOf(info) }]),
     )
     const roots = configDirRoots(options.allowedConfigDirRoots, declare)
-    this.#managed = store && new ManagedProfiles({ ...options, store, roots, agents, declared: this.#declared })
+    const grants = new ProviderGrants(options.managedProfiles, env, options.egress)
+    this.#grants = grants
+    this.#managed = store && new ManagedProfiles({ ...options, store, roots, agents, grants, declared: this.#declared })
   }
 
   /**
@@ -103,6 +112,7 @@ export class ProfileCatalog {
 
   async close(): Promise<void> {
     await this.#managed?.close()
+    await this.#grants.close()
   }
 
   /** Whether profiles can be created, changed and deleted at all. */
@@ -216,6 +226,11 @@ export class ProfileCatalog {
   /** The agent that runs a `cli` profile. */
   agentOf(profile: ProfileInfo): AgentRow | undefined {
     return profile.engine === 'cli' ? this.#agents.get(profile.agent ?? DEFAULT_AGENT) : undefined
+  }
+
+  /** How the models of a profile that a caller manages are reached; undefined for the operator's own, which reach anything. */
+  fetchFor(profile: ProfileInfo): typeof fetch | undefined {
+    return profile.managed && profile.engine === 'provider' ? this.#grants.fetchFor(profile) : undefined
   }
 
   /** Pins a session to its profile's directory: on what `buildRunnerConfig` returned, as the last step before the engine. */

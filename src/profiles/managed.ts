@@ -15,6 +15,7 @@ import { type Principal, visible } from '../principal.js'
 import type { ResolvedProfile } from './catalog.js'
 import { comparablePath, isWritableByOthers } from './config-dir.js'
 import { generationOf } from './generation.js'
+import type { ProviderGrants } from './provider-grants.js'
 import type { ProfileStore } from './store.js'
 import { assertBypassAllowed, type ProfileRules, validateProfile } from './validate.js'
 
@@ -31,6 +32,7 @@ export interface ManagedProfilesOptions extends ProfileRules {
   roots: PathRoots | undefined
   declared: ReadonlyMap<string, ResolvedProfile>
   disableBypassPermissions: boolean
+  grants: ProviderGrants
   logger: Logger
 }
 
@@ -93,7 +95,7 @@ export class ManagedProfiles {
     const asStored: ProfileInfo = { ...options, engine: options.engine ?? 'cli', managed: true }
     const profile = { creation, generation: generationOf(asStored, creation) }
     try {
-      const valid = await this.#withinRoots(validateProfile(options, this.#options))
+      const valid = await this.#withinRoots(this.#validate(options))
       // It is a link now, or lies behind one: what was checked when it was created is no longer where it points.
       if (valid.configDir !== options.configDir) throw new Error('configDir leads elsewhere now.')
       return { ...profile, info: Object.freeze({ ...valid, managed: true as const }) }
@@ -141,7 +143,7 @@ export class ManagedProfiles {
   }
 
   async #store(options: ProfileOptions, creation: string, principal: Principal): Promise<ManagedProfile> {
-    const valid = validateProfile(options, this.#options)
+    const valid = this.#validate(options)
     assertBypassAllowed(valid, this.#options.disableBypassPermissions)
     const placed = await this.#withinRoots(valid)
     if (placed.configDir !== undefined) this.#assertNobodyElses(placed.name, placed.configDir, principal)
@@ -149,6 +151,12 @@ export class ManagedProfiles {
     const profile = { info, creation, generation: generationOf(info, creation) }
     await this.#options.store.save({ ...placed, generation: creation })
     this.#profiles.set(info.name, profile)
+    return profile
+  }
+
+  #validate(options: ProfileOptions): ProfileInfo {
+    const profile = validateProfile(options, this.#options)
+    if (profile.provider) this.#options.grants.assert(profile.provider)
     return profile
   }
 

@@ -106,12 +106,14 @@ export class Admission {
     bridge: ClientBridge,
     restore?: RunnerSnapshot,
   ): Promise<Runner> {
-    const { engines, deferredTools } = this.#options
+    const { engines, deferredTools, profiles } = this.#options
     const create = engines[profile.info.engine]
     if (!create) throw new GatewayError('SG_ERR_ENGINE_START', { detail: 'No createEngineRunner is configured.' })
     const context: EngineRunnerContext = { sessionId, config, profile: profile.info, bridge }
     if (deferredTools.length > 0) context.deferredTools = deferredTools
     if (restore) context.restore = restore
+    const fetch = profiles.fetchFor(profile.info)
+    if (fetch) context.fetch = fetch
     let runner: Runner
     try {
       runner = await create(context)

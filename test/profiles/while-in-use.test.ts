@@ -82,6 +82,8 @@ async function build(t: Test, { engine, apply }: Change) {
   const world = await buildGateway(t, {
     profileStore: createMemoryProfileStore(),
     allowedConfigDirRoots: [roots],
+    env: { ANOTHER_KEY: 'sk' },
+    managedProfiles: { endpoints: [{ baseUrl: PROVIDER.baseUrl, apiKeyEnv: 'ANOTHER_KEY' }] },
     queue: { maxConcurrency: 1 },
     script: native,
   })

@@ -21,7 +21,7 @@ export function runnerBuilder(options: ProviderEngineOptions): CreateEngineRunne
   const clock = options.clock ?? systemClock
   const reader = new WebReader(new EgressGuard(options.egress), clock)
 
-  return async ({ sessionId, config, profile, deferredTools = [], restore }) => {
+  return async ({ sessionId, config, profile, deferredTools = [], restore, fetch }) => {
     const provider = profile.provider
     if (!provider) {
       throw new GatewayError('SG_ERR_ENGINE_START', { detail: `The profile ${profile.name} names no provider.` })
@@ -29,6 +29,8 @@ export function runnerBuilder(options: ProviderEngineOptions): CreateEngineRunne
     const source = await openProvider(provider, {
       env: options.env ?? process.env,
       demoChunkDelayMs: options.demoChunkDelayMs ?? 15,
+      fetch,
+      isManaged: profile.managed,
     })
     const defaultModel = config.model ?? provider.model ?? source.models?.[0]
     if (!defaultModel) {

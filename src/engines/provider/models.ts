@@ -20,9 +20,17 @@ export interface ModelSource {
 export interface ModelSourceOptions {
   env: Record<string, string | undefined>
   demoChunkDelayMs: number
+  /** How the models are reached; default anyhow. */
+  fetch?: typeof fetch | undefined
+  /** Whoever wrote the profile is not to learn which variables are set. */
+  isManaged?: boolean | undefined
 }
 
-type ProviderFactory = (settings: { apiKey?: string; baseURL?: string }) => (modelId: string) => LanguageModel
+type ProviderFactory = (settings: {
+  apiKey?: string
+  baseURL?: string
+  fetch?: typeof fetch
+}) => (modelId: string) => LanguageModel
 
 const cannotStart = (detail: string, cause?: unknown) => new GatewayError('SG_ERR_ENGINE_START', { detail, cause })
 
@@ -35,6 +43,8 @@ export async function openProvider(provider: ProviderRef, options: ModelSourceOp
   const keyEnv = provider.apiKeyEnv ?? peer?.keyEnv
   const apiKey = (keyEnv && options.env[keyEnv]) || undefined
   if (keyEnv && !apiKey) {
+    if (options.isManaged)
+      throw cannotStart(`The key of provider ${provider.id} is none that managed profiles may use here.`)
     throw cannotStart(`The environment variable ${keyEnv} holds the key of provider ${provider.id}, and is not set.`)
   }
   return {
@@ -58,7 +68,11 @@ async function openModels(
   apiKey: string | undefined,
   options: ModelSourceOptions,
 ): Promise<ModelSource['open']> {
-  const settings = { ...(apiKey && { apiKey }), ...(provider.baseUrl && { baseURL: provider.baseUrl }) }
+  const settings = {
+    ...(apiKey && { apiKey }),
+    ...(provider.baseUrl && { baseURL: provider.baseUrl }),
+    ...(options.fetch && { fetch: options.fetch }),
+  }
   if (provider.id === 'demo') return (modelId) => demoModel(modelId, { chunkDelayMs: options.demoChunkDelayMs })
   if (provider.id === 'openai-compatible') {
     if (!provider.baseUrl) throw cannotStart('Provider openai-compatible needs a baseUrl.')
