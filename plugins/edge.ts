@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
+import { isUpgrade } from './upgrades.js'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -47,19 +48,6 @@ function upgradeRefusal(request: FastifyRequest, allowed: ReadonlySet<string>): 
   if (!isHandshake(request))
     return new GatewayError('SG_ERR_BAD_REQUEST', { detail: 'This is no handshake of a WebSocket of version 13.' })
   return undefined
-}
-
-/** As Node decides it, which hands over the connection then. */
-const isUpgrade = ({ raw: { headers } }: FastifyRequest): boolean =>
-  Boolean(headers.upgrade) && /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '')
-
-/** What answers an upgrade as any request ends the connection that Node handed over for it: nobody else would. */
-export function endUpgrades(fastify: FastifyInstance): void {
-  fastify.addHook('onRequest', (request, reply, done) => {
-    const { socket } = reply.raw
-    if (isUpgrade(request)) reply.raw.once('finish', () => socket?.destroy())
-    done()
-  })
 }
 
 /** What `ws` would refuse by itself, in a form of its own. */

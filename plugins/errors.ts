@@ -13,6 +13,13 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_NOT_FOUND: 'SG_ERR_NOT_FOUND',
 }
 
+/** What a client needs to do better, by the status that asks for it. */
+const STATUS_HEADERS: Record<number, Record<string, string>> = {
+  401: { 'www-authenticate': 'Bearer' },
+  415: { 'accept-encoding': 'identity' },
+  426: { connection: 'upgrade', upgrade: 'websocket' },
+}
+
 function toGatewayError(error: FastifyError): GatewayError {
   if (error instanceof GatewayError) return error
   const known = FASTIFY_CODES[error.code]
@@ -27,6 +34,7 @@ export function sendProblem(error: FastifyError, request: FastifyRequest, reply:
   if (refusal.statusCode >= 500) request.log.error({ err: refusal, code: refusal.code }, 'request failed')
   if (refusal.retryAfterS !== undefined) reply.header('retry-after', refusal.retryAfterS)
   if (refusal.allow !== undefined) reply.header('allow', refusal.allow)
+  reply.headers(STATUS_HEADERS[refusal.statusCode] ?? {})
   return reply
     .code(refusal.statusCode)
     .header('cache-control', 'no-store')

@@ -1,12 +1,11 @@
 import { EventEmitter } from 'node:events'
 import type { Server } from 'node:http'
-import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import websocket from '@fastify/websocket'
 import type { FastifyInstance } from 'fastify'
 import WebSocket from 'ws'
 import type { Gateway } from '../src/gateway.js'
 import { CLOSE } from '../src/sessions/attachment.js'
+import { ownUpgrades } from './upgrades.js'
 
 /** Why `ws` itself ends a connection: over a frame that it does not take. */
 const REASONS: Record<number, string> = {
@@ -22,11 +21,9 @@ class ReasonedWebSocket extends WebSocket {
   }
 }
 
-/** As long may an upgrade take, and its refusal stay unread. */
-const UPGRADE_MS = 60_000
-/** By server that a gateway's plugin listens to: connections that asked for an upgrade and are no sockets yet. */
-const upgrades = new WeakMap<Server, Set<Duplex>>()
 const ours = new WeakSet<object>()
+/** Servers whose upgrades one of ours hands to the router. */
+const dispatched = new WeakSet<object>()
 
 /**
  * Lets the routes of a scope be sockets. The plugin stands in that scope alone: its hooks and wrappers are nothing to other routes, ours
@@ -38,9 +35,14 @@ export async function openToWebSockets(
   { options }: Gateway,
 ): Promise<void> {
   const { server } = host
-  if (host.hasDecorator('websocketServer') && !ours.has(host.websocketServer)) return
-  const isDispatched = upgrades.has(server)
-  const upgrading = upgrades.get(server) ?? trackUpgrades(server)
+  const upgrades = ownUpgrades(server)
+  if (host.hasDecorator('websocketServer') && !ours.has(host.websocketServer)) {
+    host.websocketServer.on('connection', (_socket, { socket }) => upgrades.release(socket))
+    host.addHook('preClose', async () => upgrades.endAll())
+    return
+  }
+  const isDispatched = dispatched.has(server)
+  dispatched.add(server)
   await scope.register(websocket, {
     options: {
       maxPayload: options.maxBodyBytes,
@@ -53,29 +55,16 @@ export async function openToWebSockets(
     // ours have been told to go away by then; closing the rest at once keeps close() from waiting for clients
     preClose(done) {
       for (const client of this.websocketServer.clients) client.terminate()
-      for (const connection of upgrading) connection.destroy()
+      upgrades.endAll()
       this.websocketServer.close()
       done()
     },
   })
-  scope.websocketServer.on('connection', (_socket, { socket }) => upgrading.delete(socket))
+  scope.websocketServer.on('connection', (_socket, { socket }) => upgrades.release(socket))
   ours.add(scope.websocketServer)
   if (!host.hasDecorator('websocketServer')) host.decorate('websocketServer', scope.websocketServer)
   host.addHook('onRoute', ({ url, websocket, wsHandler, config }) => {
     if ((websocket || wsHandler) && !config?.socket)
       throw new Error(`${url} is a WebSocket of its own: register @fastify/websocket before the gateway.`)
   })
-}
-
-/** Node hands over the connections of upgrades and neither times them out nor closes them with the server. */
-function trackUpgrades(server: Server): Set<Duplex> {
-  const connections = new Set<Duplex>()
-  upgrades.set(server, connections)
-  server.on('upgrade', (_request, connection: Duplex) => {
-    connections.add(connection)
-    // a socket that is accepted has no such limit
-    ;(connection as Socket).setTimeout?.(UPGRADE_MS, () => connection.destroy())
-    connection.once('close', () => connections.delete(connection))
-  })
-  return connections
 }

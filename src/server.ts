@@ -4,6 +4,7 @@ import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { answerClientError, sendProblem } from '../plugins/errors.js'
 import { gatewayPlugin } from '../plugins/gateway.js'
 import { RequestLog } from '../plugins/request-log.js'
+import { endUpgrade } from '../plugins/upgrades.js'
 import { GatewayError } from './errors.js'
 import { createGateway, type Surroundings } from './gateway.js'
 import type { JobQueue } from './jobs/queue.js'
@@ -51,8 +52,8 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: (error, request, reply) => {
       const tooLong = error.code === 'FST_ERR_MAX_PARAM_LENGTH'
-      // an upgrade that is refused here meets no hook that would let go of its connection
-      if (request.headers.upgrade !== undefined) reply.raw.once('finish', () => request.raw.socket.destroySoon())
+      // an upgrade that is refused here meets no hook
+      endUpgrade(request, reply)
       void sendProblem(tooLong ? new GatewayError('SG_ERR_NOT_FOUND') : error, request, reply)
     },
   }) as unknown as FastifyInstance
