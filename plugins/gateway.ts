@@ -1,5 +1,5 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { createGateway, type Gateway } from '../src/gateway.js'
 import type { WorkerServerOptions } from '../src/options.js'
@@ -34,7 +34,7 @@ export type GatewayPluginOptions = WorkerServerOptions & { gateway?: Gateway }
  */
 export const gatewayPlugin = fp<GatewayPluginOptions>(
   async (fastify, { gateway: built, ...options }) => {
-    const gateway = built ?? createGateway({ logger: fastify.log, ...options })
+    const gateway = built ?? createGateway({ ...(speaks(fastify.log) && { logger: fastify.log }), ...options })
     exposeGateway(fastify, gateway)
     const streams = new Streams(gateway)
     const { basePath } = gateway.options
@@ -54,6 +54,9 @@ export const gatewayPlugin = fp<GatewayPluginOptions>(
   },
   { fastify: '5.x', name: 'session-gateway' },
 )
+
+/** The logger of a host that has none is one function that does nothing. */
+const speaks = (log: FastifyBaseLogger): boolean => log.warn !== log.trace
 
 /** So much of the host's time for a plugin, a tenth at most, is left for saying what took so long. */
 const TELLING_MS = 250

@@ -116,6 +116,8 @@ export const SessionEventBody = Type.Union([
     behavior: StringEnum('allow', 'deny'),
     resolvedBy: ResolvedBy,
     message: Type.Optional(Type.String()),
+    /** What ran, when it is not what was shown. */
+    updatedInput: Type.Optional(JsonObject),
   }),
   Event('execution_dispatched', {
     executionId: Type.String(),

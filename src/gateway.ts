@@ -1,3 +1,4 @@
+import { homedir } from 'node:os'
 import type { JobEvent } from '../schemas/jobs.js'
 import { cliEngine, endOrphans } from './engines/cli/index.js'
 import { withHostedTools } from './engines/hosted-tools.js'
@@ -128,9 +129,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   })
 
   const cliProfiles = new CliProfiles({
-    ...{ profiles, env, secretEnv, logger },
+    ...{ profiles, env, secretEnv, logger, notices: options.notices, buildRunnerConfig: options.buildRunnerConfig },
     agents: options.agents,
     roots: options.cwdRoots,
+    checkIn: options.allowedCwdRoots?.[0] ?? homedir(),
     checkCredentials: options.checkCredentials,
     listSdkSessions: options.listSdkSessions,
   })

@@ -8,7 +8,7 @@ import type { CreateEngineRunner, DeferredTool } from './engines/runner.js'
 import { optionError, toError } from './errors.js'
 import type { ExecutionDispatch } from './executions/dispatch.js'
 import type { QueueServerOptions } from './jobs/options.js'
-import { type Logger, silentLogger } from './lib/logger.js'
+import { consoleNotices, type Logger, silentLogger } from './lib/logger.js'
 import { type PathRoots, resolveRoots } from './lib/paths-within-roots.js'
 import { OPTION_SHAPES } from './options-shape.js'
 import type { PrincipalClaims } from './principal.js'
@@ -86,7 +86,7 @@ export interface WorkerServerOptions {
   storage?: GatewayStorage
   /** Default 30,000. */
   shutdownTimeoutMs?: number
-  /** Any pino-like logger. Default: the Fastify instance's, else silent. */
+  /** Any pino-like logger. Default: the Fastify instance's, else silent but for warnings about credentials, which go to the console. */
   logger?: Logger
   /** Mounts `GET /healthz` and `GET /readyz`, outside `basePath` and without authentication. Default false. */
   health?: boolean
@@ -128,6 +128,8 @@ export interface ResolvedOptions extends Omit<WorkerServerOptions, 'parking'> {
   eventLog: EventLogLimits
   shutdownTimeoutMs: number
   logger: Logger
+  /** Where the few lines go that every operator is to see: the console when there is no logger. */
+  notices: Logger
   parking: Omit<ParkingOptions, 'store'> & { store: SessionStore | undefined }
   cwdRoots: PathRoots | undefined
 }
@@ -157,6 +159,7 @@ export function resolveOptions(options: WorkerServerOptions): ResolvedOptions {
     eventLog: { ...DEFAULT_EVENT_LOG_LIMITS, ...options.eventLog },
     shutdownTimeoutMs: options.shutdownTimeoutMs ?? 30_000,
     logger,
+    notices: options.logger ?? consoleNotices,
     parking: {
       store: options.parking?.store,
       parkDelayMs: options.parking?.parkDelayMs ?? 2_000,

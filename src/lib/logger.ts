@@ -5,5 +5,17 @@ export interface Logger {
   error(fields: object, message: string): void
 }
 
+/** What an operator is to see who gave no logger: warnings and errors, a line each. */
+export const consoleNotices: Logger = {
+  info() {},
+  warn: (fields, message) => console.warn(line(fields, message)),
+  error: (fields, message) => console.error(line(fields, message)),
+}
+
+function line(fields: object, message: string): string {
+  const facts = Object.entries(fields).map(([name, value]) => `${name}: ${String(value)}`)
+  return `session-gateway: ${message}${facts.length > 0 ? ` (${facts.join(', ')})` : ''}`
+}
+
 /** Says nothing: the library's default inside tests and hosts without a logger. */
 export const silentLogger: Logger = { info() {}, warn() {}, error() {} }

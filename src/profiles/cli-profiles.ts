@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ListSdkSessionsQuery, SdkSession } from '../../schemas/sdk-sessions.js'
 import {
   type AgentDeclaration,
@@ -8,11 +9,12 @@ import {
   cliSubject,
   listSdkSessions,
 } from '../engines/cli/index.js'
+import type { SessionRunnerConfig } from '../engines/runner.js'
 import { GatewayError, invalidField, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
 import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
 import { type Principal, UNLIMITED, visible } from '../principal.js'
-import { pathOrRefusal } from '../sessions/admission.js'
+import { type BuildRunnerConfig, pathOrRefusal } from '../sessions/admission.js'
 import type { ProfileCatalog, ResolvedProfile } from './catalog.js'
 
 /** Lists on-disk agent sessions in place of the built-in lister; for tests. */
@@ -25,11 +27,19 @@ export interface CliProfilesOptions {
   env: NodeJS.ProcessEnv
   secretEnv: readonly string[]
   logger: Logger
+  /** Where warnings about credentials go. */
+  notices: Logger
+  /** What the host makes of a request, its environment above all. */
+  buildRunnerConfig: BuildRunnerConfig | undefined
+  /** A directory that sessions may start in. */
+  checkIn: string
   checkCredentials: boolean | { probe?: CredentialProbe; timeoutMs?: number } | undefined
   listSdkSessions: ListSdkSessions | undefined
 }
 
 const DEFAULT_LIMIT = 50
+/** Of one probe. */
+const DEFAULT_TIMEOUT_MS = 10_000
 
 /** What the gateway does about the profiles of command-line agents beside running their sessions. */
 export class CliProfiles {
@@ -41,15 +51,33 @@ export class CliProfiles {
 
   /** Probes every profile's login, when that is asked for, and warns about the logged-out ones. Never rejects. */
   async checkCredentials(): Promise<void> {
-    const { checkCredentials: asked, profiles, logger } = this.#options
+    const { checkCredentials: asked, profiles, notices } = this.#options
     if (!asked) return
-    const { probe, timeoutMs } = asked === true ? {} : asked
-    const resolved = new Map(this.#resolved(UNLIMITED).map((profile) => [profile.info.name, profile]))
-    await checkCredentials({
-      subjects: [...resolved.values()].flatMap((profile) => this.#subject(profile) ?? []),
-      ...{ logger, probe, timeoutMs, claudeSdk: CLAUDE_SDK },
-      onVerdict: ({ name }, verdict) => profiles.reportCredentials(resolved.get(name)!, verdict),
-    })
+    const { probe, timeoutMs = DEFAULT_TIMEOUT_MS } = asked === true ? {} : asked
+    await Promise.all(
+      this.#resolved(UNLIMITED).map(async (profile) => {
+        const subject = await this.#asSessionsRun(profile, timeoutMs)
+        if (!subject) return profiles.reportCredentials(profile, 'unknown')
+        await checkCredentials({
+          subjects: [subject],
+          ...{ logger: notices, probe, timeoutMs, claudeSdk: CLAUDE_SDK },
+          onVerdict: (_profile, verdict) => profiles.reportCredentials(profile, verdict),
+        })
+      }),
+    )
+  }
+
+  /** With the environment that the host gives to a session which asks for nothing; none when the host does not say. */
+  async #asSessionsRun(profile: ResolvedProfile, timeoutMs: number): Promise<CredentialSubject | undefined> {
+    const { buildRunnerConfig, checkIn } = this.#options
+    if (!buildRunnerConfig) return this.#subject(profile)
+    const { name, defaults } = profile.info
+    const request = { ...defaults, cwd: checkIn, profile: name }
+    const built = await Promise.race([
+      (async () => buildRunnerConfig(request))().catch(() => undefined),
+      sleep(timeoutMs, undefined, { ref: false }),
+    ])
+    return built && this.#subject(profile, built)
   }
 
   /**
@@ -94,10 +122,10 @@ export class CliProfiles {
   }
 
   /** With the environment that the profile's sessions run in; none when its agent is not known. */
-  #subject(profile: ResolvedProfile): CredentialSubject | undefined {
+  #subject(profile: ResolvedProfile, config: SessionRunnerConfig = { cwd: '/' }): CredentialSubject | undefined {
     const { profiles, agents, env, secretEnv } = this.#options
     try {
-      const { env: pinned } = profiles.pin({ cwd: '/' }, profile)
+      const { env: pinned } = profiles.pin(config, profile)
       return cliSubject({ ...(agents && { agents }), env, secretEnv }, profile.info, pinned)
     } catch (error) {
       if (error instanceof GatewayError) return undefined

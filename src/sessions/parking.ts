@@ -11,7 +11,7 @@ import { INTERRUPTED } from './deferred-executions.js'
 import type { EngineStarter } from './engine-start.js'
 import type { JournaledSession, JournaledState } from './journal.js'
 import { type OnParkingError, ParkShelf } from './park-shelf.js'
-import { decisionOf } from './permissions.js'
+import { changedInput, decisionOf } from './permissions.js'
 import type { Session } from './session.js'
 import type { SessionParking } from './session-world.js'
 import type { ParkedSessionRecord, SessionStore } from './store.js'
@@ -137,7 +137,9 @@ export class ParkingLot implements SessionParking {
       const request = record?.permissions.find((pending) => pending.id === requestId)
       if (!record || !request) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
       record.permissions = record.permissions.filter((pending) => pending !== request)
-      record.decisions.push({ toolUseId: request.toolUseId, requestId, decision: decisionOf(request, answer) })
+      const decision = decisionOf(request, answer)
+      const isChanged = changedInput(request, decision) !== undefined
+      record.decisions.push({ toolUseId: request.toolUseId, requestId, decision, ...(isChanged && { isChanged }) })
       record.hasNews = true
       await this.#shelf.saveForWake(record)
     })

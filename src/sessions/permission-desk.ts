@@ -1,7 +1,13 @@
 import type { SessionEventBody } from '../../schemas/events.js'
 import type { PermissionAsk, PermissionDecision, SessionRunnerConfig } from '../engines/runner.js'
 import { type Clock, newId } from '../lib/clock.js'
-import { DEFAULT_APPROVAL_TIMEOUT_MS, PendingPermissions, policyAnswer, type Resolution } from './permissions.js'
+import {
+  changedInput,
+  DEFAULT_APPROVAL_TIMEOUT_MS,
+  PendingPermissions,
+  policyAnswer,
+  type Resolution,
+} from './permissions.js'
 import type { CarriedDecision } from './store.js'
 
 /** What a session does about its permission requests. */
@@ -37,7 +43,8 @@ export class PermissionDesk extends PendingPermissions {
     const { config } = this.#owner
     const answer = policyAnswer(ask, config.questionBehavior)
     if (answer) {
-      this.#owner.onPermissionEvent(resolvedEvent({ requestId: newId(), decision: answer, resolvedBy: 'policy' }))
+      const resolution: Resolution = { requestId: newId(), decision: answer, resolvedBy: 'policy' }
+      this.#owner.onPermissionEvent(resolvedEvent({ ...resolution, changedInput: changedInput(ask, answer) }))
       return Promise.resolve(answer)
     }
     return this.#askedBefore(ask.toolUseId) ?? this.#askPerson(ask, config)
@@ -71,11 +78,13 @@ export class PermissionDesk extends PendingPermissions {
   #tell(carried: CarriedDecision): void {
     if (carried.told) return
     carried.told = true
-    this.tellAnswered(carried.requestId, carried.decision)
+    const { requestId, decision } = carried
+    const ran = decision.behavior === 'allow' && carried.isChanged ? decision.updatedInput : undefined
+    this.tellAnswered(requestId, decision, ran)
   }
 }
 
-function resolvedEvent({ requestId, decision, resolvedBy }: Resolution): SessionEventBody {
+function resolvedEvent({ requestId, decision, resolvedBy, changedInput: ran }: Resolution): SessionEventBody {
   const message = decision.behavior === 'deny' ? decision.message : undefined
   return {
     type: 'permission_resolved',
@@ -83,5 +92,6 @@ function resolvedEvent({ requestId, decision, resolvedBy }: Resolution): Session
     behavior: decision.behavior,
     resolvedBy,
     ...(message !== undefined && { message }),
+    ...(ran !== undefined && { updatedInput: ran as Record<string, unknown> }),
   }
 }

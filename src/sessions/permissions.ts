@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import {
   ASK_USER_QUESTION,
   type PermissionRequest,
@@ -16,6 +17,8 @@ export interface Resolution {
   requestId: string
   decision: PermissionDecision
   resolvedBy: ResolvedBy
+  /** Of an allow that runs something else than was shown. */
+  changedInput?: object | undefined
 }
 
 type Settle = (decision: PermissionDecision) => void
@@ -133,9 +136,9 @@ export class PendingPermissions {
   }
 
   /** Tells that a client answered a request while the session was parked. */
-  tellAnswered(requestId: string, decision: PermissionDecision): void {
+  tellAnswered(requestId: string, decision: PermissionDecision, changedInput: object | undefined): void {
     this.#pending.delete(requestId)
-    this.#host.onResolved({ requestId, decision, resolvedBy: 'client' })
+    this.#host.onResolved({ requestId, decision, resolvedBy: 'client', changedInput })
   }
 
   /** Denies everything that waits; what was allowed and not handed over yet does not run either. */
@@ -150,7 +153,7 @@ export class PendingPermissions {
     this.#pending.delete(requestId)
     pending.timer?.cancel()
     const decision = decisionOf(pending.request, answer)
-    this.#host.onResolved({ requestId, decision, resolvedBy })
+    this.#host.onResolved({ requestId, decision, resolvedBy, changedInput: changedInput(pending.request, decision) })
     if (pending.settle && decision.behavior === 'allow') this.#hand(requestId, pending.settle, decision)
     else pending.settle?.(decision)
     return true
@@ -169,11 +172,23 @@ export class PendingPermissions {
   }
 }
 
-/** An allow always carries the input to run: the changed one, else the one that was shown. */
-export const decisionOf = (request: PermissionRequest, answer: PermissionDecision): PermissionDecision =>
-  answer.behavior === 'allow'
-    ? { behavior: 'allow', updatedInput: answer.updatedInput ?? structuredClone(request.input) }
-    : answer
+/**
+ * An allow always carries the input to run: the changed one, else the one that was shown. An answer to a question is put beside the
+ * question.
+ */
+export function decisionOf(request: PermissionRequest, answer: PermissionDecision): PermissionDecision {
+  if (answer.behavior === 'deny') return answer
+  const shown = structuredClone(request.input)
+  const { updatedInput = shown } = answer
+  const isAnswer = request.toolName === ASK_USER_QUESTION
+  return { behavior: 'allow', updatedInput: isAnswer ? { ...shown, ...updatedInput } : updatedInput }
+}
+
+/** The input of an allow, when it differs from the one that was shown. */
+export function changedInput({ input }: { input: object }, decision: PermissionDecision): object | undefined {
+  if (decision.behavior === 'deny' || isDeepStrictEqual(decision.updatedInput, input)) return undefined
+  return decision.updatedInput
+}
 
 function optionalText(ask: PermissionAsk): Partial<PermissionRequest> {
   const { title, description, decisionReason, agentId } = ask

@@ -2,6 +2,7 @@ import type { SessionEvent } from '../../schemas/events.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { Executions } from '../executions/executions.js'
+import type { Logger } from '../lib/logger.js'
 import type { Principal } from '../principal.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Admission } from './admission.js'
@@ -25,6 +26,8 @@ export interface RegistryEvents extends Record<string, unknown> {
 export interface RegistryOptions
   extends Omit<SessionWorld, 'onEvent' | 'onEnded' | 'onOauth' | 'parking' | 'journal' | 'dormancy'> {
   admission: Admission
+  /** Where the few lines go that every operator is to see. */
+  notices: Logger
   executions: Executions
   parking: ParkingOptions
   /** Absent: sessions live as long as the process. */

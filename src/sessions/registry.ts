@@ -439,7 +439,7 @@ export class SessionRegistry {
   #onOauth(session: Session): void {
     if (this.#oauthNoticed) return
     this.#oauthNoticed = true
-    this.#options.logger.warn(
+    this.#options.notices.warn(
       { sessionId: session.id, profile: session.profile.info.name },
       'sessions run on oauth credentials of a personal login; set requireApiKey to refuse them',
     )

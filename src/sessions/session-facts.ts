@@ -2,6 +2,7 @@ import { basename } from 'node:path'
 import type { SessionEventBody } from '../../schemas/events.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo, SessionStatus, TokenUsage } from '../../schemas/sessions.js'
+import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import type { RunnerEvent, SessionRunnerConfig } from '../engines/runner.js'
 
 const TITLE_LENGTH = 80
@@ -93,7 +94,7 @@ export class SessionFacts {
     }
     if (this.sdkSessionId !== undefined) info.sdkSessionId = this.sdkSessionId
     if (this.statusDetail !== undefined) info.statusDetail = this.statusDetail
-    if (profile.agent !== undefined) info.agent = profile.agent
+    if (profile.engine === 'cli') info.agent = profile.agent ?? DEFAULT_AGENT
     if (this.model !== undefined) info.model = this.model
     if (this.permissionMode !== undefined) info.permissionMode = this.permissionMode
     if (this.apiKeySource !== undefined) info.apiKeySource = this.apiKeySource

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionEventBody } from '../../schemas/events.js'
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
@@ -14,6 +13,7 @@ import type { Attachment, ClientSink } from './attachment.js'
 import type { AttachPosition } from './clients.js'
 import { CommandDesk } from './command-desk.js'
 import { INTERRUPTED, interruptedResult } from './deferred-executions.js'
+import { changedInput, decisionOf } from './permissions.js'
 import type { RestoredSession } from './restored-session.js'
 import type { RunnerLink } from './runner-link.js'
 import { SessionEngine } from './session-engine.js'
@@ -61,15 +61,15 @@ export class Session extends SessionEngine {
 
   /** @throws SG_ERR_PERMISSION_NOT_FOUND when the request is unknown, answered or expired */
   resolvePermission(requestId: string, answer: ResolvePermissionRequest): void {
-    if (answer.behavior === 'allow') this.#assertRunnable(requestId, answer.updatedInput)
+    if (answer.behavior === 'allow') this.#assertRunnable(requestId, answer)
     if (!this.permissions.answer(requestId, answer)) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
   }
 
   /** An agent that cannot take a changed input must not be left to run the one that nobody allowed. */
-  #assertRunnable(requestId: string, updatedInput: object | undefined): void {
-    if (updatedInput === undefined || this.runner?.capabilities.updatedInput !== false) return
+  #assertRunnable(requestId: string, answer: ResolvePermissionRequest): void {
+    if (this.runner?.capabilities.updatedInput !== false) return
     const request = this.permissions.get(requestId)
-    if (request && !isDeepStrictEqual(request.input, updatedInput))
+    if (request && changedInput(request, decisionOf(request, answer)))
       throw invalidField('updatedInput', 'this agent can only run the input that it showed.', 'SG_ERR_UNSUPPORTED')
   }
 

@@ -9,6 +9,8 @@ export interface CarriedDecision {
   toolUseId: string
   requestId: string
   decision: PermissionDecision
+  /** It allows something else than was shown. */
+  isChanged?: boolean
   /** Whether the log has its `permission_resolved`. */
   told?: true
 }

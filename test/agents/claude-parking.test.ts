@@ -179,7 +179,7 @@ t.test('parking the real claude', { skip: claude.missing ?? false }, async (t) =
       t.equal((await call('POST', path, body)).status, 404)
     }
     await answer('Bash', { behavior: 'allow', updatedInput: { command: 'echo changed > asked.txt' } })
-    await answer('AskUserQuestion', { behavior: 'allow', updatedInput: { questions, answers: { 'Which?': 'B' } } })
+    await answer('AskUserQuestion', { behavior: 'allow', updatedInput: { answers: { 'Which?': 'B' } } })
     t.equal(readFileSync(join(cwd, 'asked.txt'), 'utf8').trim(), 'changed', 'what was allowed has run')
     await answer('Write', { behavior: 'deny', message: 'rather not' })
     await status(id, 'idle')

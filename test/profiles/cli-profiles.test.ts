@@ -1,4 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import fastify from 'fastify'
 import t, { type Test } from 'tap'
+import { gatewayPlugin } from '../../plugins/gateway.js'
 import type { SdkSession } from '../../schemas/sdk-sessions.js'
 import type { Environment } from '../../src/engines/cli/environment.js'
 import { createGateway } from '../../src/gateway.js'
@@ -71,6 +74,58 @@ t.test('checkCredentials warns once about each logged-out profile and shows the 
     { name: 'two', credentials: 'logged_out' },
   ])
 })
+
+t.test('a profile whose credentials buildRunnerConfig brings is not called logged out', async (t) => {
+  const warnings: object[] = []
+  const logger = { info() {}, error() {}, warn: (fields: object) => void warnings.push(fields) }
+  const root = t.testdir({})
+  const over = new AbortController()
+  t.teardown(() => over.abort())
+  const { gateway } = await buildGateway(t, {
+    logger,
+    allowedCwdRoots: [root],
+    profiles: ['works', 'fails', 'throws', 'hangs'].map((name) => ({ name, defaults: { model: `${name}-1` } })),
+    buildRunnerConfig: ({ profile, ...request }) => {
+      if (profile === 'throws') throw new Error('unknown project')
+      if (profile === 'hangs') return sleep(600_000, request, { signal: over.signal })
+      const isKnown = request.cwd === root && request.model === 'works-1'
+      return { ...request, env: { ...(isKnown && { AGENT_OAUTH_TOKEN: 'token' }) } }
+    },
+    checkCredentials: { probe: (_profile, env) => env.CLAUDE_CODE_OAUTH_TOKEN === 'token', timeoutMs: 200 },
+  })
+  await gateway.cliProfiles.checkCredentials()
+  t.match(warnings, [{ profile: 'fails' }])
+  t.equal(warnings.length, 1)
+  const shown = gateway.profiles.list({ allowedProfiles: undefined, canManageProfiles: false }).profiles
+  t.match(shown, [
+    { name: 'works', credentials: 'logged_in' },
+    { name: 'fails', credentials: 'logged_out' },
+    { name: 'throws', credentials: 'unknown' },
+    { name: 'hangs', credentials: 'unknown' },
+  ])
+})
+
+t.test(
+  'without a logger the console says which profile is logged out, and once that sessions run on oauth',
+  async (t) => {
+    const silent = fastify()
+    await silent.register(gatewayPlugin, { allowUnauthenticated: true, profiles: [] })
+    t.teardown(() => silent.close())
+    const { gateway, registry } = await buildGateway(t, {
+      profiles: profiles(t),
+      checkCredentials: { probe: ({ name }) => name === 'one' },
+      script: { apiKeySource: 'oauth' },
+    })
+    const warned = t.capture(console, 'warn')
+    await gateway.cliProfiles.checkCredentials()
+    silent.gateway.options.notices.warn({ profile: 'x' }, 'from a host that has no logger')
+    for (const profile of ['one', 'two']) await registry.create({ cwd: SOME_CWD, profile })
+    await until(() => registry.list().every(({ status }) => status === 'idle'))
+    const lines = warned().map(({ args }) => args.join(' '))
+    t.match(lines, [/logged out.*profile: two/, /a host that has no logger.*profile: x/, /oauth.*requireApiKey/])
+    t.equal(lines.length, 3)
+  },
+)
 
 t.test('a probe that cannot run is silent, and the check never fails the start', async (t) => {
   const warnings: object[] = []
