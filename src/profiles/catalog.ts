@@ -74,7 +74,7 @@ export class ProfileCatalog {
   readonly #managed: ManagedProfiles | undefined
   readonly #grants: ProviderGrants
   readonly #snapshots: ConfigSnapshots
-  /** By generation: a verdict says nothing about who comes after. */
+  /** By name and generation: a verdict says nothing about who comes after, nor about another one in the same directory. */
   readonly #credentials = new Map<string, CredentialState>()
   readonly #listeners: Listeners<{ change: ProfileChange }>
 
@@ -240,8 +240,8 @@ export class ProfileCatalog {
   }
 
   /** Shows the verdict of a credential probe on a profile, until the next one or until it runs as someone else. */
-  reportCredentials({ generation }: ResolvedProfile, state: CredentialState): void {
-    this.#credentials.set(generation, state)
+  reportCredentials(profile: ResolvedProfile, state: CredentialState): void {
+    this.#credentials.set(identityOf(profile), state)
   }
 
   /**
@@ -252,11 +252,14 @@ export class ProfileCatalog {
     return this.#listeners.on('change', listener)
   }
 
-  #shown({ info, generation }: ResolvedProfile): ProfileInfo {
-    const credentials = this.#credentials.get(generation)
+  #shown(profile: ResolvedProfile): ProfileInfo {
+    const { info } = profile
+    const credentials = this.#credentials.get(identityOf(profile))
     return credentials ? { ...info, credentials } : info
   }
 }
+
+const identityOf = ({ info, generation }: ResolvedProfile) => `${info.name} ${generation}`
 
 function assertVisible(name: string, principal: Principal): void {
   if (!visible(principal, name)) throw new GatewayError('SG_ERR_PROFILE_FORBIDDEN')
