@@ -8,6 +8,7 @@ import { createMemoryProfileStore } from '../../src/storage/memory/profile-store
 import { type BuildOptions, buildServer, SOME_CWD } from '../fixtures/build.js'
 import { attach, type TestClient } from '../fixtures/client.js'
 import { asText, MutatedValues } from '../fixtures/mutated-values.js'
+import { outOfPatience } from '../fixtures/patience.js'
 import { HANDSHAKE, type RawAnswer, type RawRequest, rawRequest } from '../fixtures/raw-http.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
 
@@ -16,7 +17,6 @@ const SEED = Number(process.env.FUZZ_SEED ?? 20260101)
 const REQUESTS = 10_000
 const FRAMES = 5_000
 const AT_ONCE = 8
-const ANSWER_MS = 20_000
 
 interface Route {
   method: string
@@ -172,11 +172,11 @@ function complaint(answer: RawAnswer): string | undefined {
 }
 
 const inTime = async <T>(work: Promise<T>): Promise<T> => {
-  let timer: NodeJS.Timeout | undefined
+  let stopWaiting = () => {}
   const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('no answer')), ANSWER_MS)
+    stopWaiting = outOfPatience(() => reject(new Error('no answer')))
   })
-  return Promise.race([work, silence]).finally(() => clearTimeout(timer))
+  return Promise.race([work, silence]).finally(stopWaiting)
 }
 
 async function isHealthy(t: Test, { call }: { call: Awaited<ReturnType<typeof buildServer>>['call'] }): Promise<void> {

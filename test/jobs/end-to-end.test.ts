@@ -26,12 +26,8 @@ async function world(t: Test, queue: QueueServerOptions = {}, onRestore: () => P
     (await server.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt }, ...more })).json
   const job = async (id: string) => (await server.call('GET', `/jobs/${id}`)).json
   const over = async (id: string) => {
-    let now = await job(id)
-    for (let turn = 0; turn < 2_000 && now.finishedAt === undefined; turn++) {
-      await new Promise((resolve) => setTimeout(resolve, 2))
-      now = await job(id)
-    }
-    return now
+    await until(async () => (await job(id)).finishedAt !== undefined, 'the end of the job')
+    return job(id)
   }
   return { ...server, submit, job, over, notified }
 }
@@ -139,9 +135,7 @@ for (const what of ['jobs', 'sessions'])
     const result = call('POST', `/executions/${parked.parkedExecutionId}/result`, { status: 'ok', output })
     await until(() => rebuild !== undefined, 'the rebuild')
     const deleted = call('DELETE', `/${what}/${what === 'jobs' ? id : parked.sessionId}`)
-    for (let turn = 0; turn < 500 && (await job(id)).status !== 'canceled'; turn++)
-      await new Promise((resolve) => setTimeout(resolve, 2))
-    t.match(await job(id), { status: 'canceled' })
+    await until(async () => (await job(id)).status === 'canceled', 'the cancellation')
     rebuild?.()
     t.equal((await deleted).status, 200)
     await result
@@ -153,8 +147,8 @@ t.test('shutting down writes down what is parked and what is not', async (t) => 
   const { submit, job, call, worker } = await world(t, { maxConcurrency: 2 })
   const waits = await submit(script([{ tools: [{ tool: 'lookup', input: {} }] }]))
   const runs = await submit(script([{ text: 'on it', hang: true }]), { attempts: 2 })
-  while ((await job(waits.id)).status !== 'parked' || (await job(runs.id)).status !== 'running')
-    await new Promise((resolve) => setTimeout(resolve, 2))
+  await until(async () => (await job(waits.id)).status === 'parked', 'the park')
+  await until(async () => (await job(runs.id)).status === 'running', 'the run')
   await worker.close()
   t.match(await worker.queue?.get(waits.id), { status: 'parked' })
   t.match(await worker.queue?.get(runs.id), { status: 'queued', attempt: 2 }, 'the next process repeats it')
