@@ -111,7 +111,6 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     clock,
     logger,
     deliver: (sessionId, executionId, result) => registry.parking.deliver(sessionId, executionId, result),
-    durable: (sessionId) => registry.durable(sessionId),
     wake: (sessionId) => registry.parking.wake(sessionId),
     hasten: (sessionId) => registry.parking.hasten(sessionId),
   })

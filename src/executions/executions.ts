@@ -9,8 +9,6 @@ export interface ExecutionsOptions {
   logger: Logger
   /** Hands a result to its session; resolves when it is stored durably. False: the session has ended. */
   deliver(sessionId: string, executionId: string, result: ExecutionResult): Promise<boolean>
-  /** Resolves when what a live session was handed is stored durably. @throws SG_ERR_STORE_UNAVAILABLE */
-  durable(sessionId: string): Promise<void>
   /** Sees to it that a session which a result was stored for goes on; never rejects. */
   wake(sessionId: string): Promise<void>
   /** The same for one whose result was stored earlier. */
@@ -86,14 +84,11 @@ export class Executions {
       if (!entry) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
       const { sessionId, settling } = entry
       if (entry.settled) {
-        await this.#options.durable(sessionId)
         await this.#options.hasten(sessionId)
         return { applied: false, sessionId }
       }
       if (!settling) {
-        const applied = await this.#settle(executionId, entry, result)
-        if (applied) await this.#options.durable(sessionId)
-        return { applied, sessionId }
+        return { applied: await this.#settle(executionId, entry, result), sessionId }
       }
       // whoever comes second is told "not applied" only once the first result is safe, and else takes its place
       await settling

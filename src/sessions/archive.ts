@@ -81,8 +81,9 @@ export class Archive {
     const init = initOf({ ...whole, config, info }, host.profileInfo(whole.profile))
     const session = host.hold(init, fromJournal(whole, lastSeq))
     if (!isTerminal(info) && isCutOff(whole)) {
+      session.takeUp(whole.state.ahead ?? [])
       session.cutOff(RESTARTED)
-      if (whole.state.queued) host.goOn(session)
+      if (session.busy) host.goOn(session)
     }
     return session
   }
@@ -93,4 +94,6 @@ export const isTerminal = ({ status }: SessionInfo): boolean => status === 'fail
 /** Whether the process ended in the middle of something. */
 const isCutOff = ({ state }: JournaledSession): boolean =>
   state.info.status !== 'idle' ||
-  [state.inTurn, state.queued, state.permissions, state.executions].some((unfinished) => unfinished !== undefined)
+  [state.inTurn, state.queued, state.permissions, state.executions, state.ahead].some(
+    (unfinished) => unfinished !== undefined,
+  )

@@ -33,7 +33,7 @@ export class CommandDesk {
     const earlier = this.#remembered.get(id)
     if (earlier) return earlier
     // accepted before the session was last read from the journal
-    if (this.#session.messageIds?.includes(id)) return this.#session.durable()
+    if (this.#session.messageIds?.includes(id)) return Promise.resolve()
     const outcome = this.#run(command, from)
     this.#remembered.set(id, outcome)
     // what was refused changed nothing and may be tried again under its id
@@ -60,13 +60,12 @@ export class CommandDesk {
     if (session.frozen) await this.#world.parking.settled(session)
     if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
     if (session.parked) return this.#whileParked(command)
-    session.assertWritable()
     // the first one that finds an engine starting waits for it as the one that started it
     if (NEEDS_ENGINE.has(command.type) && !session.serving) await this.#world.dormancy.rouse(session)
     await this.#carryOut(command, from)
-    await session.durable()
   }
 
+  /** What is to be remembered is written down before it is done; what only acts on an engine has nothing to be remembered. */
   async #carryOut(command: SessionCommand, from: Attachment | undefined): Promise<void> {
     const session = this.#session
     switch (command.type) {
@@ -89,6 +88,7 @@ export class CommandDesk {
         return this.#settle(executionId, { status: 'failed', reason, error, ...(logs && { logs }) }, from)
       }
       case 'close':
+        await session.accept({ type: 'close' })
         return session.end('client')
     }
   }
@@ -114,14 +114,15 @@ export class CommandDesk {
 
   async #say({ text, id, whenBusy = 'enqueue' }: SessionCommandOf<'user_message'>): Promise<void> {
     const session = this.#session
-    if (!session.busy || whenBusy === 'enqueue') return session.say(text, id)
+    const message = { type: 'message', text, ...(id !== undefined && { commandId: id }) } as const
+    if (!session.busy || whenBusy === 'enqueue') return session.accept(message)
     if (whenBusy === 'reject') throw new GatewayError('SG_ERR_SESSION_BUSY')
-    session.say(text, id, { first: true })
+    await session.accept({ ...message, first: true })
     await this.#ask(() => session.interrupt())
   }
 
   async #decide(command: SessionCommandOf<'permission_decision'>): Promise<void> {
-    this.#session.resolvePermission(command.requestId, answerOf(command))
+    await this.#session.answerPermission(command.requestId, answerOf(command))
   }
 
   async #settle(executionId: string, result: Parameters<Session['bridge']['settle']>[1], from: Attachment | undefined) {
@@ -134,23 +135,28 @@ export class CommandDesk {
     const runner = this.#runner()
     if (!runner.setPermissionMode || !runner.capabilities.permissionModes.includes(mode))
       throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: `The engine of this session cannot switch to ${mode}.` })
-    await this.#ask(() => runner.setPermissionMode?.(mode))
-    this.#choose({ permissionMode: mode })
+    await this.#choose({ permissionMode: mode }, () => runner.setPermissionMode?.(mode))
   }
 
   async #setModel(model: string | undefined): Promise<void> {
     const runner = this.#runner()
     if (!runner.setModel || !runner.capabilities.setModel)
       throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: 'The engine of this session cannot change its model.' })
-    await this.#ask(() => runner.setModel?.(model))
-    this.#choose({ model: model ?? null })
+    await this.#choose({ model: model ?? null }, () => runner.setModel?.(model))
   }
 
-  /** A later start of the engine takes it up. */
-  #choose(choice: NonNullable<Session['chosen']>): void {
+  /** Written down for a later start of the engine, then asked of this one; what this one refuses is taken back. */
+  async #choose(choice: NonNullable<Session['chosen']>, change: () => Promise<void> | undefined): Promise<void> {
     const session = this.#session
-    session.chosen = { ...session.chosen, ...choice }
-    session.touch()
+    const before = session.chosen
+    await session.accept({ type: 'choice', choice })
+    try {
+      await this.#ask(change)
+    } catch (error) {
+      session.chosen = before
+      session.touch()
+      throw error
+    }
     session.keepSnapshot()
   }
 

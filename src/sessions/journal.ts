@@ -3,6 +3,7 @@ import type { PermissionMode, PermissionRequest } from '../../schemas/permission
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
 import type { QueuedMessage } from './turns.js'
+import type { Accepted } from './write-ahead.js'
 
 /** An event as it is sent: its JSON, never serialised again. */
 export interface JournaledEvent {
@@ -39,6 +40,8 @@ export interface JournaledState {
   chosen?: { model?: string | null; permissionMode?: PermissionMode }
   /** Ids of the last accepted messages, so that a repeat is known. */
   messageIds?: readonly string[]
+  /** What is about to be done, in this order: whoever reads it does it first. */
+  ahead?: readonly Accepted[]
 }
 
 /** What changed about one session: written as a whole or not at all. */

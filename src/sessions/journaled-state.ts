@@ -6,6 +6,7 @@ import type { EventLog } from './event-log.js'
 import type { JournaledState } from './journal.js'
 import type { SessionFacts } from './session-facts.js'
 import type { QueuedMessage } from './turns.js'
+import type { Accepted } from './write-ahead.js'
 
 /** The parts of a session that say where it stands. */
 interface Standing {
@@ -15,6 +16,7 @@ interface Standing {
   readonly pendingPermissions: readonly PermissionRequest[]
   readonly chosen: JournaledState['chosen']
   readonly messageIds: readonly string[] | undefined
+  readonly ahead: { readonly list: readonly Accepted[] | undefined }
   info(lastSeq: number): SessionInfo
 }
 
@@ -23,7 +25,7 @@ export function journaledState(
   session: Standing,
   { inTurn, queued }: { inTurn: boolean; queued: readonly QueuedMessage[] | undefined },
 ): JournaledState {
-  const { log, facts, executions, chosen, messageIds, pendingPermissions } = session
+  const { log, facts, executions, chosen, messageIds, pendingPermissions, ahead } = session
   const { settled } = executions
   return {
     info: { ...session.info(log.lastSeq), attachedClients: 0 },
@@ -37,6 +39,7 @@ export function journaledState(
     ...(settled.length > 0 && { settled }),
     ...(chosen && { chosen }),
     ...(messageIds && { messageIds }),
+    ...(ahead.list && { ahead: ahead.list }),
   }
 }
 

@@ -130,7 +130,7 @@ export class ParkingLot implements SessionParking {
     await this.#lock.run(id, async () => {
       const live = this.#live(id)
       if (live) {
-        live.resolvePermission(requestId, answer)
+        await live.answerPermission(requestId, answer)
         return
       }
       const record = await this.#shelf.get(id)
@@ -221,8 +221,7 @@ export class ParkingLot implements SessionParking {
   async deliver(id: string, executionId: string, result: ExecutionResult): Promise<boolean> {
     const live = this.#live(id)
     if (live && !live.recorded && !this.#lock.isHeld(id)) {
-      live.assertWritable()
-      live.settleExecution(executionId, result)
+      await live.accept({ type: 'result', executionId, result })
       return true
     }
     return this.#lock.run(id, () => this.#deliverInTurn(id, executionId, result))
@@ -230,15 +229,15 @@ export class ParkingLot implements SessionParking {
 
   async #deliverInTurn(id: string, executionId: string, result: ExecutionResult): Promise<boolean> {
     const live = this.#live(id)
-    if (!live || live.recorded) {
-      const record = await this.#shelf.get(id)
-      if (!record && !live?.live) return false
-      if (record) {
-        takeIn(record, executionId, result)
-        record.hasNews = true
-        await this.#shelf.saveForWake(record)
-      }
+    const record = !live || live.recorded ? await this.#shelf.get(id) : undefined
+    if (!record) {
+      if (!live?.live) return false
+      await live.accept({ type: 'result', executionId, result })
+      return true
     }
+    takeIn(record, executionId, result)
+    record.hasNews = true
+    await this.#shelf.saveForWake(record)
     live?.settleExecution(executionId, result)
     return true
   }

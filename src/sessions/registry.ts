@@ -172,17 +172,16 @@ export class SessionRegistry {
   async rename(id: string, title: string | null, principal: Principal): Promise<SessionInfo> {
     const session = await this.open(id, principal)
     await this.parking.settled(session)
-    session.assertWritable()
     const { facts } = session
-    if (session.recorded)
+    if (session.recorded) {
       await this.parking.amend(id, (record) => {
         const { title: _before, ...config } = record.config
         record.config = title === null ? config : { ...config, title }
         record.info = { ...record.info, title: title ?? facts.derivedTitle }
       })
-    facts.hostTitle = title ?? undefined
-    session.touch()
-    await session.durable()
+      facts.hostTitle = title ?? undefined
+      session.touch()
+    } else await session.accept({ type: 'title', title })
     return session.info()
   }
 
@@ -198,11 +197,7 @@ export class SessionRegistry {
   ): Promise<void> {
     const session = await this.open(id, principal)
     if (session.frozen || session.parked) await this.parking.answer(session, requestId, answer)
-    else {
-      session.assertWritable()
-      session.resolvePermission(requestId, answer)
-      await session.durable()
-    }
+    else await session.answerPermission(requestId, answer)
   }
 
   /**

@@ -80,7 +80,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     // a record that is saved while the session is being removed would bring it back
     if (this.writer?.removed) return false
     // a message or an answer that is on its way to the engine would be in neither
-    if (this.handing || this.permissions.handing) return false
+    if (this.handing || this.permissions.handing || this.ahead.list) return false
     if (this.bridge.pending.length > 0 || !this.permissions.patient || runner.canPark === false) return false
     return (this.waiting && this.executions.size > 0) || this.permissions.size > 0
   }

@@ -1,7 +1,6 @@
 import type { SessionEventBody } from '../../schemas/events.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import type { Runner, RunnerSnapshot, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
-import { GatewayError } from '../errors.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { LogSource } from './attachment.js'
 import { SessionBridge } from './bridge.js'
@@ -19,6 +18,7 @@ import { SessionFacts } from './session-facts.js'
 import type { SessionInit, SessionWorld } from './session-world.js'
 import { snapshotFiles } from './snapshot-files.js'
 import { Turns } from './turns.js'
+import { WriteAhead } from './write-ahead.js'
 
 /** Events after which the session stands where it stood. */
 const LEAVES_STATE: ReadonlySet<string> = new Set<SessionEventBody['type']>([
@@ -58,6 +58,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   protected readonly world: SessionWorld
   protected readonly permissions: PermissionDesk
   readonly executions = new DeferredExecutions()
+  readonly ahead = new WriteAhead()
   protected parkedSince: number | undefined
   protected isFrozen = false
   /** The turn cannot go on until an execution settles. */
@@ -249,11 +250,6 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   /** Removes the session from the journal, for good. @throws what the journal throws; nothing was removed then */
   async erase(): Promise<void> {
     await this.writer?.remove()
-  }
-
-  /** @throws SG_ERR_STORE_UNAVAILABLE while what happens cannot be written down */
-  assertWritable(): void {
-    if (this.writer?.failing) throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { retryAfterS: 5 })
   }
 
   origin(): JournaledOrigin {

@@ -19,6 +19,7 @@ import type { RunnerLink } from './runner-link.js'
 import { SessionEngine } from './session-engine.js'
 import { applyRunnerEvent } from './session-facts.js'
 import type { SessionInit, SessionWorld } from './session-world.js'
+import type { Accepted } from './write-ahead.js'
 
 /** Events by which an engine shows that it goes on; the others say nothing about its turn. */
 const GOES_ON: ReadonlySet<string> = new Set<RunnerEvent['type']>([
@@ -52,22 +53,77 @@ export class Session extends SessionEngine {
     this.commands = new CommandDesk(this, world)
   }
 
-  /** Denies what waits for an answer and ends the turn in progress. */
+  /** Does what it is asked to do, once that is written down. @throws SG_ERR_STORE_UNAVAILABLE, and then it is never done */
+  async accept(what: Accepted): Promise<void> {
+    try {
+      await this.ahead.run(what, this.writer, (accepted) => this.#enact(accepted))
+    } finally {
+      // while it was on its way the session could not be parked
+      if (!this.ahead.list) this.world.parking.consider(this)
+    }
+  }
+
+  #enact(what: Accepted): void {
+    if (this.endedAs && what.type !== 'title' && what.type !== 'close') throw new GatewayError('SG_ERR_SESSION_ENDED')
+    switch (what.type) {
+      case 'message':
+        this.say(what.text, what.commandId, { first: what.first ?? false })
+        return
+      case 'answer':
+        this.resolvePermission(what.requestId, what.answer)
+        return
+      case 'result':
+        this.settleExecution(what.executionId, what.result)
+        return
+      case 'choice':
+        this.chosen = { ...this.chosen, ...what.choice }
+        return
+      case 'title':
+        this.facts.hostTitle = what.title ?? undefined
+        return
+      case 'close':
+        void this.end('client')
+    }
+  }
+
+  /** Does what an earlier process had accepted and not done. */
+  takeUp(accepted: readonly Accepted[]): void {
+    for (const what of accepted)
+      try {
+        this.#enact(what)
+      } catch (error) {
+        this.world.logger.warn({ sessionId: this.id, type: what.type, err: toError(error) }, 'came too late')
+      }
+  }
+
+  /** Denies what waits for an answer and ends the turn in progress; nothing of it has to be written down first. */
   async interrupt(): Promise<void> {
     const { parking } = this.world
+    const wasIdle = !this.turns.busy
     await Promise.all(this.executions.list().map(({ executionId }) => parking.settle(executionId, INTERRUPTED)))
     await this.endTurn()
+    if (!this.ahead.list) return
+    // it came after a message that is still being written down, and means the turn of that one
+    await this.ahead.settled()
+    if (wasIdle) await this.endTurn()
+  }
+
+  /** Answers a request once that is written down. @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE */
+  async answerPermission(requestId: string, answer: ResolvePermissionRequest): Promise<void> {
+    if (!this.permissions.get(requestId)) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
+    this.#assertRunnable(requestId, answer)
+    await this.accept({ type: 'answer', requestId, answer })
   }
 
   /** @throws SG_ERR_PERMISSION_NOT_FOUND when the request is unknown, answered or expired */
   resolvePermission(requestId: string, answer: ResolvePermissionRequest): void {
-    if (answer.behavior === 'allow') this.#assertRunnable(requestId, answer)
+    this.#assertRunnable(requestId, answer)
     if (!this.permissions.answer(requestId, answer)) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
   }
 
   /** An agent that cannot take a changed input must not be left to run the one that nobody allowed. */
   #assertRunnable(requestId: string, answer: ResolvePermissionRequest): void {
-    if (this.runner?.capabilities.updatedInput !== false) return
+    if (answer.behavior !== 'allow' || this.runner?.capabilities.updatedInput !== false) return
     const request = this.permissions.get(requestId)
     if (request && changedInput(request, decisionOf(request, answer)))
       throw invalidField('updatedInput', 'this agent can only run the input that it showed.', 'SG_ERR_UNSUPPORTED')

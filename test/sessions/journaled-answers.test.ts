@@ -54,14 +54,18 @@ t.test('a crash before that leaves a denial, and nothing that ran', async (t) =>
   t.same(decided, {})
 })
 
-t.test('what is denied waits for nothing', async (t) => {
+t.test('what is denied is told to the agent once the answer is kept, and to nobody when it is refused', async (t) => {
   const { registry, journal, id, requestId, decided } = await asked(t, ['u1'])
-  journal.hold()
-  const answered = registry.resolvePermission(id, requestId, { behavior: 'deny', message: 'no' }, UNLIMITED)
+  const deny = () => registry.resolvePermission(id, requestId, { behavior: 'deny', message: 'no' }, UNLIMITED)
+  journal.broken = true
+  await t.rejects(deny(), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  journal.broken = false
+  await turns()
+  t.same(decided, {})
+  t.equal(registry.get(id)?.pendingPermissions, 1)
+  await deny()
   await until(() => decided.u1)
-  t.equal(decided.u1?.behavior, 'deny')
-  journal.release()
-  await answered
+  t.match(decided.u1, { behavior: 'deny', message: 'no' })
 })
 
 t.test('an interrupt takes back what was allowed and not handed over', async (t) => {
@@ -73,7 +77,8 @@ t.test('an interrupt takes back what was allowed and not handed over', async (t)
   await until(() => decided.u1)
   t.match(decided.u1, { behavior: 'deny', message: 'Interrupted by the user.' })
   journal.release()
-  await Promise.all([answered, interrupted])
+  await t.rejects(answered, { code: 'SG_ERR_PERMISSION_NOT_FOUND' })
+  await interrupted
   t.match(decided.u1, { behavior: 'deny' })
 })
 

@@ -286,7 +286,8 @@ t.test('nobody is told of a session that a crash could take back', async (t) => 
 t.test('a shutdown does not wait for a turn that the engine never got', async (t) => {
   const { registry, engine, journal, gateway, clock } = await buildJournaled(t)
   const { id } = await registry.create({ cwd: SOME_CWD })
-  journal.hold()
+  await (await registry.open(id, UNLIMITED)).durable()
+  journal.hold(1)
   const sent = registry.send(id, { type: 'user_message', text: 'hello' })
   await until(() => registry.get(id)?.status === 'running')
   const closing = gateway.close()

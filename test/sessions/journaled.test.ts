@@ -96,7 +96,8 @@ t.test('a command is confirmed, and its turn begun, once the message is durable'
 t.test('an interrupt before the engine was given the message ends the turn without it', async (t) => {
   const { registry, journal, engine, eventsOf: events } = await buildJournaled(t)
   const { id } = await registry.create({ cwd: SOME_CWD })
-  journal.hold()
+  await (await registry.open(id, UNLIMITED)).durable()
+  journal.hold(1)
   const sent = registry.send(id, { type: 'user_message', text: 'hello' })
   await until(() => registry.get(id)?.status === 'running')
   const interrupted = registry.send(id, { type: 'interrupt' })

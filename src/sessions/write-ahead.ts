@@ -1,0 +1,62 @@
+import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
+import type { ExecutionResult } from '../engines/runner.js'
+import type { JournaledState } from './journal.js'
+import type { JournalWriter } from './journal-writer.js'
+
+/** Something that a session was asked to do, as it is written down before it is done. */
+export type Accepted =
+  | { type: 'message'; text: string; commandId?: string; first?: true }
+  | { type: 'answer'; requestId: string; answer: ResolvePermissionRequest }
+  | { type: 'result'; executionId: string; result: ExecutionResult }
+  | { type: 'choice'; choice: NonNullable<JournaledState['chosen']> }
+  | { type: 'title'; title: string | null }
+  | { type: 'close' }
+
+/**
+ * What a session was asked to do and has not done yet. It is written down first: what cannot be is refused and is never done, and what
+ * was written down is done, by the next process when this one dies.
+ */
+export class WriteAhead {
+  #waiting: Accepted[] | undefined
+  /** Resolves when the last of them was done, or refused. */
+  #last: Promise<unknown> | undefined
+
+  /** What is on its way, in the order in which it came. */
+  get list(): readonly Accepted[] | undefined {
+    return this.#waiting
+  }
+
+  /**
+   * Has `what` written down, then does it.
+   * @throws SG_ERR_STORE_UNAVAILABLE, and then it is never done; what `act` throws
+   */
+  async run(what: Accepted, writer: JournalWriter | undefined, act: (what: Accepted) => void): Promise<void> {
+    if (!writer) {
+      act(what)
+      return
+    }
+    const outcome = this.#inTurn(what, writer, act)
+    this.#last = outcome.catch(() => {})
+    await outcome
+    // it will be known whatever happens; so that whoever is told "done" finds its events, too
+    await writer.durable().catch(() => {})
+  }
+
+  async #inTurn(what: Accepted, writer: JournalWriter, act: (what: Accepted) => void): Promise<void> {
+    this.#waiting = [...(this.#waiting ?? []), what]
+    writer.touch()
+    try {
+      await writer.durable()
+      act(what)
+    } finally {
+      const left = this.#waiting.filter((other) => other !== what)
+      this.#waiting = left.length > 0 ? left : undefined
+      writer.touch()
+    }
+  }
+
+  /** Resolves when all that is on its way was done, or refused. */
+  async settled(): Promise<void> {
+    await this.#last
+  }
+}

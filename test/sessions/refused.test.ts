@@ -1,0 +1,175 @@
+import t, { type Test } from 'tap'
+import type { PermissionDecision } from '../../src/engines/runner.js'
+import { UNLIMITED } from '../../src/principal.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
+import { FakeSink } from '../fixtures/fake-sink.js'
+import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
+import { ok } from '../fixtures/parked.js'
+
+const UNAVAILABLE = { code: 'SG_ERR_STORE_UNAVAILABLE', statusCode: 503, retryAfterS: 5 }
+
+/** A session in its first turn that waits for an approval and a result, watched so that it does not park. */
+async function working(t: Test) {
+  const modes: string[] = []
+  const world = await buildJournaled(t, {
+    script: { capabilities: { parking: 'native', permissionModes: ['default', 'dontAsk'] } },
+  })
+  const { registry, engine } = world
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  engine.last.setPermissionMode = async (mode) => void modes.push(mode)
+  const session = await registry.open(id, UNLIMITED)
+  session.attach(new FakeSink(), {})
+  const decided: PermissionDecision[] = []
+  void engine.last.host
+    .requestPermission({ toolName: 'write', toolUseId: 'u1', input: { path: 'a' } })
+    .then((decision) => decided.push(decision))
+  await engine.last.defer('e1')
+  await until(() => registry.get(id)?.pendingPermissions === 1)
+  await session.durable()
+  const requestId = session.pendingPermissions[0]!.id
+  return { ...world, id, session, requestId, decided, modes }
+}
+
+type Working = Awaited<ReturnType<typeof working>>
+
+/** Everything that a session is asked to keep: each refused, then nothing of it is there, and all of it works afterwards. */
+const ASKED: Record<string, { ask(world: Working): Promise<unknown>; done(world: Working): unknown }> = {
+  'a message': {
+    ask: ({ registry, id }) => registry.send(id, { type: 'user_message', text: 'refused', id: 'c1' }),
+    done: ({ session }) => JSON.stringify(session.state()).includes('refused'),
+  },
+  'a title': {
+    ask: ({ registry, id }) => registry.rename(id, 'refused', UNLIMITED),
+    done: ({ registry, id }) => registry.get(id)?.title === 'refused',
+  },
+  'a permission mode': {
+    ask: ({ registry, id }) => registry.send(id, { type: 'set_permission_mode', mode: 'dontAsk' }),
+    done: ({ session, modes }) => session.chosen !== undefined || modes.length > 0,
+  },
+  'a model': {
+    ask: ({ registry, id }) => registry.send(id, { type: 'set_model', model: 'refused' }),
+    done: ({ session }) => session.chosen !== undefined,
+  },
+  'an allow': {
+    ask: ({ registry, id, requestId }) => registry.resolvePermission(id, requestId, { behavior: 'allow' }, UNLIMITED),
+    done: ({ decided }) => decided.length > 0,
+  },
+  'a deny': {
+    ask: ({ registry, id, requestId }) =>
+      registry.send(id, { type: 'permission_decision', requestId, behavior: 'deny', message: 'no' }),
+    done: ({ decided }) => decided.length > 0,
+  },
+  'a result': {
+    ask: ({ gateway }) => gateway.executions.submit('e1', ok),
+    done: ({ engine }) => engine.last.settled.length > 0,
+  },
+  'a close': {
+    ask: ({ registry, id }) => registry.send(id, { type: 'close' }),
+    done: ({ session, engine }) => session.ended || engine.last.closed,
+  },
+  'a removal': {
+    ask: ({ registry, id }) => registry.close(id, 'client'),
+    done: ({ registry, id, engine }) => !registry.get(id) || engine.last.closed,
+  },
+}
+
+for (const [what, { ask, done }] of Object.entries(ASKED))
+  t.test(`${what} that was refused for the disk's sake takes no effect, then or later`, async (t) => {
+    const world = await working(t)
+    const { registry, journal, clock, id, session, engine } = world
+    const before = session.info()
+    journal.broken = true
+    await t.rejects(ask(world), UNAVAILABLE)
+    await t.rejects(ask(world), UNAVAILABLE, 'nor when it is asked again')
+    t.notOk(done(world))
+    journal.broken = false
+    await clock.advance(60_000)
+    await session.durable()
+    t.notOk(done(world), 'nor when the disk is back')
+    t.match(registry.get(id), { status: before.status, title: before.title, pendingPermissions: 1 })
+    t.equal(engine.last.sent.length, 1)
+
+    const { registry: next } = await world.again()
+    const events = JSON.stringify(await eventsOf({ registry: next }, id))
+    t.notMatch(events, /"refused"|"allow"|"c1"|execution_result/, 'nor after a restart')
+    t.not(next.get(id)?.title, 'refused')
+  })
+
+for (const [what, { ask, done }] of Object.entries(ASKED))
+  t.test(`${what} is taken once the disk is back, under the same id`, async (t) => {
+    const world = await working(t)
+    world.journal.broken = true
+    await t.rejects(ask(world), UNAVAILABLE)
+    world.journal.broken = false
+    await ask(world)
+    t.ok(done(world))
+  })
+
+/** What a crash leaves right after something was accepted, before it was done. */
+async function crashed(t: Test, what: string) {
+  const world = await working(t)
+  const { journal, session } = world
+  await session.durable()
+  journal.hold(1)
+  const asked = ASKED[what]!.ask(world)
+  asked.catch(() => {})
+  await until(() => journal.writes.at(-1)?.state?.ahead, 'written ahead')
+  const starting = world.again()
+  journal.release()
+  const { registry, engine } = await starting
+  return { ...world, next: registry, nextEngine: engine, events: await eventsOf({ registry }, world.id) }
+}
+
+t.test('a message that was written down before a crash is begun after it, once', async (t) => {
+  const { next, nextEngine, id, events } = await crashed(t, 'a message')
+  t.match(
+    events.filter(({ type }) => type === 'user_message'),
+    [{ message: { content: 'go' } }, { message: { content: 'refused' }, commandId: 'c1' }],
+  )
+  await until(() => nextEngine.runners.length === 1 && nextEngine.last.sent.length === 1)
+  await next.send(id, { type: 'user_message', text: 'refused', id: 'c1' })
+  nextEngine.last.complete()
+  await until(() => next.get(id)?.status === 'idle')
+  t.same(nextEngine.last.sent, [{ text: 'refused', commandId: 'c1' }])
+})
+
+t.test('an answer and a result that were written down before a crash are told after it', async (t) => {
+  const answered = await crashed(t, 'an allow')
+  t.match(
+    answered.events.filter(({ type }) => type === 'permission_resolved'),
+    [{ behavior: 'allow', resolvedBy: 'client' }],
+  )
+  const settled = await crashed(t, 'a result')
+  t.ok(settled.events.find(({ type }) => type === 'execution_result'))
+})
+
+t.test('a title, a mode and a close that were written down before a crash hold after it', async (t) => {
+  const renamed = await crashed(t, 'a title')
+  t.equal(renamed.next.get(renamed.id)?.title, 'refused')
+  const chosen = await crashed(t, 'a permission mode')
+  t.same((await chosen.next.open(chosen.id, UNLIMITED)).chosen, { permissionMode: 'dontAsk' })
+  const closed = await crashed(t, 'a close')
+  t.equal(closed.next.get(closed.id)?.status, 'closed')
+})
+
+t.test('an agent can be interrupted while the disk takes nothing', async (t) => {
+  const { registry, engine, journal } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  await registry.durable(id)
+  journal.broken = true
+  await registry.send(id, { type: 'interrupt' })
+  t.equal(registry.get(id)?.status, 'idle')
+})
+
+t.test('a mode that the agent refuses is not taken up by its next start', async (t) => {
+  const { registry, engine, session, id } = await working(t)
+  engine.last.setPermissionMode = async () => {
+    throw new Error('not now')
+  }
+  await t.rejects(registry.send(id, { type: 'set_permission_mode', mode: 'dontAsk' }), {
+    code: 'SG_ERR_ENGINE_REFUSED',
+  })
+  t.equal(session.chosen, undefined)
+})
