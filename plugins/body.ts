@@ -1,10 +1,17 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 import { parseJson } from '../src/lib/json-depth.js'
+
+const NOT_ENCODED = 'Send the body as it is, without a Content-Encoding.'
 
 /** JSON is the one content type of request bodies: bounded in size and depth, and a DELETE may announce one and send none. */
 export function parseJsonBodies(scope: FastifyInstance, maxBodyBytes: number): void {
   scope.removeAllContentTypeParsers()
+  scope.addHook('preParsing', (request, _reply, _payload, done) => {
+    const { 'content-encoding': encoding } = request.headers
+    const isEncoded = encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim()) && hasBody(request)
+    done(isEncoded ? new GatewayError('SG_ERR_UNSUPPORTED_MEDIA_TYPE', { detail: NOT_ENCODED }) : null)
+  })
   scope.addContentTypeParser(
     'application/json',
     { parseAs: 'string', bodyLimit: maxBodyBytes },
@@ -22,3 +29,6 @@ export function parseJsonBodies(scope: FastifyInstance, maxBodyBytes: number): v
     },
   )
 }
+
+const hasBody = ({ headers }: FastifyRequest): boolean =>
+  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'

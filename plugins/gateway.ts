@@ -1,5 +1,5 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance, LogLevel } from 'fastify'
 import fp from 'fastify-plugin'
 import { createGateway, type Gateway } from '../src/gateway.js'
 import type { WorkerServerOptions } from '../src/options.js'
@@ -23,9 +23,15 @@ import { sessionRoutes } from './sessions.js'
 import { openToWebSockets } from './sockets.js'
 import { Streams } from './streams.js'
 import { endUpgrades } from './upgrades.js'
-import { validatorCompiler } from './validation.js'
+import { serializerCompiler, validatorCompiler } from './validation.js'
 
-export type GatewayPluginOptions = WorkerServerOptions & { gateway?: Gateway }
+/** `prefix` comes before `basePath`; the three are Fastify's own and do what they do for every plugin. */
+export type GatewayPluginOptions = WorkerServerOptions & {
+  gateway?: Gateway
+  prefix?: string
+  logLevel?: LogLevel
+  logSerializers?: Record<string, (value: unknown) => string>
+}
 
 /**
  * The gateway in an existing Fastify service: `fastify.register(gatewayPlugin, options)`. Parsers, hooks, validator and error handler
@@ -33,18 +39,23 @@ export type GatewayPluginOptions = WorkerServerOptions & { gateway?: Gateway }
  * @throws SG_ERR_OPTION, when the registration is loaded
  */
 export const gatewayPlugin = fp<GatewayPluginOptions>(
-  async (fastify, { gateway: built, ...options }) => {
-    const gateway = built ?? createGateway({ ...(speaks(fastify.log) && { logger: fastify.log }), ...options })
-    exposeGateway(fastify, gateway)
+  async (fastify, { gateway: built, prefix = '', logLevel, logSerializers, ...options }) => {
+    const under = `${fastify.prefix}${prefix}`
+    const surroundings = { prefix: under, maxIdLength: maxParamLengthOf(fastify) }
+    const gateway = built ?? createGateway({ ...(speaks(fastify.log) && { logger: fastify.log }), ...options }, surroundings)
+    exposeGateway(fastify, gateway, prefix)
+    const registration = { ...(logLevel && { logLevel }), ...(logSerializers && { logSerializers }) }
     const streams = new Streams(gateway)
     const { basePath } = gateway.options
     endUpgrades(fastify)
     const identify = createIdentify(gateway.options.authenticate, gateway.clock)
     await fastify.register(async (scope) => composeScope(scope, { host: fastify, gateway, identify, streams }), {
-      prefix: basePath,
+      ...registration,
+      prefix: `${prefix}${basePath}`,
     })
-    if (gateway.options.health) await fastify.register(health, { gateway })
-    if (gateway.options.metrics) await fastify.register(metrics, { gateway, identify, streams })
+    if (gateway.options.health) await fastify.register(health, { ...registration, prefix, gateway })
+    if (gateway.options.metrics)
+      await fastify.register(metrics, { ...registration, prefix, gateway, identify, streams })
     fastify.addHook('onReady', () => startInTime(fastify, gateway))
     // once it listens, and nobody waits for it
     fastify.addHook('onListen', async () => void gateway.cliProfiles.checkCredentials())
@@ -94,6 +105,7 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   const scope = parent.withTypeProvider<TypeBoxTypeProvider>()
   const { gateway, identify } = parts
   scope.setValidatorCompiler(validatorCompiler)
+  scope.setSerializerCompiler(serializerCompiler())
   scope.setErrorHandler(sendProblem)
   parseJsonBodies(scope, gateway.options.maxBodyBytes)
   guardHost(scope, gateway)
@@ -123,8 +135,17 @@ async function composeSockets(scope: FastifyInstance, parts: Parts): Promise<voi
   if (queue) await scope.register(queueStream, { ...parts, queue, clock })
 }
 
-/** `fastify.gateways` has one entry per `basePath`; `fastify.gateway` is the one, while there is only one. */
-function exposeGateway(fastify: FastifyInstance, gateway: Gateway): void {
+/** Both places where Fastify takes it, of which one has the default. */
+function maxParamLengthOf({ initialConfig }: FastifyInstance): number {
+  const { maxParamLength = 100, routerOptions } = initialConfig
+  return maxParamLength === 100 ? (routerOptions?.maxParamLength ?? 100) : maxParamLength
+}
+
+/**
+ * `fastify.gateways` has one entry per `basePath`, with its prefix when it was registered with one; `fastify.gateway` is the one, while
+ * there is only one.
+ */
+function exposeGateway(fastify: FastifyInstance, gateway: Gateway, prefix: string): void {
   if (!fastify.hasDecorator('gateways')) {
     const gateways: Record<string, Gateway> = {}
     fastify.decorate('gateways', gateways)
@@ -135,5 +156,5 @@ function exposeGateway(fastify: FastifyInstance, gateway: Gateway): void {
       },
     })
   }
-  fastify.gateways[gateway.options.basePath] = gateway
+  fastify.gateways[`${prefix}${gateway.options.basePath}`] = gateway
 }

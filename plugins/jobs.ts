@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import { CreateJobRequest, JobInfo, JobParams, ListJobsQuery, QueueStats, WebhookDelivery } from '../schemas/jobs.js'
+import { NoQuery } from '../schemas/sessions.js'
 import type { JobQueue } from '../src/jobs/queue.js'
 import { linkNext } from './paging.js'
 
@@ -33,7 +34,7 @@ export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue }> = async (
 
   scope.get(
     '/jobs/:id/deliveries',
-    { schema: { params: JobParams, response: { 200: Type.Array(WebhookDelivery) } } },
+    { schema: { params: JobParams, querystring: NoQuery, response: { 200: Type.Array(WebhookDelivery) } } },
     async ({ params, principal }) => queue.deliveries((await queue.visibleJob(params.id, principal)).id),
   )
 

@@ -13,6 +13,13 @@ export function refuseUnknownPaths(scope: FastifyInstance): void {
 }
 
 /**
+ * What stands before the first parameter of each path. A router answers a parameter that it finds too long by itself, without a word of
+ * ours; behind these stems nothing is left to it.
+ */
+const stemsOf = (paths: Iterable<string>): Set<string> =>
+  new Set([...paths].filter((path) => path.includes(':')).map((path) => path.slice(0, path.indexOf(':'))))
+
+/**
  * A known path answers 405 with `Allow` to a method that it does not take. Collects the routes of the scope from here on; `complete`
  * is called when all are registered.
  */
@@ -25,6 +32,19 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
   })
   return {
     complete() {
+      for (const stem of stemsOf(taken.keys())) {
+        const refuse = async () => {
+          throw new GatewayError('SG_ERR_NOT_FOUND')
+        }
+        scope.route({
+          method: METHODS,
+          url: `${stem.slice(scope.prefix.length)}*`,
+          schema: { hide: true },
+          onRequest: refuse,
+          handler: refuse,
+        })
+        taken.delete(`${stem}*`)
+      }
       for (const [path, methods] of [...taken]) {
         if (methods.has('GET')) methods.add('HEAD')
         const others = METHODS.filter((method) => !methods.has(method))

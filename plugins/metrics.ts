@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import type { Identify } from './auth.js'
 import { requireIdentity } from './auth.js'
@@ -7,7 +8,7 @@ import { guardHost, guardUpgrades } from './edge.js'
 import { sendProblem } from './errors.js'
 import type { Streams } from './streams.js'
 
-/** `GET /metrics` in the format of Prometheus, behind `authenticate`. */
+/** `GET /metrics` in the format of Prometheus, behind `authenticate`, for callers without limits. */
 export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify; streams: Streams }> = async (
   scope,
   { gateway, identify, streams },
@@ -96,7 +97,9 @@ export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify;
   guardHost(scope, gateway)
   requireIdentity(scope, gateway, identify)
   guardUpgrades(scope, gateway)
-  scope.get('/metrics', { logLevel: 'warn' }, async (_request, reply) =>
-    reply.type(register.contentType).send(await register.metrics()),
-  )
+  scope.get('/metrics', { logLevel: 'warn' }, async ({ principal }, reply) => {
+    // they count everybody's sessions
+    if (principal.allowedProfiles) throw new GatewayError('SG_ERR_METRICS_FORBIDDEN')
+    return reply.type(register.contentType).send(await register.metrics())
+  })
 }

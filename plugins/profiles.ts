@@ -8,14 +8,17 @@ import {
   ProfileParams,
   UpdateProfileRequest,
 } from '../schemas/profiles.js'
+import { NoQuery } from '../schemas/sessions.js'
 import type { Gateway } from '../src/gateway.js'
 
 /** Profiles over REST; managing them needs a store. */
 export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = async (scope, { gateway }) => {
   const { profiles } = gateway
 
-  scope.get('/profiles', { schema: { response: { 200: ListProfilesResponse } } }, async ({ principal }) =>
-    profiles.list(principal),
+  scope.get(
+    '/profiles',
+    { schema: { querystring: NoQuery, response: { 200: ListProfilesResponse } } },
+    async ({ principal }) => profiles.list(principal),
   )
 
   scope.get(

@@ -7,6 +7,7 @@ import { QueueFeed, type QueueSink } from '../src/jobs/queue-feed.js'
 import type { Clock, Timer } from '../src/lib/clock.js'
 import { CLOSE, type Close } from '../src/sessions/attachment.js'
 import type { Identify } from './auth.js'
+import { expectBadFrames } from './sockets.js'
 import type { Stream, Streams } from './streams.js'
 
 /** A client that leaves this much unread is cut off; it comes back and lists the jobs again. */
@@ -42,7 +43,7 @@ export const queueStream: FastifyPluginAsyncTypebox<Parts> = async (scope, { que
     // nothing is expected; whatever comes only shows that somebody is there
     socket.on('message', () => wire.heard())
     socket.on('pong', () => wire.heard())
-    socket.on('error', (error) => request.log.debug({ err: error }, 'socket error'))
+    expectBadFrames(socket, request)
     socket.on('close', () => client.onGone())
     client.start()
   })

@@ -14,6 +14,7 @@ import type { AttachPosition } from '../src/sessions/clients.js'
 import type { LogSlice } from '../src/sessions/event-log.js'
 import { eventsPage } from '../src/sessions/events-page.js'
 import type { Session } from '../src/sessions/session.js'
+import { prefersEventStream } from './accept.js'
 import type { Identify } from './auth.js'
 import type { Stream, Streams } from './streams.js'
 
@@ -51,7 +52,7 @@ export const sessionEvents: FastifyPluginAsyncTypebox<{
 }
 
 const wantsStream = (request: FastifyRequest): boolean =>
-  request.method === 'GET' && (request.headers.accept?.includes('text/event-stream') ?? false)
+  request.method === 'GET' && prefersEventStream(request.headers.accept)
 
 /** `<epoch>:<seq>`, as every event's id is. */
 function lastEventId(request: FastifyRequest): AttachPosition | undefined {

@@ -16,6 +16,7 @@ import { encodeTextFrame } from '../src/sessions/frames.js'
 import { commandIdOf, parseCommand } from '../src/sessions/parse-command.js'
 import type { Session } from '../src/sessions/session.js'
 import type { Identify } from './auth.js'
+import { expectBadFrames } from './sockets.js'
 import type { Stream, Streams } from './streams.js'
 
 declare module 'fastify' {
@@ -89,7 +90,7 @@ class SessionSocket implements ClientSink, Stream {
     this.#ws.on('pong', () => {
       this.#missedBeats = 0
     })
-    this.#ws.on('error', (error) => this.#request.log.debug({ err: error }, 'socket error'))
+    expectBadFrames(this.#ws, this.#request)
     this.#ws.on('close', () => this.#onClose())
     this.#raw.on('drain', () => this.#attachment?.resume())
     this.#streams.add(this)

@@ -7,6 +7,7 @@ import {
   CreateSessionRequest,
   ListSessionFilesResponse,
   ListSessionsQuery,
+  NoQuery,
   SessionInfo,
   SessionParams,
   UpdateSessionRequest,
@@ -98,7 +99,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
 
   scope.get(
     '/sessions/:id/files',
-    { schema: { params: SessionParams, response: { 200: ListSessionFilesResponse } } },
+    { schema: { params: SessionParams, querystring: NoQuery, response: { 200: ListSessionFilesResponse } } },
     async ({ params, principal }) => {
       const { files } = await registry.open(params.id, principal)
       if (!files) throw new GatewayError('SG_ERR_FILES_NOT_FOUND')

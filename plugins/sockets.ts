@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Server } from 'node:http'
 import websocket from '@fastify/websocket'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import WebSocket from 'ws'
 import type { Gateway } from '../src/gateway.js'
 import { CLOSE } from '../src/sessions/attachment.js'
@@ -67,4 +67,15 @@ export async function openToWebSockets(
     if ((websocket || wsHandler) && !config?.socket)
       throw new Error(`${url} is a WebSocket of its own: register @fastify/websocket before the gateway.`)
   })
+}
+
+/**
+ * What a client does to its connection, frames that are none included, is no error of ours: the close code tells it, and a line for who
+ * looks closely. The listener that was set with the socket would report it as one.
+ */
+export function expectBadFrames(socket: WebSocket, { log }: FastifyRequest): void {
+  socket.removeAllListeners('error')
+  socket.on('error', (error: NodeJS.ErrnoException) =>
+    log.debug({ code: error.code, reason: error.message }, 'a client broke its connection'),
+  )
 }

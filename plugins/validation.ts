@@ -1,6 +1,10 @@
+import selectSerializer from '@fastify/fast-json-stringify-compiler'
 import { KindGuard, type TObject, type TSchema } from '@sinclair/typebox'
-import type { FastifySchemaCompiler } from 'fastify'
+import type { FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
 import { compileSchema, validationError } from '../src/lib/validation.js'
+
+/** Fastify's own, whatever the host has set for its routes: answers carry what their schema declares. */
+export const serializerCompiler = () => selectSerializer()({}, {}) as FastifySerializerCompiler<TSchema>
 
 /**
  * Checks the parts of a request against their TypeBox schemas. Nothing is filled in or removed and bodies are not coerced; in a query,

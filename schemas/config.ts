@@ -130,7 +130,7 @@ const parking = Section(
       Ms({ default: 60_000, description: 'Grace at start for deadlines that passed while the gateway was down.' }),
     ),
   },
-  { description: 'Sessions that wait for a deferred execution without a process.' },
+  { default: {}, description: 'Sessions that wait for a deferred execution without a process.' },
 )
 
 const WebhookSecret = Type.Union([Secret(), Type.Array(Secret(), { minItems: 1, maxItems: 2 })], {
@@ -281,12 +281,15 @@ export const GatewayConfig = Type.Object(
     ),
     eventLog: Type.Optional(
       Section(
-        { maxEvents: Type.Optional(Count({})), maxBytes: Type.Optional(Count({})) },
-        { description: 'Events kept in memory per session.' },
+        {
+          maxEvents: Type.Optional(Count({ default: 100_000 })),
+          maxBytes: Type.Optional(Count({ default: 16_777_216 })),
+        },
+        { default: {}, description: 'Events kept in memory per session.' },
       ),
     ),
-    maxSessions: Type.Optional(Count({ description: 'Beyond it a create is refused with 429.' })),
-    maxSocketsPerSession: Type.Optional(Count({ description: 'Clients attached to one session.' })),
+    maxSessions: Type.Optional(Count({ default: 100_000, description: 'Beyond it a create is refused with 429.' })),
+    maxSocketsPerSession: Type.Optional(Count({ default: 1000, description: 'Clients attached to one session.' })),
     sessionRetentionMs: Type.Optional(
       Ms({ default: 86_400_000, description: 'How long an ended session stays listed. Default one day.' }),
     ),

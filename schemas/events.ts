@@ -4,18 +4,43 @@ import { ExecutionBackend, ExecutionOutput, executionLogs } from './executions.j
 import { PermissionMode, PermissionRequest, ResolvedBy } from './permissions.js'
 import { SessionStatus, TokenUsage } from './sessions.js'
 
-export const MessageBlock = Type.Union([
-  Type.Object({ type: Type.Literal('text'), text: Type.String() }),
-  Type.Object({ type: Type.Literal('thinking'), thinking: Type.String() }),
-  Type.Object({ type: Type.Literal('tool_use'), id: Type.String(), name: Type.String(), input: Type.Unknown() }),
-  Type.Object({
-    type: Type.Literal('tool_result'),
-    tool_use_id: Type.String(),
-    content: Type.Unknown(),
-    is_error: Type.Optional(Type.Boolean()),
-  }),
+export const TextBlock = Type.Object({ type: Type.Literal('text'), text: Type.String() })
+export type TextBlock = Static<typeof TextBlock>
+
+export const ThinkingBlock = Type.Object({ type: Type.Literal('thinking'), thinking: Type.String() })
+export type ThinkingBlock = Static<typeof ThinkingBlock>
+
+export const ToolUseBlock = Type.Object({
+  type: Type.Literal('tool_use'),
+  id: Type.String(),
+  name: Type.String(),
+  input: Type.Unknown(),
+})
+export type ToolUseBlock = Static<typeof ToolUseBlock>
+
+export const ToolResultBlock = Type.Object({
+  type: Type.Literal('tool_result'),
+  tool_use_id: Type.String(),
+  content: Type.Unknown(),
+  is_error: Type.Optional(Type.Boolean()),
+})
+export type ToolResultBlock = Static<typeof ToolResultBlock>
+
+/** Any string but those of the other blocks, which TypeScript has no type for; at run time there is no such thing. */
+declare enum OtherBlockType {
+  Other = 'a type that has no shape here',
+}
+/** A block of a type that has no shape here; it passes through. */
+export interface OtherBlock {
+  type: OtherBlockType
+  [member: string]: unknown
+}
+export const OtherBlock = Type.Unsafe<OtherBlock>(
   Type.Object({ type: Type.String() }, { additionalProperties: true, description: 'unknown block types pass through' }),
-])
+)
+
+/** Narrows on `type`; what is left then is an `OtherBlock`. */
+export const MessageBlock = Type.Union([TextBlock, ThinkingBlock, ToolUseBlock, ToolResultBlock, OtherBlock])
 export type MessageBlock = Static<typeof MessageBlock>
 
 export const Message = Type.Object({

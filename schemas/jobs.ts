@@ -163,9 +163,12 @@ export type WebhookDelivery = Static<typeof WebhookDelivery>
 
 export const JobParams = Type.Object({ id: Type.String() })
 
-export const ListJobsQuery = Type.Object({
-  ...pageQuery,
-  status: Type.Optional(JobStatus),
-  profile: Type.Optional(Type.String()),
-})
+export const ListJobsQuery = Type.Object(
+  {
+    ...pageQuery,
+    status: Type.Optional(JobStatus),
+    profile: Type.Optional(Type.String()),
+  },
+  strict,
+)
 export type ListJobsQuery = Static<typeof ListJobsQuery>

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { strict } from './common.js'
 
 /** An agent's own session on disk; `sessionId` is what `resume` of a create takes. */
 export const SdkSession = Type.Object({
@@ -15,10 +16,13 @@ export const SdkSession = Type.Object({
 export type SdkSession = Static<typeof SdkSession>
 
 /** `limit` defaults to 50. */
-export const ListSdkSessionsQuery = Type.Object({
-  dir: Type.Optional(Type.String()),
-  profile: Type.Optional(Type.String()),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200 })),
-  offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
-})
+export const ListSdkSessionsQuery = Type.Object(
+  {
+    dir: Type.Optional(Type.String()),
+    profile: Type.Optional(Type.String()),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200 })),
+    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+  },
+  strict,
+)
 export type ListSdkSessionsQuery = Static<typeof ListSdkSessionsQuery>

@@ -140,12 +140,18 @@ export const pageQuery = {
   cursor: Type.Optional(Type.String()),
 }
 
-export const ListSessionsQuery = Type.Object({
-  ...pageQuery,
-  status: Type.Optional(SessionStatus),
-  profile: Type.Optional(Type.String()),
-  engine: Type.Optional(Engine),
-})
+/** Of lists that take no parameters. */
+export const NoQuery = Type.Object({}, strict)
+
+export const ListSessionsQuery = Type.Object(
+  {
+    ...pageQuery,
+    status: Type.Optional(SessionStatus),
+    profile: Type.Optional(Type.String()),
+    engine: Type.Optional(Engine),
+  },
+  strict,
+)
 export type ListSessionsQuery = Static<typeof ListSessionsQuery>
 
 export const SessionFileInfo = Type.Object({

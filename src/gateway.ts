@@ -28,6 +28,8 @@ import { operatorTarget } from './webhooks/target.js'
 
 /** A storage has at least that long to be closed. */
 const STORAGE_CLOSE_MS = 1_000
+/** Characters of an id in a path, where whoever serves it does not say otherwise. */
+export const MAX_ID_LENGTH = 512
 /** A start that takes longer than this is told of. */
 const SLOW_START_MS = 10_000
 
@@ -39,6 +41,10 @@ export interface Surroundings {
   env?: NodeJS.ProcessEnv
   /** Names of variables that hold secrets of the gateway; agents do not get them. */
   secretEnv?: readonly string[]
+  /** What stands before `basePath` in every path. */
+  prefix?: string
+  /** Characters of an id that the router takes in a path. */
+  maxIdLength?: number
 }
 
 /** The domain, wired: everything a route or a host needs, without any transport. */
@@ -110,6 +116,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const executions = new Executions({
     clock,
     logger,
+    maxIdLength: surroundings.maxIdLength ?? MAX_ID_LENGTH,
     deliver: (sessionId, executionId, result) => registry.parking.deliver(sessionId, executionId, result),
     wake: (sessionId) => registry.parking.wake(sessionId),
     hasten: (sessionId) => registry.parking.hasten(sessionId),
@@ -143,7 +150,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const operatorGuard = new EgressGuard({ allowPrivateNetworks: true })
 
   const { tools = [], onDispatch } = options.executions ?? {}
-  const { basePath } = options
+  const basePath = `${surroundings.prefix ?? ''}${options.basePath}`
   const dispatcher = new ExecutionDispatcher({ tools, onDispatch, basePath, deliverer, guard: operatorGuard, logger })
 
   const createQueue = (given: QueueServerOptions) =>

@@ -10,6 +10,7 @@ import type { ExecutionDispatch } from './executions/dispatch.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { consoleNotices, type Logger, silentLogger } from './lib/logger.js'
 import { type PathRoots, resolveRoots } from './lib/paths-within-roots.js'
+import { unknownName } from './lib/unknown-name.js'
 import { OPTION_SHAPES } from './options-shape.js'
 import type { PrincipalClaims } from './principal.js'
 import type { ListSdkSessions } from './profiles/cli-profiles.js'
@@ -134,19 +135,16 @@ export interface ResolvedOptions extends Omit<WorkerServerOptions, 'parking'> {
   cwdRoots: PathRoots | undefined
 }
 
-/** Registration options of Fastify that arrive beside ours. */
-const FASTIFY_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
-
 /**
  * Checks every option and fills in the defaults.
  * @throws SG_ERR_OPTION naming the option and what is wrong with it
  */
 export function resolveOptions(options: WorkerServerOptions): ResolvedOptions {
+  assertKnown(options)
   assertShapes(options)
   if (!options.authenticate && options.allowUnauthenticated !== true)
     throw optionError('authenticate', 'is required; or set allowUnauthenticated: true, for local development only.')
   const logger = options.logger ?? silentLogger
-  tellWhatHasNoEffect(options, logger)
   assertDeferredToolNames(options.executions?.tools ?? [], 'executions.tools')
   return {
     ...options,
@@ -179,9 +177,11 @@ function assertShapes(options: WorkerServerOptions): void {
   }
 }
 
-function tellWhatHasNoEffect(options: WorkerServerOptions, logger: Logger): void {
-  const unknown = Object.keys(options).filter((name) => !OPTION_SHAPES.has(name) && !FASTIFY_OPTIONS.includes(name))
-  if (unknown.length > 0) logger.warn({ options: unknown }, 'these options are unknown and have no effect')
+/** One that is misspelt would be one that has no effect, a limit perhaps. */
+function assertKnown(options: WorkerServerOptions): void {
+  for (const [name, value] of Object.entries(options))
+    if (value !== undefined && !OPTION_SHAPES.has(name))
+      throw optionError(name, `${unknownName('option', name, [...OPTION_SHAPES.keys()])}.`.replace('?.', '?'))
 }
 
 function resolveBasePath(basePath = '/v1'): string {

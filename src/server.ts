@@ -6,7 +6,7 @@ import { gatewayPlugin } from '../plugins/gateway.js'
 import { RequestLog } from '../plugins/request-log.js'
 import { endUpgrade } from '../plugins/upgrades.js'
 import { GatewayError } from './errors.js'
-import { createGateway, type Surroundings } from './gateway.js'
+import { createGateway, MAX_ID_LENGTH, type Surroundings } from './gateway.js'
 import type { JobQueue } from './jobs/queue.js'
 import type { Logger } from './lib/logger.js'
 import { keepTickShape } from './lib/tick-shape.js'
@@ -29,7 +29,6 @@ export interface WorkerServer {
 const HEADERS_MS = 20_000
 const REQUEST_MS = 60_000
 const CHECK_MS = 5_000
-const MAX_PARAM_LENGTH = 512
 /** What is stored may be much, and its disk slow: reading it takes as long as it takes. */
 const NO_START_LIMIT = 0
 
@@ -49,12 +48,11 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     http: { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, connectionsCheckingInterval: CHECK_MS },
     forceCloseConnections: true,
     clientErrorHandler: answerClientError,
-    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    routerOptions: { maxParamLength: MAX_ID_LENGTH },
     frameworkErrors: (error, request, reply) => {
-      const tooLong = error.code === 'FST_ERR_MAX_PARAM_LENGTH'
       // an upgrade that is refused here meets no hook
       endUpgrade(request, reply)
-      void sendProblem(tooLong ? new GatewayError('SG_ERR_NOT_FOUND') : error, request, reply)
+      void sendProblem(error, request, reply)
     },
   }) as unknown as FastifyInstance
   // with an empty basePath the gateway's own, behind authenticate, is the one for every path

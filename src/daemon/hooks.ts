@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import type { GatewayConfig } from '../../schemas/config.js'
 import { toError } from '../errors.js'
+import { unknownName } from '../lib/unknown-name.js'
 import type { WorkerServerOptions } from '../options.js'
 import type { ConfigProblem } from './config-problem.js'
-import { unknownName } from './validate-config.js'
 
 type Section<Name extends 'notifications' | 'queue' | 'executions'> = NonNullable<WorkerServerOptions[Name]>
 

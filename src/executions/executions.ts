@@ -1,12 +1,14 @@
 import type { SubmitExecutionResultResponse } from '../../schemas/executions.js'
 import type { ExecutionResult } from '../engines/runner.js'
-import { GatewayError, toError } from '../errors.js'
+import { GatewayError, invalidField, toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 
 export interface ExecutionsOptions {
   clock: Clock
   logger: Logger
+  /** Characters of an id that the routes take. */
+  maxIdLength: number
   /** Hands a result to its session; resolves when it is stored durably. False: the session has ended. */
   deliver(sessionId: string, executionId: string, result: ExecutionResult): Promise<boolean>
   /** Sees to it that a session which a result was stored for goes on; never rejects. */
@@ -28,6 +30,16 @@ interface Entry {
 /** How soon a watchdog fires again when a result could not be stored. */
 const RETRY_MS = 5_000
 const TIMEOUT: ExecutionResult = { status: 'failed', reason: 'timeout', error: 'No result was delivered in time.' }
+
+/** Its result comes to a path that holds it. @throws SG_ERR_VALIDATION */
+function assertInUrl(executionId: unknown, maxLength: number): void {
+  const refuse = (message: string) => invalidField('executionId', message)
+  if (typeof executionId !== 'string' || executionId === '') throw refuse('must be a string that is not empty.')
+  if (executionId.length > maxLength) throw refuse(`must have at most ${maxLength} characters, to fit into a path.`)
+  // clients resolve both, in every spelling, and half a character has none
+  if (executionId === '.' || executionId === '..' || /\p{Surrogate}/u.test(executionId))
+    throw refuse('cannot stand in a path.')
+}
 
 /**
  * Every deferred execution, by id: which session waits for it, and whether it was settled. The first result wins, a caller's or the
@@ -52,8 +64,14 @@ export class Executions {
    * Makes an id known and arms its watchdog.
    * @param deadline epoch milliseconds; absent: waits without limit
    * @returns false when this session has the id already, which changes nothing
-   * @throws SG_ERR_EXECUTION_EXISTS when another session has it
+   * @throws SG_ERR_EXECUTION_EXISTS when another session has it, SG_ERR_VALIDATION when no URL can carry it
    */
+  defer(sessionId: string, executionId: string, deadline: number | undefined): boolean {
+    assertInUrl(executionId, this.#options.maxIdLength)
+    return this.register(sessionId, executionId, deadline)
+  }
+
+  /** The same for one that was deferred before. */
   register(sessionId: string, executionId: string, deadline: number | undefined): boolean {
     const known = this.#entries.get(executionId)
     if (known?.sessionId === sessionId) return false

@@ -8,6 +8,7 @@ import {
 } from '../../schemas/jobs.js'
 import { GatewayError, toError } from '../errors.js'
 import { type Clock, newId } from '../lib/clock.js'
+import { assertJson } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
 import type { Page } from '../lib/paging.js'
 import { type Checker, compileSchema, validationError } from '../lib/validation.js'
@@ -158,6 +159,8 @@ export class JobQueue {
    */
   async submit(request: CreateJobRequest, { principal = UNLIMITED }: { principal?: Principal } = {}): Promise<JobInfo> {
     requestChecker.assert(request)
+    assertJson(request.meta, 'meta')
+    assertJson(request.session.meta, 'session.meta')
     this.#assertRoom()
     if (request.webhook) {
       const problems = targetProblems(request.webhook, this.#options.guard, 'webhook')

@@ -83,7 +83,7 @@ export class ParkingLot implements SessionParking {
   // ── what sessions ask ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   register(session: Session, { executionId, expiresAt }: DeferredExecution): boolean {
-    return this.#parts.executions.register(session.id, executionId, expiresAt)
+    return this.#parts.executions.defer(session.id, executionId, expiresAt)
   }
 
   withdraw(executionId: string): boolean {

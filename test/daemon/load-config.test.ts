@@ -42,6 +42,10 @@ t.test('what is left out has its default', async (t) => {
     webhookPolicy: { allowPrivateNetworks: false },
     sessionRetentionMs: 86_400_000,
     shutdownTimeoutMs: 30_000,
+    parking: { parkDelayMs: 2_000, expiredGraceMs: 60_000 },
+    maxSessions: 100_000,
+    maxSocketsPerSession: 1_000,
+    eventLog: { maxEvents: 100_000, maxBytes: 16 * 1024 * 1024 },
     storage: { sqlite: join(folder, 'session-gateway.db') },
     log: { level: 'info', pretty: process.stdout.isTTY === true },
   })

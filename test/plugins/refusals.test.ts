@@ -36,8 +36,8 @@ const BODIES: [what: string, request: Omit<RawRequest, 'path'>, status: number, 
   [
     'compressed bytes',
     { body: Buffer.from([0x1f, 0x8b, 0x08, 0]), headers: { ...JSON_TYPE, 'content-encoding': 'gzip' } },
-    400,
-    'SG_ERR_INVALID_JSON',
+    415,
+    'SG_ERR_UNSUPPORTED_MEDIA_TYPE',
   ],
   ...['null', 'true', '1', '"x"', '[]', '[{"cwd":"/"}]'].map((body): (typeof BODIES)[number] => [
     `a body that is ${body}`,

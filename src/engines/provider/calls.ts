@@ -1,4 +1,4 @@
-import type { MessageBlock } from '../../../schemas/events.js'
+import type { MessageBlock, OtherBlock } from '../../../schemas/events.js'
 import { toError } from '../../errors.js'
 import { type Clock, newId } from '../../lib/clock.js'
 import type { ExecutionResult, RunnerEvent, RunnerHost } from '../runner.js'
@@ -158,13 +158,14 @@ function resultBlock({ content, isError }: ToolResult): { content: string | Mess
   const shown =
     typeof content === 'string'
       ? content
-      : content.map((part) =>
-          part.type === 'text'
-            ? part
-            : { type: 'image', source: { type: 'base64', media_type: part.mediaType, data: part.data } },
-        )
+      : content.map((part) => (part.type === 'text' ? part : (imageBlock(part) as unknown as OtherBlock)))
   return { content: shown, ...(isError && { is_error: true }) }
 }
+
+const imageBlock = ({ mediaType, data }: { mediaType: string; data: string }) => ({
+  type: 'image',
+  source: { type: 'base64', media_type: mediaType, data },
+})
 
 function capped(result: ToolResult): ToolResult {
   const { content } = result

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { SessionUpdate } from '@agentclientprotocol/sdk'
-import type { MessageBlock } from '../../../../schemas/events.js'
+import type { MessageBlock, OtherBlock } from '../../../../schemas/events.js'
 import type { RunnerEvent } from '../../runner.js'
 import { inputOf, type KnownCall, resultOf, type ToolCalls } from './tool-calls.js'
 import { addUsage, callUsage, NO_USAGE } from './usage.js'
@@ -101,7 +101,7 @@ export class AcpTranslator {
     this.#endUser()
     if (update.content.type !== 'text') {
       this.#endAssistant()
-      this.#assistant([update.content as MessageBlock])
+      this.#assistant([update.content as unknown as OtherBlock])
       return
     }
     const { text } = update.content

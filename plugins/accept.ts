@@ -1,0 +1,24 @@
+/** How much a client wants a media type: of the ranges in its `Accept` that match, the most specific counts (RFC 9110, 12.5.1). */
+function qualityOf(type: string, ranges: ReadonlyMap<string, number>): number {
+  return ranges.get(type) ?? ranges.get(`${type.slice(0, type.indexOf('/'))}/*`) ?? ranges.get('*/*') ?? 0
+}
+
+function rangesOf(accept: string): Map<string, number> {
+  const ranges = new Map<string, number>()
+  for (const part of accept.toLowerCase().split(',')) {
+    const [range = '', ...parameters] = part.split(';').map((text) => text.trim())
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))
+    const quality = weight === undefined ? 1 : Number(weight.slice(2))
+    ranges.set(range, quality >= 0 && quality <= 1 ? quality : 0)
+  }
+  return ranges
+}
+
+/** Whether a client that takes both events and JSON wants the stream: it names it and likes nothing of ours better, or likes it best. */
+export function prefersEventStream(accept: string | undefined): boolean {
+  if (accept === undefined) return false
+  const ranges = rangesOf(accept)
+  const stream = qualityOf('text/event-stream', ranges)
+  const json = qualityOf('application/json', ranges)
+  return stream > json || (stream > 0 && stream === json && ranges.has('text/event-stream'))
+}

@@ -1,0 +1,167 @@
+import fastify from 'fastify'
+import t from 'tap'
+import gatewayPlugin, { type MessageBlock } from '../../src/index.js'
+import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { attach } from '../fixtures/client.js'
+import { isProblem } from '../fixtures/problem.js'
+import { ScriptedEngine } from '../fixtures/scripted-engine.js'
+
+const world = () => {
+  const engine = new ScriptedEngine()
+  const profiles = [{ name: 'p', engine: 'provider' as const, provider: { id: 'scripted' } }]
+  return { engine, options: { allowUnauthenticated: true, profiles, createEngineRunner: engine.create } }
+}
+
+t.test(
+  'a host that set compilers for a schema language of its own boots with the gateway, and both work',
+  async (t) => {
+    const host = fastify()
+    t.teardown(() => host.close())
+    const onlyMine = ({ schema }: { schema: unknown }) => {
+      if (!(schema as { mine?: true }).mine) throw new Error('Invalid schema passed')
+      return schema
+    }
+    host.setValidatorCompiler((definition) => {
+      onlyMine(definition)
+      return () => true
+    })
+    host.setSerializerCompiler((definition) => {
+      onlyMine(definition)
+      return (data) => JSON.stringify({ mine: data })
+    })
+    host.get('/own', { schema: { response: { 200: { mine: true } } } }, async () => ({ x: 1 }))
+    await host.register(gatewayPlugin, { ...world().options, queue: {}, health: true, metrics: true })
+    await host.ready()
+    t.same((await host.inject('/own')).json(), { mine: { x: 1 } })
+    const created = await host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD } })
+    t.match(created.json(), { status: 'idle', profile: 'p' })
+    t.equal((await host.inject('/v1/openapi.json')).json().openapi, '3.1.0')
+  },
+)
+
+t.test('the prefix of a registration is the beginning of every path, as for any plugin', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  const dispatched: unknown[] = []
+  const { engine, options } = world()
+  const tool = { name: 'far', description: '', inputSchema: {}, dispatch: { url: 'http://127.0.0.1:1/' } }
+  await host.register(
+    async (scope) =>
+      scope.register(gatewayPlugin, {
+        ...options,
+        prefix: '/agents',
+        health: true,
+        metrics: true,
+        executions: { tools: [tool], onDispatch: (execution) => void dispatched.push(execution) },
+      }),
+    { prefix: '/api' },
+  )
+  const url = await host.listen({ port: 0 })
+  const created = await host.inject({ method: 'POST', url: '/api/agents/v1/sessions', payload: { cwd: SOME_CWD } })
+  const { id } = created.json()
+  t.equal(created.headers.location, `/api/agents/v1/sessions/${id}`)
+  t.equal((await host.inject('/v1/sessions')).statusCode, 404)
+  for (const path of ['/healthz', '/metrics']) t.equal((await host.inject(`/api/agents${path}`)).statusCode, 200, path)
+  const client = await attach(t, `${url}/api/agents/v1`, id)
+  await client.untilFrame('synced')
+  await engine.last.host.deferExecution({ executionId: 'e', toolName: 'far', input: {} })
+  await until(() => dispatched.length === 1)
+  t.match(dispatched, [{ resultPath: '/api/agents/v1/executions/e/result' }])
+})
+
+t.test('two gateways under one base path are told apart by their prefixes', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  await host.register(gatewayPlugin, { ...world().options, prefix: '/a' })
+  await host.register(gatewayPlugin, { ...world().options, prefix: '/b' })
+  await host.ready()
+  t.same(Object.keys(host.gateways), ['/a/v1', '/b/v1'])
+})
+
+t.test('a misspelt option stops the start: it may have been a limit', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  const options = { ...world().options, allowedCwdRoot: ['/srv'] }
+  await t.rejects(async () => host.register(gatewayPlugin, options), {
+    code: 'SG_ERR_OPTION',
+    message: 'allowedCwdRoot: unknown option; did you mean allowedCwdRoots?',
+  })
+})
+
+t.test('counts of everybody are not for a caller who sees some', async (t) => {
+  const { url } = await buildServer(t, {
+    metrics: true,
+    authenticate: ({ headers }) => headers.authorization && JSON.parse(String(headers.authorization)),
+  })
+  const get = async (principal: unknown) => {
+    const response = await fetch(`${url}/metrics`, { headers: { authorization: JSON.stringify(principal) } })
+    const text = await response.text()
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      json: response.ok ? undefined : JSON.parse(text),
+    }
+  }
+  for (const allowedProfiles of [[], ['scripted']])
+    isProblem(t, await get({ allowedProfiles }), 403, 'SG_ERR_METRICS_FORBIDDEN')
+  t.match((await get({})).text, /session_gateway_sessions/)
+})
+
+t.test('a BigInt in a meta is refused when it comes, not when everybody lists', async (t) => {
+  const { gateway, registry } = await buildGateway(t, { queue: {} })
+  const circle: Record<string, unknown> = {}
+  circle.itself = circle
+  for (const value of [1n, [{ deep: 2n }], circle]) {
+    const meta = { value }
+    const refusal = { code: 'SG_ERR_VALIDATION', statusCode: 400 }
+    await t.rejects(registry.create({ cwd: SOME_CWD, meta }), { ...refusal, errors: [{ path: 'meta' }] })
+    const session = { cwd: SOME_CWD, prompt: 'p' }
+    await t.rejects(gateway.queue!.submit({ session, meta }), { ...refusal, errors: [{ path: 'meta' }] })
+    await t.rejects(gateway.queue!.submit({ session: { ...session, meta } }), {
+      ...refusal,
+      errors: [{ path: 'session.meta' }],
+    })
+  }
+  t.same(registry.list(), [])
+})
+
+t.test("a client's bad frames are nothing that an operator is called for", async (t) => {
+  const lines: { level: string; fields: object }[] = []
+  const log = (level: string) => (fields: object | string) => void lines.push({ level, fields: Object(fields) })
+  const logger = { info: log('info'), warn: log('warn'), error: log('error'), debug: log('debug') }
+  const full = { ...logger, trace: log('trace'), fatal: log('fatal'), level: 'trace', silent() {}, child: () => full }
+  const { call, api } = await buildServer(t, { logger: full, queue: {} })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD })
+  const raw = (client: { socket: object }) => (client.socket as { _socket: { write(bytes: Buffer): void } })._socket
+  const session = await attach(t, api, json.id)
+  raw(session).write(Buffer.from([0x83, 0x80, 0, 0, 0, 0]))
+  t.equal((await session.untilClosed()).code, 1002)
+  const again = await attach(t, api, json.id)
+  again.send('no JSON')
+  await again.untilFrame('command_error')
+  t.same(
+    lines.filter(({ level, fields }) => ['warn', 'error', 'fatal'].includes(level) || 'err' in fields),
+    [],
+  )
+  t.ok(lines.some(({ level, fields }) => level === 'debug' && 'reason' in fields))
+})
+
+t.test('a block of a message is what its type says, to the compiler too', async (t) => {
+  const words = (block: MessageBlock): string => {
+    switch (block.type) {
+      case 'text':
+        return block.text
+      case 'thinking':
+        return block.thinking
+      case 'tool_use':
+        return block.name
+      case 'tool_result':
+        return block.tool_use_id
+      default:
+        return `${block.type satisfies string} ${String(block.source)}`
+    }
+  }
+  t.equal(words({ type: 'text', text: 'hello' }), 'hello')
+  t.equal(words({ type: 'image', source: 'x' } as unknown as MessageBlock), 'image x')
+})
