@@ -43,6 +43,10 @@ const CATALOGUE = {
   SG_ERR_UNSUPPORTED: [400, 'The engine of this session cannot do that.'],
   SG_ERR_ENGINE_REFUSED: [409, 'The engine refused.'],
   SG_ERR_ENGINE_START: [502, 'The engine could not be started.'],
+  SG_ERR_AGENT_STATE_GONE: [
+    409,
+    'The agent no longer has what was said in this session: its own files of it are gone, and it cannot go on. Create a new session; this log stays readable until the session is deleted.',
+  ],
   SG_ERR_PERMISSION_NOT_FOUND: [404, 'There is no such pending permission request.'],
   SG_ERR_EXECUTION_EXISTS: [409, 'Another session has an execution with this id.'],
   SG_ERR_EXECUTION_NOT_FOUND: [404, 'There is no such execution.'],

@@ -1,15 +1,19 @@
-import { GatewayError, toError } from '../errors.js'
+import { type ErrorCode, GatewayError, toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import type { Logger } from '../lib/logger.js'
 import type { EngineStarter } from './engine-start.js'
 import { withChoice } from './journaled-state.js'
+import { reasonOf } from './refusals.js'
 import type { Session } from './session.js'
 import type { SessionDormancy } from './session-world.js'
 
 /** The start for messages that wait failed: before the next try, doubled each time up to the longest. */
 const RETRY_MS = 1_000
 const LONGEST_RETRY_MS = 5 * 60_000
+
+/** After these refusals no engine can ever go on with the session. */
+const ENDS_SESSION: ReadonlySet<string> = new Set<ErrorCode>(['SG_ERR_PROFILE_CHANGED', 'SG_ERR_AGENT_STATE_GONE'])
 
 export interface DormancyParts {
   clock: Clock
@@ -34,7 +38,7 @@ export class Dormancy implements SessionDormancy {
     this.#parts = parts
   }
 
-  /** @throws SG_ERR_PROFILE_CHANGED, and the session has failed then; any other refusal leaves it as it is */
+  /** @throws SG_ERR_PROFILE_CHANGED · SG_ERR_AGENT_STATE_GONE, and the session has failed then; any other refusal leaves it as it is */
   async rouse(session: Session): Promise<void> {
     if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
     await this.#lock.run(session.id, () => this.#rouseInTurn(session))
@@ -58,8 +62,7 @@ export class Dormancy implements SessionDormancy {
       logger.error({ sessionId: session.id, err: toError(error) }, 'the engine of a session could not be started again')
       if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
       if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
-      if (error instanceof GatewayError && error.code === 'SG_ERR_PROFILE_CHANGED')
-        session.fail(error.message, error.code)
+      if (error instanceof GatewayError && ENDS_SESSION.has(error.code)) session.fail(error.message, error.code)
       throw error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START', { cause: error })
     }
   }
@@ -70,8 +73,10 @@ export class Dormancy implements SessionDormancy {
     this.#retries.delete(session.id)
     try {
       await this.rouse(session)
-    } catch {
+    } catch (error) {
       if (this.#closed || session.ended) return
+      session.facts.statusDetail = `Could not go on, and is tried again: ${reasonOf(error)}`
+      session.touch()
       const again = () => void this.goOn(session, Math.min(delayMs * 2, LONGEST_RETRY_MS))
       this.#retries.set(session.id, this.#parts.clock.after(delayMs, again))
     }

@@ -173,8 +173,9 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     this.executions.keep(executions)
     this.permissions.keep(permissions)
     this.permissions.suspend()
+    const isNew = this.facts.statusDetail !== detail
     this.facts.statusDetail = detail
-    this.showStatus()
+    if (!this.showStatus() && isNew) this.append({ type: 'status_changed', status: this.status, detail })
   }
 
   /** Whether its engine may go, to be started again by the next command. */
@@ -220,6 +221,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     }
     if (this.link !== link || this.endedAs) return
     this.scratchFiles = runner.files
+    this.facts.statusDetail = undefined
     if (!this.kept && this.facts.numTurns > 0) this.append(HISTORY_LOST)
     this.kept = undefined
     this.nextTurn()

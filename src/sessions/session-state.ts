@@ -283,14 +283,16 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     this.tellObservers(body, seq, ts)
   }
 
-  protected showStatus(ts?: number): void {
+  /** Tells the status, when it is another one. @returns whether it was */
+  protected showStatus(ts?: number): boolean {
     const { status } = this
-    if (status === this.#shownStatus) return
+    if (status === this.#shownStatus) return false
     this.#shownStatus = status
     const detail = this.endedAs || this.parkedSince !== undefined ? this.facts.statusDetail : undefined
     this.append(
       detail === undefined ? { type: 'status_changed', status } : { type: 'status_changed', status, detail },
       ts,
     )
+    return true
   }
 }

@@ -3,6 +3,7 @@ import type { Clock, Timer } from '../lib/clock.js'
 import type { KeyedLock } from '../lib/keyed-lock.js'
 import { CalledOff, type EngineStarter } from './engine-start.js'
 import type { ParkShelf } from './park-shelf.js'
+import { isFinal, reasonOf } from './refusals.js'
 import type { Session } from './session.js'
 import type { ParkedSessionRecord } from './store.js'
 
@@ -33,7 +34,7 @@ export interface WakingParts {
   host: WakingHost
 }
 
-/** Gives parked sessions that have news an engine again: one rebuild per session at a time, tried until it succeeds or policy refuses. */
+/** Gives parked sessions that have news an engine again: one rebuild per session at a time, tried until it succeeds or that is known to be in vain. */
 export class Waker {
   readonly #parts: WakingParts
   readonly #retries = new Map<string, { timer: Timer; delayMs: number }>()
@@ -106,20 +107,17 @@ export class Waker {
     })
   }
 
-  /** A refusal of policy or a profile that is gone is final; anything else keeps the park and its news for another try. */
+  /** What trying again cannot change ends the session; anything else keeps the park and its news for another try. */
   async #onFailed(session: Session, record: ParkedSessionRecord, error: unknown): Promise<void> {
     const { id } = session
     const { shelf, host } = this.#parts
     if (!(error instanceof CalledOff)) shelf.report(error, { sessionId: id, phase: 'wake' })
-    if (error instanceof GatewayError && error.statusCode < 500) {
+    if (error instanceof GatewayError && isFinal(error.code)) {
       session.fail(error.message, error.code)
       return
     }
     if (!this.#closed) this.#retry(id)
-    session.showParkedAgain(
-      `Could not wake: ${error instanceof GatewayError ? error.message : 'the engine did not start'}`,
-      record,
-    )
+    session.showParkedAgain(`Could not wake, and is tried again: ${reasonOf(error)}`, record)
     const { log, facts } = session
     record.decisions = session.carried
     record.info = { ...record.info, lastSeq: log.lastSeq, lastActivityAt: facts.lastActivityAt }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -63,7 +63,9 @@ async function build(t: Test) {
     })
     return ends
   }
-  return { vendors, cwd, dispatched, call, create, info, events, status, turns, api: `${url}/v1` }
+  /** The agent loses what it kept of its sessions. */
+  const forget = () => rmSync(join(home, claude.transcripts), { recursive: true })
+  return { vendors, cwd, forget, dispatched, call, create, info, events, status, turns, api: `${url}/v1` }
 }
 
 /** Waits by looking now and then. */
@@ -76,6 +78,17 @@ const ofType = (events: Told[], type: string) => events.filter((event) => event.
 const times = (text: string, part: string) => text.split(part).length - 1
 
 t.test('parking the real claude', { skip: claude.missing ?? false }, async (t) => {
+  t.test('what the agent kept of a parked session is gone: told once with what to do', async (t) => {
+    const { dispatched, call, create, info, events, status, forget } = await build(t)
+    const id = await create({ prompt: script({ text: 'I deploy it.', tool: DEPLOY, input: { branch: 'main' } }) })
+    await status(id, 'parked')
+    forget()
+    t.match((await call('POST', dispatched[0]!.resultPath, done)).json, { applied: true })
+    await until(async () => (await info(id)).status === 'failed')
+    t.match(await info(id), { statusDetail: /Create a new session/ })
+    t.match(ofType(await events(id), 'session_error'), [{ code: 'SG_ERR_AGENT_STATE_GONE' }])
+  })
+
   for (const permissionMode of ['default', 'dontAsk'])
     t.test(
       `a deferred call ends the process, and its result goes on in the same turn: ${permissionMode}`,

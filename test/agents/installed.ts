@@ -27,6 +27,8 @@ export interface AgentUnderTest {
   resumes: 'complete' | 'without what it said last' | 'not within a minute'
   /** Whether it knows, when it is resumed, the prompt of a turn that was cut off with it. */
   knowsCutOff: boolean
+  /** The folder below the directory in which it keeps what was said. */
+  transcripts: string
   /** A model that it can be switched to. */
   otherModel?: string
 }
@@ -58,6 +60,7 @@ export const AGENTS = {
     shell: (command) => ({ tool: 'Bash', input: { command } }),
     resumes: 'complete',
     knowsCutOff: true,
+    transcripts: 'claude/projects',
     otherModel: 'haiku',
   },
   opencode: {
@@ -87,6 +90,7 @@ export const AGENTS = {
     shell: (command) => ({ tool: 'bash', input: { command, description: 'a command' } }),
     resumes: 'complete',
     knowsCutOff: true,
+    transcripts: 'data/opencode',
   },
   gemini: {
     name: 'gemini',
@@ -111,6 +115,7 @@ export const AGENTS = {
     // Loaded within the minute of its beginning a session would be lost: the driver waits, the tests do not.
     resumes: 'not within a minute',
     knowsCutOff: true,
+    transcripts: 'gemini/.gemini/tmp',
   },
   codex: {
     name: 'codex',
@@ -138,6 +143,7 @@ stream_max_retries = 0
     }),
     resumes: 'complete',
     knowsCutOff: true,
+    transcripts: 'codex/sessions',
   },
   qwen: {
     name: 'qwen',
@@ -162,5 +168,6 @@ stream_max_retries = 0
     }),
     resumes: 'without what it said last',
     knowsCutOff: true,
+    transcripts: 'qwen/.qwen/projects',
   },
 } satisfies Record<string, AgentUnderTest>

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, realpathSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -38,7 +38,8 @@ async function build(t: Test, agent: AgentUnderTest, tools: string[]) {
     env: { PATH: process.env.PATH!, HOME: home, ...agent.env(home, vendors.url) },
   }
   const start = (more: Partial<AgentGatewayOptions> = {}) => startGateway(t, cwd, { ...options, ...more })
-  return { vendors, start }
+  const forget = () => rmSync(join(home, agent.transcripts), { recursive: true })
+  return { vendors, start, forget }
 }
 
 async function startGateway(t: Test, cwd: string, options: AgentGatewayOptions) {
@@ -139,6 +140,18 @@ function checkLog(t: Test, after: SessionEvent[], before: SessionEvent[]): void 
 const knows = ({ asked }: Vendors, prompt: string, also: string): boolean =>
   asked.some(({ body }) => body.includes(prompt) && body.includes(also))
 
+/** That a session which cannot go on says so once, and what to do. */
+async function checkGone(t: Test, gateway: Awaited<ReturnType<typeof startGateway>>, id: string): Promise<void> {
+  const send = () => gateway.command(id, { type: 'user_message', text: 'hi' })
+  await t.rejects(send(), /SG_ERR_AGENT_STATE_GONE/)
+  t.match(await gateway.info(id), { status: 'failed', statusDetail: /Create a new session/ })
+  await t.rejects(send(), /SG_ERR_SESSION_ENDED/)
+  t.match(
+    ofType(await gateway.events(id), 'session_error').map(({ code, message }) => ({ code, message })),
+    [{ code: 'SG_ERR_AGENT_STATE_GONE', message: /Create a new session/ }],
+  )
+}
+
 const isLoss = ({ payload }: { payload: unknown }) => (payload as { type?: string }).type === 'history_lost'
 
 /** That sessions of an agent outlive their engine and their gateway, whether or not it is given tools of the gateway's own. */
@@ -233,6 +246,23 @@ function showDurableWith(agent: AgentUnderTest, tools: string[]): void {
       const id = await gateway.create({})
       await gateway.released(id)
       t.match(await gateway.turn(id, script({ text: 'At last.' })), { subtype: 'success', result: /At last/ })
+    })
+
+    t.test('what the agent kept is gone: told once with what to do, released or restarted', async (t) => {
+      const { start, forget } = await build(t, agent, tools)
+      const first = await start({ idleReleaseMs: 200 })
+      const released = await first.create({ prompt: script({ text: 'The answer was blue.' }) })
+      await until(async () => ends(await first.events(released))[0])
+      const restarted = await first.create({ prompt: script({ text: 'The answer was red.' }) })
+      await until(async () => ends(await first.events(restarted))[0])
+      await first.released(released)
+      await first.released(restarted)
+      forget()
+      await checkGone(t, first, released)
+      await first.close()
+      const second = await start()
+      await checkGone(t, second, restarted)
+      t.strictSame(second.processes(), [])
     })
 
     t.test('coming and going leaves nothing behind in the gateway', async (t) => {

@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { CreateEngineRunner } from '../../src/engines/runner.js'
+import { GatewayError } from '../../src/errors.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
@@ -101,6 +102,32 @@ t.test('a start that fails refuses the message and leaves the session idle; the 
     engine.last.sent.map(({ text }) => text),
     ['third'],
   )
+})
+
+t.test('one that its agent has lost ends with one error that says what to do', async (t) => {
+  const { registry, engine, clock, id, session } = await idle(t)
+  await clock.advance(idleReleaseMs)
+  engine.script.start = () => Promise.reject(new GatewayError('SG_ERR_AGENT_STATE_GONE'))
+  const send = () => registry.send(id, { type: 'user_message', text: 'second' })
+  await t.rejects(send(), { code: 'SG_ERR_AGENT_STATE_GONE' })
+  t.match(registry.get(id), { status: 'failed', statusDetail: /Create a new session/ })
+  await t.rejects(send(), { code: 'SG_ERR_SESSION_ENDED' })
+  const errors = (await eventsOf({ registry }, session.id)).filter(({ type }) => type === 'session_error')
+  t.match(errors, [{ code: 'SG_ERR_AGENT_STATE_GONE' }])
+})
+
+t.test('messages that wait for an engine after a restart say why they do, and get one when there is one', async (t) => {
+  const { registry, engine, again, clock } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => engine.last.sent.length === 1)
+  await registry.send(id, { type: 'user_message', text: 'second' })
+  const start: Script['start'] = () => Promise.reject(new Error('no such file'))
+  const next = await again({ script: { start } })
+  await until(() => next.registry.get(id)?.statusDetail?.includes('could not be started'), 'the reason')
+  delete next.engine.script.start
+  await clock.advance(2_000)
+  await until(() => next.engine.last.sent.length === 1)
+  t.notOk(next.registry.get(id)?.statusDetail)
 })
 
 t.test('a session can be closed and deleted without its engine', async (t) => {

@@ -1,4 +1,8 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
+import { GatewayError } from '../../src/errors.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
@@ -130,6 +134,86 @@ t.test('a repeated result hastens a wake that failed', async (t) => {
   t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
   t.equal(registry.get(id)?.status, 'running')
   t.same(engine.last.settled, [{ executionId: 'e1', result: ok }])
+})
+
+t.test('a directory that is not there yet costs neither the session nor the result that was confirmed', async (t) => {
+  const cwd = join(realpathSync(mkdtempSync(join(tmpdir(), 'parked-'))), 'mount')
+  mkdirSync(cwd)
+  const { registry, engine, executions, id, park, clock, store, events } = await buildParked(t, { request: { cwd } })
+  await park()
+  rmSync(cwd, { recursive: true })
+  t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
+  t.match(registry.get(id), { status: 'parked', statusDetail: /^Could not wake, .* cwd: does not exist/ })
+  t.match((await events()).at(-1), { type: 'status_changed', status: 'parked', detail: /does not exist/ })
+  const told = (await events()).length
+  await clock.advance(60_000)
+  t.equal((await events()).length, told, 'and says it once')
+
+  const after = await buildGateway(t, { parking: { store }, script: native, clock })
+  await until(() => after.registry.get(id)?.statusDetail?.includes('does not exist'))
+  t.match(after.registry.get(id), { status: 'parked' }, 'neither does a restart')
+  await after.gateway.close()
+
+  mkdirSync(cwd)
+  t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
+  t.equal(registry.get(id)?.status, 'running')
+  t.notOk(registry.get(id)?.statusDetail)
+  t.same(engine.last.settled, [{ executionId: 'e1', result: ok }])
+})
+
+t.test('an engine that cannot be built, whatever it says, keeps the park and is tried again', async (t) => {
+  const refusals = [new Error('ENOENT'), new GatewayError('SG_ERR_UNSUPPORTED'), new GatewayError('SG_ERR_TOO_MANY')]
+  const script: Script = {
+    ...native,
+    start: (runner) => {
+      const refusal = runner.context.restore && refusals.shift()
+      if (refusal) throw refusal
+      runner.init()
+    },
+  }
+  const { registry, engine, executions, id, park, clock } = await buildParked(t, { script })
+  await park()
+  t.match(await executions.submit('e1', ok), { applied: true })
+  for (const delayMs of [1_000, 2_000]) {
+    t.match(registry.get(id), { status: 'parked', statusDetail: /tried again/ })
+    await clock.advance(delayMs)
+    await until(() => registry.get(id)?.status === 'parked')
+  }
+  await clock.advance(4_000)
+  await until(() => engine.last.settled.length === 1)
+  t.match(registry.get(id), { status: 'running' })
+})
+
+t.test('what policy forbids by now ends the session', async (t) => {
+  const roots = [realpathSync(mkdtempSync(join(tmpdir(), 'root-')))]
+  const { executions, id, park, store, gateway } = await buildParked(t)
+  await park()
+  await gateway.close()
+  t.ok(executions)
+  const after = await buildGateway(t, { parking: { store }, script: native, allowedCwdRoots: roots })
+  t.match(await after.gateway.executions.submit('e1', ok), { applied: true })
+  t.match(after.registry.get(id), { status: 'failed', statusDetail: /outside/ })
+})
+
+t.test('a parked session that its agent has lost ends with one error that says what to do', async (t) => {
+  const script: Script = {
+    ...native,
+    start: (runner) => {
+      if (runner.context.restore) throw new GatewayError('SG_ERR_AGENT_STATE_GONE')
+      runner.init()
+    },
+  }
+  const { registry, executions, id, park, store, clock, events, engine } = await buildParked(t, { script })
+  await park()
+  t.match(await executions.submit('e1', ok), { applied: true })
+  t.match(registry.get(id), { status: 'failed', statusDetail: /Create a new session/ })
+  t.match(
+    (await events()).filter(({ type }) => type === 'session_error'),
+    [{ code: 'SG_ERR_AGENT_STATE_GONE' }],
+  )
+  await until(async () => (await store.get(id)) === undefined)
+  await clock.advance(600_000)
+  t.equal(engine.runners.length, 2, 'it is not tried again')
 })
 
 t.test('an answer is told once, however many tries the wake takes', async (t) => {

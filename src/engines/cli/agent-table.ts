@@ -73,6 +73,8 @@ export interface AcpTraits {
     readonly prefix: string
     readonly suffix: (sessionId: string) => string
   }
+  /** How the files end, below this folder of the config directory, in which it keeps a session. Absent: that is not known. */
+  readonly transcripts?: { readonly folder: string; readonly suffix: (sessionId: string) => string }
   /** It tells what a model's vendor refused as text, in a turn that went well but used no tokens. */
   readonly refusesInText?: true
   /** How it is told to use the API key of its environment, when it asks for a login in spite of it. */
@@ -185,6 +187,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       apiKeyLogin: 'gemini-api-key',
       ignoredText: /^(\[MODE_UPDATE\] |<session_context>|\[Function Response: )/,
       replaysLate: true,
+      transcripts: { folder: '.gemini/tmp', suffix: (sessionId) => `-${sessionId.slice(0, 8)}.jsonl` },
       sessionFile: {
         folder: '.gemini/tmp',
         prefix: 'session-',
@@ -215,7 +218,12 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       login: { path: 'auth.json', oauth: 'tokens.refresh_token' },
       probe: { command: 'codex', args: ['login', 'status'] },
     },
-    acp: { resume: true, apiKeyLogin: 'api-key', refusesInText: true },
+    acp: {
+      resume: true,
+      apiKeyLogin: 'api-key',
+      refusesInText: true,
+      transcripts: { folder: 'sessions', suffix: (sessionId) => `-${sessionId}.jsonl` },
+    },
     snapshot: SNAPSHOT_SOURCES.codex,
   }),
   row({
@@ -238,7 +246,11 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       apiKeyEnv: ['OPENAI_API_KEY', 'DASHSCOPE_API_KEY'],
       login: { path: 'oauth_creds.json', oauth: 'refresh_token' },
     },
-    acp: { resume: true, apiKeyLogin: 'openai' },
+    acp: {
+      resume: true,
+      apiKeyLogin: 'openai',
+      transcripts: { folder: 'projects', suffix: (sessionId) => `${sessionId}.jsonl` },
+    },
     snapshot: SNAPSHOT_SOURCES.qwen,
   }),
 ]

@@ -8,7 +8,7 @@ import type { WorkerServerOptions } from '../../../src/options.js'
 import { createWorkerServer } from '../../../src/server.js'
 import { until } from '../../fixtures/build.js'
 import { attach } from '../../fixtures/client.js'
-import { testStorage } from '../../fixtures/journaled.js'
+import { eventsOf, testStorage } from '../../fixtures/journaled.js'
 import { processesOf } from '../../fixtures/processes.js'
 
 const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
@@ -18,8 +18,9 @@ const LOST = { type: 'engine_event', payload: { type: 'history_lost' } }
 function build(t: Test, env: Record<string, string>, options: Partial<WorkerServerOptions> = {}) {
   const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-restart-')))
   const storage = testStorage()
-  const agents = [{ name: 'scripted', command: process.execPath, args: [AGENT], env, modes: { default: 'ask' } }]
-  const start = async () => {
+  const start = async (more: Record<string, string> = {}) => {
+    const how = { command: process.execPath, args: [AGENT], env: { ...env, ...more }, modes: { default: 'ask' } }
+    const agents = [{ name: 'scripted', ...how }]
     const worker = createWorkerServer(
       { allowUnauthenticated: true, profiles: [{ name: 'scripted', agent: 'scripted' }], agents, storage, ...options },
       { createCliRunner: cliEngine({ agents }), env: {} },
@@ -34,6 +35,8 @@ function build(t: Test, env: Record<string, string>, options: Partial<WorkerServ
       })
       return ((await response.json()) as { id: string }).id
     }
+    const send = (id: string, text: string) => worker.registry.send(id, { type: 'user_message', text })
+    const events = (id: string) => eventsOf(worker, id)
     /** Takes a turn. @returns the log after it */
     const turn = async (id: string, text: string) => {
       const client = await attach(t, api, id)
@@ -45,7 +48,7 @@ function build(t: Test, env: Record<string, string>, options: Partial<WorkerServ
       client.socket.terminate()
       return client.events
     }
-    return { create, turn, close: () => worker.close(), get: (id: string) => worker.registry.get(id) }
+    return { create, turn, close: () => worker.close(), get: (id: string) => worker.registry.get(id), send, events }
   }
   return { start }
 }
@@ -83,6 +86,22 @@ t.test('a tool that is declared takes neither its release nor its restart from s
   const { result = '' } = events.findLast((event) => event.type === 'turn_completed') ?? {}
   t.match(JSON.parse(result), { sessionId: 'scripted-session', mcpServers: [{ name: 'session-gateway' }] }, 'loaded')
   t.notOk(events.some((event) => event.type === 'engine_event'))
+})
+
+t.test('one whose agent has lost it says so once, and what to do', async (t) => {
+  const { start } = build(t, {})
+  const first = await start()
+  const id = await first.create()
+  await first.turn(id, 'hi')
+  await first.close()
+  const second = await start({ ACP_FORGETS: '1' })
+  await t.rejects(second.send(id, 'hi'), { code: 'SG_ERR_AGENT_STATE_GONE' })
+  t.match(second.get(id), { status: 'failed', statusDetail: /Create a new session/ })
+  await t.rejects(second.send(id, 'hi'), { code: 'SG_ERR_SESSION_ENDED' })
+  t.match(
+    (await second.events(id)).filter(({ type }) => type === 'session_error'),
+    [{ code: 'SG_ERR_AGENT_STATE_GONE', message: /Create a new session/ }],
+  )
 })
 
 t.test('one of an agent that loads none is begun anew, and says so', async (t) => {

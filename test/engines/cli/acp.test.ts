@@ -273,7 +273,20 @@ t.test('a session without a turn is begun anew when the agent knows nothing of i
 
   await first.host.turn(first.runner, 'hi')
   const lost = await build(t, { restore: first.runner.snapshot!(), env: { ACP_FORGETS: '1' } })
-  await t.rejects(lost.runner.start(lost.host), { message: /No such session/ })
+  await t.rejects(lost.runner.start(lost.host), { code: 'SG_ERR_AGENT_STATE_GONE', message: /Create a new session/ })
+})
+
+t.test('only an agent that has nothing of a session any more is taken to have lost it', async (t) => {
+  const first = await start(t)
+  await first.host.turn(first.runner, 'hi')
+  const refusalWith = async (env: Record<string, string>) => {
+    const { runner, host } = await build(t, { restore: first.runner.snapshot!(), env })
+    return runner.start(host).catch((error) => error.code)
+  }
+  t.equal(await refusalWith({ ACP_FAILS_TO_LOAD: '1' }), 'SG_ERR_ENGINE_START', 'it does not say why')
+  const listing = (sessions: string[]) => ({ ACP_FAILS_TO_LOAD: '1', ACP_LISTS: JSON.stringify(sessions) })
+  t.equal(await refusalWith(listing(['other', 'scripted-session'])), 'SG_ERR_ENGINE_START', 'it still lists it')
+  t.equal(await refusalWith(listing(['other', 'another'])), 'SG_ERR_AGENT_STATE_GONE', 'it lists others')
 })
 
 t.test('what cannot start says why', async (t) => {

@@ -13,9 +13,10 @@ import { beginLaunch, START_TIMEOUT_MS, startError } from '../launch.js'
 import type { AgentProcess } from '../process.js'
 import { type AcpConnection, connectAcp, reasonOf } from './connection.js'
 import { capabilities, systemInit } from './describe.js'
+import { hasTranscript } from './forgotten.js'
 import { prepareLoad } from './overwritten.js'
 import { agentModeOf, answerOfMode, answerTo, CANCELLED, modeOfAgent } from './permissions.js'
-import { openSession } from './session.js'
+import { openSession, stateGone } from './session.js'
 import { SessionConfig } from './session-config.js'
 import type { AcpSetup, AcpState } from './setup.js'
 import { inputOf, ToolCalls } from './tool-calls.js'
@@ -44,6 +45,7 @@ export class AcpRunner implements Runner {
   #sdkSessionId = ''
   #mode: PermissionMode
   #isFresh: boolean
+  #hasTranscript: boolean
   #numTurns: number
   /** Of predecessors; the agent counts anew in every process. */
   readonly #costBefore: number
@@ -61,6 +63,7 @@ export class AcpRunner implements Runner {
     const { config, row } = setup
     this.#mode = restored?.permissionMode ?? config.permissionMode ?? 'default'
     this.#isFresh = restored?.isFresh ?? true
+    this.#hasTranscript = restored?.hasTranscript ?? false
     this.#numTurns = restored?.numTurns ?? 0
     this.#costBefore = restored?.costUsd ?? 0
     this.#calls = new ToolCalls(row.acp?.toolName)
@@ -141,6 +144,7 @@ export class AcpRunner implements Runner {
       permissionMode: this.#mode,
       ...(model && { model }),
       isFresh: this.#isFresh,
+      ...(this.#hasTranscript && { hasTranscript: true }),
       numTurns: this.#numTurns,
       costUsd: this.#costUsd,
     }
@@ -162,8 +166,13 @@ export class AcpRunner implements Runner {
     const resume = this.#restored?.sdkSessionId ?? config.resume
     const withHistory = !this.#restored
     this.#translator.isReplaying = resume !== undefined
+    // some begin an empty session under the old id
+    if (this.#restored?.hasTranscript && (await hasTranscript(this.#setup, resume!)) === false) throw stateGone()
     const loading = resume === undefined ? undefined : await prepareLoad(this.#setup, resume)
-    const earlier = resume === undefined ? undefined : { sessionId: resume, orNew: this.#restored?.isFresh ?? false }
+    const earlier =
+      resume === undefined
+        ? undefined
+        : { sessionId: resume, orNew: this.#restored?.isFresh ?? false, isOurs: this.#restored !== undefined }
     const session = await openSession(agent, this.#setup, earlier)
     if (session.isResumed && this.#setup.row.acp?.replaysLate) await this.#commandsTold
     if (session.isResumed) await loading?.tidy()
@@ -204,6 +213,8 @@ export class AcpRunner implements Runner {
     if (!end) return
     this.#turn = undefined
     if (end.subtype === 'success') this.#isFresh = false
+    if (!this.#isFresh && !this.#hasTranscript)
+      this.#hasTranscript = (await hasTranscript(this.#setup, this.#sdkSessionId).catch(() => undefined)) ?? false
     this.#numTurns += 1
     this.#translator.endTurn()
     this.#emit({

@@ -1,6 +1,8 @@
 import type { ClientContext, InitializeResponse } from '@agentclientprotocol/sdk'
+import { GatewayError } from '../../../errors.js'
 import { type AgentSetup, startError } from '../launch.js'
 import { isAuthRequired, reasonOf } from './connection.js'
+import { isForgotten } from './forgotten.js'
 import { acpMcpServers } from './mcp.js'
 import type { SessionAnswer } from './session-config.js'
 
@@ -20,6 +22,8 @@ export interface EarlierSession {
   sessionId: string
   /** The agent may know nothing of it, and a new one serves as well then. */
   orNew: boolean
+  /** An earlier process of the agent had it for us. */
+  isOurs: boolean
 }
 
 /**
@@ -63,8 +67,9 @@ async function opened(
   agent: ClientContext,
   { config, row }: AgentSetup,
   earlier: EarlierSession | undefined,
-  { agentCapabilities, agentInfo }: InitializeResponse,
+  hello: InitializeResponse,
 ): Promise<OpenedSession> {
+  const { agentCapabilities, agentInfo } = hello
   const place = { cwd: config.cwd, mcpServers: acpMcpServers(config.mcpServers) }
   // Some advertise to resume, and then cannot: to load is the older word.
   const method = agentCapabilities?.loadSession
@@ -72,17 +77,25 @@ async function opened(
     : agentCapabilities?.sessionCapabilities?.resume && 'session/resume'
   const common = { agentVersion: agentInfo?.version, canResume: Boolean(method && row.acp?.resume) }
   if (earlier) {
-    const { sessionId, orNew } = earlier
+    const { sessionId, orNew, isOurs } = earlier
     try {
       if (!method) throw startError('The agent cannot resume a session.')
       const answer = await agent.request<SessionAnswer | null>(method, { ...place, sessionId })
       return { sessionId, answer: answer ?? {}, isResumed: true, ...common }
     } catch (error) {
-      if (!orNew || isAuthRequired(error)) throw error
+      if (isAuthRequired(error)) throw error
+      if (!orNew)
+        throw isOurs && (await isForgotten(agent, hello, { ...place, sessionId, refusal: error }))
+          ? stateGone(error)
+          : error
     }
   }
   const answer = await agent.request<SessionAnswer & { sessionId: string }>('session/new', place)
   return { sessionId: answer.sessionId, answer, isResumed: false, ...common }
 }
 
-const sessionError = (error: unknown) => startError(`The agent could not open the session: ${reasonOf(error)}`, error)
+/** The session cannot go on, whatever is tried. */
+export const stateGone = (cause?: unknown): GatewayError => new GatewayError('SG_ERR_AGENT_STATE_GONE', { cause })
+
+const sessionError = (error: unknown) =>
+  error instanceof GatewayError ? error : startError(`The agent could not open the session: ${reasonOf(error)}`, error)

@@ -14,6 +14,8 @@ export interface AcpState {
   model?: string
   /** No turn went well, so the agent may have kept nothing. */
   isFresh: boolean
+  /** The agent's own files of the session were seen, so that they can be missed. */
+  hasTranscript?: true
   numTurns: number
   costUsd: number
 }

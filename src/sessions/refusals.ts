@@ -1,0 +1,28 @@
+import { type ErrorCode, GatewayError } from '../errors.js'
+
+/**
+ * Refusals of policy: who may run what, where and how was decided, and trying again does not change it. Everything else that keeps a
+ * session from its engine may be over soon: a directory that is not mounted yet, an engine that does not start, a gateway that is full.
+ */
+const POLICY: ReadonlySet<string> = new Set<ErrorCode>([
+  'SG_ERR_CWD_FORBIDDEN',
+  'SG_ERR_BYPASS_DISABLED',
+  'SG_ERR_PERMISSION_MODE',
+  'SG_ERR_CAPABILITY_NOT_GRANTED',
+  'SG_ERR_MCP_SERVERS_NOT_ALLOWED',
+  'SG_ERR_PROFILE_UNKNOWN',
+  'SG_ERR_PROFILE_FORBIDDEN',
+  'SG_ERR_PROFILE_CHANGED',
+  'SG_ERR_CONFIG_DIR_FORBIDDEN',
+  'SG_ERR_API_KEY_REQUIRED',
+])
+
+/** @param code of a refusal, or what an engine gave for one */
+export const isPolicy = (code: string | undefined): boolean => code !== undefined && POLICY.has(code)
+
+/** Whether a session that is refused an engine with this code never gets one again. */
+export const isFinal = (code: string | undefined): boolean => isPolicy(code) || code === 'SG_ERR_AGENT_STATE_GONE'
+
+/** Why there is no engine, for callers; what a host's code threw is not for their eyes. */
+export const reasonOf = (error: unknown): string =>
+  error instanceof GatewayError ? error.message : 'the engine did not start.'
