@@ -154,13 +154,11 @@ async function checkGone(t: Test, gateway: Awaited<ReturnType<typeof startGatewa
 
 const isLoss = ({ payload }: { payload: unknown }) => (payload as { type?: string }).type === 'history_lost'
 
-/** That sessions of an agent outlive their engine and their gateway, whether or not it is given tools of the gateway's own. */
-export function showDurable(agent: AgentUnderTest): void {
-  showDurableWith(agent, [])
-  showDurableWith(agent, ['deploy'])
-}
-
-function showDurableWith(agent: AgentUnderTest, tools: string[]): void {
+/**
+ * That sessions of an agent outlive their engine and their gateway.
+ * @param tools names of tools of the gateway's own that it is given
+ */
+export function showDurable(agent: AgentUnderTest, tools: string[] = []): void {
   const name = tools.length > 0 ? `${agent.name}, durable, with a tool declared` : `${agent.name}, durable`
   t.test(name, { skip: agent.missing ?? false }, async (t) => {
     t.test('closed in order: the session is there with its log, and goes on with all that was said', async (t) => {

@@ -1,0 +1,4 @@
+import { AGENTS } from './installed.js'
+import { showDurable } from './show-durable.js'
+
+showDurable(AGENTS.opencode, ['deploy'])
