@@ -1,0 +1,165 @@
+import { type CredentialOptions, Credentials } from './credentials.js'
+import { Http, type Query } from './http.js'
+import { iterablePages, type List, listOf } from './list.js'
+import { type Fetch, type Platform, platform, type SocketConstructor } from './platform.js'
+import { waitForJob, watchQueue } from './queue.js'
+import { type Answer, decisionOf, Session } from './session.js'
+import type * as wire from './types.js'
+
+export interface ClientOptions extends CredentialOptions {
+  /** Where the gateway's routes are, base path included: `https://gateway.example/v1`; in a page also `/v1`. */
+  baseUrl: string
+  /** Default: the platform's. */
+  fetch?: Fetch | undefined
+  /** Default: the platform's; without any (Node 20) sessions are followed over HTTP. `ws` can be given: it sends `headers` too. */
+  WebSocket?: SocketConstructor | undefined
+}
+
+export interface CallOptions {
+  signal?: AbortSignal | undefined
+}
+export interface CreateOptions extends CallOptions {
+  /** The same key never makes a second one. Default: one per call, kept over its retries. */
+  idempotencyKey?: string | undefined
+}
+
+const segment = encodeURIComponent
+const withoutSignal = <T extends CallOptions>({ signal: _, ...query }: T): Query => query as Query
+
+/** A gateway, as its callers see it: one method per operation. Each rejects with a GatewayError. */
+export type Client = ReturnType<typeof createClient>
+
+export const createClient = (options: ClientOptions) => clientOn(platform, options)
+
+/** A client on a platform of one's own, such as one with a virtual clock. */
+export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credentials }: ClientOptions) {
+  const surroundings: Platform = Object.create(base, {
+    ...(fetch && { fetch: { value: fetch } }),
+    ...(WebSocket && { WebSocket: { value: WebSocket } }),
+  })
+  const http = new Http(baseUrl, surroundings, new Credentials(credentials, WebSocket !== undefined))
+
+  const get = <T>(path: string, { signal }: CallOptions = {}, query?: Query) =>
+    http.json<T>('GET', path, { signal, query })
+  const create = <T>(path: string, body: unknown, { signal, idempotencyKey }: CreateOptions = {}) =>
+    http.json<T>('POST', path, {
+      body,
+      signal,
+      repeatable: true,
+      headers: { 'idempotency-key': idempotencyKey ?? surroundings.newId() },
+    })
+
+  return {
+    /** A session to follow and to talk to. Asks nothing of the gateway yet. */
+    session: (id: string) => new Session(http, id),
+
+    sessions: {
+      /** Newest first. */
+      list: (query: Omit<wire.ListSessionsQuery, 'cursor'> & CallOptions = {}): List<wire.SessionInfo> =>
+        listOf(http, '/sessions', withoutSignal(query), query.signal),
+      create: (request: wire.CreateSessionRequest, options?: CreateOptions) =>
+        create<wire.SessionInfo>('/sessions', request, options),
+      get: (id: string, options?: CallOptions) => get<wire.SessionInfo>(`/sessions/${segment(id)}`, options),
+      /** `null` gives it back the title that it has by itself. */
+      rename: (id: string, title: string | null, { signal }: CallOptions = {}) =>
+        http.json<wire.SessionInfo>('PATCH', `/sessions/${segment(id)}`, { body: { title }, signal }),
+      /** Closes and removes it. @returns what it was at the end */
+      remove: (id: string, { signal }: CallOptions = {}) =>
+        http.json<wire.SessionInfo>('DELETE', `/sessions/${segment(id)}`, { signal }),
+      /** What has happened so far; `session(id).attach()` goes on with what does. */
+      events: (
+        id: string,
+        { signal, ...from }: CallOptions & { afterSeq?: number; epoch?: string; limit?: number } = {},
+      ): List<wire.SessionEvent> => iterablePages(() => eventPages(http, id, from, signal)),
+      /** Carries out one command over HTTP. One with an `id` is carried out once, and sent again where need be. */
+      command: (id: string, command: wire.SessionCommand, { signal }: CallOptions = {}) =>
+        http.json<{ ok: true }>('POST', `/sessions/${segment(id)}/commands`, {
+          body: command,
+          signal,
+          repeatable: command.id !== undefined,
+        }),
+      /** Answers an approval or a question; the first answer wins. */
+      resolvePermission: (id: string, requestId: string, answer: Answer, options?: CreateOptions) =>
+        create<{ resolved: true }>(
+          `/sessions/${segment(id)}/permissions/${segment(requestId)}`,
+          decisionOf(answer),
+          options,
+        ),
+      files: async (id: string, options?: CallOptions) =>
+        (await get<{ files: wire.SessionFileInfo[] }>(`/sessions/${segment(id)}/files`, options)).files,
+      /** The content of a file, to be read in whatever form the platform offers. */
+      file: async (id: string, path: string, { signal }: CallOptions = {}) =>
+        (
+          await http.exchange(
+            'GET',
+            `/sessions/${segment(id)}/files/${path.split('/').map(segment).join('/')}`,
+            { signal },
+            (response) => response.blob(),
+          )
+        ).body,
+    },
+
+    executions: {
+      /** Delivers the result of a deferred execution. `applied: false`: it had one already. */
+      resolve: (id: string, result: wire.SubmitExecutionResultRequest, { signal }: CallOptions = {}) =>
+        http.json<wire.SubmitExecutionResultResponse>('POST', `/executions/${segment(id)}/result`, {
+          body: result,
+          signal,
+          repeatable: true,
+        }),
+    },
+
+    profiles: {
+      list: (options?: CallOptions) => get<wire.ListProfilesResponse>('/profiles', options),
+      get: (name: string, options?: CallOptions) => get<wire.GetProfileResponse>(`/profiles/${segment(name)}`, options),
+      create: (profile: wire.CreateProfileRequest, options?: CreateOptions) =>
+        create<wire.ProfileInfo>('/profiles', profile, options),
+      /** `null` clears a field, an object replaces that object, what is left out stays. */
+      update: (name: string, changes: wire.UpdateProfileRequest, { signal }: CallOptions = {}) =>
+        http.json<wire.ProfileInfo>('PATCH', `/profiles/${segment(name)}`, { body: changes, signal }),
+      remove: (name: string, { signal }: CallOptions = {}) =>
+        http.json<void>('DELETE', `/profiles/${segment(name)}`, { signal }),
+    },
+
+    /** Sessions that agents keep on disk, which `resume` of a create takes. */
+    sdkSessions: {
+      list: ({ signal, ...query }: wire.ListSdkSessionsQuery & CallOptions = {}) =>
+        get<wire.SdkSession[]>('/sdk-sessions', { signal }, query),
+    },
+
+    jobs: {
+      list: (query: Omit<wire.ListJobsQuery, 'cursor'> & CallOptions = {}): List<wire.JobInfo> =>
+        listOf(http, '/jobs', withoutSignal(query), query.signal),
+      submit: (request: wire.CreateJobRequest, options?: CreateOptions) =>
+        create<wire.JobInfo>('/jobs', request, options),
+      get: (id: string, options?: CallOptions) => get<wire.JobInfo>(`/jobs/${segment(id)}`, options),
+      cancel: (id: string, { signal }: CallOptions = {}) =>
+        http.json<wire.JobInfo>('DELETE', `/jobs/${segment(id)}`, { signal, repeatable: true }),
+      deliveries: (id: string, options?: CallOptions) =>
+        get<wire.WebhookDelivery[]>(`/jobs/${segment(id)}/deliveries`, options),
+      /** Resolves to the job once it has ended, whatever becomes of the connection until then. */
+      wait: (id: string, { signal }: CallOptions = {}) => waitForJob(http, id, signal),
+    },
+
+    queue: {
+      stats: (options?: CallOptions) => get<wire.QueueStats>('/queue', options),
+      /** Jobs and counts as they change. There is no replay: list the jobs again at every `queue_attached`. */
+      watch: ({ signal }: CallOptions = {}) => watchQueue(http, signal),
+    },
+  }
+}
+
+async function* eventPages(http: Http, id: string, from: Query, signal?: AbortSignal) {
+  interface Page {
+    events: wire.SessionEvent[]
+    nextAfterSeq: number
+    lastSeq: number
+    epoch: string
+  }
+  for (let query: Query | undefined = from; query; ) {
+    const page: Page = await http.json('GET', `/sessions/${segment(id)}/events`, { query, signal })
+    yield page.events
+    const isLast = page.nextAfterSeq >= page.lastSeq
+    query = isLast ? undefined : { ...from, afterSeq: page.nextAfterSeq, epoch: page.epoch }
+  }
+}

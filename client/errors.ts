@@ -1,0 +1,63 @@
+import type { Problem } from './types.js'
+
+/** `code` of an error that no gateway answered: the connection failed, or something in between answered instead. */
+export const UNREACHABLE = 'SG_CLIENT_UNREACHABLE'
+
+export interface GatewayErrorFields {
+  status: number
+  code: string
+  errors?: Problem['errors']
+  retryAfterMs?: number | undefined
+  instance?: string | undefined
+  cause?: unknown
+}
+
+/** A refusal of the gateway, or the lack of an answer. `message` is its sentence for a person. */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError'
+  /** HTTP status; 0 when it came over a socket, or when no gateway answered. */
+  readonly status: number
+  /** Stable machine name, `SG_ERR_…`; match this. `SG_CLIENT_UNREACHABLE` when no gateway answered. */
+  readonly code: string
+  readonly detail: string
+  /** The fields that were wrong. */
+  readonly errors: NonNullable<Problem['errors']>
+  /** How long to wait before the same may be asked again, milliseconds. */
+  readonly retryAfterMs: number | undefined
+  /** The request's id in the gateway's log. */
+  readonly instance: string | undefined
+
+  constructor(detail: string, { status, code, errors, retryAfterMs, instance, cause }: GatewayErrorFields) {
+    super(detail, cause === undefined ? undefined : { cause })
+    this.status = status
+    this.code = code
+    this.detail = detail
+    this.errors = errors ?? []
+    this.retryAfterMs = retryAfterMs
+    this.instance = instance
+  }
+}
+
+export const unreachable = (detail: string, cause?: unknown, status = 0): GatewayError =>
+  new GatewayError(detail, { status, code: UNREACHABLE, cause })
+
+/** Makes an error of an answer that is none of success. */
+export async function refusalOf(response: Response, now: number): Promise<GatewayError> {
+  const { status } = response
+  const retryAfterMs = retryAfter(response.headers.get('retry-after'), now)
+  const problem = (await response.json().catch(() => undefined)) as Partial<Problem> | undefined
+  if (typeof problem?.code !== 'string')
+    return new GatewayError(`The server answered ${status}, and not as a gateway does.`, {
+      status,
+      code: UNREACHABLE,
+      retryAfterMs,
+    })
+  const { detail, code, errors, instance } = problem as Problem
+  return new GatewayError(detail, { status, code, errors, retryAfterMs, instance })
+}
+
+function retryAfter(header: string | null, now: number): number | undefined {
+  if (!header) return undefined
+  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now
+  return ms >= 0 ? ms : undefined
+}

@@ -1,0 +1,137 @@
+import type { Credentials } from './credentials.js'
+import { GatewayError, refusalOf, UNREACHABLE, unreachable } from './errors.js'
+import { backoffMs, type Platform, sleep } from './platform.js'
+
+/** A value that is left out when it is undefined. */
+export type Query = { readonly [name: string]: string | number | boolean | undefined }
+
+export interface Call {
+  query?: Query | undefined
+  body?: unknown
+  headers?: Record<string, string>
+  signal?: AbortSignal | undefined
+  /** Whether doing it twice is doing it once. GET always is. */
+  repeatable?: boolean
+}
+
+const MAX_TRIES = 5
+/** Longer than this nobody is made to wait unasked; the error says how long it would have been. */
+const MAX_WAIT_MS = 30_000
+/** So long may an answer take; a connection that says nothing for longer is taken for dead. */
+const TIMEOUT_MS = 60_000
+/** Refusals of a moment: nothing was done, and soon it may be. */
+const PASSING = new Set([429, 503])
+const CONNECTION = new Set([408, 502, 504])
+
+/** Requests to one gateway: who asks, what may be tried again, and what a refusal says. */
+export class Http {
+  readonly baseUrl: string
+  readonly platform: Platform
+  readonly credentials: Credentials
+
+  constructor(baseUrl: string, platform: Platform, credentials: Credentials) {
+    this.baseUrl = baseUrl.replace(/\/+$/, '')
+    this.platform = platform
+    this.credentials = credentials
+  }
+
+  url(path: string, query: Query = {}): string {
+    const search = new URLSearchParams()
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value))
+    return `${this.baseUrl}${path}${search.size > 0 ? `?${search}` : ''}`
+  }
+
+  socketUrl(path: string, query?: Query): string {
+    const page = (globalThis as { location?: { href: string } }).location?.href
+    return new URL(this.url(path, query), page).href.replace(/^http/, 'ws')
+  }
+
+  /** The JSON of the answer; undefined when it has none. */
+  async json<T>(method: string, path: string, call: Call = {}): Promise<T> {
+    return (await this.exchange(method, path, call, readJson)).body as T
+  }
+
+  /** One request and the reading of its answer, tried again where that is safe. */
+  async exchange<T>(
+    method: string,
+    path: string,
+    call: Call,
+    read: (response: Response) => Promise<T>,
+  ): Promise<{ body: T; headers: Headers }> {
+    const { platform } = this
+    const repeatable = call.repeatable ?? method === 'GET'
+    for (let tries = 1, renewed = false; ; tries++) {
+      const token = await this.credentials.token()
+      const error = await this.#once(method, path, call, read).catch((thrown: unknown) => {
+        call.signal?.throwIfAborted()
+        return thrown instanceof GatewayError ? thrown : unreachable(`No answer from ${this.baseUrl}.`, thrown)
+      })
+      if (!(error instanceof GatewayError)) return error
+      if (error.status === 401 && !renewed && (await this.credentials.renew(token))) {
+        renewed = true
+        continue
+      }
+      const waitMs = Math.max(backoffMs(platform, tries - 1), error.retryAfterMs ?? 0)
+      if (!mayPass(error, repeatable) || tries === MAX_TRIES || waitMs > MAX_WAIT_MS) throw error
+      await sleep(platform, waitMs, call.signal)
+    }
+  }
+
+  async #once<T>(method: string, path: string, call: Call, read: (response: Response) => Promise<T>) {
+    const { response, done } = await this.open(method, path, call)
+    try {
+      return { body: await read(response), headers: response.headers }
+    } finally {
+      done()
+    }
+  }
+
+  /**
+   * Opens an answer, which the caller reads.
+   * @returns `untimed` ends the time limit, `done` lets go of the signal too · @throws GatewayError for every status but 2xx
+   */
+  async open(method: string, path: string, { query, body, headers, signal }: Call) {
+    const { platform } = this
+    const aborter = new AbortController()
+    const onAbort = () => aborter.abort(signal?.reason)
+    signal?.throwIfAborted()
+    signal?.addEventListener('abort', onAbort)
+    const untimed = platform.after(TIMEOUT_MS, () =>
+      aborter.abort(unreachable(`${this.baseUrl} did not answer in time.`)),
+    )
+    const done = () => {
+      untimed()
+      signal?.removeEventListener('abort', onAbort)
+    }
+    try {
+      const response = await platform.fetch(this.url(path, query), {
+        method,
+        headers: {
+          ...(await this.credentials.headers()),
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        signal: aborter.signal,
+      })
+      if (!response.ok) throw await refusalOf(response, platform.now())
+      return { response, untimed, done }
+    } catch (error) {
+      done()
+      throw error
+    }
+  }
+}
+
+/** An empty body is undefined; one that is cut off rejects. */
+async function readJson(response: Response): Promise<unknown> {
+  const text = await response.text()
+  return text ? JSON.parse(text) : undefined
+}
+
+/** Whether the same request may fare better a moment later, and asking again is safe. */
+export function mayPass({ status, code }: GatewayError, repeatable: boolean): boolean {
+  if (PASSING.has(status)) return repeatable || code.startsWith('SG_ERR_')
+  if (code === UNREACHABLE) return repeatable && (status === 0 || CONNECTION.has(status))
+  return code === 'SG_ERR_IDEMPOTENCY_IN_FLIGHT'
+}

@@ -1,0 +1,45 @@
+import type { Following } from './attachment.js'
+import type { Http } from './http.js'
+import { Stream } from './stream.js'
+import type { Wire } from './transport.js'
+import type { JobInfo, QueueFrame, QueueStats } from './types.js'
+
+/** Follows the queue. There is no replay: at every `queue_attached`, the first included, jobs are to be listed again. */
+export function watchQueue(http: Http, signal?: AbortSignal): Following<QueueFrame> {
+  let known: QueueStats | undefined
+  const stream: Stream<QueueFrame> = new Stream(
+    http,
+    {
+      path: '/queue',
+      query: () => ({}),
+      onFrame(frame: QueueFrame, wire: Wire) {
+        if ('stats' in frame) known = frame.stats
+        if (frame.type === 'queue_attached') stream.live(wire.name, true)
+        stream.push(frame)
+      },
+      // the socket is one-way: that it is still there shows in knowing the same as the gateway
+      probe: () => http.json<QueueStats>('GET', '/queue').then((stats) => countsOf(stats) === countsOf(known)),
+      onDown: () => false,
+    },
+    signal,
+  )
+  return stream
+}
+
+const countsOf = (stats: QueueStats | undefined): string =>
+  stats ? [stats.queued, stats.running, stats.parked, stats.paused].join() : ''
+
+const TERMINAL = new Set<JobInfo['status']>(['succeeded', 'failed', 'canceled'])
+
+/** Resolves to the job once it has ended, whatever becomes of the connection until then. */
+export async function waitForJob(http: Http, id: string, signal?: AbortSignal): Promise<JobInfo> {
+  const read = () => http.json<JobInfo>('GET', `/jobs/${encodeURIComponent(id)}`, { signal })
+  for await (const frame of watchQueue(http, signal)) {
+    if (frame.type === 'queue_stats') continue
+    if (frame.type === 'job_event' && (frame.event.job.id !== id || frame.event.type !== 'job_completed')) continue
+    const job = await read()
+    if (TERMINAL.has(job.status)) return job
+  }
+  signal?.throwIfAborted()
+  throw new Error('The queue can no longer be followed.')
+}

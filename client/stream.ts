@@ -1,0 +1,224 @@
+import { GatewayError, UNREACHABLE, unreachable } from './errors.js'
+import type { Http } from './http.js'
+import { Inbox } from './inbox.js'
+import { backoffMs, sleep } from './platform.js'
+import { type Ending, type Follower, overEventStream, overSocket, type Wire } from './transport.js'
+
+/** Where a stream stands. */
+export type ConnectionState =
+  | { state: 'connecting' }
+  /** `isSynced`: everything that was there when it connected has come. */
+  | { state: 'live'; transport: Wire['name']; isSynced: boolean }
+  /** `retryAt`: when it tries again, epoch milliseconds; `tries`: how often it has in vain; `error`: what went wrong last. */
+  | { state: 'reconnecting'; retryAt: number; tries: number; error?: GatewayError }
+  /** `error`: why, when it is not that there is nothing more to come. */
+  | { state: 'ended'; error?: unknown }
+
+/** What is followed: like a Follower, and what becomes of it between connections. */
+export interface Source extends Omit<Follower, 'isFull'> {
+  /** A connection has ended. @returns whether that was the end of it all */
+  onDown(ending: Ending): boolean
+}
+
+/** As many items may be unread; then the connection is let go until they were read. */
+const MAX_UNREAD = 10_000
+/** After an event stream worked where a socket did not, sockets are left alone for as long. */
+const SOCKETS_REST_MS = 60_000
+/** A connection that lived as long was worth having, even when nothing came over it. */
+const STABLE_MS = 10_000
+/** Tokens that are turned down one after the other, before that is taken for an answer. */
+const MAX_RENEWALS = 2
+
+/** A stream that survives its connections, and is read by one reader. */
+export class Stream<T> implements AsyncIterable<T> {
+  readonly #http: Http
+  readonly #source: Source
+  readonly #aborter = new AbortController()
+  readonly #inbox = new Inbox<T>()
+  readonly #listeners = new Set<(state: ConnectionState) => void>()
+  #connection: ConnectionState = { state: 'connecting' }
+  #socketsRestUntil = 0
+  /** In vain, since something came of one. */
+  #tries = 0
+  #renewals = 0
+  #wasLive = false
+  #liveSince = Infinity
+
+  constructor(http: Http, source: Source, signal?: AbortSignal) {
+    this.#http = http
+    this.#source = source
+    if (signal?.aborted) this.#end()
+    else {
+      const onAbort = () => this.#end()
+      signal?.addEventListener('abort', onAbort)
+      this.#aborter.signal.addEventListener('abort', () => signal?.removeEventListener('abort', onAbort))
+      void this.#run()
+    }
+  }
+
+  get connection(): ConnectionState {
+    return this.#connection
+  }
+
+  /** @returns a function that ends the subscription */
+  readonly onConnection = (listener: (state: ConnectionState) => void): (() => void) => {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Lets go. What has come can still be read. */
+  close(): void {
+    this.#end()
+  }
+
+  /** To be called by the source for everything that a reader is to get. */
+  push(item: T): void {
+    this.#tries = 0
+    this.#inbox.push(item)
+  }
+
+  /** The connection does what it is for. */
+  live(transport: Wire['name'], isSynced: boolean): void {
+    this.#wasLive = true
+    this.#renewals = 0
+    if (this.#liveSince === Infinity) this.#liveSince = this.#http.platform.now()
+    this.#become({ state: 'live', transport, isSynced })
+  }
+
+  /** Everything that has come since the last batch: for a reader who draws once for all of it. */
+  async *batches(): AsyncGenerator<T[], void, undefined> {
+    try {
+      for (let batch = await this.#inbox.take(); batch; batch = await this.#inbox.take()) yield batch
+    } finally {
+      this.#end()
+    }
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
+    for await (const batch of this.batches()) yield* batch
+  }
+
+  async #run(): Promise<void> {
+    const { platform } = this.#http
+    const { signal } = this.#aborter
+    try {
+      while (!signal.aborted) {
+        const token = await this.#http.credentials.token().catch(() => undefined)
+        const ending = await this.#connect(signal)
+        if (signal.aborted) return
+        const waitMs = await this.#judge(ending, token)
+        if (waitMs === 'over') this.#end()
+        else if (waitMs === 'paused') {
+          this.#become({ state: 'connecting' })
+          await this.#inbox.emptied()
+        } else {
+          const { error } = ending
+          this.#become({
+            state: 'reconnecting',
+            retryAt: platform.now() + waitMs,
+            tries: this.#tries,
+            ...(error && { error }),
+          })
+          await this.#pause(waitMs)
+        }
+      }
+    } catch (error) {
+      this.#end(error)
+    }
+  }
+
+  /** One connection, by socket where sockets work. */
+  async #connect(signal: AbortSignal): Promise<Ending> {
+    const { platform, credentials } = this.#http
+    let hasSpoken = false
+    const follower: Follower = {
+      path: this.#source.path,
+      query: () => this.#source.query(),
+      probe: (wire) => this.#source.probe(wire),
+      isFull: () => this.#inbox.size >= MAX_UNREAD,
+      onFrame: (frame, wire) => {
+        if (!hasSpoken && wire.name === 'event-stream' && triedSocket)
+          this.#socketsRestUntil = platform.now() + SOCKETS_REST_MS
+        hasSpoken = true
+        this.#source.onFrame(frame, wire)
+      },
+    }
+    const triedSocket = platform.WebSocket && credentials.fitSockets && platform.now() >= this.#socketsRestUntil
+    if (triedSocket) {
+      const ending = await overSocket(this.#http, follower, signal)
+      // one that never opened may be refused, blocked, or not there: an answer over HTTP tells
+      if (hasSpoken || isDecided(ending.code) || signal.aborted) return ending
+    }
+    return overEventStream(this.#http, follower, signal)
+  }
+
+  /** What an ending means. @returns how long to wait, milliseconds · @throws what the reader is to be told */
+  async #judge(ending: Ending, token: string | undefined): Promise<number | 'over' | 'paused'> {
+    const isOver = this.#source.onDown(ending)
+    if (ending.isPaused) return 'paused'
+    if (this.#http.platform.now() - this.#liveSince >= STABLE_MS) this.#tries = 0
+    this.#liveSince = Infinity
+    const refusal = ending.error ?? refusalByCode(ending.code)
+    if (isOver || ending.isComplete || ending.code === 1000) return 'over'
+    const waitMs = Math.max(backoffMs(this.#http.platform, this.#tries++), refusal?.retryAfterMs ?? 0)
+    if (refusal?.status === 401 && this.#renewals++ < MAX_RENEWALS) {
+      const isRenewed = await this.#http.credentials
+        .renew(token)
+        .catch((cause: unknown) => unreachable('There are no credentials.', cause))
+      if (isRenewed === true) return 0
+      // whoever gives out tokens may be there again later
+      if (isRenewed) return waitMs
+    }
+    if (refusal && isFinal(refusal, this.#wasLive)) throw refusal
+    return waitMs
+  }
+
+  /** Waits; a device that is online again does not wait longer. */
+  async #pause(ms: number): Promise<void> {
+    const { platform } = this.#http
+    const waiter = new AbortController()
+    const wake = () => waiter.abort()
+    const { signal } = this.#aborter
+    signal.addEventListener('abort', wake)
+    const stopListening = platform.onOnline(wake)
+    await sleep(platform, ms, waiter.signal).catch(() => {})
+    stopListening()
+    signal.removeEventListener('abort', wake)
+  }
+
+  #end(error?: unknown): void {
+    if (this.#connection.state === 'ended') return
+    this.#become({ state: 'ended', ...(error !== undefined && { error }) })
+    this.#inbox.end({ error })
+    this.#aborter.abort()
+  }
+
+  #become(connection: ConnectionState): void {
+    if (this.#connection.state === 'ended') return
+    this.#connection = connection
+    for (const listener of this.#listeners) listener(connection)
+  }
+}
+
+/** Whether a close before the first frame says what to do: the gateway's own codes do, what a proxy says does not. */
+const isDecided = (code: number | undefined): boolean =>
+  code === 1000 || code === 1008 || code === 1013 || code === 4401 || code === 4404
+
+/** Close codes that are refusals; all but these, and 1000, mean: come back. */
+function refusalByCode(code: number | undefined): GatewayError | undefined {
+  switch (code) {
+    case 1008:
+      return new GatewayError('This origin may not connect.', { status: 403, code: 'SG_ERR_ORIGIN_REFUSED' })
+    case 4401:
+      return new GatewayError('The credentials are no longer valid.', { status: 401, code: 'SG_ERR_UNAUTHENTICATED' })
+    case 4404:
+      return new GatewayError('The session was removed.', { status: 404, code: 'SG_ERR_SESSION_NOT_FOUND' })
+  }
+  return undefined
+}
+
+/** Whether trying again can change nothing. What stands between may say anything while the gateway is away. */
+function isFinal({ status, code }: GatewayError, wasLive: boolean): boolean {
+  if (status === 0 || status === 408 || status === 429 || status >= 500) return false
+  return code !== UNREACHABLE || !wasLive
+}

@@ -1,0 +1,170 @@
+import { GatewayError, unreachable } from './errors.js'
+import type { Http, Query } from './http.js'
+import type { Platform, SocketLike } from './platform.js'
+
+export type Frame = { type: string }
+
+export interface Wire {
+  readonly name: 'socket' | 'event-stream'
+  /** Sends one frame; only sockets can. */
+  send?(frame: Frame): void
+}
+
+/** How a connection came to its end. */
+export interface Ending {
+  /** Close code of a socket; 1006 when it was cut off. */
+  code?: number
+  /** The gateway's answer instead of a stream. */
+  error?: GatewayError
+  /** An event stream of which there is nothing more to tell. */
+  isComplete?: boolean
+  /** It was let go because what came is not being read. */
+  isPaused?: boolean
+}
+
+/** What is to be followed, and what follows it. */
+export interface Follower {
+  /** `/sessions/…` or `/queue`: its socket is `/ws`, its event stream `/events`. */
+  readonly path: string
+  query(): Query
+  onFrame(frame: Frame, wire: Wire): void
+  /** Called when nothing came over a socket for a while: makes the gateway say something, or finds out by itself that it is there. */
+  probe(wire: Wire): Promise<boolean> | undefined
+  /** Whether as much is unread as may be. */
+  isFull(): boolean
+}
+
+/** So long may the first frame take; then a socket counts as blocked, an event stream as not there. */
+const FIRST_FRAME_MS = 10_000
+const CHECK_MS = 15_000
+/** An event stream has a comment every 15 s; what is silent for longer is dead. */
+const SILENCE_MS = 40_000
+
+/** Looks after a connection that may have died without a word. `heard` is to be called at every sign of life. */
+function watch(platform: Platform, { probe, onDead }: { probe?: () => void; onDead: () => void }) {
+  let lastHeard = platform.now()
+  let isFirst = true
+  let probedAt: number | undefined
+  let cancel = platform.after(FIRST_FRAME_MS, check)
+  function check(): void {
+    const now = platform.now()
+    if (isFirst || (probe ? probedAt !== undefined && now - probedAt >= CHECK_MS : now - lastHeard >= SILENCE_MS)) {
+      onDead()
+      return
+    }
+    if (probe && probedAt === undefined && now - lastHeard >= CHECK_MS) {
+      probedAt = now
+      probe()
+    }
+    cancel = platform.after(CHECK_MS, check)
+  }
+  return {
+    heard() {
+      lastHeard = platform.now()
+      probedAt = undefined
+      if (!isFirst) return
+      isFirst = false
+      cancel()
+      cancel = platform.after(CHECK_MS, check)
+    },
+    stop: () => cancel(),
+  }
+}
+
+/** Follows over a WebSocket until it ends. Never rejects. */
+export async function overSocket(http: Http, follower: Follower, signal: AbortSignal): Promise<Ending> {
+  let socket: SocketLike
+  try {
+    const headers = await http.credentials.headers()
+    signal.throwIfAborted()
+    const WebSocket = http.platform.WebSocket!
+    socket = new WebSocket(http.socketUrl(`${follower.path}/ws`, follower.query()), await protocols(http), { headers })
+  } catch (error) {
+    return { code: 1006, error: noConnection(http, error) }
+  }
+  const wire: Wire = { name: 'socket', send: (frame) => socket.send(JSON.stringify(frame)) }
+  return new Promise((resolve) => {
+    const end = (ending: Ending) => {
+      watched.stop()
+      signal.removeEventListener('abort', leave)
+      socket.onmessage = socket.onclose = null
+      socket.close()
+      resolve(ending)
+    }
+    const cutOff = () => end({ code: 1006 })
+    const leave = () => end({ code: 1000 })
+    const attempt = (act: () => void) => {
+      try {
+        act()
+      } catch {
+        cutOff()
+      }
+    }
+    const probe = () =>
+      attempt(() => void follower.probe(wire)?.then((isThere) => (isThere ? watched.heard() : cutOff()), cutOff))
+    const watched = watch(http.platform, { probe, onDead: cutOff })
+    signal.addEventListener('abort', leave)
+    socket.onerror = () => {}
+    socket.onclose = ({ code }) => end({ code })
+    socket.onmessage = ({ data }) => {
+      watched.heard()
+      attempt(() => follower.onFrame(JSON.parse(String(data)), wire))
+      if (follower.isFull()) end({ isPaused: true })
+    }
+  })
+}
+
+/** A browser's socket has no headers: its bearer token is offered as a protocol. */
+async function protocols({ credentials }: Http): Promise<string[]> {
+  const token = await credentials.token()
+  return token === undefined ? [] : ['session-gateway', `session-gateway.bearer.${token}`]
+}
+
+/** Follows over server-sent events until they end. Never rejects. */
+export async function overEventStream(http: Http, follower: Follower, signal: AbortSignal): Promise<Ending> {
+  const wire: Wire = { name: 'event-stream' }
+  const aborter = new AbortController()
+  const leave = () => aborter.abort()
+  const watched = watch(http.platform, { onDead: leave })
+  signal.addEventListener('abort', leave)
+  try {
+    const { response, untimed } = await http.open('GET', `${follower.path}/events`, {
+      query: follower.query(),
+      headers: { accept: 'text/event-stream' },
+      signal: aborter.signal,
+    })
+    untimed()
+    if (response.status === 204) return { isComplete: true }
+    for await (const data of messagesOf(response, () => watched.heard())) {
+      follower.onFrame(JSON.parse(data), wire)
+      if (follower.isFull()) return { isPaused: true }
+    }
+    return {}
+  } catch (error) {
+    return { error: error instanceof GatewayError ? error : noConnection(http, error) }
+  } finally {
+    watched.stop()
+    signal.removeEventListener('abort', leave)
+    aborter.abort()
+  }
+}
+
+const noConnection = (http: Http, cause?: unknown): GatewayError =>
+  unreachable(`The connection to ${http.baseUrl} failed.`, cause)
+
+/** The `data` of each message of an event stream. */
+async function* messagesOf({ body }: Response, heard: () => void): AsyncGenerator<string> {
+  if (!body) return
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  let rest = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    heard()
+    const messages = (rest + decoder.decode(value, { stream: true })).split('\n\n')
+    rest = messages.pop()!
+    for (const message of messages)
+      for (const line of message.split('\n')) if (line.startsWith('data: ')) yield line.slice(6)
+  }
+}

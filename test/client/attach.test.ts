@@ -1,0 +1,382 @@
+import t from 'tap'
+import type { AttachItem, Attachment, AttachOptions } from '../../client/attachment.js'
+import { type ClientOptions, clientOn } from '../../client/client.js'
+import type { GatewayError } from '../../client/errors.js'
+import { attached, eventFrame, eventStream, fakePlatform, problem, said, typed } from '../fixtures/client-platform.js'
+
+const BASE = 'http://gateway.test/v1'
+
+/** A client that is attached to `s1`, reading all along. */
+function follow({ options = {}, attach = {} }: { options?: Partial<ClientOptions>; attach?: AttachOptions } = {}) {
+  const world = fakePlatform()
+  const client = clientOn(world.platform, { baseUrl: BASE, ...options })
+  const session = client.session('s1')
+  const attachment = session.attach(attach)
+  const items: AttachItem[] = []
+  const over = read(attachment, items)
+  const states: string[] = []
+  attachment.onConnection(({ state }) => states.push(state))
+  return Object.assign(world, { session, attachment, items, over, states, seqs: () => items.map(label) })
+}
+const label = (item: AttachItem) => (item.type === 'gap' ? 'gap' : item.seq)
+
+async function read(attachment: Attachment, items: AttachItem[]): Promise<'ended' | GatewayError> {
+  try {
+    for await (const item of attachment) items.push(item)
+    return 'ended'
+  } catch (error) {
+    return error as GatewayError
+  }
+}
+
+const startsWith = (follower: ReturnType<typeof follow>, ...seqs: number[]) => {
+  follower.socket.say(attached(), ...seqs.map((seq) => eventFrame(said(seq))), {
+    type: 'synced',
+    seq: seqs.at(-1) ?? 0,
+  })
+  return follower.settle()
+}
+
+t.test('goes on after a lost connection where it was, and yields no event twice', async (t) => {
+  const world = follow()
+  await world.settle()
+  t.equal(world.socket.url.href, 'ws://gateway.test/v1/sessions/s1/ws?afterSeq=0')
+  t.same(world.socket.protocols, [])
+  await startsWith(world, 1, 2)
+  t.strictSame(world.attachment.connection, { state: 'live', transport: 'socket', isSynced: true })
+  world.socket.drop(1006)
+  await world.settle()
+  t.strictSame(world.attachment.connection, {
+    state: 'reconnecting',
+    retryAt: world.clock.now() + 500,
+    tries: 1,
+  })
+  await world.clock.advance(500)
+  t.equal(world.socket.url.search, '?afterSeq=2&epoch=e1')
+  world.socket.say(attached({ replayingFrom: 2 }), eventFrame(said(2)), eventFrame(said(3)))
+  await world.settle()
+  t.strictSame(world.seqs(), [1, 2, 3])
+  t.strictSame(world.states, ['live', 'live', 'reconnecting', 'live'])
+  world.attachment.close()
+  t.equal(await world.over, 'ended')
+  t.ok(world.socket.isClosed)
+})
+
+t.test('a session that ends ends the iteration; a refusal is thrown', async (t) => {
+  for (const [code, expected] of [
+    [1000, 'ended'],
+    [1008, 'SG_ERR_ORIGIN_REFUSED'],
+    [4401, 'SG_ERR_UNAUTHENTICATED'],
+    [4404, 'SG_ERR_SESSION_NOT_FOUND'],
+  ] as const) {
+    const world = follow({ options: { token: 'secret' } })
+    await world.settle()
+    t.same(world.socket.protocols, ['session-gateway', 'session-gateway.bearer.secret'])
+    await startsWith(world, 1)
+    world.socket.drop(code)
+    const over = await world.over
+    t.equal(over === 'ended' ? over : over.code, expected, String(code))
+    t.equal(world.attachment.connection.state, 'ended')
+    t.equal(world.clock.pendingTimers, 0, 'nothing is left running')
+    t.equal(world.sockets.length, 1)
+  }
+})
+
+t.test('every other close code means: come back', async (t) => {
+  for (const code of [1001, 1006, 1009, 1011, 1012, 1013, 1005]) {
+    const world = follow()
+    await world.settle()
+    await startsWith(world, 1)
+    world.socket.drop(code)
+    await world.settle()
+    await world.clock.advance(500)
+    t.equal(world.sockets.length, 2, String(code))
+    t.equal(world.socket.url.search, '?afterSeq=1&epoch=e1')
+    world.attachment.close()
+  }
+})
+
+t.test('a session that closed and was removed has ended, also when the connection was lost in between', async (t) => {
+  const world = follow()
+  await world.settle()
+  world.socket.say(attached(), eventFrame({ type: 'session_closed', reason: 'client', seq: 1, ts: 1 }))
+  world.socket.drop(1006)
+  world.answer = () => problem(404, 'SG_ERR_SESSION_NOT_FOUND')
+  await world.settle()
+  await world.clock.advance(500)
+  world.socket.drop(1006)
+  t.equal(await world.over, 'ended')
+})
+
+t.test('waits longer each time, never longer than half a minute, and not at all once something came', async (t) => {
+  const world = follow()
+  const waits: number[] = []
+  for (let tries = 0; tries < 9; tries++) {
+    await world.settle()
+    world.socket.drop(1006)
+    await world.settle()
+    const { connection } = world.attachment
+    if (connection.state !== 'reconnecting') return t.fail(connection.state)
+    t.equal(connection.error?.code, 'SG_CLIENT_UNREACHABLE')
+    waits.push(connection.retryAt - world.clock.now())
+    await world.clock.advance(waits.at(-1)!)
+  }
+  t.strictSame(waits, [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000])
+  await startsWith(world, 1)
+  world.chance = 0.25
+  world.socket.drop(1006)
+  await world.settle()
+  const { connection } = world.attachment
+  t.equal(
+    connection.state === 'reconnecting' && connection.retryAt - world.clock.now(),
+    125,
+    'jitter over the whole wait',
+  )
+  world.attachment.close()
+})
+
+t.test('a device that is online again does not wait', async (t) => {
+  const world = follow()
+  await world.settle()
+  world.socket.drop(1006)
+  await world.settle()
+  for (const listener of world.online) listener()
+  await world.settle()
+  t.equal(world.sockets.length, 2)
+  world.attachment.close()
+  await world.settle()
+  t.equal(world.online.size, 0)
+})
+
+t.test('tells a gap with the snapshot, and goes on with what the log still has', async (t) => {
+  const world = follow()
+  await world.settle()
+  await startsWith(world, 1, 2)
+  world.socket.drop(1001)
+  await world.settle()
+  await world.clock.advance(500)
+  const snapshot = attached({ truncated: true, epoch: 'e2', replayingFrom: 0, oldestSeq: 1 })
+  world.socket.say(snapshot, eventFrame(said(1)), eventFrame(said(2)))
+  await world.settle()
+  t.strictSame(world.seqs(), [1, 2, 'gap', 1, 2])
+  t.strictSame(world.items[2], { type: 'gap', snapshot })
+  t.strictSame(world.attachment.snapshot, snapshot)
+  world.attachment.close()
+})
+
+t.test('typing that a crash took back is no gap, and nothing comes twice', async (t) => {
+  const world = follow()
+  await world.settle()
+  world.socket.say(attached(), eventFrame(said(1)), eventFrame(typed(2, 'm4', 'He')), eventFrame(typed(3, 'm4', 'llo')))
+  world.socket.drop(1006)
+  await world.settle()
+  await world.clock.advance(500)
+  t.equal(world.socket.url.search, '?afterSeq=1&epoch=e1', 'asks from what no crash can take back')
+  world.socket.say(attached({ replayingFrom: 1 }), eventFrame(typed(3, 'm4', 'llo')), eventFrame(said(4)))
+  await world.settle()
+  t.strictSame(world.seqs(), [1, 2, 3, 4])
+  world.attachment.close()
+
+  const resumed = follow({ attach: { afterSeq: 3, epoch: 'e1' } })
+  await resumed.settle()
+  resumed.socket.say(attached({ truncated: true, replayingFrom: 0 }), eventFrame(said(1)), eventFrame(said(5)))
+  await resumed.settle()
+  t.strictSame(resumed.seqs(), [5])
+  resumed.attachment.close()
+})
+
+t.test('where sockets are blocked it follows the event stream, and leaves sockets alone for a while', async (t) => {
+  const world = follow({ options: { token: 'secret' } })
+  let stream = eventStream()
+  world.answer = () => stream.response
+  await world.settle()
+  world.socket.drop(1006)
+  await world.settle()
+  const [request] = world.requests
+  t.equal(request?.url.href, `${BASE}/sessions/s1/events?afterSeq=0`)
+  t.equal(request?.headers.get('accept'), 'text/event-stream')
+  t.equal(request?.headers.get('authorization'), 'Bearer secret')
+  stream.say(attached(), eventFrame(said(1)))
+  // a message may come in pieces
+  stream.write('id: e1:2\ndata: {"type":"event","event":')
+  await world.settle()
+  stream.write(`${JSON.stringify(said(2))}}\n\n: still here\n\n`)
+  await world.settle()
+  t.strictSame(world.seqs(), [1, 2])
+  t.strictSame(world.attachment.connection, { state: 'live', transport: 'event-stream', isSynced: false })
+  const cut = stream
+  stream = eventStream()
+  cut.cut()
+  await world.settle()
+  await world.clock.advance(500)
+  t.equal(world.sockets.length, 1, 'the event stream at once')
+  t.equal(world.requests[1]?.url.search, '?afterSeq=2&epoch=e1')
+  stream.say(attached({ replayingFrom: 2 }))
+  for (let waited = 0; waited < 60_000; waited += 15_000) {
+    stream.write(': still here\n\n')
+    await world.clock.advance(15_000)
+  }
+  stream.end()
+  await world.settle()
+  await world.clock.advance(500)
+  t.equal(world.sockets.length, 2, 'sockets are tried again')
+  world.attachment.close()
+})
+
+t.test('a socket that is let in and says nothing counts as blocked', async (t) => {
+  const world = follow()
+  const stream = eventStream()
+  world.answer = () => stream.response
+  await world.settle()
+  await world.clock.advance(10_000)
+  t.ok(world.socket.isClosed)
+  stream.say(attached(), eventFrame(said(1)))
+  await world.settle()
+  t.strictSame(world.seqs(), [1])
+  world.attachment.close()
+})
+
+t.test('the answer to a refused upgrade is told, which browsers hide', async (t) => {
+  for (const [status, code] of [
+    [404, 'SG_ERR_SESSION_NOT_FOUND'],
+    [403, 'SG_ERR_PROFILE_FORBIDDEN'],
+    [401, 'SG_ERR_UNAUTHENTICATED'],
+  ] as const) {
+    const world = follow()
+    world.answer = () => problem(status, code)
+    await world.settle()
+    world.socket.drop(1006)
+    const over = await world.over
+    t.match(over, { status, code })
+  }
+})
+
+t.test('what a proxy says while the gateway is away ends nothing', async (t) => {
+  const world = follow()
+  await world.settle()
+  await startsWith(world, 1)
+  for (const status of [404, 502, 503, 403]) {
+    world.answer = () => new Response('<h1>Nobody home</h1>', { status })
+    world.socket.drop(1006)
+    await world.settle()
+    await world.clock.advance(60_000)
+    world.socket.drop(1006)
+    await world.settle()
+    await world.clock.advance(60_000)
+    t.not(world.attachment.connection.state, 'ended', String(status))
+    world.socket.say(attached({ replayingFrom: 1 }))
+    await world.settle()
+  }
+  world.attachment.close()
+})
+
+t.test('a refusal that names its time is waited for', async (t) => {
+  const world = follow()
+  world.answer = () => problem(503, 'SG_ERR_SHUTTING_DOWN', { 'retry-after': '7' })
+  await world.settle()
+  world.socket.drop(1006)
+  await world.settle()
+  const { connection } = world.attachment
+  t.equal(connection.state === 'reconnecting' && connection.retryAt - world.clock.now(), 7000)
+  world.attachment.close()
+})
+
+t.test('a connection that died without a word is found out', async (t) => {
+  const world = follow()
+  await world.settle()
+  await startsWith(world, 1)
+  const [first] = world.sockets
+  await world.clock.advance(16_000)
+  t.strictSame(first!.sent, [{ type: 'ping' }])
+  first!.say({ type: 'pong' })
+  await world.clock.advance(10_000)
+  t.notOk(first!.isClosed)
+  await world.clock.advance(40_000)
+  t.ok(first!.isClosed, 'nobody answered')
+  t.equal(first!.sent.length, 2)
+  t.equal(world.socket.url.search, '?afterSeq=1&epoch=e1')
+  world.attachment.close()
+})
+
+t.test('an event stream that is silent is given up', async (t) => {
+  const world = follow({ options: { headers: { 'x-user': 'ada' } } })
+  const streams: ReturnType<typeof eventStream>[] = []
+  world.answer = ({ signal }) => {
+    streams.push(eventStream(signal))
+    return streams.at(-1)!.response
+  }
+  await world.settle()
+  t.equal(world.sockets.length, 0, 'a socket could not say who the client is')
+  t.equal(world.requests[0]?.headers.get('x-user'), 'ada')
+  streams[0]!.say(attached(), eventFrame(said(1)))
+  await world.settle()
+  await world.clock.advance(30_000)
+  t.equal(streams.length, 1)
+  await world.clock.advance(20_000)
+  t.equal(streams.length, 2)
+  world.attachment.close()
+})
+
+t.test('a token that is no longer taken is asked for again, once the gateway says so', async (t) => {
+  const asked: unknown[] = []
+  const getToken = (question: { rejected?: string }) => {
+    asked.push(question)
+    return `token-${asked.length}`
+  }
+  const world = follow({ options: { getToken } })
+  await world.settle()
+  t.same(world.socket.protocols, ['session-gateway', 'session-gateway.bearer.token-1'])
+  await startsWith(world, 1)
+  world.socket.drop(4401)
+  await world.settle()
+  await world.settle()
+  t.strictSame(asked, [{}, { rejected: 'token-1' }])
+  t.same(world.socket.protocols[1], 'session-gateway.bearer.token-2')
+  await startsWith(world, 2)
+  t.strictSame(world.seqs(), [1, 2])
+  for (let tries = 0; tries < 2; tries++) {
+    world.socket.drop(4401)
+    await world.settle()
+    await world.settle()
+  }
+  world.socket.drop(4401)
+  t.match(await world.over, { code: 'SG_ERR_UNAUTHENTICATED' }, 'a gateway that takes none is believed')
+})
+
+t.test('what is not read is not kept without end', async (t) => {
+  const world = fakePlatform()
+  const attachment = clientOn(world.platform, { baseUrl: BASE }).session('s1').attach()
+  await world.settle()
+  const all = Array.from({ length: 25_000 }, (_, index) => said(index + 1))
+  const [first] = world.sockets
+  first!.say(attached(), ...all.map(eventFrame))
+  await world.settle()
+  t.ok(first!.isClosed)
+  t.equal(world.sockets.length, 1, 'nothing is fetched for a reader who does not read')
+  const seqs: number[] = []
+  for await (const batch of attachment.batches()) {
+    for (const item of batch) if (item.type !== 'gap') seqs.push(item.seq)
+    if (seqs.length === all.length) break
+    await world.settle()
+    const after = Number(world.socket.url.searchParams.get('afterSeq'))
+    world.socket.say(attached({ replayingFrom: after }), ...all.slice(after).map(eventFrame))
+  }
+  t.strictSame(
+    seqs,
+    all.map(({ seq }) => seq),
+  )
+  t.equal(attachment.connection.state, 'ended', 'leaving the loop lets go')
+})
+
+t.test('an abort ends the iteration', async (t) => {
+  const aborter = new AbortController()
+  const world = follow({ attach: { signal: aborter.signal } })
+  await world.settle()
+  await startsWith(world, 1)
+  aborter.abort()
+  t.equal(await world.over, 'ended')
+  t.ok(world.socket.isClosed)
+  const late = follow({ attach: { signal: aborter.signal } })
+  t.equal(await late.over, 'ended')
+  t.equal(late.sockets.length, 0)
+})

@@ -1,0 +1,257 @@
+import t from 'tap'
+import { type ClientOptions, clientOn } from '../../client/client.js'
+import { createClient } from '../../client/index.js'
+import { buildServer, SOME_CWD } from '../fixtures/build.js'
+import { fakePlatform, problem } from '../fixtures/client-platform.js'
+
+const BASE = 'http://gateway.test/v1'
+
+function world(options: Partial<ClientOptions> = {}) {
+  const platform = fakePlatform()
+  return Object.assign(platform, { client: clientOn(platform.platform, { baseUrl: BASE, ...options }) })
+}
+type World = ReturnType<typeof world>
+
+/** Answers the requests that come one after the other; what is thrown is a connection that failed. */
+function answers(w: World, ...given: (Response | Error)[]): void {
+  w.answer = () => {
+    const next = given.shift()
+    if (next instanceof Response) return next
+    throw next ?? new Error('one request too many')
+  }
+}
+const lost = () => new TypeError('fetch failed')
+
+/** Runs a call with as much time as it takes. */
+async function run<T>(w: World, call: Promise<T>): Promise<T> {
+  let isDone = false
+  const done = () => {
+    isDone = true
+  }
+  call.then(done, done)
+  while (!isDone) await w.clock.advance(1000)
+  return call
+}
+
+t.test('a create that was not answered is tried again under its key, and makes one', async (t) => {
+  const w = world()
+  answers(
+    w,
+    lost(),
+    problem(503, 'SG_ERR_SHUTTING_DOWN', { 'retry-after': '2' }),
+    problem(409, 'SG_ERR_IDEMPOTENCY_IN_FLIGHT'),
+    Response.json({ id: 's1' }, { status: 201 }),
+  )
+  const started = w.clock.now()
+  t.same(await run(w, w.client.sessions.create({ cwd: '/' })), { id: 's1' })
+  t.strictSame(
+    w.requests.map(({ headers }) => headers.get('idempotency-key')),
+    ['id-1', 'id-1', 'id-1', 'id-1'],
+  )
+  t.ok(w.clock.now() - started >= 2500, 'it waited as long as it was told to')
+  answers(w, Response.json({ id: 'j1' }), Response.json({ id: 'j2' }))
+  await w.client.jobs.submit({ session: { cwd: '/', prompt: 'x' } })
+  await w.client.jobs.submit({ session: { cwd: '/', prompt: 'x' } }, { idempotencyKey: 'mine' })
+  t.strictSame(
+    w.requests.slice(-2).map(({ headers }) => headers.get('idempotency-key')),
+    ['id-2', 'mine'],
+  )
+})
+
+t.test('what cannot be done twice is not tried again unless it was refused', async (t) => {
+  const w = world()
+  const calls: (() => Promise<unknown>)[] = [
+    () => w.client.sessions.remove('s1'),
+    () => w.client.sessions.rename('s1', 'x'),
+    () => w.client.profiles.remove('p'),
+    () => w.client.profiles.update('p', {}),
+    () => w.client.sessions.command('s1', { type: 'interrupt' }),
+  ]
+  for (const call of calls) {
+    w.requests.length = 0
+    answers(w, lost())
+    await t.rejects(run(w, call()), { status: 0, code: 'SG_CLIENT_UNREACHABLE' })
+    t.equal(w.requests.length, 1)
+    answers(w, problem(429, 'SG_ERR_TOO_MANY'), Response.json({}))
+    await run(w, call())
+    t.equal(w.requests.length, 3, 'the gateway said that it did nothing')
+    // a proxy may have passed the request on
+    answers(w, new Response('busy', { status: 503 }))
+    await t.rejects(run(w, call()), { status: 503, code: 'SG_CLIENT_UNREACHABLE' })
+  }
+})
+
+t.test('a refusal is an error with everything that the gateway said', async (t) => {
+  const w = world()
+  answers(w, problem(400, 'SG_ERR_VALIDATION', {}, { errors: [{ path: 'cwd', message: 'is missing' }] }))
+  await t.rejects(w.client.sessions.create({} as never), {
+    name: 'GatewayError',
+    status: 400,
+    code: 'SG_ERR_VALIDATION',
+    detail: 'It is SG_ERR_VALIDATION.',
+    message: 'It is SG_ERR_VALIDATION.',
+    errors: [{ path: 'cwd', message: 'is missing' }],
+    instance: 'req-1',
+    retryAfterMs: undefined,
+  })
+  answers(w, problem(429, 'SG_ERR_TOO_MANY', { 'retry-after': '120' }))
+  await t.rejects(w.client.sessions.get('s1'), { code: 'SG_ERR_TOO_MANY', retryAfterMs: 120_000 })
+  t.equal(w.requests.length, 2, 'nobody is made to wait for two minutes unasked')
+})
+
+t.test('gives up on a gateway that is not there, or does not answer', async (t) => {
+  const w = world()
+  w.answer = () => {
+    throw lost()
+  }
+  await t.rejects(run(w, w.client.sessions.get('s1')), { code: 'SG_CLIENT_UNREACHABLE', cause: TypeError })
+  t.equal(w.requests.length, 5)
+  w.answer = () => new Promise(() => {})
+  await t.rejects(run(w, w.client.sessions.remove('s1')), { message: /did not answer in time/ })
+})
+
+t.test('an abort is passed on as it is', async (t) => {
+  const w = world()
+  w.answer = () => new Promise(() => {})
+  const aborter = new AbortController()
+  const call = w.client.sessions.get('s1', { signal: aborter.signal })
+  const rejected = t.rejects(call, { name: 'AbortError' })
+  await w.settle()
+  aborter.abort()
+  await rejected
+  t.equal(w.clock.pendingTimers, 0)
+})
+
+t.test('a token that is no longer taken is asked for again, once for all requests', async (t) => {
+  const asked: unknown[] = []
+  const w = world({
+    getToken: async (question) => {
+      asked.push(question)
+      return `token-${asked.length}`
+    },
+  })
+  w.answer = ({ headers }) =>
+    headers.get('authorization') === 'Bearer token-2' ? Response.json([]) : problem(401, 'SG_ERR_UNAUTHENTICATED')
+  await Promise.all([w.client.sessions.list().toArray(), w.client.jobs.list().toArray(), w.client.queue.stats()])
+  t.strictSame(asked, [{}, { rejected: 'token-1' }])
+  w.answer = () => problem(401, 'SG_ERR_UNAUTHENTICATED')
+  await t.rejects(w.client.queue.stats(), { code: 'SG_ERR_UNAUTHENTICATED' })
+  t.equal(asked.length, 3)
+})
+
+t.test('a list comes page by page, as far as it is read, also behind a proxy that moved the path', async (t) => {
+  const w = world()
+  w.answer = ({ url }) => {
+    const page = Number(url.searchParams.get('cursor') ?? 0)
+    const headers = page < 2 ? { link: `<http://inside/other?limit=2&cursor=${page + 1}>; rel="next"` } : undefined
+    return Response.json([{ id: `${page}a` }, { id: `${page}b` }], { ...(headers && { headers }) })
+  }
+  const list = w.client.sessions.list({ limit: 2, status: 'idle' })
+  const ids: string[] = []
+  for await (const { id } of list) {
+    ids.push(id)
+    if (id === '1a') break
+  }
+  t.strictSame(ids, ['0a', '0b', '1a'])
+  t.equal(w.requests.length, 2)
+  t.equal(w.requests[0]?.url.search, '?limit=2&status=idle')
+  t.equal(w.requests[1]?.url.pathname, '/v1/sessions')
+  t.equal((await list.toArray()).length, 6)
+})
+
+t.test('every operation of a gateway has its method', async (t) => {
+  const { api } = await buildServer(t, { queue: {} })
+  const asked = new Set<string>()
+  const w = world()
+  w.answer = ({ method, url }) => {
+    asked.add(`${method} ${url.pathname}`)
+    return problem(404, 'SG_ERR_NOT_FOUND')
+  }
+  const { client } = w
+  const { sessions, profiles, jobs, queue, executions, sdkSessions } = client
+  const request = { cwd: SOME_CWD, prompt: 'x' }
+  const calls = [
+    sessions.list().toArray(),
+    sessions.create(request),
+    sessions.get('{id}'),
+    sessions.rename('{id}', null),
+    sessions.remove('{id}'),
+    sessions.events('{id}').toArray(),
+    sessions.command('{id}', { type: 'ping' }),
+    sessions.resolvePermission('{id}', '{requestId}', 'allow'),
+    sessions.files('{id}'),
+    sessions.file('{id}', '{path}'),
+    executions.resolve('{executionId}', { status: 'ok', output: { type: 'text', value: '' } }),
+    profiles.list(),
+    profiles.get('{name}'),
+    profiles.create({ name: 'x' }),
+    profiles.update('{name}', {}),
+    profiles.remove('{name}'),
+    sdkSessions.list(),
+    jobs.list().toArray(),
+    jobs.submit({ session: request }),
+    jobs.get('{id}'),
+    jobs.cancel('{id}'),
+    jobs.deliveries('{id}'),
+    queue.stats(),
+    (async () => {
+      for await (const _ of queue.watch());
+    })(),
+  ]
+  await Promise.allSettled([...calls, w.settle().then(() => w.sockets[0]?.drop(1006))])
+  const document = (await (await fetch(`${api}/openapi.json`)).json()) as {
+    paths: Record<string, Record<string, unknown>>
+  }
+  const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.keys(operations)
+      .filter((method) => /^(get|post|put|patch|delete)$/.test(method))
+      .map((method) => `${method.toUpperCase()} ${path.startsWith('/v1') ? path : `/v1${path}`}`),
+  )
+  const offered = new Set([...asked].map((operation) => decodeURIComponent(operation)))
+  const ABOUT_THE_API = /\/(openapi|asyncapi)\.json$|\/docs/
+  t.strictSame(
+    documented.filter((operation) => !offered.has(operation) && !ABOUT_THE_API.test(operation)),
+    [],
+    'add a method to client/client.ts',
+  )
+  t.ok(documented.length > 15)
+})
+
+t.test('drives a real gateway', async (t) => {
+  const files = {
+    list: () => [{ path: 'a b/ü.txt', bytes: 2, modifiedAt: 1 }],
+    read: (path: string) => (path === 'a b/ü.txt' ? new TextEncoder().encode('hi') : undefined),
+  }
+  const { api, engine } = await buildServer(t, {
+    script: {
+      files,
+      send: (runner, text) => {
+        runner.say(text)
+        runner.complete()
+      },
+    },
+    queue: {},
+  })
+  const client = createClient({ baseUrl: api })
+  const { id } = await client.sessions.create({ cwd: SOME_CWD, prompt: 'hello', title: 'One' })
+  t.equal((await client.sessions.get(id)).title, 'One')
+  t.equal((await client.sessions.rename(id, 'Two')).title, 'Two')
+  t.same(await client.sessions.files(id), files.list())
+  t.equal(await (await client.sessions.file(id, 'a b/ü.txt')).text(), 'hi')
+  const types: string[] = []
+  const attachment = client.session(id).attach()
+  await client.session(id).send('again')
+  for await (const item of attachment) {
+    types.push(item.type)
+    if (types.filter((type) => type === 'turn_completed').length === 2) break
+  }
+  t.equal(engine.last.sent.length, 2)
+  const replay = await client.sessions.events(id, { limit: 2 }).toArray()
+  t.strictSame(replay.map(({ type }) => type).slice(0, types.length), types)
+  const job = await client.jobs.submit({ session: { cwd: SOME_CWD, prompt: 'work' } })
+  t.match(await client.jobs.wait(job.id), { status: 'succeeded', prompt: 'work' })
+  t.match(await client.jobs.list().toArray(), [{ id: job.id }])
+  t.match(await client.profiles.list(), { profiles: [{ name: 'scripted' }], canManage: false })
+  await t.rejects(client.sessions.get('nothing'), { code: 'SG_ERR_SESSION_NOT_FOUND', status: 404 })
+  t.equal((await client.sessions.remove(id)).status, 'closed')
+})
