@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, onSendHookHandler, preHandlerHookHandler } from 'fastify'
 import { GatewayError, invalidField, toError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
+import type { TakenKey } from '../src/idempotency/making.js'
 import { fingerprintOf, scopedKey } from '../src/idempotency/scope.js'
 
 declare module 'fastify' {
@@ -9,8 +10,8 @@ declare module 'fastify' {
     idempotent?: boolean
   }
   interface FastifyRequest {
-    /** The key that this request has taken and is to complete or release. */
-    takenKey: string | undefined
+    /** The key that this request has taken: kept with what it makes, completed or released with its answer. */
+    takenKey: TakenKey | undefined
   }
 }
 
@@ -28,10 +29,11 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency }: Gatewa
       throw invalidField('Idempotency-Key', 'must be 1 to 255 characters of visible ASCII.')
     const path = request.url.split('?', 1)[0]!
     const key = scopedKey(request.principal, request.method, path, given)
-    const known = await idempotency.begin(key, fingerprintOf(request.body))
+    const fingerprint = fingerprintOf(request.body)
+    const known = await idempotency.begin(key, fingerprint)
     switch (known.state) {
       case 'new':
-        request.takenKey = key
+        request.takenKey = { key, fingerprint, path: path.replace(/\/+$/, '') }
         return false
       case 'in_flight':
         throw new GatewayError('SG_ERR_IDEMPOTENCY_IN_FLIGHT', { retryAfterS: 1 })
@@ -45,17 +47,17 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency }: Gatewa
     }
   }
 
-  async function remember(takenKey: string, request: FastifyRequest, reply: FastifyReply, payload: unknown) {
+  async function remember({ key }: TakenKey, request: FastifyRequest, reply: FastifyReply, payload: unknown) {
     try {
       if (reply.statusCode < 300 && typeof payload === 'string') {
         const kept = KEPT_HEADERS.flatMap((name) =>
           reply.hasHeader(name) ? [[name, String(reply.getHeader(name))]] : [],
         )
         const headers = Object.fromEntries(kept) as Record<string, string>
-        await idempotency.complete(takenKey, { status: reply.statusCode, headers, body: payload })
-      } else await idempotency.release(takenKey)
+        await idempotency.complete(key, { status: reply.statusCode, headers, body: payload })
+      } else await idempotency.release(key)
     } catch (error) {
-      // what was asked for is done; only its repetition will not be recognised
+      // what was asked for is done, and kept together with its key
       request.log.error({ err: toError(error) }, 'the answer to an Idempotency-Key could not be remembered')
     }
   }

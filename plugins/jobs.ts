@@ -16,8 +16,8 @@ export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue }> = async (
   scope.post(
     '/jobs',
     { config: { idempotent: true }, schema: { body: CreateJobRequest, response: { 201: JobInfo } } },
-    async ({ body, principal }, reply) => {
-      const job = await queue.submit(body, { principal })
+    async ({ body, principal, takenKey }, reply) => {
+      const job = await queue.submit(body, { principal, takenKey })
       return reply.code(201).header('location', `${scope.prefix}/jobs/${job.id}`).send(job)
     },
   )

@@ -35,8 +35,8 @@ export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
       onRequest: async ({ principal }) => void profiles.authorize(principal),
       schema: { body: CreateProfileRequest, response: { 201: ProfileInfo } },
     },
-    async ({ body, principal }, reply) => {
-      const profile = await profiles.create(body, principal)
+    async ({ body, principal, takenKey }, reply) => {
+      const profile = await profiles.create(body, principal, takenKey)
       return reply.code(201).header('location', `${scope.prefix}/profiles/${profile.name}`).send(profile)
     },
   )

@@ -42,7 +42,8 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
       config: { idempotent: true, documented: { body: CreateSessionRequest } },
     },
     async (request, reply) => {
-      const session = await registry.create(request.body as CreateSessionRequest, { principal: request.principal })
+      const { body, principal, takenKey } = request
+      const session = await registry.create(body as CreateSessionRequest, { principal, ...(takenKey && { takenKey }) })
       return reply.code(201).header('location', `${scope.prefix}/sessions/${session.id}`).send(session)
     },
   )

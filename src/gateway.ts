@@ -7,7 +7,8 @@ import { ToolEndpoint } from './engines/tool-endpoint.js'
 import { GatewayError } from './errors.js'
 import { ExecutionDispatcher } from './executions/dispatch.js'
 import { Executions } from './executions/executions.js'
-import type { IdempotencyStore } from './idempotency/store.js'
+import { answerLeft } from './idempotency/making.js'
+import type { IdempotencyStore, KeptKey, Made } from './idempotency/store.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { JobQueue } from './jobs/queue.js'
 import { type Clock, systemClock } from './lib/clock.js'
@@ -26,7 +27,7 @@ import type { FindTarget } from './webhooks/delivery.js'
 import { EgressGuard } from './webhooks/egress.js'
 import { operatorTarget } from './webhooks/target.js'
 
-/** A storage has at least that long to be closed. */
+/** A store has at least that long to be closed. */
 const STORAGE_CLOSE_MS = 1_000
 /** Characters of an id in a path, where whoever serves it does not say otherwise. */
 export const MAX_ID_LENGTH = 512
@@ -86,6 +87,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   ]
   const { allowPrivateNetworks = true, allowedHosts } = options.webhookPolicy ?? {}
   const egress = { allowPrivateNetworks, allowedHosts }
+  const { idempotency = createMemoryIdempotencyStore({ now: () => clock.now() }) } = storage ?? {}
+  /** A part of the storage keeps a request's key in the write that makes what was asked for; for others it is kept right before. */
+  const keepKeyFor = (part: object | undefined, ours: object | undefined) =>
+    storage && part !== ours && idempotency.keep ? (key: KeptKey) => idempotency.keep!(key) : undefined
   const profiles = new ProfileCatalog({
     declared: options.profiles,
     ...(options.profileStore && { store: options.profileStore }),
@@ -100,6 +105,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     env,
     logger,
     clock,
+    keepKey: keepKeyFor(options.profileStore, storage?.profiles),
   })
   const toolEndpoint = new ToolEndpoint(logger)
   const admission = new Admission({
@@ -153,14 +159,17 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const basePath = `${surroundings.prefix ?? ''}${options.basePath}`
   const dispatcher = new ExecutionDispatcher({ tools, onDispatch, basePath, deliverer, guard: operatorGuard, logger })
 
-  const createQueue = (given: QueueServerOptions) =>
-    new JobQueue({
+  const createQueue = (given: QueueServerOptions) => {
+    const adapter = given.adapter ?? storage?.queue ?? createMemoryQueueAdapter({ now: () => clock.now() })
+    return new JobQueue({
       ...given,
-      adapter: given.adapter ?? storage?.queue ?? createMemoryQueueAdapter({ now: () => clock.now() }),
+      adapter,
+      keepKey: keepKeyFor(adapter, storage?.queue),
       ...{ clock, logger, admission, profiles, deliverer, guard },
       sessions: registry,
       expiredGraceMs: options.parking.expiredGraceMs,
     })
+  }
   const queue = options.queue && createQueue(options.queue)
 
   const createNotifier = ({ webhook, attempts = 3, retryDelayMs = 500, onNotification }: NotificationOptions) => {
@@ -182,6 +191,17 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
         return notifier?.target
       case 'dispatch':
         return dispatcher.targetOf(origin.tool)
+    }
+  }
+
+  const findMade = ({ kind, id }: Made) => {
+    switch (kind) {
+      case 'session':
+        return registry.get(id)
+      case 'job':
+        return queue?.get(id)
+      case 'profile':
+        return profiles.get(id)?.info
     }
   }
 
@@ -211,8 +231,9 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     executions.close()
     await within(windDown(), options.shutdownTimeoutMs, clock)
     await deliverer.close()
-    await profiles.close()
-    if (storage) await within(storage.close(), Math.max(endsAt - clock.now(), STORAGE_CLOSE_MS), clock)
+    const leftMs = () => Math.max(endsAt - clock.now(), STORAGE_CLOSE_MS)
+    await within(profiles.close(), leftMs(), clock)
+    if (storage) await within(storage.close(), leftMs(), clock)
   }
   const takeUp = async () => {
     const steps = [
@@ -222,6 +243,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       () => deliverer.restore(findTarget),
       () => registry.adopt(),
       () => queue?.start(),
+      () => answerLeft(idempotency, findMade),
     ]
     for (const step of steps) {
       if (state !== 'built') throw new GatewayError('SG_ERR_SHUTTING_DOWN')
@@ -237,7 +259,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     queue,
     cliProfiles,
     deliverer,
-    idempotency: storage?.idempotency ?? createMemoryIdempotencyStore({ now: () => clock.now() }),
+    idempotency,
     get ready() {
       return state === 'ready' && registry.isWritable
     },

@@ -49,7 +49,9 @@ export type { Executions } from './executions/executions.js'
 export { createGateway, type Gateway } from './gateway.js'
 export type {
   IdempotencyStore,
+  KeptKey,
   KeyState,
+  Made,
   StoredAnswer,
 } from './idempotency/store.js'
 export { idempotencyStoreConformance } from './idempotency/store-conformance.js'
@@ -91,7 +93,9 @@ export { createFileSessionStore } from './storage/file/session-store.js'
 export { createMemoryProfileStore } from './storage/memory/profile-store.js'
 export { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
 export { MemorySessionStore } from './storage/memory/session-store.js'
+export { createMemoryStorage } from './storage/memory/storage.js'
 export { createSqliteStorage, type SqliteStorage, type SqliteStorageOptions } from './storage/sqlite/storage.js'
 export { type GatewayStorage, StorageError } from './storage/storage.js'
+export { type GatewayStorageCase, gatewayStorageConformance } from './storage/storage-conformance.js'
 export type { DeliveryOutbox, KeptDelivery } from './webhooks/outbox.js'
 export { deliveryOutboxConformance } from './webhooks/outbox-conformance.js'

@@ -7,8 +7,15 @@ const digest = (parts: unknown): string => createHash('sha256').update(JSON.stri
 export const scopedKey = (principal: Principal, method: string, path: string, key: string): string =>
   digest([identityOf(principal), method, path, key])
 
-/** Tells one request's body from another's. */
-export const fingerprintOf = (body: unknown): string => digest(body ?? null)
+/** Tells one request's body from another's; the order of members says nothing. */
+export const fingerprintOf = (body: unknown): string => digest(inOrder(body ?? null))
+
+function inOrder(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(inOrder)
+  const members = Object.entries(value).map(([name, member]) => [name, inOrder(member)] as const)
+  return Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)))
+}
 
 /**
  * Who a caller is, as far as `authenticate` said: by `id`, `sub` or `name` of what it returned, else by all of it. What a caller may see

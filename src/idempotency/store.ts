@@ -15,7 +15,29 @@ export type KeyState =
   | { state: 'mismatch' }
   | { state: 'answered'; answer: StoredAnswer }
 
-/** Where answers are remembered by key, for a day. A key whose request a crash left unanswered is free again. */
+/** What a request with a key has made. */
+export interface Made {
+  kind: 'session' | 'job' | 'profile'
+  /** A profile's is its name. */
+  id: string
+  /** Where it is found, as the answer says. */
+  location: string
+}
+
+/**
+ * A key that was taken, together with what its request makes: it rides along in the write that makes it, so that a crash keeps both or
+ * neither.
+ */
+export interface KeptKey {
+  key: string
+  fingerprint: string
+  made: Made
+}
+
+/**
+ * Where answers are remembered by key, for a day. A key whose request a crash left unanswered is free again, unless it was kept together
+ * with what the request had made.
+ */
 export interface IdempotencyStore {
   /** Takes the key for a request, when it is free; atomic. */
   begin(key: string, fingerprint: string): Promise<KeyState>
@@ -23,6 +45,13 @@ export interface IdempotencyStore {
   complete(key: string, answer: StoredAnswer): Promise<void>
   /** Frees a key whose request changed nothing. */
   release(key: string): Promise<void>
+  /** Keeps a key for what is made next by a part that is stored elsewhere and cannot take the key along. */
+  keep?(key: KeptKey): Promise<void>
+  /**
+   * Takes the keys that were kept and that an earlier process has not answered: each is then to be completed with an answer made from
+   * what is there, or released when it is not. Called once, before any other key is taken.
+   */
+  left?(): Promise<KeptKey[]>
 }
 
 export const REMEMBERED_MS = 24 * 60 * 60 * 1000

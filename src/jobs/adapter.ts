@@ -1,4 +1,5 @@
 import type { CreateJobRequest, JobStatus } from '../../schemas/jobs.js'
+import type { KeptKey } from '../idempotency/store.js'
 import type { StoredJob } from './job.js'
 
 /** A job and what was asked for. Records are values: nobody changes one that was handed over, on either side. */
@@ -36,7 +37,8 @@ export interface DailyCharge {
  * Whatever resolved is durable to the degree that the adapter is.
  */
 export interface QueueAdapter {
-  add(record: JobRecord): Promise<void>
+  /** @param key of the request that submits it; a part of a `GatewayStorage` keeps it in the same write */
+  add(record: JobRecord, key?: KeptKey): Promise<void>
   /**
    * Takes the next queued job whose `nextRunAt` is absent or past: highest priority first, then the one submitted first. Its status
    * becomes `running` and `nextRunAt` is cleared. Atomic: no two claims, of any process, return the same job.

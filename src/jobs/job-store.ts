@@ -1,5 +1,6 @@
 import type { JobInfo, JobStatus } from '../../schemas/jobs.js'
 import { toError } from '../errors.js'
+import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { JobPatch, JobRecord, QueueAdapter } from './adapter.js'
@@ -19,6 +20,8 @@ export interface JobStoreOptions {
   counters: JobCounters
   due: DueTimes
   budget: DailyBudget
+  /** Keeps a key before a job is added to an adapter that cannot take it along. */
+  keepKey: ((key: KeptKey) => Promise<void>) | undefined
 }
 
 /** Everything the queue writes goes through here, so that counters and timers always say what is stored. */
@@ -29,8 +32,10 @@ export class JobStore {
     this.#options = options
   }
 
-  async add(record: JobRecord): Promise<void> {
-    await this.#options.adapter.add(record)
+  async add(record: JobRecord, key?: KeptKey): Promise<void> {
+    const { adapter, keepKey } = this.#options
+    if (key && keepKey) await keepKey(key)
+    await adapter.add(record, key)
     this.adopt(record)
   }
 

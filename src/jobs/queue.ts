@@ -7,6 +7,8 @@ import {
   type WebhookDelivery,
 } from '../../schemas/jobs.js'
 import { GatewayError, toError } from '../errors.js'
+import { keptWith, type TakenKey } from '../idempotency/making.js'
+import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, newId } from '../lib/clock.js'
 import { assertJson } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
@@ -47,6 +49,8 @@ export interface JobQueueOptions extends QueueServerOptions {
   guard: EgressGuard
   /** Milliseconds that a limit on parked time leaves a job after a restart. */
   expiredGraceMs: number
+  /** Keeps a key before a job is added to an adapter that cannot take it along. */
+  keepKey?: ((key: KeptKey) => Promise<void>) | undefined
 }
 
 const requestChecker: Checker<CreateJobRequest> = compileSchema(CreateJobRequest)
@@ -102,6 +106,7 @@ export class JobQueue {
       counters: this.#counters,
       due: this.#due,
       budget: this.#budget,
+      keepKey: options.keepKey,
     })
     this.#events = new JobEvents({
       clock,
@@ -157,7 +162,10 @@ export class JobQueue {
    * Accepts a job; it is stored when this resolves.
    * @throws GatewayError as a session's creation would, and for a webhook that may not be reached or whose headers are not allowed
    */
-  async submit(request: CreateJobRequest, { principal = UNLIMITED }: { principal?: Principal } = {}): Promise<JobInfo> {
+  async submit(
+    request: CreateJobRequest,
+    { principal = UNLIMITED, takenKey }: { principal?: Principal; takenKey?: TakenKey | undefined } = {},
+  ): Promise<JobInfo> {
     requestChecker.assert(request)
     assertJson(request.meta, 'meta')
     assertJson(request.session.meta, 'session.meta')
@@ -172,7 +180,8 @@ export class JobQueue {
     const { name } = profile.info
     const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
     const info = newJob(request, given)
-    const submission = this.#add({ info, request: JSON.parse(JSON.stringify(request)) })
+    const record = { info, request: JSON.parse(JSON.stringify(request)) }
+    const submission = this.#add(record, takenKey && keptWith(takenKey, 'job', info.id))
     this.#submitting.set(info.id, submission)
     try {
       await submission
@@ -183,8 +192,8 @@ export class JobQueue {
     return shown(info)
   }
 
-  async #add(record: JobRecord): Promise<void> {
-    await this.#store.add(record)
+  async #add(record: JobRecord, key: KeptKey | undefined): Promise<void> {
+    await this.#store.add(record, key)
     this.#events.emit('job_submitted', record)
   }
 

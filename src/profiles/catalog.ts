@@ -10,6 +10,8 @@ import type {
 import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import type { SessionRunnerConfig } from '../engines/runner.js'
 import { GatewayError } from '../errors.js'
+import { keptWith, type TakenKey } from '../idempotency/making.js'
+import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, systemClock } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
@@ -45,6 +47,8 @@ export interface ProfileCatalogOptions {
   env?: NodeJS.ProcessEnv | undefined
   logger: Logger
   clock?: Clock | undefined
+  /** Keeps a key before a profile is saved by a store that cannot take it along. */
+  keepKey?: ((key: KeptKey) => Promise<void>) | undefined
 }
 
 /** A profile at the moment it was asked for. */
@@ -190,10 +194,11 @@ export class ProfileCatalog {
   /**
    * @throws SG_ERR_PROFILES_NOT_MANAGEABLE, SG_ERR_PROFILE_FORBIDDEN (403) · SG_ERR_PROFILE_EXISTS (409) · SG_ERR_PROFILE_INVALID
    * (400) · SG_ERR_CONFIG_DIR_FORBIDDEN, SG_ERR_BYPASS_DISABLED (403)
+   * @param takenKey of the request: kept in the same write
    */
-  async create(request: CreateProfileRequest, principal: Principal): Promise<ProfileInfo> {
+  async create(request: CreateProfileRequest, principal: Principal, takenKey?: TakenKey): Promise<ProfileInfo> {
     const managed = this.authorize(principal, request.name)
-    const created = await managed.create(request, principal)
+    const created = await managed.create(request, principal, takenKey && keptWith(takenKey, 'profile', request.name))
     this.#listeners.emit('change', { type: 'created', name: created.info.name })
     return this.#shown(created)
   }

@@ -6,6 +6,7 @@ import {
   type UpdateProfileRequest,
 } from '../../schemas/profiles.js'
 import { GatewayError, invalidField, optionError, toError } from '../errors.js'
+import type { KeptKey } from '../idempotency/store.js'
 import { newId } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import type { Logger } from '../lib/logger.js'
@@ -34,6 +35,8 @@ export interface ManagedProfilesOptions extends ProfileRules {
   disableBypassPermissions: boolean
   grants: ProviderGrants
   logger: Logger
+  /** Keeps a key before a profile is saved by a store that cannot take it along. */
+  keepKey?: ((key: KeptKey) => Promise<void>) | undefined
 }
 
 const storedShape: Checker<StoredProfile> = compileSchema(StoredProfile)
@@ -104,11 +107,11 @@ export class ManagedProfiles {
     }
   }
 
-  async create(request: CreateProfileRequest, principal: Principal): Promise<ManagedProfile> {
+  async create(request: CreateProfileRequest, principal: Principal, key?: KeptKey): Promise<ManagedProfile> {
     return this.#exclusively(async () => {
       const { name } = request
       if (this.#options.declared.has(name) || this.#profiles.has(name)) throw new GatewayError('SG_ERR_PROFILE_EXISTS')
-      return this.#store(request, newId(), principal)
+      return this.#store(request, newId(), principal, key)
     })
   }
 
@@ -142,14 +145,21 @@ export class ManagedProfiles {
     return found
   }
 
-  async #store(options: ProfileOptions, creation: string, principal: Principal): Promise<ManagedProfile> {
+  async #store(
+    options: ProfileOptions,
+    creation: string,
+    principal: Principal,
+    key?: KeptKey,
+  ): Promise<ManagedProfile> {
     const valid = this.#validate(options)
     assertBypassAllowed(valid, this.#options.disableBypassPermissions)
     const placed = await this.#withinRoots(valid)
     if (placed.configDir !== undefined) this.#assertNobodyElses(placed.name, placed.configDir, principal)
     const info: ProfileInfo = Object.freeze({ ...placed, managed: true as const })
     const profile = { info, creation, generation: generationOf(info, creation) }
-    await this.#options.store.save({ ...placed, generation: creation })
+    const { store, keepKey } = this.#options
+    if (key && keepKey) await keepKey(key)
+    await store.save({ ...placed, generation: creation }, key)
     this.#profiles.set(info.name, profile)
     return profile
   }

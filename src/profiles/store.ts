@@ -1,4 +1,5 @@
 import type { StoredProfile } from '../../schemas/profiles.js'
+import type { KeptKey } from '../idempotency/store.js'
 
 /**
  * Where managed profiles are kept. The gateway reads the list once, when it starts to listen, and serialises what it writes; each
@@ -6,8 +7,11 @@ import type { StoredProfile } from '../../schemas/profiles.js'
  */
 export interface ProfileStore {
   list(): StoredProfile[] | Promise<StoredProfile[]>
-  /** Creates or replaces the profile of that name. */
-  save(profile: StoredProfile): void | Promise<void>
+  /**
+   * Creates or replaces the profile of that name.
+   * @param key of the request that creates it; a part of a `GatewayStorage` keeps it in the same write
+   */
+  save(profile: StoredProfile, key?: KeptKey): void | Promise<void>
   /** A name that is not there is no error. */
   delete(name: string): void | Promise<void>
   /** Gives back what the store holds on to; called when the gateway closes. */

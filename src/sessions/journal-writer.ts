@@ -1,5 +1,6 @@
 import type { RunnerSnapshot } from '../engines/runner.js'
 import { GatewayError } from '../errors.js'
+import type { KeptKey } from '../idempotency/store.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { EventLog, LogJournal } from './event-log.js'
 import type { EventJournal, JournaledEvent, JournaledOrigin, JournaledState, JournalWrite } from './journal.js'
@@ -14,6 +15,8 @@ const LONGEST_RETRY_MS = 30_000
 export interface JournalOwner {
   readonly id: string
   readonly log: EventLog
+  /** Kept with the first write. */
+  readonly key: KeptKey | undefined
   origin(): JournaledOrigin
   state(): JournaledState
   /** More of the log may be shown. */
@@ -191,12 +194,15 @@ export class JournalWriter implements LogJournal {
   }
 
   #write(): void {
-    const { id, log } = this.#owner
+    const { id, log, key } = this.#owner
     this.#retry?.timer.cancel()
     this.#state = 'writing'
     this.#waitingNow.push(...this.#waitingNext.splice(0))
     const write: JournalWrite = { id }
-    if (this.#originDue) write.origin = this.#owner.origin()
+    if (this.#originDue) {
+      write.origin = this.#owner.origin()
+      if (key) write.key = key
+    }
     if (this.#stateDue || this.#originDue) write.state = this.#owner.state()
     if (this.#snapshot) write.snapshot = this.#snapshot
     if (this.#events.length > 0) write.events = this.#events

@@ -2,6 +2,7 @@ import type { PendingExecution } from '../../schemas/executions.js'
 import type { PermissionMode, PermissionRequest } from '../../schemas/permissions.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
+import type { KeptKey } from '../idempotency/store.js'
 import type { QueuedMessage } from './turns.js'
 import type { Accepted } from './write-ahead.js'
 
@@ -56,6 +57,8 @@ export interface JournalWrite {
   events?: readonly JournaledEvent[]
   /** Numbers up to this one may be used without telling; never lowered. */
   reservedSeq?: number
+  /** Of the request that created the session, with its first write: kept in the same write by the store that the journal belongs to. */
+  key?: KeptKey
 }
 
 /** A session as a list shows it. */

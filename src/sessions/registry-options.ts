@@ -2,6 +2,7 @@ import type { SessionEvent } from '../../schemas/events.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { Executions } from '../executions/executions.js'
+import type { TakenKey } from '../idempotency/making.js'
 import type { Logger } from '../lib/logger.js'
 import type { Principal } from '../principal.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
@@ -54,6 +55,8 @@ export interface CreateOptions {
   id?: string
   /** Calls the creation off while nothing is registered yet; a registered session is ended instead. */
   signal?: CallOff
+  /** The key that the request for it has taken: kept in the write that makes it. */
+  takenKey?: TakenKey
   /** The profile, when it was decided about earlier; the one that the request names is then not looked up. */
   profile?: ResolvedProfile
 }

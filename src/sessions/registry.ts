@@ -3,6 +3,7 @@ import type { SessionClosedReason, SessionEvent, SessionEventBody } from '../../
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, toError } from '../errors.js'
+import { keptWith } from '../idempotency/making.js'
 import { newId } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Page } from '../lib/paging.js'
@@ -82,8 +83,9 @@ export class SessionRegistry {
       const admitted = await admission.admit(request, options.principal, options.profile)
       options.signal?.throwIfAborted()
       const { profile, request: asked, config } = admitted
-      const id = options.id ?? newId()
-      session = new Session(this.#world, { id, profile, request: asked, config, jobId: options.jobId })
+      const { id = newId(), jobId, takenKey } = options
+      const key = takenKey && keptWith(takenKey, 'session', id)
+      session = new Session(this.#world, { id, profile, request: asked, config, jobId, key })
       // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
       if (options.jobId !== undefined) registered = this.#register(session)
       const runner = await admission.buildRunner(admitted, session.id, session.bridge)

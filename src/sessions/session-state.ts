@@ -1,6 +1,7 @@
 import type { SessionEventBody } from '../../schemas/events.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import type { Runner, RunnerSnapshot, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
+import type { KeptKey } from '../idempotency/store.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { LogSource } from './attachment.js'
 import { SessionBridge } from './bridge.js'
@@ -38,6 +39,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   readonly request: SessionRunnerConfig
   readonly createdAt: number
   readonly jobId: string | undefined
+  readonly key: KeptKey | undefined
   readonly log: EventLog
   readonly bridge: SessionBridge
   readonly clients: Clients
@@ -81,6 +83,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     this.request = init.request
     this.config = init.config
     this.jobId = init.jobId
+    this.key = init.key
     this.createdAt = restored?.info.createdAt ?? world.clock.now()
     this.writer = this.#openWriter(restored)
     // before the log, which asks it

@@ -1,6 +1,7 @@
 import type { SessionClosedReason, SessionEventBody } from '../../schemas/events.js'
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { DeferredExecution, ExecutionResult, SessionRunnerConfig } from '../engines/runner.js'
+import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
@@ -69,4 +70,6 @@ export interface SessionInit {
   /** What `buildRunnerConfig` made of it. */
   config: SessionRunnerConfig
   jobId?: string | undefined
+  /** Of the request that creates it. */
+  key?: KeptKey | undefined
 }

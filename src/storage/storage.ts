@@ -7,7 +7,8 @@ import type { DeliveryOutbox } from '../webhooks/outbox.js'
 
 /**
  * One place for everything that a gateway keeps. What is asked of its parts in one turn of the event loop is done in that order, and,
- * as long as nothing of it fails, becomes durable at once.
+ * as long as nothing of it fails, becomes durable at once. What one call hands over is one write: done as a whole or not at all.
+ * `gatewayStorageConformance` says what its parts do together.
  */
 export interface GatewayStorage {
   readonly sessions: SessionStore

@@ -31,13 +31,14 @@ t.test(`a daemon that is killed ${ROUNDS} times under load loses nothing that it
   const start = async () => {
     const daemon = runDaemon(t, ['--log-level', 'info'], { cwd })
     const url = String((await daemon.logged('listening')).url)
-    const call: Call = async (method, path, body) => {
+    const call: Call = async (method, path, body, headers = {}) => {
       const answer = await fetch(url + path, {
         method,
-        ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+        headers: { ...(body && { 'content-type': 'application/json' }), ...headers },
+        ...(body && { body: JSON.stringify(body) }),
       })
       if (answer.status >= 500 && answer.status !== 503) oracle.faults.push(`${method} ${path}: ${answer.status}`)
-      return { status: answer.status, json: await answer.json() }
+      return { status: answer.status, json: await answer.json(), link: answer.headers.get('link') }
     }
     oracle.call = call
     return daemon
@@ -46,6 +47,7 @@ t.test(`a daemon that is killed ${ROUNDS} times under load loses nothing that it
 
   for (let round = 1; round <= ROUNDS; round++) {
     const daemon = await start()
+    await oracle.askAgain()
     await oracle.check(100)
     const load = new CrashLoad(oracle, options, Math.random)
     // the first session of a process loads the engine, and what is killed before that has done nothing
@@ -59,6 +61,7 @@ t.test(`a daemon that is killed ${ROUNDS} times under load loses nothing that it
   }
 
   const daemon = await start()
+  await oracle.askAgain()
   const parked = async () => (await oracle.call('GET', '/sessions?status=parked&limit=200')).json as Parked[]
   const answerAll = async () => {
     for (const { id, parked: waits } of await parked()) {
@@ -78,7 +81,8 @@ t.test(`a daemon that is killed ${ROUNDS} times under load loses nothing that it
     return oracle.faults.length > 0 || (openJobs === 0 && (await parked()).length === 0)
   }, 'the wake of every parked session and the end of every job')
   await oracle.checkSettled()
-  t.same(oracle.faults, [], 'every job has ended, every result has arrived')
+  await oracle.checkMadeOnce()
+  t.same(oracle.faults, [], 'every job has ended, every result has arrived, and nothing was made twice')
   const completions = () => {
     const byJob = new Map([...oracle.jobs.keys()].map((id) => [id, new Set<string>()]))
     for (const { body } of sink.received) if (body.type === 'job_completed') byJob.get(body.job.id)?.add(body.id)

@@ -1,10 +1,9 @@
 import t, { type Test } from 'tap'
 import type { SessionEvent } from '../../schemas/events.js'
 import { UNLIMITED } from '../../src/principal.js'
-import type { EventJournal } from '../../src/sessions/journal.js'
-import type { GatewayStorage } from '../../src/storage/storage.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
-import { eventsOf, TestJournal, testStorage } from '../fixtures/journaled.js'
+import { eventsOf, testStorage } from '../fixtures/journaled.js'
+import { mortal } from '../fixtures/mortal-storage.js'
 import { ok } from '../fixtures/parked.js'
 import type { Script } from '../fixtures/scripted-engine.js'
 
@@ -28,34 +27,6 @@ interface Told {
   result?: true
   renamed?: true
   deleted?: true
-}
-
-/** A storage whose process is killed at its `last`-th operation: that one is still done, or not, and nothing after it. */
-function mortal(storage: GatewayStorage, last: number, isDone: boolean) {
-  let operations = 0
-  let onDead = () => {}
-  const dead = new Promise<void>((resolve) => (onDead = resolve))
-  const guarded = <T extends object>(part: T, changes: readonly string[]): T =>
-    new Proxy(part, {
-      get(target, name) {
-        const member: unknown = Reflect.get(target, name)
-        if (typeof member !== 'function') return member
-        return (...given: unknown[]) => {
-          if (operations >= last) return new Promise(() => {})
-          if (!changes.includes(String(name))) return Reflect.apply(member, target, given)
-          if (++operations < last) return Reflect.apply(member, target, given)
-          if (isDone) Reflect.apply(member, target, given)
-          onDead()
-          return new Promise(() => {})
-        }
-      },
-    })
-  const view: GatewayStorage = {
-    ...storage,
-    journal: guarded<EventJournal>(storage.journal, ['write', 'remove']),
-    sessions: guarded(storage.sessions, ['save', 'delete']),
-  }
-  return { view, dead, operations: () => operations }
 }
 
 /** A session's life: a turn, a park, its wake, a new title, its end. */
@@ -82,8 +53,8 @@ async function live({ registry, gateway }: World, told: Told): Promise<void> {
 type World = Awaited<ReturnType<typeof buildGateway>>
 
 async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
-  const storage = testStorage(new TestJournal())
-  const { view, dead, operations } = mortal(storage, last, isDone)
+  const storage = testStorage()
+  const { view, dead, operations } = mortal(storage, { last, isDone, parts: ['journal', 'sessions'] })
   const first = await buildGateway(t, { storage: view, script: { ...script } })
   const told: Told = { accepted: [] }
   const life = live(first, told)

@@ -5,6 +5,7 @@ import { profileStoreConformance } from '../../src/profiles/store-conformance.js
 import { eventJournalConformance } from '../../src/sessions/journal-conformance.js'
 import { sessionStoreConformance } from '../../src/sessions/store-conformance.js'
 import type { SqliteStorage } from '../../src/storage/sqlite/storage.js'
+import { gatewayStorageConformance } from '../../src/storage/storage-conformance.js'
 import { deliveryOutboxConformance } from '../../src/webhooks/outbox-conformance.js'
 import { partOf, sqliteWorld } from './sqlite-world.js'
 
@@ -49,5 +50,13 @@ t.test('idempotency', async (t) => {
         pass,
         reopen: async () => (await world.reopen()).idempotency,
       })
+    })
+})
+
+t.test('what is written together', async (t) => {
+  for (const { name, run } of gatewayStorageConformance)
+    await t.test(name, async (t) => {
+      const world = await sqliteWorld(t)
+      await run(world.storage, () => world.reopen())
     })
 })

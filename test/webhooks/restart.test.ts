@@ -1,6 +1,6 @@
 import t from 'tap'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
-import { buildJournaled, TestJournal, testStorage } from '../fixtures/journaled.js'
+import { buildJournaled, testStorage } from '../fixtures/journaled.js'
 import { native } from '../fixtures/parked.js'
 import { status, WebhookSink } from '../fixtures/webhook-sink.js'
 
@@ -79,7 +79,7 @@ t.test(
   'a receiver that is down while the gateway restarts in order; a webhook that the operator removed',
   async (t) => {
     const sink = await WebhookSink.start(t)
-    const storage = testStorage(new TestJournal())
+    const storage = testStorage()
     const notifications = { webhook: { url: sink.url } }
     const warnings: object[] = []
     const logger = { info() {}, warn: (fields: object) => warnings.push(fields), error() {} }

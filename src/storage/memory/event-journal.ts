@@ -1,3 +1,4 @@
+import type { KeptKey } from '../../idempotency/store.js'
 import type {
   EventJournal,
   JournaledEvent,
@@ -19,11 +20,16 @@ interface Entry {
   events: JournaledEvent[]
 }
 
+/** What is kept in the same write by other parts of the storage. */
+interface WrittenAlong {
+  onKey?(key: KeptKey): void
+}
+
 /**
  * Keeps sessions and their events for as long as the process runs; a second gateway that is built on the same object finds what the
  * first one left.
  */
-export function createMemoryEventJournal(): EventJournal {
+export function createMemoryEventJournal({ onKey }: WrittenAlong = {}): EventJournal {
   const sessions = new Map<string, Entry>()
 
   const listed = (id: string, { profile, generation, state, reservedSeq }: Entry): JournaledSession => ({
@@ -38,13 +44,14 @@ export function createMemoryEventJournal(): EventJournal {
     async write(write) {
       const known = sessions.get(write.id)
       assertWritable(write, known && { lastSeq: known.events.at(-1)?.seq ?? 0 })
-      const { id, origin, state, snapshot, events = [], reservedSeq = 0 } = write
+      const { id, origin, state, snapshot, events = [], reservedSeq = 0, key } = write
       const entry = known ?? newEntry(origin!, state!)
       if (state) entry.state = JSON.stringify(state)
       if (snapshot) entry.snapshot = JSON.stringify(snapshot)
       for (const { seq, json } of events) entry.events.push({ seq, json })
       entry.reservedSeq = Math.max(entry.reservedSeq, reservedSeq, events.at(-1)?.seq ?? 0)
       if (!known) sessions.set(id, entry)
+      if (key) onKey?.(key)
     },
     async list() {
       return [...sessions].map(([id, entry]) => listed(id, entry))

@@ -1,4 +1,5 @@
 import type { JobStatus } from '../../../schemas/jobs.js'
+import type { KeptKey } from '../../idempotency/store.js'
 import type { JobFilter, JobPatch, JobRecord, QueueAdapter } from '../../jobs/adapter.js'
 import { isTerminal } from '../../jobs/job.js'
 import { patched } from '../../jobs/patch.js'
@@ -23,12 +24,18 @@ interface Bucket {
   entries: SortedList<Entry>
 }
 
+interface MemoryQueueOptions {
+  now?: () => number
+  /** Keeps a key in the same write, for a storage of which this is a part. */
+  onKey?: (key: KeptKey) => void
+}
+
 /**
  * Keeps jobs for as long as the process runs. Every operation goes through an index, so that what it costs does not depend on how many
  * jobs there are.
  * @param options.now epoch milliseconds; default `Date.now`
  */
-export function createMemoryQueueAdapter({ now = Date.now }: { now?: () => number } = {}): QueueAdapter {
+export function createMemoryQueueAdapter({ now = Date.now, onKey }: MemoryQueueOptions = {}): QueueAdapter {
   const entries = new Map<string, Entry>()
   const buckets = new Map<string, Bucket>()
   const ready = new SortedList<Entry>(byTurn)
@@ -98,11 +105,12 @@ export function createMemoryQueueAdapter({ now = Date.now }: { now?: () => numbe
   }
 
   return {
-    async add(record) {
+    async add(record, key) {
       if (entries.has(record.info.id)) throw new Error(`There is a job ${record.info.id} already.`)
       const entry: Entry = { record, ordinal: ++ordinal, priority: record.request.priority ?? 0 }
       entries.set(record.info.id, entry)
       index(entry)
+      if (key) onKey?.(key)
     },
     async claimNext() {
       takeDue()

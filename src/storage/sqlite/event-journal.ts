@@ -1,11 +1,12 @@
 import type { EventJournal, JournaledOrigin, JournaledSession, JournaledState } from '../../sessions/journal.js'
 import { type CallDatabase, listed, parsed } from './stores.js'
+import { keptRow } from './tables/idempotency.js'
 import type { SessionRow } from './tables/sessions.js'
 
 const SESSIONS_PER_PAGE = 200
 
-export const eventJournal = (call: CallDatabase): EventJournal => ({
-  write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0 }) =>
+export const eventJournal = (call: CallDatabase, now: () => number): EventJournal => ({
+  write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0, key }) =>
     call('journal.write', {
       id,
       ...(origin && {
@@ -16,6 +17,7 @@ export const eventJournal = (call: CallDatabase): EventJournal => ({
       reservedSeq,
       seqs: events.map(({ seq }) => seq),
       texts: events.map(({ json }) => json),
+      ...(key && { key: keptRow(key, now()) }),
     }),
   list: (onUnreadable = () => {}) =>
     listed((last?: SessionRow) => call('journal.page', last?.key ?? 0, SESSIONS_PER_PAGE), sessionOf, onUnreadable),

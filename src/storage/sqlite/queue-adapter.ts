@@ -1,12 +1,14 @@
 import type { JobRecord, QueueAdapter } from '../../jobs/adapter.js'
 import type { CallDatabase } from './stores.js'
+import { keptRow } from './tables/idempotency.js'
 import type { JobPageFilter, JobRow } from './tables/jobs.js'
 
 const JOBS_PER_PAGE = 200
 const PRUNED_AT_ONCE = 500
 
 export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapter => ({
-  add: ({ info, request }) => call('jobs.add', JSON.stringify(info), JSON.stringify(request), request.priority ?? 0),
+  add: ({ info, request }, key) =>
+    call('jobs.add', JSON.stringify(info), JSON.stringify(request), request.priority ?? 0, key && keptRow(key, now())),
   claimNext: async () => recordOf(await call('jobs.claim', now())),
   get: async (id) => recordOf(await call('jobs.get', id)),
   async list({ status, profiles, after, limit = Number.POSITIVE_INFINITY } = {}) {

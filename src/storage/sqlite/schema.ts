@@ -70,6 +70,8 @@ const MIGRATIONS: readonly string[] = [
   CREATE TABLE delivery_attempts (n INTEGER PRIMARY KEY AUTOINCREMENT, lane TEXT NOT NULL, attempt TEXT NOT NULL);
   CREATE INDEX delivery_attempts_by_lane ON delivery_attempts (lane, n);
   `,
+  // what the request with a key has made
+  'ALTER TABLE idempotency_keys ADD COLUMN made TEXT',
 ]
 
 /** Tables that grow with use, for reports of their size. */

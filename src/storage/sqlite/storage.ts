@@ -2,9 +2,10 @@ import type { GatewayStorage } from '../storage.js'
 import { StorageError } from '../storage.js'
 import { eventJournal } from './event-journal.js'
 import { type HeldFile, holdFile } from './files.js'
+import { idempotencyStore } from './idempotency-store.js'
 import { backupSqlite, doctorSqlite, type SqliteReport } from './maintenance.js'
 import { queueAdapter } from './queue-adapter.js'
-import { type CallDatabase, deliveryOutbox, idempotencyStore, profileStore, sessionStore } from './stores.js'
+import { type CallDatabase, deliveryOutbox, profileStore, sessionStore } from './stores.js'
 import { DatabaseThread } from './thread.js'
 
 export interface SqliteStorageOptions {
@@ -65,8 +66,8 @@ class Storage implements SqliteStorage {
     const call: CallDatabase = (name, ...args) =>
       this.#thread ? this.#thread.call(name, ...args) : Promise.reject(this.#notOpen())
     this.sessions = sessionStore(call)
-    this.journal = eventJournal(call)
-    this.profiles = profileStore(call)
+    this.journal = eventJournal(call, now)
+    this.profiles = profileStore(call, now)
     this.queue = queueAdapter(call, now)
     this.idempotency = idempotencyStore(call, now)
     this.outbox = deliveryOutbox(call)

@@ -1,8 +1,8 @@
 import { toError } from '../../errors.js'
-import type { IdempotencyStore } from '../../idempotency/store.js'
 import type { ProfileStore } from '../../profiles/store.js'
 import type { SessionStore } from '../../sessions/store.js'
 import type { DeliveryOutbox } from '../../webhooks/outbox.js'
+import { keptRow } from './tables/idempotency.js'
 import type { DeliveryRow } from './tables/outbox.js'
 import type { ParkedRow } from './tables/sessions.js'
 import type { DatabaseThread } from './thread.js'
@@ -31,19 +31,10 @@ export const sessionStore = (call: CallDatabase): SessionStore => ({
   delete: (id) => call('parked.delete', id),
 })
 
-export const profileStore = (call: CallDatabase): ProfileStore => ({
+export const profileStore = (call: CallDatabase, now: () => number): ProfileStore => ({
   list: async () => (await call('profiles.list')).map((text) => JSON.parse(text)),
-  save: (profile) => call('profiles.save', profile.name, JSON.stringify(profile)),
+  save: (profile, key) => call('profiles.save', profile.name, JSON.stringify(profile), key && keptRow(key, now())),
   delete: (name) => call('profiles.delete', name),
-})
-
-export const idempotencyStore = (call: CallDatabase, now: () => number): IdempotencyStore => ({
-  async begin(key, fingerprint) {
-    const known = await call('idempotency.begin', key, fingerprint, now())
-    return known.state === 'answered' ? { state: 'answered', answer: JSON.parse(known.answer) } : known
-  },
-  complete: (key, answer) => call('idempotency.complete', key, JSON.stringify(answer)),
-  release: (key) => call('idempotency.release', key),
 })
 
 export const deliveryOutbox = (call: CallDatabase): DeliveryOutbox => ({

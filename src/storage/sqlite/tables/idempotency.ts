@@ -1,43 +1,69 @@
-import { REMEMBERED_MS } from '../../../idempotency/store.js'
+import { type KeptKey, REMEMBERED_MS } from '../../../idempotency/store.js'
 import type { Database } from '../driver.js'
 
-/** Expired keys that go whenever one is taken: more than come in, so that they cannot pile up. */
+/** Expired keys that go whenever one is kept: more than come in, so that they cannot pile up. */
 const SWEPT_AT_ONCE = 10
 
-export type KeyRow = { state: 'new' | 'in_flight' | 'mismatch' } | { state: 'answered'; answer: string }
+export interface AnsweredRow {
+  fingerprint: string
+  answer: string
+}
+
+/** A key as it is kept with what its request makes. */
+export interface KeptKeyRow {
+  key: string
+  fingerprint: string
+  /** JSON. */
+  made: string
+  since: number
+}
+
+export const keptRow = ({ key, fingerprint, made }: KeptKey, now: number): KeptKeyRow => ({
+  ...{ key, fingerprint },
+  made: JSON.stringify(made),
+  since: now,
+})
+
+/** Keeps a key, in the transaction of what is made. */
+export function keyKeeper(db: Database): (row: KeptKeyRow) => void {
+  const keep = db.prepare('INSERT OR REPLACE INTO idempotency_keys (key, fingerprint, since, made) VALUES (?, ?, ?, ?)')
+  return ({ key, fingerprint, since, made }) => {
+    keep.run(key, fingerprint, since, made)
+  }
+}
 
 /** Answers by key. */
 export function idempotencyOperations(db: Database) {
   const sweep = db.prepare(
     'DELETE FROM idempotency_keys WHERE rowid IN (SELECT rowid FROM idempotency_keys WHERE since <= ? ORDER BY since LIMIT ?)',
   )
-  const find = db.prepare('SELECT fingerprint, since, answer FROM idempotency_keys WHERE key = ?')
-  const take = db.prepare(
-    'INSERT OR REPLACE INTO idempotency_keys (key, fingerprint, since, answer) VALUES (?, ?, ?, NULL)',
+  const find = db.prepare(
+    'SELECT fingerprint, answer FROM idempotency_keys WHERE key = ? AND since > ? AND answer IS NOT NULL',
   )
-  const answer = db.prepare('UPDATE idempotency_keys SET answer = ? WHERE key = ?')
+  const complete = db.prepare(
+    'INSERT OR REPLACE INTO idempotency_keys (key, fingerprint, since, answer) VALUES (?, ?, ?, ?)',
+  )
   const release = db.prepare('DELETE FROM idempotency_keys WHERE key = ?')
+  const left = db.prepare('SELECT key, fingerprint, made, since FROM idempotency_keys WHERE answer IS NULL')
 
   return {
-    'idempotency.begin'(key: string, fingerprint: string, now: number): KeyRow {
-      const expired = now - REMEMBERED_MS
-      sweep.run(expired, SWEPT_AT_ONCE)
-      const known = find.get(key)
-      if (!known || known.since <= expired) {
-        take.run(key, fingerprint, now)
-        return { state: 'new' }
-      }
-      if (known.fingerprint !== fingerprint) return { state: 'mismatch' }
-      return known.answer === null ? { state: 'in_flight' } : { state: 'answered', answer: known.answer }
+    'idempotency.find'(key: string, now: number): AnsweredRow | undefined {
+      return find.get(key, now - REMEMBERED_MS)
     },
-    'idempotency.complete'(key: string, text: string): void {
-      answer.run(text, key)
+    'idempotency.complete'(key: string, fingerprint: string, since: number, answer: string, now: number): void {
+      sweep.run(now - REMEMBERED_MS, SWEPT_AT_ONCE)
+      complete.run(key, fingerprint, since, answer)
     },
     'idempotency.release'(key: string): void {
       release.run(key)
     },
+    'idempotency.keep': keyKeeper(db),
+    'idempotency.left'(): KeptKeyRow[] {
+      return left.all()
+    },
   }
 }
 
-/** A crash has ended the requests that had taken a key and were not answered yet. */
-export const dropUnanswered = (db: Database): void => db.exec('DELETE FROM idempotency_keys WHERE answer IS NULL')
+/** A crash has ended the requests that had taken a key and had made nothing yet. */
+export const dropUnanswered = (db: Database): void =>
+  db.exec('DELETE FROM idempotency_keys WHERE answer IS NULL AND made IS NULL')

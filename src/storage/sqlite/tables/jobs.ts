@@ -4,6 +4,7 @@ import { isTerminal, LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job
 import { patched } from '../../../jobs/patch.js'
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
+import { type KeptKeyRow, keyKeeper } from './idempotency.js'
 
 const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
 
@@ -51,6 +52,7 @@ export function jobOperations(db: Database) {
     `INSERT INTO daily_tokens (day, tokens) VALUES (?, ?)
      ON CONFLICT (day) DO UPDATE SET tokens = tokens + excluded.tokens RETURNING tokens`,
   )
+  const keepKey = keyKeeper(db)
   const tokensOf = db.prepare('SELECT tokens FROM daily_tokens WHERE day = ?')
 
   const change = ({ n, info, request }: JobRow, patch: JobPatch): JobRow => {
@@ -84,11 +86,12 @@ export function jobOperations(db: Database) {
   }
 
   return {
-    'jobs.add'(info: string, request: string, priority: number): void {
+    'jobs.add'(info: string, request: string, priority: number, key?: KeptKeyRow): void {
       const job = JSON.parse(info) as StoredJob
       const { id, status, profile, createdAt } = job
       const { changes } = insert.run(id, status, profile, priority, createdAt, ...times(job), info, request)
       if (changes === 0) throw new Refusal(`There is a job ${id} already.`)
+      if (key) keepKey(key)
     },
     'jobs.claim'(now: number): JobRow | null {
       takeDue.run(now)

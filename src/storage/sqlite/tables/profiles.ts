@@ -1,17 +1,20 @@
 import type { Database } from '../driver.js'
+import { type KeptKeyRow, keyKeeper } from './idempotency.js'
 
 /** Managed profiles. */
 export function profileOperations(db: Database) {
   const list = db.prepare('SELECT profile FROM profiles ORDER BY name')
   const save = db.prepare('INSERT OR REPLACE INTO profiles (name, profile) VALUES (?, ?)')
+  const keepKey = keyKeeper(db)
   const remove = db.prepare('DELETE FROM profiles WHERE name = ?')
 
   return {
     'profiles.list'(): string[] {
       return list.all().map(({ profile }) => profile)
     },
-    'profiles.save'(name: string, profile: string): void {
+    'profiles.save'(name: string, profile: string, key?: KeptKeyRow): void {
       save.run(name, profile)
+      if (key) keepKey(key)
     },
     'profiles.delete'(name: string): void {
       remove.run(name)

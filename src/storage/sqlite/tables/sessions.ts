@@ -1,5 +1,6 @@
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
+import { type KeptKeyRow, keyKeeper } from './idempotency.js'
 
 /** Events of removed sessions that are deleted at once. */
 const SWEPT_AT_ONCE = 200
@@ -25,6 +26,7 @@ export interface SessionWrite {
   /** Of the events, in step with `texts`. */
   seqs: number[]
   texts: string[]
+  key?: KeptKeyRow
 }
 
 /** Sessions with their events. */
@@ -55,10 +57,12 @@ export function journalOperations(db: Database) {
   const sweep = db.prepare('DELETE FROM events WHERE rowid IN (SELECT rowid FROM events WHERE session = ? LIMIT ?)')
   const swept = db.prepare('DELETE FROM removed_sessions WHERE session = ?')
 
+  const keepKey = keyKeeper(db)
+
   const keyOf = (id: string): number | undefined => find.get(id)?.key
 
   return {
-    'journal.write'({ id, origin, state, snapshot, reservedSeq, seqs, texts }: SessionWrite): void {
+    'journal.write'({ id, origin, state, snapshot, reservedSeq, seqs, texts, key: given }: SessionWrite): void {
       const known: { key: number; reservedSeq: number } | undefined = find.get(id)
       if (!known && !(origin && state))
         throw new Refusal(`There is no session ${id}; its first write has an origin and a state.`)
@@ -73,6 +77,7 @@ export function journalOperations(db: Database) {
       } else if (state !== undefined || reserved !== known!.reservedSeq) update.run(reserved, state ?? null, key)
       if (snapshot !== undefined) saveSnapshot.run(key, snapshot)
       for (const [index, seq] of seqs.entries()) insertEvent.run(key, seq, texts[index]!)
+      if (given) keepKey(given)
     },
     'journal.page'(afterKey: number, limit: number): SessionRow[] {
       return page.all(afterKey, limit)

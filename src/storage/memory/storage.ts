@@ -1,0 +1,29 @@
+import type { GatewayStorage } from '../storage.js'
+import { createMemoryDeliveryOutbox } from './delivery-outbox.js'
+import { createMemoryEventJournal } from './event-journal.js'
+import { createMemoryIdempotencyStore } from './idempotency-store.js'
+import { createMemoryProfileStore } from './profile-store.js'
+import { createMemoryQueueAdapter } from './queue-adapter.js'
+import { MemorySessionStore } from './session-store.js'
+
+/**
+ * Everything that a gateway keeps, for as long as the process runs; what is written together is there together. Opened again, it is as
+ * a disk would be after a restart: for tests, and as the pattern for storages of your own.
+ * @param options.now epoch milliseconds; default `Date.now`
+ */
+export function createMemoryStorage({ now = Date.now }: { now?: () => number } = {}): GatewayStorage {
+  const idempotency = createMemoryIdempotencyStore({ now })
+  const onKey = idempotency.keepNow
+  return {
+    sessions: new MemorySessionStore(),
+    journal: createMemoryEventJournal({ onKey }),
+    profiles: createMemoryProfileStore({ onKey }),
+    queue: createMemoryQueueAdapter({ now, onKey }),
+    idempotency,
+    outbox: createMemoryDeliveryOutbox(),
+    async open() {
+      idempotency.onRestart()
+    },
+    async close() {},
+  }
+}

@@ -1,0 +1,63 @@
+import { type IdempotencyStore, REMEMBERED_MS, type StoredAnswer } from '../../idempotency/store.js'
+import type { CallDatabase } from './stores.js'
+import { keptRow } from './tables/idempotency.js'
+
+interface Taken {
+  fingerprint: string
+  since: number
+  /** It could not be written down. */
+  answer?: StoredAnswer
+}
+
+/**
+ * Which keys are taken, this process knows; the database knows those that have an answer, or something that was made. So a request whose
+ * end cannot be written down leaves no key behind that nobody can use.
+ */
+export function idempotencyStore(call: CallDatabase, now: () => number): IdempotencyStore {
+  /** In the order in which they were taken. */
+  const taken = new Map<string, Taken>()
+
+  const forgetOld = () => {
+    for (const [key, { since }] of taken) {
+      if (since > now() - REMEMBERED_MS) return
+      taken.delete(key)
+    }
+  }
+
+  return {
+    async begin(key, fingerprint) {
+      const known = await call('idempotency.find', key, now())
+      if (known)
+        return known.fingerprint === fingerprint
+          ? { state: 'answered', answer: JSON.parse(known.answer) }
+          : { state: 'mismatch' }
+      forgetOld()
+      const held = taken.get(key)
+      if (!held) {
+        taken.set(key, { fingerprint, since: now() })
+        return { state: 'new' }
+      }
+      if (held.fingerprint !== fingerprint) return { state: 'mismatch' }
+      return held.answer ? { state: 'answered', answer: held.answer } : { state: 'in_flight' }
+    },
+    async complete(key, answer) {
+      const held = taken.get(key)
+      if (!held) return
+      held.answer = answer
+      await call('idempotency.complete', key, held.fingerprint, held.since, JSON.stringify(answer), now())
+      taken.delete(key)
+    },
+    async release(key) {
+      taken.delete(key)
+      await call('idempotency.release', key)
+    },
+    keep: (key) => call('idempotency.keep', keptRow(key, now())),
+    async left() {
+      const rows = await call('idempotency.left')
+      return rows.map(({ key, fingerprint, made, since }) => {
+        taken.set(key, { fingerprint, since })
+        return { key, fingerprint, made: JSON.parse(made) }
+      })
+    },
+  }
+}

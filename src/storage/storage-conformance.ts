@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import type { StoredProfile } from '../../schemas/profiles.js'
+import type { KeptKey, Made, StoredAnswer } from '../idempotency/store.js'
+import type { JobRecord } from '../jobs/adapter.js'
+import { newJob } from '../jobs/job.js'
+import type { JournalWrite } from '../sessions/journal.js'
+import type { GatewayStorage } from './storage.js'
+
+/** One thing that the parts of every GatewayStorage do together. */
+export interface GatewayStorageCase {
+  name: string
+  /**
+   * @param storage an open, empty one
+   * @param reopen gives the same one, open, as a new process would see it
+   * @throws AssertionError
+   */
+  run(storage: GatewayStorage, reopen: () => Promise<GatewayStorage>): Promise<void>
+}
+
+const ANSWER: StoredAnswer = { status: 201, headers: { location: '/v1/jobs/one' }, body: '{}' }
+
+const keyOf = (kind: Made['kind'], id: string, key = `key of ${id}`): KeptKey => ({
+  ...{ key, fingerprint: 'f' },
+  made: { kind, id, location: `/v1/${kind}s/${id}` },
+})
+
+const sessionOf = (id: string): JournalWrite => ({
+  id,
+  origin: { profile: 'one', generation: 'g1', config: { cwd: '/srv/work' }, epoch: 'e1' },
+  state: {
+    info: {
+      ...{ id, title: id, lastSeq: 0, status: 'idle', profile: 'one', engine: 'provider', cwd: '/srv/work' },
+      ...{ createdAt: 1, lastActivityAt: 1, pendingPermissions: 0, attachedClients: 0, numTurns: 0, cost: 0 },
+      usage: { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
+    },
+  },
+})
+
+function jobOf(id: string): JobRecord {
+  const request = { session: { cwd: '/srv/work', prompt: 'go' } }
+  return { request, info: newJob(request, { id, now: Date.now(), profile: 'one', generation: 'g1', cwd: '/srv/work' }) }
+}
+
+const profileOf = (name: string): StoredProfile => ({ name, engine: 'cli', configDir: '/srv/agents/one' })
+
+/** Makes one thing of each kind, with a key. */
+const MAKINGS: Record<Made['kind'], (storage: GatewayStorage, id: string, key?: KeptKey) => Promise<unknown>> = {
+  session: ({ journal }, id, key) => journal.write({ ...sessionOf(id), ...(key && { key }) }),
+  job: ({ queue }, id, key) => queue.add(jobOf(id), key),
+  profile: async ({ profiles }, id, key) => profiles.save(profileOf(id), key),
+}
+const KINDS = ['session', 'job', 'profile'] as const
+
+/** For authors of storages: run every case on a new, empty storage, besides the suites of its parts. The bundled storages run the same ones. */
+export const gatewayStorageConformance: readonly GatewayStorageCase[] = [
+  {
+    name: 'keeps a key with what its request makes, to be answered by the next process',
+    async run(storage, reopen) {
+      const keys = KINDS.map((kind) => keyOf(kind, kind))
+      for (const { key, made } of keys) {
+        await storage.idempotency.begin(key, 'f')
+        await MAKINGS[made.kind](storage, made.id, keyOf(made.kind, made.id))
+        assert.deepEqual(await storage.idempotency.begin(key, 'f'), { state: 'in_flight' })
+      }
+      const { idempotency } = await reopen()
+      const left = await idempotency.left!()
+      assert.deepEqual(new Set(left), new Set(keys))
+      for (const { key } of left) await idempotency.complete(key, ANSWER)
+      for (const { key } of keys)
+        assert.deepEqual(await idempotency.begin(key, 'f'), { state: 'answered', answer: ANSWER })
+      const again = (await reopen()).idempotency
+      assert.deepEqual(await again.left!(), [])
+      for (const { key } of keys) assert.deepEqual(await again.begin(key, 'f'), { state: 'answered', answer: ANSWER })
+    },
+  },
+  {
+    name: 'keeps no key with what it refuses to make',
+    async run(storage, reopen) {
+      for (const kind of ['session', 'job'] as const) {
+        await MAKINGS[kind](storage, kind)
+        await storage.idempotency.begin(`key of ${kind}`, 'f')
+        await assert.rejects(MAKINGS[kind](storage, kind, keyOf(kind, kind)))
+      }
+      const { idempotency } = await reopen()
+      assert.deepEqual(await idempotency.left!(), [])
+      assert.deepEqual(await idempotency.begin('key of job', 'other'), { state: 'new' })
+    },
+  },
+  {
+    name: 'leaves nothing of a key that was answered or released',
+    async run(storage, reopen) {
+      for (const [index, kind] of KINDS.entries()) {
+        const key = keyOf(kind, kind)
+        await storage.idempotency.begin(key.key, 'f')
+        await MAKINGS[kind](storage, kind, key)
+        await (index % 2 ? storage.idempotency.release(key.key) : storage.idempotency.complete(key.key, ANSWER))
+      }
+      const { idempotency } = await reopen()
+      assert.deepEqual(await idempotency.left!(), [])
+      assert.equal((await idempotency.begin('key of session', 'f')).state, 'answered')
+      assert.equal((await idempotency.begin('key of job', 'g')).state, 'new')
+    },
+  },
+  {
+    name: 'keeps a key for what is made elsewhere, until it is released',
+    async run(storage, reopen) {
+      const key = keyOf('job', 'elsewhere')
+      await storage.idempotency.begin(key.key, 'f')
+      await storage.idempotency.keep!(key)
+      const { idempotency } = await reopen()
+      assert.deepEqual(await idempotency.left!(), [key])
+      await idempotency.release(key.key)
+      assert.deepEqual(await idempotency.begin(key.key, 'other'), { state: 'new' })
+      assert.deepEqual(await (await reopen()).idempotency.left!(), [])
+    },
+  },
+]
