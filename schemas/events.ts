@@ -73,6 +73,14 @@ export type SessionClosedReason = Static<typeof SessionClosedReason>
 const Event = <const T extends string, P extends TProperties>(type: T, properties: P) =>
   Type.Object({ type: Type.Literal(type), ...properties })
 
+/** One line of an agent's plan or todo list. */
+export const PlanEntry = Type.Object({
+  content: Type.String(),
+  status: StringEnum('pending', 'in_progress', 'completed'),
+  priority: Type.Optional(Type.String()),
+})
+export type PlanEntry = Static<typeof PlanEntry>
+
 const parentToolUseId = Type.Union([Type.String(), Type.Null()])
 const settled = { ...executionLogs, durationMs: Type.Optional(Type.Number()) }
 
@@ -157,6 +165,7 @@ export const SessionEventBody = Type.Union([
   Event('context_usage', {
     usage: Type.Object({ totalTokens: Type.Number(), maxTokens: Type.Number(), percentage: Type.Number() }),
   }),
+  Event('plan_updated', { entries: Type.Array(PlanEntry) }),
   Event('rate_limit', { info: JsonObject }),
   Event('engine_event', { payload: Type.Unknown() }),
   Event('session_error', { message: Type.String(), code: Type.Optional(Type.String()) }),

@@ -1,3 +1,4 @@
+import { invalidField } from '../errors.js'
 import { type Clock, newId } from '../lib/clock.js'
 import type {
   CreateEngineRunner,
@@ -6,6 +7,7 @@ import type {
   ExecutionResult,
   Runner,
   RunnerHost,
+  SessionRunnerConfig,
 } from './runner.js'
 import type { ToolAccess, ToolEndpoint } from './tool-endpoint.js'
 
@@ -16,6 +18,9 @@ const SERVER = 'session-gateway'
 export interface HostedTools {
   /** The name of their server in the session's configuration. */
   readonly server: string
+  readonly tools: readonly DeferredTool[]
+  /** Resolves when the agent has looked at the tools. */
+  readonly listed: Promise<void>
   /** The tool that the agent knows by this name. */
   find(agentsName: string): DeferredTool | undefined
   /** A new execution of a tool. */
@@ -46,12 +51,19 @@ export function withHostedTools(
   return async (context) => {
     const { deferredTools: tools = [], config } = context
     if (tools.length === 0) return create(context)
+    refuseLookalikes(config.mcpServers)
     const calls = new HostedCalls(clock)
-    const access = await endpoint.open({ tools, call: (tool, input, id) => calls.run(tool, input, id) })
+    let onListed = () => {}
+    const listed = new Promise<void>((resolve) => {
+      onListed = resolve
+    })
+    const access = await endpoint.open({ tools, call: (tool, input, id) => calls.run(tool, input, id), onListed })
     const server = { type: 'http' as const, url: access.url, headers: { authorization: `Bearer ${access.bearer}` } }
     const byName = new Map(tools.map((tool) => [`mcp__${SERVER}__${tool.name}`, tool]))
     const hostedTools: HostedTools = {
       server: SERVER,
+      tools,
+      listed,
       find: (name) => byName.get(name),
       execution: (tool) => calls.execution(tool),
       answer: (call) => {
@@ -68,6 +80,14 @@ export function withHostedTools(
     }
   }
 }
+
+/** Agents write names of servers in their own ways: one that could be taken for the gateway's would have its tools granted. */
+function refuseLookalikes(servers: SessionRunnerConfig['mcpServers'] = {}): void {
+  const taken = Object.keys(servers).find((name) => plain(name) === plain(SERVER))
+  if (taken !== undefined) throw invalidField('mcpServers', `the name ${taken} is the gateway's own.`)
+}
+
+const plain = (name: string): string => name.replace(/[^A-Za-z0-9]+/g, '_').toLowerCase()
 
 /** The calls of one agent that wait for their results. */
 class HostedCalls {
@@ -116,6 +136,9 @@ function hosted(
     capabilities: runner.capabilities,
     get canPark() {
       return runner.canPark !== false
+    },
+    get isSpent() {
+      return runner.isSpent === true
     },
     ...(runner.files && { files: runner.files }),
     start(host) {

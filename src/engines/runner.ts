@@ -17,6 +17,8 @@ export interface Runner {
   readonly files?: SessionFiles
   /** False while something runs that a park would cut off; `waitForExecutions()` tells when that is over. Default true. */
   readonly canPark?: boolean
+  /** True when its engine is gone although the session goes on: between turns, a successor takes over from the snapshot. Default false. */
+  readonly isSpent?: boolean
   /** Resolves when input is accepted, not when the run ends. A rejection fails the session. */
   start(host: RunnerHost): Promise<void>
   /** Begins a turn. */
@@ -63,6 +65,7 @@ export type RunnerEvent = Extract<
       | 'execution_result'
       | 'execution_failed'
       | 'file_delivered'
+      | 'plan_updated'
       | 'context_usage'
       | 'rate_limit'
       | 'engine_event'

@@ -10,6 +10,8 @@ export interface ToolSession {
   readonly tools: readonly DeferredTool[]
   /** @param toolUseId which call of the model it is, when the agent tells */
   call(tool: DeferredTool, input: unknown, toolUseId: string | undefined): Promise<ExecutionResult>
+  /** The agent has been told of the tools. */
+  onListed(): void
 }
 
 /** How an agent reaches its tools; whoever has the bearer is the session. */

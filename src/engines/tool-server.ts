@@ -10,12 +10,16 @@ const TOOL_USE_ID = 'claudecode/toolUseId'
 /** One exchange of the protocol: stateless, since the bearer says which session it is. Loads the SDK, which only agents need. */
 export async function connectToolServer(session: ToolSession, keepAliveMs: number) {
   const server = new Server({ name: 'session-gateway', version: '1' }, { capabilities: { tools: {} } })
-  server.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: session.tools.map(({ name, description, inputSchema }) => ({
-      ...{ name, description },
-      inputSchema: { ...inputSchema, type: 'object' as const },
-    })),
-  }))
+  server.setRequestHandler(ListToolsRequestSchema, () => {
+    // once the answer is on its way
+    setImmediate(() => session.onListed())
+    return {
+      tools: session.tools.map(({ name, description, inputSchema }) => ({
+        ...{ name, description },
+        inputSchema: { ...inputSchema, type: 'object' as const },
+      })),
+    }
+  })
   server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
     const tool = session.tools.find(({ name }) => name === params.name)
     const toolUseId = params._meta?.[TOOL_USE_ID]

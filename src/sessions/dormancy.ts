@@ -98,6 +98,16 @@ export class Dormancy implements SessionDormancy {
     else void this.#lock.run(session.id, () => this.#release(session))
   }
 
+  onSpent(session: Session): void {
+    const { logger, onEngine } = this.#parts
+    session.release().catch((error) => {
+      logger.error({ sessionId: session.id, err: toError(error) }, 'the engine that was ended left something behind')
+    })
+    if (session.live) return
+    onEngine(session, false)
+    if (session.hasWaiting && !this.#closed) void this.goOn(session)
+  }
+
   async #release(session: Session): Promise<void> {
     if (!session.canRelease || this.#closed) return
     const { logger, onEngine } = this.#parts

@@ -43,6 +43,7 @@ const stateOf = (id: string, changes: Partial<JournaledState> = {}): JournaledSt
 const FULL_STATE = stateOf('one', {
   hostTitle: 'given',
   firstPrompt: 'first',
+  engineTitle: 'as the engine calls it',
   inTurn: true,
   queued: [{ text: 'later', commandId: 'c9' }],
   permissions: [{ id: 'p', toolName: 'Write', toolUseId: '__proto__', input: { path: 'x' } }],

@@ -29,6 +29,7 @@ export interface JournaledState {
   /** Set by the host or a rename; absent: the title is derived. */
   hostTitle?: string
   firstPrompt?: string
+  engineTitle?: string
   /** A turn is in progress. */
   inTurn?: true
   /** Messages that were accepted and that the engine was not given yet. */

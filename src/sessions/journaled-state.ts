@@ -31,6 +31,7 @@ export function journaledState(
     info: { ...session.info(log.lastSeq), attachedClients: 0 },
     ...(facts.hostTitle !== undefined && { hostTitle: facts.hostTitle }),
     ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
+    ...(facts.engineTitle !== undefined && { engineTitle: facts.engineTitle }),
     ...(inTurn && { inTurn }),
     // a copy: it is written down later
     ...(queued && { queued: [...queued] }),

@@ -32,6 +32,7 @@ export function parkedRecord(
     generation: profile.generation,
     config: keptConfig(withChoice(session), facts.hostTitle),
     ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
+    ...(facts.engineTitle !== undefined && { engineTitle: facts.engineTitle }),
     ...(queued && { queued: [...queued] }),
     ...(session.messageIds && { messageIds: session.messageIds }),
     ...(session.chosen && { chosen: session.chosen }),

@@ -12,6 +12,7 @@ import type { QueuedMessage } from './turns.js'
 export interface RestoredSession {
   info: SessionInfo
   firstPrompt: string | undefined
+  engineTitle: string | undefined
   permissions: readonly PermissionRequest[]
   executions: readonly PendingExecution[]
   settled: readonly string[]
@@ -28,9 +29,9 @@ export interface RestoredSession {
 
 /** @param lastSeq where the numbering goes on, when the journal has the log */
 export function fromRecord(record: ParkedSessionRecord, lastSeq: number | undefined): RestoredSession {
-  const { info, firstPrompt, permissions, executions, settled, queued, snapshot, parkedAt, log } = record
+  const { info, firstPrompt, engineTitle, permissions, executions, settled, queued, snapshot, parkedAt, log } = record
   return {
-    ...{ info, firstPrompt, permissions, executions, settled, queued, snapshot, parkedAt },
+    ...{ info, firstPrompt, engineTitle, permissions, executions, settled, queued, snapshot, parkedAt },
     inTurn: true,
     chosen: record.chosen,
     messageIds: record.messageIds,
@@ -40,9 +41,10 @@ export function fromRecord(record: ParkedSessionRecord, lastSeq: number | undefi
 
 /** @param lastSeq where the numbering goes on */
 export function fromJournal({ state, snapshot, epoch }: JournaledWhole, lastSeq: number): RestoredSession {
-  const { info, firstPrompt, permissions = [], executions = [], settled = [], queued, chosen, messageIds } = state
+  const { info, firstPrompt, engineTitle, permissions = [], executions = [], settled = [], queued } = state
   return {
-    ...{ info, firstPrompt, permissions, executions, settled, queued, chosen, messageIds, snapshot },
+    ...{ info, firstPrompt, engineTitle, permissions, executions, settled, queued, snapshot },
+    ...{ chosen: state.chosen, messageIds: state.messageIds },
     inTurn: state.inTurn ?? false,
     parkedAt: undefined,
     log: { epoch, lastSeq },

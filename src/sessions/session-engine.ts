@@ -185,14 +185,17 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     return this.started && this.serving && !this.endedAs && isIdle && isAlone && this.runner?.snapshot !== undefined
   }
 
-  /** Takes the engine from a session that `canRelease`; resolves when it is gone. @throws what its `snapshot()` throws */
+  /**
+   * Takes the engine from a session between two turns, to be started again by the next command; resolves when it is gone.
+   * @throws what its `snapshot()` throws
+   */
   async release(): Promise<void> {
     const link = this.link!
-    const snapshot = link.runner.snapshot!()
+    const snapshot = link.runner.snapshot?.()
     this.kept = snapshot
-    this.writer?.keep(snapshot)
+    if (snapshot) this.writer?.keep(snapshot)
     this.link = undefined
-    this.scratchFiles = snapshot.files && snapshotFiles(snapshot.files, this.facts.lastActivityAt)
+    this.scratchFiles = snapshot?.files && snapshotFiles(snapshot.files, this.facts.lastActivityAt)
     await link.close(this.world, this.id)
   }
 

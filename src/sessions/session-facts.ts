@@ -4,6 +4,7 @@ import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo, SessionStatus, TokenUsage } from '../../schemas/sessions.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import type { RunnerEvent, SessionRunnerConfig } from '../engines/runner.js'
+import { oneLine } from '../lib/one-line.js'
 
 const TITLE_LENGTH = 80
 
@@ -24,6 +25,8 @@ interface InfoParts {
 export class SessionFacts {
   hostTitle: string | undefined
   firstPrompt: string | undefined
+  /** What the engine calls the session, of one that gives titles. */
+  engineTitle: string | undefined
   sdkSessionId: string | undefined
   model: string | undefined
   permissionMode: string | undefined
@@ -49,9 +52,9 @@ export class SessionFacts {
     return this.hostTitle ?? this.derivedTitle
   }
 
-  /** The first prompt's beginning, else the last segment of `cwd`. */
+  /** The engine's own, else the first prompt's beginning, else the last segment of `cwd`. */
   get derivedTitle(): string {
-    return this.firstPrompt ?? (basename(this.#cwd) || this.#cwd)
+    return this.engineTitle ?? this.firstPrompt ?? (basename(this.#cwd) || this.#cwd)
   }
 
   onPrompt(text: string): void {
@@ -60,9 +63,16 @@ export class SessionFacts {
       .join('')
   }
 
+  onEngineEvent(payload: unknown): void {
+    const { type, title } = (payload ?? {}) as { type?: unknown; title?: unknown }
+    if (type === 'title_changed' && typeof title === 'string')
+      this.engineTitle = oneLine(title, TITLE_LENGTH) || undefined
+  }
+
   /** Takes up what was known when the session was parked. */
-  restore(info: SessionInfo, firstPrompt: string | undefined): void {
+  restore(info: SessionInfo, firstPrompt: string | undefined, engineTitle: string | undefined): void {
     this.firstPrompt = firstPrompt
+    this.engineTitle = engineTitle
     this.sdkSessionId = info.sdkSessionId
     this.model = info.model
     this.permissionMode = info.permissionMode
@@ -141,9 +151,12 @@ export function applyRunnerEvent(facts: SessionFacts, event: RunnerEvent): boole
     case 'execution_result':
     case 'execution_failed':
     case 'file_delivered':
+    case 'plan_updated':
     case 'context_usage':
     case 'rate_limit':
+      return true
     case 'engine_event':
+      facts.onEngineEvent(event.payload)
       return true
     default:
       return false

@@ -29,6 +29,7 @@ const LEAVES_STATE: ReadonlySet<string> = new Set<SessionEventBody['type']>([
   'context_usage',
   'rate_limit',
   'file_delivered',
+  'plan_updated',
   'engine_event',
 ])
 
@@ -112,7 +113,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
 
   #restore(restored: RestoredSession): void {
     const { info, parkedAt, snapshot } = restored
-    this.facts.restore(info, restored.firstPrompt)
+    this.facts.restore(info, restored.firstPrompt, restored.engineTitle)
     this.permissions.restore(restored.permissions)
     for (const execution of restored.executions) this.executions.add(execution, parkedAt ?? info.lastActivityAt)
     this.executions.remember(restored.settled)
@@ -144,6 +145,11 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   /** True while a turn is in progress or one is about to begin. */
   get busy(): boolean {
     return this.turns.busy
+  }
+
+  /** Whether messages wait for a turn of their own. */
+  get hasWaiting(): boolean {
+    return this.turns.waiting !== undefined
   }
 
   /** The scratch filesystem; it can still be read when the session has ended. */

@@ -38,6 +38,8 @@ export interface SessionDormancy {
   rouse(session: Session): Promise<void>
   /** Something changed that may let the engine of this session go. */
   consider(session: Session): void
+  /** The engine of this session is gone although the session goes on. */
+  onSpent(session: Session): void
 }
 
 /** What a session leaves to whoever parks sessions. */

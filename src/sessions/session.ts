@@ -178,7 +178,8 @@ export class Session extends SessionEngine {
     // the record goes once the journal has gone past it
     if (this.recorded) this.whenDurable(() => this.world.parking.checkpoint(this))
     this.onTurnOver?.()
-    this.world.dormancy.consider(this)
+    if (this.runner?.isSpent) this.world.dormancy.onSpent(this)
+    else this.world.dormancy.consider(this)
   }
 
   #onProvenance(apiKeySource: string): void {

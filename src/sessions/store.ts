@@ -52,6 +52,7 @@ export interface ParkedSessionRecord {
   parkedAt: number
   /** What the title is made of when the host gave none. */
   firstPrompt?: string
+  engineTitle?: string
   /** What was chosen since the request; `config` has it already. */
   chosen?: JournaledState['chosen']
   /** Messages that wait for the turn to end. */

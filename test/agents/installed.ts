@@ -81,7 +81,13 @@ export const AGENTS = {
           loopback: {
             npm: '@ai-sdk/openai-compatible',
             options: { baseURL: `${vendors}/v1`, apiKey: 'dummy' },
-            models: { scripted: { name: 'scripted' } },
+            models: {
+              scripted: {
+                name: 'scripted',
+                limit: { context: 100_000, output: 10_000 },
+                cost: { input: 1_000, output: 2_000 },
+              },
+            },
           },
         },
       }),

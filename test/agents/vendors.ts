@@ -6,6 +6,8 @@ import type { Test } from 'tap'
 export interface Answer {
   text?: string
   tool?: string
+  /** In which the tool stands, where a vendor has such. */
+  namespace?: string
   input?: object
   /** Further calls in the same message; of Anthropic's models only. */
   also?: { tool: string; input: object }[]
@@ -219,7 +221,7 @@ const responses: Vendor = {
               : 'tool',
       text: textOf(content),
     })),
-  *frames({ text, tool, input = {} }, model, id) {
+  *frames({ text, tool, namespace, input = {} }, model, id) {
     let sequence_number = 0
     const frame = (type: string, fields: object) => ({ type, sequence_number: sequence_number++, ...fields })
     const said = { type: 'message', id: `m_${id}`, role: 'assistant', status: 'completed' }
@@ -233,7 +235,8 @@ const responses: Vendor = {
       yield frame('response.output_item.done', { output_index: 0, item: output[0] })
     }
     if (tool) {
-      const item = { type: 'function_call', id: `f_${id}`, call_id: id, name: tool, arguments: JSON.stringify(input) }
+      const called = { name: tool, arguments: JSON.stringify(input), ...(namespace && { namespace }) }
+      const item = { type: 'function_call', id: `f_${id}`, call_id: id, ...called }
       yield frame('response.output_item.done', { output_index: output.length, item })
       output.push(item)
     }

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { CLI_PERMISSION_MODES, type PermissionMode } from '../../../schemas/permissions.js'
+import { geminiServerTool, qwenToolName, type ToolNaming } from './acp/tool-names.js'
 import { SNAPSHOT_SOURCES, type SnapshotSources } from './snapshot-sources.js'
 
 export type { NamedFiles, SettingsSource, SnapshotSources } from './snapshot-sources.js'
@@ -58,8 +59,24 @@ export interface CredentialSources {
 export interface AcpTraits {
   /** Whether it loads its earlier sessions. */
   readonly resume: boolean
-  /** Where the name of a tool stands when no field has it: alone in the first title, or before `__` in the call's id. */
-  readonly toolName?: 'title' | 'id'
+  /** Whether it copies a session, to go on with the copy. */
+  readonly fork?: true
+  /** It opens any session that it is asked for, as an empty one when there is none. */
+  readonly loadsAnything?: true
+  /** Where the name of a tool stands when no field has it. */
+  readonly toolName?: ToolNaming
+  /** What it calls a tool of a server. */
+  readonly serverToolName?: (server: string, tool: string) => string
+  /** How it is told at its start that tools are granted, when it asks without saying for which. */
+  readonly grantArgs?: (toolNames: readonly string[]) => readonly string[]
+  /** It looks at the tools of servers after its session is open; a prompt that comes before goes without them. */
+  readonly listsToolsLate?: true
+  /** Its tools that run a helper, whose words come as if they were its own. */
+  readonly helperTools?: readonly string[]
+  /** How long it may say nothing while its model is asked: it tries again for minutes, and tells nobody. */
+  readonly patienceMs?: number
+  /** A command that tells what a session has cost, when the agent does not say so as it loads it. */
+  readonly priorCost?: { readonly args: (sessionId: string) => readonly string[]; readonly figure: RegExp }
   /** Pieces of text that are the agent's own bookkeeping, not the model's. */
   readonly ignoredText?: RegExp
   /** It tells the history of a loaded session after the answer, up to the list of its commands. */
@@ -155,7 +172,14 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       plan: { id: 'plan', asks: 'deny' },
     },
     credentials: { apiKeyEnv: ['OPENCODE_API_KEY', 'ANTHROPIC_API_KEY', 'OPENAI_API_KEY'] },
-    acp: { resume: true, toolName: 'title' },
+    acp: {
+      resume: true,
+      fork: true,
+      toolName: 'title',
+      serverToolName: (server, tool) => `${server}_${tool}`,
+      helperTools: ['task'],
+      priorCost: { args: (sessionId) => ['export', sessionId], figure: /"cost":\s*([\d.e-]+)/ },
+    },
     snapshot: SNAPSHOT_SOURCES.opencode,
   }),
   row({
@@ -184,6 +208,8 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     acp: {
       resume: true,
       toolName: 'id',
+      serverToolName: geminiServerTool,
+      patienceMs: 90_000,
       apiKeyLogin: 'gemini-api-key',
       ignoredText: /^(\[MODE_UPDATE\] |<session_context>|\[Function Response: )/,
       replaysLate: true,
@@ -220,8 +246,10 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     },
     acp: {
       resume: true,
+      fork: true,
       apiKeyLogin: 'api-key',
       refusesInText: true,
+      listsToolsLate: true,
       transcripts: { folder: 'sessions', suffix: (sessionId) => `-${sessionId}.jsonl` },
     },
     snapshot: SNAPSHOT_SOURCES.codex,
@@ -248,7 +276,11 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     },
     acp: {
       resume: true,
+      loadsAnything: true,
       apiKeyLogin: 'openai',
+      toolName: qwenToolName,
+      grantArgs: (toolNames) => toolNames.flatMap((name) => ['--allowed-tools', name]),
+      helperTools: ['agent', 'task'],
       transcripts: { folder: 'projects', suffix: (sessionId) => `${sessionId}.jsonl` },
     },
     snapshot: SNAPSHOT_SOURCES.qwen,

@@ -1,5 +1,6 @@
 import type { ProfileInfo } from '../../../schemas/profiles.js'
 import { GatewayError, invalidField } from '../../errors.js'
+import { type Clock, systemClock } from '../../lib/clock.js'
 import type { PathRoots } from '../../lib/paths-within-roots.js'
 import type { HostedContext } from '../hosted-tools.js'
 import type { EngineRunnerContext, Runner, SessionRunnerConfig } from '../runner.js'
@@ -34,6 +35,8 @@ export interface CliEngineOptions {
   env?: Environment
   /** Names of variables that hold the gateway's own secrets; no agent gets them. */
   secretEnv?: readonly string[]
+  /** Default the system's. */
+  clock?: Clock
   /** How many agents may start at the same time; default one per core, and at least two. */
   maxConcurrentStarts?: number
   /** The Claude Agent SDK: a package name or the URL of its entry; default its own name. */
@@ -56,7 +59,7 @@ export function cliEngine(options: CliEngineOptions = {}): (context: HostedConte
     }
     return row.driver === 'claude'
       ? claudeRunner(setup, context, options.claudeSdk ?? CLAUDE_SDK)
-      : acpRunner(setup, context)
+      : acpRunner(setup, context, options.clock ?? systemClock)
   }
 }
 
@@ -102,11 +105,11 @@ async function claudeRunner(
   return new ClaudeRunner({ ...setup, sdk, sdkSpecifier, canBypass, hostedTools }, stateOf<ClaudeState>(restore, row))
 }
 
-function acpRunner(setup: AgentSetup, { config, restore }: EngineRunnerContext): Runner {
+function acpRunner(setup: AgentSetup, { config, restore, hostedTools }: HostedContext, clock: Clock): Runner {
   const { row, env } = setup
   refuseUnsupported(config, row)
   return new AcpRunner(
-    { ...setup, command: requireExecutable(row.command ?? row.name, row, env) },
+    { ...setup, command: requireExecutable(row.command ?? row.name, row, env), hostedTools, clock },
     stateOf<AcpState>(restore, row),
   )
 }

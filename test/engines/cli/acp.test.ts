@@ -172,7 +172,8 @@ t.test('mode and model change while it runs; what the agent refuses is a refusal
   t.match(host.of('permission_mode_changed'), [{ mode: 'plan' }])
   t.strictSame(
     host.of('model_changed').map(({ model }) => model),
-    ['large', undefined],
+    ['large', 'small'],
+    'the model is known again',
   )
   await t.rejects(runner.setModel!('nonsense'), { code: 'SG_ERR_ENGINE_REFUSED', message: /no such value/ })
   await t.rejects(runner.setPermissionMode!('auto'), { code: 'SG_ERR_PERMISSION_MODE' })

@@ -26,6 +26,8 @@ async function start(t: Test, config: Partial<SessionRunnerConfig> = {}, restore
   const answered: AnsweredCall[] = []
   const hostedTools: HostedTools = {
     server: 'session-gateway',
+    tools: [deploy],
+    listed: Promise.resolve(),
     find: (name) => (name === DEPLOY ? deploy : undefined),
     execution: () => ({ executionId: `e${host.deferred.length + 1}` }),
     answer: (call) => void answered.push(call),

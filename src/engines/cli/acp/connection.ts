@@ -12,7 +12,8 @@ import type { AgentProcess } from '../process.js'
 
 /** What an agent asks and tells. */
 export interface AcpListener {
-  onUpdate(update: SessionUpdate): void
+  /** @param sessionId the agent's own, or that of a helper */
+  onUpdate(update: SessionUpdate, sessionId: string): void
   onPermission(request: RequestPermissionRequest): Promise<RequestPermissionResponse>
 }
 
@@ -31,7 +32,7 @@ export function connectAcp({ child }: AgentProcess, listener: AcpListener): AcpC
   const stream = ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>)
   const connection = client({ name: 'session-gateway' })
     .onRequest(methods.client.session.requestPermission, ({ params }) => listener.onPermission(params))
-    .onNotification(methods.client.session.update, ({ params }) => listener.onUpdate(params.update))
+    .onNotification(methods.client.session.update, ({ params }) => listener.onUpdate(params.update, params.sessionId))
     // Agents have notifications of their own, which must not be errors.
     .onNotification('*', () => {})
     .connect(stream)

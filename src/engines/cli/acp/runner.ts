@@ -12,19 +12,24 @@ import { control, whenAborted } from '../control.js'
 import { beginLaunch, START_TIMEOUT_MS, startError } from '../launch.js'
 import type { AgentProcess } from '../process.js'
 import { type AcpConnection, connectAcp, reasonOf } from './connection.js'
+import { SessionCost } from './cost.js'
 import { capabilities, systemInit } from './describe.js'
 import { hasTranscript } from './forgotten.js'
+import { GrantedTools } from './granted.js'
 import { prepareLoad } from './overwritten.js'
 import { agentModeOf, answerOfMode, answerTo, CANCELLED, modeOfAgent } from './permissions.js'
+import { priorCostUsd } from './prior-cost.js'
 import { openSession, stateGone } from './session.js'
 import { SessionConfig } from './session-config.js'
 import type { AcpSetup, AcpState } from './setup.js'
 import { inputOf, ToolCalls } from './tool-calls.js'
 import { AcpTranslator } from './translate.js'
-import { takeTurn } from './turn.js'
+import { Turn } from './turn.js'
 
 /** An agent whose connection broke while it started has that long to be gone. */
 const ENDING_MS = 2_000
+/** How long is waited for an agent that looks at its tools only after its session is open. */
+const LISTING_MS = 10_000
 
 /**
  * Runs any agent that speaks the Agent Client Protocol over stdio: one process per session. The permission modes are the agent's own
@@ -47,14 +52,15 @@ export class AcpRunner implements Runner {
   #isFresh: boolean
   #hasTranscript: boolean
   #numTurns: number
-  /** Of predecessors; the agent counts anew in every process. */
-  readonly #costBefore: number
+  readonly #cost: SessionCost
+  readonly #granted: GrantedTools
   #isOpen = false
+  #isSpent = false
   readonly #early: RunnerEvent[] = []
   readonly #commandsTold: Promise<void>
   #onCommands: () => void = () => {}
-  /** Present while a turn is in progress; aborted by an interrupt. */
-  #turn: AbortController | undefined
+  /** Present while one is in progress. */
+  #turn: Turn | undefined
   #closing: Promise<void> | undefined
 
   constructor(setup: AcpSetup, restored: AcpState | undefined) {
@@ -65,14 +71,18 @@ export class AcpRunner implements Runner {
     this.#isFresh = restored?.isFresh ?? true
     this.#hasTranscript = restored?.hasTranscript ?? false
     this.#numTurns = restored?.numTurns ?? 0
-    this.#costBefore = restored?.costUsd ?? 0
+    const isNew = !restored && config.resume === undefined
+    this.#cost = new SessionCost(restored ?? { costUsd: 0, ...(isNew && { agentCostUsd: 0 }) })
+    this.#granted = new GrantedTools(setup)
     this.#calls = new ToolCalls(row.acp?.toolName)
-    this.#translator = new AcpTranslator(
-      (event) => this.#emit(event),
-      config.includePartialMessages ?? true,
-      this.#calls,
-      row.acp?.ignoredText,
-    )
+    this.#translator = new AcpTranslator({
+      emit: (event) => this.#emit(event),
+      withDeltas: config.includePartialMessages ?? true,
+      calls: this.#calls,
+      traits: row.acp,
+      cost: this.#cost,
+      title: restored?.title,
+    })
     this.#commandsTold = new Promise((done) => {
       this.#onCommands = done
     })
@@ -81,10 +91,15 @@ export class AcpRunner implements Runner {
       parking: 'none',
       setModel: true,
       resume: row.acp?.resume ?? false,
-      fork: false,
+      fork: row.acp?.fork ?? false,
       files: false,
       updatedInput: false,
     }
+  }
+
+  /** Its process did not listen and was ended. */
+  get isSpent(): boolean {
+    return this.#isSpent
   }
 
   async start(host: RunnerHost): Promise<void> {
@@ -93,10 +108,10 @@ export class AcpRunner implements Runner {
     const launch = await beginLaunch(this.#setup, signal)
     try {
       if (this.#closing) throw startError('The session was closed.')
-      const agent = launch.spawn(this.#setup.command, this.#setup.row.args)
+      const agent = launch.spawn(this.#setup.command, [...this.#setup.row.args, ...this.#granted.args])
       this.#process = agent
       this.#connection = connectAcp(agent, {
-        onUpdate: (update) => this.#update(update),
+        onUpdate: (update, sessionId) => this.#update(update, sessionId),
         onPermission: (request) => this.#permission(request),
       })
       const ended = this.#connection.closed.then(() => this.#end(agent))
@@ -114,15 +129,24 @@ export class AcpRunner implements Runner {
   }
 
   send(text: string): void {
-    this.#turn = new AbortController()
+    this.#turn = new Turn({
+      clock: this.#setup.clock,
+      connection: this.#connection!,
+      sessionId: this.#sdkSessionId,
+      patienceMs: this.#setup.row.acp?.patienceMs,
+      isBusy: () => this.#calls.open().some(({ isDenied }) => !isDenied),
+      tell: (event) => this.#emit(event),
+      giveUp: () => {
+        this.#isSpent = true
+        return this.#process!.stop()
+      },
+    })
     this.#translator.startTurn()
-    void this.#prompt(text, this.#turn.signal)
+    void this.#prompt(text, this.#turn)
   }
 
   async interrupt(): Promise<void> {
-    if (!this.#turn) return
-    this.#turn.abort()
-    await this.#connection?.agent.notify('session/cancel', { sessionId: this.#sdkSessionId })
+    await this.#turn?.interrupt()
   }
 
   async setPermissionMode(mode: PermissionMode): Promise<void> {
@@ -132,8 +156,9 @@ export class AcpRunner implements Runner {
 
   async setModel(model: string | undefined): Promise<void> {
     await this.#control((session) => session.setModel(model))
-    this.#translator.model = this.#config?.model ?? ''
-    this.#emit({ type: 'model_changed', ...(model !== undefined && { model }) })
+    const chosen = this.#config?.model ?? model
+    this.#translator.model = chosen ?? ''
+    this.#emit({ type: 'model_changed', ...(chosen && { model: chosen }) })
   }
 
   #snapshot(): RunnerSnapshot {
@@ -146,14 +171,15 @@ export class AcpRunner implements Runner {
       isFresh: this.#isFresh,
       ...(this.#hasTranscript && { hasTranscript: true }),
       numTurns: this.#numTurns,
-      costUsd: this.#costUsd,
+      ...this.#cost.state,
+      ...(this.#translator.title !== undefined && { title: this.#translator.title }),
     }
     return { engine: 'cli', state }
   }
 
   close(): Promise<void> {
     this.#closing ??= (async () => {
-      this.#turn?.abort()
+      this.#turn?.drop()
       await this.#process?.stop()
     })()
     return this.#closing
@@ -169,12 +195,12 @@ export class AcpRunner implements Runner {
     // some begin an empty session under the old id
     if (this.#restored?.hasTranscript && (await hasTranscript(this.#setup, resume!)) === false) throw stateGone()
     const loading = resume === undefined ? undefined : await prepareLoad(this.#setup, resume)
-    const earlier =
-      resume === undefined
-        ? undefined
-        : { sessionId: resume, orNew: this.#restored?.isFresh ?? false, isOurs: this.#restored !== undefined }
+    const prior = withHistory && resume !== undefined ? priorCostUsd(this.#setup, resume) : undefined
+    const earlier = resume === undefined ? undefined : this.#earlier(resume)
     const session = await openSession(agent, this.#setup, earlier)
     if (session.isResumed && this.#setup.row.acp?.replaysLate) await this.#commandsTold
+    const cost = session.isResumed ? await prior : 0
+    if (cost !== undefined) this.#cost.startFrom(cost)
     if (session.isResumed) await loading?.tidy()
     this.#translator.endTurn()
     this.#translator.isReplaying = false
@@ -182,11 +208,23 @@ export class AcpRunner implements Runner {
     if (session.canResume) this.snapshot = () => this.#snapshot()
     this.#config = new SessionConfig(agent, session.sessionId, session.answer)
     await this.#configure(this.#config)
+    if (this.#setup.row.acp?.listsToolsLate && this.#setup.hostedTools)
+      await Promise.race([this.#setup.hostedTools.listed, sleep(LISTING_MS, undefined, { ref: false })])
     const init = await systemInit(this.#setup, session, this.#config.model, this.#mode)
     this.#isOpen = true
     this.#emit(init)
     if (this.#config.models.length > 0) this.#tellCapabilities([])
     for (const event of this.#early.splice(0)) if (withHistory || !('replay' in event)) this.#emit(event)
+  }
+
+  #earlier(sessionId: string) {
+    return {
+      sessionId,
+      orNew: this.#restored?.isFresh ?? false,
+      isOurs: this.#restored !== undefined,
+      fork: !this.#restored && Boolean(this.#setup.config.forkSession),
+      hasHistory: () => this.#translator.hasHistory,
+    }
   }
 
   async #configure(session: SessionConfig): Promise<void> {
@@ -200,10 +238,9 @@ export class AcpRunner implements Runner {
     this.#translator.model = session.model
   }
 
-  /** @param signal of the turn */
-  async #prompt(text: string, signal: AbortSignal): Promise<void> {
+  async #prompt(text: string, turn: Turn): Promise<void> {
     const startedAt = performance.now()
-    const end = await takeTurn(this.#connection!, { sessionId: this.#sdkSessionId, text, signal }, () => {
+    const end = await turn.take(text, () => {
       this.#translator.flush()
       // A command of the agent's own uses no tokens either.
       const mayBeRefusal = this.#setup.row.acp?.refusesInText && !text.startsWith('/')
@@ -223,7 +260,7 @@ export class AcpRunner implements Runner {
       isError: end.isError,
       durationMs: Math.round(performance.now() - startedAt),
       numTurns: this.#numTurns,
-      totalCostUsd: this.#costUsd,
+      totalCostUsd: this.#cost.totalUsd,
       usage: end.usage ?? this.#translator.usage,
       ...(end.errors && { errors: end.errors }),
       ...(end.subtype === 'success' && this.#translator.lastText && { result: this.#translator.lastText }),
@@ -233,7 +270,7 @@ export class AcpRunner implements Runner {
   /** @returns how the agent ended, in a sentence */
   async #end(agent: AgentProcess): Promise<string> {
     const detail = await agent.lastWords()
-    if (this.#isOpen && !this.#closing) {
+    if (this.#isOpen && !this.#closing && !this.#isSpent) {
       this.#translator.flush()
       this.#emit({ type: 'session_error', message: detail, code: 'SG_ERR_ENGINE_FAILED' })
       void this.close()
@@ -241,7 +278,13 @@ export class AcpRunner implements Runner {
     return detail
   }
 
-  #update(update: SessionUpdate): void {
+  #update(update: SessionUpdate, sessionId: string): void {
+    this.#turn?.heard()
+    // The id of a session that is being opened is not known yet.
+    if (this.#isOpen && sessionId !== this.#sdkSessionId) {
+      this.#translator.translate(update, sessionId)
+      return
+    }
     if (update.sessionUpdate === 'available_commands_update') {
       this.#onCommands()
       this.#tellCapabilities(update.availableCommands)
@@ -251,11 +294,13 @@ export class AcpRunner implements Runner {
   }
 
   async #permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse> {
+    this.#turn?.heard()
     const turn = this.#turn?.signal
     if (!turn || turn.aborted) return CANCELLED
-    const call = this.#calls.learn(request.toolCall)
+    const call = this.#calls.learn(request.toolCall, true)
     this.#translator.tellCall(call)
     const shown = inputOf(call)
+    if (this.#granted.has(call)) return answerTo(request, { behavior: 'allow' }, shown)
     const decision =
       answerOfMode(this.#mode, agentModeOf(this.#setup.row, this.#mode), request) ??
       (await Promise.race([
@@ -299,10 +344,6 @@ export class AcpRunner implements Runner {
       if (!this.#config) throw new Error('The agent does not run.')
       await command(this.#config)
     }, reasonOf)
-  }
-
-  get #costUsd(): number {
-    return this.#costBefore + this.#translator.costUsd
   }
 
   /** What comes while the session is being opened is told after it is. */

@@ -1,4 +1,4 @@
-import type { ClientContext, InitializeResponse } from '@agentclientprotocol/sdk'
+import type { ClientContext, InitializeResponse, McpServer } from '@agentclientprotocol/sdk'
 import { GatewayError } from '../../../errors.js'
 import { type AgentSetup, startError } from '../launch.js'
 import { isAuthRequired, reasonOf } from './connection.js'
@@ -24,6 +24,10 @@ export interface EarlierSession {
   orNew: boolean
   /** An earlier process of the agent had it for us. */
   isOurs: boolean
+  /** A copy of it is gone on with. */
+  fork: boolean
+  /** Whether the agent has told anything that was said before. */
+  hasHistory(): boolean
 }
 
 /**
@@ -77,15 +81,17 @@ async function opened(
     : agentCapabilities?.sessionCapabilities?.resume && 'session/resume'
   const common = { agentVersion: agentInfo?.version, canResume: Boolean(method && row.acp?.resume) }
   if (earlier) {
-    const { sessionId, orNew, isOurs } = earlier
+    const { orNew, isOurs, hasHistory } = earlier
     try {
       if (!method) throw startError('The agent cannot resume a session.')
+      const sessionId = earlier.fork ? await forked(agent, earlier.sessionId, place) : earlier.sessionId
       const answer = await agent.request<SessionAnswer | null>(method, { ...place, sessionId })
+      if (row.acp?.loadsAnything && !orNew && !hasHistory()) throw isOurs ? stateGone() : unknownSession(sessionId)
       return { sessionId, answer: answer ?? {}, isResumed: true, ...common }
     } catch (error) {
       if (isAuthRequired(error)) throw error
       if (!orNew)
-        throw isOurs && (await isForgotten(agent, hello, { ...place, sessionId, refusal: error }))
+        throw isOurs && (await isForgotten(agent, hello, { ...place, sessionId: earlier.sessionId, refusal: error }))
           ? stateGone(error)
           : error
     }
@@ -94,8 +100,21 @@ async function opened(
   return { sessionId: answer.sessionId, answer, isResumed: false, ...common }
 }
 
+/** @returns the id of the copy */
+async function forked(
+  agent: ClientContext,
+  sessionId: string,
+  place: { cwd: string; mcpServers: McpServer[] },
+): Promise<string> {
+  const answer = await agent.request<{ sessionId: string }>('session/fork', { ...place, sessionId })
+  return answer.sessionId
+}
+
 /** The session cannot go on, whatever is tried. */
 export const stateGone = (cause?: unknown): GatewayError => new GatewayError('SG_ERR_AGENT_STATE_GONE', { cause })
+
+const unknownSession = (sessionId: string): GatewayError =>
+  startError(`The agent knows no session ${sessionId} of this working directory.`)
 
 const sessionError = (error: unknown) =>
   error instanceof GatewayError ? error : startError(`The agent could not open the session: ${reasonOf(error)}`, error)

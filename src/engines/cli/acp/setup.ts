@@ -1,13 +1,18 @@
 import type { PermissionMode } from '../../../../schemas/permissions.js'
+import type { Clock } from '../../../lib/clock.js'
+import type { HostedTools } from '../../hosted-tools.js'
 import type { AgentSetup } from '../launch.js'
+import type { CostState } from './cost.js'
 
 export interface AcpSetup extends AgentSetup {
   /** The executable. */
   readonly command: string
+  readonly hostedTools: HostedTools | undefined
+  readonly clock: Clock
 }
 
 /** What a successor needs to go on. */
-export interface AcpState {
+export interface AcpState extends CostState {
   agent: string
   sdkSessionId: string
   permissionMode: PermissionMode
@@ -17,5 +22,6 @@ export interface AcpState {
   /** The agent's own files of the session were seen, so that they can be missed. */
   hasTranscript?: true
   numTurns: number
-  costUsd: number
+  /** What the agent calls the session. */
+  title?: string
 }

@@ -1,11 +1,10 @@
-import type { ToolCall, ToolCallUpdate } from '@agentclientprotocol/sdk'
-import type { AcpTraits } from '../agent-table.js'
-
-type Told = ToolCall | ToolCallUpdate
+import { parentOf, saidName, type Told, type ToolNaming, toolNameOf } from './tool-names.js'
 
 /** A call of a tool, as far as the agent has told of it. */
 export interface KnownCall {
   readonly id: string
+  /** The call that a helper of the agent makes it for. */
+  parent: string | null
   name: string
   title?: string
   input: object
@@ -27,23 +26,26 @@ export interface KnownCall {
  */
 export class ToolCalls {
   readonly #calls = new Map<string, KnownCall>()
-  readonly #namedBy: AcpTraits['toolName']
+  readonly #naming: ToolNaming | undefined
 
-  constructor(namedBy: AcpTraits['toolName']) {
-    this.#namedBy = namedBy
+  constructor(naming: ToolNaming | undefined) {
+    this.#naming = naming
   }
 
-  learn(told: Told): KnownCall {
+  /** @param isAsk it is told by a request for permission */
+  learn(told: Told, isAsk = false): KnownCall {
     const known = this.#calls.get(told.toolCallId)
     const call: KnownCall = known ?? {
-      ...{ id: told.toolCallId, name: this.#nameOf(told), input: {}, shown: [], content: [] },
+      ...{ id: told.toolCallId, parent: null, name: toolNameOf(told, this.#naming, isAsk) },
+      ...{ input: {}, shown: [], content: [] },
       ...{ terminal: '', status: 'pending', isTold: false, isDone: false, isDenied: false },
     }
     if (!known) this.#calls.set(call.id, call)
     // Once a name was said it is the call's, in requests and results alike.
-    else if (!call.isTold && toolNameIn(told)) call.name = toolNameIn(told)!
+    else if (!call.isTold) call.name = saidName(told) ?? call.name
+    call.parent ??= parentOf(told._meta) ?? null
     if (told.title) call.title = told.title
-    if (isFilled(told.rawInput)) call.input = told.rawInput
+    if (isFilled(told.rawInput)) call.input = argumentsIn(told) ?? told.rawInput
     if (told.content?.length) {
       if (call.isTold) call.content = told.content
       else call.shown = told.content
@@ -63,21 +65,16 @@ export class ToolCalls {
   open(): KnownCall[] {
     return [...this.#calls.values()]
   }
-
-  #nameOf(told: Told): string {
-    const said = toolNameIn(told)
-    if (said) return said
-    if (this.#namedBy === 'title' && told.title && /^[\w-]+$/.test(told.title)) return told.title
-    if (this.#namedBy === 'id' && told.toolCallId.includes('__')) return told.toolCallId.split('__')[0]!
-    return told.kind ?? 'other'
-  }
 }
-
-const toolNameIn = ({ name, _meta }: Told): string | undefined =>
-  name || (typeof _meta?.toolName === 'string' ? _meta.toolName : undefined)
 
 const isFilled = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && Object.keys(value).length > 0
+
+/** What the tool of a server is called with, where the agent wraps it. */
+function argumentsIn({ rawInput, _meta }: Told): object | undefined {
+  const { arguments: input } = (rawInput ?? {}) as { arguments?: unknown }
+  return _meta?.is_mcp_tool_call && typeof input === 'object' && input !== null ? input : undefined
+}
 
 /** What is shown to the person who decides. */
 export function inputOf({ input, title, shown }: KnownCall): object {
@@ -87,7 +84,7 @@ export function inputOf({ input, title, shown }: KnownCall): object {
 
 /** What the tool answered, as the text that the model sees, or as the agent tells it. */
 export function resultOf({ content, output, terminal }: KnownCall): unknown {
-  const texts = content.map(plain)
+  const texts = (content.length > 0 ? content : serverContent(output)).map(plain)
   if (texts.length > 0 && texts.every((part) => typeof part === 'string')) return texts.join('\n')
   if (terminal) return terminal
   if (typeof output === 'string') return output
@@ -95,6 +92,12 @@ export function resultOf({ content, output, terminal }: KnownCall): unknown {
   if (typeof inner === 'string') return inner
   if (texts.length > 0) return texts.map((part) => (typeof part === 'string' ? { type: 'text', text: part } : part))
   return output === undefined ? '' : [{ type: 'text', text: JSON.stringify(output) }]
+}
+
+/** The answer of a server's tool, where the agent wraps it. */
+function serverContent(output: unknown): unknown[] {
+  const { content } = ((output as { result?: unknown } | undefined)?.result ?? {}) as { content?: unknown }
+  return Array.isArray(content) ? content.map((part) => ({ type: 'content', content: part })) : []
 }
 
 /** Text as a string, anything else as it is. */

@@ -2,62 +2,94 @@ import { randomUUID } from 'node:crypto'
 import type { SessionUpdate } from '@agentclientprotocol/sdk'
 import type { MessageBlock, OtherBlock } from '../../../../schemas/events.js'
 import type { RunnerEvent } from '../../runner.js'
+import type { AcpTraits } from '../agent-table.js'
+import { planOf, planOfCall } from '../plan.js'
+import type { SessionCost } from './cost.js'
+import { MessagesInProgress, type Speaker } from './messages.js'
 import { inputOf, type KnownCall, resultOf, type ToolCalls } from './tool-calls.js'
+import { parentOf } from './tool-names.js'
 import { addUsage, callUsage, NO_USAGE } from './usage.js'
 
-type TextBlock = { type: 'text'; text: string } | { type: 'thinking'; thinking: string }
+type Chunk = Extract<SessionUpdate, { sessionUpdate: 'agent_message_chunk' | 'agent_thought_chunk' }>
 
-/**
- * Makes the gateway's events of what an agent tells. Text comes in pieces without an end; a message is complete when something else
- * begins.
- */
+interface TranslatorParts {
+  emit(event: RunnerEvent): void
+  withDeltas: boolean
+  calls: ToolCalls
+  traits: AcpTraits | undefined
+  cost: SessionCost
+  title: string | undefined
+}
+
+/** Makes the gateway's events of what an agent tells. */
 export class AcpTranslator {
   /** Of the calls of the model in this turn, where the agent counts them. */
   usage = NO_USAGE
-  /** Cumulative, where the agent says so. */
-  costUsd = 0
-  /** What the agent said last. */
+  /** What the agent itself said last. */
   lastText = ''
   /** While an old session is loaded: all that comes was said before. */
   isReplaying = false
+  /** Whether anything was told that was said before. */
+  hasHistory = false
   /** Empty while the model is unknown. */
   model = ''
+  /** What the agent calls the session. */
+  title: string | undefined
   readonly #emit: (event: RunnerEvent) => void
   readonly #withDeltas: boolean
   readonly #calls: ToolCalls
-  readonly #ignored: RegExp | undefined
-  #uuid = randomUUID()
-  #messageId: string | undefined
-  #blocks: TextBlock[] = []
+  readonly #traits: AcpTraits | undefined
+  readonly #cost: SessionCost
+  readonly #messages = new MessagesInProgress((speaker, blocks, uuid) => {
+    const text = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n')
+    if (speaker === null && text) this.lastText = text
+    this.#assistant(speaker, blocks, uuid)
+  })
   #userText = ''
 
-  constructor(emit: (event: RunnerEvent) => void, withDeltas: boolean, calls: ToolCalls, ignored: RegExp | undefined) {
+  constructor({ emit, withDeltas, calls, traits, cost, title }: TranslatorParts) {
     this.#emit = emit
     this.#withDeltas = withDeltas
     this.#calls = calls
-    this.#ignored = ignored
+    this.#traits = traits
+    this.#cost = cost
+    this.title = title
   }
 
-  translate(update: SessionUpdate): void {
+  /** @param helper the session of a helper that the agent runs, when it is not the agent's own */
+  translate(update: SessionUpdate, helper?: string): void {
     switch (update.sessionUpdate) {
       case 'user_message_chunk':
-        this.#endAssistant()
-        if (update.content.type === 'text' && !this.#ignored?.test(update.content.text))
+        // What a helper is told is the input of the call that runs it.
+        if (helper !== undefined) break
+        this.#messages.endAll()
+        this.hasHistory = true
+        if (update.content.type === 'text' && !this.#isIgnored(update.content.text))
           this.#userText += update.content.text
         break
       case 'agent_message_chunk':
       case 'agent_thought_chunk':
-        this.#chunk(update)
+        this.#chunk(update, helper)
         break
       case 'tool_call':
-      case 'tool_call_update':
-        this.#call(this.#calls.learn(update))
+      case 'tool_call_update': {
+        const call = this.#calls.learn(update)
+        if (helper !== undefined) call.parent ??= this.#speaker(helper)
+        this.#call(call)
         break
+      }
       case 'usage_update':
-        this.#used(update)
+        if (helper === undefined) this.#used(update)
+        break
+      case 'plan': {
+        const entries = planOf(update.entries)
+        if (entries && helper === undefined && !this.isReplaying) this.#emit({ type: 'plan_updated', entries })
+        break
+      }
+      case 'session_info_update':
+        if (helper === undefined && update.title) this.#titled(update.title)
         break
       // The agent's own bookkeeping, and what the runner itself looks at.
-      case 'session_info_update':
       case 'available_commands_update':
       case 'current_mode_update':
       case 'config_option_update':
@@ -70,15 +102,19 @@ export class AcpTranslator {
   /** Tells of a call, with the input as it is known by now; once. */
   tellCall(call: KnownCall): void {
     if (call.isTold) return
-    this.flush()
+    this.#endUser()
+    this.#messages.end(call.parent)
     call.isTold = true
-    this.#assistant([{ type: 'tool_use', id: call.id, name: call.name, input: inputOf(call) }])
+    const input = inputOf(call)
+    this.#assistant(call.parent, [{ type: 'tool_use', id: call.id, name: call.name, input }])
+    const entries = call.parent === null && !this.isReplaying ? planOfCall(call.name, input) : undefined
+    if (entries) this.#emit({ type: 'plan_updated', entries })
   }
 
-  /** Completes the message in progress. */
+  /** Completes the messages in progress. */
   flush(): void {
     this.#endUser()
-    this.#endAssistant()
+    this.#messages.endAll()
   }
 
   /** The turn is over: what the agent does not tell any more has ended without a result. */
@@ -95,38 +131,37 @@ export class AcpTranslator {
     this.lastText = ''
   }
 
-  #chunk(update: Extract<SessionUpdate, { sessionUpdate: 'agent_message_chunk' | 'agent_thought_chunk' }>): void {
+  #chunk(update: Chunk, helper: string | undefined): void {
     const used = callUsage(update)
     if (used) this.usage = addUsage(this.usage, used)
     this.#endUser()
+    const speaker = parentOf(update._meta) ?? this.#speaker(helper)
     if (update.content.type !== 'text') {
-      this.#endAssistant()
-      this.#assistant([update.content as unknown as OtherBlock])
+      this.#messages.end(speaker)
+      this.#assistant(speaker, [update.content as unknown as OtherBlock])
       return
     }
     const { text } = update.content
-    if (text === '' || this.#ignored?.test(text)) return
-    if (update.messageId && this.#messageId && update.messageId !== this.#messageId) this.#endAssistant()
-    this.#messageId = update.messageId ?? undefined
-    const isThought = update.sessionUpdate === 'agent_thought_chunk'
-    const last = this.#blocks.at(-1)
-    if (isThought && last?.type === 'thinking') last.thinking += text
-    else if (!isThought && last?.type === 'text') last.text += text
-    else this.#blocks.push(isThought ? { type: 'thinking', thinking: text } : { type: 'text', text })
+    if (text === '' || this.#isIgnored(text)) return
+    const type = update.sessionUpdate === 'agent_thought_chunk' ? 'thinking' : 'text'
+    const place = this.#messages.add(speaker, { type, text, messageId: update.messageId ?? undefined })
     if (!this.#withDeltas || this.isReplaying) return
-    this.#emit({
-      type: 'stream_delta',
-      uuid: this.#uuid,
-      blockIndex: this.#blocks.length - 1,
-      delta: { type: isThought ? 'thinking' : 'text', text },
-      parentToolUseId: null,
-    })
+    this.#emit({ type: 'stream_delta', ...place, delta: { type, text }, parentToolUseId: speaker })
+  }
+
+  /** Whose words come while a helper runs; some agents do not say that they are not their own. */
+  #speaker(helper: string | undefined): Speaker {
+    const open = this.#calls.open().filter(({ isTold }) => isTold)
+    const running = open.filter(({ name }) => this.#traits?.helperTools?.includes(name)).at(-1)
+    return running?.id ?? (helper === undefined ? null : (open.at(-1)?.id ?? helper))
   }
 
   #call(call: KnownCall): void {
     if (call.status !== 'pending') this.tellCall(call)
     if ((call.status !== 'completed' && call.status !== 'failed') || call.isDone) return
     call.isDone = true
+    this.#messages.end(call.id)
+    this.#messages.end(call.parent)
     this.#calls.forget(call.id)
     this.#result(call, resultOf(call), call.status === 'failed')
   }
@@ -142,17 +177,23 @@ export class AcpTranslator {
       type: 'user_message',
       message: { role: 'user', content: [block] },
       uuid: randomUUID(),
-      parentToolUseId: null,
+      parentToolUseId: call.parent,
       synthetic: true,
       ...this.#replayMark,
     })
   }
 
   #used({ used, size, cost }: Extract<SessionUpdate, { sessionUpdate: 'usage_update' }>): void {
-    if (cost?.currency === 'USD') this.costUsd = cost.amount
+    if (cost?.currency === 'USD') this.#cost.told(cost.amount, this.isReplaying)
     if (this.isReplaying || size <= 0) return
     const percentage = Math.round((used / size) * 100)
     this.#emit({ type: 'context_usage', usage: { totalTokens: used, maxTokens: size, percentage } })
+  }
+
+  #titled(title: string): void {
+    if (title === this.title) return
+    this.title = title
+    this.#emit({ type: 'engine_event', payload: { type: 'title_changed', title } })
   }
 
   #endUser(): void {
@@ -169,29 +210,23 @@ export class AcpTranslator {
     })
   }
 
-  #endAssistant(): void {
-    const blocks = this.#blocks
-    if (blocks.length === 0) return
-    this.#blocks = []
-    this.lastText = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n')
-    this.#assistant(blocks)
-    this.#messageId = undefined
-  }
-
-  #assistant(content: MessageBlock[]): void {
+  #assistant(speaker: Speaker, content: MessageBlock[], uuid: string = randomUUID()): void {
     // The agent goes on without a word about the calls that were denied.
-    for (const call of this.#calls.open().filter((one) => one.isDenied)) {
+    for (const call of this.#calls.open().filter((one) => one.isDenied && one.parent === speaker)) {
       this.#calls.forget(call.id)
       this.#result(call, 'The user does not allow this.', true)
     }
     this.#emit({
       type: 'assistant_message',
       message: { role: 'assistant', content, ...(this.model && { model: this.model }) },
-      uuid: this.#uuid,
-      parentToolUseId: null,
+      uuid,
+      parentToolUseId: speaker,
       ...this.#replayMark,
     })
-    this.#uuid = randomUUID()
+  }
+
+  #isIgnored(text: string): boolean {
+    return this.#traits?.ignoredText?.test(text) ?? false
   }
 
   get #replayMark(): { replay?: true } {

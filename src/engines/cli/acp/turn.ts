@@ -1,11 +1,18 @@
 import type { PromptResponse } from '@agentclientprotocol/sdk'
 import type { TurnSubtype } from '../../../../schemas/events.js'
 import type { TokenUsage } from '../../../../schemas/sessions.js'
+import type { Clock, Timer } from '../../../lib/clock.js'
+import type { RunnerEvent } from '../../runner.js'
 import { type AcpConnection, reasonOf } from './connection.js'
 import { turnUsage } from './usage.js'
 
+/** How long an agent has to follow an interrupt before its process is ended. */
+export const INTERRUPT_GRACE_MS = 5_000
+/** How long an agent may say nothing, while the next word is its own, before that is told; doubled each time. */
+export const FIRST_SILENCE_MS = 15_000
+
 /** How a turn ended. */
-interface TurnEnd {
+export interface TurnEnd {
   subtype: TurnSubtype
   isError: boolean
   errors?: string[]
@@ -14,24 +21,117 @@ interface TurnEnd {
 
 const INTERRUPTED: TurnEnd = { subtype: 'interrupted', isError: false }
 
-/**
- * Gives the agent a prompt and waits for the end of its turn.
- * @param refusal what was said last, when that may be a vendor's refusal; asked for once the turn is over
- * @returns undefined when the agent itself is gone
- */
-export async function takeTurn(
-  connection: AcpConnection,
-  { sessionId, text, signal }: { sessionId: string; text: string; signal: AbortSignal },
-  refusal: () => string | undefined,
-): Promise<TurnEnd | undefined> {
-  try {
-    const answer = await connection.agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
-    return endOf(answer, refusal())
-  } catch (error) {
-    if (connection.signal.aborted) return undefined
-    return signal.aborted
-      ? INTERRUPTED
-      : { subtype: 'error_during_execution', isError: true, errors: [reasonOf(error)] }
+export interface TurnParts {
+  readonly clock: Clock
+  readonly connection: AcpConnection
+  readonly sessionId: string
+  /** How long it may say nothing in all; absent: as long as it likes. */
+  readonly patienceMs: number | undefined
+  /** Whether what it waits for is not its model. */
+  isBusy(): boolean
+  tell(event: RunnerEvent): void
+  /** Ends its process, which does not listen; resolves when it is gone. */
+  giveUp(): Promise<void>
+}
+
+/** One turn of an agent, and what is done when nothing comes of it. */
+export class Turn {
+  readonly #parts: TurnParts
+  readonly #interruption = new AbortController()
+  #heardAt: number
+  #toldSilenceMs = 0
+  #silence: Timer | undefined
+  #grace: Timer | undefined
+  #givingUp: Promise<void> | undefined
+  /** How the turn ends when it is ended from here. */
+  #ending = INTERRUPTED
+
+  constructor(parts: TurnParts) {
+    this.#parts = parts
+    this.#heardAt = parts.clock.now()
+  }
+
+  /** Aborted by an interrupt. */
+  get signal(): AbortSignal {
+    return this.#interruption.signal
+  }
+
+  /**
+   * Gives the agent a prompt and waits for the end of its turn.
+   * @param refusal what was said last, when that may be a vendor's refusal; asked for once the turn is over
+   * @returns undefined when the agent itself is gone
+   */
+  async take(text: string, refusal: () => string | undefined): Promise<TurnEnd | undefined> {
+    this.#watch(FIRST_SILENCE_MS)
+    const end = await this.#ask(text, refusal)
+    this.#silence?.cancel()
+    this.#grace?.cancel()
+    await this.#givingUp
+    return this.#givingUp || (end?.subtype === 'interrupted' && this.signal.aborted) ? this.#ending : end
+  }
+
+  /** The agent has said something. */
+  heard(): void {
+    this.#heardAt = this.#parts.clock.now()
+    this.#toldSilenceMs = 0
+  }
+
+  /** Asks the agent to end the turn; one that does not is ended itself. */
+  async interrupt(ending = INTERRUPTED): Promise<void> {
+    if (this.signal.aborted) return
+    const { clock, connection, sessionId, giveUp } = this.#parts
+    this.#ending = ending
+    this.#interruption.abort()
+    this.#grace = clock.after(INTERRUPT_GRACE_MS, () => {
+      this.#givingUp = giveUp()
+    })
+    await connection.agent.notify('session/cancel', { sessionId })
+  }
+
+  /** Nobody waits for its end any more. */
+  drop(): void {
+    this.#silence?.cancel()
+    this.#grace?.cancel()
+    this.#interruption.abort()
+  }
+
+  async #ask(text: string, refusal: () => string | undefined): Promise<TurnEnd | undefined> {
+    const { connection, sessionId } = this.#parts
+    try {
+      const answer = await connection.agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
+      return endOf(answer, refusal())
+    } catch (error) {
+      if (connection.signal.aborted) return undefined
+      return this.signal.aborted
+        ? INTERRUPTED
+        : { subtype: 'error_during_execution', isError: true, errors: [reasonOf(error)] }
+    }
+  }
+
+  #watch(delayMs: number): void {
+    this.#silence = this.#parts.clock.after(delayMs, () => this.#onQuiet())
+  }
+
+  #onQuiet(): void {
+    const { clock, patienceMs = Number.POSITIVE_INFINITY, tell, isBusy } = this.#parts
+    if (this.signal.aborted) return
+    if (isBusy()) this.heard()
+    const silentMs = clock.now() - this.#heardAt
+    if (silentMs >= patienceMs) {
+      const detail = `The agent said nothing for ${Math.round(silentMs / 1000)} s: its model does not answer.`
+      void this.interrupt({ subtype: 'error_during_execution', isError: true, errors: [detail] })
+      return
+    }
+    const due = this.#toldSilenceMs * 2 || FIRST_SILENCE_MS
+    if (silentMs >= due) {
+      this.#toldSilenceMs = silentMs
+      tell({
+        type: 'engine_event',
+        payload: { type: 'agent_silent', silentMs, message: 'The agent says nothing: its model may not answer.' },
+      })
+    }
+    const nextMs = Math.min(this.#toldSilenceMs * 2 || FIRST_SILENCE_MS, patienceMs)
+    this.#watch(Math.max(nextMs - silentMs, 1))
   }
 }
 

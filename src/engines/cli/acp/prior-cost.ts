@@ -1,0 +1,49 @@
+import { tmpdir } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { markerEnv } from '../markers.js'
+import { AgentProcess } from '../process.js'
+import type { AcpSetup } from './setup.js'
+
+const LIMIT_MS = 30_000
+/** The figure stands before the history, which is of any length. */
+const READ_CHARS = 65_536
+
+/**
+ * What the agent's session had cost before it is resumed, for an agent that tells it by a command alone.
+ * @returns undefined when that is not known
+ */
+export async function priorCostUsd(
+  { command, env, row, sessionId }: AcpSetup,
+  resumed: string,
+): Promise<number | undefined> {
+  const asked = row.acp?.priorCost
+  if (!asked) return undefined
+  // Ended by itself, not with the session.
+  const marker = `cost ${sessionId}`
+  const agent = new AgentProcess({
+    ...{ command, args: asked.args(resumed), cwd: tmpdir(), sessionId: marker },
+    env: { ...env, ...(await markerEnv(marker)) },
+  })
+  try {
+    agent.child.stdin.end()
+    return await Promise.race([
+      figureIn(agent.child.stdout.setEncoding('utf8'), asked.figure),
+      sleep(LIMIT_MS, undefined, { ref: false }),
+    ])
+  } catch {
+    return undefined
+  } finally {
+    await agent.stop(0)
+  }
+}
+
+async function figureIn(output: AsyncIterable<string>, figure: RegExp): Promise<number | undefined> {
+  let text = ''
+  for await (const piece of output) {
+    text += piece
+    const found = figure.exec(text)?.[1]
+    if (found !== undefined) return Number(found)
+    if (text.length > READ_CHARS) return undefined
+  }
+  return undefined
+}

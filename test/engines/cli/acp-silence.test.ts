@@ -1,0 +1,131 @@
+import { mkdtempSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { FIRST_SILENCE_MS, INTERRUPT_GRACE_MS } from '../../../src/engines/cli/acp/turn.js'
+import { BUILT_IN_AGENTS, cliEngine } from '../../../src/engines/cli/index.js'
+import { createWorkerServer } from '../../../src/server.js'
+import { attach } from '../../fixtures/client.js'
+import { processesOf } from '../../fixtures/processes.js'
+import { ScriptedHost } from '../../fixtures/scripted-host.js'
+import { VirtualClock } from '../../fixtures/virtual-clock.js'
+
+const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
+const folder = () => realpathSync(mkdtempSync(join(tmpdir(), 'acp-silence-')))
+const declared = (name: string, env: Record<string, string> = {}) => [
+  { name, command: process.execPath, args: [AGENT], env, modes: { default: 'ask' } },
+]
+const script = (...steps: object[]) => JSON.stringify(steps)
+const DEAF = script({ text: 'begun' }, { deaf: true })
+
+async function start(t: Test, name = 'scripted') {
+  const clock = new VirtualClock()
+  const engine = cliEngine({ agents: declared(name), clock })
+  const runner = await engine({
+    ...{ sessionId: 'session-1', config: { cwd: folder() }, profile: { name: 'p', engine: 'cli', agent: name } },
+    bridge: { execute: () => Promise.reject(new Error('not here')) },
+  })
+  const host = new ScriptedHost()
+  t.teardown(() => runner.close())
+  await runner.start(host)
+  /** Begins a turn that comes to nothing. */
+  const hang = async (text: string) => {
+    const spoke = host.next('stream_delta')
+    runner.send(text)
+    await spoke
+  }
+  return { clock, runner, host, hang }
+}
+
+t.test('silence is told while the agent’s model may not answer, ever less often', async (t) => {
+  const { clock, host, hang } = await start(t)
+  await hang(DEAF)
+  await clock.advance(FIRST_SILENCE_MS - 1)
+  t.equal(host.of('engine_event').length, 0)
+  await clock.advance(1)
+  t.match(host.of('engine_event'), [{ payload: { type: 'agent_silent', silentMs: FIRST_SILENCE_MS } }])
+  await clock.advance(FIRST_SILENCE_MS * 7)
+  t.strictSame(
+    host.of('engine_event').map(({ payload }) => (payload as { silentMs: number }).silentMs / FIRST_SILENCE_MS),
+    [1, 2, 4, 8],
+  )
+})
+
+t.test('an agent that runs a tool or waits for a person is not silent', async (t) => {
+  const { clock, runner, host } = await start(t)
+  runner.send(script({ tool: 'shell', input: { command: 'make' }, ask: true }))
+  await host.asked()
+  await clock.advance(FIRST_SILENCE_MS * 10)
+  t.equal(host.of('engine_event').length, 0)
+})
+
+t.test('an agent that tries again for minutes is ended when its patience is, with the reason', async (t) => {
+  const { patienceMs } = BUILT_IN_AGENTS.get('gemini')!.acp!
+  const { clock, runner, host, hang } = await start(t, 'gemini')
+  await hang(DEAF)
+  const over = host.next('turn_completed')
+  await clock.advance(patienceMs!)
+  t.equal(host.of('turn_completed').length, 0, 'it is asked to end first')
+  await clock.advance(INTERRUPT_GRACE_MS)
+  t.match(await over, { subtype: 'error_during_execution', isError: true, errors: [/said nothing for 90 s/] })
+  t.equal(runner.isSpent, true)
+})
+
+t.test('an interrupt that the agent follows leaves it as it is', async (t) => {
+  const { clock, runner, host, hang } = await start(t)
+  await hang(script({ text: 'begun' }, { hang: true }))
+  const over = host.next('turn_completed')
+  await runner.interrupt()
+  t.match(await over, { subtype: 'interrupted', isError: false })
+  await clock.advance(INTERRUPT_GRACE_MS * 2)
+  t.equal(runner.isSpent, false)
+  t.match(await host.turn(runner, 'hi'), { result: 'pong' })
+  t.equal(clock.pendingTimers, 0)
+})
+
+for (const { canLoad, ...env } of [{ canLoad: true }, { canLoad: false, ACP_NO_LOAD: '1' }])
+  t.test(
+    `an agent that does not hear an interrupt is ended, and the session goes on${canLoad ? '' : ', anew'}`,
+    async (t) => {
+      const clock = new VirtualClock()
+      const agents = declared('scripted', env as Record<string, string>)
+      const worker = createWorkerServer(
+        { allowUnauthenticated: true, profiles: [{ name: 'scripted', agent: 'scripted' }], agents },
+        { createCliRunner: cliEngine({ agents, clock }), env: {} },
+      )
+      t.teardown(() => worker.close())
+      const api = `${(await worker.listen(0)).url}/v1`
+      const response = await fetch(`${api}/sessions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ cwd: folder() }),
+      })
+      const { id } = (await response.json()) as { id: string }
+      const client = await attach(t, api, id)
+      const ends = () => client.events.filter((event) => event.type === 'turn_completed')
+      client.send({ type: 'user_message', text: 'hi' })
+      await client.until(() => ends().length === 1)
+      client.send({ type: 'user_message', text: DEAF })
+      await client.until(({ events }) => events.filter(({ type }) => type === 'stream_delta').length > 1)
+      const [pid] = processesOf(id)
+      client.send({ type: 'user_message', text: script({ tell: 'request' }), id: 'later' })
+      client.send({ type: 'interrupt', id: 'interrupt' })
+      await client.until(({ frames }) => frames.some((frame) => frame.type === 'ack' && frame.id === 'interrupt'))
+      await clock.advance(INTERRUPT_GRACE_MS)
+      await client.until(() => ends().length === 3)
+      t.match(ends(), [{ subtype: 'success' }, { subtype: 'interrupted', isError: false }, { subtype: 'success' }])
+      t.equal(client.events.filter(({ type }) => type === 'session_error').length, 0)
+      t.notOk(processesOf(id).includes(pid!), 'its process is gone')
+      t.match(
+        ends()[2],
+        { result: canLoad ? /"sessionId":"scripted-session"/ : /"mcpServers"/ },
+        'what waited has its turn',
+      )
+      t.equal(
+        client.events.filter((event) => event.type === 'engine_event' && /history_lost/.test(JSON.stringify(event)))
+          .length,
+        canLoad ? 0 : 1,
+      )
+    },
+  )

@@ -1,0 +1,221 @@
+import { mkdtempSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { cliEngine } from '../../../src/engines/cli/index.js'
+import type { RunnerEvent } from '../../../src/engines/runner.js'
+import { ScriptedHost } from '../../fixtures/scripted-host.js'
+
+const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
+
+/** A runner of the scripted agent, under the name of the row that is to be applied to it. */
+async function start(t: Test, name = 'scripted') {
+  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-words-')))
+  const engine = cliEngine({
+    agents: [{ name, command: process.execPath, args: [AGENT], modes: { default: 'ask' } }],
+  })
+  const runner = await engine({
+    ...{ sessionId: 'session-1', config: { cwd }, profile: { name: 'p', engine: 'cli', agent: name } },
+    bridge: { execute: () => Promise.reject(new Error('not here')) },
+  })
+  const host = new ScriptedHost()
+  t.teardown(() => runner.close())
+  await runner.start(host)
+  return { runner, host }
+}
+
+const script = (...steps: object[]) => JSON.stringify(steps)
+const chunk = (text: string, more: object = {}) => ({
+  sessionUpdate: 'agent_message_chunk',
+  content: { type: 'text', text },
+  ...more,
+})
+const call = (toolCallId: string, more: object = {}) => ({
+  ...{ sessionUpdate: 'tool_call', toolCallId, title: 'a call', kind: 'execute', status: 'in_progress' },
+  ...{ rawInput: { command: 'ls' }, ...more },
+})
+const done = (toolCallId: string, text: string, more: object = {}) => ({
+  ...{ sessionUpdate: 'tool_call_update', toolCallId, status: 'completed' },
+  content: [{ type: 'content', content: { type: 'text', text } }],
+  ...more,
+})
+
+/** Who said what, in the order in which it is told. */
+const said = (events: readonly RunnerEvent[]) =>
+  events.flatMap((event) => {
+    if (event.type !== 'assistant_message' && event.type !== 'user_message') return []
+    const { content } = event.message
+    const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+    return blocks.map((block) => [
+      event.parentToolUseId,
+      'text' in block ? block.text : 'name' in block ? block.name : 'content' in block ? block.content : block.type,
+    ])
+  })
+
+t.test('what is said while a call runs stands before its result', async (t) => {
+  const { runner, host } = await start(t)
+  const end = await host.turn(
+    runner,
+    script(
+      ...[{ raw: call('c1') }, { raw: chunk('meanwhile') }, { raw: done('c1', 'listed') }, { raw: chunk('after') }],
+    ),
+  )
+  t.strictSame(said(host.events), [
+    [null, 'execute'],
+    [null, 'meanwhile'],
+    [null, 'listed'],
+    [null, 'after'],
+  ])
+  t.equal(end.result, 'after')
+})
+
+t.test('the words of a helper that names its call are not the agent’s', async (t) => {
+  const { runner, host } = await start(t)
+  const _meta = { parentToolCallId: 'helper' }
+  const end = await host.turn(
+    runner,
+    script(
+      ...[{ raw: chunk('I ask. ') }, { raw: call('helper') }, { raw: chunk('found ', { _meta }) }],
+      ...[{ raw: call('c2', { _meta }) }, { raw: done('c2', 'listed') }, { raw: chunk('it', { _meta }) }],
+      ...[{ raw: done('helper', 'found it') }, { raw: chunk('It is there.') }],
+    ),
+  )
+  t.strictSame(said(host.events), [
+    [null, 'I ask. '],
+    [null, 'execute'],
+    ['helper', 'found '],
+    ['helper', 'execute'],
+    ['helper', 'listed'],
+    ['helper', 'it'],
+    [null, 'found it'],
+    [null, 'It is there.'],
+  ])
+  t.match(
+    host.of('stream_delta').map(({ parentToolUseId }) => parentToolUseId),
+    [null, 'helper', 'helper', null],
+  )
+  t.equal(end.result, 'It is there.')
+})
+
+t.test('a helper of qwen, whose words look like the agent’s own, is told by the call that runs it', async (t) => {
+  const { runner, host } = await start(t, 'qwen')
+  const end = await host.turn(
+    runner,
+    script(
+      ...[{ raw: call('helper', { _meta: { toolName: 'agent' }, kind: 'other' }) }, { raw: chunk('searching') }],
+      ...[{ raw: done('helper', 'nothing') }],
+    ),
+  )
+  t.strictSame(said(host.events), [
+    [null, 'agent'],
+    ['helper', 'searching'],
+    [null, 'nothing'],
+  ])
+  t.equal(end.result, undefined, 'the agent itself has said nothing')
+})
+
+t.test('what comes from another session than the agent’s own is a helper’s', async (t) => {
+  const { runner, host } = await start(t)
+  const of = 'child-session'
+  await host.turn(
+    runner,
+    script(
+      ...[
+        { raw: call('helper') },
+        { raw: chunk('from below'), of },
+        { raw: call('c2'), of },
+        { raw: done('c2', 'x'), of },
+      ],
+      ...[{ raw: { sessionUpdate: 'session_info_update', title: 'of the helper' }, of }],
+      ...[{ raw: done('helper', 'done') }, { raw: chunk('from above') }],
+    ),
+  )
+  t.strictSame(said(host.events), [
+    [null, 'execute'],
+    ['helper', 'from below'],
+    ['helper', 'execute'],
+    ['helper', 'x'],
+    [null, 'done'],
+    [null, 'from above'],
+  ])
+  t.strictSame(host.of('engine_event'), [])
+})
+
+t.test('a note of the agent’s own is not glued to what its model says', async (t) => {
+  const { runner, host } = await start(t)
+  const end = await host.turn(
+    runner,
+    script(
+      { raw: chunk('Warning.') },
+      { raw: chunk('Hel', { messageId: 'm1' }) },
+      { raw: chunk('lo', { messageId: 'm1' }) },
+    ),
+  )
+  t.strictSame(said(host.events), [
+    [null, 'Warning.'],
+    [null, 'Hello'],
+  ])
+  t.equal(end.result, 'Hello')
+})
+
+t.test('a call of qwen has one name, whether it was asked for or not', async (t) => {
+  const { runner, host } = await start(t, 'qwen')
+  host.answer = ({ input }) => ({ behavior: 'allow', updatedInput: { ...input } })
+  const options = [{ optionId: 'allow_once', name: 'Allow', kind: 'allow_once' }]
+  const asked = (toolCallId: string, kind: string, rawInput: object) => ({
+    asks: { toolCall: { ...{ toolCallId, status: 'pending', title: 'its words', kind }, rawInput }, options },
+  })
+  await host.turn(
+    runner,
+    script(
+      asked('c1', 'execute', { command: 'ls' }),
+      { raw: done('c1', 'listed', { _meta: { toolName: 'run_shell_command' } }) },
+      { raw: call('c2', { _meta: { toolName: 'run_shell_command' } }) },
+      asked('c3', 'edit', { file_path: 'a', content: 'b' }),
+      asked('c4', 'edit', { file_path: 'a', old_string: 'b', new_string: 'c' }),
+      asked('c5', 'fetch', { url: 'http://127.0.0.1' }),
+    ),
+  )
+  t.strictSame(
+    host.asks.map(({ toolName }) => toolName),
+    ['run_shell_command', 'write_file', 'edit', 'web_fetch'],
+  )
+  t.strictSame(
+    said(host.events).flatMap(([, name]) =>
+      ['listed', 'The call was not carried out.'].includes(String(name)) ? [] : name,
+    ),
+    ['run_shell_command', 'run_shell_command', 'write_file', 'edit', 'web_fetch'],
+  )
+})
+
+t.test('the agent’s plan is told, by an update or by its tool', async (t) => {
+  const { runner, host } = await start(t)
+  const entries = [
+    { content: 'look', status: 'completed', priority: 'high' },
+    { content: 'do', status: 'in_progress', priority: 'low' },
+  ]
+  const todos = [
+    { content: 'rest', status: 'cancelled' },
+    { description: 'then', status: 'pending' },
+  ]
+  await host.turn(
+    runner,
+    script(
+      { raw: { sessionUpdate: 'plan', entries } },
+      { raw: call('c1', { name: 'todowrite', rawInput: { todos } }) },
+      { raw: call('c2', { name: 'todowrite', rawInput: { todos: 'no list' } }) },
+    ),
+  )
+  t.strictSame(
+    host.of('plan_updated').map((event) => event.entries),
+    [
+      entries,
+      [
+        { content: 'rest', status: 'completed' },
+        { content: 'then', status: 'pending' },
+      ],
+    ],
+  )
+  t.strictSame(host.of('engine_event'), [])
+})
