@@ -28,9 +28,14 @@ function toGatewayError(error: FastifyError): GatewayError {
   return new GatewayError(status >= 400 && status < 500 ? 'SG_ERR_BAD_REQUEST' : 'SG_ERR_INTERNAL', { cause: error })
 }
 
+/** The code that a request was refused with, for its line in the log. */
+const codes = new WeakMap<FastifyRequest, ErrorCode>()
+export const codeOf = (request: FastifyRequest): ErrorCode | undefined => codes.get(request)
+
 /** Answers a refusal as `application/problem+json`. */
 export function sendProblem(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const refusal = toGatewayError(error)
+  codes.set(request, refusal.code)
   if (refusal.statusCode >= 500) request.log.error({ err: refusal, code: refusal.code }, 'request failed')
   if (refusal.retryAfterS !== undefined) reply.header('retry-after', refusal.retryAfterS)
   if (refusal.allow !== undefined) reply.header('allow', refusal.allow)

@@ -1,8 +1,10 @@
 import { type FastifyError, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import { nameOf } from '../src/principal.js'
+import { codeOf } from './errors.js'
 
 /**
- * One line per answered request: method, path without query, status and milliseconds; nothing else of a request is anybody's business in
- * a log. A refusal of the caller (401, 403) is a warning, so that a door that somebody rattles at can be seen.
+ * One line per answered request: method, path without query, status, the code of a refusal, the caller's name and address, milliseconds;
+ * nothing else of a request is anybody's business in a log. A refusal of the caller (401, 403) is a warning, so that a door that somebody rattles at can be seen.
  */
 export class RequestLog extends LogController {
   override incomingRequest(): void {}
@@ -13,10 +15,15 @@ export class RequestLog extends LogController {
     reply: FastifyReply,
   ): void {
     const refused = reply.statusCode === 401 || reply.statusCode === 403
+    const code = codeOf(request)
+    const caller = nameOf(request.principal)
     const fields = {
       method: request.method,
       path: request.url.replace(/[?#].*$/s, ''),
       status: reply.statusCode,
+      ...(code !== undefined && { code }),
+      ...(caller !== undefined && { caller }),
+      address: request.ip,
       ms: Math.round(reply.elapsedTime * 10) / 10,
       ...(error && { err: error }),
     }

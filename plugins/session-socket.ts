@@ -163,7 +163,7 @@ class SessionSocket implements ClientSink, Stream {
       id = commandIdOf(frame)
       const command = parseCommand(frame)
       if (!(await this.#stillWelcome())) return
-      await this.#session.handle(command, this.#attachment)
+      await this.#session.handle(command, this.#attachment, this.#request.principal)
       if (command.type === 'ping') this.#attachment?.send({ type: 'pong' })
       if (id !== undefined) this.#attachment?.send({ type: 'ack', id })
     } catch (error) {

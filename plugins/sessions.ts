@@ -77,7 +77,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
     },
     async ({ params, principal, body }) => {
       const session = await registry.open(params.id, principal)
-      await session.handle(parseCommand(body))
+      await session.handle(parseCommand(body), undefined, principal)
       return { ok: true as const }
     },
   )

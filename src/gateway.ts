@@ -288,10 +288,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
 }
 
 const bundledCli = (
-  { agents, cwdRoots: roots }: ResolvedOptions,
+  { agents, cwdRoots: roots, logger }: ResolvedOptions,
   env: NodeJS.ProcessEnv,
   secretEnv: readonly string[],
-): CreateEngineRunner => cliEngine({ ...(agents && { agents }), ...(roots && { roots }), env, secretEnv })
+): CreateEngineRunner => cliEngine({ ...(agents && { agents }), ...(roots && { roots }), env, secretEnv, logger })
 
 /** Waits for the work, but not longer than `limitMs`. */
 async function within(work: Promise<void>, limitMs: number, clock: Clock): Promise<void> {

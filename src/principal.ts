@@ -40,6 +40,12 @@ export function normalizePrincipal(claims: unknown): Principal | undefined {
   }
 }
 
+/** What the caller is called in the log, when `authenticate` gave it a `name`. */
+export function nameOf(principal: Principal | undefined): string | undefined {
+  const name = (principal?.claims as { name?: unknown } | null | undefined)?.name
+  return typeof name === 'string' ? name : undefined
+}
+
 const isStringArray = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string')
 

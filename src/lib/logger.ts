@@ -3,6 +3,10 @@ export interface Logger {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
   error(fields: object, message: string): void
+  debug?(fields: object, message: string): void
+  trace?(fields: object, message: string): void
+  /** Whether a line of that level would be written; absent: not known. */
+  isLevelEnabled?(level: string): boolean
 }
 
 /** What an operator is to see who gave no logger: warnings and errors, a line each. */

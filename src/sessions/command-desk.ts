@@ -2,6 +2,7 @@ import type { SessionCommand, SessionCommandOf } from '../../schemas/commands.js
 import type { PermissionMode, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { Runner } from '../engines/runner.js'
 import { GatewayError, toError } from '../errors.js'
+import type { Principal } from '../principal.js'
 import type { Attachment } from './attachment.js'
 import { assertPermissionMode } from './policy.js'
 import type { Session } from './session.js'
@@ -26,15 +27,15 @@ export class CommandDesk {
   }
 
   /** Resolves when the command was carried out; a repeated id shares the first one's success. */
-  handle(command: SessionCommand, from?: Attachment): Promise<void> {
-    if (command.id === undefined || command.type === 'ping') return this.#run(command, from)
+  handle(command: SessionCommand, from?: Attachment, principal?: Principal): Promise<void> {
+    if (command.id === undefined || command.type === 'ping') return this.#run(command, from, principal)
     const { id } = command
     this.#remembered ??= new Map()
     const earlier = this.#remembered.get(id)
     if (earlier) return earlier
     // accepted before the session was last read from the journal
     if (this.#session.messageIds?.includes(id)) return Promise.resolve()
-    const outcome = this.#run(command, from)
+    const outcome = this.#run(command, from, principal)
     this.#remembered.set(id, outcome)
     // what was refused changed nothing and may be tried again under its id
     outcome.catch(() => this.#remembered?.delete(id))
@@ -42,12 +43,14 @@ export class CommandDesk {
     return outcome
   }
 
-  async #run(command: SessionCommand, from: Attachment | undefined): Promise<void> {
+  async #run(command: SessionCommand, from: Attachment | undefined, principal: Principal | undefined): Promise<void> {
     if (command.type === 'ping') return
     const session = this.#session
     session.concerns++
     try {
       await this.#runInTurn(command, from)
+      if (command.type === 'permission_decision')
+        this.#world.operatorLog.onAnswered(session, command.requestId, command.behavior, principal)
     } finally {
       session.concerns--
       this.#world.dormancy.consider(session)

@@ -25,7 +25,7 @@ export interface RegistryEvents extends Record<string, unknown> {
 }
 
 export interface RegistryOptions
-  extends Omit<SessionWorld, 'onEvent' | 'onEnded' | 'onOauth' | 'parking' | 'journal' | 'dormancy'> {
+  extends Omit<SessionWorld, 'onEvent' | 'onEnded' | 'onOauth' | 'operatorLog' | 'parking' | 'journal' | 'dormancy'> {
   admission: Admission
   /** Where the few lines go that every operator is to see. */
   notices: Logger

@@ -15,6 +15,7 @@ import { Dormancy } from './dormancy.js'
 import { EngineStarter } from './engine-start.js'
 import type { JournaledSession } from './journal.js'
 import { Keeping } from './keeping.js'
+import { OperatorLog } from './operator-log.js'
 import { type ParkingHost, ParkingLot } from './parking.js'
 import { parseCommand } from './parse-command.js'
 import type { CreateOptions, RegistryEvents, RegistryOptions } from './registry-options.js'
@@ -37,12 +38,14 @@ export class SessionRegistry {
   readonly #dormancy: Dormancy
   readonly #archive: Archive | undefined
   readonly #keeping: Keeping | undefined
+  readonly #operatorLog: OperatorLog
   #live = 0
   #draining = false
   #oauthNoticed = false
 
   constructor(options: RegistryOptions) {
     this.#options = options
+    this.#operatorLog = new OperatorLog(options.logger)
     const { logger, clock, journal, executions, admission } = options
     this.#table = new SessionTable(clock, (id) => this.parking.isBusy(id) || this.#dormancy.isBusy(id))
     this.#listeners = new Listeners<RegistryEvents>((error, event) =>
@@ -62,6 +65,7 @@ export class SessionRegistry {
       journal: this.#keeping,
       parking: this.parking,
       dormancy: this.#dormancy,
+      operatorLog: this.#operatorLog,
       onEvent: (session, body, seq, ts) => this.#onEvent(session, body, seq, ts),
       onEnded: (session) => this.#onEnded(session),
       onOauth: (session) => this.#onOauth(session),
@@ -87,13 +91,13 @@ export class SessionRegistry {
       const key = takenKey && keptWith(takenKey, 'session', id)
       session = new Session(this.#world, { id, profile, request: asked, config, jobId, key })
       // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
-      if (options.jobId !== undefined) registered = this.#register(session)
+      if (options.jobId !== undefined) registered = this.#register(session, options.principal)
       const runner = await admission.buildRunner(admitted, session.id, session.bridge)
       if (this.#draining || session.ended) {
         await runner.close().catch(() => {})
         throw new GatewayError(this.#draining ? 'SG_ERR_SHUTTING_DOWN' : 'SG_ERR_SESSION_ENDED', { retryAfterS: 5 })
       }
-      registered ||= this.#register(session)
+      registered ||= this.#register(session, options.principal)
       session.begin(runner)
       // an engine that starts at once has started then, and the answer says so
       await session.durable()
@@ -117,8 +121,9 @@ export class SessionRegistry {
     })
   }
 
-  #register(session: Session): true {
+  #register(session: Session, principal: Principal | undefined): true {
     this.#table.add(session)
+    this.#operatorLog.onCreated(session, principal)
     // so that nobody is told of it before it is durable; a job's is nothing yet that a crash could leave to be gone on with
     if (session.jobId === undefined) session.touch()
     if (!this.#listeners.has('session_created')) return true
@@ -200,6 +205,7 @@ export class SessionRegistry {
     const session = await this.open(id, principal)
     if (session.frozen || session.parked) await this.parking.answer(session, requestId, answer)
     else await session.answerPermission(requestId, answer)
+    this.#operatorLog.onAnswered(session, requestId, answer.behavior, principal)
   }
 
   /**
@@ -390,6 +396,7 @@ export class SessionRegistry {
   }
 
   #onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void {
+    this.#operatorLog.onEvent(session, body, seq)
     const isRunHeard = session.jobId !== undefined && this.#listeners.has('run_event')
     const isHeard = this.#listeners.has('session_event')
     if (!isRunHeard && !isHeard) return

@@ -295,13 +295,15 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   /** Tells the status, when it is another one. @returns whether it was */
   protected showStatus(ts?: number): boolean {
     const { status } = this
-    if (status === this.#shownStatus) return false
+    const before = this.#shownStatus
+    if (status === before) return false
     this.#shownStatus = status
     const detail = this.endedAs || this.parkedSince !== undefined ? this.facts.statusDetail : undefined
     this.append(
       detail === undefined ? { type: 'status_changed', status } : { type: 'status_changed', status, detail },
       ts,
     )
+    this.world.operatorLog.onStatus(this, before, status, detail)
     return true
   }
 }

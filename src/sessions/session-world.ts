@@ -8,6 +8,7 @@ import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { PreparedDelivery } from '../webhooks/delivery.js'
 import type { EventLogLimits } from './event-log.js'
 import type { JournalWriterParts } from './journal-writer.js'
+import type { OperatorLog } from './operator-log.js'
 import type { Session } from './session.js'
 
 /** What all sessions of a gateway share. */
@@ -18,6 +19,7 @@ export interface SessionWorld {
   readonly maxSocketsPerSession: number
   readonly requireApiKey: boolean
   readonly disableBypassPermissions: boolean
+  readonly operatorLog: OperatorLog
   /** After an event took effect; must not throw. */
   onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void
   /** Once, when the session became terminal. */

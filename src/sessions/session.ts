@@ -9,6 +9,7 @@ import type {
   RunnerEvent,
 } from '../engines/runner.js'
 import { type ErrorCode, GatewayError, invalidField, toError } from '../errors.js'
+import type { Principal } from '../principal.js'
 import type { Attachment, ClientSink } from './attachment.js'
 import type { AttachPosition } from './clients.js'
 import { CommandDesk } from './command-desk.js'
@@ -129,9 +130,9 @@ export class Session extends SessionEngine {
       throw invalidField('updatedInput', 'this agent can only run the input that it showed.', 'SG_ERR_UNSUPPORTED')
   }
 
-  /** Carries out one command; `from` is the client that sent it over a stream. */
-  handle(command: SessionCommand, from?: Attachment): Promise<void> {
-    return this.commands.handle(command, from)
+  /** Carries out one command; `from` is the client that sent it over a stream, `principal` who that is. */
+  handle(command: SessionCommand, from?: Attachment, principal?: Principal): Promise<void> {
+    return this.commands.handle(command, from, principal)
   }
 
   /** Lets a client in: `attached` first, then the log from its place, then live. @throws SG_ERR_TOO_MANY */

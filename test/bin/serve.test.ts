@@ -7,7 +7,7 @@ import { WebSocket } from 'ws'
 import { DEMO, runDaemon, startDaemon, TOKEN } from '../fixtures/daemon-process.js'
 
 t.test('serves sessions to who has the token, logs JSON only, and stops at SIGTERM with 0', async (t) => {
-  const { daemon, url, call, createSession } = await startDaemon(t, {}, { args: ['--log-level', 'trace'] })
+  const { daemon, url, call, createSession } = await startDaemon(t, {}, { args: ['--log-level', 'debug'] })
   t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/v1$/)
   t.equal((await call('/sessions', undefined, {})).status, 401)
   t.equal(

@@ -22,7 +22,7 @@ const OPTIONS = {
 }
 mkdirSync(CACHE, { recursive: true })
 
-const isOurs = (url) => url !== undefined && url.startsWith(ROOT.href) && !url.includes('/node_modules/')
+const isOurs = (url) => url?.startsWith(ROOT.href) === true && !url.includes('/node_modules/')
 
 export async function resolve(specifier, context, next) {
   if (/^\.{1,2}\/.*\.js$/.test(specifier) && isOurs(context.parentURL)) {

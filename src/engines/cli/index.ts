@@ -1,6 +1,7 @@
 import type { ProfileInfo } from '../../../schemas/profiles.js'
 import { GatewayError, invalidField } from '../../errors.js'
 import { type Clock, systemClock } from '../../lib/clock.js'
+import type { Logger } from '../../lib/logger.js'
 import type { PathRoots } from '../../lib/paths-within-roots.js'
 import type { HostedContext } from '../hosted-tools.js'
 import type { EngineRunnerContext, Runner, SessionRunnerConfig } from '../runner.js'
@@ -41,6 +42,8 @@ export interface CliEngineOptions {
   maxConcurrentStarts?: number
   /** The Claude Agent SDK: a package name or the URL of its entry; default its own name. */
   claudeSdk?: string
+  /** Hears of every agent that starts and ends. */
+  logger?: Logger
 }
 
 /** Builds the runners of `cli` sessions: real agents, each in a process of its own. */
@@ -56,6 +59,7 @@ export function cliEngine(options: CliEngineOptions = {}): (context: HostedConte
       env,
       slots,
       roots: options.roots,
+      logger: options.logger,
     }
     return row.driver === 'claude'
       ? claudeRunner(setup, context, options.claudeSdk ?? CLAUDE_SDK)

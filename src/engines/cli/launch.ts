@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { GatewayError } from '../../errors.js'
+import type { Logger } from '../../lib/logger.js'
 import { openDirectoryWithinRoots, type PathRoots } from '../../lib/paths-within-roots.js'
 import type { SessionRunnerConfig } from '../runner.js'
 import type { AgentRow } from './agent-table.js'
@@ -21,6 +22,7 @@ export interface AgentSetup {
   readonly slots: SpawnSlots
   /** Where sessions may work; undefined: anywhere. */
   readonly roots: PathRoots | undefined
+  readonly logger?: Logger | undefined
 }
 
 /** The moment in which an agent starts: it holds a slot, and the working directory by descriptor. */
@@ -47,14 +49,17 @@ export async function beginLaunch(setup: AgentSetup, signal: AbortSignal): Promi
       )
     let closed: Promise<void> | undefined
     return {
-      spawn: (command, args, env = setup.env) =>
-        new AgentProcess({
+      spawn: (command, args, env = setup.env) => {
+        const agent = new AgentProcess({
           command,
           args,
           env: { ...env, ...markers, PWD: setup.config.cwd },
           cwd: held.path,
           sessionId: setup.sessionId,
-        }),
+        })
+        tellLife(agent, setup)
+        return agent
+      },
       end: () => {
         release()
         closed ??= held.close()
@@ -65,6 +70,16 @@ export async function beginLaunch(setup: AgentSetup, signal: AbortSignal): Promi
     release()
     throw error
   }
+}
+
+/** An agent's start and end, for whoever operates the gateway. */
+function tellLife({ pid, exited }: AgentProcess, { sessionId, row, logger }: AgentSetup): void {
+  const fields = { sessionId, agent: row.name, ...(pid !== undefined && { pid }) }
+  if (pid !== undefined) logger?.info(fields, 'agent started')
+  void exited.then(({ code, signal, error }) => {
+    if (error) logger?.warn({ ...fields, err: error }, 'agent could not be started')
+    else logger?.info({ ...fields, ...(signal ? { signal } : { exitCode: code }) }, 'agent ended')
+  })
 }
 
 /** Some agents make the directory anew and then run as nobody. */
