@@ -17,7 +17,7 @@ export const health: FastifyPluginAsync<{ gateway: Gateway }> = async (scope, { 
   })
 }
 
-function notReady({ draining, registry }: Gateway): string {
+function notReady({ draining, writable }: Gateway): string {
   if (draining) return 'draining'
-  return registry.isWritable ? 'starting' : 'storage_unavailable'
+  return writable ? 'starting' : 'storage_unavailable'
 }

@@ -18,6 +18,7 @@ import { ProfileCatalog } from './profiles/catalog.js'
 import { CliProfiles } from './profiles/cli-profiles.js'
 import { Admission } from './sessions/admission.js'
 import { SessionRegistry } from './sessions/registry.js'
+import { refusing, StorageWatch } from './storage/availability.js'
 import { createMemoryDeliveryOutbox } from './storage/memory/delivery-outbox.js'
 import { createMemoryIdempotencyStore } from './storage/memory/idempotency-store.js'
 import { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
@@ -63,6 +64,8 @@ export interface Gateway {
   readonly idempotency: IdempotencyStore
   /** False before `start`, from the beginning of `close`, and while the storage takes nothing. */
   readonly ready: boolean
+  /** Whether what has to be kept is taken. */
+  readonly writable: boolean
   /** True from the beginning of `close`. */
   readonly draining: boolean
   /** Reads the stores. */
@@ -78,7 +81,12 @@ export interface Gateway {
 export function createGateway(given: WorkerServerOptions, surroundings: Surroundings = {}): Gateway {
   const options = resolveOptions(given)
   const { clock = systemClock, env = process.env } = surroundings
-  const { logger, storage } = options
+  const { logger } = options
+  const watch = options.storage && new StorageWatch(options.storage, { clock, logger })
+  const storage = watch?.storage
+  const retryAfter: Clock['after'] = watch?.retryAfter ?? ((delayMs, run) => clock.after(delayMs, run))
+  const profileStore =
+    options.storage && options.profileStore === options.storage.profiles ? storage?.profiles : options.profileStore
   const secretEnv = [
     ...(surroundings.secretEnv ?? []),
     ...(options.profiles ?? []).flatMap(({ provider }) => provider?.apiKeyEnv ?? []),
@@ -87,13 +95,15 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   ]
   const { allowPrivateNetworks = true, allowedHosts } = options.webhookPolicy ?? {}
   const egress = { allowPrivateNetworks, allowedHosts }
-  const { idempotency = createMemoryIdempotencyStore({ now: () => clock.now() }) } = storage ?? {}
+  const idempotency = storage?.idempotency
+    ? refusing(storage.idempotency)
+    : createMemoryIdempotencyStore({ now: () => clock.now() })
   /** A part of the storage keeps a request's key in the write that makes what was asked for; for others it is kept right before. */
   const keepKeyFor = (part: object | undefined, ours: object | undefined) =>
     storage && part !== ours && idempotency.keep ? (key: KeptKey) => idempotency.keep!(key) : undefined
   const profiles = new ProfileCatalog({
     declared: options.profiles,
-    ...(options.profileStore && { store: options.profileStore }),
+    ...(profileStore && { store: refusing(profileStore) }),
     ...(options.allowedConfigDirRoots && { allowedConfigDirRoots: options.allowedConfigDirRoots }),
     ...(options.allowedCwdRoots && { allowedCwdRoots: options.allowedCwdRoots }),
     agents: options.agents,
@@ -105,7 +115,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     env,
     logger,
     clock,
-    keepKey: keepKeyFor(options.profileStore, storage?.profiles),
+    keepKey: keepKeyFor(profileStore, storage?.profiles),
   })
   const toolEndpoint = new ToolEndpoint(logger)
   const admission = new Admission({
@@ -134,6 +144,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     executions,
     parking: { ...options.parking, store: options.parking.store ?? storage?.sessions ?? new MemorySessionStore() },
     journal: storage?.journal,
+    retryAfter,
     idleReleaseMs: options.idleReleaseMs,
     profileInfo: (name) => profiles.get(name)?.info,
     dispatch: (sessionId, execution) => dispatcher.prepare(sessionId, execution),
@@ -160,12 +171,12 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const dispatcher = new ExecutionDispatcher({ tools, onDispatch, basePath, deliverer, guard: operatorGuard, logger })
 
   const createQueue = (given: QueueServerOptions) => {
-    const adapter = given.adapter ?? storage?.queue ?? createMemoryQueueAdapter({ now: () => clock.now() })
+    const kept = given.adapter ?? storage?.queue
     return new JobQueue({
       ...given,
-      adapter,
-      keepKey: keepKeyFor(adapter, storage?.queue),
-      ...{ clock, logger, admission, profiles, deliverer, guard },
+      adapter: kept ? refusing(kept) : createMemoryQueueAdapter({ now: () => clock.now() }),
+      keepKey: keepKeyFor(kept, storage?.queue),
+      ...{ clock, logger, retryAfter, admission, profiles, deliverer, guard },
       sessions: registry,
       expiredGraceMs: options.parking.expiredGraceMs,
     })
@@ -261,7 +272,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     deliverer,
     idempotency,
     get ready() {
-      return state === 'ready' && registry.isWritable
+      return state === 'ready' && this.writable
+    },
+    get writable() {
+      return (watch?.available ?? true) && registry.isWritable
     },
     get draining() {
       return state === 'draining'

@@ -1,7 +1,7 @@
 import type { JobEventType, JobProgress } from '../../schemas/jobs.js'
 import type { SessionStatus } from '../../schemas/sessions.js'
-import { toError } from '../errors.js'
-import { type Clock, newId } from '../lib/clock.js'
+import { GatewayError, toError } from '../errors.js'
+import { type Clock, newId, type Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { RegistryEvents } from '../sessions/registry-options.js'
@@ -42,8 +42,18 @@ interface Tracked {
   /** Resolves when the end of the attempt is written. */
   settled: Promise<void>
   settle(): void
+  /** How its cancel was written, before the run was stopped. */
+  canceled?: Ending
 }
 
+/** @param written null: somebody else ended it */
+interface Ending {
+  written: JobRecord | null
+  told: Announcement
+}
+
+/** So long whoever cancels waits for what is being written about the run. */
+const CANCEL_PATIENCE_MS = 8_000
 const STOPPED: AttemptOutcome = { status: 'failed', error: 'The gateway stopped during the run.' }
 
 /** The runs of this process: what happens to them is written down, then told. */
@@ -151,15 +161,49 @@ export class Attempts implements RunOwner {
   }
 
   /**
-   * Cancels a run, whatever it is in the middle of.
+   * Cancels a run, whatever it is in the middle of: that it is canceled is written first, then it is stopped.
    * @returns the job once the end of its attempt is written; undefined when it is not running here
+   * @throws SG_ERR_STORE_UNAVAILABLE, and then it goes on
    */
   async cancel(jobId: string): Promise<StoredJob | undefined> {
     const tracked = this.#byJob.get(jobId)
     if (!tracked) return undefined
-    tracked.run.cancel()
-    await tracked.settled
-    return tracked.run.record.info
+    const { run } = tracked
+    let called = true
+    let patience: Timer | undefined
+    const refused = new Promise<never>((_, reject) => {
+      patience = this.clock.after(CANCEL_PATIENCE_MS, () => {
+        called = false
+        run.cancelRequested = false
+        reject(new GatewayError('SG_ERR_STORE_UNAVAILABLE', { retryAfterS: 5 }))
+      })
+    })
+    const canceled = new Promise<void>((resolve, reject) => {
+      // its end is being written already
+      if (run.ended) run.cancel()
+      else this.#write(tracked, () => (called ? this.#cancel(tracked) : undefined)?.catch(reject))
+      void tracked.settled.then(resolve)
+    })
+    try {
+      await Promise.race([canceled, refused])
+    } finally {
+      patience?.cancel()
+    }
+    return run.record.info
+  }
+
+  async #cancel(tracked: Tracked): Promise<void> {
+    const { run } = tracked
+    if (run.ended) {
+      run.cancel()
+      return
+    }
+    const { store, events } = this.#options
+    const patch = endPatch(run, { status: 'canceled' }, this.clock.now())
+    const told = events.announce('job_completed', run.record, { patch })
+    const written = await store.settle(run.record, patch, run.tokens, told, true)
+    tracked.canceled = { written, told }
+    run.cancel()
   }
 
   /** Resolves when the end of every run is written, or that it is parked. */
@@ -226,6 +270,10 @@ export class Attempts implements RunOwner {
     this.#setParked(tracked, false)
     this.#bySession.delete(run.sessionId)
     this.#write(tracked, async () => {
+      if (tracked.canceled) {
+        this.#over(tracked, 'end', tracked.canceled)
+        return
+      }
       const { attempt, maxAttempts } = run.record.info
       const retries = outcome.status === 'failed' && !outcome.final && attempt < maxAttempts
       // the next attempt works in the same directory: not before the engine of this one is gone
@@ -234,16 +282,22 @@ export class Attempts implements RunOwner {
     })
   }
 
-  async #settle({ run, settle }: Tracked, next: 'retry' | 'end', outcome: AttemptOutcome): Promise<void> {
-    const { store, events, onSlot, onTerminal } = this.#options
+  async #settle(tracked: Tracked, next: 'retry' | 'end', outcome: AttemptOutcome): Promise<void> {
+    const { store, events } = this.#options
+    const { run } = tracked
     const { record } = run
     const now = this.clock.now()
     const patch = next === 'retry' ? retryPatch(run, outcome, now) : endPatch(run, outcome, now)
     const type = next === 'retry' ? 'job_retrying' : 'job_completed'
     const told = events.announce(type, record, { patch })
     const written = await store.settle(record, patch, run.tokens, told)
+    this.#over(tracked, next, { written, told })
+  }
+
+  #over({ run, settle }: Tracked, next: 'retry' | 'end', { written, told }: Ending): void {
+    const { onSlot, onTerminal } = this.#options
     if (written) run.record = written
-    this.#byJob.delete(record.info.id)
+    this.#byJob.delete(run.record.info.id)
     this.#holdSlot(run)
     settle()
     if (!written) return

@@ -17,6 +17,8 @@ export interface JobStoreOptions {
   adapter: QueueAdapter
   clock: Clock
   logger: Logger
+  /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
+  retryAfter: Clock['after']
   counters: JobCounters
   due: DueTimes
   budget: DailyBudget
@@ -54,12 +56,20 @@ export class JobStore {
   /**
    * Changes a job, if it still has the status that it had. A store that fails is tried again until it works.
    * @param announcement of the change, which the caller then sends
+   * @param once for somebody who waits: tried once
    * @returns null when it has another one, or is gone; the announcement is withdrawn
+   * @throws with `once` what the adapter throws, and then nothing was changed
    */
-  async change(before: JobRecord, patch: JobPatch, announcement: Announcement): Promise<JobRecord | null> {
+  async change(
+    before: JobRecord,
+    patch: JobPatch,
+    announcement: Announcement,
+    once = false,
+  ): Promise<JobRecord | null> {
     const { id, status } = before.info
     assertLegal(before.info, patch.status)
-    const record = await this.#persistently(() => this.#options.adapter.update(id, patch, status), announcement)
+    const write = once ? this.#once : this.#persistently
+    const record = await write(() => this.#options.adapter.update(id, patch, status), announcement)
     if (record) this.#moved(status, record.info)
     else announcement.withdraw()
     return record
@@ -71,8 +81,9 @@ export class JobStore {
     patch: JobPatch,
     tokens: number,
     announcement: Announcement,
+    once = false,
   ): Promise<JobRecord | null> {
-    const record = await this.#settle(before, patch, tokens, announcement)
+    const record = await this.#settle(before, patch, tokens, announcement, once)
     if (record) this.#moved(before.info.status, record.info)
     else {
       announcement.withdraw()
@@ -87,21 +98,30 @@ export class JobStore {
     patch: JobPatch,
     tokens: number,
     announcement: Announcement,
+    once: boolean,
   ): Promise<JobRecord | null> {
     const { adapter, budget } = this.#options
     const { id, status } = before.info
     assertLegal(before.info, patch.status)
     const day = budget.today
-    if (!adapter.settle) {
-      // in this order a crash in between counts the tokens; the job is then found running, and its usage is not known any more
+    const write = once ? this.#once : this.#persistently
+    if (adapter.settle) {
+      const charge = { day, tokens }
+      const settled = await write(() => adapter.settle!(id, patch, charge, status), announcement)
+      budget.report(day, settled.dailyTokens)
+      return settled.record
+    }
+    const update = () => write(() => adapter.update(id, patch, status), announcement)
+    const charge = async () => {
       const total = await this.#persistently(() => adapter.addDailyTokens(day, tokens))
       budget.report(day, total)
-      return this.#persistently(() => adapter.update(id, patch, status), announcement)
     }
-    const charge = { day, tokens }
-    const settled = await this.#persistently(() => adapter.settle!(id, patch, charge, status), announcement)
-    budget.report(day, settled.dailyTokens)
-    return settled.record
+    // what may be refused comes before what may not; else a crash in between counts the tokens: the job is then found running, and its
+    // usage is not known any more
+    if (!once) await charge()
+    const record = await update()
+    if (once) await charge()
+    return record
   }
 
   #moved(from: JobStatus, info: JobInfo): void {
@@ -115,24 +135,35 @@ export class JobStore {
     else due.delete(id)
   }
 
+  /** @param announcement kept in the same turn */
+  readonly #once: Write = async (write, announcement) => {
+    try {
+      announcement?.keep()
+      return await write()
+    } catch (error) {
+      announcement?.withdraw()
+      throw error
+    }
+  }
+
   /**
    * Tries until it works.
    * @param announcement kept in the same turn as each try
    */
-  async #persistently<T>(write: () => Promise<T>, announcement?: Announcement): Promise<T> {
-    const { clock, logger } = this.#options
+  readonly #persistently: Write = async (write, announcement) => {
+    const { retryAfter, logger } = this.#options
     for (let delayMs = FIRST_RETRY_MS; ; delayMs = Math.min(delayMs * 2, LONGEST_RETRY_MS)) {
       try {
-        announcement?.keep()
-        return await write()
+        return await this.#once(write, announcement)
       } catch (error) {
-        announcement?.withdraw()
         logger.error({ err: toError(error), retryInMs: delayMs }, 'the queue adapter failed; its write is repeated')
-        await new Promise<void>((resolve) => clock.after(delayMs, resolve))
+        await new Promise<void>((resolve) => retryAfter(delayMs, resolve))
       }
     }
   }
 }
+
+type Write = <T>(write: () => Promise<T>, announcement?: Announcement) => Promise<T>
 
 /** A transition that is not in the table is a mistake of ours, never a caller's. */
 function assertLegal({ id, status }: JobInfo, to: JobStatus | undefined): void {

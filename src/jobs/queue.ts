@@ -41,6 +41,8 @@ export interface JobQueueOptions extends QueueServerOptions {
   adapter: QueueAdapter
   clock: Clock
   logger: Logger
+  /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
+  retryAfter: Clock['after']
   sessions: JobSessions
   admission: Pick<Admission, 'examine'>
   profiles: Pick<ProfileCatalog, 'recall' | 'resolve'>
@@ -103,6 +105,7 @@ export class JobQueue {
       adapter,
       clock,
       logger,
+      retryAfter: options.retryAfter,
       counters: this.#counters,
       due: this.#due,
       budget: this.#budget,
@@ -244,7 +247,7 @@ export class JobQueue {
   /**
    * Cancels a job at whatever point it is; one that is over stays as it is.
    * @returns the job as it is then
-   * @throws SG_ERR_JOB_NOT_FOUND
+   * @throws SG_ERR_JOB_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then it goes on
    */
   async cancel(id: string): Promise<JobInfo> {
     for (;;) {
@@ -267,7 +270,7 @@ export class JobQueue {
       notes: lastNotes(record.info),
     }
     const completed = this.#events.announce('job_completed', record, { patch })
-    const canceled = await this.#store.change(record, patch, completed)
+    const canceled = await this.#store.change(record, patch, completed, true)
     if (!canceled) return undefined
     completed.send()
     this.#retention?.onTerminal(canceled.info)

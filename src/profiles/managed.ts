@@ -81,7 +81,9 @@ export class ManagedProfiles {
     try {
       list = await store.list()
     } catch (cause) {
-      throw new GatewayError('SG_ERR_OPTION', { detail: `profileStore: ${toError(cause).message}`, cause })
+      // the store's own words, which a refusal has as its cause
+      const { message } = toError(cause instanceof GatewayError && cause.cause ? cause.cause : cause)
+      throw new GatewayError('SG_ERR_OPTION', { detail: `profileStore: ${message}`, cause })
     }
     if (!Array.isArray(list)) throw optionError('profileStore', 'list() returned no list.')
     return list.map((stored: unknown, index) => {

@@ -18,7 +18,7 @@ export const DEFAULT_EVENT_LOG_LIMITS: EventLogLimits = { maxEvents: 100_000, ma
 /** Where the events of a log outlive its memory. */
 export interface LogJournal {
   /** @param json absent for an event that is live only */
-  onAppended(seq: number, json: string | undefined): void
+  onAppended(seq: number, json: string | undefined, bytes: number): void
   /** The next events with `afterSeq < seq <= untilSeq`: about `maxBytes`, but at least one when there is one. */
   read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<JournaledEvent[]>
 }
@@ -123,7 +123,7 @@ export class EventLog {
       this.#unwritten.push({ ts, body: json })
       this.#unwrittenChars += json.length
       if (isDelta) this.#writeOut(body.uuid)
-      this.#journal?.onAppended(seq, isDelta ? undefined : eventJson(seq, ts, json))
+      this.#journal?.onAppended(seq, isDelta ? undefined : eventJson(seq, ts, json), json.length)
     }
     if (this.#unwritten.length > MAX_UNWRITTEN_EVENTS || this.#unwrittenChars > MAX_UNWRITTEN_CHARS) this.#writeOut()
     return seq

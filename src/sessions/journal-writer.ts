@@ -10,6 +10,11 @@ const RESERVED_AHEAD = 1_000
 /** A write that failed is tried again after this, doubled each time up to the longest. */
 const RETRY_MS = 1_000
 const LONGEST_RETRY_MS = 30_000
+/** Whoever asks for durability is refused when it takes longer. */
+const PATIENCE_MS = 8_000
+/** What may wait to be written while nothing is taken: of one session, and of all together. */
+const MAX_BACKLOG_BYTES = 4 * 1024 * 1024
+const MAX_BACKLOG_BYTES_OF_ALL = 64 * 1024 * 1024
 
 /** Whose session is written down. */
 export interface JournalOwner {
@@ -21,6 +26,8 @@ export interface JournalOwner {
   state(): JournaledState
   /** More of the log may be shown. */
   onShown(): void
+  /** So much waits to be written, and cannot be, that no more may come. */
+  onBacklog(bytes: number): void
 }
 
 export interface JournalWriterParts {
@@ -28,6 +35,10 @@ export interface JournalWriterParts {
   clock: Clock
   /** Told of each write that failed, and of the first that succeeds again. */
   onFault(sessionId: string, error: unknown): void
+  /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
+  retryAfter: Clock['after']
+  /** Bytes that wait to be written, of all sessions. */
+  backlog: { bytes: number }
 }
 
 interface Waiter {
@@ -58,6 +69,9 @@ export class JournalWriter implements LogJournal {
   /** Nothing is written meanwhile. */
   #removing: Promise<void> | undefined
   #retry: { timer: Timer; delayMs: number } | undefined
+  /** Of the events that are not durable, the ones in the write that is under way included. */
+  #backlogBytes = 0
+  #writingSince = 0
   /** What is being told right now; who comes meanwhile comes last. */
   #telling: Waiter[] | undefined
 
@@ -69,14 +83,30 @@ export class JournalWriter implements LogJournal {
     this.#reservedSeq = reservedSeq ?? 0
   }
 
-  onAppended(seq: number, json: string | undefined): void {
+  onAppended(seq: number, json: string | undefined, bytes: number): void {
     if (this.#state === 'stopped') return
     if (json !== undefined) {
       this.#openFrom ??= seq
       this.#events.push({ seq, json })
       this.#schedule()
     } else if (seq > this.#reservedSeq) this.#schedule()
+    if (this.#openFrom !== undefined) this.#pile(bytes)
     this.#show(seq)
+  }
+
+  /** While writes go through, they keep up by themselves. */
+  #pile(bytes: number): void {
+    const { backlog, clock } = this.#parts
+    this.#backlogBytes += bytes
+    backlog.bytes += bytes
+    if (this.#backlogBytes <= MAX_BACKLOG_BYTES && backlog.bytes <= MAX_BACKLOG_BYTES_OF_ALL) return
+    const isStuck = this.#state === 'writing' && clock.now() - this.#writingSince > PATIENCE_MS
+    if (this.#retry || isStuck) this.#owner.onBacklog(this.#backlogBytes)
+  }
+
+  #unpile(bytes: number): void {
+    this.#backlogBytes -= bytes
+    this.#parts.backlog.bytes -= bytes
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */
@@ -84,7 +114,7 @@ export class JournalWriter implements LogJournal {
     try {
       return await this.#parts.journal.read(this.#owner.id, afterSeq, untilSeq, maxBytes)
     } catch (error) {
-      throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause: error, retryAfterS: 5 })
+      throw unavailable(error)
     }
   }
 
@@ -111,7 +141,13 @@ export class JournalWriter implements LogJournal {
   durable(): Promise<void> {
     if (this.clean) return Promise.resolve()
     const outcome = new Promise<void>((resolve, reject) => {
-      this.#waiters.push({ settle: (error) => (error ? reject(error) : resolve()) })
+      const patience = this.#parts.clock.after(PATIENCE_MS, () => reject(unavailable()))
+      const settle = (error?: GatewayError) => {
+        patience.cancel()
+        if (error) reject(error)
+        else resolve()
+      }
+      this.#waiters.push({ settle })
     })
     if (this.#state === 'failing' && !this.#removing) this.#write()
     return outcome
@@ -155,8 +191,11 @@ export class JournalWriter implements LogJournal {
     this.#retry?.timer.cancel()
     this.#events = []
     this.#openFrom = undefined
+    this.#unpile(this.#backlogBytes)
     this.#owner.log.show(undefined)
-    this.#tell([...this.#waitingNow.splice(0), ...this.#waitingNext.splice(0)])
+    const waiting = [...this.#waitingNow.splice(0), ...this.#waitingNext.splice(0)]
+    // of one that was never there nobody is told anything
+    this.#tell(this.#originDue ? waiting.map(({ settle }) => (settle ? { settle } : {})) : waiting)
   }
 
   #tell(waiting: Waiter[]): void {
@@ -197,6 +236,8 @@ export class JournalWriter implements LogJournal {
     const { id, log, key } = this.#owner
     this.#retry?.timer.cancel()
     this.#state = 'writing'
+    this.#writingSince = this.#parts.clock.now()
+    const bytes = this.#backlogBytes
     this.#waitingNow.push(...this.#waitingNext.splice(0))
     const write: JournalWrite = { id }
     if (this.#originDue) {
@@ -212,18 +253,19 @@ export class JournalWriter implements LogJournal {
     this.#stateDue = false
     this.#snapshot = undefined
     this.#parts.journal.write(write).then(
-      () => this.#onWritten(write),
+      () => this.#onWritten(write, bytes),
       (error) => this.#onFailed(write, error),
     )
   }
 
-  #onWritten({ origin, reservedSeq, events }: JournalWrite): void {
+  #onWritten({ origin, reservedSeq, events }: JournalWrite, bytes: number): void {
     if (this.#state === 'stopped') return
     if (this.#retry) this.#parts.onFault(this.#owner.id, undefined)
     this.#retry = undefined
     if (origin) this.#originDue = false
     if (reservedSeq !== undefined) this.#reservedSeq = reservedSeq
     if (events) this.#openFrom = this.#events[0]?.seq
+    this.#unpile(this.#openFrom === undefined ? this.#backlogBytes : bytes)
     this.#state = 'idle'
     this.#show(this.#owner.log.lastSeq)
     const waiting = this.#waitingNow.splice(0)
@@ -239,8 +281,8 @@ export class JournalWriter implements LogJournal {
     this.#snapshot ??= write.snapshot
     this.#state = 'failing'
     const delayMs = Math.min((this.#retry?.delayMs ?? RETRY_MS / 2) * 2, LONGEST_RETRY_MS)
-    this.#retry = { delayMs, timer: this.#parts.clock.after(delayMs, () => this.#write()) }
-    const refusal = new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause: error, retryAfterS: 5 })
+    this.#retry = { delayMs, timer: this.#parts.retryAfter(delayMs, () => this.#write()) }
+    const refusal = unavailable(error)
     const waiting = this.#waitingNow.splice(0)
     // who waits for the change itself goes on waiting
     this.#waitingNext.unshift(...waiting.filter(({ run }) => run))
@@ -254,3 +296,6 @@ export class JournalWriter implements LogJournal {
     this.#owner.log.show(Math.min(through, this.#reservedSeq))
   }
 }
+
+const unavailable = (cause?: unknown): GatewayError =>
+  new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause, retryAfterS: 5 })

@@ -1,4 +1,5 @@
 import { GatewayError, toError } from '../errors.js'
+import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { EventJournal } from './journal.js'
 import type { JournalWriterParts } from './journal-writer.js'
@@ -7,12 +8,15 @@ import type { Session } from './session.js'
 /** The journal as a registry uses it: what it refuses is told to the operator with the cause, to the caller as "come again". */
 export class Keeping implements Omit<JournalWriterParts, 'clock'> {
   readonly journal: EventJournal
+  readonly retryAfter: Clock['after']
+  readonly backlog = { bytes: 0 }
   readonly #logger: Logger
   /** Sessions whose last write failed. */
   readonly #unwritable = new Set<string>()
 
-  constructor(journal: EventJournal, logger: Logger) {
+  constructor(journal: EventJournal, { logger, retryAfter }: { logger: Logger; retryAfter: Clock['after'] }) {
     this.journal = journal
+    this.retryAfter = retryAfter
     this.#logger = logger
   }
 

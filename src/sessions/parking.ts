@@ -42,6 +42,8 @@ export interface ParkingHost extends WakingHost {
 
 export interface ParkingParts {
   clock: Clock
+  /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
+  retryAfter: Clock['after']
   logger: Logger
   starter: EngineStarter
   executions: Executions
@@ -101,11 +103,16 @@ export class ParkingLot implements SessionParking {
     const delayMs = this.#delayOf(session)
     // a turn later: what the engine still hands over in this one belongs to the park
     if (delayMs <= 0) setImmediate(() => void this.#lock.run(session.id, () => this.#parkWhenDue(session)))
-    else
-      this.#delays.set(
-        session.id,
-        this.#parts.clock.after(delayMs, () => this.consider(session)),
-      )
+    else {
+      const refused = this.#refused.get(session.id)
+      const { clock, retryAfter } = this.#parts
+      const again = () => {
+        if (refused) refused.at = 0
+        this.consider(session)
+      }
+      const timer = refused ? retryAfter(delayMs, again) : clock.after(delayMs, again)
+      this.#delays.set(session.id, timer)
+    }
   }
 
   async settled(session: Session): Promise<void> {

@@ -3,6 +3,7 @@ import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { Executions } from '../executions/executions.js'
 import type { TakenKey } from '../idempotency/making.js'
+import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { Principal } from '../principal.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
@@ -33,6 +34,8 @@ export interface RegistryOptions
   parking: ParkingOptions
   /** Absent: sessions live as long as the process. */
   journal: EventJournal | undefined
+  /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
+  retryAfter: Clock['after']
   /** After that long without a turn or a client the engine of a session goes; `undefined`: never. */
   idleReleaseMs: number | undefined
   /** What a profile says now, to show with a parked session. */

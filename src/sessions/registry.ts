@@ -52,13 +52,16 @@ export class SessionRegistry {
       logger.error({ err: toError(error), event }, 'an observer of the registry failed'),
     )
     const starter = new EngineStarter({ admission, clock })
-    this.parking = new ParkingLot(options.parking, { clock, logger, executions, starter, host: this.#parkingHost() })
+    this.parking = new ParkingLot(options.parking, {
+      ...{ clock, logger, executions, starter, retryAfter: options.retryAfter },
+      host: this.#parkingHost(),
+    })
     this.#dormancy = new Dormancy({
       ...{ clock, logger, starter },
       idleReleaseMs: options.idleReleaseMs,
       onEngine: (session, has) => this.#onEngine(session, has),
     })
-    this.#keeping = journal && new Keeping(journal, logger)
+    this.#keeping = journal && new Keeping(journal, options)
     this.#archive = journal && new Archive({ journal, logger, executions, host: this.#archiveHost() })
     this.#world = {
       ...options,
@@ -117,7 +120,7 @@ export class SessionRegistry {
   /** What was written of a session that was refused goes again, as soon as the journal lets it. */
   #disown(session: Session): void {
     this.#keeping?.erase(session.id, session).catch(() => {
-      if (!this.#draining) this.#options.clock.after(DISOWN_RETRY_MS, () => this.#disown(session))
+      if (!this.#draining) this.#options.retryAfter(DISOWN_RETRY_MS, () => this.#disown(session))
     })
   }
 

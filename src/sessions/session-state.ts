@@ -238,6 +238,8 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
 
   abstract onPatientRequest(): void
 
+  abstract onBacklog(bytes: number): void
+
   protected abstract tellObservers(body: SessionEventBody, seq: number, ts: number): void
 
   /** Resolves when all that happened so far is durable; at once without a journal. @throws SG_ERR_STORE_UNAVAILABLE */

@@ -1,5 +1,5 @@
 import type { SessionCommand } from '../../schemas/commands.js'
-import type { SessionEventBody } from '../../schemas/events.js'
+import type { SessionEventBody, SessionEventOf } from '../../schemas/events.js'
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type {
   DeferredExecution,
@@ -31,6 +31,9 @@ const GOES_ON: ReadonlySet<string> = new Set<RunnerEvent['type']>([
   'turn_completed',
 ])
 
+const HELD_BACK =
+  'The storage takes nothing, and no more of what the agent says can be held back. Send the message again when /readyz says ready.'
+
 /**
  * One agent session: a small state machine whose every change is an event in its log.
  *
@@ -47,6 +50,8 @@ const GOES_ON: ReadonlySet<string> = new Set<RunnerEvent['type']>([
  */
 export class Session extends SessionEngine {
   readonly commands: CommandDesk
+  /** How much was held back for the storage when the turn was ended for it. */
+  #heldBack: number | undefined
 
   /** @param restored what a session that an engine left goes on from */
   constructor(world: SessionWorld, init: SessionInit, restored?: RestoredSession) {
@@ -159,7 +164,7 @@ export class Session extends SessionEngine {
       }
       if (GOES_ON.has(event.type)) this.waiting = false
       if (event.type === 'turn_completed') this.turns.complete()
-      if (event.type !== 'session_error') this.append(event)
+      if (event.type !== 'session_error') this.append(event.type === 'turn_completed' ? this.#endOf(event) : event)
     } catch (error) {
       this.fail(`The engine emitted an event that is not JSON: ${toError(error).message}`, 'SG_ERR_ENGINE_FAILED')
       return
@@ -202,6 +207,28 @@ export class Session extends SessionEngine {
 
   protected override tellObservers(body: SessionEventBody, seq: number, ts: number): void {
     this.world.onEvent(this, body, seq, ts)
+  }
+
+  /** What cannot be kept must not go on: the turn ends, and an engine that goes on all the same ends its session. */
+  override onBacklog(bytes: number): void {
+    if (this.endedAs) return
+    if (this.#heldBack === undefined) {
+      this.#heldBack = bytes
+      this.world.logger.error({ sessionId: this.id, bytes }, 'a turn is ended: what is said in it cannot be kept')
+      // not inside the event that was one too many
+      if (this.turns.active) setImmediate(() => this.endTurn().catch(() => {}))
+      else
+        this.whenDurable(() => {
+          this.#heldBack = undefined
+        })
+    } else if (bytes > 2 * this.#heldBack) this.fail(HELD_BACK, 'SG_ERR_STORE_UNAVAILABLE')
+  }
+
+  /** The end of a turn that was ended for the storage's sake says so. */
+  #endOf(event: SessionEventOf<'turn_completed'>): SessionEventOf<'turn_completed'> {
+    if (this.#heldBack === undefined) return event
+    this.#heldBack = undefined
+    return { ...event, subtype: 'interrupted', isError: true, errors: [...(event.errors ?? []), HELD_BACK] }
   }
 
   override onPatientRequest(): void {

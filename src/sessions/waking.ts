@@ -28,6 +28,8 @@ export interface WakingHost {
 
 export interface WakingParts {
   clock: Clock
+  /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
+  retryAfter: Clock['after']
   lock: KeyedLock
   shelf: ParkShelf
   starter: EngineStarter
@@ -131,7 +133,7 @@ export class Waker {
     const earlier = this.#retries.get(id)
     earlier?.timer.cancel()
     const delayMs = Math.min((earlier?.delayMs ?? WAKE_RETRY_MS / 2) * 2, LONGEST_WAKE_RETRY_MS)
-    const timer = this.#parts.clock.after(delayMs, () => void this.wake(id))
+    const timer = this.#parts.retryAfter(delayMs, () => void this.wake(id))
     this.#retries.set(id, { timer, delayMs })
   }
 }

@@ -19,6 +19,8 @@ export interface GatewayStorage {
   readonly outbox: DeliveryOutbox
   /** Makes the parts usable; does nothing when they are. Rejects when another process holds the storage, and what cannot be read. */
   open(): Promise<void>
+  /** Writes a little for good, and takes it away again. Rejects when it cannot. Absent: what callers ask for says whether it can. */
+  probe?(): Promise<void>
   /** Resolves when everything that was asked for is done and the storage may be opened again, here or by another process. */
   close(): Promise<void>
 }
@@ -34,3 +36,6 @@ export class StorageError extends Error {
     this.code = code
   }
 }
+
+/** Asked for what cannot be, which says nothing about the storage. */
+export const isRefusal = (error: unknown): boolean => error instanceof StorageError && error.code === 'STORAGE_REFUSED'

@@ -425,6 +425,6 @@ t.test('a store that fails is told without its words', async (t) => {
   const profileStore = { ...createMemoryProfileStore(), save: () => Promise.reject(new Error('secret path')) }
   const { call } = await build(t, { profileStore })
   const answer = await call('POST', '/profiles', provider('m'), manager)
-  t.match(answer, problem(500, 'SG_ERR_INTERNAL'))
+  t.match(answer, problem(503, 'SG_ERR_STORE_UNAVAILABLE'))
   t.notMatch(answer.text, 'secret path')
 })

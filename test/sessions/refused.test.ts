@@ -173,3 +173,102 @@ t.test('a mode that the agent refuses is not taken up by its next start', async 
   })
   t.equal(session.chosen, undefined)
 })
+
+t.test(
+  'what an agent says while the disk takes nothing is bounded: its turn ends, says why, and the session goes on',
+  async (t) => {
+    const { registry, engine, journal, clock, gateway, eventsOf: events } = await buildJournaled(t)
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+    await until(() => engine.last.sent.length === 1)
+    await registry.durable(id)
+    const text = 'x'.repeat(64 * 1024)
+    let interrupted = 0
+    const interrupt = engine.last.interrupt.bind(engine.last)
+    engine.last.interrupt = () => {
+      interrupted++
+      return interrupt()
+    }
+    for (let said = 0; said < 100; said++) engine.last.say(text)
+    await registry.durable(id)
+    t.equal(interrupted, 0, 'much at once is nothing bad while it is taken')
+
+    journal.broken = true
+    let said = 0
+    for (; said < 1_000 && interrupted === 0; said++) {
+      engine.last.say(text)
+      await new Promise(setImmediate)
+    }
+    t.ok(said * text.length < 6 * 1024 * 1024, 'some megabytes are held back')
+    t.equal(registry.get(id)?.status, 'idle')
+    journal.broken = false
+    await clock.advance(60_000)
+    await until(() => gateway.ready)
+    t.match(
+      (await events(id)).filter(({ type }) => type === 'turn_completed'),
+      [{ subtype: 'interrupted', isError: true, errors: [/The storage takes nothing/] }],
+    )
+    await registry.send(id, { type: 'user_message', text: 'again' })
+    await until(() => engine.last.sent.length === 2)
+  },
+)
+
+t.test('an agent that cannot be stopped from speaking while the disk takes nothing ends its session', async (t) => {
+  const { registry, engine, journal } = await buildJournaled(t, { script: { interrupt: () => {} } })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  await registry.durable(id)
+  journal.broken = true
+  const text = 'x'.repeat(256 * 1024)
+  for (let said = 0; said < 100 && registry.get(id)?.status === 'running'; said++) {
+    engine.last.say(text)
+    await new Promise(setImmediate)
+  }
+  t.match(registry.get(id), { status: 'failed', statusDetail: /The storage takes nothing/ })
+  t.ok(engine.last.closed)
+})
+
+t.test('the first write that is taken wakes every session that waits', async (t) => {
+  const { registry, engine, journal, clock, gateway } = await buildJournaled(t)
+  const ids: string[] = []
+  for (let index = 0; index < 5; index++) ids.push((await registry.create({ cwd: SOME_CWD })).id)
+  journal.broken = true
+  for (const runner of engine.runners) runner.say('held back')
+  await until(() => !gateway.ready)
+  // by now they would wait for half a minute each
+  for (let second = 0; second < 120; second++) await clock.advance(1_000)
+  journal.broken = false
+  await registry.create({ cwd: SOME_CWD })
+  await until(() => gateway.ready)
+  for (const id of ids)
+    t.ok(journal.writes.some((write) => write.id === id && JSON.stringify(write).includes('held back')))
+})
+
+t.test('of a session that was refused nobody is told anything', async (t) => {
+  const { registry, journal, clock } = await buildJournaled(t)
+  const told: string[] = []
+  for (const event of ['session_created', 'session_event', 'session_removed'] as const)
+    registry.on(event, () => told.push(event))
+  journal.broken = true
+  await t.rejects(registry.create({ cwd: SOME_CWD, prompt: 'refused' }), UNAVAILABLE)
+  journal.broken = false
+  await clock.advance(60_000)
+  await new Promise(setImmediate)
+  t.same(told, [])
+  t.same(registry.list(), [])
+})
+
+t.test('a disk that does not answer at all is a refusal, too, and nothing is done when it does', async (t) => {
+  const { registry, journal, clock, engine } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  await registry.durable(id)
+  journal.hold()
+  const sent = registry.send(id, { type: 'user_message', text: 'refused' })
+  sent.catch(() => {})
+  await new Promise(setImmediate)
+  await clock.advance(10_000)
+  await t.rejects(sent, UNAVAILABLE)
+  journal.release()
+  await registry.durable(id)
+  await new Promise(setImmediate)
+  t.equal(engine.last.sent.length, 0)
+})

@@ -5,6 +5,7 @@ import { migrate, versionOf } from './schema.js'
 import { idempotencyOperations } from './tables/idempotency.js'
 import { jobOperations } from './tables/jobs.js'
 import { outboxOperations } from './tables/outbox.js'
+import { probeOperations } from './tables/probe.js'
 import { profileOperations } from './tables/profiles.js'
 import { journalOperations, parkedOperations } from './tables/sessions.js'
 
@@ -66,6 +67,7 @@ export const operationsOf = (db: Database) => ({
   ...jobOperations(db),
   ...idempotencyOperations(db),
   ...outboxOperations(db),
+  ...probeOperations(db),
 })
 
 export type Operations = ReturnType<typeof operationsOf>

@@ -54,6 +54,7 @@ class Storage implements SqliteStorage {
   readonly outbox
   readonly #options: SqliteStorageOptions
   readonly #internals: SqliteInternals
+  readonly #call: CallDatabase
   #thread: DatabaseThread | undefined
   #file: HeldFile | undefined
   #opened: Promise<void> | undefined
@@ -65,6 +66,7 @@ class Storage implements SqliteStorage {
     const { now = Date.now } = options
     const call: CallDatabase = (name, ...args) =>
       this.#thread ? this.#thread.call(name, ...args) : Promise.reject(this.#notOpen())
+    this.#call = call
     this.sessions = sessionStore(call)
     this.journal = eventJournal(call, now)
     this.profiles = profileStore(call, now)
@@ -95,6 +97,11 @@ class Storage implements SqliteStorage {
       )
     }
     return this.#closed
+  }
+
+  async probe(): Promise<void> {
+    await this.#call('probe.write')
+    await this.#call('probe.clear')
   }
 
   async backup(file: string): Promise<void> {

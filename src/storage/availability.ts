@@ -1,0 +1,140 @@
+import { GatewayError, toError } from '../errors.js'
+import type { Clock, Timer } from '../lib/clock.js'
+import type { Logger } from '../lib/logger.js'
+import { type GatewayStorage, isRefusal } from './storage.js'
+
+/** How often a storage that takes nothing is asked again. */
+const PROBE_MS = 1_000
+const PARTS = ['sessions', 'journal', 'profiles', 'queue', 'idempotency', 'outbox'] as const
+/** What is answered without a write says nothing of whether one would be taken. */
+const READS: ReadonlySet<string> = new Set(['list', 'get', 'read', 'dailyTokens', 'claimNext', 'attempts'])
+
+/**
+ * Whether a storage takes what it is given: told by everything that is asked of it and, while it takes nothing, by asking it again every
+ * second. The first write that it takes wakes all who wait for it.
+ */
+export class StorageWatch {
+  /** The storage, watched. */
+  readonly storage: GatewayStorage
+  readonly #given: GatewayStorage
+  readonly #clock: Clock
+  readonly #logger: Logger
+  readonly #waiting = new Set<() => void>()
+  #probe: Timer | undefined
+  #closed = false
+
+  constructor(given: GatewayStorage, { clock, logger }: { clock: Clock; logger: Logger }) {
+    this.#given = given
+    this.#clock = clock
+    this.#logger = logger
+    // a host's own storage may have some of them
+    const watched = PARTS.flatMap((name) => (given[name] ? [[name, this.#watched(given[name])]] : []))
+    this.storage = Object.assign(Object.create(given) as GatewayStorage, Object.fromEntries(watched), {
+      open: () => given.open(),
+      close: () => this.#close(),
+    })
+  }
+
+  /** False from the first failure until something was written again. */
+  get available(): boolean {
+    return this.#probe === undefined
+  }
+
+  /** Runs `work` after `delayMs`, or as soon as the storage takes something again. */
+  readonly retryAfter: Clock['after'] = (delayMs, work) => {
+    const run = () => {
+      timer.cancel()
+      this.#waiting.delete(run)
+      work()
+    }
+    const timer = this.#clock.after(delayMs, run)
+    this.#waiting.add(run)
+    return {
+      cancel: () => {
+        timer.cancel()
+        this.#waiting.delete(run)
+      },
+    }
+  }
+
+  #watched<Part extends object>(part: Part): Part {
+    return eachCall(part, (name, call) => {
+      const answer = call()
+      if (answer instanceof Promise)
+        answer.then(
+          () => READS.has(name) || this.#onTaken(),
+          (error) => this.#onFailed(error),
+        )
+      return answer
+    })
+  }
+
+  #onTaken(): void {
+    if (!this.#probe) return
+    this.#probe.cancel()
+    this.#probe = undefined
+    this.#logger.warn({}, 'the storage takes what it is given again')
+    for (const run of [...this.#waiting]) run()
+  }
+
+  #onFailed(error: unknown): void {
+    if (this.#probe || this.#closed || isRefusal(error)) return
+    this.#logger.error(
+      { err: toError(error) },
+      'the storage fails; nothing that has to be kept is taken until it works',
+    )
+    this.#probeLater()
+  }
+
+  #probeLater(): void {
+    this.#probe = this.#clock.after(PROBE_MS, () => {
+      const probe = this.#given.probe?.()
+      if (probe)
+        probe.then(
+          () => this.#onTaken(),
+          () => this.#probe && !this.#closed && this.#probeLater(),
+        )
+      // it is asked by whoever waits for it, and by the next caller
+      else this.#onTaken()
+    })
+  }
+
+  #close(): Promise<void> {
+    this.#closed = true
+    this.#probe?.cancel()
+    return this.#given.close()
+  }
+}
+
+/** A store whose failures are refusals: to the caller "come again", with the cause for the log. */
+export const refusing = <Store extends object>(store: Store): Store =>
+  eachCall(store, (_name, call) => {
+    try {
+      const answer = call()
+      return answer instanceof Promise ? answer.catch(refuse) : answer
+    } catch (error) {
+      return refuse(error)
+    }
+  })
+
+function refuse(error: unknown): never {
+  if (error instanceof GatewayError || isRefusal(error)) throw error
+  throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause: error, retryAfterS: 5 })
+}
+
+/** The same object, whose methods are called by `around`. */
+function eachCall<T extends object>(target: T, around: (name: string, call: () => unknown) => unknown): T {
+  const known = new Map<PropertyKey, unknown>()
+  return new Proxy(target, {
+    get(_target, name) {
+      const member: unknown = Reflect.get(target, name)
+      if (typeof member !== 'function') return member
+      if (!known.has(name)) {
+        // looked up at each call: a host may have replaced it
+        const call = (given: unknown[]) => Reflect.apply(Reflect.get(target, name) as typeof member, target, given)
+        known.set(name, (...given: unknown[]) => around(String(name), () => call(given)))
+      }
+      return known.get(name)
+    },
+  })
+}

@@ -1,0 +1,166 @@
+import t, { type Test } from 'tap'
+import type { GatewayStorage } from '../../src/storage/storage.js'
+import { StorageError } from '../../src/storage/storage.js'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { testStorage } from '../fixtures/journaled.js'
+import { ok } from '../fixtures/parked.js'
+
+const READS = new Set(['list', 'get', 'read', 'dailyTokens', 'attempts', 'onWork'])
+
+/** A disk as the gateway meets it: every write of every part can be made to fail. */
+function failingDisk() {
+  const disk = { fails: undefined as string | undefined }
+  const inner = testStorage()
+  const failing = <T extends object>(part: T): T =>
+    new Proxy(part, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name)
+        if (typeof member !== 'function') return member
+        const isWrite = !READS.has(String(name))
+        return (...given: unknown[]) =>
+          disk.fails && isWrite
+            ? Promise.reject(new StorageError(disk.fails, 'as the disk says'))
+            : Reflect.apply(member, target, given)
+      },
+    })
+  const { journal, sessions, profiles, queue, idempotency, outbox, open, close } = inner
+  const storage: GatewayStorage = {
+    ...{ journal: failing(journal), sessions: failing(sessions), profiles: failing(profiles), queue: failing(queue) },
+    ...{ idempotency: failing(idempotency), outbox: failing(outbox), open, close },
+    probe: async () => {
+      if (disk.fails) throw new StorageError(disk.fails, 'as the disk says')
+    },
+  }
+  return { disk, storage }
+}
+
+async function world(t: Test) {
+  const { disk, storage } = failingDisk()
+  const server = await buildServer(t, {
+    storage,
+    profileStore: storage.profiles,
+    authenticate: async () => ({ canManageProfiles: true }),
+    queue: { maxConcurrency: 1, killGraceMs: 1_000 },
+    health: true,
+    script: { capabilities: { parking: 'native', permissionModes: ['default', 'dontAsk'] } },
+  })
+  const { call, engine, registry } = server
+  const { json: session } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go', profile: 'scripted' })
+  await until(() => engine.last.sent.length === 1)
+  const runner = engine.last
+  const decided: unknown[] = []
+  void runner.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} }).then((how) => decided.push(how))
+  await until(() => registry.get(session.id)?.pendingPermissions === 1)
+  await runner.host.deferExecution({ executionId: 'e1', toolName: 'elsewhere' })
+  const job = { session: { cwd: SOME_CWD, prompt: 'work', profile: 'scripted' } }
+  const { json: running } = await call('POST', '/jobs', job)
+  await until(async () => (await call('GET', `/jobs/${running.id}`)).json.status === 'running')
+  await until(() => engine.runners.length === 2)
+  const { json: waiting } = await call('POST', '/jobs', job)
+  const { json: idle } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted' })
+  const profile = { name: 'mine', engine: 'provider', provider: { id: 'scripted' } }
+  await call('POST', '/profiles', profile)
+  const { json: pending } = await call('GET', `/sessions/${session.id}`)
+  const requestId = (await registry.list()) && (await permissionOf(server, session.id))
+  return { ...server, disk, storage, session: pending, requestId, runner, decided, running, waiting, idle, job }
+}
+
+async function permissionOf(
+  { call }: Pick<Awaited<ReturnType<typeof buildServer>>, 'call'>,
+  id: string,
+): Promise<string> {
+  const { json } = await call('GET', `/sessions/${id}/events`)
+  return json.events.find(({ type }: { type: string }) => type === 'permission_requested').request.id
+}
+
+type World = Awaited<ReturnType<typeof world>>
+
+/** Every route that keeps something. */
+const ROUTES: Record<string, (world: World) => [method: string, path: string, body?: unknown]> = {
+  'POST /sessions': () => ['POST', '/sessions', { cwd: SOME_CWD, prompt: 'refused', profile: 'scripted' }],
+  'PATCH /sessions/:id': ({ session }) => ['PATCH', `/sessions/${session.id}`, { title: 'refused' }],
+  'DELETE /sessions/:id': ({ session }) => ['DELETE', `/sessions/${session.id}`],
+  'POST …/commands user_message': ({ idle }) => [
+    ...(['POST', `/sessions/${idle.id}/commands`] as const),
+    { type: 'user_message', text: 'refused' },
+  ],
+  'POST …/commands set_permission_mode': ({ idle }) => [
+    ...(['POST', `/sessions/${idle.id}/commands`] as const),
+    { type: 'set_permission_mode', mode: 'dontAsk' },
+  ],
+  'POST …/commands close': ({ idle }) => ['POST', `/sessions/${idle.id}/commands`, { type: 'close' }],
+  'POST …/permissions/:id': ({ session, requestId }) => [
+    ...(['POST', `/sessions/${session.id}/permissions/${requestId}`] as const),
+    { behavior: 'allow' },
+  ],
+  'POST /executions/:id/result': () => ['POST', '/executions/e1/result', ok],
+  'POST /jobs': ({ job }) => ['POST', '/jobs', job],
+  'DELETE /jobs/:id of one that runs': ({ running }) => ['DELETE', `/jobs/${running.id}`],
+  'DELETE /jobs/:id of one that waits': ({ waiting }) => ['DELETE', `/jobs/${waiting.id}`],
+  'POST /profiles': () => ['POST', '/profiles', { name: 'more', engine: 'provider', provider: { id: 'scripted' } }],
+  'PATCH /profiles/:name': () => ['PATCH', '/profiles/mine', { description: 'refused' }],
+  'DELETE /profiles/:name': () => ['DELETE', '/profiles/mine'],
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
+
+/** What anybody can see, but for times and numbers that go on. */
+async function seen({ call, idle, engine, runner, decided }: World) {
+  const lists = await Promise.all(['/sessions', '/jobs', '/profiles', '/queue'].map((path) => call('GET', path)))
+  const strip = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(strip)
+    if (!isObject(value)) return value
+    const { lastActivityAt: _at, lastSeq: _seq, ...rest } = value
+    return Object.fromEntries(Object.entries(rest).map(([key, part]) => [key, strip(part)]))
+  }
+  const { json: log } = await call('GET', `/sessions/${idle.id}/events`)
+  return {
+    lists: lists.map(({ json }) => strip(json)),
+    log: log.events.map(({ type }: { type: string }) => type),
+    sent: engine.runners.map(({ sent }) => sent.length).filter((count) => count > 0),
+    settled: runner.settled.length,
+    decided: decided.length,
+    closed: [runner.closed],
+  }
+}
+
+for (const fault of ['SQLITE_FULL', 'SQLITE_IOERR'])
+  t.test(
+    `${fault}: every route that keeps something is refused, and nothing of it is there, then or later`,
+    async (t) => {
+      const built = await world(t)
+      const { call, disk, url, clock } = built
+      const before = await seen(built)
+      disk.fails = fault
+      for (const [route, of] of Object.entries(ROUTES)) {
+        const { status, json, headers } = await call(...of(built))
+        t.match({ status, code: json?.code }, { status: 503, code: 'SG_ERR_STORE_UNAVAILABLE' }, route)
+        t.ok(Number(headers.get('retry-after')) > 0, `${route}: when to come again`)
+      }
+      t.match(await (await fetch(`${url}/readyz`)).json(), { status: 'storage_unavailable' })
+      t.equal((await fetch(`${url}/healthz`)).status, 200)
+      t.same(await seen(built), before, 'nothing was done')
+      disk.fails = undefined
+      await clock.advance(1_000)
+      await until(async () => (await fetch(`${url}/readyz`)).status === 200, 'ready again by itself')
+      await clock.advance(60_000)
+      t.same(await seen(built), before, 'nor when the disk is back')
+      for (const [route, of] of Object.entries(ROUTES)) {
+        if (route === 'DELETE /sessions/:id') continue
+        const { status } = await call(...of(built))
+        t.ok(status < 300 || (status === 409 && /commands/.test(route)), `${route} is taken then: ${status}`)
+      }
+    },
+  )
+
+t.test('a job whose end could not be kept is told to its end as soon as the disk takes it', async (t) => {
+  const { call, disk, engine, running, waiting, clock } = await world(t)
+  disk.fails = 'SQLITE_FULL'
+  engine.runners[1]!.complete()
+  const { status } = await call('DELETE', `/jobs/${waiting.id}`)
+  t.equal(status, 503)
+  await clock.advance(40_000)
+  disk.fails = undefined
+  await clock.advance(1_000)
+  await until(async () => (await call('GET', `/jobs/${running.id}`)).json.status === 'succeeded', 'its end')
+})
