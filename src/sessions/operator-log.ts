@@ -14,9 +14,13 @@ const REASON_LENGTH = 500
  */
 export class OperatorLog {
   readonly #logger: Logger
+  readonly #notices: Logger
+  #oauthNoticed = false
 
-  constructor(logger: Logger) {
+  /** @param notices where the few lines go that every operator is to see */
+  constructor({ logger, notices }: { logger: Logger; notices: Logger }) {
     this.#logger = logger
+    this.#notices = notices
   }
 
   onCreated(session: SessionState, principal: Principal | undefined): void {
@@ -55,6 +59,16 @@ export class OperatorLog {
     if (body.type !== 'stream_delta') this.#logger.debug?.({ sessionId, seq, type: body.type }, 'event')
     if (this.#logger.isLevelEnabled?.('trace') !== false)
       this.#logger.trace?.({ sessionId, seq, event: JSON.stringify(body) }, 'event in full')
+  }
+
+  /** A session turned out to run on `oauth` credentials; said once. */
+  onOauth({ id: sessionId, profile }: SessionState): void {
+    if (this.#oauthNoticed) return
+    this.#oauthNoticed = true
+    this.#notices.warn(
+      { sessionId, profile: profile.info.name },
+      'sessions run on oauth credentials of a personal login; set requireApiKey to refuse them',
+    )
   }
 
   /** A caller's answer to an approval was taken. */

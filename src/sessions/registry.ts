@@ -41,11 +41,10 @@ export class SessionRegistry {
   readonly #operatorLog: OperatorLog
   #live = 0
   #draining = false
-  #oauthNoticed = false
 
   constructor(options: RegistryOptions) {
     this.#options = options
-    this.#operatorLog = new OperatorLog(options.logger)
+    this.#operatorLog = new OperatorLog(options)
     const { logger, clock, journal, executions, admission } = options
     this.#table = new SessionTable(clock, (id) => this.parking.isBusy(id) || this.#dormancy.isBusy(id))
     this.#listeners = new Listeners<RegistryEvents>((error, event) =>
@@ -71,7 +70,7 @@ export class SessionRegistry {
       operatorLog: this.#operatorLog,
       onEvent: (session, body, seq, ts) => this.#onEvent(session, body, seq, ts),
       onEnded: (session) => this.#onEnded(session),
-      onOauth: (session) => this.#onOauth(session),
+      onOauth: (session) => this.#operatorLog.onOauth(session),
     }
   }
 
@@ -441,14 +440,5 @@ export class SessionRegistry {
           () => this.#retainUntil(id, clock.now()),
         )
     })
-  }
-
-  #onOauth(session: Session): void {
-    if (this.#oauthNoticed) return
-    this.#oauthNoticed = true
-    this.#options.notices.warn(
-      { sessionId: session.id, profile: session.profile.info.name },
-      'sessions run on oauth credentials of a personal login; set requireApiKey to refuse them',
-    )
   }
 }
