@@ -23,6 +23,8 @@ export interface AgentUnderTest {
   files(vendors: string): Record<string, string>
   /** A call of its shell, and one that asks. */
   shell(command: string): { tool: string; input: object }
+  /** How its model calls a tool that the gateway hosts. */
+  hosted(name: string): { tool: string; namespace?: string }
   /** Whether a session can be resumed at once, and is complete then. */
   resumes: 'complete' | 'without what it said last' | 'not within a minute'
   /** Whether it knows, when it is resumed, the prompt of a turn that was cut off with it. */
@@ -58,6 +60,7 @@ export const AGENTS = {
     }),
     files: () => ({ 'claude/settings.json': '{}' }),
     shell: (command) => ({ tool: 'Bash', input: { command } }),
+    hosted: (name) => ({ tool: `mcp__session-gateway__${name}` }),
     resumes: 'complete',
     knowsCutOff: true,
     transcripts: 'claude/projects',
@@ -94,6 +97,7 @@ export const AGENTS = {
     }),
     files: () => ({ 'config/.keep': '', 'data/.keep': '' }),
     shell: (command) => ({ tool: 'bash', input: { command, description: 'a command' } }),
+    hosted: (name) => ({ tool: `session-gateway_${name}` }),
     resumes: 'complete',
     knowsCutOff: true,
     transcripts: 'data/opencode',
@@ -118,6 +122,7 @@ export const AGENTS = {
       }),
     }),
     shell: (command) => ({ tool: 'run_shell_command', input: { command, description: 'a command' } }),
+    hosted: (name) => ({ tool: `mcp_session-gateway_${name}` }),
     // Loaded within the minute of its beginning a session would be lost: the driver waits, the tests do not.
     resumes: 'not within a minute',
     knowsCutOff: true,
@@ -147,6 +152,7 @@ stream_max_retries = 0
       tool: 'exec_command',
       input: { cmd, sandbox_permissions: 'require_escalated', justification: 'may I?' },
     }),
+    hosted: (name) => ({ tool: name, namespace: 'mcp__session_gateway' }),
     resumes: 'complete',
     knowsCutOff: true,
     transcripts: 'codex/sessions',
@@ -172,6 +178,7 @@ stream_max_retries = 0
       tool: 'run_shell_command',
       input: { command, description: 'a command', is_background: false },
     }),
+    hosted: (name) => ({ tool: `mcp__session-gateway__${name}` }),
     resumes: 'without what it said last',
     knowsCutOff: true,
     transcripts: 'qwen/.qwen/projects',
