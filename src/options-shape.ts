@@ -27,7 +27,10 @@ const DeferredTool = Section({
 
 const Agent = Section({
   name: Text,
-  ...optional({ command: Text, args: Type.Array(Type.String()), env: Headers, configDirEnv: Text, modes: Headers }),
+  ...optional({
+    ...{ command: Text, args: Type.Array(Type.String()), env: Headers, configDirEnv: Text, modes: Headers },
+    auth: Section({ method: Text, ...optional({ apiKeyEnv: Text }) }),
+  }),
 })
 
 const Queue = Section(

@@ -87,6 +87,11 @@ export class ProfileCatalog {
     const { store, logger, env = process.env, allowConfigDirOverlap = false } = options
     const agents = agentTable(options.agents)
     this.#agents = agents
+    for (const { name } of [...agents.values()].filter(({ modesUnknown }) => modesUnknown))
+      logger.warn(
+        { agent: name },
+        'whether a declared agent asks before it acts is not known, and dontAsk is refused for it: name its modes in agents[].modes',
+      )
     this.#env = env
     this.#listeners = new Listeners((err) => logger.error({ err }, 'a listener for profile changes failed'))
     this.#snapshots = new ConfigSnapshots(options.clock ?? systemClock)

@@ -12,6 +12,7 @@ const AGENTS = {
   opencode: ['opencode-ai', '1.18.33'],
   gemini: ['@google/gemini-cli', '0.61.0'],
   codex: ['@agentclientprotocol/codex-acp', '2.6.0'],
+  kilo: ['@kilocode/cli', '7.7.7'],
   qwen: ['@qwen-code/qwen-code', '0.15.10'],
 }
 

@@ -38,6 +38,8 @@ export interface AgentUnderTest {
 const bin = (agent: string, name: string) => at(`${agent}/node_modules/.bin/${name}`)
 const OPENCODE = at(`opencode/node_modules/opencode-${process.platform}-${process.arch}/bin/opencode`)
 
+const KILO = at(`kilo/node_modules/@kilocode/cli-${process.platform}-${process.arch}/bin/kilo`)
+
 const CODEX = at(`codex/node_modules/@openai/codex-${process.platform}-${process.arch}`)
 
 /** The platform's binary is a package of its own, which npm leaves out in silence when it cannot be fetched: so it is looked for too. */
@@ -101,6 +103,42 @@ export const AGENTS = {
     resumes: 'complete',
     knowsCutOff: true,
     transcripts: 'data/opencode',
+  },
+  kilo: {
+    name: 'kilo',
+    missing: missing('kilo', KILO),
+    declaration: { name: 'kilo', command: KILO },
+    env: (home, vendors) => ({
+      ...{
+        XDG_CONFIG_HOME: `${home}/config`,
+        XDG_DATA_HOME: `${home}/data`,
+        XDG_CACHE_HOME: `${home}/cache`,
+        XDG_STATE_HOME: `${home}/state`,
+      },
+      ...{ KILO_DISABLE_MODELS_FETCH: '1', KILO_DISABLE_SESSION_INGEST: '1' },
+      KILO_CONFIG_CONTENT: json({
+        ...{ autoupdate: false, share: 'disabled', model: 'loopback/scripted' },
+        provider: {
+          loopback: {
+            npm: '@ai-sdk/openai-compatible',
+            options: { baseURL: `${vendors}/v1`, apiKey: 'dummy' },
+            models: {
+              scripted: {
+                name: 'scripted',
+                limit: { context: 100_000, output: 10_000 },
+                cost: { input: 1_000, output: 2_000 },
+              },
+            },
+          },
+        },
+      }),
+    }),
+    files: () => ({ 'config/.keep': '', 'data/.keep': '' }),
+    shell: (command) => ({ tool: 'bash', input: { command, description: 'a command' } }),
+    hosted: (name) => ({ tool: `session-gateway_${name}` }),
+    resumes: 'complete',
+    knowsCutOff: true,
+    transcripts: 'data/kilo',
   },
   gemini: {
     name: 'gemini',

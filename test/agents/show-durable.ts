@@ -263,6 +263,38 @@ export function showDurable(agent: AgentUnderTest, tools: string[] = []): void {
       t.strictSame(second.processes(), [])
     })
 
+    t.test('what it used is counted once over release, restart and resume', { skip: tools.length > 0 }, async (t) => {
+      const { start } = await build(t, agent, tools)
+      const prompt = script({ text: 'The answer was blue.' })
+      const first = await start({ idleReleaseMs: 200 })
+      const id = await first.create({ prompt })
+      await until(async () => ends(await first.events(id))[0])
+      await first.released(id)
+      const one = await first.info(id)
+      if (agent.name === 'opencode') t.ok(one.cost > 0, 'it tells what it costs')
+      t.ok(one.usage.outputTokens > 0)
+      const checkTotals = ({ cost, usage, numTurns }: SessionInfo, turns: number) => {
+        // An agent may ask its model for a title, too.
+        const isNear = (total: number, each: number) => Math.abs(total - turns * each) <= each / 2
+        t.ok(isNear(cost, one.cost), `${turns} turns cost ${cost}, and the first ${one.cost}`)
+        t.ok(isNear(usage.outputTokens, one.usage.outputTokens), `${turns} turns took ${usage.outputTokens} tokens`)
+        t.equal(numTurns, turns * one.numTurns)
+      }
+      for (const turns of [2, 3]) {
+        await first.turn(id, prompt)
+        await first.released(id)
+        checkTotals(await first.info(id), turns)
+      }
+      await first.close()
+      const second = await start()
+      await second.turn(id, prompt)
+      const last = await second.info(id)
+      checkTotals(last, 4)
+      const resumed = await second.create({ resume: last.sdkSessionId })
+      await second.turn(resumed, prompt)
+      checkTotals(await second.info(resumed), 1)
+    })
+
     t.test('coming and going leaves nothing behind in the gateway', async (t) => {
       const { start } = await build(t, agent, tools)
       const gateway = await start({ idleReleaseMs: 200 })

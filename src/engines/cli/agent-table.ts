@@ -33,6 +33,8 @@ export interface AgentRow {
   readonly credentials: CredentialSources
   readonly acp?: AcpTraits
   readonly snapshot: SnapshotSources
+  /** Whether it asks before it acts is not known: nobody has said what its modes are. */
+  readonly modesUnknown?: boolean
 }
 
 export type AgentModes = Readonly<Partial<Record<PermissionMode, AgentMode>>>
@@ -94,7 +96,7 @@ export interface AcpTraits {
   readonly transcripts?: { readonly folder: string; readonly suffix: (sessionId: string) => string }
   /** It tells what a model's vendor refused as text, in a turn that went well but used no tokens. */
   readonly refusesInText?: true
-  /** How it is told to use the API key of its environment, when it asks for a login in spite of it. */
+  /** How it is told to use the API key of its environment, when it asks for a login in spite of it: a method of the protocol. */
   readonly apiKeyLogin?: string
 }
 
@@ -107,8 +109,13 @@ export interface AgentDeclaration {
   env?: Readonly<Record<string, string>>
   /** Default `AGENT_CONFIG_DIR`. */
   configDirEnv?: string
-  /** The agent's own names of the permission modes that it has; default: `default`, `dontAsk` and `bypassPermissions`, set by nothing. */
+  /**
+   * The agent's own names of the permission modes that it has. Default: `default` and `bypassPermissions`, set by nothing. Then nobody
+   * knows whether it asks before it acts: a warning says so, and `dontAsk` is refused.
+   */
   modes?: Readonly<Partial<Record<PermissionMode, string>>>
+  /** How it logs in, when it asks for that: a method of its own, and the variable that holds the key which the method takes. */
+  auth?: { method: string; apiKeyEnv?: string }
 }
 
 /** Who answers in a mode of a declared agent. In `plan` nobody may allow anything. */
@@ -287,14 +294,34 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
   }),
 ]
 
-export const BUILT_IN_AGENTS: ReadonlyMap<string, AgentRow> = new Map(BUILT_IN_ROWS.map((built) => [built.name, built]))
+/** Grown from opencode: it takes the same, under names of its own. */
+function kiloRow(opencode: AgentRow): AgentRow {
+  const env = Object.entries(opencode.env).map(([name, value]) => [name.replace(/^OPENCODE_/, 'KILO_'), value])
+  const modes = Object.entries(opencode.modes).map(([mode, { id, asks }]) => [
+    mode,
+    { asks, id: id === 'build' ? 'code' : id },
+  ])
+  return row({
+    ...opencode,
+    ...{ name: 'kilo', command: 'kilo', env: Object.fromEntries(env), modes: Object.fromEntries(modes) },
+    inheritedEnv: opencode.inheritedEnv.map((name) => name.replace(/^OPENCODE_/, 'KILO_')),
+    credentials: { apiKeyEnv: ['KILO_API_KEY', 'ANTHROPIC_API_KEY', 'OPENAI_API_KEY'] },
+    snapshot: SNAPSHOT_SOURCES.kilo,
+  })
+}
+
+const OPENCODE = BUILT_IN_ROWS.find(({ name }) => name === 'opencode')!
+
+export const BUILT_IN_AGENTS: ReadonlyMap<string, AgentRow> = new Map(
+  [...BUILT_IN_ROWS, kiloRow(OPENCODE)].map((built) => [built.name, built]),
+)
 
 /** The built-in agents and the operator's, by name. */
 export function agentTable(declared: readonly AgentDeclaration[] = []): ReadonlyMap<string, AgentRow> {
   const table = new Map(BUILT_IN_AGENTS)
   for (const declaration of declared) {
     const below = table.get(declaration.name) ?? UNKNOWN_AGENT
-    const { env, modes, ...fields } = declaration
+    const { env, modes, auth, ...fields } = declaration
     table.set(
       declaration.name,
       row({
@@ -302,6 +329,8 @@ export function agentTable(declared: readonly AgentDeclaration[] = []): Readonly
         ...fields,
         env: { ...below.env, ...env },
         modes: modes ? declaredModes(modes, below) : below.modes,
+        modesUnknown: !modes && below === UNKNOWN_AGENT,
+        ...(auth && declaredLogin(auth, below)),
       }),
     )
   }
@@ -315,10 +344,19 @@ const UNKNOWN_AGENT: AgentRow = row({
   env: {},
   inheritedEnv: [],
   configDirEnv: 'AGENT_CONFIG_DIR',
-  modes: { default: { asks: 'person' }, bypassPermissions: { asks: 'allow' }, dontAsk: { asks: 'deny' } },
+  modes: { default: { asks: 'person' }, bypassPermissions: { asks: 'allow' } },
   credentials: { apiKeyEnv: [] },
   acp: { resume: true },
   snapshot: {},
+})
+
+const declaredLogin = (
+  { method, apiKeyEnv }: NonNullable<AgentDeclaration['auth']>,
+  { acp = { resume: true }, inheritedEnv, credentials }: AgentRow,
+): Pick<AgentRow, 'acp' | 'inheritedEnv' | 'credentials'> => ({
+  acp: { ...acp, apiKeyLogin: method },
+  inheritedEnv: apiKeyEnv === undefined ? inheritedEnv : [...inheritedEnv, apiKeyEnv],
+  credentials: { ...credentials, apiKeyEnv: apiKeyEnv === undefined ? [] : [apiKeyEnv] },
 })
 
 function declaredModes(modes: NonNullable<AgentDeclaration['modes']>, below: AgentRow): AgentModes {

@@ -34,6 +34,15 @@ export interface SettingsSource {
 const markdown = (directory: string): NamedFiles => ({ directory, extension: '.md' })
 const toml = (directory: string): NamedFiles => ({ directory, extension: '.toml' })
 
+/** @param folder of the config home */
+const opencodeSources = (folder: string): SnapshotSources => ({
+  settings: { path: `${folder}/${folder}.json`, format: 'json', model: 'model', rules: 'permission' },
+  memory: `${folder}/AGENTS.md`,
+  skills: [`${folder}/skills`, `${folder}/skill`],
+  agents: [markdown(`${folder}/agents`), markdown(`${folder}/agent`)],
+  commands: [markdown(`${folder}/commands`), markdown(`${folder}/command`)],
+})
+
 /** By agent. */
 export const SNAPSHOT_SOURCES = {
   claude: {
@@ -51,13 +60,8 @@ export const SNAPSHOT_SOURCES = {
     agents: [markdown('agents')],
     commands: [markdown('commands')],
   },
-  opencode: {
-    settings: { path: 'opencode/opencode.json', format: 'json', model: 'model', rules: 'permission' },
-    memory: 'opencode/AGENTS.md',
-    skills: ['opencode/skills', 'opencode/skill'],
-    agents: [markdown('opencode/agents'), markdown('opencode/agent')],
-    commands: [markdown('opencode/commands'), markdown('opencode/command')],
-  },
+  opencode: opencodeSources('opencode'),
+  kilo: opencodeSources('kilo'),
   gemini: {
     settings: {
       path: '.gemini/settings.json',

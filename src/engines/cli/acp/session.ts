@@ -55,9 +55,14 @@ export async function openSession(
   } catch (error) {
     if (!isAuthRequired(error)) throw sessionError(error)
     const login = setup.row.acp?.apiKeyLogin
-    const hasKey = setup.row.credentials.apiKeyEnv.some((name) => setup.env[name])
-    const isOffered = (hello.authMethods ?? []).some(({ id }) => id === login)
-    if (!login || !hasKey || !isOffered) throw startError(`The agent is not logged in: ${reasonOf(error)}`, error)
+    const { apiKeyEnv } = setup.row.credentials
+    const hasKey = apiKeyEnv.length === 0 || apiKeyEnv.some((name) => setup.env[name])
+    const offered = (hello.authMethods ?? []).map(({ id }) => id)
+    if (!login || !hasKey || !offered.includes(login))
+      throw startError(
+        `The agent is not logged in: ${reasonOf(error)}. ${remedy(login, hasKey, apiKeyEnv, offered)}`,
+        error,
+      )
     try {
       await agent.request('authenticate', { methodId: login })
       return await open()
@@ -98,6 +103,19 @@ async function opened(
   }
   const answer = await agent.request<SessionAnswer & { sessionId: string }>('session/new', place)
   return { sessionId: answer.sessionId, answer, isResumed: false, ...common }
+}
+
+function remedy(
+  login: string | undefined,
+  hasKey: boolean,
+  apiKeyEnv: readonly string[],
+  offered: readonly string[],
+): string {
+  if (login && !hasKey) return `Set ${apiKeyEnv.join(' or ')}, or log in with the agent itself.`
+  const methods = offered.length > 0 ? offered.join(', ') : 'none'
+  return login
+    ? `It offers ${methods}, not ${login}.`
+    : `Log in with the agent itself, or name one of its methods in agents[].auth: it offers ${methods}.`
 }
 
 /** @returns the id of the copy */

@@ -1,0 +1,4 @@
+import { AGENTS } from './installed.js'
+import { showAgent } from './show-agent.js'
+
+showAgent(AGENTS.kilo)

@@ -1,0 +1,89 @@
+import { mkdtempSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import type { CreateSessionRequest } from '../../../schemas/sessions.js'
+import { type AgentDeclaration, agentTable, cliEngine } from '../../../src/engines/cli/index.js'
+import { ProfileCatalog } from '../../../src/profiles/catalog.js'
+import { ScriptedHost } from '../../fixtures/scripted-host.js'
+
+const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
+const mine: AgentDeclaration = { name: 'mine', command: process.execPath, args: [AGENT] }
+
+/** A runner of a declared agent; not started. */
+async function build(
+  t: Test,
+  declaration: Partial<AgentDeclaration>,
+  env: Record<string, string> = {},
+  config: Partial<CreateSessionRequest> = {},
+) {
+  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-declared-')))
+  const engine = cliEngine({ agents: [{ ...mine, ...declaration }], env: { PATH: process.env.PATH, ...env } })
+  const runner = await engine({
+    sessionId: 'session-1',
+    config: { cwd, ...config },
+    profile: { name: 'p', engine: 'cli', agent: declaration.name ?? 'mine' },
+    bridge: { execute: () => Promise.reject(new Error('not here')) },
+  })
+  t.teardown(() => runner.close())
+  return { runner, host: new ScriptedHost() }
+}
+
+t.test('an agent that wants a login gets the method and the key that were declared', async (t) => {
+  const env = { ACP_LOGIN: 'its-key' }
+  const auth = { method: 'its-key', apiKeyEnv: 'ITS_KEY' }
+  const { runner, host } = await build(t, { auth, env }, { ITS_KEY: 'secret', OTHER_KEY: 'secret' })
+  await runner.start(host)
+  const { result = '' } = await host.turn(runner, JSON.stringify([{ tell: 'env' }]))
+  t.match(JSON.parse(result), { ITS_KEY: 'secret', OTHER_KEY: undefined })
+  t.match(host.of('system_init')[0], { apiKeySource: 'ITS_KEY' })
+
+  const noKey = await build(t, { auth, env })
+  await t.rejects(noKey.runner.start(noKey.host), { message: /not logged in.*Set ITS_KEY/ })
+  const none = await build(t, { env })
+  await t.rejects(none.runner.start(none.host), { message: /agents\[\]\.auth: it offers its-key/ })
+  const other = await build(t, { auth: { method: 'oauth' }, env })
+  await t.rejects(other.runner.start(other.host), { message: /It offers its-key, not oauth/ })
+  const own = await build(t, { auth: { method: 'its-key' }, env })
+  await own.runner.start(own.host)
+})
+
+t.test('of a declared agent nobody knows that it asks: that is said, and dontAsk is refused', async (t) => {
+  const { runner } = await build(t, {})
+  t.strictSame(runner.capabilities.permissionModes, ['default', 'bypassPermissions'])
+  const named = await build(t, { modes: { default: 'ask', dontAsk: 'ask' } })
+  t.strictSame(named.runner.capabilities.permissionModes, ['default', 'dontAsk'])
+
+  const warned: object[] = []
+  const logger = { ...silent, warn: (about: object) => void warned.push(about) }
+  const agents = [mine, { ...mine, name: 'known', modes: { default: 'ask' } }, { name: 'gemini', command: 'g' }]
+  new ProfileCatalog({ agents, profiles: [], logger } as never)
+  t.strictSame(warned, [{ agent: 'mine' }])
+})
+const silent = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, fatal() {} }
+
+t.test('kilo, which asks nothing by itself, is told to ask', (t) => {
+  const kilo = agentTable().get('kilo')!
+  const opencode = agentTable().get('opencode')!
+  t.strictSame(JSON.parse(kilo.env.KILO_PERMISSION!), JSON.parse(opencode.env.OPENCODE_PERMISSION!))
+  t.match(kilo.permissionModes, opencode.permissionModes)
+  t.notOk(kilo.modesUnknown)
+  t.end()
+})
+
+t.test('an id that qwen opens as an empty session is refused, and not a session in disguise', async (t) => {
+  const qwen = { name: 'qwen', modes: { default: 'ask' } }
+  const { runner, host } = await build(t, qwen, {}, { resume: 'disguised' })
+  await t.rejects(runner.start(host), { code: 'SG_ERR_ENGINE_START', message: /knows no session disguised/ })
+  const earlier = await build(t, qwen, {}, { resume: 'earlier' })
+  await earlier.runner.start(earlier.host)
+  t.match(earlier.host.of('user_message'), [{ replay: true }])
+})
+
+t.test('a copy of a session is gone on with where the agent makes one', async (t) => {
+  const { runner, host } = await build(t, { name: 'opencode' }, {}, { resume: 'earlier', forkSession: true })
+  await runner.start(host)
+  t.match(host.of('system_init')[0], { sdkSessionId: 'copy-of-earlier' })
+  t.match(host.of('user_message'), [{ replay: true }], 'with its history')
+})
