@@ -4,6 +4,7 @@ import { GatewayError, toError } from '../errors.js'
 import { type Clock, newId, type Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
+import type { Place } from '../sessions/places.js'
 import type { RegistryEvents } from '../sessions/registry-options.js'
 import type { JobPatch, JobRecord } from './adapter.js'
 import { endPatch, retryPatch } from './attempt-patches.js'
@@ -77,6 +78,7 @@ export class Attempts implements RunOwner {
     this.sessions = options.sessions
     this.#unsubscribe = [
       this.sessions.on('run_event', (told) => this.#onRunEvent(told)),
+      this.sessions.on('run_held', ({ sessionId, run }) => this.#bySession.get(sessionId)?.run.onHeld(run)),
       this.sessions.on('session_removed', ({ sessionId }) => this.#bySession.get(sessionId)?.run.cancel()),
     ]
   }
@@ -106,8 +108,8 @@ export class Attempts implements RunOwner {
   }
 
   /** Begins an attempt with a job that was just claimed. */
-  start(record: JobRecord): void {
-    const run = new JobRun(this, record, this.#limitsOf(record))
+  start(record: JobRecord, place: Place): void {
+    const run = new JobRun(this, record, this.#limitsOf(record), { place })
     const tracked = this.#track(run)
     this.#write(tracked, async () => {
       if (run.ended) return

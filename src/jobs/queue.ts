@@ -17,6 +17,7 @@ import { type Checker, compileSchema, validationError } from '../lib/validation.
 import { type Principal, UNLIMITED, visible } from '../principal.js'
 import type { ProfileCatalog } from '../profiles/catalog.js'
 import type { Admission } from '../sessions/admission.js'
+import type { Place } from '../sessions/places.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
 import type { DeliveryOrigin } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
@@ -144,6 +145,7 @@ export class JobQueue {
       onSlot: () => this.#wake(),
       onTerminal: (job) => this.#retention?.onTerminal(job),
     })
+    this.#unsubscribe.push(sessions.on('room', () => this.#wake()))
     const { onEvent } = options
     if (onEvent) this.#unsubscribe.push(this.on('job_event', ({ event }) => onEvent(event)))
   }
@@ -329,8 +331,13 @@ export class JobQueue {
       while (this.#work && !this.#draining && this.#attempts.slots < this.#maxConcurrency) {
         if (!this.#budget.isCurrent) await this.#budget.refresh()
         if (this.#budget.exhausted) break
+        const place = this.#mayHaveWork ? this.#options.sessions.reserve() : undefined
+        if (!place) break
         this.#work = false
-        await this.#inTurn(() => this.#claim())
+        await this.#inTurn(() => this.#claim(place)).catch((error) => {
+          place.release()
+          throw error
+        })
       }
       this.#tellPause()
     } catch (error) {
@@ -341,14 +348,22 @@ export class JobQueue {
     }
   }
 
-  async #claim(): Promise<void> {
+  /** Whether a place is worth keeping while the adapter is asked; one that tells of work knows of jobs that nobody here has counted. */
+  get #mayHaveWork(): boolean {
+    return this.#counters.queued > 0 || this.#options.adapter.onWork !== undefined
+  }
+
+  async #claim(place: Place): Promise<void> {
     const record = await this.#store.claimNext()
-    if (!record) return
+    if (!record) {
+      place.release()
+      return
+    }
     this.#work = true
     // what is stored can be claimed before it was told: a submission, or the attempt before
     const telling = this.#submitting.get(record.info.id) ?? this.#attempts.over(record.info.id)
     if (telling) await telling
-    this.#attempts.start(record)
+    this.#attempts.start(record, place)
   }
 
   #tellPause(): void {

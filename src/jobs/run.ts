@@ -1,8 +1,10 @@
 import type { SessionEvent, SessionEventOf } from '../../schemas/events.js'
 import type { JobProgress, JobResult, JobUsage } from '../../schemas/jobs.js'
+import type { SessionStatus } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
 import { type Clock, newId, type Timer } from '../lib/clock.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
+import type { Place } from '../sessions/places.js'
 import type { RunState } from '../sessions/registry-options.js'
 import type { JobRecord } from './adapter.js'
 import { AttemptMeter } from './attempt-meter.js'
@@ -41,6 +43,9 @@ const SUBTYPE_ERRORS: Record<JobResult['subtype'], string> = {
   interrupted: 'The run was interrupted.',
 }
 
+/** In one of these no session goes on. */
+const AT_REST: ReadonlySet<SessionStatus> = new Set(['parked', 'failed', 'closed'])
+
 /**
  * One attempt of a job: follows its session from outside, by its events, and says once how it ended.
  *
@@ -65,14 +70,19 @@ export class JobRun {
   #lastSeq: number
   #sdkSessionId: string | undefined
   #watchdog: Timer | undefined
+  readonly #place: Place | undefined
+  /** It is parked, and its session has its engine. */
+  #isHeld = false
   #killing: { error: string; grace: Timer } | undefined
 
-  constructor(owner: RunOwner, record: JobRecord, limits: RunLimits, resumes?: { sessionId: string }) {
+  /** @param from the place of the session that it begins, or the session that it goes on with */
+  constructor(owner: RunOwner, record: JobRecord, limits: RunLimits, from: { place?: Place; sessionId?: string }) {
     const attempt = record.info.notes?.attempt
     this.#owner = owner
     this.record = record
     this.limits = limits
-    this.sessionId = resumes?.sessionId ?? newId()
+    this.sessionId = from.sessionId ?? newId()
+    this.#place = from.place
     this.#meter = new AttemptMeter(attempt)
     this.#activeMs = attempt?.activeMs ?? 0
     this.#parkedMs = attempt?.parkedMs ?? 0
@@ -125,7 +135,7 @@ export class JobRun {
     this.#legSince = this.#owner.clock.now()
     this.#armWatchdog()
     const { request, info } = this.record
-    const options = { id: this.sessionId, jobId: info.id, signal: this }
+    const options = { id: this.sessionId, jobId: info.id, signal: this, place: this.#place }
     try {
       const resolved = profile()
       this.#owner.sessions
@@ -172,10 +182,10 @@ export class JobRun {
     this.#lastSeq = event.seq
     this.#sdkSessionId = session.sdkSessionId
     this.#meter.onEvent(event, session)
+    if (!session.held && !AT_REST.has(session.status)) this.#resume()
     switch (event.type) {
       case 'status_changed':
         if (event.status === 'parked') this.#park(session)
-        else if (event.status !== 'failed' && event.status !== 'closed') this.#resume()
         return
       case 'turn_completed':
         this.#resume()
@@ -192,6 +202,11 @@ export class JobRun {
     }
   }
 
+  /** Its session waits, and keeps its engine while somebody looks at it. @param session as it is then */
+  onHeld(session: RunState): void {
+    if (!this.ended) this.#park(session)
+  }
+
   #progress(event: SessionEvent): void {
     const progress = progressOf(event)
     if (progress) this.#owner.onProgress(this, progress)
@@ -203,6 +218,7 @@ export class JobRun {
   }
 
   #park(session: RunState): void {
+    this.#isHeld = session.held ?? false
     if (this.#state !== 'running') return
     if (this.#killing) {
       this.#end(this.#killed())
@@ -297,7 +313,8 @@ export class JobRun {
   #end(outcome: AttemptOutcome): void {
     if (this.ended) return
     const { sessions } = this.#owner
-    const wasParked = this.parked
+    const wasParked = this.parked && !this.#isHeld
+    this.#place?.release()
     this.#account()
     this.#state = 'ended'
     this.#watchdog?.cancel()

@@ -2,6 +2,7 @@ import type { SessionCommand } from '../../schemas/commands.js'
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
+import type { Place } from '../sessions/places.js'
 import type { CallOff, RegistryEvents } from '../sessions/registry-options.js'
 
 /** The part of the session registry that jobs run on. */
@@ -9,8 +10,10 @@ export interface JobSessions {
   /** Registers the session before its engine is built, under the id that is given; `signal` calls the creation off. */
   create(
     request: CreateSessionRequest,
-    options: { id: string; jobId: string; signal: CallOff; profile: ResolvedProfile },
+    options: { id: string; jobId: string; signal: CallOff; place: Place | undefined; profile: ResolvedProfile },
   ): Promise<SessionInfo>
+  /** Keeps a place for a session to be created in; undefined while there is none, until `room` is told. */
+  reserve(): Place | undefined
   get(id: string): SessionInfo | undefined
   list(): SessionInfo[]
   send(id: string, command: SessionCommand): Promise<void>

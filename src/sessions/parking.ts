@@ -70,6 +70,8 @@ export class ParkingLot implements SessionParking {
   readonly #shelf: ParkShelf
   readonly #waker: Waker
   readonly #delays = new Map<string, Timer>()
+  /** Runs of jobs that wait. */
+  readonly #holds = new Map<string, Timer>()
   /** Sessions whose park could not be saved: not to be tried again before `at`. */
   readonly #refused = new Map<string, { at: number; delayMs: number }>()
 
@@ -99,7 +101,9 @@ export class ParkingLot implements SessionParking {
   consider(session: Session): void {
     this.#delays.get(session.id)?.cancel()
     this.#delays.delete(session.id)
-    if (!session.canPark || session.clients.count > 0) return
+    if (!session.canPark) return
+    if (session.jobId !== undefined) this.#holdInTime(session)
+    if (session.clients.count > 0) return
     const delayMs = this.#delayOf(session)
     // a turn later: what the engine still hands over in this one belongs to the park
     if (delayMs <= 0) setImmediate(() => void this.#lock.run(session.id, () => this.#parkWhenDue(session)))
@@ -113,6 +117,17 @@ export class ParkingLot implements SessionParking {
       const timer = refused ? retryAfter(delayMs, again) : clock.after(delayMs, again)
       this.#delays.set(session.id, timer)
     }
+  }
+
+  /** Whoever looks at a job that waits neither holds its slot nor lets its clock run. */
+  #holdInTime(session: Session): void {
+    const { clock } = this.#parts
+    this.#holds.get(session.id)?.cancel()
+    const since = session.heldFrom
+    const hold = () => {
+      if (session.canPark && session.heldFrom === since) session.hold()
+    }
+    this.#holds.set(session.id, clock.after(since + this.#options.parkDelayMs - clock.now(), hold))
   }
 
   async settled(session: Session): Promise<void> {
@@ -213,8 +228,10 @@ export class ParkingLot implements SessionParking {
   }
 
   #forget(id: string): void {
-    this.#delays.get(id)?.cancel()
-    this.#delays.delete(id)
+    for (const timers of [this.#delays, this.#holds]) {
+      timers.get(id)?.cancel()
+      timers.delete(id)
+    }
     this.#refused.delete(id)
   }
 
@@ -292,7 +309,7 @@ export class ParkingLot implements SessionParking {
       await this.#revive(session, record)
       return
     }
-    this.#refused.delete(id)
+    this.#forget(id)
     session.confirmParked(record)
     this.#parts.host.onParked(session)
   }
@@ -309,7 +326,7 @@ export class ParkingLot implements SessionParking {
   /** Parks what waits, attached clients or not; for the end of the process. */
   async parkAll(sessions: Iterable<Session>): Promise<void> {
     this.#waker.close()
-    for (const timer of this.#delays.values()) timer.cancel()
+    for (const timer of [...this.#delays.values(), ...this.#holds.values()]) timer.cancel()
     await Promise.all([...sessions].map((session) => this.#lock.run(session.id, () => this.#park(session))))
   }
 

@@ -10,10 +10,14 @@ import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Admission } from './admission.js'
 import type { EventJournal } from './journal.js'
 import type { ParkingOptions } from './parking.js'
+import type { Place } from './places.js'
 import type { SessionWorld } from './session-world.js'
 
 /** What a job's run has come to. */
-export type RunState = Pick<SessionInfo, 'status' | 'sdkSessionId' | 'cost' | 'numTurns' | 'usage' | 'parked'>
+export type RunState = Pick<SessionInfo, 'status' | 'sdkSessionId' | 'cost' | 'numTurns' | 'usage' | 'parked'> & {
+  /** It waits as a parked session does, with its engine: somebody is attached. */
+  held?: true
+}
 
 /** What observers of the registry hear, after it took effect. */
 export interface RegistryEvents extends Record<string, unknown> {
@@ -22,11 +26,18 @@ export interface RegistryEvents extends Record<string, unknown> {
   session_event: { sessionId: string; event: SessionEvent; session: SessionInfo }
   /** The same of a session that is the run of a job, for the queue: made for each of its events, it is what little the queue needs. */
   run_event: { sessionId: string; event: SessionEvent; run: RunState }
+  /** The run of a job is held: it has waited for `parkDelayMs` while somebody is attached. The event that shows that it goes on ends it. */
+  run_held: { sessionId: string; run: RunState }
   session_removed: { sessionId: string }
+  /** One more session may live, after there were as many as may. */
+  room: Record<string, never>
 }
 
 export interface RegistryOptions
-  extends Omit<SessionWorld, 'onEvent' | 'onEnded' | 'onOauth' | 'operatorLog' | 'parking' | 'journal' | 'dormancy'> {
+  extends Omit<
+    SessionWorld,
+    'onEvent' | 'onHeld' | 'onEnded' | 'onOauth' | 'operatorLog' | 'parking' | 'journal' | 'dormancy'
+  > {
   admission: Admission
   /** Where the few lines go that every operator is to see. */
   notices: Logger
@@ -60,6 +71,8 @@ export interface CreateOptions {
   signal?: CallOff
   /** The key that the request for it has taken: kept in the write that makes it. */
   takenKey?: TakenKey
+  /** Its place among `maxSessions`, when one was reserved. */
+  place?: Place | undefined
   /** The profile, when it was decided about earlier; the one that the request names is then not looked up. */
   profile?: ResolvedProfile
 }

@@ -18,6 +18,7 @@ import { Keeping } from './keeping.js'
 import { OperatorLog } from './operator-log.js'
 import { type ParkingHost, ParkingLot } from './parking.js'
 import { parseCommand } from './parse-command.js'
+import { type Place, Places } from './places.js'
 import type { CreateOptions, RegistryEvents, RegistryOptions } from './registry-options.js'
 import { fromRecord, initOf, type RestoredSession } from './restored-session.js'
 import { Session } from './session.js'
@@ -39,7 +40,7 @@ export class SessionRegistry {
   readonly #archive: Archive | undefined
   readonly #keeping: Keeping | undefined
   readonly #operatorLog: OperatorLog
-  #live = 0
+  readonly #places: Places
   #draining = false
 
   constructor(options: RegistryOptions) {
@@ -50,6 +51,7 @@ export class SessionRegistry {
     this.#listeners = new Listeners<RegistryEvents>((error, event) =>
       logger.error({ err: toError(error), event }, 'an observer of the registry failed'),
     )
+    this.#places = new Places(options.maxSessions, () => this.#listeners.emit('room', {}))
     const starter = new EngineStarter({ admission, clock })
     this.parking = new ParkingLot(options.parking, {
       ...{ clock, logger, executions, starter, retryAfter: options.retryAfter },
@@ -69,6 +71,7 @@ export class SessionRegistry {
       dormancy: this.#dormancy,
       operatorLog: this.#operatorLog,
       onEvent: (session, body, seq, ts) => this.#onEvent(session, body, seq, ts),
+      onHeld: (session) => this.#tell(session, 'run_held', { sessionId: session.id, run: session.runState() }),
       onEnded: (session) => this.#onEnded(session),
       onOauth: (session) => this.#operatorLog.onOauth(session),
     }
@@ -80,8 +83,8 @@ export class SessionRegistry {
    * @throws GatewayError; nothing is registered then
    */
   async create(request: CreateSessionRequest, options: CreateOptions = {}): Promise<SessionInfo> {
-    this.#assertRoom()
-    this.#live++
+    if (this.#draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
+    this.#places.take(options.place)
     let session: Session | undefined
     let registered = false
     try {
@@ -105,7 +108,7 @@ export class SessionRegistry {
       await session.durable()
       return session.info()
     } catch (error) {
-      if (!registered) this.#live--
+      if (!registered) this.#places.leave()
       else if (session && !session.ended) {
         const { message, code } = error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START')
         session.fail(message, code)
@@ -129,18 +132,13 @@ export class SessionRegistry {
     // so that nobody is told of it before it is durable; a job's is nothing yet that a crash could leave to be gone on with
     if (session.jobId === undefined) session.touch()
     if (!this.#listeners.has('session_created')) return true
-    const payload = { session: session.info() }
-    session.whenDurable(() => this.#listeners.emit('session_created', payload))
+    this.#tell(session, 'session_created', { session: session.info() })
     return true
   }
 
-  #assertRoom(): void {
-    if (this.#draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
-    if (this.#live >= this.#options.maxSessions)
-      throw new GatewayError('SG_ERR_TOO_MANY', {
-        detail: 'The gateway runs as many sessions as it may.',
-        retryAfterS: 5,
-      })
+  /** Keeps a place for a session to be created in; undefined while there is none: `room` tells when there is one. */
+  reserve(): Place | undefined {
+    return this.#draining ? undefined : this.#places.reserve()
   }
 
   /** Every session, newest first. */
@@ -353,7 +351,8 @@ export class SessionRegistry {
     const entry = this.#table.get(session.id)
     if (!entry || entry.lives === lives) return
     entry.lives = lives
-    this.#live += lives ? 1 : -1
+    if (lives) this.#places.retake()
+    else this.#places.leave()
   }
 
   #archiveHost() {
@@ -406,14 +405,13 @@ export class SessionRegistry {
     const event: SessionEvent = { seq, ts, ...body }
     event.seq = seq
     event.ts = ts
-    if (isRunHeard) {
-      const payload = { sessionId, event, run: session.runState() }
-      session.whenDurable(() => this.#listeners.emit('run_event', payload))
-    }
-    if (isHeard) {
-      const payload = { sessionId, event, session: session.info(seq) }
-      session.whenDurable(() => this.#listeners.emit('session_event', payload))
-    }
+    if (isRunHeard) this.#tell(session, 'run_event', { sessionId, event, run: session.runState() })
+    if (isHeard) this.#tell(session, 'session_event', { sessionId, event, session: session.info(seq) })
+  }
+
+  /** Nobody hears of what a crash could take back. */
+  #tell<E extends keyof RegistryEvents & string>(session: Session, event: E, payload: RegistryEvents[E]): void {
+    session.whenDurable(() => this.#listeners.emit(event, payload))
   }
 
   #onEnded(session: Session): void {

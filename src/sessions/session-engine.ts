@@ -85,6 +85,12 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     return (this.waiting && this.executions.size > 0) || this.permissions.size > 0
   }
 
+  /** Since when it waits, as far as the queue is concerned whose run it is. */
+  get heldFrom(): number {
+    this.waitsSince ??= this.world.clock.now()
+    return this.waitsSince
+  }
+
   /**
    * Takes the engine out of service in the same turn as its snapshot: what it says from here on is not heard.
    * @returns the record to save, which already tells that the session is parked
@@ -109,7 +115,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   confirmParked({ parkedAt, snapshot }: ParkedSessionRecord): void {
     this.isFrozen = false
     this.parkedSince = parkedAt
-    this.waiting = false
+    this.goesOn()
     this.recorded = true
     this.scratchFiles = snapshot.files && snapshotFiles(snapshot.files, parkedAt)
     this.showStatus(parkedAt)
@@ -160,7 +166,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
 
   /** Hands the engine a result that was told. */
   protected handResult(executionId: string, result: ExecutionResult): void {
-    this.waiting = false
+    this.goesOn()
     try {
       this.link?.runner.settleExecution?.(executionId, result)
     } catch (error) {

@@ -66,6 +66,10 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   protected isFrozen = false
   /** The turn cannot go on until an execution settles. */
   protected waiting = false
+  /** Since when it could be parked, when it is the run of a job. */
+  protected waitsSince: number | undefined
+  /** The job was told that its run waits, which has its engine meanwhile. */
+  protected held = false
   protected link: RunnerLink | undefined
   protected scratchFiles: SessionFiles | undefined
   protected started = false
@@ -213,7 +217,9 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     const { sdkSessionId, cost, numTurns, usage } = this.facts
     const run: RunState = { status: this.status, cost, numTurns, usage: { ...usage } }
     if (sdkSessionId !== undefined) run.sdkSessionId = sdkSessionId
-    if (this.parkedSince !== undefined) run.parked = this.parkedInfo(this.parkedSince)
+    const waitsSince = this.parkedSince ?? (this.held ? this.waitsSince : undefined)
+    if (waitsSince !== undefined) run.parked = this.parkedInfo(waitsSince)
+    if (this.held) run.held = true
     return run
   }
 
@@ -231,7 +237,20 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     }
   }
 
+  /** What it waited for is over. */
+  protected goesOn(): void {
+    this.waiting = false
+    this.endHold()
+  }
+
+  protected endHold(): void {
+    this.waitsSince = undefined
+    this.held = false
+  }
+
   onPermissionEvent(event: SessionEventBody): void {
+    // what executions it waits for stays so
+    if (event.type === 'permission_resolved') this.endHold()
     this.append(event)
     this.showStatus()
   }

@@ -22,6 +22,8 @@ export interface SessionWorld {
   readonly operatorLog: OperatorLog
   /** After an event took effect; must not throw. */
   onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void
+  /** The run of a job waits as a parked one does, with its engine. */
+  onHeld(session: Session): void
   /** Once, when the session became terminal. */
   onEnded(session: Session): void
   /** An execution was deferred; whoever does its work is to be told once that is durable. Must not throw. */

@@ -162,7 +162,7 @@ export class Session extends SessionEngine {
         )
         return
       }
-      if (GOES_ON.has(event.type)) this.waiting = false
+      if (GOES_ON.has(event.type)) this.goesOn()
       if (event.type === 'turn_completed') this.turns.complete()
       if (event.type !== 'session_error') this.append(event.type === 'turn_completed' ? this.#endOf(event) : event)
     } catch (error) {
@@ -264,9 +264,17 @@ export class Session extends SessionEngine {
     this.world.parking.consider(this)
   }
 
+  /** Tells the queue, once, that it waits. */
+  hold(): void {
+    if (this.held) return
+    this.held = true
+    this.world.onHeld(this)
+  }
+
   /** Hands a result to the engine that serves the session. */
   settleExecution(executionId: string, result: ExecutionResult): void {
     if (this.endedAs) return
+    this.goesOn()
     this.append(this.executions.settle(executionId, result, this.world.clock.now()))
     this.handResult(executionId, result)
   }

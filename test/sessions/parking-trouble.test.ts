@@ -174,12 +174,12 @@ t.test('an engine that cannot be built, whatever it says, keeps the park and is 
   const { registry, engine, executions, id, park, clock } = await buildParked(t, { script })
   await park()
   t.match(await executions.submit('e1', ok), { applied: true })
-  for (const delayMs of [1_000, 2_000]) {
-    t.match(registry.get(id), { status: 'parked', statusDetail: /tried again/ })
-    await clock.advance(delayMs)
+  for (const [at, delayMs] of [1_000, 2_000, 4_000].entries()) {
+    await until(() => engine.runners.length === at + 2 && engine.last.closed, 'the next try')
     await until(() => registry.get(id)?.status === 'parked')
+    t.match(registry.get(id), { statusDetail: /tried again/ })
+    await clock.advance(delayMs)
   }
-  await clock.advance(4_000)
   await until(() => engine.last.settled.length === 1)
   t.match(registry.get(id), { status: 'running' })
 })
