@@ -286,8 +286,10 @@ export function showDurable(agent: AgentUnderTest, tools: string[] = []): void {
         checkTotals(await first.info(id), turns)
       }
       await first.close()
-      const second = await start()
+      const second = await start({ idleReleaseMs: 200 })
       await second.turn(id, prompt)
+      // two of its processes would share one session
+      await second.released(id)
       const last = await second.info(id)
       checkTotals(last, 4)
       const resumed = await second.create({ resume: last.sdkSessionId })

@@ -6,6 +6,8 @@ const STATUSES: Readonly<Record<string, PlanEntry['status']>> = {
   cancelled: 'completed',
 }
 
+export const statusOf = (told: unknown): PlanEntry['status'] => STATUSES[String(told)] ?? 'pending'
+
 /** An agent's plan or todo list, in whichever words it tells it; undefined when it is none. */
 export function planOf(list: unknown): PlanEntry[] | undefined {
   if (!Array.isArray(list)) return undefined
@@ -19,7 +21,7 @@ function entryOf(told: unknown): PlanEntry | undefined {
   if (typeof text !== 'string') return undefined
   return {
     content: text,
-    status: STATUSES[String(status)] ?? 'pending',
+    status: statusOf(status),
     ...(typeof priority === 'string' && { priority }),
   }
 }

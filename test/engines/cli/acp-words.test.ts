@@ -204,7 +204,11 @@ t.test('the agent’s plan is told, by an update or by its tool', async (t) => {
     script(
       { raw: { sessionUpdate: 'plan', entries } },
       { raw: call('c1', { name: 'todowrite', rawInput: { todos } }) },
+      { raw: done('c1', 'written') },
       { raw: call('c2', { name: 'todowrite', rawInput: { todos: 'no list' } }) },
+      { raw: done('c2', 'written') },
+      { raw: call('c3', { name: 'todowrite', rawInput: { todos } }) },
+      { raw: done('c3', 'refused', { status: 'failed' }) },
     ),
   )
   t.strictSame(

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { SessionUpdate } from '@agentclientprotocol/sdk'
-import type { MessageBlock, OtherBlock } from '../../../../schemas/events.js'
+import type { MessageBlock, OtherBlock, PlanEntry } from '../../../../schemas/events.js'
 import type { RunnerEvent } from '../../runner.js'
 import type { AcpTraits } from '../agent-table.js'
 import { planOf, planOfCall } from '../plan.js'
@@ -81,11 +81,9 @@ export class AcpTranslator {
       case 'usage_update':
         if (helper === undefined) this.#used(update)
         break
-      case 'plan': {
-        const entries = planOf(update.entries)
-        if (entries && helper === undefined && !this.isReplaying) this.#emit({ type: 'plan_updated', entries })
+      case 'plan':
+        if (helper === undefined) this.#planned(planOf(update.entries))
         break
-      }
       case 'session_info_update':
         if (helper === undefined && update.title) this.#titled(update.title)
         break
@@ -105,10 +103,7 @@ export class AcpTranslator {
     this.#endUser()
     this.#messages.end(call.parent)
     call.isTold = true
-    const input = inputOf(call)
-    this.#assistant(call.parent, [{ type: 'tool_use', id: call.id, name: call.name, input }])
-    const entries = call.parent === null && !this.isReplaying ? planOfCall(call.name, input) : undefined
-    if (entries) this.#emit({ type: 'plan_updated', entries })
+    this.#assistant(call.parent, [{ type: 'tool_use', id: call.id, name: call.name, input: inputOf(call) }])
   }
 
   /** Completes the messages in progress. */
@@ -164,6 +159,7 @@ export class AcpTranslator {
     this.#messages.end(call.parent)
     this.#calls.forget(call.id)
     this.#result(call, resultOf(call), call.status === 'failed')
+    if (call.parent === null && call.status === 'completed') this.#planned(planOfCall(call.name, call.input))
   }
 
   #result(call: KnownCall, content: unknown, isError: boolean): void {
@@ -188,6 +184,10 @@ export class AcpTranslator {
     if (this.isReplaying || size <= 0) return
     const percentage = Math.round((used / size) * 100)
     this.#emit({ type: 'context_usage', usage: { totalTokens: used, maxTokens: size, percentage } })
+  }
+
+  #planned(entries: PlanEntry[] | undefined): void {
+    if (entries && !this.isReplaying) this.#emit({ type: 'plan_updated', entries })
   }
 
   #titled(title: string): void {

@@ -24,6 +24,7 @@ import { hasTranscript, replayOf } from './history.js'
 import { Opening } from './opening.js'
 import { claudeSettings } from './options.js'
 import { goesOn, type ParkedTurn, PUT_OFF_GRACE_MS, RETURN_MS, refusals } from './parked-turn.js'
+import { ClaudePlan, type PlanState } from './plan.js'
 import { PromptStream } from './prompt-stream.js'
 import type { ClaudeSdk, SdkInit, SdkInitialization, SdkMessage, SdkQuery, SdkResult, SdkStatus } from './sdk.js'
 import { Totals, type TotalsState } from './totals.js'
@@ -50,6 +51,7 @@ export interface ClaudeState extends TotalsState {
   model?: string
   /** No turn went well, so there may be no transcript to resume. */
   isFresh: boolean
+  plan?: PlanState
   /** It was parked in the middle of a turn. */
   parked?: ParkedTurn
 }
@@ -101,7 +103,12 @@ export class ClaudeRunner implements Runner {
     this.#model = restored ? restored.model : config.model
     this.#isFresh = restored?.isFresh ?? true
     const emit = (event: RunnerEvent) => this.#emit(event)
-    this.#translator = new ClaudeTranslator(emit, config.includePartialMessages ?? true, new Totals(restored))
+    this.#translator = new ClaudeTranslator(
+      emit,
+      config.includePartialMessages ?? true,
+      new Totals(restored),
+      new ClaudePlan(restored?.plan),
+    )
     this.#opened = new Promise((resolve) => (this.#onOpened = resolve))
     this.#deferred = new Promise((resolve) => (this.#onDeferred = resolve))
     this.#gate = this.#createGate()
@@ -195,6 +202,7 @@ export class ClaudeRunner implements Runner {
       ...(this.#model !== undefined && { model: this.#model }),
       isFresh: this.#isFresh && !call,
       ...this.#translator.totals.state,
+      ...this.#translator.plan.state,
       ...(call &&
         this.#init && {
           parked: {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Message, MessageBlock, TurnSubtype } from '../../../../schemas/events.js'
 import type { RunnerEvent } from '../../runner.js'
+import { ClaudePlan } from './plan.js'
 import type { SdkAssistant, SdkMessage, SdkResult, SdkStreamEvent, SdkUsage, SdkUser } from './sdk.js'
 import { messageUsage, Totals } from './totals.js'
 
@@ -26,15 +27,17 @@ interface Stream {
  */
 export class ClaudeTranslator {
   readonly totals: Totals
+  readonly plan: ClaudePlan
   readonly #emit: (event: RunnerEvent) => void
   readonly #withDeltas: boolean
   readonly #streams = new Map<string | null, Stream>()
   #held: { event: Extract<RunnerEvent, { type: 'assistant_message' }>; parent: string | null } | undefined
 
-  constructor(emit: (event: RunnerEvent) => void, withDeltas: boolean, totals = new Totals()) {
+  constructor(emit: (event: RunnerEvent) => void, withDeltas: boolean, totals = new Totals(), plan = new ClaudePlan()) {
     this.#emit = emit
     this.#withDeltas = withDeltas
     this.totals = totals
+    this.plan = plan
   }
 
   /** Everything but inits, status changes and results, which are the runner's to judge. */
@@ -127,18 +130,22 @@ export class ClaudeTranslator {
     // A second message of the same block must not take the first one's name.
     if (stream) stream.uuid = randomUUID()
     this.#held = { event, parent }
+    if (parent === null) this.plan.read(event.message.content)
     if (!stream) this.flush()
   }
 
   #user(said: SdkUser): void {
     if (said.isReplay) return
+    const content = contentOf(said.message.content)
     this.#emit({
       type: 'user_message',
-      message: { role: 'user', content: contentOf(said.message.content) },
+      message: { role: 'user', content },
       uuid: said.uuid ?? randomUUID(),
       parentToolUseId: said.parent_tool_use_id,
       synthetic: true,
     })
+    const entries = said.parent_tool_use_id === null ? this.plan.read(content) : undefined
+    if (entries) this.#emit({ type: 'plan_updated', entries })
   }
 }
 
