@@ -3,7 +3,7 @@ import { loadConfig } from '../../src/daemon/load-config.js'
 import { summarize } from '../../src/daemon/summary.js'
 
 /**
- * Checks everything that would keep the daemon from starting, short of listening. Warnings go to stderr as log lines.
+ * Checks everything that would keep the daemon from starting, short of listening, and the first session of each profile. Warnings go to stderr as log lines.
  * @throws ConfigError with all that is wrong
  */
 export async function check(path: string): Promise<void> {
@@ -14,6 +14,7 @@ export async function check(path: string): Promise<void> {
   const prepared = await prepareServer(
     { ...loaded, config: { ...config, log: { level: 'warn', pretty: true } } },
     process.stderr,
+    { thorough: true },
   )
   await prepared.server.close()
   const lines = summarize(config, prepared).map((line) => `  ${line}\n`)

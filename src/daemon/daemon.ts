@@ -2,6 +2,7 @@ import type { DestinationStream, Logger } from 'pino'
 import { GatewayError, toError } from '../errors.js'
 import { createWorkerServer, type WorkerServer } from '../server.js'
 import type { ConfigProblem } from './config-problem.js'
+import { firstSessionProblems } from './first-session.js'
 import { type Hooks, loadHooks, unusableHooks } from './hooks.js'
 import { hostProblems } from './host-problems.js'
 import { listenProblems } from './listen-rules.js'
@@ -24,9 +25,14 @@ export interface PreparedServer {
 /**
  * Does all of the start that can be done without listening.
  * @param destination where the log goes; default stdout
+ * @param thorough refuses also what would keep only the first session from starting
  * @throws ConfigError with everything that is wrong
  */
-export async function prepareServer(loaded: LoadedConfig, destination?: DestinationStream): Promise<PreparedServer> {
+export async function prepareServer(
+  loaded: LoadedConfig,
+  destination?: DestinationStream,
+  { thorough = false } = {},
+): Promise<PreparedServer> {
   const { config } = loaded
   const { hooks, problems } = config.hooks === undefined ? { hooks: {}, problems: [] } : await loadHooks(config.hooks)
   const authenticates = config.auth !== undefined || (hooks as Hooks).authenticate !== undefined
@@ -36,6 +42,7 @@ export async function prepareServer(loaded: LoadedConfig, destination?: Destinat
     // A hooks module that did not load may have had the authenticate that seems to be missing.
     ...(problems.length > 0 ? [] : listenProblems(config, authenticates)),
     ...hostProblems(config),
+    ...(thorough ? await firstSessionProblems(loaded, hooks) : []),
   ]
   if (found.length > 0) throw loaded.error(found)
 

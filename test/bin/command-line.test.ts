@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { VERSION } from '../../src/daemon/package-root.js'
 import { hashToken } from '../../src/daemon/tokens.js'
-import { runDaemon } from '../fixtures/daemon-process.js'
+import { DEMO, runDaemon } from '../fixtures/daemon-process.js'
 
 /** Runs the command line to its end, in a folder that has the given files. */
 async function run(t: Test, args: string[], files: Record<string, object> = {}, cwd = t.testdir()) {
@@ -78,7 +78,7 @@ t.test('check tells everything that is wrong at once', async (t) => {
 
 t.test('check says ok and what will be served', async (t) => {
   const auth = { tokens: [{ name: 'ada', sha256: hashToken('x') }] }
-  const files = { 'gateway.json': { profiles: [], auth, storage: { sqlite: 'x.db' } } }
+  const files = { 'gateway.json': { profiles: [DEMO], auth, storage: { sqlite: 'x.db' } } }
   const { code, stdout, stderr } = await run(t, ['check'], files)
   t.equal(code, 0)
   t.match(stdout, /^ok: gateway\.json can be served\n/)

@@ -81,7 +81,7 @@ t.test('a directory that everybody may write into is refused, one with a sticky 
   const directory = t.testdir()
   const path = join(directory, 'profiles.json')
   chmodSync(directory, 0o777)
-  await t.rejects(createFileProfileStore(path).list(), /every account/)
+  await t.rejects(createFileProfileStore(path).list(), /Every account/)
   chmodSync(directory, 0o1777)
   const store = createFileProfileStore(path)
   t.same(await store.list(), [])

@@ -65,7 +65,7 @@ t.test('directory and files are this account’s alone, and names tell nothing',
 t.test('a directory that everybody may write into is refused', async (t) => {
   const dir = t.testdir()
   chmodSync(dir, 0o777)
-  await t.rejects(createFileSessionStore({ dir }).list(), /every account of this machine/)
+  await t.rejects(createFileSessionStore({ dir }).list(), /Every account of this machine/)
 })
 
 t.test('what cannot be read is reported at the start and left in place; the others are adopted', async (t) => {

@@ -15,6 +15,8 @@ export interface AgentRow {
   readonly driver: 'claude' | 'acp'
   /** Executable, looked up in the session's PATH. Absent for claude: the one that comes with its SDK. */
   readonly command?: string
+  /** The npm package that brings the command. */
+  readonly package?: string
   readonly args: readonly string[]
   /** Set for every session, under what the operator's environment and `buildRunnerConfig` say. */
   readonly env: Readonly<Record<string, string>>
@@ -155,6 +157,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     name: 'opencode',
     driver: 'acp',
     command: 'opencode',
+    package: 'opencode-ai',
     args: ['acp'],
     env: {
       OPENCODE_DISABLE_AUTOUPDATE: '1',
@@ -193,6 +196,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     name: 'gemini',
     driver: 'acp',
     command: 'gemini',
+    package: '@google/gemini-cli',
     args: ['--acp'],
     // The privileged modes are refused in a folder that nobody trusted; whether cwd is trusted is the gateway's to decide.
     env: { GEMINI_CLI_TRUST_WORKSPACE: 'true' },
@@ -233,6 +237,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     name: 'codex',
     driver: 'acp',
     command: 'codex-acp',
+    package: '@agentclientprotocol/codex-acp',
     args: [],
     env: {},
     inheritedEnv: ['CODEX_*', 'OPENAI_*', 'AZURE_OPENAI_*'],
@@ -265,6 +270,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     name: 'qwen',
     driver: 'acp',
     command: 'qwen',
+    package: '@qwen-code/qwen-code',
     args: ['--acp'],
     env: {},
     inheritedEnv: ['QWEN_*', 'OPENAI_*', 'DASHSCOPE_*'],

@@ -78,6 +78,18 @@ export const cliSubject = (
   sessionEnv?: Environment,
 ): CredentialSubject => subjectOf(agentTable(options.agents), options, profile, sessionEnv)
 
+/**
+ * Whether the agent of a profile is there to be started.
+ * @throws GatewayError what the first session would be refused with
+ */
+export async function assertInstalled(options: CliEngineOptions, profile: ProfileInfo): Promise<void> {
+  const { row, env } = cliSubject(options, profile)
+  if (row.driver === 'claude') {
+    if (row.command !== undefined) requireExecutable(row.command, row, env)
+    await loadClaudeSdk(options.claudeSdk ?? CLAUDE_SDK)
+  } else requireExecutable(row.command ?? row.name, row, env)
+}
+
 function subjectOf(
   agents: ReadonlyMap<string, AgentRow>,
   { env: gatewayEnv = process.env, secretEnv: secrets = [] }: CliEngineOptions,
@@ -129,8 +141,9 @@ function refuseUnsupported(config: SessionRunnerConfig, row: AgentRow): void {
 function requireExecutable(command: string, row: AgentRow, env: Environment): string {
   const found = findExecutable(command, env)
   if (found) return found
+  const install = row.package && command === row.command ? ` Run: npm i -g ${row.package}` : ''
   throw new GatewayError('SG_ERR_ENGINE_START', {
-    detail: `The agent ${row.name} is not installed: there is no executable ${command}.`,
+    detail: `The agent ${row.name} is not installed: it needs the command ${command}, which is not in the PATH of its sessions.${install}`,
   })
 }
 

@@ -7,6 +7,7 @@ import { StoredProfile } from '../../../schemas/profiles.js'
 import { toError } from '../../errors.js'
 import { parseJson } from '../../lib/json-depth.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
+import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
 import type { ProfileStore } from '../../profiles/store.js'
 import { acquireProcessLock } from './process-lock.js'
@@ -98,8 +99,7 @@ async function lockFile(given: string): Promise<LockedFile> {
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const path = await realpath(given).catch(async () => join(await realpath(directory), basename(given)))
   const { mode } = await stat(dirname(path))
-  // Where anybody may rename what is not theirs, anybody may put profiles of their own in its place.
-  if ((mode & 0o1002) === 0o002) throw new Error(`every account of this machine may write into ${dirname(path)}.`)
+  if (isOpenToAll(mode)) throw new Error(openToAllMessage(dirname(path)))
   return { path, release: await acquireProcessLock(`${path}.lock`) }
 }
 

@@ -3,6 +3,7 @@ import { mkdir, open, readdir, realpath, rename, rm, stat, unlink } from 'node:f
 import { join, resolve } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { toError } from '../../errors.js'
+import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/store.js'
 import { acquireProcessLock } from './process-lock.js'
@@ -119,8 +120,7 @@ class FileSessionStore implements SessionStore {
 async function take(dir: string): Promise<() => Promise<void>> {
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const { mode } = await stat(dir)
-  // where anybody may rename what is not theirs, anybody may put sessions of their own in its place
-  if ((mode & 0o1002) === 0o002) throw new Error(`every account of this machine may write into ${dir}.`)
+  if (isOpenToAll(mode)) throw new Error(openToAllMessage(dir))
   const release = await acquireProcessLock(join(await realpath(dir), '.lock'))
   const startedAt = Date.now() - process.uptime() * 1000
   for (const name of (await readdir(dir)).filter((name) => DRAFT_NAME.test(name))) {

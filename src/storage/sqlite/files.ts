@@ -1,5 +1,6 @@
 import { mkdir, open, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { acquireProcessLock } from '../file/process-lock.js'
 import { StorageError } from '../storage.js'
 
@@ -44,12 +45,11 @@ async function prepare(given: string): Promise<string> {
     await mkdir(directory, { recursive: true, mode: 0o700 })
     const path = await realpath(given).catch(async () => join(await realpath(directory), basename(given)))
     const { mode } = await stat(dirname(path))
-    // Where anybody may rename what is not theirs, anybody may put sessions of their own in its place.
-    if ((mode & 0o1002) !== 0o002) return path
+    if (!isOpenToAll(mode)) return path
   } catch (error) {
     throw unusable(given, error)
   }
-  throw new StorageError('STORAGE_OPEN_TO_ALL', `Every account of this machine may write into ${directory}.`)
+  throw new StorageError('STORAGE_OPEN_TO_ALL', openToAllMessage(directory))
 }
 
 function unusable(path: string, error: unknown): unknown {

@@ -1,0 +1,132 @@
+import { type Stats, statSync } from 'node:fs'
+import { dirname, isAbsolute, resolve } from 'node:path'
+import type { ProfileOptions } from '../../schemas/profiles.js'
+import { assertInstalled, DEFAULT_AGENT } from '../engines/cli/index.js'
+import { PROVIDER_IDS } from '../engines/provider/index.js'
+import { openProvider } from '../engines/provider/models.js'
+import { toError } from '../errors.js'
+import { isOpenToAll, openToAllMessage } from '../lib/open-to-all.js'
+import { unknownName } from '../lib/unknown-name.js'
+import { type ConfigProblem, memberPath } from './config-problem.js'
+import type { Hooks } from './hooks.js'
+import type { EffectiveConfig, LoadedConfig } from './load-config.js'
+
+/**
+ * What would keep the stores from being opened and the first session of each profile from starting, found without doing either. The daemon
+ * itself starts in spite of a session that cannot: the agent may be installed, or the key set, while it runs.
+ */
+export async function firstSessionProblems(
+  { config, secretEnv }: LoadedConfig,
+  hooks: Hooks,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<ConfigProblem[]> {
+  const { profiles = [], profileStore } = config
+  const world: World = { config, hooks, env, secretEnv }
+  const found = profiles.map((profile, index) => profileProblems(profile, memberPath('profiles', index), world))
+  if (profiles.length === 0 && !profileStore) found.push(undeclaredProblems(world))
+  return [...originProblems(config), ...folderProblems(config), ...(await Promise.all(found)).flat()]
+}
+
+interface World {
+  config: EffectiveConfig
+  hooks: Hooks
+  env: NodeJS.ProcessEnv
+  secretEnv: readonly string[]
+}
+
+async function profileProblems(profile: ProfileOptions, path: string, world: World): Promise<ConfigProblem[]> {
+  if (profile.engine === 'provider') return providerProblems(profile, path, world)
+  const message = await agentProblem(profile, world)
+  return message === undefined ? [] : [{ path: profile.agent === undefined ? path : `${path}.agent`, message }]
+}
+
+/** Without a declared profile sessions run on the default agent. */
+async function undeclaredProblems(world: World): Promise<ConfigProblem[]> {
+  const message = await agentProblem({ name: 'default' }, world)
+  if (message === undefined) return []
+  return [{ path: 'profiles', message: `with none declared, sessions run on the agent ${DEFAULT_AGENT}. ${message}` }]
+}
+
+/** Why the agent could not be started, if it could not. */
+async function agentProblem(profile: ProfileOptions, { config, env, secretEnv }: World): Promise<string | undefined> {
+  const { name, agent } = profile
+  const info = { name, engine: 'cli' as const, ...(agent !== undefined && { agent }) }
+  return problemOf(() => assertInstalled({ ...(config.agents && { agents: config.agents }), env, secretEnv }, info))
+}
+
+async function providerProblems(
+  { provider, defaults }: ProfileOptions,
+  path: string,
+  { hooks, env }: World,
+): Promise<ConfigProblem[]> {
+  // what the host's own runner makes of it is the host's affair
+  if (hooks.createEngineRunner) return []
+  if (!provider)
+    return [{ path: `${path}.provider`, message: 'missing; expected { "id": … }, which says whose models' }]
+  const at = `${path}.provider`
+  if (!PROVIDER_IDS.includes(provider.id)) {
+    const message = `${unknownName('provider', provider.id, PROVIDER_IDS)}; known are ${PROVIDER_IDS.join(', ')}`
+    return [{ path: `${at}.id`, message }]
+  }
+  const problems: ConfigProblem[] = []
+  const message = await problemOf(() => openProvider(provider, { env, demoChunkDelayMs: 0 }))
+  const { apiKeyEnv } = provider
+  const lacksKey = apiKeyEnv !== undefined && !env[apiKeyEnv]
+  if (message !== undefined) problems.push({ path: lacksKey ? `${at}.apiKeyEnv` : at, message })
+  const hasModel = provider.model ?? provider.models?.[0] ?? defaults?.model
+  if (provider.id !== 'demo' && hasModel === undefined && !hooks.buildRunnerConfig)
+    problems.push({ path: `${at}.model`, message: 'missing; a session that names no model could not start' })
+  return problems
+}
+
+/** A browser sends scheme, host and a port that is not the usual one; an entry in another form is the origin of no page. */
+const originProblems = ({ allowedOrigins = [] }: EffectiveConfig): ConfigProblem[] =>
+  allowedOrigins.flatMap((entry, index) => {
+    const url = URL.canParse(entry) ? new URL(entry) : undefined
+    if (url && url.origin === entry) return []
+    const isWeb = url !== undefined && url.origin !== 'null'
+    const hint = isWeb
+      ? `; write ${url.origin}`
+      : '; write it as https://app.example.com, each origin in an entry of its own'
+    return [
+      { path: memberPath('allowedOrigins', index), message: `no page has the origin ${JSON.stringify(entry)}${hint}` },
+    ]
+  })
+
+/** Where sessions are kept nobody else may write; the stores refuse such a place. */
+function folderProblems({ storage, parking, profileStore }: EffectiveConfig): ConfigProblem[] {
+  const places: [path: string, folder: string | undefined][] = [
+    ['storage.sqlite', typeof storage === 'object' ? dirname(storage.sqlite) : undefined],
+    ['parking.store.dir', parking?.store?.dir],
+    ['profileStore.file', typeof profileStore === 'object' ? dirname(profileStore.file) : undefined],
+  ]
+  return places.flatMap(([path, folder]) => {
+    const message = folder !== undefined && folderProblem(folder)
+    return message ? [{ path, message }] : []
+  })
+}
+
+function folderProblem(folder: string): string | undefined {
+  const stats = statOf(folder)
+  // it will be made, for the gateway's user alone
+  if (!stats) return undefined
+  if (!stats.isDirectory()) return `${folder} is not a directory`
+  return isOpenToAll(stats.mode) ? openToAllMessage(folder) : undefined
+}
+
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(isAbsolute(path) ? path : resolve(path))
+  } catch {
+    return undefined
+  }
+}
+
+async function problemOf(attempt: () => Promise<unknown>): Promise<string | undefined> {
+  try {
+    await attempt()
+    return undefined
+  } catch (error) {
+    return toError(error).message.replace(/\.$/, '')
+  }
+}

@@ -1,0 +1,101 @@
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { firstSessionProblems } from '../../src/daemon/first-session.js'
+import type { Hooks } from '../../src/daemon/hooks.js'
+import { loadConfig } from '../../src/daemon/load-config.js'
+
+const provider = (ref: object | undefined, more: object = {}) => ({
+  name: 'p',
+  engine: 'provider',
+  ...(ref && { provider: ref }),
+  ...more,
+})
+const DEMO = provider({ id: 'demo' })
+
+async function problems(t: Test, config: object, { env = {}, hooks = {} as Hooks, folder = t.testdir() } = {}) {
+  const file = join(folder, 'gateway.json')
+  const content = { allowUnauthenticated: true, profiles: [DEMO], storage: 'memory', ...config }
+  writeFileSync(file, JSON.stringify(content), { mode: 0o600 })
+  return firstSessionProblems(loadConfig(file, {}, env), hooks, env)
+}
+
+t.test('a provider profile whose first session would be refused is refused by check, with what to do', async (t) => {
+  const KEY = { MY_KEY: 'x' }
+  const table: [profile: object, path: string, message: RegExp][] = [
+    [provider(undefined), 'provider', /missing/],
+    [provider({ id: 'anthropc', model: 'm' }), 'provider.id', /did you mean anthropic\?; known are demo, openai-/],
+    [provider({ id: 'openai-compatible', model: 'm' }), 'provider', /needs a baseUrl/],
+    [provider({ id: 'openai', model: 'm', apiKeyEnv: 'NOPE' }), 'provider.apiKeyEnv', /variable NOPE .* is not set/],
+    [provider({ id: 'openai', model: 'm' }), 'provider', /variable OPENAI_API_KEY .* is not set/],
+    [provider({ id: 'groq', model: 'm', apiKeyEnv: 'MY_KEY' }), 'provider', /Run: npm i @ai-sdk\/groq@/],
+    [provider({ id: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' }), 'provider.model', /missing; a session/],
+  ]
+  for (const [profile, path, message] of table)
+    t.match(await problems(t, { profiles: [profile] }, { env: KEY }), [{ path: `profiles[0].${path}`, message }])
+})
+
+t.test('what a first session could use is no problem', async (t) => {
+  const local = { id: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' }
+  const fine = [
+    DEMO,
+    provider({ ...local, model: 'm' }, { name: 'a' }),
+    provider({ ...local, models: ['m'] }, { name: 'b' }),
+    provider(local, { name: 'c', defaults: { model: 'm' } }),
+    provider({ id: 'openai', model: 'm', apiKeyEnv: 'MY_KEY' }, { name: 'd' }),
+  ]
+  t.strictSame(await problems(t, { profiles: fine }, { env: { MY_KEY: 'x' } }), [])
+  const hooks: Hooks = { createEngineRunner: () => Promise.reject(new Error('not here')) }
+  t.strictSame(await problems(t, { profiles: [provider({ id: 'mine' })] }, { hooks }), [], 'the host’s own runner')
+})
+
+t.test('an agent that is not installed is named with what installs it', async (t) => {
+  const env = { PATH: '/nowhere' }
+  const profiles = [
+    { name: 'a', agent: 'codex' },
+    { name: 'b', agent: 'mine' },
+    { name: 'c', agent: 'here' },
+  ]
+  const agents = [
+    { name: 'mine', command: 'mine-acp' },
+    { name: 'here', command: process.execPath },
+  ]
+  t.match(await problems(t, { profiles, agents }, { env }), [
+    {
+      path: 'profiles[0].agent',
+      message: /codex .*needs the command codex-acp.*npm i -g @agentclientprotocol\/codex-acp/,
+    },
+    { path: 'profiles[1].agent', message: /mine is not installed: it needs the command mine-acp/ },
+  ])
+  t.match(await problems(t, { profiles: [] }, { env }), [{ path: 'profiles', message: /claude.*npm i @anthropic-ai/ }])
+  t.strictSame(await problems(t, { profiles: [], profileStore: true }, { env }), [], 'managed ones are to come')
+})
+
+t.test('an origin that no page has is told with the one that was meant', async (t) => {
+  const allowedOrigins = ['https://ok.example', 'https://a.example/', 'https://b.example:443', 'c.example', '*', 'null']
+  t.match(await problems(t, { allowedOrigins }), [
+    { path: 'allowedOrigins[1]', message: /write https:\/\/a\.example$/ },
+    { path: 'allowedOrigins[2]', message: /write https:\/\/b\.example$/ },
+    { path: 'allowedOrigins[3]', message: /"c\.example"; write it as https:/ },
+    { path: 'allowedOrigins[4]', message: /"\*"; write it as/ },
+    { path: 'allowedOrigins[5]', message: /"null"/ },
+  ])
+})
+
+t.test('a folder that every account may write to is told before the stores refuse it', async (t) => {
+  const folder = t.testdir({ db: {}, parked: {}, profiles: {} })
+  for (const name of ['db', 'parked', 'profiles']) chmodSync(join(folder, name), 0o777)
+  const config = {
+    storage: { sqlite: 'db/gateway.db' },
+    parking: { store: { dir: 'parked' } },
+    profileStore: { file: 'profiles/profiles.json' },
+  }
+  const remedy = (name: string) => ({ message: new RegExp(`chmod o-w ${join(folder, name)}$`) })
+  t.match(await problems(t, config, { folder }), [
+    { path: 'storage.sqlite', ...remedy('db') },
+    { path: 'parking.store.dir', ...remedy('parked') },
+    { path: 'profileStore.file', ...remedy('profiles') },
+  ])
+  for (const name of ['db', 'parked', 'profiles']) chmodSync(join(folder, name), 0o755)
+  t.strictSame(await problems(t, config, { folder }), [])
+})
