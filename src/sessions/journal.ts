@@ -3,6 +3,7 @@ import type { PermissionMode, PermissionRequest } from '../../schemas/permission
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
+import type { RunningTotals } from './session-facts.js'
 import type { QueuedMessage } from './turns.js'
 import type { Accepted } from './write-ahead.js'
 
@@ -40,6 +41,10 @@ export interface JournaledState {
   settled?: readonly string[]
   /** What was chosen since the request; a model of `null` is the default one. */
   chosen?: { model?: string | null; permissionMode?: PermissionMode }
+  /** What engines came to that nothing was kept of. */
+  before?: RunningTotals
+  /** The snapshot is from before the last turn, and the engine gives none: nothing can go on from it. */
+  isStale?: true
   /** Ids of the last accepted messages, so that a repeat is known. */
   messageIds?: readonly string[]
   /** What is about to be done, in this order: whoever reads it does it first. */

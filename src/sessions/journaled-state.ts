@@ -16,6 +16,7 @@ interface Standing {
   readonly pendingPermissions: readonly PermissionRequest[]
   readonly chosen: JournaledState['chosen']
   readonly messageIds: readonly string[] | undefined
+  readonly isStale: boolean
   readonly ahead: { readonly list: readonly Accepted[] | undefined }
   info(lastSeq: number): SessionInfo
 }
@@ -40,6 +41,8 @@ export function journaledState(
     ...(settled.length > 0 && { settled }),
     ...(chosen && { chosen }),
     ...(messageIds && { messageIds }),
+    ...(facts.before && { before: facts.before }),
+    ...(session.isStale && { isStale: true }),
     ...(ahead.list && { ahead: ahead.list }),
   }
 }

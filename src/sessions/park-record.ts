@@ -35,6 +35,7 @@ export function parkedRecord(
     ...(facts.engineTitle !== undefined && { engineTitle: facts.engineTitle }),
     ...(queued && { queued: [...queued] }),
     ...(session.messageIds && { messageIds: session.messageIds }),
+    ...(facts.before && { before: facts.before }),
     ...(session.chosen && { chosen: session.chosen }),
     snapshot,
     executions: parked.executions,

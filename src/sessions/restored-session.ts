@@ -20,6 +20,7 @@ export interface RestoredSession {
   inTurn: boolean
   chosen: JournaledState['chosen']
   messageIds: readonly string[] | undefined
+  before: JournaledState['before']
   snapshot: RunnerSnapshot | undefined
   /** `undefined`: it is not parked. */
   parkedAt: number | undefined
@@ -35,6 +36,7 @@ export function fromRecord(record: ParkedSessionRecord, lastSeq: number | undefi
     inTurn: true,
     chosen: record.chosen,
     messageIds: record.messageIds,
+    before: record.before,
     log: lastSeq === undefined ? log : { epoch: log.epoch, lastSeq: Math.max(lastSeq, info.lastSeq) },
   }
 }
@@ -43,8 +45,9 @@ export function fromRecord(record: ParkedSessionRecord, lastSeq: number | undefi
 export function fromJournal({ state, snapshot, epoch }: JournaledWhole, lastSeq: number): RestoredSession {
   const { info, firstPrompt, engineTitle, permissions = [], executions = [], settled = [], queued } = state
   return {
-    ...{ info, firstPrompt, engineTitle, permissions, executions, settled, queued, snapshot },
-    ...{ chosen: state.chosen, messageIds: state.messageIds },
+    ...{ info, firstPrompt, engineTitle, permissions, executions, settled, queued },
+    ...{ chosen: state.chosen, messageIds: state.messageIds, before: state.before },
+    snapshot: state.isStale ? undefined : snapshot,
     inTurn: state.inTurn ?? false,
     parkedAt: undefined,
     log: { epoch, lastSeq },

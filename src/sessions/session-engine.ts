@@ -62,15 +62,22 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     this.onStandstill()
   }
 
-  /** Writes down what the engine could go on from, when there is a journal and it is between two turns. */
+  /**
+   * Writes down what the engine could go on from, when there is a journal and it is between two turns. What was kept earlier is not gone
+   * on from when it gives nothing: turns are missing in it.
+   */
   keepSnapshot(): void {
     const runner = this.link?.runner
-    if (!this.writer || !runner?.snapshot || !this.started || this.opening || this.turns.active || this.endedAs) return
+    if (!this.writer || !runner || !this.started || this.opening || this.turns.active || this.endedAs) return
+    const wasStale = this.isStale
     try {
-      this.writer.keep(runner.snapshot())
+      if (runner.snapshot) this.writer.keep(runner.snapshot())
+      this.isStale = !runner.snapshot
     } catch (error) {
+      this.isStale = true
       this.world.logger.error({ sessionId: this.id, err: toError(error) }, 'the engine gave no snapshot')
     }
+    if (this.isStale !== wasStale) this.touch()
   }
 
   /** Whether nothing happens here until somebody outside says something, and the engine can be built again then. */
@@ -199,7 +206,9 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     const link = this.link!
     const snapshot = link.runner.snapshot?.()
     this.kept = snapshot
+    this.isStale = !snapshot
     if (snapshot) this.writer?.keep(snapshot)
+    else this.touch()
     this.link = undefined
     this.scratchFiles = snapshot?.files && snapshotFiles(snapshot.files, this.facts.lastActivityAt)
     await link.close(this.world, this.id)
@@ -231,6 +240,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     if (this.link !== link || this.endedAs) return
     this.scratchFiles = runner.files
     this.facts.statusDetail = undefined
+    if (!this.kept) this.facts.countFromHere()
     if (!this.kept && this.facts.numTurns > 0) this.append(HISTORY_LOST)
     this.kept = undefined
     this.nextTurn()

@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import type { SessionEventBody } from '../../schemas/events.js'
+import type { SessionEventBody, SessionEventOf } from '../../schemas/events.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo, SessionStatus, TokenUsage } from '../../schemas/sessions.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
@@ -21,6 +21,12 @@ interface InfoParts {
   parked: SessionInfo['parked']
 }
 
+/** What engines count over a session. */
+export interface RunningTotals {
+  numTurns: number
+  cost: number
+}
+
 /** What is known about a session from its request and from what its engine reported. */
 export class SessionFacts {
   hostTitle: string | undefined
@@ -34,6 +40,8 @@ export class SessionFacts {
   statusDetail: string | undefined
   numTurns = 0
   cost = 0
+  /** What engines came to that nothing was kept of: the one that began anew counts from nothing. */
+  before: RunningTotals | undefined
   readonly usage: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
   lastActivityAt: number
   readonly #cwd: string
@@ -67,6 +75,20 @@ export class SessionFacts {
     const { type, title } = (payload ?? {}) as { type?: unknown; title?: unknown }
     if (type === 'title_changed' && typeof title === 'string')
       this.engineTitle = oneLine(title, TITLE_LENGTH) || undefined
+  }
+
+  /** An engine begins that knows nothing of the session. */
+  countFromHere(): void {
+    const { numTurns, cost } = this
+    this.before = numTurns > 0 || cost > 0 ? { numTurns, cost } : undefined
+  }
+
+  /** The end of a turn with the session's totals, as its engine tells it with its own. */
+  withTotals(end: SessionEventOf<'turn_completed'>): SessionEventOf<'turn_completed'> {
+    const { before } = this
+    if (!before) return end
+    const [numTurns, cost] = [countOf(end.numTurns) ?? 0, countOf(end.totalCostUsd) ?? 0]
+    return { ...end, numTurns: before.numTurns + numTurns, totalCostUsd: before.cost + cost }
   }
 
   /** Takes up what was known when the session was parked. */

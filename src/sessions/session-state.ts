@@ -52,6 +52,8 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   messageIds: string[] | undefined
   /** What the next engine goes on from, while there is none. */
   kept: RunnerSnapshot | undefined
+  /** What was kept for a next engine is from before the last turn. */
+  isStale = false
   /** Writes the session down, when there is a journal. */
   protected readonly writer: JournalWriter | undefined
   /** Commands that are being carried out: meanwhile its engine stays, and so does it. */
@@ -123,6 +125,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     this.executions.remember(restored.settled)
     this.turns.restore(restored.inTurn, restored.queued)
     this.chosen = restored.chosen
+    this.facts.before = restored.before
     this.messageIds = restored.messageIds && [...restored.messageIds]
     this.scratchFiles = snapshot?.files && snapshotFiles(snapshot.files, parkedAt ?? info.lastActivityAt)
     this.parkedSince = parkedAt

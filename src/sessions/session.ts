@@ -151,8 +151,9 @@ export class Session extends SessionEngine {
     this.world.dormancy.consider(this)
   }
 
-  onRunnerEvent(link: RunnerLink, event: RunnerEvent): void {
+  onRunnerEvent(link: RunnerLink, told: RunnerEvent): void {
     if (this.link !== link || this.endedAs) return
+    const event = told?.type === 'turn_completed' ? this.facts.withTotals(told) : told
     try {
       const known = applyRunnerEvent(this.facts, event)
       if (!known) {

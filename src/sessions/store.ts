@@ -55,6 +55,7 @@ export interface ParkedSessionRecord {
   engineTitle?: string
   /** What was chosen since the request; `config` has it already. */
   chosen?: JournaledState['chosen']
+  before?: JournaledState['before']
   /** Messages that wait for the turn to end. */
   queued?: { text: string; commandId?: string }[]
   /** Ids of the last accepted messages. */

@@ -160,6 +160,61 @@ t.test('an engine that cannot be gone on from keeps its process, and after a res
   )
 })
 
+t.test('totals go on when an engine has to begin anew, however often', async (t) => {
+  const engine = new ScriptedEngine({
+    send: (runner) => {
+      const usage = { inputTokens: 10, outputTokens: 5, cacheCreationTokens: 0, cacheReadTokens: 0 }
+      runner.complete({ totalCostUsd: 0.5 * (runner.turns + 1), usage })
+    },
+  })
+  const forgetful: CreateEngineRunner = async (context) => {
+    const runner = await engine.create(context)
+    Object.defineProperty(runner, 'snapshot', { value: undefined })
+    return runner
+  }
+  const { registry, again } = await buildJournaled(t, { createEngineRunner: forgetful })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => registry.get(id)?.status === 'idle')
+  await registry.send(id, { type: 'user_message', text: 'second' })
+  await until(() => registry.get(id)?.numTurns === 2)
+  for (const [at, turns] of [3, 4].entries()) {
+    const next = await again()
+    await next.registry.send(id, { type: 'user_message', text: 'next' })
+    const told = () => next.registry.get(id)
+    await until(() => told()?.status === 'idle' && told()!.usage.inputTokens === turns * 10)
+    t.match(told(), { numTurns: turns, cost: turns * 0.5 }, `after restart ${at + 1}`)
+    const end = (await eventsOf(next, id)).findLast(({ type }) => type === 'turn_completed')
+    t.match(end, { numTurns: turns, totalCostUsd: turns * 0.5 })
+  }
+})
+
+t.test('what was kept before turns that nothing is kept of is not gone on from, and that is told', async (t) => {
+  const { registry, again } = await buildJournaled(t, { script: echo() })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => registry.get(id)?.status === 'idle')
+  const broken: Script = {
+    ...echo(),
+    snapshot: () => {
+      throw new Error('not now')
+    },
+  }
+  const second = await again({ script: broken })
+  await second.registry.send(id, { type: 'user_message', text: 'second' })
+  await until(() => second.registry.get(id)?.status === 'idle')
+  t.ok(second.engine.last.context.restore, 'it went on from the first turn')
+  const third = await again({ script: echo() })
+  await third.registry.send(id, { type: 'user_message', text: 'third' })
+  await until(() => third.registry.get(id)?.status === 'idle')
+  t.notOk(third.engine.last.context.restore, 'which knows nothing of the second')
+  const losses = async (world: typeof third) =>
+    (await eventsOf(world, id)).filter(({ type }) => type === 'engine_event').length
+  t.equal(await losses(third), 1)
+  const fourth = await again({ script: echo() })
+  await fourth.registry.send(id, { type: 'user_message', text: 'fourth' })
+  t.same(fourth.engine.last.context.restore?.state, ['third'], 'from then on it is kept again')
+  t.equal(await losses(fourth), 1)
+})
+
 t.test('with a journal a released session leaves the memory too', async (t) => {
   const { registry, clock, engine, eventsOf: eventsNow } = await buildJournaled(t, { idleReleaseMs, script: echo() })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
