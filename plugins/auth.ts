@@ -3,7 +3,7 @@ import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import type { Clock } from '../src/lib/clock.js'
 import type { Authenticate } from '../src/options.js'
-import { normalizePrincipal, type Principal, UNLIMITED } from '../src/principal.js'
+import { NOBODY, normalizePrincipal, type Principal, UNLIMITED } from '../src/principal.js'
 
 const AUTHENTICATE_MS = 10_000
 
@@ -46,6 +46,11 @@ export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identi
   scope.addHook('onRequest', (request, _reply, done) => {
     if (gateway.draining) {
       done(new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 }))
+      return
+    }
+    if (request.routeOptions.config?.isPublic) {
+      request.principal = NOBODY
+      done()
       return
     }
     const enter = (principal: Principal) => {

@@ -26,7 +26,7 @@ const withoutPort = (host: string): string => host.replace(/:\d+$/, '')
 
 /** Settles an upgrade before the 101: where from, to what, and whether it is the handshake of a WebSocket at all. */
 export function guardUpgrades(scope: FastifyInstance, { options }: Gateway): void {
-  const allowed = new Set(options.allowedOrigins)
+  const allowed = new Set([...(options.allowedOrigins ?? []), ...(options.cors?.origins ?? [])])
   scope.addHook('onRequest', (request, _reply, done) =>
     done(isUpgrade(request) ? upgradeRefusal(request, allowed) : undefined),
   )

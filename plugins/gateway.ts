@@ -5,6 +5,9 @@ import { createGateway, type Gateway } from '../src/gateway.js'
 import type { WorkerServerOptions } from '../src/options.js'
 import { createIdentify, requireIdentity } from './auth.js'
 import { parseJsonBodies } from './body.js'
+import { allowOrigins } from './cors.js'
+import { docsPages } from './docs-page.js'
+import { apiDocuments } from './documents.js'
 import { guardHost, guardUpgrades, requireUpgrade } from './edge.js'
 import { sendProblem } from './errors.js'
 import { executionRoutes } from './executions.js'
@@ -13,7 +16,6 @@ import { replayIdempotent } from './idempotency.js'
 import { jobRoutes } from './jobs.js'
 import { refuseOtherMethods, refuseUnknownPaths } from './methods.js'
 import { metrics } from './metrics.js'
-import { apiDocuments } from './openapi.js'
 import { profileRoutes } from './profiles.js'
 import { queueStream } from './queue-stream.js'
 import { sdkSessionRoutes } from './sdk-sessions.js'
@@ -42,7 +44,8 @@ export const gatewayPlugin = fp<GatewayPluginOptions>(
   async (fastify, { gateway: built, prefix = '', logLevel, logSerializers, ...options }) => {
     const under = `${fastify.prefix}${prefix}`
     const surroundings = { prefix: under, maxIdLength: maxParamLengthOf(fastify) }
-    const gateway = built ?? createGateway({ ...(speaks(fastify.log) && { logger: fastify.log }), ...options }, surroundings)
+    const gateway =
+      built ?? createGateway({ ...(speaks(fastify.log) && { logger: fastify.log }), ...options }, surroundings)
     exposeGateway(fastify, gateway, prefix)
     const registration = { ...(logLevel && { logLevel }), ...(logSerializers && { logSerializers }) }
     const streams = new Streams(gateway)
@@ -109,12 +112,14 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   scope.setErrorHandler(sendProblem)
   parseJsonBodies(scope, gateway.options.maxBodyBytes)
   guardHost(scope, gateway)
+  allowOrigins(scope, gateway)
   requireIdentity(scope, gateway, identify)
   refuseUnknownPaths(scope)
   guardUpgrades(scope, gateway)
   replayIdempotent(scope, gateway)
   const methods = refuseOtherMethods(scope)
   await scope.register(apiDocuments, { gateway })
+  if (gateway.options.docs !== false) await scope.register(docsPages, { gateway })
   await scope.register(sessionRoutes, { gateway })
   await scope.register(sessionEvents, parts)
   await scope.register(profileRoutes, { gateway })

@@ -39,7 +39,6 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
         scope.route({
           method: METHODS,
           url: `${stem.slice(scope.prefix.length)}*`,
-          schema: { hide: true },
           onRequest: refuse,
           handler: refuse,
         })
@@ -56,7 +55,6 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
         scope.route({
           method: others,
           url: path.slice(scope.prefix.length),
-          schema: { hide: true },
           onRequest: refuse,
           handler: refuse,
         })

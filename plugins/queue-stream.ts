@@ -7,6 +7,7 @@ import { QueueFeed, type QueueSink } from '../src/jobs/queue-feed.js'
 import type { Clock, Timer } from '../src/lib/clock.js'
 import { CLOSE, type Close } from '../src/sessions/attachment.js'
 import type { Identify } from './auth.js'
+import { corsHeaders } from './cors.js'
 import { expectBadFrames } from './sockets.js'
 import type { Stream, Streams } from './streams.js'
 
@@ -60,7 +61,7 @@ export const queueStream: FastifyPluginAsyncTypebox<Parts> = async (scope, { que
       wire.stop()
       client.onGone()
     })
-    raw.writeHead(200, { ...headers, 'x-accel-buffering': 'no' })
+    raw.writeHead(200, { ...corsHeaders(reply), ...headers, 'x-accel-buffering': 'no' })
     raw.flushHeaders()
     client.start()
     return reply

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyRequest } from 'fastify'
@@ -16,6 +16,7 @@ import { eventsPage } from '../src/sessions/events-page.js'
 import type { Session } from '../src/sessions/session.js'
 import { prefersEventStream } from './accept.js'
 import type { Identify } from './auth.js'
+import { corsHeaders } from './cors.js'
 import type { Stream, Streams } from './streams.js'
 
 const COMMENT_MS = 15_000
@@ -45,7 +46,10 @@ export const sessionEvents: FastifyPluginAsyncTypebox<{
         return reply.code(204).send(null)
       session.clients.assertRoom()
       reply.hijack()
-      new SessionEventStream(reply.raw, session, request, { gateway, identify, streams }).open(position)
+      new SessionEventStream(reply.raw, session, request, { gateway, identify, streams }).open(
+        position,
+        corsHeaders(reply),
+      )
       return reply
     },
   )
@@ -90,11 +94,12 @@ class SessionEventStream implements ClientSink, Stream {
     this.#clock = gateway.clock
   }
 
-  open(position: AttachPosition): void {
+  open(position: AttachPosition, headers: OutgoingHttpHeaders): void {
     this.#raw.on('close', () => this.#onClose())
     this.#raw.on('drain', () => this.#attachment?.resume())
     this.#raw.on('error', (error) => this.#request.log.debug({ err: error }, 'event stream error'))
     this.#raw.writeHead(200, {
+      ...headers,
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store',
       'x-accel-buffering': 'no',

@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import { create as contentDisposition } from 'content-disposition'
-import { CommandResponse, SessionCommand } from '../schemas/commands.js'
+import { CommandResponse } from '../schemas/commands.js'
 import { ResolvePermissionRequest, ResolvePermissionResponse } from '../schemas/permissions.js'
 import {
-  CreateSessionRequest,
+  type CreateSessionRequest,
   ListSessionFilesResponse,
   ListSessionsQuery,
   NoQuery,
@@ -39,7 +39,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
     {
       schema: { response: { 201: SessionInfo } },
       // checked at the one door that sessions from everywhere come through
-      config: { idempotent: true, documented: { body: CreateSessionRequest } },
+      config: { idempotent: true },
     },
     async (request, reply) => {
       const { body, principal, takenKey } = request
@@ -72,8 +72,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
     '/sessions/:id/commands',
     {
       schema: { params: SessionParams, response: { 200: CommandResponse } },
-      // checked by the row that its type selects, so that a refusal names what is wrong with that command
-      config: { documented: { body: SessionCommand } },
+      // the body is checked by the row that its type selects, so that a refusal names what is wrong with that command
     },
     async ({ params, principal, body }) => {
       const session = await registry.open(params.id, principal)
@@ -112,12 +111,6 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
     '/sessions/:id/files/*',
     {
       schema: { params: Type.Object({ ...SessionParams.properties, '*': Type.String() }) },
-      config: {
-        documented: {
-          path: '/sessions/:id/files/:path',
-          params: Type.Object({ ...SessionParams.properties, path: Type.String() }),
-        },
-      },
     },
     async ({ params, principal }, reply) => {
       const { files } = await registry.open(params.id, principal)

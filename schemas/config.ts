@@ -1,5 +1,5 @@
 import { type SchemaOptions, type Static, type TSchema, Type } from '@sinclair/typebox'
-import { MAX_MS, strict } from './common.js'
+import { MAX_MS, Origin, strict } from './common.js'
 import { NotificationType } from './notifications.js'
 import { ProfileOptions } from './profiles.js'
 
@@ -228,6 +228,18 @@ export const GatewayConfig = Type.Object(
       Flag({ default: false, description: 'Lets config directories lie in or around allowedCwdRoots.' }),
     ),
     agents: Type.Optional(Type.Array(Agent, { description: 'Command-line agents, added or changed.' })),
+    cors: Type.Optional(
+      Section(
+        { origins: Type.Array(Origin) },
+        { description: 'Web origins (as in https://app.example) whose pages may use all of the API.' },
+      ),
+    ),
+    docs: Type.Optional(
+      Type.Union([Type.Boolean(), Type.Literal('authenticated')], {
+        default: true,
+        description: 'Whether the API documents and their page are for everybody, or who is let in; false: no page.',
+      }),
+    ),
     basePath: Type.Optional(
       Type.String({
         pattern: '^(/[A-Za-z0-9._~-]+)*$',

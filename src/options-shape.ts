@@ -1,5 +1,5 @@
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { Dictionary, JsonObject, Milliseconds, strict } from '../schemas/common.js'
+import { Dictionary, JsonObject, Milliseconds, Origin, strict } from '../schemas/common.js'
 import { NotificationType } from '../schemas/notifications.js'
 import { type Checker, compileSchema } from './lib/validation.js'
 
@@ -92,6 +92,8 @@ const SHAPES: Record<string, TSchema> = {
   webhookPolicy: Section(optional({ allowPrivateNetworks: Flag, allowedHosts: Texts })),
   allowedOrigins: Texts,
   allowedHosts: Texts,
+  cors: Section({ origins: Type.Array(Origin) }),
+  docs: Type.Union([Flag, Type.Literal('authenticated')]),
   maxSessions: Count,
   maxSocketsPerSession: Count,
   eventLog: Section(optional({ maxEvents: Count, maxBytes: Count })),

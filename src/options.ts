@@ -71,6 +71,13 @@ export interface WorkerServerOptions {
   webhookPolicy?: { allowPrivateNetworks?: boolean; allowedHosts?: string[] }
   /** Origins of browsers that may open sockets, exact (`https://app.example`). Default: the server's own host. */
   allowedOrigins?: string[]
+  /** Pages of these origins, exact, may use all of the API, sockets included. Default: none. */
+  cors?: { origins: string[] }
+  /**
+   * Whether openapi.json, asyncapi.json and the page `{basePath}/docs` are for everybody (true, the default) or for callers that are let in
+   * (`authenticated`). False: no page, and the documents for callers that are let in.
+   */
+  docs?: boolean | 'authenticated'
   /** Values of the Host header that are served, as `host` or `host:port`. Default: any. */
   allowedHosts?: string[]
   /** Sessions that are not terminal. Default 100,000. */
@@ -128,6 +135,7 @@ export interface ResolvedOptions extends Omit<WorkerServerOptions, 'parking'> {
   maxSocketsPerSession: number
   eventLog: EventLogLimits
   shutdownTimeoutMs: number
+  docs: boolean | 'authenticated'
   logger: Logger
   /** Where the few lines go that every operator is to see: the console when there is no logger. */
   notices: Logger
@@ -156,6 +164,7 @@ export function resolveOptions(options: WorkerServerOptions): ResolvedOptions {
     maxSocketsPerSession: options.maxSocketsPerSession ?? 1_000,
     eventLog: { ...DEFAULT_EVENT_LOG_LIMITS, ...options.eventLog },
     shutdownTimeoutMs: options.shutdownTimeoutMs ?? 30_000,
+    docs: options.docs ?? true,
     logger,
     notices: options.logger ?? consoleNotices,
     parking: {

@@ -20,6 +20,9 @@ export interface Principal {
 /** Nobody in particular and no limit: the host itself, and every caller of an unauthenticated gateway. */
 export const UNLIMITED: Principal = { allowedProfiles: undefined, canManageProfiles: false }
 
+/** Who was not asked for credentials: sees and may do nothing that is somebody's. */
+export const NOBODY: Principal = { allowedProfiles: new Set(), canManageProfiles: false }
+
 /**
  * Makes a Principal of what `authenticate` returned; `undefined` means refused.
  * @throws SG_ERR_AUTHENTICATE_FAILED when `allowedProfiles` is present but no array of strings: a limit that cannot be read must not

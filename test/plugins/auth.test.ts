@@ -31,6 +31,8 @@ async function buildRoutes(t: Test) {
       createEngineRunner: engine.create,
       health: true,
       metrics: true,
+      // else they are the only routes for everybody, as their own test shows
+      docs: 'authenticated',
     },
     { clock: new VirtualClock(), env: {} },
   )

@@ -30,8 +30,17 @@ t.test(
       return (data) => JSON.stringify({ mine: data })
     })
     host.get('/own', { schema: { response: { 200: { mine: true } } } }, async () => ({ x: 1 }))
+    const shown: string[] = []
+    host.addHook('onRoute', (route) => {
+      setImmediate(() => (route.schema as { hide?: true } | undefined)?.hide || shown.push(route.url))
+    })
     await host.register(gatewayPlugin, { ...world().options, queue: {}, health: true, metrics: true })
     await host.ready()
+    t.same(
+      shown.filter((path) => path.startsWith('/v1')),
+      [],
+      'none is in a document of the host, which reads its own schemas',
+    )
     t.same((await host.inject('/own')).json(), { mine: { x: 1 } })
     const created = await host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD } })
     t.match(created.json(), { status: 'idle', profile: 'p' })

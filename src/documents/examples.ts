@@ -1,0 +1,184 @@
+import type { SessionCommand } from '../../schemas/commands.js'
+import type { SessionEvent } from '../../schemas/events.js'
+import type { ServerFrame } from '../../schemas/frames.js'
+import type { CreateJobRequest, JobInfo, QueueFrame, QueueStats, WebhookDelivery } from '../../schemas/jobs.js'
+import type { GetProfileResponse, ProfileInfo } from '../../schemas/profiles.js'
+import type { SdkSession } from '../../schemas/sdk-sessions.js'
+import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
+
+/*
+ * What the documents show. Each is valid by its schema, which a test checks.
+ */
+
+const AT = 1_767_225_600_000
+const SESSION_ID = '6f1c2d3e-4b5a-4c6d-8e7f-9a0b1c2d3e4f'
+const JOB_ID = '0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d'
+const REQUEST_ID = '3c2b1a09-8f7e-4d6c-9b5a-4f3e2d1c0b9a'
+const EXECUTION_ID = '9e8d7c6b-5a49-4837-a625-1403f2e1d0c9'
+
+const usage = { inputTokens: 1_200, outputTokens: 340, cacheCreationTokens: 0, cacheReadTokens: 800 }
+
+export const sessionRequest: CreateSessionRequest = {
+  cwd: '/srv/work/project',
+  profile: 'assistant',
+  prompt: 'Please write a report.',
+  permissionMode: 'default',
+  meta: { ticket: 7 },
+}
+
+export const session: SessionInfo = {
+  id: SESSION_ID,
+  status: 'awaiting_approval',
+  profile: 'assistant',
+  engine: 'provider',
+  title: 'Please write a report.',
+  cwd: '/srv/work/project',
+  model: 'llama3',
+  permissionMode: 'default',
+  createdAt: AT,
+  lastActivityAt: AT + 2_000,
+  lastSeq: 12,
+  pendingPermissions: 1,
+  attachedClients: 1,
+  numTurns: 0,
+  cost: 0,
+  usage,
+  meta: { ticket: 7 },
+}
+
+export const event: SessionEvent = {
+  seq: 12,
+  ts: AT + 2_000,
+  type: 'permission_requested',
+  request: {
+    id: REQUEST_ID,
+    toolName: 'fs_write',
+    toolUseId: 'call_1',
+    input: { path: 'report.md', content: '# Report' },
+    expiresAt: AT + 302_000,
+  },
+}
+
+export const eventsPage = { events: [event], nextAfterSeq: 12, lastSeq: 12, epoch: 'b64e', truncated: false }
+
+export const serverFrames: { [T in ServerFrame['type']]: Extract<ServerFrame, { type: T }> } = {
+  attached: {
+    type: 'attached',
+    protocolVersion: 1,
+    session,
+    epoch: 'b64e',
+    replayingFrom: 0,
+    oldestSeq: 1,
+    truncated: false,
+    pendingPermissions: [],
+    pendingExecutions: [],
+  },
+  event: { type: 'event', event },
+  synced: { type: 'synced', seq: 12 },
+  ack: { type: 'ack', id: 'c1' },
+  command_error: { type: 'command_error', id: 'c1', code: 'SG_ERR_SESSION_PARKED', message: 'The session is parked.' },
+  tool_call_request: { type: 'tool_call_request', executionId: EXECUTION_ID, toolName: 'look_up', input: { id: 7 } },
+  tool_call_canceled: { type: 'tool_call_canceled', executionId: EXECUTION_ID, reason: 'interrupted' },
+  pong: { type: 'pong' },
+}
+
+export const commands: { [T in SessionCommand['type']]: Extract<SessionCommand, { type: T }> } = {
+  user_message: { type: 'user_message', id: 'c1', text: 'And a summary, please.' },
+  permission_decision: { type: 'permission_decision', requestId: REQUEST_ID, behavior: 'allow' },
+  interrupt: { type: 'interrupt' },
+  set_permission_mode: { type: 'set_permission_mode', mode: 'dontAsk' },
+  set_model: { type: 'set_model', model: 'llama3' },
+  tool_call_result: { type: 'tool_call_result', executionId: EXECUTION_ID, output: { type: 'text', value: 'found' } },
+  tool_call_error: { type: 'tool_call_error', executionId: EXECUTION_ID, reason: 'failed', error: 'no such row' },
+  close: { type: 'close' },
+  ping: { type: 'ping' },
+}
+
+export const permissionAnswer = { behavior: 'allow' }
+
+export const files = { files: [{ path: 'report.md', bytes: 2_048, modifiedAt: AT + 9_000 }] }
+
+export const profile: ProfileInfo = {
+  name: 'assistant',
+  engine: 'provider',
+  provider: { id: 'openai-compatible', model: 'llama3', baseUrl: 'http://127.0.0.1:11434/v1' },
+  description: 'A local model.',
+}
+
+export const profileRequest = { ...profile, session: { capabilities: ['deliver_file'] } }
+
+export const profileDetail: GetProfileResponse = {
+  profile,
+  config: { hasUserMemory: false, skills: [], agents: [], commands: [] },
+}
+
+export const executionResult = { status: 'ok', output: { type: 'json', value: { approved: true } } }
+
+export const sdkSession: SdkSession = {
+  sessionId: '2b7c1f6e-0d9a-4e8b-b3c5-7a6d5e4f3c2b',
+  summary: 'Fix the build',
+  lastModified: AT,
+  cwd: '/srv/work/project',
+  profile: 'work',
+  agent: 'claude',
+}
+
+export const jobRequest: CreateJobRequest = {
+  session: { cwd: '/srv/work/project', profile: 'assistant', prompt: 'Please write a report.' },
+  attempts: 3,
+  webhook: { url: 'https://hooks.example.org/jobs', progress: 'completion' },
+}
+
+export const job: JobInfo = {
+  id: JOB_ID,
+  status: 'running',
+  profile: 'assistant',
+  cwd: '/srv/work/project',
+  prompt: 'Please write a report.',
+  sessionId: SESSION_ID,
+  createdAt: AT,
+  startedAt: AT + 100,
+  attempt: 1,
+  maxAttempts: 3,
+  usage: { tokens: 2_340, ...usage, cost: 0, numTurns: 0 },
+  webhook: { url: 'https://hooks.example.org/jobs', progress: 'completion' },
+}
+
+export const queueStats: QueueStats = {
+  maxConcurrency: 2,
+  queued: 3,
+  running: 1,
+  parked: 0,
+  paused: false,
+  dailyTokensUsed: 2_340,
+}
+
+export const queueFrames: { [T in QueueFrame['type']]: Extract<QueueFrame, { type: T }> } = {
+  queue_attached: { type: 'queue_attached', protocolVersion: 1, stats: queueStats },
+  job_event: { type: 'job_event', event: { id: `${JOB_ID}:2`, type: 'job_started', job, ts: AT + 100 } },
+  queue_stats: { type: 'queue_stats', stats: queueStats },
+}
+
+export const delivery: WebhookDelivery = {
+  id: `${JOB_ID}:2`,
+  type: 'job_started',
+  attempt: 1,
+  at: AT + 120,
+  status: 204,
+  durationMs: 35,
+}
+
+export const problem = {
+  type: 'about:blank',
+  title: 'Not Found',
+  status: 404,
+  detail: 'There is no such session.',
+  instance: 'req-1',
+  code: 'SG_ERR_SESSION_NOT_FOUND',
+  error: 'There is no such session.',
+}
+
+const line = (frame: unknown, id?: string) =>
+  `${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(frame)}\n\n`
+export const eventStream = `${line(serverFrames.attached)}${line(serverFrames.event, 'b64e:12')}${line(serverFrames.synced)}`
+export const queueStream = `${line(queueFrames.queue_attached)}${line(queueFrames.job_event)}`

@@ -1,0 +1,58 @@
+import { Kind, type TSchema } from '@sinclair/typebox'
+import * as schemas from '../../schemas/index.js'
+
+/** A union whose variants are told apart by one member; each variant has a name of its own. */
+export interface TaggedUnion {
+  /** The member that tells. */
+  by: string
+  /** Ends the name of a variant that is not exported by itself. */
+  suffix: string
+}
+
+export const TAGGED: Record<string, TaggedUnion> = {
+  SessionEvent: { by: 'type', suffix: 'Event' },
+  ServerFrame: { by: 'type', suffix: 'Frame' },
+  QueueFrame: { by: 'type', suffix: 'Frame' },
+  SessionCommand: { by: 'type', suffix: 'Command' },
+  StreamDelta: { by: 'type', suffix: 'Delta' },
+  ExecutionOutput: { by: 'type', suffix: 'Output' },
+  SubmitExecutionResultRequest: { by: 'status', suffix: 'ExecutionResult' },
+  ResolvePermissionRequest: { by: 'behavior', suffix: 'PermissionAnswer' },
+  PermissionDecisionCommand: { by: 'behavior', suffix: 'PermissionCommand' },
+}
+
+/** What is no public type of its own: parts that others are built from, and other names of the same. */
+const NO_COMPONENT = new Set([
+  'JsonObject',
+  'Origin',
+  'ProfileOptions',
+  'StoredProfile',
+  'SessionEventBody',
+  'GatewayConfig',
+  'ConfigToken',
+])
+
+const isComponent = (name: string, value: unknown): value is TSchema =>
+  typeof value === 'object' &&
+  value !== null &&
+  Kind in value &&
+  /^[A-Z]/.test(name) &&
+  !/(?:Params|Query)$/.test(name) &&
+  !NO_COMPONENT.has(name)
+
+/** Types are told by their shape: `Type.Optional` and the like hand on a copy. */
+export const shapeOf = (schema: TSchema): string => JSON.stringify(schema)
+
+const byShape = new Map<string, string>()
+for (const [name, value] of Object.entries(schemas))
+  if (isComponent(name, value) && !byShape.has(shapeOf(value))) byShape.set(shapeOf(value), name)
+
+/** The name of a public type, as `schemas/` exports it. */
+export const nameOf = (schema: TSchema): string | undefined => byShape.get(shapeOf(schema))
+
+/** `system_init` with `Event` is `SystemInitEvent`. */
+export const variantName = (tag: string, suffix: string): string =>
+  `${tag
+    .split(/[_-]/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')}${suffix}`.replace(RegExp(`${suffix}${suffix}$`), suffix)

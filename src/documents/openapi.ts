@@ -1,0 +1,238 @@
+import { STATUS_CODES } from 'node:http'
+import type { TObject, TSchema } from '@sinclair/typebox'
+import { Problem } from '../../schemas/errors.js'
+import { ServerFrame } from '../../schemas/frames.js'
+import { QueueFrame } from '../../schemas/jobs.js'
+import { type ErrorCode, GatewayError } from '../errors.js'
+import { Components, type JsonSchema, sorted } from './components.js'
+import { problem } from './examples.js'
+import { variantName } from './names.js'
+import { type Feature, OPERATIONS, type Operation, TAGS } from './operations.js'
+
+/** A route as it is served: what it checks with. */
+export interface Route {
+  method: string
+  /** With `:name` for parameters, without the prefix. */
+  path: string
+  params?: TSchema
+  querystring?: TSchema
+  body?: TSchema
+  /** By status. */
+  response?: Record<string, TSchema>
+  /** Takes an Idempotency-Key. */
+  idempotent?: boolean
+}
+
+export const TITLE = 'session-gateway'
+export const VERSION = '1'
+
+/** What every route can say. */
+const EVERYWHERE: ErrorCode[] = [
+  'SG_ERR_BAD_REQUEST',
+  'SG_ERR_UNAUTHENTICATED',
+  'SG_ERR_HOST_REFUSED',
+  'SG_ERR_REQUEST_TIMEOUT',
+  'SG_ERR_HEADERS_TOO_LARGE',
+  'SG_ERR_INTERNAL',
+  'SG_ERR_AUTHENTICATE_FAILED',
+  'SG_ERR_SHUTTING_DOWN',
+]
+
+const STREAMS: Record<NonNullable<Operation['stream']>['frames'], TSchema> = { ServerFrame, QueueFrame }
+
+/** How callers may show who they are; which of them is understood, the host decides. */
+export const SECURITY_SCHEMES = {
+  bearer: { type: 'http', scheme: 'bearer', description: 'A token, as the operator issued it.' },
+  cookie: { type: 'apiKey', in: 'cookie', name: 'session', description: "A cookie of the host's own sign-in." },
+}
+
+/**
+ * The REST routes as OpenAPI 3.1.
+ * @param routes those that are served; one without words in `OPERATIONS` is left out
+ * @param prefix what stands before every path
+ */
+export function openApi(routes: readonly Route[], prefix: string, features: ReadonlySet<Feature>): JsonSchema {
+  const components = new Components('openapi')
+  const paths: Record<string, Record<string, JsonSchema>> = {}
+  for (const [key, operation] of Object.entries(OPERATIONS)) {
+    const served = routes.find(({ method, path }) => `${method} ${path}` === key)
+    if (!served || (operation.needs && !features.has(operation.needs))) continue
+    const route = { ...served, ...operation.shapes }
+    const path = `${prefix}${route.path.replace(/:(\w+)/g, '{$1}')}`
+    paths[path] ??= {}
+    paths[path][route.method.toLowerCase()] = describe(route, operation, components)
+  }
+  const used = new Set(Object.values(paths).flatMap((methods) => Object.values(methods).flatMap(({ tags }) => tags)))
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: TITLE,
+      version: VERSION,
+      description: 'Runs AI agent sessions and exposes them over HTTP and WebSocket. The sockets are in asyncapi.json.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/', description: 'This server.' }],
+    security: Object.keys(SECURITY_SCHEMES).map((name) => ({ [name]: [] })),
+    tags: Object.entries(TAGS)
+      .filter(([name]) => used.has(name))
+      .map(([name, description]) => ({ name, description })),
+    paths,
+    components: {
+      securitySchemes: SECURITY_SCHEMES,
+      responses: sorted(components.responses),
+      schemas: sorted(components.schemas),
+    },
+  }
+}
+
+function describe(route: Route, operation: Operation, components: Components): JsonSchema {
+  const { id, tag, summary, description, codes, body } = operation
+  const parameters = [
+    ...parametersOf(route.params, 'path', components),
+    ...parametersOf(route.querystring, 'query', components),
+    ...(route.idempotent ? [IDEMPOTENCY_KEY] : []),
+    ...(operation.stream?.frames === 'ServerFrame' ? [LAST_EVENT_ID] : []),
+  ]
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    description,
+    ...(parameters.length > 0 && { parameters }),
+    ...(route.body && {
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: components.publish(route.body), example: body } },
+      },
+    }),
+    responses: {
+      ...successes(route, operation, components),
+      ...refusals(codes, components),
+    },
+  }
+}
+
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description:
+    'The same key with the same body within 24 hours is answered with the first answer, and nothing is done again.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+}
+const LAST_EVENT_ID = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  description: '`<epoch>:<seq>` of the last event that was received; stronger than the query.',
+  schema: { type: 'string' },
+}
+
+function parametersOf(schema: TSchema | undefined, where: 'path' | 'query', components: Components): JsonSchema[] {
+  const { properties = {}, required = [] } = (schema ?? {}) as Partial<TObject>
+  return Object.entries(properties as Record<string, TSchema>).map(([name, member]) => {
+    const { description, ...rest } = components.publish(member)
+    return {
+      name,
+      in: where,
+      ...(description !== undefined && { description }),
+      required: where === 'path' || required.includes(name),
+      schema: rest,
+    }
+  })
+}
+
+function successes(route: Route, { answer, stream, download }: Operation, components: Components): JsonSchema {
+  const found: Record<string, JsonSchema> = {}
+  for (const [status, schema] of Object.entries(route.response ?? {})) {
+    const isEmpty = status === '204'
+    found[status] = {
+      description: isEmpty ? 'Done; there is nothing to say.' : (STATUS_CODES[status] ?? 'Done'),
+      ...(!isEmpty && { content: { 'application/json': { schema: components.publish(schema), example: answer } } }),
+      ...headersOf(route, status),
+    }
+  }
+  if (stream) {
+    found['200'] ??= { description: 'A stream of frames.' }
+    const schema = {
+      type: 'string',
+      description: 'Server-sent events; the `data` of each is one frame.',
+      contentMediaType: 'application/json',
+      contentSchema: components.publish(STREAMS[stream.frames]),
+    }
+    found['200'].content = {
+      ...(found['200'].content as object),
+      'text/event-stream': { schema, example: stream.example },
+    }
+  }
+  if (download)
+    found['200'] = {
+      description: 'The bytes of the file.',
+      headers: { 'Content-Disposition': text('`attachment`, with the name of the file (RFC 8187).') },
+      content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
+    }
+  return found
+}
+
+const text = (description: string) => ({ description, schema: { type: 'string' } })
+
+function headersOf({ querystring, idempotent }: Route, status: string): { headers?: JsonSchema } {
+  const isPaged = (querystring as Partial<TObject> | undefined)?.properties?.cursor !== undefined
+  const headers = {
+    ...(status === '201' && { Location: text('Path of what was created.') }),
+    ...(isPaged && { Link: text('`rel="next"`: the next page, when there is one.') }),
+    ...(idempotent && { 'Idempotent-Replayed': text('`true` on an answer that was given before.') }),
+  }
+  return Object.keys(headers).length > 0 ? { headers } : {}
+}
+
+function refusals(own: readonly ErrorCode[], components: Components): Record<string, JsonSchema> {
+  const byStatus = new Map<number, Set<ErrorCode>>()
+  for (const code of [...EVERYWHERE, ...own]) {
+    const { statusCode } = new GatewayError(code)
+    byStatus.set(statusCode, (byStatus.get(statusCode) ?? new Set()).add(code))
+  }
+  return Object.fromEntries(
+    [...byStatus]
+      .sort(([a], [b]) => a - b)
+      .map(([status, codes]) => [String(status), shared(status, [...codes], components)]),
+  )
+}
+
+/** So many codes are a name that can be read; a longer list stands where it is. */
+const MAX_NAMED = 3
+
+function shared(status: number, codes: ErrorCode[], components: Components): JsonSchema {
+  if (codes.length > MAX_NAMED) return refusal(status, codes, components)
+  const name = codes.map((code) => variantName(code.replace('SG_ERR_', '').toLowerCase(), '')).join('Or')
+  components.responses[name] ??= refusal(status, codes, components)
+  return { $ref: `#/components/responses/${name}` }
+}
+
+function refusal(status: number, codes: ErrorCode[], components: Components): JsonSchema {
+  const [first] = codes
+  const { message } = new GatewayError(first!)
+  const title = STATUS_CODES[status] ?? 'Error'
+  const headers = {
+    ...(status === 401 && { 'WWW-Authenticate': text('`Bearer`') }),
+    ...((status === 429 || status === 503) && { 'Retry-After': text('Seconds after which it may be tried again.') }),
+    ...(status === 415 && { 'Accept-Encoding': text('`identity`') }),
+  }
+  return {
+    description: codes.map((code) => `\`${code}\`: ${new GatewayError(code).message}`).join('\n\n'),
+    ...(Object.keys(headers).length > 0 && { headers }),
+    content: {
+      'application/problem+json': {
+        schema: {
+          allOf: [
+            components.publish(Problem),
+            {
+              type: 'object',
+              properties: { status: { type: 'integer', const: status }, code: { type: 'string', enum: codes } },
+              required: ['status', 'code'],
+            },
+          ],
+        },
+        example: { ...problem, title, status, code: first, detail: message, error: message },
+      },
+    },
+  }
+}

@@ -1,0 +1,347 @@
+import { type TSchema, Type } from '@sinclair/typebox'
+import { SessionCommand } from '../../schemas/commands.js'
+import { CreateSessionRequest } from '../../schemas/sessions.js'
+import type { ErrorCode } from '../errors.js'
+import * as examples from './examples.js'
+
+/** What a route needs that not every gateway has. */
+export type Feature = 'queue' | 'profileStore'
+
+/** The words for one route; its shapes are those that it checks with. */
+export interface Operation {
+  id: string
+  tag: keyof typeof TAGS
+  summary: string
+  description: string
+  /** Absent from gateways without it. */
+  needs?: Feature
+  /** What it can refuse, beyond what every route can. */
+  codes: readonly ErrorCode[]
+  /** Examples of the body, and of the answer. */
+  body?: unknown
+  answer?: unknown
+  /** The stream that it answers to `Accept: text/event-stream`, and the frames in it. */
+  stream?: { frames: 'ServerFrame' | 'QueueFrame'; example: string }
+  /** Shapes of the route that it does not check with itself. */
+  shapes?: { path?: string; params?: TSchema; body?: TSchema }
+  /** Answers the bytes of a file. */
+  download?: true
+}
+
+export const TAGS = {
+  sessions: 'Agent sessions: create, watch, steer, answer, end.',
+  files: 'What a session delivered.',
+  executions: 'Results of work that was done elsewhere.',
+  profiles: 'The identities that sessions run as.',
+  jobs: 'Unattended runs, and the queue that they wait in.',
+} as const
+
+const BODY: ErrorCode[] = [
+  'SG_ERR_VALIDATION',
+  'SG_ERR_INVALID_JSON',
+  'SG_ERR_TOO_DEEP',
+  'SG_ERR_BODY_TOO_LARGE',
+  'SG_ERR_UNSUPPORTED_MEDIA_TYPE',
+]
+const STORES: ErrorCode[] = ['SG_ERR_STORE_UNAVAILABLE']
+const SESSION: ErrorCode[] = ['SG_ERR_SESSION_NOT_FOUND', 'SG_ERR_NOT_FOUND']
+const JOB: ErrorCode[] = ['SG_ERR_JOB_NOT_FOUND', 'SG_ERR_NOT_FOUND']
+const IDEMPOTENT: ErrorCode[] = ['SG_ERR_IDEMPOTENCY_IN_FLIGHT', 'SG_ERR_IDEMPOTENCY_MISMATCH']
+/** Who may run what, where. */
+const ADMISSION: ErrorCode[] = [
+  'SG_ERR_PROFILE_REQUIRED',
+  'SG_ERR_PROFILE_UNKNOWN',
+  'SG_ERR_PROFILE_FORBIDDEN',
+  'SG_ERR_CWD_INVALID',
+  'SG_ERR_CWD_FORBIDDEN',
+  'SG_ERR_BYPASS_DISABLED',
+  'SG_ERR_PERMISSION_MODE',
+  'SG_ERR_CAPABILITY_NOT_GRANTED',
+  'SG_ERR_MCP_SERVERS_NOT_ALLOWED',
+  'SG_ERR_UNSUPPORTED',
+]
+/** What a session says to a command that does not fit its state. */
+const STATE: ErrorCode[] = [
+  'SG_ERR_SESSION_ENDED',
+  'SG_ERR_SESSION_BUSY',
+  'SG_ERR_SESSION_PARKED',
+  'SG_ERR_ENGINE_REFUSED',
+  'SG_ERR_ENGINE_START',
+  'SG_ERR_ENGINE_FAILED',
+]
+const MANAGE: ErrorCode[] = ['SG_ERR_PROFILES_NOT_MANAGEABLE', 'SG_ERR_PROFILE_FORBIDDEN', 'SG_ERR_NOT_FOUND']
+const PROFILE_RULES: ErrorCode[] = [
+  'SG_ERR_PROFILE_INVALID',
+  'SG_ERR_CONFIG_DIR_FORBIDDEN',
+  'SG_ERR_BYPASS_DISABLED',
+  'SG_ERR_PERMISSION_MODE',
+]
+
+/** Every documented route, by method and path. */
+export const OPERATIONS: Record<string, Operation> = {
+  'GET /sessions': {
+    id: 'listSessions',
+    tag: 'sessions',
+    summary: 'List sessions',
+    description:
+      'Sessions that the caller may see, newest first, ended ones included until they are removed. The next page is in `Link`.',
+    codes: ['SG_ERR_VALIDATION'],
+    answer: [examples.session],
+  },
+  'POST /sessions': {
+    id: 'createSession',
+    tag: 'sessions',
+    summary: 'Create a session',
+    description: 'Starts an agent in `cwd`, as `profile`, with `prompt` as its first message when there is one.',
+    codes: [
+      ...BODY,
+      ...ADMISSION,
+      ...IDEMPOTENT,
+      ...STORES,
+      'SG_ERR_TOO_MANY',
+      'SG_ERR_ENGINE_START',
+      'SG_ERR_SESSION_ENDED',
+    ],
+    shapes: { body: CreateSessionRequest },
+    body: examples.sessionRequest,
+    answer: examples.session,
+  },
+  'GET /sessions/:id': {
+    id: 'getSession',
+    tag: 'sessions',
+    summary: 'Get a session',
+    description: 'How the session is now. A parked one answers from what was stored.',
+    codes: [...SESSION],
+    answer: examples.session,
+  },
+  'PATCH /sessions/:id': {
+    id: 'renameSession',
+    tag: 'sessions',
+    summary: 'Rename a session',
+    description: 'Sets the title; `null` restores the one that is derived.',
+    codes: [...BODY, ...SESSION, ...STORES],
+    body: { title: 'The report' },
+    answer: { ...examples.session, title: 'The report' },
+  },
+  'DELETE /sessions/:id': {
+    id: 'deleteSession',
+    tag: 'sessions',
+    summary: 'End and remove a session',
+    description: 'Closes the session, also a parked one, and takes it off the list. Answers what it was in the end.',
+    codes: [...BODY, ...SESSION, ...STORES],
+    answer: { ...examples.session, status: 'closed', pendingPermissions: 0 },
+  },
+  'GET /sessions/:id/events': {
+    id: 'listSessionEvents',
+    tag: 'sessions',
+    summary: 'Read or follow the log of a session',
+    description:
+      'With `Accept: text/event-stream` a stream that begins with an `attached` frame, replays what comes after `afterSeq` and goes on live; its ids are `<epoch>:<seq>` and `Last-Event-ID` continues it. Otherwise a page of events. 204: the session has ended and everything was told.',
+    codes: [...SESSION, 'SG_ERR_VALIDATION', 'SG_ERR_TOO_MANY', ...STORES],
+    answer: examples.eventsPage,
+    stream: { frames: 'ServerFrame', example: examples.eventStream },
+  },
+  'POST /sessions/:id/commands': {
+    id: 'sendCommand',
+    tag: 'sessions',
+    summary: 'Send a command to a session',
+    description: 'One command as over the socket. A command with an `id` that was carried out before is not run twice.',
+    codes: [
+      ...BODY,
+      ...SESSION,
+      ...STATE,
+      ...STORES,
+      'SG_ERR_UNKNOWN_COMMAND',
+      'SG_ERR_UNSUPPORTED',
+      'SG_ERR_PERMISSION_MODE',
+      'SG_ERR_BYPASS_DISABLED',
+      'SG_ERR_PERMISSION_NOT_FOUND',
+      'SG_ERR_EXECUTION_NOT_FOUND',
+      'SG_ERR_TOO_MANY',
+    ],
+    shapes: { body: SessionCommand },
+    body: examples.commands.user_message,
+    answer: { ok: true },
+  },
+  'POST /sessions/:id/permissions/:requestId': {
+    id: 'resolvePermission',
+    tag: 'sessions',
+    summary: 'Answer a permission request',
+    description: 'Allows or denies what the agent asked for. The first answer wins; every other one is a 404.',
+    codes: [
+      ...BODY,
+      ...SESSION,
+      ...IDEMPOTENT,
+      ...STORES,
+      ...STATE,
+      'SG_ERR_PERMISSION_NOT_FOUND',
+      'SG_ERR_UNSUPPORTED',
+    ],
+    body: examples.permissionAnswer,
+    answer: { resolved: true },
+  },
+  'GET /sessions/:id/files': {
+    id: 'listSessionFiles',
+    tag: 'files',
+    summary: 'List the files of a session',
+    description: 'The scratch filesystem of a provider session; other sessions have none.',
+    codes: [...SESSION, 'SG_ERR_VALIDATION', 'SG_ERR_FILES_NOT_FOUND'],
+    answer: examples.files,
+  },
+  'GET /sessions/:id/files/*': {
+    id: 'downloadSessionFile',
+    tag: 'files',
+    summary: 'Download a file of a session',
+    description: 'The bytes, as an attachment. Slashes in the path may stand as they are.',
+    codes: [...SESSION, 'SG_ERR_FILES_NOT_FOUND', 'SG_ERR_FILE_NOT_FOUND'],
+    download: true,
+    shapes: { path: '/sessions/:id/files/:path', params: Type.Object({ id: Type.String(), path: Type.String() }) },
+  },
+  'GET /profiles': {
+    id: 'listProfiles',
+    tag: 'profiles',
+    summary: 'List profiles',
+    description: 'Profiles that the caller may use, and whether it may create further ones.',
+    codes: ['SG_ERR_VALIDATION'],
+    answer: { profiles: [examples.profile], canManage: false },
+  },
+  'GET /profiles/:name': {
+    id: 'getProfile',
+    tag: 'profiles',
+    summary: 'Get a profile',
+    description: 'The profile and what lies in its config directory now, by name and never by value.',
+    codes: ['SG_ERR_PROFILE_NOT_FOUND', 'SG_ERR_PROFILE_FORBIDDEN', 'SG_ERR_NOT_FOUND'],
+    answer: examples.profileDetail,
+  },
+  'POST /profiles': {
+    id: 'createProfile',
+    tag: 'profiles',
+    summary: 'Create a managed profile',
+    description: 'Checked like a profile that the operator declares. Needs `canManageProfiles`.',
+    needs: 'profileStore',
+    codes: [...BODY, ...MANAGE, ...PROFILE_RULES, ...IDEMPOTENT, ...STORES, 'SG_ERR_PROFILE_EXISTS'],
+    body: examples.profileRequest,
+    answer: { ...examples.profile, managed: true },
+  },
+  'PATCH /profiles/:name': {
+    id: 'updateProfile',
+    tag: 'profiles',
+    summary: 'Change a managed profile',
+    description: '`null` clears a field, an object replaces that object, what is left out stays.',
+    needs: 'profileStore',
+    codes: [
+      ...BODY,
+      ...MANAGE,
+      ...PROFILE_RULES,
+      ...STORES,
+      'SG_ERR_PROFILE_NOT_FOUND',
+      'SG_ERR_PROFILE_DECLARED',
+      'SG_ERR_PROFILE_CHANGED',
+    ],
+    body: { description: null, defaults: { permissionMode: 'dontAsk' } },
+    answer: { ...examples.profile, managed: true },
+  },
+  'DELETE /profiles/:name': {
+    id: 'deleteProfile',
+    tag: 'profiles',
+    summary: 'Delete a managed profile',
+    description: 'Sessions and jobs that were to run as it fail with that reason.',
+    needs: 'profileStore',
+    codes: [
+      ...BODY,
+      ...MANAGE,
+      ...STORES,
+      'SG_ERR_PROFILE_NOT_FOUND',
+      'SG_ERR_PROFILE_DECLARED',
+      'SG_ERR_PROFILE_CHANGED',
+    ],
+  },
+  'POST /executions/:executionId/result': {
+    id: 'submitExecutionResult',
+    tag: 'executions',
+    summary: 'Deliver the result of a deferred execution',
+    description: 'Wakes the session that waits for it. `applied: false`: another result, or the deadline, came first.',
+    codes: [...BODY, ...STORES, 'SG_ERR_EXECUTION_NOT_FOUND', 'SG_ERR_NOT_FOUND'],
+    body: examples.executionResult,
+    answer: { applied: true, sessionId: examples.session.id },
+  },
+  'GET /sdk-sessions': {
+    id: 'listSdkSessions',
+    tag: 'sessions',
+    summary: 'List sessions that agents keep on disk',
+    description: 'Newest first; `sessionId` is what `resume` of a new session takes.',
+    codes: [
+      'SG_ERR_VALIDATION',
+      'SG_ERR_CWD_FORBIDDEN',
+      'SG_ERR_CWD_INVALID',
+      'SG_ERR_PROFILE_FORBIDDEN',
+      'SG_ERR_PROFILE_UNKNOWN',
+    ],
+    answer: [examples.sdkSession],
+  },
+  'GET /jobs': {
+    id: 'listJobs',
+    tag: 'jobs',
+    summary: 'List jobs',
+    description: 'Jobs that the caller may see, newest first. The next page is in `Link`.',
+    needs: 'queue',
+    codes: ['SG_ERR_VALIDATION', ...STORES],
+    answer: [examples.job],
+  },
+  'POST /jobs': {
+    id: 'submitJob',
+    tag: 'jobs',
+    summary: 'Submit a job',
+    description: 'A session that runs unattended when its turn comes, with retries, limits and a webhook.',
+    needs: 'queue',
+    codes: [...BODY, ...ADMISSION, ...IDEMPOTENT, ...STORES, 'SG_ERR_TOO_MANY'],
+    body: examples.jobRequest,
+    answer: { ...examples.job, status: 'queued' },
+  },
+  'GET /jobs/:id': {
+    id: 'getJob',
+    tag: 'jobs',
+    summary: 'Get a job',
+    description: 'How the job is now.',
+    needs: 'queue',
+    codes: [...JOB, ...STORES],
+    answer: examples.job,
+  },
+  'DELETE /jobs/:id': {
+    id: 'cancelJob',
+    tag: 'jobs',
+    summary: 'Cancel a job',
+    description: 'Ends the job wherever it is. One that is over is answered as it is.',
+    needs: 'queue',
+    codes: [...BODY, ...JOB, ...STORES],
+    answer: { ...examples.job, status: 'canceled' },
+  },
+  'GET /jobs/:id/deliveries': {
+    id: 'listJobDeliveries',
+    tag: 'jobs',
+    summary: "List the deliveries to a job's webhook",
+    description: 'The latest attempts, newest first.',
+    needs: 'queue',
+    codes: ['SG_ERR_VALIDATION', ...JOB, ...STORES],
+    answer: [examples.delivery],
+  },
+  'GET /queue': {
+    id: 'getQueue',
+    tag: 'jobs',
+    summary: 'Get the state of the queue',
+    description: 'Limits and counts; the counts are of jobs that the caller may see.',
+    needs: 'queue',
+    codes: [...STORES],
+    answer: examples.queueStats,
+  },
+  'GET /queue/events': {
+    id: 'followQueue',
+    tag: 'jobs',
+    summary: 'Follow the queue',
+    description:
+      'A stream that begins with `queue_attached` and goes on with what happens to jobs that the caller may see. Nothing is replayed: list the jobs after each connect.',
+    needs: 'queue',
+    codes: [...STORES],
+    stream: { frames: 'QueueFrame', example: examples.queueStream },
+  },
+}
