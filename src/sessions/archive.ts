@@ -50,9 +50,8 @@ export class Archive {
   /** Takes up a session that is not parked, and tells in its log what the end of the process cut off. Never rejects. */
   async adopt(journaled: JournaledSession): Promise<void> {
     const { executions, host, logger } = this.#parts
-    const { id, state, reservedSeq } = journaled
-    // numbers up to it may have been seen
-    host.enter(journaled, { ...state.info, lastSeq: reservedSeq })
+    const { id, state, lastSeq } = journaled
+    host.enter(journaled, { ...state.info, lastSeq })
     // what nobody settled is settled below, as cut off
     const waitedFor = state.executions?.map(({ executionId }) => executionId) ?? []
     for (const executionId of [...(state.settled ?? []), ...waitedFor]) executions.remember(id, executionId)

@@ -126,7 +126,7 @@ export class Attachment {
     }
     if (parts.length > 0) this.#blocked = !this.#sink.send(parts)
     if (!atHead) this.schedule()
-    else if (this.#source.ended && this.#cursor >= this.#source.log.lastSeq) this.close(CLOSE.sessionEnded)
+    else if (this.#source.ended && this.#cursor >= this.#source.log.headSeq) this.close(CLOSE.sessionEnded)
   }
 
   /** Reads on from where the log is kept; the pump goes on with what came. */

@@ -54,6 +54,9 @@ export class EventLog {
   #unwrittenChars = 0
   #epoch: string | undefined
   #lastSeq: number
+  /** Where the numbering began here; what the log held by then ends at `#heldBefore`. */
+  #numberedFrom: number
+  #heldBefore: number
   /** Highest seq that was dropped for lack of room. */
   #evictedThrough: number
   /** `undefined`: everything may be read at once. */
@@ -64,6 +67,7 @@ export class EventLog {
    * @param lastSeq where the numbering goes on, for a log that is rebuilt; the events up to it are not in memory
    * @param journal keeps what is appended; an event is then visible once the journal's writer says so
    * @param readers without them no memory is used again
+   * @param heldSeq the newest event that a rebuilt log has; numbers between it and `lastSeq` may have been used and are lost
    */
   constructor(
     epoch?: string,
@@ -71,8 +75,11 @@ export class EventLog {
     lastSeq = 0,
     journal?: LogJournal,
     readers?: LogReaders,
+    heldSeq = lastSeq,
   ) {
     this.#epoch = epoch
+    this.#numberedFrom = lastSeq
+    this.#heldBefore = heldSeq
     this.#readers = readers
     this.#limits = limits
     this.#lastSeq = lastSeq
@@ -87,14 +94,23 @@ export class EventLog {
     return this.#epoch
   }
 
-  /** Highest seq so far; 0 before the first event. */
+  /** Highest number so far, used or reserved: the next event's is above it. */
   get lastSeq(): number {
     return this.#lastSeq
   }
 
+  /** Seq of the newest event; 0 before the first. */
+  get headSeq(): number {
+    return this.#held(this.#lastSeq)
+  }
+
+  #held(seq: number): number {
+    return seq <= this.#numberedFrom ? Math.min(seq, this.#heldBefore) : seq
+  }
+
   /** Highest seq that a client may be shown: what a crash could take back is not. */
   get visibleSeq(): number {
-    return this.#shownThrough ?? this.#lastSeq
+    return this.#held(this.#shownThrough ?? this.#lastSeq)
   }
 
   /** @param seq undefined: nothing is held back any more */
@@ -169,11 +185,15 @@ export class EventLog {
     readers?: LogReaders,
   ): EventLog {
     const log = new EventLog(epoch, limits, oldestSeq - 1, undefined, readers)
+    let heldSeq = oldestSeq - 1
     for (const line of events === '' ? [] : events.split('\n')) {
       const { seq, type, uuid } = JSON.parse(line) as { seq: number; type: string; uuid?: string }
       log.#segments.append(seq, line, type === 'stream_delta' ? uuid : undefined)
+      heldSeq = seq
     }
     log.#lastSeq = lastSeq
+    log.#numberedFrom = lastSeq
+    log.#heldBefore = heldSeq
     log.#evict()
     return log
   }

@@ -96,6 +96,7 @@ export const eventJournalConformance: readonly EventJournalCase[] = [
         generation: ORIGIN.generation,
         state: FULL_STATE,
         reservedSeq: 64,
+        lastSeq: 1,
       }
       for (const seen of [journal, await reopen?.()]) {
         if (!seen) continue
@@ -138,19 +139,21 @@ export const eventJournalConformance: readonly EventJournalCase[] = [
     },
   },
   {
-    name: 'never lowers the reserved number, and never says one that an event has passed',
+    name: 'never lowers the reserved number, never says one that an event has passed, and says the newest event',
     async run(journal, reopen) {
       const reserved = async (seen: EventJournal) => [
         (await seen.get('one'))?.reservedSeq,
         (await seen.list())[0]?.reservedSeq,
+        (await seen.get('one'))?.lastSeq,
+        (await seen.list())[0]?.lastSeq,
       ]
       await create(journal, 'one')
-      assert.deepEqual(await reserved(journal), [0, 0])
+      assert.deepEqual(await reserved(journal), [0, 0, 0, 0])
       await journal.write({ id: 'one', reservedSeq: 64 })
       await journal.write({ id: 'one', reservedSeq: 10, events: [event(3)] })
-      assert.deepEqual(await reserved(journal), [64, 64])
+      assert.deepEqual(await reserved(journal), [64, 64, 3, 3])
       await journal.write({ id: 'one', events: [event(70), event(80)] })
-      assert.deepEqual(await reserved(reopen ? await reopen() : journal), [80, 80])
+      assert.deepEqual(await reserved(reopen ? await reopen() : journal), [80, 80, 80, 80])
     },
   },
   {

@@ -75,6 +75,8 @@ export interface JournaledSession {
   state: JournaledState
   /** The numbering goes on above it. */
   reservedSeq: number
+  /** Of its newest event; 0 when it has none. */
+  lastSeq: number
 }
 
 /** Everything that a session goes on from. */

@@ -29,7 +29,7 @@ export function journaledState(
   const { log, facts, executions, chosen, messageIds, pendingPermissions, ahead } = session
   const { settled } = executions
   return {
-    info: { ...session.info(log.lastSeq), attachedClients: 0 },
+    info: { ...session.info(log.headSeq), attachedClients: 0 },
     ...(facts.hostTitle !== undefined && { hostTitle: facts.hostTitle }),
     ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
     ...(facts.engineTitle !== undefined && { engineTitle: facts.engineTitle }),

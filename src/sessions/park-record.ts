@@ -1,3 +1,4 @@
+import type { SessionInfo } from '../../schemas/sessions.js'
 import type { RunnerSnapshot } from '../engines/runner.js'
 import { keptConfig, withChoice } from './journaled-state.js'
 import type { SessionState } from './session-state.js'
@@ -52,4 +53,10 @@ export function parkedRecord(
     },
     parkedAt,
   }
+}
+
+/** What is shown of a session that is parked; where its numbering goes on may be far above the newest event that its log has. */
+export function shownInfo({ info, log }: ParkedSessionRecord): SessionInfo {
+  const newest = log.events.slice(log.events.lastIndexOf('\n') + 1)
+  return newest === '' ? info : { ...info, lastSeq: JSON.parse(newest).seq }
 }

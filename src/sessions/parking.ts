@@ -32,8 +32,8 @@ export interface ParkingHost extends WakingHost {
   onParked(session: Session): void
   /** The record of a parked session has changed. */
   onRecordChanged(record: ParkedSessionRecord): void
-  /** @param lastSeq where the numbering goes on, when the journal has the log */
-  adopt(record: ParkedSessionRecord, lastSeq: number | undefined): void
+  /** @param journaled the session in the journal, when that has the log */
+  adopt(record: ParkedSessionRecord, journaled: JournaledSession | undefined): void
   /** Removes what is kept of a session elsewhere. */
   erase(id: string): Promise<void>
   /** Closes and removes a session whose record is gone; its final SessionInfo. */
@@ -360,7 +360,7 @@ export class ParkingLot implements SessionParking {
       }
       await this.#options.store.save(record)
     }
-    host.adopt(record, journaled?.reservedSeq)
+    host.adopt(record, journaled)
     for (const { executionId, expiresAt } of record.executions) {
       const lapsed = expiresAt !== undefined && expiresAt < now
       executions.register(record.id, executionId, lapsed ? now + this.#options.expiredGraceMs : expiresAt)

@@ -16,6 +16,7 @@ import { EngineStarter } from './engine-start.js'
 import type { JournaledSession } from './journal.js'
 import { Keeping } from './keeping.js'
 import { OperatorLog } from './operator-log.js'
+import { shownInfo } from './park-record.js'
 import { type ParkingHost, ParkingLot } from './parking.js'
 import { parseCommand } from './parse-command.js'
 import { type Place, Places } from './places.js'
@@ -329,19 +330,16 @@ export class SessionRegistry {
         this.#setLives(session, false)
         this.#table.release(session.id)
       },
-      onRecordChanged: ({ id, info }) => this.#table.onStoredChange(id, info),
+      onRecordChanged: (record) => this.#table.onStoredChange(record.id, shownInfo(record)),
       onWaking: (session) => this.#setLives(session, true),
       onStillParked: (session) => {
         this.#setLives(session, false)
         this.#table.release(session.id)
       },
-      adopt: ({ id, profile, info }, lastSeq) =>
-        this.#table.adopt(
-          id,
-          profile,
-          lastSeq === undefined ? info : { ...info, lastSeq: Math.max(info.lastSeq, lastSeq) },
-          lastSeq,
-        ),
+      adopt: (record, journaled) => {
+        const info = journaled ? { ...record.info, lastSeq: journaled.lastSeq } : shownInfo(record)
+        this.#table.adopt(record.id, record.profile, info, journaled?.reservedSeq)
+      },
       erase: (id) => this.#erase(id),
       remove: (session, reason) => this.#endAndRemove(session, reason),
     }
@@ -377,7 +375,7 @@ export class SessionRegistry {
 
   #restore(record: ParkedSessionRecord): Session {
     const known = this.#options.profileInfo(record.profile)
-    return this.#hold(initOf(record, known), fromRecord(record, this.#table.get(record.id)?.lastSeq))
+    return this.#hold(initOf(record, known), fromRecord(record, this.#table.get(record.id)))
   }
 
   #onEngine(session: Session, has: boolean): void {

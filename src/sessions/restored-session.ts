@@ -4,6 +4,7 @@ import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { RunnerSnapshot } from '../engines/runner.js'
 import type { JournaledState, JournaledWhole } from './journal.js'
+import { infoOf, type SessionEntry } from './session-table.js'
 import type { SessionInit } from './session-world.js'
 import type { ParkedSessionRecord } from './store.js'
 import type { QueuedMessage } from './turns.js'
@@ -24,12 +25,13 @@ export interface RestoredSession {
   snapshot: RunnerSnapshot | undefined
   /** `undefined`: it is not parked. */
   parkedAt: number | undefined
-  /** The log itself, or the place in the journal where it goes on. */
-  log: ParkedSessionRecord['log'] | { epoch: string; lastSeq: number }
+  /** The log itself, or the place in the journal where it goes on, and its newest event there. */
+  log: ParkedSessionRecord['log'] | { epoch: string; lastSeq: number; heldSeq: number }
 }
 
-/** @param lastSeq where the numbering goes on, when the journal has the log */
-export function fromRecord(record: ParkedSessionRecord, lastSeq: number | undefined): RestoredSession {
+/** @param entry says where the numbering goes on, when the journal has the log */
+export function fromRecord(record: ParkedSessionRecord, entry: SessionEntry | undefined): RestoredSession {
+  const { lastSeq } = entry ?? {}
   const { info, firstPrompt, engineTitle, permissions, executions, settled, queued, snapshot, parkedAt, log } = record
   return {
     ...{ info, firstPrompt, engineTitle, permissions, executions, settled, queued, snapshot, parkedAt },
@@ -37,12 +39,18 @@ export function fromRecord(record: ParkedSessionRecord, lastSeq: number | undefi
     chosen: record.chosen,
     messageIds: record.messageIds,
     before: record.before,
-    log: lastSeq === undefined ? log : { epoch: log.epoch, lastSeq: Math.max(lastSeq, info.lastSeq) },
+    log:
+      lastSeq === undefined
+        ? log
+        : { epoch: log.epoch, lastSeq: Math.max(lastSeq, info.lastSeq), heldSeq: infoOf(entry!).lastSeq },
   }
 }
 
 /** @param lastSeq where the numbering goes on */
-export function fromJournal({ state, snapshot, epoch }: JournaledWhole, lastSeq: number): RestoredSession {
+export function fromJournal(
+  { state, snapshot, epoch, lastSeq: heldSeq }: JournaledWhole,
+  lastSeq: number,
+): RestoredSession {
   const { info, firstPrompt, engineTitle, permissions = [], executions = [], settled = [], queued } = state
   return {
     ...{ info, firstPrompt, engineTitle, permissions, executions, settled, queued },
@@ -50,7 +58,7 @@ export function fromJournal({ state, snapshot, epoch }: JournaledWhole, lastSeq:
     snapshot: state.isStale ? undefined : snapshot,
     inTurn: state.inTurn ?? false,
     parkedAt: undefined,
-    log: { epoch, lastSeq },
+    log: { epoch, lastSeq, heldSeq },
   }
 }
 

@@ -113,7 +113,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     const { eventLog: limits } = this.world
     if (!restored) return new EventLog(undefined, limits, 0, this.writer, this.clients)
     const { log, info } = restored
-    if ('lastSeq' in log) return new EventLog(log.epoch, limits, log.lastSeq, this.writer, this.clients)
+    if ('lastSeq' in log) return new EventLog(log.epoch, limits, log.lastSeq, this.writer, this.clients, log.heldSeq)
     return EventLog.fromText(log, limits, info.lastSeq, this.clients)
   }
 

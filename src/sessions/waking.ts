@@ -122,7 +122,11 @@ export class Waker {
     session.showParkedAgain(`Could not wake, and is tried again: ${reasonOf(error)}`, record)
     const { log, facts } = session
     record.decisions = session.carried
-    record.info = { ...record.info, lastSeq: log.lastSeq, lastActivityAt: facts.lastActivityAt }
+    record.info = {
+      ...record.info,
+      lastSeq: log.isJournaled ? log.headSeq : log.lastSeq,
+      lastActivityAt: facts.lastActivityAt,
+    }
     if (facts.statusDetail !== undefined) record.info.statusDetail = facts.statusDetail
     record.log = { epoch: log.epoch, oldestSeq: log.oldestSeq, events: log.toText() }
     await shelf.save(record).catch(() => {})

@@ -87,7 +87,14 @@ for (const name of readdirSync(FIXTURES))
     const { journal, sessions, profiles, queue, idempotency, outbox } = storage
     const { origin } = firstWrite('kept')
     t.same(await journal.list(), [
-      { id: 'kept', profile: 'one', generation: 'g1', state: stateOf('kept', { lastSeq: 3 }), reservedSeq: 64 },
+      {
+        id: 'kept',
+        profile: 'one',
+        generation: 'g1',
+        state: stateOf('kept', { lastSeq: 3 }),
+        reservedSeq: 64,
+        lastSeq: 3,
+      },
     ])
     t.match(await journal.get('kept'), { ...origin, snapshot: SNAPSHOT })
     t.same(

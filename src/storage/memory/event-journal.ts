@@ -32,12 +32,13 @@ interface WrittenAlong {
 export function createMemoryEventJournal({ onKey }: WrittenAlong = {}): EventJournal {
   const sessions = new Map<string, Entry>()
 
-  const listed = (id: string, { profile, generation, state, reservedSeq }: Entry): JournaledSession => ({
+  const listed = (id: string, { profile, generation, state, reservedSeq, events }: Entry): JournaledSession => ({
     id,
     profile,
     generation,
     state: JSON.parse(state) as JournaledState,
     reservedSeq,
+    lastSeq: events.at(-1)?.seq ?? 0,
   })
 
   return {

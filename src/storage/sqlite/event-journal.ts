@@ -37,10 +37,11 @@ export const eventJournal = (call: CallDatabase, now: () => number): EventJourna
   remove: (id) => call('journal.remove', id),
 })
 
-const sessionOf = ({ id, profile, generation, reservedSeq, state }: SessionRow): JournaledSession => ({
+const sessionOf = ({ id, profile, generation, reservedSeq, lastSeq, state }: SessionRow): JournaledSession => ({
   id,
   profile,
   generation,
   state: parsed<JournaledState>(state, 'Session', id),
   reservedSeq,
+  lastSeq,
 })

@@ -14,6 +14,7 @@ export interface SessionRow {
   profile: string
   generation: string
   reservedSeq: number
+  lastSeq: number
   state: string
 }
 
@@ -31,7 +32,8 @@ export interface SessionWrite {
 
 /** Sessions with their events. */
 export function journalOperations(db: Database) {
-  const columns = 'key, id, profile, generation, reserved_seq AS reservedSeq, state'
+  const columns = `key, id, profile, generation, reserved_seq AS reservedSeq, state,
+    coalesce((SELECT max(seq) FROM events WHERE session = key), 0) AS lastSeq`
   const find = db.prepare('SELECT key, reserved_seq AS reservedSeq FROM sessions WHERE id = ?')
   const lastSeq = db.prepare('SELECT max(seq) AS seq FROM events WHERE session = ?')
   const insert = db.prepare(
