@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { ConfigFlags, LogLevel } from '../src/daemon/load-config.js'
 import { VERSION } from '../src/daemon/package-root.js'
+import { addClientCommands } from './client-commands.js'
 
 const DEFAULT_FILE = 'gateway.json'
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] satisfies LogLevel[]
@@ -9,6 +10,7 @@ const AFTER_HELP = `
 Getting started:
   session-gateway init       writes ${DEFAULT_FILE} with a fresh token
   session-gateway            serves it
+  session-gateway run "…"    starts a session on a gateway that is served
 
 Exit codes:
   0  stopped, or everything is in order
@@ -84,6 +86,7 @@ export function createProgram(): Command {
       const { doctor } = await import('./commands/doctor.js')
       await doctor(configOf(command))
     })
+  addClientCommands(program)
   return program
 }
 

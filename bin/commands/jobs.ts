@@ -1,0 +1,218 @@
+import pc from 'picocolors'
+import { type Client, GatewayError, type JobInfo, type JobStatus, type QueueStats } from '../../client/index.js'
+import { type ConnectionOptions, connect } from '../terminal/connection.js'
+import { CommandFailure, EXIT } from '../terminal/exit.js'
+import { jobId } from '../terminal/find.js'
+import {
+  ago,
+  type Column,
+  count,
+  duration,
+  money,
+  note,
+  type OutputOptions,
+  print,
+  printList,
+  printOne,
+  renderTable,
+  safe,
+  when,
+} from '../terminal/output.js'
+import { promptOf, type RunOptions, requestOf } from './run.js'
+
+type Options = ConnectionOptions & OutputOptions
+
+/** Jobs that have ended stay on the board as long. */
+const BOARD_ENDED = 5
+
+const COLUMNS: Column<JobInfo>[] = [
+  { title: 'id', of: ({ id }) => id.slice(0, 8) },
+  {
+    title: 'status',
+    of: ({ status, attempt, maxAttempts }) => (maxAttempts > 1 ? `${status} ${attempt}/${maxAttempts}` : status),
+  },
+  { title: 'profile', of: ({ profile }) => profile },
+  { title: 'created', of: ({ createdAt }) => ago(createdAt) },
+  { title: 'tokens', of: ({ usage }) => count(usage.tokens) },
+  { title: 'prompt', of: ({ prompt }) => prompt, isWide: true },
+]
+
+export interface SubmitOptions extends Options, RunOptions {
+  attempts?: number
+  maxTokens?: number
+  maxDuration?: number
+  priority?: number
+  webhook?: string
+  wait?: boolean
+}
+
+export async function submit(words: string[], options: SubmitOptions): Promise<void> {
+  const gateway = connect(options)
+  const { attempts, maxTokens, maxDuration, priority, webhook } = options
+  const job = await withQueue(
+    gateway.jobs.submit({
+      session: requestOf(await promptOf(words), options),
+      ...(attempts !== undefined && { attempts }),
+      ...(maxTokens !== undefined && { maxTokens }),
+      ...(maxDuration !== undefined && { maxDurationMs: maxDuration * 1000 }),
+      ...(priority !== undefined && { priority }),
+      ...(webhook !== undefined && { webhook: { url: webhook } }),
+    }),
+  )
+  if (!options.wait) {
+    if ((options.output ?? 'table') === 'table') print(job.id)
+    else printOne(job, [], options)
+    return
+  }
+  note(pc.dim(`Job ${job.id}`))
+  const ended = await gateway.jobs.wait(job.id)
+  if ((options.output ?? 'table') === 'table') print(safe(ended.result?.text ?? ended.error ?? ended.status))
+  else printOne(ended, [], options)
+  if (ended.status !== 'succeeded') process.exitCode = ended.status === 'canceled' ? EXIT.interrupted : EXIT.failed
+}
+
+export async function list(options: Options & { status?: JobStatus; limit?: number }): Promise<void> {
+  const { status, limit } = options
+  const jobs: JobInfo[] = []
+  await withQueue(
+    (async () => {
+      for await (const job of connect(options).jobs.list({ ...(status && { status }) })) {
+        if (jobs.length === limit) break
+        jobs.push(job)
+      }
+    })(),
+  )
+  if (jobs.length === 0 && (options.output ?? 'table') === 'table')
+    return note('There are no jobs. Submit one: session-gateway jobs submit "…"')
+  printList(jobs, COLUMNS, options)
+}
+
+export async function show(prefix: string, options: Options): Promise<void> {
+  const gateway = connect(options)
+  const job = await withQueue(gateway.jobs.get(await jobId(gateway, prefix)))
+  printOne(
+    job,
+    [
+      ['id', job.id],
+      ['status', job.status],
+      ['prompt', job.prompt],
+      ['profile', job.profile],
+      ['directory', job.cwd],
+      ['session', job.sessionId],
+      ['attempt', `${job.attempt} of ${job.maxAttempts}`],
+      ['created', when(job.createdAt)],
+      ['started', when(job.startedAt)],
+      ['next run', when(job.nextRunAt)],
+      ['finished', when(job.finishedAt)],
+      ['tokens', count(job.usage.tokens)],
+      ['cost', money(job.usage.cost)],
+      ['result', job.result?.text],
+      ['error', job.error],
+    ],
+    options,
+  )
+}
+
+export async function cancel(prefixes: string[], options: Options): Promise<void> {
+  const gateway = connect(options)
+  for (const prefix of prefixes) {
+    const job = await withQueue(gateway.jobs.cancel(await jobId(gateway, prefix)))
+    note(`${job.id} is ${job.status}.`)
+  }
+}
+
+/** Follows the queue: a live board on a terminal, a line an event elsewhere. Ends with Ctrl-C, or with the job that was named. */
+export async function watch(prefix: string | undefined, options: Options): Promise<void> {
+  const gateway = connect(options)
+  const only = prefix === undefined ? undefined : await withQueue(jobId(gateway, prefix))
+  const isBoard = process.stdout.isTTY && (options.output ?? 'table') === 'table'
+  const board = isBoard ? await startBoard(gateway) : undefined
+  const following = gateway.queue.watch()
+  const leave = () => following.close()
+  process.once('SIGINT', leave)
+  let last: JobInfo | undefined
+  try {
+    for await (const frame of following) {
+      if (frame.type === 'queue_attached' && only !== undefined) last = await gateway.jobs.get(only)
+      if (frame.type === 'job_event' && (only === undefined || frame.event.job.id === only)) last = frame.event.job
+      if (board) await board.take(frame)
+      else if (frame.type === 'job_event' && (only === undefined || frame.event.job.id === only)) {
+        const { type, job, progress } = frame.event
+        if (options.output === 'json' || options.output === 'jsonl') print(JSON.stringify(frame.event))
+        else print([job.id.slice(0, 8), type.slice(4), job.status, safe(progress?.preview ?? '')].join('  ').trimEnd())
+      }
+      if (only !== undefined && last?.finishedAt !== undefined) break
+    }
+  } finally {
+    process.off('SIGINT', leave)
+    board?.stop()
+  }
+  if (only !== undefined && last?.status === 'failed') throw new CommandFailure(last.error ?? 'The job failed.')
+}
+
+const BAR = 20
+
+/** What is done of what is known, as a bar. */
+function progressBar(done: number, all: number): string {
+  const filled = all === 0 ? 0 : Math.round((done / all) * BAR)
+  return `${pc.green('█'.repeat(filled))}${pc.dim('░'.repeat(BAR - filled))} ${done}/${all}`
+}
+
+async function startBoard(gateway: Client) {
+  const { default: logUpdate } = await import('log-update')
+  const jobs = new Map<string, JobInfo>()
+  const previews = new Map<string, string>()
+  let stats: QueueStats | undefined
+  const draw = () => {
+    const all = [...jobs.values()]
+    const open = all.filter(({ finishedAt }) => finishedAt === undefined)
+    const ended = all.filter(({ finishedAt }) => finishedAt !== undefined).sort((a, b) => b.finishedAt! - a.finishedAt!)
+    const shown = [...open, ...ended.slice(0, BOARD_ENDED)].slice(0, Math.max(3, (process.stdout.rows || 24) - 4))
+    const columns: Column<JobInfo>[] = [
+      ...COLUMNS.slice(0, 3),
+      {
+        title: 'time',
+        of: ({ startedAt, finishedAt }) => (startedAt ? duration((finishedAt ?? Date.now()) - startedAt) : ''),
+      },
+      { title: 'now', of: (job) => previews.get(job.id) ?? job.error ?? job.prompt, isWide: true },
+    ]
+    const head = stats
+      ? `${stats.running}/${stats.maxConcurrency} running · ${stats.queued} queued · ${stats.parked} parked${stats.paused ? pc.yellow(' · paused: the daily budget is used up') : ''}`
+      : 'connecting…'
+    logUpdate(`${head}\n${progressBar(ended.length, all.length)}\n\n${renderTable(shown, columns)}`)
+  }
+  const timer = setInterval(draw, 1000)
+  return {
+    async take(frame: { type: string; stats?: QueueStats; event?: { job: JobInfo; progress?: { preview: string } } }) {
+      if (frame.stats) stats = frame.stats
+      if (frame.event) {
+        jobs.set(frame.event.job.id, frame.event.job)
+        if (frame.event.progress) previews.set(frame.event.job.id, frame.event.progress.preview)
+        if (frame.event.job.finishedAt !== undefined) previews.delete(frame.event.job.id)
+      }
+      // there is no replay
+      if (frame.type === 'queue_attached') for (const job of await firstJobs(gateway)) jobs.set(job.id, job)
+      draw()
+    },
+    stop() {
+      clearInterval(timer)
+      logUpdate.done()
+    },
+  }
+}
+
+async function firstJobs(gateway: Client): Promise<JobInfo[]> {
+  for await (const page of gateway.jobs.list().pages()) return page
+  return []
+}
+
+/** A gateway without a queue has no such path. */
+async function withQueue<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === 'SG_ERR_NOT_FOUND')
+      throw new CommandFailure('This gateway has no queue. Its operator turns it on with "queue": {} in gateway.json.')
+    throw error
+  }
+}

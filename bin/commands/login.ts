@@ -1,0 +1,37 @@
+import { createClient } from '../../client/index.js'
+import { connectionOf, gatewayUrl } from '../terminal/connection.js'
+import { CommandFailure, EXIT } from '../terminal/exit.js'
+import { isInteractive } from '../terminal/keys.js'
+import { removeLogin, writeLogin } from '../terminal/login-file.js'
+import { note } from '../terminal/output.js'
+import { readStdin } from '../terminal/stdin.js'
+
+/** Keeps the address of a gateway and the token for it, once the gateway has taken it. */
+export async function login(given: string | undefined, flags: { url?: string; token?: string }): Promise<void> {
+  const url = await urlOf(given ?? flags.url)
+  const token = flags.token ?? (process.env.SESSION_GATEWAY_TOKEN || (await askToken()))
+  await createClient({ baseUrl: url, ...(token && { token }) }).profiles.list()
+  const file = writeLogin({ url, ...(token && { token }) })
+  note(`Logged in to ${url}. The token is in ${file}, for your eyes only.`)
+}
+
+export async function logout(): Promise<void> {
+  note(`Removed ${removeLogin()}.`)
+}
+
+async function urlOf(given: string | undefined): Promise<string> {
+  if (given !== undefined || !isInteractive()) return given === undefined ? connectionOf({}).url : gatewayUrl(given)
+  const { text, isCancel } = await import('@clack/prompts')
+  const initialValue = connectionOf({}).url
+  const answer = await text({ message: 'Address of the gateway', initialValue })
+  if (isCancel(answer)) throw new CommandFailure('Left.', EXIT.interrupted)
+  return gatewayUrl(answer || initialValue)
+}
+
+async function askToken(): Promise<string> {
+  if (!isInteractive()) return (await readStdin()).trim()
+  const { password, isCancel } = await import('@clack/prompts')
+  const answer = await password({ message: 'Token (none, when it asks for none)' })
+  if (isCancel(answer)) throw new CommandFailure('Left.', EXIT.interrupted)
+  return (answer ?? '').trim()
+}

@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs'
+import type { CreateProfileRequest, ProfileInfo, UpdateProfileRequest } from '../../client/index.js'
+import { type ConnectionOptions, connect } from '../terminal/connection.js'
+import { CommandFailure, EXIT } from '../terminal/exit.js'
+import { note, type OutputOptions, printList, printOne } from '../terminal/output.js'
+import { readStdin } from '../terminal/stdin.js'
+
+type Options = ConnectionOptions & OutputOptions
+
+export interface ProfileFlags {
+  engine?: string
+  agent?: string
+  configDir?: string
+  provider?: string
+  model?: string
+  baseUrl?: string
+  apiKeyEnv?: string
+  description?: string
+  mode?: string
+  /** A JSON file with all of it, `-` for standard input. */
+  from?: string
+  clear?: string[]
+}
+
+export async function list(options: Options): Promise<void> {
+  const { profiles } = await connect(options).profiles.list()
+  printList(
+    profiles,
+    [
+      { title: 'name', of: ({ name }) => name },
+      { title: 'engine', of: ({ engine, agent, provider }) => agent ?? provider?.id ?? engine },
+      { title: 'model', of: ({ provider, defaults }) => defaults?.model ?? provider?.model ?? '' },
+      { title: 'managed', of: ({ managed }) => (managed ? 'yes' : 'no') },
+      { title: 'login', of: ({ credentials }) => credentials?.replace('_', ' ') ?? '' },
+      { title: 'description', of: ({ description }) => description ?? '', isWide: true },
+    ],
+    options,
+  )
+}
+
+export async function show(name: string, options: Options): Promise<void> {
+  const answer = await connect(options).profiles.get(name)
+  const { profile, config } = answer
+  printOne(
+    answer,
+    [
+      ...fieldsOf(profile),
+      ['memory', config.memory && `${config.memory.bytes} bytes`],
+      ['skills', config.skills.join(', ')],
+      ['agents', config.agents.join(', ')],
+      ['commands', config.commands.join(', ')],
+    ],
+    options,
+  )
+}
+
+const fieldsOf = (profile: ProfileInfo): [string, unknown][] => [
+  ['name', profile.name],
+  ['description', profile.description],
+  ['engine', profile.engine],
+  ['agent', profile.agent],
+  ['config directory', profile.configDir],
+  ['provider', profile.provider?.id],
+  ['address', profile.provider?.baseUrl],
+  ['model', profile.defaults?.model ?? profile.provider?.model],
+  ['mode', profile.defaults?.permissionMode],
+  ['managed', profile.managed ? 'yes' : 'no'],
+  ['login', profile.credentials?.replace('_', ' ')],
+]
+
+export async function create(name: string, options: Options & ProfileFlags): Promise<void> {
+  const given = await profileOf(options)
+  const profile = await connect(options).profiles.create({ ...given, name } as CreateProfileRequest)
+  printOne(profile, fieldsOf(profile), options)
+}
+
+export async function edit(name: string, options: Options & ProfileFlags): Promise<void> {
+  const cleared = Object.fromEntries((options.clear ?? []).map((field) => [field, null]))
+  const changes = { ...(await profileOf(options)), ...cleared }
+  if (Object.keys(changes).length === 0)
+    throw new CommandFailure('Nothing is to be changed. See session-gateway profiles edit --help.', EXIT.usage)
+  const profile = await connect(options).profiles.update(name, changes as UpdateProfileRequest)
+  printOne(profile, fieldsOf(profile), options)
+}
+
+export async function remove(names: string[], options: Options): Promise<void> {
+  const gateway = connect(options)
+  for (const name of names) {
+    await gateway.profiles.remove(name)
+    note(`Removed ${name}.`)
+  }
+}
+
+/** What the flags say, on top of what the file says. */
+async function profileOf(flags: ProfileFlags): Promise<object> {
+  const { engine, agent, configDir, provider, model, baseUrl, apiKeyEnv, description, mode } = flags
+  const ref = { id: provider, model: provider === undefined ? undefined : model, baseUrl, apiKeyEnv }
+  const defaults = { model: provider === undefined ? model : undefined, permissionMode: mode }
+  return {
+    ...(flags.from !== undefined && (await fileOf(flags.from))),
+    ...withoutGaps({
+      engine: engine ?? (provider === undefined ? undefined : 'provider'),
+      agent,
+      configDir,
+      description,
+      provider: withoutGaps(ref),
+      defaults: withoutGaps(defaults),
+    }),
+  }
+}
+
+function withoutGaps(fields: object): object | undefined {
+  const told = Object.entries(fields).filter(([, value]) => value !== undefined)
+  return told.length > 0 ? Object.fromEntries(told) : undefined
+}
+
+async function fileOf(path: string): Promise<object> {
+  try {
+    return JSON.parse(path === '-' ? await readStdin() : readFileSync(path, 'utf8'))
+  } catch (error) {
+    throw new CommandFailure(`${path} cannot be read as JSON: ${(error as Error).message}`, EXIT.usage)
+  }
+}

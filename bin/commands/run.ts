@@ -1,0 +1,73 @@
+import { writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import pc from 'picocolors'
+import type { CreateSessionRequest, PermissionMode } from '../../client/index.js'
+import { type ConnectionOptions, connect } from '../terminal/connection.js'
+import { Conversation } from '../terminal/conversation.js'
+import { CommandFailure, EXIT } from '../terminal/exit.js'
+import { isInteractive } from '../terminal/keys.js'
+import { note, print } from '../terminal/output.js'
+import { readStdin } from '../terminal/stdin.js'
+
+export interface RunOptions extends ConnectionOptions {
+  profile?: string
+  cwd?: string
+  mode?: string
+  model?: string
+  title?: string
+  detach?: boolean
+  json?: boolean
+  wait?: boolean
+  outputLastMessage?: string
+}
+
+/** Starts a session with a prompt and stays with it until its turn has ended. */
+export async function run(words: string[], options: RunOptions): Promise<void> {
+  const prompt = await promptOf(words)
+  const gateway = connect(options)
+  const { id } = await gateway.sessions.create(requestOf(prompt, options))
+  if (options.detach) {
+    print(options.json ? JSON.stringify({ id }) : id)
+    return
+  }
+  if (!options.json) note(pc.dim(`Session ${id}`))
+  const outcome = await new Conversation(gateway.session(id), {
+    json: options.json === true,
+    untilTurn: true,
+    unattended: options.wait ? 'leave' : 'deny',
+  }).run()
+  if (options.outputLastMessage !== undefined) writeFileSync(options.outputLastMessage, `${outcome.lastText}\n`)
+  if (!options.json) note(pc.dim(`To go on: session-gateway sessions attach ${id}`))
+  process.exitCode = outcome.exitCode
+}
+
+/** The session that the flags describe. */
+export function requestOf(
+  prompt: string,
+  { profile, cwd, mode, model, title }: RunOptions,
+): CreateSessionRequest & { prompt: string } {
+  return {
+    prompt,
+    cwd: resolve(cwd ?? '.'),
+    ...(profile !== undefined && { profile }),
+    ...(mode !== undefined && { permissionMode: mode as PermissionMode }),
+    ...(model !== undefined && { model }),
+    ...(title !== undefined && { title }),
+  }
+}
+
+/** The words of the command line, else standard input, else an answer to a question. */
+export async function promptOf(words: string[]): Promise<string> {
+  const said = words.join(' ').trim()
+  if (said && said !== '-') return said
+  if (!process.stdin.isTTY || said === '-') {
+    const read = (await readStdin()).trim()
+    if (read) return read
+  } else if (isInteractive()) {
+    const { text, isCancel } = await import('@clack/prompts')
+    const answer = await text({ message: 'What is to be done?' })
+    if (isCancel(answer)) throw new CommandFailure('Left.', EXIT.interrupted)
+    if (answer?.trim()) return answer.trim()
+  }
+  throw new CommandFailure('There is no prompt. Write it after the command, or send it on standard input.', EXIT.usage)
+}

@@ -1,0 +1,160 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
+import type { SessionInfo, SessionStatus } from '../../client/index.js'
+import { type ConnectionOptions, connect, connectionOf } from '../terminal/connection.js'
+import { Conversation } from '../terminal/conversation.js'
+import { CommandFailure } from '../terminal/exit.js'
+import { sessionId } from '../terminal/find.js'
+import { isInteractive } from '../terminal/keys.js'
+import {
+  ago,
+  type Column,
+  count,
+  money,
+  note,
+  type OutputOptions,
+  print,
+  printList,
+  printOne,
+  when,
+} from '../terminal/output.js'
+import { promptOf } from './run.js'
+
+type Options = ConnectionOptions & OutputOptions
+
+const COLUMNS: Column<SessionInfo>[] = [
+  { title: 'id', of: ({ id }) => id.slice(0, 8) },
+  { title: 'status', of: ({ status }) => status },
+  { title: 'profile', of: ({ profile }) => profile },
+  { title: 'active', of: ({ lastActivityAt }) => ago(lastActivityAt) },
+  { title: 'title', of: ({ title }) => title, isWide: true },
+]
+
+export async function list(
+  options: Options & { status?: SessionStatus; profile?: string; limit?: number },
+): Promise<void> {
+  const { status, profile, limit } = options
+  const sessions: SessionInfo[] = []
+  for await (const session of connect(options).sessions.list({
+    ...(status && { status }),
+    ...(profile !== undefined && { profile }),
+  })) {
+    if (sessions.length === limit) break
+    sessions.push(session)
+  }
+  if (sessions.length === 0 && (options.output ?? 'table') === 'table')
+    return note('There are no sessions. Start one: session-gateway run "…"')
+  printList(sessions, COLUMNS, options)
+}
+
+export async function show(prefix: string, options: Options): Promise<void> {
+  const gateway = connect(options)
+  const session = await gateway.sessions.get(await sessionId(gateway, prefix))
+  printOne(session, fieldsOf(session), options)
+}
+
+const fieldsOf = (session: SessionInfo): [string, unknown][] => [
+  ['id', session.id],
+  ['title', session.title],
+  ['status', session.statusDetail ? `${session.status}: ${session.statusDetail}` : session.status],
+  ['profile', session.profile],
+  ['agent', session.agent ?? session.engine],
+  ['model', session.model],
+  ['mode', session.permissionMode],
+  ['directory', session.cwd],
+  ['created', when(session.createdAt)],
+  ['active', ago(session.lastActivityAt)],
+  ['turns', session.numTurns],
+  ['tokens', count(session.usage.inputTokens + session.usage.outputTokens)],
+  ['cost', money(session.cost)],
+  ['waits for', waitsFor(session)],
+  ['job', session.jobId],
+]
+
+function waitsFor({ pendingPermissions, parked }: SessionInfo): string {
+  const executions = parked?.executions.map(({ executionId, toolName }) => `${toolName} (${executionId})`) ?? []
+  const approvals = pendingPermissions > 0 ? [`${pendingPermissions} approvals`] : []
+  return [...approvals, ...executions].join(', ')
+}
+
+export async function attach(prefix: string, options: Options & { json?: boolean; from?: number }): Promise<void> {
+  const gateway = connect(options)
+  const id = await sessionId(gateway, prefix)
+  const takesLines = isInteractive() && !options.json
+  if (takesLines) note('Type to talk. Ctrl-C interrupts, twice leaves; Ctrl-D leaves.')
+  const outcome = await new Conversation(gateway.session(id), {
+    json: options.json === true,
+    afterSeq: options.from ?? 0,
+    unattended: 'leave',
+    showsPrompts: true,
+    takesLines,
+  }).run()
+  // how an earlier turn ended is not how attaching to it did
+  if (!takesLines) process.exitCode = outcome.exitCode
+}
+
+export async function send(prefix: string, words: string[], options: Options & { interrupt?: boolean }): Promise<void> {
+  const gateway = connect(options)
+  const id = await sessionId(gateway, prefix)
+  await gateway.session(id).send(await promptOf(words), { ...(options.interrupt && { whenBusy: 'interrupt' }) })
+  note(`Sent. To see what comes: session-gateway sessions attach ${id.slice(0, 8)}`)
+}
+
+export async function rename(prefix: string, words: string[], options: Options): Promise<void> {
+  const gateway = connect(options)
+  const session = await gateway.sessions.rename(await sessionId(gateway, prefix), words.join(' ') || null)
+  note(`It is now called “${session.title}”.`)
+}
+
+export async function remove(prefixes: string[], options: Options): Promise<void> {
+  const gateway = connect(options)
+  for (const prefix of prefixes) {
+    const { id } = await gateway.sessions.remove(await sessionId(gateway, prefix))
+    note(`Removed ${id}.`)
+  }
+}
+
+export async function files(prefix: string, options: Options): Promise<void> {
+  const gateway = connect(options)
+  const id = await sessionId(gateway, prefix)
+  const found = await gateway.sessions.files(id)
+  printList(
+    found,
+    [
+      { title: 'path', of: ({ path }) => path, isWide: true },
+      { title: 'bytes', of: ({ bytes }) => count(bytes) },
+      { title: 'modified', of: ({ modifiedAt }) => ago(modifiedAt) },
+    ],
+    options,
+  )
+}
+
+/** Fetches files into a directory; nothing is written outside of it, and nothing over what is there. */
+export async function pull(
+  prefix: string,
+  paths: string[],
+  options: Options & { into?: string; force?: boolean },
+): Promise<void> {
+  const gateway = connect(options)
+  const id = await sessionId(gateway, prefix)
+  const wanted = paths.length > 0 ? paths : (await gateway.sessions.files(id)).map(({ path }) => path)
+  if (wanted.length === 0) return note('This session has no files.')
+  const folder = resolve(options.into ?? '.')
+  for (const path of wanted) {
+    const target = join(folder, path)
+    const inside = relative(folder, target)
+    if (inside.startsWith('..') || isAbsolute(inside))
+      throw new CommandFailure(`${path} would be written outside of ${folder}. Nothing was.`)
+    if (existsSync(target) && !options.force)
+      throw new CommandFailure(`${target} exists already. Write over it with --force, or elsewhere with --into.`)
+    const content = await gateway.sessions.file(id, path)
+    mkdirSync(dirname(target), { recursive: true })
+    writeFileSync(target, Buffer.from(await content.arrayBuffer()))
+    print(target)
+  }
+}
+
+export async function open(prefix: string, options: Options): Promise<void> {
+  const gateway = connect(options)
+  print(`${connectionOf(options).url}/sessions/${await sessionId(gateway, prefix)}`)
+}

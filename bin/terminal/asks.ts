@@ -1,0 +1,150 @@
+import pc from 'picocolors'
+import { type Answer, GatewayError, type PermissionRequest, type Session } from '../../client/index.js'
+import type { Keys } from './keys.js'
+import { note, oneLine, safe } from './output.js'
+import { inputSummary } from './session-view.js'
+
+const ASK_USER_QUESTION = 'AskUserQuestion'
+const MAX_INPUT_LINES = 12
+
+interface Question {
+  question: string
+  header?: string
+  options: { label: string; description?: string }[]
+  multiSelect?: boolean
+}
+
+/** Asks the person at the terminal, one thing after the other; what somebody else answers first is no longer asked. */
+export class Asks {
+  readonly #session: Session
+  readonly #keys: Keys
+  readonly #waiting = new Map<string, { request: PermissionRequest; aborter: AbortController }>()
+  #isAsking = false
+  /** Called around each question: the keyboard is needed. */
+  onBusy: (isBusy: boolean) => void = () => {}
+
+  constructor(session: Session, keys: Keys) {
+    this.#session = session
+    this.#keys = keys
+  }
+
+  add(request: PermissionRequest): void {
+    if (this.#waiting.has(request.id)) return
+    this.#waiting.set(request.id, { request, aborter: new AbortController() })
+    void this.#askAll()
+  }
+
+  settle(requestId: string): void {
+    this.#waiting.get(requestId)?.aborter.abort()
+    this.#waiting.delete(requestId)
+  }
+
+  clear(): void {
+    for (const id of [...this.#waiting.keys()]) this.settle(id)
+  }
+
+  async #askAll(): Promise<void> {
+    if (this.#isAsking) return
+    this.#isAsking = true
+    for (let next = this.#next(); next; next = this.#next()) {
+      const { request, aborter } = next
+      this.onBusy(true)
+      try {
+        const answer = await this.#ask(request, aborter.signal)
+        await this.#session.answer(request.id, answer)
+      } catch (error) {
+        if (error instanceof GatewayError) note(pc.red(`  ${error.message}`))
+        else if (!aborter.signal.aborted) throw error
+      } finally {
+        this.#waiting.delete(request.id)
+        this.onBusy(false)
+      }
+    }
+    this.#isAsking = false
+  }
+
+  #next() {
+    return this.#waiting.values().next().value
+  }
+
+  #ask(request: PermissionRequest, signal: AbortSignal): Promise<Answer> {
+    const questions = questionsOf(request)
+    return questions ? this.#question(questions, signal) : this.#approval(request, signal)
+  }
+
+  async #approval(
+    { toolName, title, description, input, decisionReason }: PermissionRequest,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    note(`${pc.yellow('?')} ${pc.bold(title ? safe(title) : `${safe(toolName)} ${inputSummary(input, 80)}`)}`)
+    for (const text of [description, decisionReason]) if (text) note(pc.dim(`  ${oneLine(text, 200)}`))
+    for (const line of inputLines(input)) note(pc.dim(`  ${line}`))
+    note(`  ${key('y')} allow  ${key('n')} deny  ${key('s')} deny and stop`)
+    const pressed = await this.#keys.oneOf(['y', 'n', 's'], signal)
+    note(pc.dim(pressed === 'y' ? '  allowed' : '  denied'))
+    if (pressed === 'y') return 'allow'
+    return { behavior: 'deny', message: 'The user said no.', ...(pressed === 's' && { interrupt: true }) }
+  }
+
+  async #question(questions: Question[], signal: AbortSignal): Promise<Answer> {
+    const answers: Record<string, string> = {}
+    for (const question of questions) {
+      const answer = await this.#choose(question, signal)
+      if (answer === undefined) return { behavior: 'deny', message: 'The user did not answer.' }
+      answers[question.question] = answer
+    }
+    return { answers }
+  }
+
+  async #choose({ question, options, multiSelect }: Question, signal: AbortSignal): Promise<string | undefined> {
+    const offered = options.slice(0, 9)
+    note(`${pc.yellow('?')} ${pc.bold(safe(question))}`)
+    for (const [index, { label, description }] of offered.entries())
+      note(`  ${key(String(index + 1))} ${safe(label)}${description ? pc.dim(` — ${oneLine(description, 100)}`) : ''}`)
+    note(`  ${multiSelect ? `${key('enter')} take these  ` : ''}${key('o')} something else  ${key('n')} do not answer`)
+    const digits = offered.map((_, index) => String(index + 1))
+    const chosen = new Set<string>()
+    for (;;) {
+      const pressed = await this.#keys.oneOf([...digits, 'o', 'n', ...(multiSelect ? ['enter'] : [])], signal)
+      if (pressed === 'n') return undefined
+      if (pressed === 'o') return await otherAnswer(signal)
+      if (pressed === 'enter') {
+        if (chosen.size > 0) return [...chosen].join(', ')
+        continue
+      }
+      const { label } = offered[Number(pressed) - 1]!
+      if (!multiSelect) {
+        note(pc.dim(`  ${safe(label)}`))
+        return label
+      }
+      if (!chosen.delete(label)) chosen.add(label)
+      note(pc.dim(`  chosen: ${safe([...chosen].join(', ')) || 'nothing'}`))
+    }
+  }
+}
+
+/** The questions of a request by which an agent asks its user; undefined when it is an approval. */
+export function questionsOf({ toolName, input }: PermissionRequest): Question[] | undefined {
+  if (toolName !== ASK_USER_QUESTION || !Array.isArray(input.questions)) return undefined
+  return (input.questions as Question[]).filter(
+    ({ question, options }) => typeof question === 'string' && Array.isArray(options),
+  )
+}
+
+async function otherAnswer(signal: AbortSignal): Promise<string | undefined> {
+  const { text, isCancel } = await import('@clack/prompts')
+  const answer = await text({ message: 'Your answer', signal })
+  return isCancel(answer) || !answer ? undefined : answer
+}
+
+const key = (name: string): string => pc.bold(`[${name}]`)
+
+/** What is about to happen, in full where it is short. */
+function inputLines(input: object): string[] {
+  const lines = safe(JSON.stringify(input, undefined, 2).replaceAll('\\n', '\n'))
+    .split('\n')
+    .slice(1, -1)
+  return lines.length > MAX_INPUT_LINES
+    ? [...lines.slice(0, MAX_INPUT_LINES), `… ${lines.length - MAX_INPUT_LINES} more lines`]
+    : lines
+}

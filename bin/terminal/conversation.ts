@@ -1,0 +1,193 @@
+import pc from 'picocolors'
+import type { AttachItem, Attachment, PermissionRequest, Session } from '../../client/index.js'
+import { Asks } from './asks.js'
+import { CommandFailure, EXIT } from './exit.js'
+import { isInteractive, Keys } from './keys.js'
+import { note } from './output.js'
+import { SessionView, type ViewOptions } from './session-view.js'
+
+/** So long may the gateway be away before nobody waits for it any more. */
+const GIVE_UP_MS = 120_000
+const NOBODY_THERE = 'Nobody is at a terminal to be asked.'
+
+export interface ConversationOptions extends ViewOptions {
+  json?: boolean
+  afterSeq?: number
+  /** Leave with the first turn that ends. */
+  untilTurn?: boolean
+  /** What becomes of an approval when nobody is at a terminal. */
+  unattended: 'deny' | 'leave'
+  /** Whether lines that are typed are sent. */
+  takesLines?: boolean
+}
+
+export interface Outcome {
+  exitCode: number
+  lastText: string
+}
+
+/** Follows a session on this terminal: shows it, asks what it asks, interrupts it, and leaves. */
+export class Conversation {
+  readonly #session: Session
+  readonly #options: ConversationOptions
+  readonly #view: SessionView
+  readonly #attachment: Attachment
+  readonly #asks: Asks | undefined
+  /** Asked, and neither answered nor put to anybody here. */
+  #pending = new Map<string, PermissionRequest>()
+  #interrupts = 0
+  #isDenied = false
+  #failure: CommandFailure | undefined
+  #giveUp: NodeJS.Timeout | undefined
+  #exitCode: number = EXIT.success
+
+  constructor(session: Session, options: ConversationOptions) {
+    this.#session = session
+    this.#options = options
+    this.#view = new SessionView(options)
+    this.#attachment = session.attach({ afterSeq: options.afterSeq })
+    if (isInteractive() && !options.json) this.#asks = new Asks(session, new Keys(() => this.#interrupt()))
+  }
+
+  async run(): Promise<Outcome> {
+    const onSignal = () => this.#interrupt()
+    process.on('SIGINT', onSignal)
+    this.#attachment.onConnection((connection) => {
+      if (connection.state === 'reconnecting') this.#onLost()
+      else if (connection.state === 'live') this.#onLive()
+      // once what has come was read
+      if (connection.state === 'live' && connection.isSynced) setTimeout(() => this.#askPending())
+    })
+    const stopReading = this.#options.takesLines ? this.#readLines() : () => {}
+    try {
+      for await (const batch of this.#attachment.batches()) {
+        if (batch.some((item) => this.#show(item))) break
+        this.#askPending()
+      }
+      if (this.#failure) throw this.#failure
+      return { exitCode: this.#exitCode, lastText: this.#view.lastText }
+    } finally {
+      this.#view.breakLine()
+      clearTimeout(this.#giveUp)
+      stopReading()
+      this.#asks?.clear()
+      process.off('SIGINT', onSignal)
+    }
+  }
+
+  /** @returns whether that was all that was waited for */
+  #show(item: AttachItem): boolean {
+    if (this.#options.json) process.stdout.write(`${JSON.stringify(item)}\n`)
+    else this.#view.show(item)
+    return this.#take(item)
+  }
+
+  #take(item: AttachItem): boolean {
+    switch (item.type) {
+      case 'gap':
+        this.#pending = new Map(item.snapshot.pendingPermissions.map((request) => [request.id, request]))
+        return false
+      case 'permission_requested':
+        this.#pending.set(item.request.id, item.request)
+        return false
+      case 'permission_resolved':
+        this.#pending.delete(item.requestId)
+        this.#asks?.settle(item.requestId)
+        if (item.behavior === 'deny') this.#isDenied = true
+        return false
+      case 'session_error':
+        this.#exitCode = EXIT.failed
+        return false
+      case 'turn_completed':
+        this.#asks?.clear()
+        this.#interrupts = 0
+        this.#exitCode =
+          item.subtype === 'interrupted'
+            ? EXIT.interrupted
+            : item.isError
+              ? EXIT.failed
+              : this.#isDenied
+                ? EXIT.denied
+                : EXIT.success
+        this.#isDenied = false
+        return this.#options.untilTurn === true
+      default:
+        return false
+    }
+  }
+
+  /** What is replayed may be answered already: only what waits once everything has come is asked. */
+  #askPending(): void {
+    const { connection } = this.#attachment
+    if (connection.state !== 'live' || !connection.isSynced) return
+    for (const request of this.#pending.values()) {
+      this.#view.breakLine()
+      if (this.#asks) this.#asks.add(request)
+      else if (this.#options.unattended === 'leave')
+        note(pc.yellow(`? ${request.toolName} waits for an approval: session-gateway approvals allow ${request.id}`))
+      // somebody else may have answered
+      else this.#session.answer(request.id, { behavior: 'deny', message: NOBODY_THERE }).catch(() => {})
+    }
+    this.#pending.clear()
+  }
+
+  /** The first one ends the turn, the second one leaves. */
+  #interrupt(): void {
+    this.#view.breakLine()
+    if (++this.#interrupts > 1) {
+      this.#failure = new CommandFailure('Left. The session is still there.', EXIT.interrupted)
+      this.#attachment.close()
+      return
+    }
+    note(pc.dim('Interrupting. Press Ctrl-C again to leave.'))
+    this.#asks?.clear()
+    this.#session.interrupt().catch(() => {})
+  }
+
+  #onLost(): void {
+    if (this.#giveUp) return
+    this.#view.breakLine()
+    note(pc.dim('The connection is lost. Trying again…'))
+    this.#giveUp = setTimeout(() => {
+      this.#failure = new CommandFailure(
+        `The gateway cannot be reached. The session goes on without you: session-gateway sessions attach ${this.#session.id}`,
+        EXIT.connection,
+      )
+      this.#attachment.close()
+    }, GIVE_UP_MS)
+  }
+
+  #onLive(): void {
+    if (!this.#giveUp) return
+    clearTimeout(this.#giveUp)
+    this.#giveUp = undefined
+    note(pc.dim('Connected again.'))
+  }
+
+  /** Sends each line that is typed, but not while a question has the keyboard. */
+  #readLines(): () => void {
+    let rest = ''
+    const onData = (data: Buffer) => {
+      const lines = (rest + data.toString()).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines)
+        if (line.trim()) this.#session.send(line.trim()).catch((error) => note(pc.red(error.message)))
+    }
+    const onEnd = () => this.#attachment.close()
+    const listen = () => {
+      process.stdin.on('data', onData)
+      process.stdin.resume()
+    }
+    const ignore = () => {
+      process.stdin.off('data', onData)
+      process.stdin.pause()
+    }
+    process.stdin.on('end', onEnd)
+    if (this.#asks) this.#asks.onBusy = (isBusy) => (isBusy ? ignore() : listen())
+    listen()
+    return () => {
+      process.stdin.off('end', onEnd)
+      ignore()
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import { GatewayError, UNREACHABLE } from '../../client/index.js'
+
+/** What the commands of a client say by their exit code; their --help lists the same. */
+export const EXIT = {
+  success: 0,
+  failed: 1,
+  usage: 2,
+  denied: 3,
+  connection: 4,
+  interrupted: 130,
+} as const
+
+export const EXIT_HELP = `
+Exit codes:
+  0    success
+  1    it failed
+  2    wrong usage
+  3    something was denied, by whoever was asked or by the gateway
+  4    the gateway cannot be reached
+  130  interrupted`
+
+/** An end with a sentence for a person and an exit code. */
+export class CommandFailure extends Error {
+  readonly exitCode: number
+
+  constructor(message: string, exitCode: number = EXIT.failed) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}
+
+/** Makes a command of a function: what goes wrong is said in a sentence, with what to do next. */
+export const guarded =
+  <A extends unknown[]>(act: (...args: A) => Promise<void>) =>
+  async (...args: A): Promise<void> => {
+    try {
+      await act(...args)
+    } catch (error) {
+      const { message, exitCode } = explain(error)
+      process.stderr.write(`session-gateway: ${message}\n`)
+      process.exit(exitCode)
+    }
+  }
+
+function explain(error: unknown): { message: string; exitCode: number } {
+  if (error instanceof CommandFailure) return error
+  if (error instanceof GatewayError) return explainRefusal(error)
+  // a prompt that was left
+  if (error instanceof Error && error.name === 'AbortError')
+    return { message: 'Interrupted.', exitCode: EXIT.interrupted }
+  return { message: error instanceof Error ? (error.stack ?? error.message) : String(error), exitCode: EXIT.failed }
+}
+
+function explainRefusal({ code, status, detail, errors }: GatewayError): { message: string; exitCode: number } {
+  const fields = errors.map(({ path, message }) => `\n  ${path}: ${message}`).join('')
+  if (code === UNREACHABLE)
+    return {
+      message: `${detail}\nIs it running there? Name another one with --url, SESSION_GATEWAY_URL or session-gateway login.`,
+      exitCode: EXIT.connection,
+    }
+  if (status === 401)
+    return {
+      message: `${detail}\nName a token with --token, SESSION_GATEWAY_TOKEN or session-gateway login.`,
+      exitCode: EXIT.denied,
+    }
+  const exitCode = status === 403 ? EXIT.denied : status === 400 ? EXIT.usage : EXIT.failed
+  return { message: `${detail}${fields}`, exitCode }
+}

@@ -1,0 +1,201 @@
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createClient } from '../../client/index.js'
+import { until } from '../fixtures/build.js'
+import { DEMO, startDaemon, TOKEN } from '../fixtures/daemon-process.js'
+import { runPlain } from '../fixtures/terminal.js'
+
+const script = (...answers: object[]): string => `@@${JSON.stringify(answers)}@@`
+const DEPLOY = { name: 'deploy', description: 'Deploys.', inputSchema: { type: 'object' } }
+
+/** A gateway, and the command line of somebody who may use it. */
+async function world(t: Test) {
+  const { url, cwd, daemon } = await startDaemon(t, {
+    auth: undefined,
+    allowUnauthenticated: true,
+    queue: { maxConcurrency: 2 },
+    profileStore: true,
+    storage: 'memory',
+    executions: { tools: [DEPLOY] },
+  })
+  const work = join(cwd, 'work')
+  const env = { SESSION_GATEWAY_URL: url, SESSION_GATEWAY_CONFIG: join(cwd, 'login', 'client.json') }
+  const run = (args: string[], input?: string, more: NodeJS.ProcessEnv = {}) =>
+    runPlain(args, { cwd: work, env: { ...env, ...more } }, input)
+  return { url, cwd, work, env, run, daemon, client: createClient({ baseUrl: url }) }
+}
+
+t.test(
+  'run says the answer on standard output, everything else beside it, and how it went by its exit code',
+  async (t) => {
+    const { run, work, client } = await world(t)
+    const done = await run(['run', script({ text: 'One **bold** word.\n\u001b]0;owned\u0007' })])
+    t.same([done.code, done.stdout], [0, 'One **bold** word.\n]0;owned\n'], 'nothing that a terminal would obey')
+    t.match(done.stderr, /^Session .*\n✓ done .*\nTo go on: session-gateway sessions attach /)
+    const [session] = await client.sessions.list().toArray()
+    t.equal(session?.cwd, work)
+
+    t.match(await run(['run'], script({ text: 'From a pipe.' })), { code: 0, stdout: 'From a pipe.\n' })
+    t.match(await run(['run'], ''), { code: 2, stderr: /There is no prompt/ })
+    t.match(await run(['run', script({ fail: 'upstream is down' })]), {
+      code: 1,
+      stderr: /✖ failed.*\n.*upstream is down/,
+    })
+    const asking = script({ tools: [{ tool: 'fs_write', input: { path: 'a', content: '' } }] }, { text: 'Well.' })
+    t.match(await run(['run', asking]), {
+      code: 3,
+      stdout: 'Well.\n',
+      stderr: /● fs_write a\n.*Nobody is at a terminal/,
+    })
+    t.match(await run(['run', '--mode', 'bypassPermissions', asking]), { code: 0 })
+    t.match(await run(['run', 'x', '--url', 'http://127.0.0.1:1/v1']), {
+      code: 4,
+      stderr: /No answer from .*\nIs it running/,
+    })
+    t.match(await run(['run', 'x', '--profile', 'none']), { code: 2, stderr: /no such profile/ })
+    t.match(await run(['run', 'x', '--cwd', '/']), { code: 3, stderr: /outside the allowed roots/ })
+    t.match(await run(['run', '--nonsense']), { code: 2 })
+
+    const last = join(work, 'last.txt')
+    const lines = await run(['run', '--json', '--output-last-message', last, script({ text: 'In lines.' })])
+    const events = lines.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    t.equal(events.at(-1).type, 'turn_completed')
+    t.equal(lines.stderr, '')
+    t.equal(readFileSync(last, 'utf8'), 'In lines.\n')
+
+    const detached = await run(['run', '--detach', script({ text: 'Later.' })])
+    t.match(detached, { code: 0, stdout: /^[0-9a-f-]{36}\n$/ })
+  },
+)
+
+t.test('sessions are listed, shown, talked to, renamed, fetched from and removed', async (t) => {
+  const { run, work, url, client } = await world(t)
+  t.match(await run(['sessions', 'ls']), { code: 0, stdout: '', stderr: /There are no sessions/ })
+  t.match(await run(['sessions', 'ls', '--output', 'json']), { code: 0, stdout: '[]\n' })
+  await run(['run', '--mode', 'bypassPermissions', '--title', 'The report', 'Please write a report.'])
+  const [info] = await client.sessions.list().toArray()
+  const id = info!.id
+  const short = id.slice(0, 8)
+  const listed = await run(['sessions', 'ls'])
+  t.match(listed.stdout, /^ID +STATUS +PROFILE +ACTIVE +TITLE\n/)
+  t.match(listed.stdout, RegExp(`^${short} +idle +demo +\\S+ ago +The report$`, 'm'))
+  t.equal(JSON.parse((await run(['sessions', 'ls', '--output', 'jsonl'])).stdout).id, id)
+  t.match((await run(['sessions', 'show', short])).stdout, RegExp(`^id +${id}\n`))
+  t.equal(JSON.parse((await run(['sessions', 'show', short, '--output', 'json'])).stdout).title, 'The report')
+  t.match(await run(['sessions', 'show', 'ffff']), { code: 1, stderr: /no session whose id begins with ffff/ })
+  t.match(await run(['sessions', 'rename', short, 'Another', 'name']), { code: 0, stderr: /Another name/ })
+  t.match((await run(['sessions', 'files', short])).stdout, /^report\.md +\d+/m)
+  t.match(await run(['sessions', 'pull', short]), { code: 0, stdout: `${join(work, 'report.md')}\n` })
+  t.match(readFileSync(join(work, 'report.md'), 'utf8'), /^# Demonstration report/)
+  t.match(await run(['sessions', 'pull', short]), { code: 1, stderr: /exists already/ })
+  t.match(await run(['sessions', 'pull', short, '--force', '--into', 'out']), { code: 0 })
+  t.match(await run(['sessions', 'pull', short, '../evil', '--into', 'out']), { code: 1, stderr: /outside of/ })
+  t.match(await run(['sessions', 'send', short, script({ text: 'Again.' })]), { code: 0 })
+  await until(async () => (await client.sessions.get(id)).numTurns >= 2)
+  t.equal((await run(['open', short])).stdout, `${url}/sessions/${id}\n`)
+  await client.session(id).close()
+  const log = await run(['sessions', 'attach', short])
+  t.match(log.stdout, /Again\.\n/)
+  t.match(log.stderr, /> Please write a report\.\n/)
+  t.match(log.stderr, /The session was closed/)
+  t.match(await run(['sessions', 'rm', short]), { code: 0, stderr: `Removed ${id}.\n` })
+  t.same(await client.sessions.list().toArray(), [])
+})
+
+t.test('what sessions ask is answered from anywhere', async (t) => {
+  const { run, client } = await world(t)
+  t.match(await run(['approvals', 'ls']), { code: 0, stderr: /Nothing waits/ })
+  await run([
+    'run',
+    '--detach',
+    script({ tools: [{ tool: 'fs_write', input: { path: 'a.txt', content: 'a' } }] }, { text: 'Written.' }),
+  ])
+  await run(['run', '--detach', 'ask me a question'])
+  await until(async () => (await client.sessions.list({ status: 'awaiting_approval' }).toArray()).length === 2)
+  const { stdout } = await run(['approvals', 'ls'])
+  const write = /^(\w+) +\w+ +fs_write .*a\.txt$/m.exec(stdout)?.[1]
+  const ask = /^(\w+) +\w+ +AskUserQuestion +Which colour .*\(Blue \/ Green\)$/m.exec(stdout)?.[1]
+  t.ok(write && ask, stdout)
+  t.match(await run(['approvals', 'allow', ask!]), {
+    code: 2,
+    stderr: /answer each in turn with --answer:\n.*Blue \/ Green/,
+  })
+  t.match(await run(['approvals', 'allow', ask!, '--answer', 'Green']), { code: 0 })
+  t.match(await run(['approvals', 'deny', write!, '--message', 'Not on a Friday.']), { code: 0 })
+  t.match(await run(['approvals', 'allow', write!]), { code: 1, stderr: /Nothing that waits/ })
+  await until(async () => (await client.sessions.list({ status: 'idle' }).toArray()).length === 2)
+
+  await run(['run', '--detach', script({ tools: [{ tool: 'deploy', input: {} }] }, { text: 'Deployed.' })])
+  let executionId: string | undefined
+  await until(async () => {
+    const [parked] = await client.sessions.list({ status: 'parked' }).toArray()
+    executionId = parked?.parked?.executions[0]?.executionId
+    return executionId
+  })
+  t.match(await run(['executions', 'resolve', executionId!, '--json', '{']), { code: 2, stderr: /no JSON/ })
+  t.match(await run(['executions', 'resolve', executionId!, '--text', 'ok']), { code: 0, stderr: /^Delivered\./ })
+  t.match(await run(['executions', 'resolve', executionId!], 'late'), { code: 0, stderr: /had a result already/ })
+  t.match(await run(['executions', 'resolve', 'nothing', '--failed', 'x']), { code: 1, stderr: /no such execution/ })
+})
+
+t.test('jobs are submitted, watched and canceled', async (t) => {
+  const { run, client } = await world(t)
+  const submitted = await run(['jobs', 'submit', script({ text: 'Worked.' })])
+  const id = submitted.stdout.trim()
+  t.match(await run(['jobs', 'watch', id.slice(0, 8)]), { code: 0 })
+  t.equal((await client.jobs.get(id)).status, 'succeeded')
+  t.match((await run(['jobs', 'ls'])).stdout, RegExp(`^${id.slice(0, 8)} +succeeded +demo`, 'm'))
+  t.match((await run(['jobs', 'show', id.slice(0, 8)])).stdout, /^result +Worked\.$/m)
+  t.match(await run(['jobs', 'submit', '--wait', script({ text: 'Waited.' })]), { code: 0, stdout: 'Waited.\n' })
+  t.match(await run(['jobs', 'submit', '--wait', script({ fail: 'no' })]), { code: 1 })
+  const hanging = (await run(['jobs', 'submit', script({ hang: true })])).stdout.trim()
+  t.match(await run(['jobs', 'cancel', hanging]), { code: 0, stderr: /is canceled/ })
+})
+
+t.test('profiles are created, shown, changed and removed', async (t) => {
+  const { run } = await world(t)
+  t.match(await run(['profiles', 'create', 'second', '--provider', 'demo', '--description', 'One more']), {
+    code: 0,
+    stdout: /^name +second$/m,
+  })
+  t.match((await run(['profiles', 'ls'])).stdout, /^second +demo +yes +One more$/m)
+  t.match(await run(['profiles', 'edit', 'second', '--clear', 'description']), { code: 0 })
+  t.equal(
+    JSON.parse((await run(['profiles', 'show', 'second', '--output', 'json'])).stdout).profile.description,
+    undefined,
+  )
+  t.match(await run(['profiles', 'edit', 'second']), { code: 2, stderr: /Nothing is to be changed/ })
+  t.match(await run(['profiles', 'edit', DEMO.name, '--description', 'x']), { code: 3, stderr: /declared at startup/ })
+  t.match(await run(['profiles', 'create', 'third', '--from', '-'], '{"engine":"provider","provider":{"id":"demo"}}'), {
+    code: 0,
+  })
+  t.match(await run(['profiles', 'rm', 'second', 'third']), { code: 0 })
+})
+
+t.test('login keeps the token for its gateway alone, for its owner alone', async (t) => {
+  const { url, cwd } = await startDaemon(t)
+  const file = join(cwd, 'config', 'session-gateway', 'client.json')
+  const env = { XDG_CONFIG_HOME: join(cwd, 'config') }
+  const run = (args: string[], input = '', more = {}) => runPlain(args, { cwd, env: { ...env, ...more } }, input)
+  t.match(await run(['login', url, '--token', 'wrong']), {
+    code: 3,
+    stderr: /Authentication is required.*\nName a token/,
+  })
+  t.match(await run(['login', new URL(url).origin], `${TOKEN}\n`), { code: 0, stderr: /^Logged in to .*\/v1\./ })
+  t.equal(statSync(file).mode & 0o777, 0o600)
+  t.same(JSON.parse(readFileSync(file, 'utf8')), { url, token: TOKEN })
+  t.match(await run(['profiles', 'ls']), { code: 0 })
+  t.match(await run(['profiles', 'ls', '--url', url]), { code: 0 })
+  // another address of the same gateway is another gateway
+  t.match(await run(['profiles', 'ls', '--url', url.replace('127.0.0.1', 'localhost')]), { code: 3 })
+  t.match(await run(['profiles', 'ls'], '', { SESSION_GATEWAY_TOKEN: 'wrong' }), { code: 3 })
+  t.match(await run(['logout']), { code: 0 })
+  t.match(await run(['profiles', 'ls', '--url', url]), { code: 3 })
+  mkdirSync(join(cwd, 'config', 'session-gateway'), { recursive: true })
+  writeFileSync(file, 'nonsense')
+  t.match(await run(['profiles', 'ls']), { code: 2, stderr: /is not what session-gateway login writes/ })
+})

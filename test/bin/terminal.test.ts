@@ -1,0 +1,221 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createClient } from '../../client/index.js'
+import { until } from '../fixtures/build.js'
+import { startDaemon } from '../fixtures/daemon-process.js'
+import { CTRL_C, CTRL_D, hasTerminals, runPlain, Terminal } from '../fixtures/terminal.js'
+
+const script = (...answers: object[]): string => `@@${JSON.stringify(answers)}@@`
+const skip = !hasTerminals && 'there is no script(1) to make terminals with'
+
+async function world(t: Test) {
+  const { url, cwd } = await startDaemon(t, {
+    auth: undefined,
+    allowUnauthenticated: true,
+    storage: 'memory',
+    queue: { maxConcurrency: 1 },
+  })
+  const options = {
+    cwd: join(cwd, 'work'),
+    env: { SESSION_GATEWAY_URL: url, SESSION_GATEWAY_CONFIG: join(cwd, 'none') },
+  }
+  const terminal = (args: string[], columns?: number) =>
+    new Terminal(t, args, { ...options, ...(columns && { columns }) })
+  return { client: createClient({ baseUrl: url }), terminal, options }
+}
+
+t.test('approvals are given with one key, from the first word to the file', { skip }, async (t) => {
+  const { terminal, client } = await world(t)
+  const screen = terminal(['run', 'Please write a report.'])
+  await screen.shows('? Write report.md')
+  await screen.shows('"content": "# Demonstration report')
+  await screen.shows('[y] allow  [n] deny  [s] deny and stop')
+  screen.press('y')
+  await screen.shows('⎿ Wrote report.md')
+  await screen.shows('[y] allow')
+  screen.press('y')
+  await screen.shows('⬇ report.md')
+  await screen.shows('✓ done')
+  t.equal(await screen.exited, 0)
+  t.equal(screen.text.match(/I am the offline demonstration model/g)?.length, 1, 'what was typed is not said again')
+  const [session] = await client.sessions.list().toArray()
+  t.equal((await client.sessions.files(session!.id)).length, 1)
+})
+
+t.test('a denial ends with its own exit code', { skip }, async (t) => {
+  const { terminal } = await world(t)
+  const screen = terminal(['run', 'Please write a report.'])
+  await screen.shows('[n] deny')
+  screen.press('n')
+  await screen.shows('The report stays undone')
+  t.equal(await screen.exited, 3)
+})
+
+t.test('questions are answered with one key', { skip }, async (t) => {
+  const { terminal } = await world(t)
+  const screen = terminal(['run', 'ask me a question'])
+  await screen.shows('[2] Green')
+  await screen.shows('[n] do not answer')
+  screen.press('2')
+  await screen.shows('You chose Green.')
+  t.equal(await screen.exited, 0)
+})
+
+t.test('what somebody else answers is no longer asked', { skip }, async (t) => {
+  const { terminal, client } = await world(t)
+  const screen = terminal(['run', 'ask me a question'])
+  await screen.shows('do not answer')
+  const [session] = await client.sessions.list().toArray()
+  const events = await client.sessions.events(session!.id).toArray()
+  const asked = events.find((event) => event.type === 'permission_requested')
+  await client
+    .session(session!.id)
+    .answer(asked!.request.id, { answers: { 'Which colour do you like better?': 'Blue' } })
+  await screen.shows('You chose Blue.')
+  t.equal(await screen.exited, 0)
+})
+
+t.test('Ctrl-C ends the turn, twice leaves, and the session is still there', { skip }, async (t) => {
+  const { terminal, client } = await world(t)
+  const screen = terminal(['run', script({ text: 'For ever.', hang: true })])
+  await screen.shows('For ever.')
+  screen.press(CTRL_C)
+  await screen.shows('■ interrupted')
+  t.equal(await screen.exited, 130)
+  t.equal(screen.text.match(/For ever\./g)?.length, 1)
+
+  const asking = terminal(['run', 'Please write a report.'])
+  await asking.shows('[y] allow')
+  asking.press(CTRL_C)
+  await asking.shows('■ interrupted')
+  t.equal(await asking.exited, 130, 'also where a key is waited for')
+
+  const [session] = await client.sessions.list().toArray()
+  const idle = terminal(['sessions', 'attach', session!.id.slice(0, 8)])
+  await idle.shows('> Please write a report.')
+  await idle.shows('■ interrupted')
+  idle.press(CTRL_C)
+  await idle.shows('again to leave')
+  idle.press(CTRL_C)
+  await idle.shows('The session is still there.')
+  t.equal(await idle.exited, 130)
+  t.equal((await client.sessions.get(session!.id)).status, 'idle')
+})
+
+t.test('one leaves and comes back, and talks on', { skip }, async (t) => {
+  const { terminal, client, options } = await world(t)
+  const { stdout } = await runPlain(['run', '--detach', 'Please write a report.'], options)
+  const id = stdout.trim()
+  await until(async () => (await client.sessions.get(id)).status === 'awaiting_approval')
+  const first = terminal(['sessions', 'attach', id.slice(0, 8)])
+  await first.shows('[y] allow')
+  first.press('y')
+  await first.shows('The file is written')
+  await first.shows('[y] allow')
+  first.press(CTRL_C)
+  await first.shows('■ interrupted')
+  first.press(CTRL_D)
+  t.equal(await first.exited, 0)
+  const second = terminal(['sessions', 'attach', id.slice(0, 8)])
+  await second.shows('> Please write a report.')
+  await second.shows('The file is written')
+  await second.shows('■ interrupted')
+  t.notMatch(second.text, /\[y\] allow/, 'what is answered is not asked again')
+  second.press(`${script({ text: 'And so on.' })}\n`)
+  await second.shows('And so on.\n')
+  await second.shows('✓ done')
+  second.press(CTRL_D)
+  t.equal(await second.exited, 0)
+})
+
+t.test('a line is rendered once it is whole, on a narrow terminal and on a wide one', { skip }, async (t) => {
+  const { terminal } = await world(t)
+  const text = `# A heading\n\nSome **bold words** that make this line longer than a narrow terminal is wide, \`code\` too.\n- one`
+  for (const columns of [30, 200]) {
+    const screen = terminal(['run', script({ text })], columns)
+    await screen.shows('✓ done')
+    t.equal(await screen.exited, 0)
+    t.match(screen.text, /\nA heading\n/)
+    t.match(
+      screen.text,
+      /Some bold words that make this line longer than a narrow terminal is wide, code too\.\n• one\n/,
+    )
+  }
+  const narrow = terminal(['sessions', 'ls'], 40)
+  t.equal(await narrow.exited, 0)
+  for (const line of narrow.text.split('\n')) t.ok(line.length <= 40, line)
+})
+
+t.test('the board shows the jobs as they go', { skip }, async (t) => {
+  const { terminal, client, options } = await world(t)
+  const board = terminal(['jobs', 'watch'])
+  await board.shows('0/1 running')
+  const job = await client.jobs.submit({
+    session: { cwd: options.cwd, prompt: script({ text: 'A word.', hang: true }) },
+  })
+  await board.shows('1/1 running')
+  await board.shows(job.id.slice(0, 8))
+  await client.jobs.cancel(job.id)
+  await board.shows('1/1')
+  await board.shows('canceled')
+  board.press(CTRL_C)
+  t.equal(await board.exited, 0)
+})
+
+t.test('every command tells what it takes, with an example', async (t) => {
+  const cwd = t.testdir()
+  const { stdout } = await runPlain(['--help'], { cwd })
+  for (const command of [
+    'run',
+    'sessions',
+    'jobs',
+    'approvals',
+    'profiles',
+    'executions',
+    'open',
+    'login',
+    'completion',
+  ])
+    t.match(stdout, RegExp(`^ {2}${command}\\b`, 'm'))
+  for (const command of [
+    ['run'],
+    ['sessions', 'pull'],
+    ['jobs', 'submit'],
+    ['approvals', 'allow'],
+    ['login'],
+    ['completion'],
+  ])
+    t.match((await runPlain([...command, '--help'], { cwd })).stdout, /\nExamples:\n {2}\S/, command.join(' '))
+})
+
+t.test('shells complete commands and flags', async (t) => {
+  const cwd = t.testdir()
+  const { stdout: bash } = await runPlain(['completion', 'bash'], { cwd })
+  const completed = (...words: string[]) =>
+    spawnSync(
+      'bash',
+      [
+        '-c',
+        `${bash}\nCOMP_WORDS=(session-gateway ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}; _session_gateway; printf '%s\\n' "\${COMPREPLY[@]}"`,
+      ],
+      { encoding: 'utf8' },
+    )
+      .stdout.split('\n')
+      .filter(Boolean)
+  t.strictSame(completed('ses'), ['sessions'])
+  t.strictSame(completed('sessions', 'r'), ['rename', 'rm'])
+  t.strictSame(completed('jobs', 'submit', '--max'), ['--max-tokens', '--max-duration'])
+  for (const [shell, path] of [
+    ['zsh', '/usr/bin/zsh'],
+    ['fish', '/usr/bin/fish'],
+  ] as const) {
+    const { stdout, code } = await runPlain(['completion', shell], { cwd })
+    t.equal(code, 0)
+    await t.test(`${shell} takes its script`, { skip: !existsSync(path) && `${shell} is not installed` }, async (t) => {
+      t.equal(spawnSync(path, ['-n'], { input: stdout }).status, 0)
+    })
+  }
+  t.match(await runPlain(['completion', 'csh'], { cwd }), { code: 2 })
+})
