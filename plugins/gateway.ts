@@ -1,6 +1,7 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type { FastifyBaseLogger, FastifyInstance, LogLevel } from 'fastify'
 import fp from 'fastify-plugin'
+import { optionError } from '../src/errors.js'
 import { createGateway, type Gateway } from '../src/gateway.js'
 import type { WorkerServerOptions } from '../src/options.js'
 import { createIdentify, requireIdentity } from './auth.js'
@@ -161,5 +162,8 @@ function exposeGateway(fastify: FastifyInstance, gateway: Gateway, prefix: strin
       },
     })
   }
-  fastify.gateways[`${prefix}${gateway.options.basePath}`] = gateway
+  const path = `${prefix}${gateway.options.basePath}`
+  if (Object.hasOwn(fastify.gateways, path))
+    throw optionError('basePath', `there is a gateway at ${JSON.stringify(path)} already; give this one another path`)
+  fastify.gateways[path] = gateway
 }

@@ -1,5 +1,6 @@
 import { homedir } from 'node:os'
 import type { JobEvent } from '../schemas/jobs.js'
+import type { SessionNotification } from '../schemas/notifications.js'
 import { cliEngine, endOrphans } from './engines/cli/index.js'
 import { withHostedTools } from './engines/hosted-tools.js'
 import type { CreateEngineRunner } from './engines/runner.js'
@@ -59,6 +60,13 @@ export interface Gateway {
   readonly cliProfiles: CliProfiles
   /** Present when `queue` options were given. */
   readonly queue: JobQueue | undefined
+  readonly notifications: {
+    /**
+     * Hears of what notifications tell, whether or not `notifications` was given; a listener that fails is logged and breaks nothing.
+     * @returns a function that ends it
+     */
+    on(listener: (notification: SessionNotification) => unknown): () => void
+  }
   /** What is sent to webhooks, and how it went. */
   readonly deliverer: WebhookDeliverer
   readonly idempotency: IdempotencyStore
@@ -193,6 +201,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     return { target, stop }
   }
   const notifier = options.notifications && createNotifier(options.notifications)
+  const notifications = {
+    on: (onNotification: (notification: SessionNotification) => unknown) =>
+      startNotifier({ registry, deliverer, logger, webhook: undefined, onNotification }),
+  }
 
   const findTarget: FindTarget = async ({ origin, payload }) => {
     switch (origin.kind) {
@@ -268,6 +280,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     profiles,
     executions,
     queue,
+    notifications,
     cliProfiles,
     deliverer,
     idempotency,

@@ -8,11 +8,11 @@ export interface PrincipalClaims {
   canManageProfiles?: boolean
 }
 
-/** An accepted caller, normalised once per request. */
+/** An accepted caller: normalised once per request, or as a host says it, with an array. */
 export interface Principal {
-  /** `undefined`: no limit. */
-  readonly allowedProfiles: ReadonlySet<string> | undefined
-  readonly canManageProfiles: boolean
+  /** Absent: no limit. */
+  readonly allowedProfiles?: ReadonlySet<string> | readonly string[] | undefined
+  readonly canManageProfiles?: boolean
   /** What `authenticate` returned. */
   readonly claims?: unknown
 }
@@ -52,6 +52,15 @@ export function nameOf(principal: Principal | undefined): string | undefined {
 const isStringArray = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string')
 
-/** The one visibility rule: every route, socket, stream and count asks here. */
-export const visible = (principal: Principal, profile: string): boolean =>
-  principal.allowedProfiles === undefined || principal.allowedProfiles.has(profile)
+/** The one visibility rule: every route, socket, stream and count asks here. A limit that cannot be read allows nothing. */
+export function visible({ allowedProfiles }: Principal, profile: string): boolean {
+  if (allowedProfiles === undefined) return true
+  if (allowedProfiles instanceof Set) return allowedProfiles.has(profile)
+  return Array.isArray(allowedProfiles) && allowedProfiles.includes(profile)
+}
+
+/** The profiles that a caller may see; undefined: all. */
+export function visibleProfiles({ allowedProfiles }: Principal): string[] | undefined {
+  if (allowedProfiles === undefined) return undefined
+  return allowedProfiles instanceof Set || Array.isArray(allowedProfiles) ? [...allowedProfiles] : []
+}

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Principal } from '../principal.js'
+import { type Principal, visibleProfiles } from '../principal.js'
 
 const digest = (parts: unknown): string => createHash('sha256').update(JSON.stringify(parts)).digest('base64url')
 
@@ -21,8 +21,8 @@ function inOrder(value: unknown): unknown {
  * Who a caller is, as far as `authenticate` said: by `id`, `sub` or `name` of what it returned, else by all of it. What a caller may see
  * is part of it, so that nobody is shown an answer that was given when they were allowed more.
  */
-function identityOf({ claims, allowedProfiles, canManageProfiles }: Principal): unknown[] {
-  return [whoOf(claims), allowedProfiles ? [...allowedProfiles].sort() : null, canManageProfiles]
+function identityOf(principal: Principal): unknown[] {
+  return [whoOf(principal.claims), visibleProfiles(principal)?.sort() ?? null, principal.canManageProfiles === true]
 }
 
 function whoOf(claims: unknown): unknown {

@@ -1,7 +1,7 @@
 import type { ListJobsQuery } from '../../schemas/jobs.js'
 import { invalidField } from '../errors.js'
 import { MAX_PAGE, type Page } from '../lib/paging.js'
-import { type Principal, visible } from '../principal.js'
+import { type Principal, visible, visibleProfiles } from '../principal.js'
 import { type JobFilter, type JobRecord, type QueueAdapter, selectJobs } from './adapter.js'
 
 /**
@@ -28,7 +28,7 @@ export async function jobPage(
 
 function profilesOf(profile: string | undefined, principal: Principal): string[] | undefined {
   if (profile !== undefined) return visible(principal, profile) ? [profile] : []
-  return principal.allowedProfiles && [...principal.allowedProfiles]
+  return visibleProfiles(principal)
 }
 
 const encode = ({ info }: JobRecord): string => Buffer.from(`${info.createdAt}.${info.id}`).toString('base64url')

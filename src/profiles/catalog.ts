@@ -181,7 +181,7 @@ export class ProfileCatalog {
       profiles: this.#all()
         .filter(({ info }) => visible(principal, info.name))
         .map((profile) => this.#shown(profile)),
-      canManage: this.isManageable && principal.canManageProfiles,
+      canManage: this.isManageable && principal.canManageProfiles === true,
     }
   }
 
@@ -228,7 +228,7 @@ export class ProfileCatalog {
    */
   authorize(principal: Principal, name?: string): ManagedProfiles {
     if (!this.#managed) throw new GatewayError('SG_ERR_NOT_FOUND')
-    if (!principal.canManageProfiles) throw new GatewayError('SG_ERR_PROFILES_NOT_MANAGEABLE')
+    if (principal.canManageProfiles !== true) throw new GatewayError('SG_ERR_PROFILES_NOT_MANAGEABLE')
     if (name !== undefined) assertVisible(name, principal)
     return this.#managed
   }

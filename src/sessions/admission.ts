@@ -122,6 +122,8 @@ export class Admission {
     } catch (error) {
       throw startFailure(error)
     }
+    if (!isRunner(runner))
+      throw new GatewayError('SG_ERR_ENGINE_START', { detail: 'createEngineRunner returned no runner.' })
     try {
       assertRunnerCan(config, runner.capabilities)
     } catch (refusal) {
@@ -185,6 +187,14 @@ export function pathOrRefusal(resolved: PathResult, field: string): string {
     case 'invalid':
       throw invalidField(field, 'must be an absolute path.', 'SG_ERR_CWD_INVALID')
   }
+}
+
+/** A host's code returns what it likes. */
+function isRunner(built: unknown): built is Runner {
+  if (typeof built !== 'object' || built === null) return false
+  const { start, send, interrupt, close, capabilities } = built as Partial<Runner>
+  const isWhole = [start, send, interrupt, close].every((member) => typeof member === 'function')
+  return isWhole && Array.isArray(capabilities?.permissionModes)
 }
 
 /** A refusal of ours says what to do; what a host's code threw may hold anything and goes to the log only, as the cause. */

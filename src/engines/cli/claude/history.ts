@@ -1,4 +1,7 @@
+import { stat } from 'node:fs/promises'
 import type { RunnerEvent } from '../../runner.js'
+import { configDirOf } from '../environment.js'
+import type { AgentSetup } from '../launch.js'
 import { readWithSdk, type SdkSessionMessage } from './sdk-worker.js'
 import { assistantMessage, contentOf } from './translate.js'
 
@@ -22,6 +25,17 @@ export async function hasTranscript(
   sessionId: string,
 ): Promise<boolean> {
   return (await readWithSdk(specifier, env, 'getSessionMessages', [sessionId, {}])).length > 0
+}
+
+/** Whether an agent that did not start has nothing of its session any more. */
+export async function isForgotten(
+  { sdkSpecifier, row, env }: Pick<AgentSetup, 'row' | 'env'> & { sdkSpecifier: string },
+  sessionId: string,
+): Promise<boolean> {
+  // on a mount that is gone everything seems to be
+  const directory = configDirOf(row, env)
+  const isThere = directory !== undefined && (await stat(directory).catch(() => undefined)) !== undefined
+  return isThere && !(await hasTranscript(sdkSpecifier, env, sessionId).catch(() => true))
 }
 
 function replayed({ type, uuid, message, parent_tool_use_id }: SdkSessionMessage): RunnerEvent | undefined {

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PermissionMode } from '../../../../schemas/permissions.js'
 import { GatewayError, toError } from '../../../errors.js'
@@ -13,14 +12,13 @@ import type {
   RunnerSnapshot,
 } from '../../runner.js'
 import { control, whenAborted } from '../control.js'
-import { configDirOf } from '../environment.js'
 import { type AgentSetup, beginLaunch, type Launch, START_TIMEOUT_MS, startError } from '../launch.js'
 import type { AgentProcess } from '../process.js'
 import { apiKeySourceOf } from './api-key-source.js'
 import { callRules } from './call-rules.js'
 import { assumedInit, capabilities, systemInit } from './describe.js'
 import { Gate } from './gate.js'
-import { hasTranscript, replayOf } from './history.js'
+import { hasTranscript, isForgotten, replayOf } from './history.js'
 import { Opening } from './opening.js'
 import { claudeSettings } from './options.js'
 import { goesOn, type ParkedTurn, PUT_OFF_GRACE_MS, RETURN_MS, refusals } from './parked-turn.js'
@@ -150,7 +148,7 @@ export class ClaudeRunner implements Runner {
       if (this.#restored?.parked) this.#continue(this.#restored.parked)
     } catch (error) {
       await this.close()
-      if (resume !== undefined && (await this.#isForgotten(resume)))
+      if (resume !== undefined && (await isForgotten(this.#setup, resume)))
         throw new GatewayError('SG_ERR_AGENT_STATE_GONE', { cause: error })
       throw error instanceof GatewayError ? error : startError(toError(error).message, error)
     } finally {
@@ -265,15 +263,6 @@ export class ClaudeRunner implements Runner {
     const { sdkSessionId, isFresh } = this.#restored
     const { sdkSpecifier, env } = this.#setup
     return !isFresh || (await hasTranscript(sdkSpecifier, env, sdkSessionId)) ? sdkSessionId : undefined
-  }
-
-  /** Whether the agent did not start because it has nothing of the session any more. */
-  async #isForgotten(resume: string): Promise<boolean> {
-    const { sdkSpecifier, env, row } = this.#setup
-    // on a mount that is gone everything seems to be
-    const directory = configDirOf(row, env)
-    const isThere = directory !== undefined && (await stat(directory).catch(() => undefined)) !== undefined
-    return isThere && !(await hasTranscript(sdkSpecifier, env, resume).catch(() => true))
   }
 
   #createQuery(launch: Launch, resume: string | undefined): SdkQuery {

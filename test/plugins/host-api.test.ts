@@ -1,0 +1,81 @@
+import fastify from 'fastify'
+import t, { type Test } from 'tap'
+import type { SessionNotification } from '../../schemas/notifications.js'
+import gatewayPlugin, { type GatewayPluginOptions, type Principal } from '../../src/index.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
+import { ScriptedEngine } from '../fixtures/scripted-engine.js'
+
+const provider = { id: 'scripted' }
+const profiles = ['demo', 'other'].map((name) => ({ name, engine: 'provider' as const, provider }))
+
+async function build(t: Test, options: Partial<GatewayPluginOptions> = {}) {
+  const engine = new ScriptedEngine({ send: (runner) => runner.complete({ result: 'done' }) })
+  const given = { allowUnauthenticated: true, profiles, queue: {}, createEngineRunner: engine.create, ...options }
+  const host = fastify()
+  t.teardown(() => host.close())
+  await host.register(gatewayPlugin, given)
+  return { host, given, engine }
+}
+
+t.test('a host passes the principal that authenticate would return', async (t) => {
+  const { host } = await build(t)
+  await host.ready()
+  const { registry, queue } = host.gateway
+  const principal = { allowedProfiles: ['demo'] }
+  const session = { cwd: SOME_CWD, profile: 'demo' }
+  t.match(await registry.create(session, { principal }), { profile: 'demo' })
+  const forbidden = { ...session, profile: 'other' }
+  await t.rejects(registry.create(forbidden, { principal }), { code: 'SG_ERR_PROFILE_FORBIDDEN' })
+  await t.rejects(registry.create(session, { principal: { allowedProfiles: [] } }), {
+    code: 'SG_ERR_PROFILE_FORBIDDEN',
+  })
+  const unreadable = { allowedProfiles: 'demo' } as unknown as Principal
+  await t.rejects(registry.create(session, { principal: unreadable }), { code: 'SG_ERR_PROFILE_FORBIDDEN' })
+  const { id } = await registry.create(forbidden)
+  t.equal(registry.page({}, principal).items.length, 1)
+  await t.rejects(registry.close(id, 'server', principal), { code: 'SG_ERR_SESSION_NOT_FOUND' })
+
+  const job = (profile: string) => ({ session: { ...session, profile, prompt: 'go' } })
+  t.match(await queue!.submit(job('demo'), { principal }), { profile: 'demo' })
+  await queue!.submit(job('other'))
+  await t.rejects(queue!.submit(job('other'), { principal }), { code: 'SG_ERR_PROFILE_FORBIDDEN' })
+  t.match((await queue!.page({}, principal)).items, [{ profile: 'demo' }])
+  t.same((await queue!.page({}, unreadable)).items, [])
+  t.equal(host.gateway.profiles.list(principal).profiles.length, 1)
+})
+
+t.test('a host hears of notifications that nobody configured', async (t) => {
+  const { host } = await build(t)
+  await host.ready()
+  const { registry, notifications, executions, profiles, queue } = host.gateway
+  t.ok(executions && profiles && queue)
+  const heard: SessionNotification[] = []
+  const stop = notifications.on((notification) => void heard.push(notification))
+  const { id } = await registry.create({ cwd: SOME_CWD, profile: 'demo', prompt: 'go' })
+  await until(() => heard.length === 1)
+  t.match(heard, [{ type: 'turn_completed', sessionId: id, preview: 'done' }])
+  stop()
+  await registry.close(id)
+  await new Promise(setImmediate)
+  t.equal(heard.length, 1)
+})
+
+t.test('a factory that returns no runner is an engine that could not be started', async (t) => {
+  const whole = { capabilities: { permissionModes: ['default'] }, start() {}, send() {}, interrupt() {}, close() {} }
+  for (const made of [undefined, null, 'runner', {}, { ...whole, start: undefined }, { ...whole, capabilities: {} }]) {
+    const { host } = await build(t, { createEngineRunner: () => made as never })
+    const payload = { cwd: SOME_CWD, profile: 'demo' }
+    const answer = await host.inject({ method: 'POST', url: '/v1/sessions', payload })
+    t.equal(answer.statusCode, 502)
+    t.match(answer.json(), { code: 'SG_ERR_ENGINE_START', detail: 'createEngineRunner returned no runner.' })
+    t.same(host.gateway.registry.list(), [], 'nothing is left registered')
+  }
+})
+
+t.test('a second gateway at the same path is refused when it is registered', async (t) => {
+  const { host, given } = await build(t)
+  await t.rejects(async () => host.register(gatewayPlugin, given), {
+    code: 'SG_ERR_OPTION',
+    message: /^basePath: .*"\/v1"/,
+  })
+})
