@@ -19,7 +19,10 @@ export interface Runner {
   readonly canPark?: boolean
   /** True when its engine is gone although the session goes on: between turns, a successor takes over from the snapshot. Default false. */
   readonly isSpent?: boolean
-  /** Resolves when input is accepted, not when the run ends. A rejection fails the session. */
+  /**
+   * Resolves when input is accepted, not when the run ends. A rejection fails a session that is new; one that had an engine before stays
+   * as it was and is tried again, unless the rejection is a `GatewayError` with `SG_ERR_AGENT_STATE_GONE`: nothing can go on with it.
+   */
   start(host: RunnerHost): Promise<void>
   /** Begins a turn. */
   send(text: string, options?: { commandId?: string }): void
