@@ -159,7 +159,7 @@ export function showAgent(agent: AgentUnderTest): void {
       'an earlier session is resumed with its history',
       { skip: agent.resumes === 'not within a minute' },
       async (t) => {
-        const { start } = await build(t, agent)
+        const { start, vendors } = await build(t, agent)
         const first = await start()
         await first.host.turn(first.runner, 'remember this')
         const { sdkSessionId } = first.host.of('system_init')[0]!
@@ -168,6 +168,18 @@ export function showAgent(agent: AgentUnderTest): void {
         t.match(host.of('user_message')[0], { replay: true, message: { content: /remember this/ } })
         if (agent.resumes === 'complete') t.ok(host.of('assistant_message').some(({ replay }) => replay))
         t.match(await host.turn(runner, 'hi'), { isError: false, result: /pong/ })
+        const unknown = start({ resume: crypto.randomUUID() })
+        await t.rejects(unknown, { code: 'SG_ERR_ENGINE_START' }, 'an id that nobody knows is refused')
+        if (!runner.capabilities.fork) return
+        await runner.close()
+        const copy = await start({ resume: sdkSessionId, forkSession: true })
+        t.not(copy.host.of('system_init')[0]?.sdkSessionId, sdkSessionId)
+        vendors.asked.length = 0
+        t.match(await copy.host.turn(copy.runner, 'hi'), { isError: false, result: /pong/ })
+        t.ok(
+          vendors.asked.some(({ body }) => body.includes('remember this')),
+          'the copy knows what was said',
+        )
       },
     )
   })

@@ -65,6 +65,8 @@ export interface AcpTraits {
   readonly resume: boolean
   /** Whether it copies a session, to go on with the copy. */
   readonly fork?: true
+  /** Whether it lists its sessions, once it runs. */
+  readonly lists?: true
   /** It opens any session that it is asked for, as an empty one when there is none. */
   readonly loadsAnything?: true
   /** Where the name of a tool stands when no field has it. */
@@ -185,6 +187,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     acp: {
       resume: true,
       fork: true,
+      lists: true,
       toolName: 'title',
       serverToolName: (server, tool) => `${server}_${tool}`,
       helperTools: ['task'],
@@ -259,6 +262,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     acp: {
       resume: true,
       fork: true,
+      lists: true,
       apiKeyLogin: 'api-key',
       refusesInText: true,
       listsToolsLate: true,
@@ -289,6 +293,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     },
     acp: {
       resume: true,
+      lists: true,
       loadsAnything: true,
       apiKeyLogin: 'openai',
       toolName: qwenToolName,

@@ -1,4 +1,5 @@
 import type { ProfileInfo } from '../../../schemas/profiles.js'
+import { askForSessions } from './acp/listed-sessions.js'
 import type { AgentRow } from './agent-table.js'
 import { readWithSdk, type SdkSessionInfo } from './claude/sdk-worker.js'
 
@@ -23,8 +24,8 @@ export interface SdkSession extends SdkSessionInfo {
 }
 
 /**
- * Lists the sessions that the agents themselves keep, newest first. Only agents whose files can be read without starting them take
- * part: that is claude. Profiles that share a directory are listed once.
+ * Lists the sessions that the agents themselves keep, newest first. Among several profiles only agents whose files can be read without
+ * starting them take part: that is claude. Of a single one the agent is asked. Profiles that share a directory are listed once.
  * @throws GatewayError when the agent's SDK is not installed
  */
 export async function listSdkSessions(
@@ -33,9 +34,14 @@ export async function listSdkSessions(
   claudeSdk: string,
 ): Promise<SdkSession[]> {
   const readable = distinct(sources.filter(({ row }) => row.driver === 'claude'))
+  const asked = sources.length === 1 ? sources.filter(({ row }) => row.acp?.lists) : []
   const lists = await Promise.all(
-    readable.map(async ({ profile, row, env }) => {
-      const found = await readWithSdk(claudeSdk, env, 'listSessions', [{ ...(dir && { dir }), limit: offset + limit }])
+    [...readable, ...asked].map(async (source) => {
+      const { profile, row, env } = source
+      const page = { ...(dir && { dir }), limit: offset + limit }
+      const found = row.acp
+        ? await askForSessions(source, dir, offset + limit)
+        : await readWithSdk(claudeSdk, env, 'listSessions', [page])
       return found.map((session) => ({
         ...named(session),
         ...(profile.name && { profile: profile.name }),

@@ -120,3 +120,20 @@ t.test('one of an agent that loads none is begun anew, and says so', async (t) =
   const again = (await (await start()).turn(id, 'hi')).filter(({ type }) => type === 'engine_event')
   t.match(again, [LOST, LOST], 'each time')
 })
+
+t.test('what the agent calls the session is its title, also after a restart, until the host gives one', async (t) => {
+  const { start } = build(t, {})
+  const first = await start()
+  const id = await first.create()
+  const title = { raw: { sessionUpdate: 'session_info_update', title: 'A better\nname' } }
+  await first.turn(id, JSON.stringify([title, title]))
+  t.equal(first.get(id)?.title, 'A better name')
+  const told = (await first.events(id)).filter((event) => event.type === 'engine_event')
+  t.match(told, [{ payload: { type: 'title_changed', title: 'A better\nname' } }])
+  t.equal(told.length, 1, 'told once')
+  await first.close()
+  const second = await start()
+  t.equal(second.get(id)?.title, 'A better name')
+  await second.turn(id, JSON.stringify([title]))
+  t.equal((await second.events(id)).filter((event) => event.type === 'engine_event').length, 1, 'and not again')
+})

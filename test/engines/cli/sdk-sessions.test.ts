@@ -1,5 +1,8 @@
 import t from 'tap'
 import { cliSubject, listSdkSessions } from '../../../src/engines/cli/index.js'
+import { processesOf } from '../../fixtures/processes.js'
+
+const AGENT = new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url).pathname
 
 const SDK = new URL('../../fixtures/scripted-claude-sdk.mjs', import.meta.url).href
 
@@ -21,6 +24,16 @@ t.test('each profile’s own directory is read, newest first, without a change t
   t.match(found[0]?.summary, '"dir":"/work"')
   t.match(await listSdkSessions(sources, { limit: 1, offset: 1 }, SDK), [{ sessionId: 'in /old' }])
   t.strictSame({ ...process.env }, before)
+})
+
+t.test('an agent that lists its sessions only while it runs is asked where one profile is', async (t) => {
+  const env = { PATH: process.env.PATH, ACP_LISTS: JSON.stringify(['one', 'two', 'three']) }
+  const codex = { name: 'codex', command: process.execPath, args: [AGENT] }
+  const subject = (name: string) => cliSubject({ agents: [codex] }, { name, engine: 'cli', agent: 'codex' }, env)
+  const list = (names: string[]) => listSdkSessions(names.map(subject), { dir: '/work', limit: 2, offset: 1 }, SDK)
+  t.match(await list(['c']), [{ sessionId: 'two', cwd: '/work', profile: 'c', agent: 'codex' }, { sessionId: 'three' }])
+  t.strictSame(await list(['c', 'd']), [], 'nothing is started for a look at all')
+  t.strictSame(processesOf(), [])
 })
 
 t.test('a directory that two profiles share is listed once', async (t) => {

@@ -22,11 +22,9 @@ import { hasTranscript, isForgotten, replayOf } from './history.js'
 import { Opening } from './opening.js'
 import { claudeSettings } from './options.js'
 import { goesOn, type ParkedTurn, PUT_OFF_GRACE_MS, RETURN_MS, refusals } from './parked-turn.js'
-import { ClaudePlan, type PlanState } from './plan.js'
 import { PromptStream } from './prompt-stream.js'
 import type { ClaudeSdk, SdkInit, SdkInitialization, SdkMessage, SdkQuery, SdkResult, SdkStatus } from './sdk.js'
-import { Totals, type TotalsState } from './totals.js'
-import { ClaudeTranslator } from './translate.js'
+import { ClaudeTranslator, type TranslatorState } from './translate.js'
 import { TurnWatch } from './turn-watch.js'
 
 /** Seconds. A call may wait for a person; for how long is the gateway's to decide. */
@@ -42,14 +40,13 @@ export interface ClaudeSetup extends AgentSetup {
 }
 
 /** What a successor needs to go on. */
-export interface ClaudeState extends TotalsState {
+export interface ClaudeState extends TranslatorState {
   agent: string
   sdkSessionId: string
   permissionMode: PermissionMode
   model?: string
   /** No turn went well, so there may be no transcript to resume. */
   isFresh: boolean
-  plan?: PlanState
   /** It was parked in the middle of a turn. */
   parked?: ParkedTurn
 }
@@ -101,12 +98,7 @@ export class ClaudeRunner implements Runner {
     this.#model = restored ? restored.model : config.model
     this.#isFresh = restored?.isFresh ?? true
     const emit = (event: RunnerEvent) => this.#emit(event)
-    this.#translator = new ClaudeTranslator(
-      emit,
-      config.includePartialMessages ?? true,
-      new Totals(restored),
-      new ClaudePlan(restored?.plan),
-    )
+    this.#translator = new ClaudeTranslator(emit, config.includePartialMessages ?? true, restored)
     this.#opened = new Promise((resolve) => (this.#onOpened = resolve))
     this.#deferred = new Promise((resolve) => (this.#onDeferred = resolve))
     this.#gate = this.#createGate()
@@ -199,8 +191,7 @@ export class ClaudeRunner implements Runner {
       permissionMode: this.#mode,
       ...(this.#model !== undefined && { model: this.#model }),
       isFresh: this.#isFresh && !call,
-      ...this.#translator.totals.state,
-      ...this.#translator.plan.state,
+      ...this.#translator.state,
       ...(call &&
         this.#init && {
           parked: {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Message, MessageBlock, TurnSubtype } from '../../../../schemas/events.js'
 import type { RunnerEvent } from '../../runner.js'
-import { ClaudePlan } from './plan.js'
+import { ClaudePlan, type PlanState } from './plan.js'
 import type { SdkAssistant, SdkMessage, SdkResult, SdkStreamEvent, SdkUsage, SdkUser } from './sdk.js'
-import { messageUsage, Totals } from './totals.js'
+import { messageUsage, Totals, type TotalsState } from './totals.js'
 
 /** Said often, and of no use to anybody who reads the log. */
 const NOISE = new Set([
@@ -13,6 +13,11 @@ const NOISE = new Set([
   'command_lifecycle',
   'control_request_progress',
 ])
+
+/** What survives a runner. */
+export interface TranslatorState extends TotalsState {
+  plan?: PlanState
+}
 
 /** The message that is being streamed, of the main agent or of one of its helpers. */
 interface Stream {
@@ -27,17 +32,21 @@ interface Stream {
  */
 export class ClaudeTranslator {
   readonly totals: Totals
-  readonly plan: ClaudePlan
   readonly #emit: (event: RunnerEvent) => void
   readonly #withDeltas: boolean
+  readonly #plan: ClaudePlan
   readonly #streams = new Map<string | null, Stream>()
   #held: { event: Extract<RunnerEvent, { type: 'assistant_message' }>; parent: string | null } | undefined
 
-  constructor(emit: (event: RunnerEvent) => void, withDeltas: boolean, totals = new Totals(), plan = new ClaudePlan()) {
+  constructor(emit: (event: RunnerEvent) => void, withDeltas: boolean, state?: TranslatorState) {
     this.#emit = emit
     this.#withDeltas = withDeltas
-    this.totals = totals
-    this.plan = plan
+    this.totals = new Totals(state)
+    this.#plan = new ClaudePlan(state?.plan)
+  }
+
+  get state(): TranslatorState {
+    return { ...this.totals.state, ...this.#plan.state }
   }
 
   /** Everything but inits, status changes and results, which are the runner's to judge. */
@@ -130,7 +139,7 @@ export class ClaudeTranslator {
     // A second message of the same block must not take the first one's name.
     if (stream) stream.uuid = randomUUID()
     this.#held = { event, parent }
-    if (parent === null) this.plan.read(event.message.content)
+    if (parent === null) this.#plan.read(event.message.content)
     if (!stream) this.flush()
   }
 
@@ -144,7 +153,7 @@ export class ClaudeTranslator {
       parentToolUseId: said.parent_tool_use_id,
       synthetic: true,
     })
-    const entries = said.parent_tool_use_id === null ? this.plan.read(content) : undefined
+    const entries = said.parent_tool_use_id === null ? this.#plan.read(content) : undefined
     if (entries) this.#emit({ type: 'plan_updated', entries })
   }
 }
