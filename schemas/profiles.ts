@@ -40,6 +40,8 @@ const profileFields = {
   description: Type.Optional(Type.String()),
   defaults: Type.Optional(ProfileDefaults),
   session: Type.Optional(ProfileSession),
+  /** Whether files of the working directory that can run commands are honoured; default false. */
+  trustWorkspace: Type.Optional(Type.Boolean()),
 }
 
 /** A profile as the operator declares it, or as `POST /profiles` creates it. `engine` defaults to `cli`. */
@@ -63,6 +65,7 @@ export const UpdateProfileRequest = Type.Object(
     description: clearable(profileFields.description),
     defaults: clearable(ProfileDefaults),
     session: clearable(ProfileSession),
+    trustWorkspace: clearable(profileFields.trustWorkspace),
   },
   strict,
 )
@@ -88,6 +91,8 @@ export const ProfileInfo = Type.Object({
   ...profileFields,
   engine: Engine,
   managed: Type.Optional(Type.Literal(true)),
+  /** Its agent cannot be kept from what files of the working directory would have it run. */
+  trustsWorkspace: Type.Optional(Type.Literal(true)),
   credentials: Type.Optional(StringEnum('logged_in', 'logged_out', 'unknown')),
 })
 export type ProfileInfo = Static<typeof ProfileInfo>

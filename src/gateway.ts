@@ -120,8 +120,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     allowConfigDirOverlap: options.allowConfigDirOverlap ?? false,
     hasEngineRunner: options.createEngineRunner !== undefined,
     disableBypassPermissions: options.disableBypassPermissions,
+    servesTools: (options.executions?.tools ?? []).length > 0,
     env,
     logger,
+    notices: options.notices,
     clock,
     keepKey: keepKeyFor(profileStore, storage?.profiles),
   })

@@ -21,7 +21,7 @@ function begin({ id, prompt }: { id: string; prompt: string }): Promise<void> {
     await untilEnd
   }
   const { spawnClaudeCodeProcess: _ours, ...options } = {
-    ...claudeSettings({ config: { cwd }, command: undefined, resume: undefined }),
+    ...claudeSettings({ config: { cwd }, trusted: false, command: undefined, resume: undefined }),
     env,
     canUseTool: () => Promise.resolve({ behavior: 'deny' as const, message: 'no' }),
     hooks: { PreToolUse: [] },

@@ -8,6 +8,7 @@ import type {
   UpdateProfileRequest,
 } from '../../schemas/profiles.js'
 import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from '../engines/cli/agent-table.js'
+import { cannotDistrust } from '../engines/cli/workspace/trust.js'
 import type { SessionRunnerConfig } from '../engines/runner.js'
 import { GatewayError } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
@@ -45,7 +46,11 @@ export interface ProfileCatalogOptions {
   agents?: readonly AgentDeclaration[] | undefined
   /** The gateway's environment; default `process.env`. */
   env?: NodeJS.ProcessEnv | undefined
+  /** Whether the gateway hosts tools for every agent. */
+  servesTools?: boolean | undefined
   logger: Logger
+  /** Where what every operator is to see goes; default `logger`. */
+  notices?: Logger | undefined
   clock?: Clock | undefined
   /** Keeps a key before a profile is saved by a store that cannot take it along. */
   keepKey?: ((key: KeptKey) => Promise<void>) | undefined
@@ -74,6 +79,8 @@ const NO_PROFILE: ResolvedProfile = Object.freeze({
 export class ProfileCatalog {
   readonly #agents: ReadonlyMap<string, AgentRow>
   readonly #env: NodeJS.ProcessEnv
+  readonly #servesTools: boolean
+  readonly #notices: Logger
   readonly #declared: ReadonlyMap<string, ResolvedProfile>
   readonly #managed: ManagedProfiles | undefined
   readonly #grants: ProviderGrants
@@ -93,6 +100,8 @@ export class ProfileCatalog {
         'whether a declared agent asks before it acts is not known, and dontAsk is refused for it: name its modes in agents[].modes',
       )
     this.#env = env
+    this.#servesTools = options.servesTools ?? false
+    this.#notices = options.notices ?? logger
     this.#listeners = new Listeners((err) => logger.error({ err }, 'a listener for profile changes failed'))
     this.#snapshots = new ConfigSnapshots(options.clock ?? systemClock)
     const declare: DeclareOptions = {
@@ -117,6 +126,7 @@ export class ProfileCatalog {
    */
   async load(): Promise<void> {
     await this.#managed?.load()
+    for (const profile of this.#all()) this.#warnOfTrust(profile)
   }
 
   async close(): Promise<void> {
@@ -265,7 +275,23 @@ export class ProfileCatalog {
   #shown(profile: ResolvedProfile): ProfileInfo {
     const { info } = profile
     const credentials = this.#credentials.get(identityOf(profile))
-    return credentials ? { ...info, credentials } : info
+    const trustsWorkspace = this.#cannotDistrust(info)
+    if (!credentials && !trustsWorkspace) return info
+    return { ...info, ...(trustsWorkspace && { trustsWorkspace }), ...(credentials && { credentials }) }
+  }
+
+  /** Its agent runs what files of the working directory say, whatever the profile says. */
+  #cannotDistrust(info: ProfileInfo): boolean {
+    const row = this.agentOf(info)
+    return row !== undefined && cannotDistrust(row, info, this.#servesTools)
+  }
+
+  #warnOfTrust({ info }: ResolvedProfile): void {
+    if (info.trustWorkspace === true || !this.#cannotDistrust(info)) return
+    this.#notices.warn(
+      { profile: info.name, agent: this.agentOf(info)?.name },
+      'the agent runs what files of the working directory say (hooks, MCP servers, plugins) without asking, and cannot be kept from it here: use it only where you trust them; trustWorkspace: true says that you do',
+    )
   }
 }
 

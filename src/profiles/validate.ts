@@ -37,9 +37,13 @@ function freeze<T extends object>(value: T): T {
   return Object.freeze(value)
 }
 
-function assertProvider({ configDir, agent, provider, defaults }: ProfileOptions, rules: ProfileRules): void {
+function assertProvider(
+  { configDir, agent, trustWorkspace, provider, defaults }: ProfileOptions,
+  rules: ProfileRules,
+): void {
   if (configDir !== undefined) throw invalid('configDir', 'is for cli profiles.')
   if (agent !== undefined) throw invalid('agent', 'is for cli profiles.')
+  if (trustWorkspace !== undefined) throw invalid('trustWorkspace', 'is for cli profiles.')
   if (!rules.hasEngineRunner) throw invalid('engine', 'a provider profile needs the option createEngineRunner.')
   if (provider?.baseUrl !== undefined) assertBaseUrl(provider.baseUrl)
   const mode = defaults?.permissionMode

@@ -3,6 +3,11 @@ import { CLI_PERMISSION_MODES, type PermissionMode } from '../../../schemas/perm
 import { geminiServerTool, qwenToolName, type ToolNaming } from './acp/tool-names.js'
 import { SNAPSHOT_SOURCES, type SnapshotSources } from './snapshot-sources.js'
 
+import { distrustInCodex } from './workspace/codex.js'
+import { distrustInOpencode } from './workspace/opencode.js'
+import { distrustInQwen } from './workspace/qwen.js'
+import type { UntrustedWorkspace } from './workspace/trust.js'
+
 export type { NamedFiles, SettingsSource, SnapshotSources } from './snapshot-sources.js'
 
 /** The agent of a `cli` profile that names none. */
@@ -34,6 +39,8 @@ export interface AgentRow {
   readonly permissionModes: readonly PermissionMode[]
   readonly credentials: CredentialSources
   readonly acp?: AcpTraits
+  /** How it is kept from what files of the working directory would have it run. Absent: it cannot be. */
+  readonly untrusted?: UntrustedWorkspace
   readonly snapshot: SnapshotSources
   /** Whether it asks before it acts is not known: nobody has said what its modes are. */
   readonly modesUnknown?: boolean
@@ -153,6 +160,8 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     oauthTokenEnv: 'CLAUDE_CODE_OAUTH_TOKEN',
     modes: Object.fromEntries(CLI_PERMISSION_MODES.map((mode) => [mode, { id: mode, asks: 'person' }])),
     credentials: { apiKeyEnv: ['ANTHROPIC_API_KEY'], probe: { args: ['auth', 'status'] } },
+    // By the sources of its settings, which the driver says.
+    untrusted: {},
     snapshot: SNAPSHOT_SOURCES.claude,
   }),
   row({
@@ -193,6 +202,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       helperTools: ['task'],
       priorCost: { args: (sessionId) => ['export', sessionId], figure: /"cost":\s*([\d.e-]+)/ },
     },
+    untrusted: { env: { OPENCODE_DISABLE_PROJECT_CONFIG: '1', OPENCODE_PURE: '1' }, prepare: distrustInOpencode },
     snapshot: SNAPSHOT_SOURCES.opencode,
   }),
   row({
@@ -201,7 +211,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     command: 'gemini',
     package: '@google/gemini-cli',
     args: ['--acp'],
-    // The privileged modes are refused in a folder that nobody trusted; whether cwd is trusted is the gateway's to decide.
+    // For a credential probe; in a session the profile says it.
     env: { GEMINI_CLI_TRUST_WORKSPACE: 'true' },
     inheritedEnv: ['GEMINI_*', 'GOOGLE_*', 'CLOUDSDK_*'],
     // Stands in for the home directory: what the agent keeps lies in .gemini under it.
@@ -233,6 +243,12 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
         prefix: 'session-',
         suffix: (sessionId) => `-${sessionId.slice(0, 8)}.jsonl`,
       },
+    },
+    untrusted: {
+      env: { GEMINI_CLI_TRUST_WORKSPACE: 'false' },
+      trustedEnv: { GEMINI_CLI_TRUST_WORKSPACE: 'true' },
+      withoutMcp: true,
+      modes: { acceptEdits: { id: 'default', asks: 'edits' }, bypassPermissions: { id: 'default', asks: 'allow' } },
     },
     snapshot: SNAPSHOT_SOURCES.gemini,
   }),
@@ -268,6 +284,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       listsToolsLate: true,
       transcripts: { folder: 'sessions', suffix: (sessionId) => `-${sessionId}.jsonl` },
     },
+    untrusted: { prepare: distrustInCodex },
     snapshot: SNAPSHOT_SOURCES.codex,
   }),
   row({
@@ -301,12 +318,17 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       helperTools: ['agent', 'task'],
       transcripts: { folder: 'projects', suffix: (sessionId) => `${sessionId}.jsonl` },
     },
+    untrusted: {
+      prepare: distrustInQwen,
+      withoutMcp: true,
+      modes: { acceptEdits: { id: 'default', asks: 'edits' }, bypassPermissions: { id: 'default', asks: 'allow' } },
+    },
     snapshot: SNAPSHOT_SOURCES.qwen,
   }),
 ]
 
-/** Grown from opencode: it takes the same, under names of its own. */
-function kiloRow(opencode: AgentRow): AgentRow {
+/** Grown from opencode: it takes the same, under names of its own. What keeps that from its working directory nobody has tried on it. */
+function kiloRow({ untrusted: _opencodes, ...opencode }: AgentRow): AgentRow {
   const env = Object.entries(opencode.env).map(([name, value]) => [name.replace(/^OPENCODE_/, 'KILO_'), value])
   const modes = Object.entries(opencode.modes).map(([mode, { id, asks }]) => [
     mode,

@@ -14,6 +14,7 @@ import type { CredentialSubject } from './credentials.js'
 import { type Environment, findExecutable, sessionEnvironment } from './environment.js'
 import type { AgentSetup } from './launch.js'
 import { SpawnSlots } from './spawn-slots.js'
+import { isTrusted, untrustedRow, workspaceEnv } from './workspace/trust.js'
 
 export { type AgentDeclaration, type AgentRow, agentTable, BUILT_IN_AGENTS, DEFAULT_AGENT } from './agent-table.js'
 export { CLAUDE_SDK } from './claude/sdk.js'
@@ -26,6 +27,7 @@ export {
 } from './credentials.js'
 export { endOrphans } from './markers.js'
 export { listSdkSessions, type SdkSession, type SdkSessionSource, type SdkSessionsPage } from './sdk-sessions.js'
+export { cannotDistrust } from './workspace/trust.js'
 
 export interface CliEngineOptions {
   /** The operator's agents; one with a built-in's name overrides it field by field. */
@@ -51,17 +53,21 @@ export function cliEngine(options: CliEngineOptions = {}): (context: HostedConte
   const agents = agentTable(options.agents)
   const slots = new SpawnSlots(options.maxConcurrentStarts)
   return async (context) => {
-    const { row, env } = subjectOf(agents, options, context.profile, context.config.env)
+    const { profile, config } = context
+    const subject = subjectOf(agents, options, profile, config.env)
+    const trusted = isTrusted(subject.row, profile, context.hostedTools !== undefined)
+    if (!trusted) refuseUntrusted(config, subject.row)
     const setup: AgentSetup = {
       sessionId: context.sessionId,
-      row,
-      config: context.config,
-      env,
+      row: trusted ? subject.row : untrustedRow(subject.row),
+      config,
+      env: { ...subject.env, ...(await workspaceEnv(subject.row, trusted, { env: subject.env, cwd: config.cwd })) },
+      trusted,
       slots,
       roots: options.roots,
       logger: options.logger,
     }
-    return row.driver === 'claude'
+    return subject.row.driver === 'claude'
       ? claudeRunner(setup, context, options.claudeSdk ?? CLAUDE_SDK)
       : acpRunner(setup, context, options.clock ?? systemClock)
   }
@@ -128,6 +134,24 @@ function acpRunner(setup: AgentSetup, { config, restore, hostedTools }: HostedCo
     { ...setup, command: requireExecutable(row.command ?? row.name, row, env), hostedTools, clock },
     stateOf<AcpState>(restore, row),
   )
+}
+
+/** What only works in a working directory whose files may run commands. */
+function refuseUntrusted({ settingSources, mcpServers = {} }: SessionRunnerConfig, row: AgentRow): void {
+  const remedy = 'set trustWorkspace on the profile if its files may run commands.'
+  const source = settingSources?.find((one) => one !== 'user')
+  if (row.driver === 'claude' && source)
+    throw invalidField(
+      'settingSources',
+      `${source} settings are the working directory's: ${remedy}`,
+      'SG_ERR_UNSUPPORTED',
+    )
+  if (row.untrusted?.withoutMcp && Object.keys(mcpServers).length > 0)
+    throw invalidField(
+      'mcpServers',
+      `the agent ${row.name} starts none where it does not trust the working directory: ${remedy}`,
+      'SG_ERR_UNSUPPORTED',
+    )
 }
 
 /** Options that the protocol has no word for. To leave them out in silence would be to promise them. */

@@ -5,6 +5,7 @@ import { openDirectoryWithinRoots, type PathRoots } from '../../lib/paths-within
 import type { SessionRunnerConfig } from '../runner.js'
 import type { AgentRow } from './agent-table.js'
 import { configDirOf } from './environment.js'
+import { leash } from './leash.js'
 import { markerEnv } from './markers.js'
 import { AgentProcess } from './process.js'
 import type { SpawnSlots } from './spawn-slots.js'
@@ -19,6 +20,8 @@ export interface AgentSetup {
   readonly config: SessionRunnerConfig
   /** The agent's whole environment. */
   readonly env: Record<string, string>
+  /** Whether files of the working directory that can run commands are honoured. */
+  readonly trusted: boolean
   readonly slots: SpawnSlots
   /** Where sessions may work; undefined: anywhere. */
   readonly roots: PathRoots | undefined
@@ -42,6 +45,7 @@ export async function beginLaunch(setup: AgentSetup, signal: AbortSignal): Promi
   try {
     await assertConfigDir(setup)
     const markers = await markerEnv(setup.sessionId)
+    await leash.hold()
     const held = await openDirectoryWithinRoots(setup.config.cwd, setup.roots)
     if (!held.ok)
       throw startError(

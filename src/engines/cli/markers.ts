@@ -2,7 +2,7 @@ import { listProcesses, type ProcessEntry, pidNamespace, readEnvironment, readPr
 
 /** Names the gateway process that started an agent. Whatever the agent starts inherits it, in whatever group or session it hides. */
 const OWNER_ENV = 'SESSION_GATEWAY_OWNER'
-const SESSION_ENV = 'SESSION_GATEWAY_SESSION'
+export const SESSION_MARK = 'SESSION_GATEWAY_SESSION'
 
 let owner: Promise<string> | undefined
 
@@ -17,7 +17,7 @@ function ownerName(): Promise<string> {
 
 /** What marks the processes of a session. */
 export async function markerEnv(sessionId: string): Promise<Record<string, string>> {
-  return { [OWNER_ENV]: await ownerName(), [SESSION_ENV]: sessionId }
+  return { [OWNER_ENV]: await ownerName(), [SESSION_MARK]: sessionId }
 }
 
 /**

@@ -1,15 +1,15 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toError } from '../../errors.js'
-import { endStragglers } from './markers.js'
-import { listProcesses } from './process-list.js'
+import { leash } from './leash.js'
 
 /** How long an agent has between the request to end and its end. */
 export const STOP_GRACE_MS = 5_000
 const LAST_WORDS_MS = 1_000
 /** What it said may arrive after its exit; a child that it left behind may keep the pipe open for ever. */
 const TRAILING_STDERR_MS = 250
-const POLL_MS = 25
+const POLL_MS = 10
+const MAX_POLL_MS = 250
 const STDERR_TAIL = 4_096
 
 export interface ProcessExit {
@@ -44,6 +44,7 @@ export class AgentProcess {
 
   constructor({ command, args, env, cwd, sessionId }: SpawnRequest) {
     this.#sessionId = sessionId
+    void leash.hold()
     this.child = spawn(command, args, { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
     this.exited = new Promise((done) => {
       this.child.once('exit', (code, signal) => {
@@ -98,25 +99,30 @@ export class AgentProcess {
   async #end(graceMs: number): Promise<void> {
     if (this.pid !== undefined) {
       // Once the leader is reaped its number may be another's; what it left behind is then found by its marker alone.
-      if (!this.#hasExited) await endGroup(this.pid, graceMs)
+      if (!this.#hasExited) await this.#endGroup(this.pid, graceMs)
       await this.exited
-      await endStragglers(this.#sessionId)
+      await leash.sweep(this.#sessionId)
     }
     this.child.stdin.destroy()
     this.child.stdout.destroy()
     this.child.stderr.destroy()
   }
-}
 
-async function endGroup(group: number, graceMs: number): Promise<void> {
-  const deadline = Date.now() + graceMs
-  signalGroup(group, 'SIGTERM')
-  while (await isGroupAlive(group)) {
-    if (Date.now() >= deadline) {
-      signalGroup(group, 'SIGKILL')
-      return
+  async #endGroup(group: number, graceMs: number): Promise<void> {
+    const deadline = Date.now() + graceMs
+    signalGroup(group, 'SIGTERM')
+    const late = new AbortController()
+    await Promise.race([this.exited, sleep(graceMs, undefined, { signal: late.signal }).catch(() => {})])
+    late.abort()
+    // What it started has heard the signal, too, and mostly is as quick.
+    for (let pollMs = POLL_MS; signalGroup(group, 0); pollMs = Math.min(2 * pollMs, MAX_POLL_MS)) {
+      if (Date.now() >= deadline) {
+        signalGroup(group, 'SIGKILL')
+        return
+      }
+      if (!(await leash.isGroupAlive(group))) return
+      await sleep(pollMs)
     }
-    await sleep(POLL_MS)
   }
 }
 
@@ -126,11 +132,4 @@ function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
   } catch {
     return false
   }
-}
-
-/** Zombies do not count: nobody may ever reap them, in a container without an init. */
-async function isGroupAlive(group: number): Promise<boolean> {
-  if (!signalGroup(group, 0)) return false
-  const all = await listProcesses()
-  return all.length === 0 || all.some((entry) => entry.group === group && !entry.isZombie)
 }

@@ -21,7 +21,7 @@ function build(t: Test) {
   const aside = join(root, 'aside')
   const setup: AgentSetup = {
     ...{ sessionId: 's', row: agentTable().get('claude')!, config: { cwd }, env: { PATH: process.env.PATH! } },
-    ...{ slots: new SpawnSlots(), roots: resolveRoots([root]) },
+    ...{ trusted: false, slots: new SpawnSlots(), roots: resolveRoots([root]) },
   }
   const swap = () => {
     renameSync(cwd, aside)

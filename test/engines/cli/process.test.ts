@@ -1,3 +1,4 @@
+import { createHook } from 'node:async_hooks'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
@@ -50,6 +51,16 @@ t.test('children of an agent that died by itself are ended, another session’s 
   await agent.stop()
   await whenGone(orphan!)
   t.ok(isRunning(spared!))
+})
+
+t.test('twenty that are stopped at once do not keep the gateway busy', async (t) => {
+  const agents = await Promise.all(Array.from({ length: 20 }, (_, n) => run(t, 'echo $$; sleep 600', `many-${n}`)))
+  await Promise.all(agents.map(pidsOf))
+  let reads = 0
+  const hook = createHook({ init: (_id, type) => void (type.startsWith('FSREQ') && reads++) }).enable()
+  await Promise.all(agents.map((agent) => agent.stop()))
+  hook.disable()
+  t.equal(reads, 0, 'it looks through no list of processes itself')
 })
 
 t.test('its last words', async (t) => {

@@ -3,14 +3,20 @@ import type { McpServerConfig } from '../../../../schemas/sessions.js'
 import type { SessionRunnerConfig } from '../../runner.js'
 import type { SdkOptions } from './sdk.js'
 
-/** Not the project's: its hooks would run shell commands of whoever wrote the repository, unasked. */
-export const DEFAULT_SETTING_SOURCES: NonNullable<SessionRunnerConfig['settingSources']> = ['user']
+/** The project's only where it is trusted: its hooks run shell commands of whoever wrote the repository, unasked. */
+export const settingSourcesOf = (
+  { settingSources }: SessionRunnerConfig,
+  trusted: boolean,
+): NonNullable<SessionRunnerConfig['settingSources']> =>
+  settingSources ?? (trusted ? ['user', 'project', 'local'] : ['user'])
 
 /** What the SDK is asked for, apart from the callbacks, which are the runner's. */
 export type ClaudeSettings = Omit<SdkOptions, 'canUseTool' | 'hooks' | 'spawnClaudeCodeProcess' | 'env'>
 
 export interface ClaudeSettingsOptions {
   config: SessionRunnerConfig
+  /** Whether the project's own settings are honoured. */
+  trusted: boolean
   /** The executable, when it is not the SDK's own. */
   command: string | undefined
   /** The session to go on with, when this runner takes over from another one. */
@@ -23,14 +29,14 @@ export interface ClaudeSettingsOptions {
  * Everything that the agent would otherwise decide by itself is said: mode, settings, system prompt, session id. Nothing of the
  * request gets here but through the fields that are named.
  */
-export function claudeSettings({ config, command, resume, present }: ClaudeSettingsOptions): ClaudeSettings {
+export function claudeSettings({ config, trusted, command, resume, present }: ClaudeSettingsOptions): ClaudeSettings {
   const mode = config.permissionMode ?? 'default'
   const mayBypass = mode === 'bypassPermissions' || config.allowDangerouslySkipPermissions === true
   return {
     cwd: config.cwd,
     permissionMode: mode,
     ...(mayBypass && { allowDangerouslySkipPermissions: true }),
-    settingSources: config.settingSources ?? DEFAULT_SETTING_SOURCES,
+    settingSources: settingSourcesOf(config, trusted),
     // Else a classifier decides in plan mode what is asked for, and nobody is asked.
     extraArgs: { settings: JSON.stringify({ useAutoModeDuringPlan: false }) },
     systemPrompt: { type: 'preset', preset: 'claude_code' },

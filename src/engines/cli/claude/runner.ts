@@ -261,6 +261,7 @@ export class ClaudeRunner implements Runner {
     const { model: _asked, ...rest } = config
     const settings = claudeSettings({
       config: { ...rest, permissionMode: this.#mode, ...(this.#model !== undefined && { model: this.#model }) },
+      trusted: this.#setup.trusted,
       command: row.command,
       resume,
       present: this.#setup.hostedTools?.server,

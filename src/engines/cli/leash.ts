@@ -1,0 +1,85 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import type { Readable, Writable } from 'node:stream'
+import { leashProgram } from './leash-program.js'
+import { endStragglers, markerEnv, SESSION_MARK } from './markers.js'
+
+type Answer = (result: unknown) => void
+
+/** The process that outlives this one by a moment. */
+interface Keeper {
+  child: ChildProcessByStdio<Writable, Readable, null>
+  waiting: Map<number, Answer>
+}
+
+/**
+ * A small process beside the gateway that ends the gateway's agents when the gateway dies, also by SIGKILL, and that looks through the
+ * machine's processes in its stead. There is one for all agents. It needs Node alone, and is no reason for the gateway to stay.
+ */
+class Leash {
+  #keeper: Promise<Keeper | undefined> | undefined
+  #lastId = 0
+
+  /** Starts it, unless it runs: from then on no agent outlives this process. */
+  hold(): Promise<Keeper | undefined> {
+    this.#keeper ??= this.#start()
+    return this.#keeper
+  }
+
+  /** Whether anything lives in a process group but zombies, which nobody may ever reap in a container without an init. */
+  async isGroupAlive(group: number): Promise<boolean> {
+    return (await this.#ask({ group })) !== false
+  }
+
+  /** Ends what a session left behind in process groups of its own. */
+  async sweep(session: string): Promise<void> {
+    if ((await this.#ask({ session })) === undefined) await endStragglers(session)
+  }
+
+  async #start(): Promise<Keeper | undefined> {
+    const [owner] = Object.entries(await markerEnv('')).map(([name, value]) => `${name}=${value}`)
+    const program = `(${leashProgram.toString()})(${JSON.stringify(owner)}, ${JSON.stringify(`${SESSION_MARK}=`)})`
+    // Of its own session, so that what ends the gateway's process group does not end it first.
+    const child = spawn(process.execPath, ['--max-semi-space-size=1', '-e', program], {
+      ...{ cwd: '/', env: {}, detached: true, stdio: ['pipe', 'pipe', 'ignore'] },
+    }) as Keeper['child']
+    const keeper: Keeper = { child, waiting: new Map() }
+    const end = () => {
+      this.#keeper = undefined
+      for (const answer of keeper.waiting.values()) answer(undefined)
+      keeper.waiting.clear()
+    }
+    child.once('error', end)
+    child.once('exit', end)
+    child.stdin.on('error', () => {})
+    let begun = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      const lines = (begun + text).split('\n')
+      begun = lines.pop()!
+      for (const line of lines) {
+        const { id, result } = JSON.parse(line)
+        keeper.waiting.get(id)?.(result)
+        keeper.waiting.delete(id)
+      }
+    })
+    child.unref()
+    for (const stream of [child.stdin, child.stdout]) (stream as unknown as { unref(): void }).unref()
+    return child.pid === undefined ? undefined : keeper
+  }
+
+  async #ask(question: { group: number } | { session: string }): Promise<unknown> {
+    const keeper = await this.hold()
+    if (!keeper || keeper.child.exitCode !== null || keeper.child.signalCode !== null) return undefined
+    const id = ++this.#lastId
+    // Kept awake only while somebody waits.
+    const pipe = keeper.child.stdout as unknown as { ref(): void; unref(): void }
+    pipe.ref()
+    const answer = await new Promise<unknown>((resolve) => {
+      keeper.waiting.set(id, resolve)
+      keeper.child.stdin.write(`${JSON.stringify({ id, ...question })}\n`)
+    })
+    if (keeper.waiting.size === 0) pipe.unref()
+    return answer
+  }
+}
+
+export const leash = new Leash()

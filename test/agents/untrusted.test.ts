@@ -1,0 +1,4 @@
+import { AGENTS } from './installed.js'
+import { showUntrusted } from './show-untrusted.js'
+
+for (const agent of Object.values(AGENTS)) showUntrusted(agent)
