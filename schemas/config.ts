@@ -287,6 +287,17 @@ export const GatewayConfig = Type.Object(
           allowedHosts: Type.Optional(
             Type.Array(Type.String({ minLength: 1 }), { description: 'Hosts (host or host:port) let in regardless.' }),
           ),
+          maxConnections: Type.Optional(
+            Section(
+              {
+                perTarget: Type.Optional(
+                  Count({ default: 8, description: 'To one host and port.' }),
+                ),
+                total: Type.Optional(Count({ default: 64, description: 'To all of them.' })),
+              },
+              { default: {}, description: 'How many deliveries are under way at once.' },
+            ),
+          ),
         },
         { default: {}, description: 'Where webhooks that callers name may point. Metadata addresses: nowhere.' },
       ),

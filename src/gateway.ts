@@ -171,7 +171,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   })
 
   const outbox = storage?.outbox ?? createMemoryDeliveryOutbox()
-  const deliverer = new WebhookDeliverer({ clock, logger, outbox, outlasts: storage !== undefined })
+  const deliverer = new WebhookDeliverer({
+    ...{ clock, logger, outbox, outlasts: storage !== undefined },
+    connections: options.webhookPolicy?.maxConnections,
+  })
   const guard = new EgressGuard(egress)
   // where the operator's own deliveries go is the operator's decision
   const operatorGuard = new EgressGuard({ allowPrivateNetworks: true })

@@ -89,7 +89,13 @@ const SHAPES: Record<string, TSchema> = {
   ),
   queue: Queue,
   executions: Section({ tools: Type.Array(DeferredTool), ...optional({ onDispatch: Fn }) }),
-  webhookPolicy: Section(optional({ allowPrivateNetworks: Flag, allowedHosts: Texts })),
+  webhookPolicy: Section(
+    optional({
+      allowPrivateNetworks: Flag,
+      allowedHosts: Texts,
+      maxConnections: Section(optional({ perTarget: Count, total: Count })),
+    }),
+  ),
   allowedOrigins: Texts,
   allowedHosts: Texts,
   cors: Section({ origins: Type.Array(Origin) }),

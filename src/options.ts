@@ -21,6 +21,7 @@ import { DEFAULT_EVENT_LOG_LIMITS, type EventLogLimits } from './sessions/event-
 import type { ParkingOptions } from './sessions/parking.js'
 import type { SessionStore } from './sessions/store.js'
 import type { GatewayStorage } from './storage/storage.js'
+import type { ConnectionLimits } from './webhooks/slots.js'
 
 /** Accepts a caller by returning something truthy; see `PrincipalClaims` for what it may carry. Covers upgrades too. */
 export type Authenticate = (request: FastifyRequest) => unknown | Promise<unknown>
@@ -68,7 +69,12 @@ export interface WorkerServerOptions {
   queue?: QueueServerOptions
   /** Tools whose work happens elsewhere; every engine sees them. Default: none. */
   executions?: ExecutionOptions
-  webhookPolicy?: { allowPrivateNetworks?: boolean; allowedHosts?: string[] }
+  webhookPolicy?: {
+    allowPrivateNetworks?: boolean
+    allowedHosts?: string[]
+    /** How many deliveries are under way at once, each on a connection. Default: 8 per target, 64 in all. */
+    maxConnections?: ConnectionLimits
+  }
   /** Origins of browsers that may open sockets, exact (`https://app.example`). Default: the server's own host. */
   allowedOrigins?: string[]
   /** Pages of these origins, exact, may use all of the API, sockets included. Default: none. */

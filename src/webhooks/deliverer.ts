@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { WebhookDelivery } from '../../schemas/jobs.js'
 import { toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
@@ -6,6 +7,7 @@ import type { Delivery, FindTarget, Importance, PreparedDelivery, StoredDelivery
 import type { DeliveryOutbox } from './outbox.js'
 import { type PostError, type PostOutcome, post } from './post.js'
 import { deliveryHeaders } from './signing.js'
+import { type ConnectionLimits, Slots } from './slots.js'
 
 /** How deliveries went, since the start. */
 export interface DeliveryCounts {
@@ -22,6 +24,7 @@ export interface DelivererOptions {
   outbox: DeliveryOutbox
   /** Whether the next process finds in the outbox what this one leaves there. */
   outlasts: boolean
+  connections?: ConnectionLimits | undefined
 }
 
 interface Lane {
@@ -52,16 +55,20 @@ export class WebhookDeliverer {
   readonly #lanes = new Map<string, Lane>()
   readonly #gone = new Set<string>()
   readonly #stop = new AbortController()
+  readonly #slots: Slots
   /** Lanes that have not come to rest. */
   #running = 0
   #flushing = false
   #onIdle: (() => void)[] = []
 
-  constructor({ clock, logger, outbox, outlasts }: DelivererOptions) {
+  constructor({ clock, logger, outbox, outlasts, connections }: DelivererOptions) {
     this.#clock = clock
     this.#logger = logger
     this.#outbox = outbox
     this.#outlasts = outlasts
+    this.#slots = new Slots(connections)
+    // every attempt under way listens to it
+    setMaxListeners(0, this.#stop.signal)
   }
 
   enqueue(laneId: string, delivery: Delivery): void {
@@ -124,6 +131,7 @@ export class WebhookDeliverer {
   /** Ends what is under way; nothing is sent after it. Resolves when the outbox was asked for the last time. */
   close(): Promise<void> {
     this.#stop.abort()
+    this.#slots.close()
     return this.#rest()
   }
 
@@ -181,27 +189,43 @@ export class WebhookDeliverer {
   }
 
   async #deliver(laneId: string, lane: Lane, delivery: Delivery): Promise<boolean> {
-    const { id, target } = delivery
-    const body = Buffer.from(JSON.stringify(delivery.payload))
+    const { target } = delivery
     for (let attempt = 1; ; attempt++) {
       const at = this.#clock.now()
-      const headers = deliveryHeaders(id, body, target.signingKeys, Math.floor(at / 1000))
-      const outcome = await post(target, { body, headers }, this.#clock, this.#stop.signal)
-      this.#record(laneId, delivery, { attempt, at, ...outcome })
-      const { error, status } = outcome
+      const outcome = await this.#attempt(delivery)
+      // another delivery to it was told so while this one waited for its turn
+      if (outcome === 'unwanted') return true
+      if (outcome) this.#record(laneId, delivery, { attempt, at, ...outcome })
+      const { error, status } = outcome ?? { error: 'stopped' as const }
       if (error === undefined) {
         this.counts.delivered++
         return true
       }
       this.counts.failedAttempts++
-      if (status === GONE) this.#rememberGone(target.key)
       const isLast = attempt >= target.attempts || status === GONE || error === 'blocked'
       if (!isLast || error === 'stopped') {
-        if (await this.#pause(lane, target.retryDelayMs * 2 ** (attempt - 1), outcome)) continue
+        if (await this.#pause(lane, target.retryDelayMs * 2 ** (attempt - 1), outcome ?? {})) continue
         if (this.#outlasts) return false
       }
       this.#lose(laneId, delivery, error, status)
       return true
+    }
+  }
+
+  /** @returns undefined when it was not made, as this process is ending */
+  async #attempt({ id, target, payload }: Delivery): Promise<PostOutcome | 'unwanted' | undefined> {
+    const receiver = URL.canParse(target.url) ? new URL(target.url).origin : target.url
+    if (!(await this.#slots.take(receiver))) return undefined
+    try {
+      if (this.#gone.has(target.key)) return 'unwanted'
+      const body = Buffer.from(JSON.stringify(payload))
+      const headers = deliveryHeaders(id, body, target.signingKeys, Math.floor(this.#clock.now() / 1000))
+      const outcome = await post(target, { body, headers }, this.#clock, this.#stop.signal)
+      // before the next one may ask
+      if (outcome.status === GONE) this.#rememberGone(target.key)
+      return outcome
+    } finally {
+      this.#slots.give(receiver)
     }
   }
 
