@@ -5,9 +5,10 @@ import { until } from '../fixtures/build.js'
 import { CrashLoad } from '../fixtures/crash-load.js'
 import { type Call, CrashOracle } from '../fixtures/crash-oracle.js'
 import { DEMO, runDaemon } from '../fixtures/daemon-process.js'
+import { rounds } from '../fixtures/rounds.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
 
-const ROUNDS = Number(process.env.CRASH_ROUNDS ?? 6)
+const ROUNDS = Number(process.env.CRASH_ROUNDS ?? rounds(3, 25))
 const CLIENTS = 4
 const SHORTEST_MS = 100
 const LONGEST_MS = 600

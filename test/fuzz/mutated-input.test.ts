@@ -10,12 +10,13 @@ import { attach, type TestClient } from '../fixtures/client.js'
 import { asText, MutatedValues } from '../fixtures/mutated-values.js'
 import { outOfPatience } from '../fixtures/patience.js'
 import { HANDSHAKE, type RawAnswer, type RawRequest, rawRequest } from '../fixtures/raw-http.js'
+import { rounds } from '../fixtures/rounds.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
 
 /** Another run: FUZZ_SEED=… ; each input has a seed of its own, so that one can be looked at alone. */
 const SEED = Number(process.env.FUZZ_SEED ?? 20260101)
-const REQUESTS = 10_000
-const FRAMES = 5_000
+const REQUESTS = rounds(3_000, 10_000)
+const FRAMES = rounds(1_500, 5_000)
 const AT_ONCE = 8
 
 interface Route {

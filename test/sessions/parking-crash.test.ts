@@ -8,9 +8,10 @@ import type { SessionEvent } from '../../schemas/events.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { ok } from '../fixtures/parked.js'
+import { rounds } from '../fixtures/rounds.js'
 
 const GATEWAY = fileURLToPath(new URL('../fixtures/parking-process.ts', import.meta.url))
-const SESSIONS = 1_000
+const SESSIONS = rounds(200, 1_000)
 const AT_ONCE = 40
 
 function buildPlace(t: Test) {

@@ -1,0 +1,146 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const run = promisify(execFile)
+const npm = (args: string[], cwd: string) => run('npm', [...args, '--no-audit', '--no-fund'], { cwd, maxBuffer: 1e8 })
+
+const DEMO = { name: 'demo', engine: 'provider', provider: { id: 'demo' } }
+const OPTIONS = `{ allowUnauthenticated: true, profiles: [${JSON.stringify(DEMO)}], createEngineRunner: createProviderRunner }`
+
+const HOST = `
+import fastify from 'fastify'
+import gatewayPlugin, { createProviderRunner } from 'session-gateway'
+import { createClient } from 'session-gateway/client'
+const app = fastify()
+await app.register(gatewayPlugin, ${OPTIONS})
+const url = await app.listen({ port: 0 })
+const { id } = await createClient({ baseUrl: url + '/v1' }).sessions.create({ cwd: process.cwd() })
+if (app.gateway.registry.get(id)?.profile !== 'demo') throw new Error('there is no such session')
+await app.close()
+console.log('served')
+`
+const COMMONJS = `
+import('session-gateway').then(({ createWorkerServer, createProviderRunner, default: plugin }) => {
+  const loaded = process.features.require_module ? require('session-gateway') : { createWorkerServer }
+  if (loaded.createWorkerServer !== createWorkerServer) throw new Error('loaded twice')
+  if (process.features.require_module) require('session-gateway/client').createClient({ baseUrl: 'http://127.0.0.1:1' })
+  createWorkerServer(${OPTIONS})
+  console.log(typeof plugin, process.features.require_module ? 'required' : 'imported')
+})
+`
+const TYPED = `
+import fastify from 'fastify'
+import gatewayPlugin, { createProviderRunner, createWorkerServer, type SessionInfo, type WorkerServerOptions } from 'session-gateway'
+import { createClient } from 'session-gateway/client'
+const options: WorkerServerOptions = ${OPTIONS.replace('"provider"', '"provider" as const')}
+export async function serve(): Promise<SessionInfo | undefined> {
+  const app = fastify()
+  await app.register(gatewayPlugin, options)
+  createWorkerServer(options)
+  await createClient({ baseUrl: 'http://127.0.0.1:1' }).sessions.create({ cwd: '/' })
+  return app.gateway.registry.get('x')
+}
+`
+
+const hasRegistry = await npm(['view', 'fastify', 'version'], ROOT).then(
+  () => true,
+  () => false,
+)
+
+t.test('the packed package in an empty project', { skip: !hasRegistry && 'no npm registry' }, async (t) => {
+  const place = mkdtempSync(join(tmpdir(), 'packed-'))
+  t.teardown(() => rmSync(place, { recursive: true, force: true }))
+  const project = join(place, 'project')
+  mkdirSync(project)
+  await npm(['pack', '--pack-destination', place], ROOT)
+  const tarball = readdirSync(place).find((name) => name.endsWith('.tgz'))!
+  writeFileSync(join(project, 'package.json'), '{ "private": true }')
+  await npm(['install', join(place, tarball), 'fastify@5'], project)
+  const installed = join(project, 'node_modules', 'session-gateway')
+
+  t.test('has its code and examples, and no map of a source that is not there', async (t) => {
+    const names = readdirSync(installed, { recursive: true, encoding: 'utf8' })
+    for (const name of [
+      'dist/src/index.js',
+      'dist/src/index.d.ts',
+      'dist/client/index.js',
+      'examples/attach.mjs',
+      'dist/gateway.schema.json',
+    ])
+      t.ok(names.includes(name), name)
+    t.strictSame(
+      names.filter((name) => name.endsWith('.map')),
+      [],
+    )
+  })
+
+  t.test('compiles in a TypeScript project, as Node resolves and as bundlers do', async (t) => {
+    writeFileSync(join(project, 'consumer.mts'), TYPED)
+    for (const [module, moduleResolution] of [
+      ['NodeNext', 'NodeNext'],
+      ['ESNext', 'bundler'],
+    ]) {
+      const compilerOptions = {
+        ...{ module, moduleResolution, target: 'ES2022', lib: ['ES2023', 'DOM'], strict: true, noEmit: true },
+        ...{ skipLibCheck: true, types: ['node'], typeRoots: [join(ROOT, 'node_modules/@types')] },
+      }
+      writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['consumer.mts'] }))
+      const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+      const wrong = await run(process.execPath, [tsc, '-p', project]).catch(({ stdout }: { stdout: string }) => stdout)
+      t.match(wrong, { stdout: '' }, `resolved as ${moduleResolution}`)
+    }
+  })
+
+  for (const version of ['20', '22', '24'])
+    t.test(`runs on Node ${version}`, async (t) => {
+      const node = await nodeOf(version, place)
+      if (!node) {
+        t.pass(`Node ${version}`, { skip: `there is no Node ${version} for this platform` })
+        return
+      }
+      const env = { ...process.env, NODE_OPTIONS: '', PATH: `${dirname(node)}${delimiter}${process.env.PATH}` }
+      const start = (file: string, text: string) => {
+        writeFileSync(join(project, file), text)
+        return run(node, [file], { cwd: project, env })
+      }
+      t.match((await start('host.mjs', HOST)).stdout, /served/)
+      t.match((await start('host.cjs', COMMONJS)).stdout, /^function (required|imported)/)
+      t.match((await run('npx', ['--no-install', 'session-gateway', '--version'], { cwd: project, env })).stdout, /^\d/)
+
+      const config = { listen: { port: 0 }, allowUnauthenticated: true, profiles: [DEMO], log: { pretty: false } }
+      writeFileSync(join(project, 'gateway.json'), JSON.stringify(config), { mode: 0o600 })
+      const bin = join(project, 'node_modules/.bin/session-gateway')
+      const daemon = spawn(bin, [], { cwd: project, env, stdio: ['ignore', 'pipe', 'inherit'] })
+      t.teardown(() => daemon.kill('SIGKILL'))
+      const exited = once(daemon, 'exit')
+      for await (const line of createInterface(daemon.stdout)) {
+        const { msg, url } = JSON.parse(line) as { msg: string; url: string }
+        if (msg !== 'listening') continue
+        t.equal((await fetch(`${url}/sessions`)).status, 200)
+        daemon.kill('SIGTERM')
+      }
+      t.strictSame(await exited, [0, null])
+    })
+})
+
+/** The executable of a major version of Node: this one, or npm's package of it; undefined when there is none. */
+async function nodeOf(version: string, place: string): Promise<string | undefined> {
+  if (process.versions.node.startsWith(`${version}.`)) return process.execPath
+  const name = `node-${process.platform}-${process.arch}`
+  const folder = join(place, `node-${version}`)
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }')
+  const isThere = await npm(['install', `${name}@${version}`], folder).then(
+    () => true,
+    () => false,
+  )
+  return isThere ? join(folder, 'node_modules', name, 'bin', 'node') : undefined
+}
