@@ -1,12 +1,16 @@
-// Attaches to a session over its WebSocket and comes back by itself after a cut: node examples/attach.mjs <api url> <session id> [token]
+// Attaches to a session over its WebSocket and comes back by itself after a cut. With a directory it creates the session first:
+// node examples/attach.mjs <api url> <session id | directory> [prompt]        the token, if there is need of one, is $TOKEN
+import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import WebSocket from 'ws'
 
-const [api, sessionId, token] = process.argv.slice(2)
-if (!api || !sessionId) {
-  console.error('usage: node examples/attach.mjs http://127.0.0.1:8787/v1 SESSION_ID [TOKEN]')
+const [api, target, prompt] = process.argv.slice(2)
+if (!api || !target) {
+  console.error('usage: [TOKEN=…] node examples/attach.mjs http://127.0.0.1:8787/v1 SESSION_ID|DIRECTORY [PROMPT]')
   process.exit(2)
 }
+const headers = process.env.TOKEN ? { authorization: `Bearer ${process.env.TOKEN}` } : {}
+const sessionId = target.includes('/') ? await create(resolve(target)) : target
 
 let socket
 let place = ''
@@ -14,7 +18,6 @@ let pending
 let typing
 
 function attach() {
-  const headers = token ? { authorization: `Bearer ${token}` } : {}
   socket = new WebSocket(`${api.replace(/^http/, 'ws')}/sessions/${sessionId}/ws${place}`, { headers })
   socket.on('message', (data) => show(JSON.parse(data)))
   socket.on('error', (error) => console.error(error.message))
@@ -26,6 +29,23 @@ function attach() {
       process.exit(code === 1000 ? 0 : 1)
     }
   })
+}
+
+async function create(cwd) {
+  const response = await fetch(`${api}/sessions`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: JSON.stringify({ cwd, ...(prompt && { prompt }) }),
+  })
+  const answer = await response.json()
+  if (!response.ok) {
+    console.error(`${answer.code}: ${answer.detail}`)
+    process.exit(1)
+  }
+  console.log(
+    `session ${answer.id}; type to talk, /allow and /deny to decide, /stop to interrupt, /close to end it, Ctrl+C to leave`,
+  )
+  return answer.id
 }
 
 function show(frame) {
