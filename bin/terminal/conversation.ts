@@ -4,7 +4,7 @@ import { Asks } from './asks.js'
 import { CommandFailure, EXIT } from './exit.js'
 import { isInteractive, Keys } from './keys.js'
 import { note } from './output.js'
-import { SessionView, type ViewOptions } from './session-view.js'
+import { SessionView, textOf, type ViewOptions } from './session-view.js'
 
 /** So long may the gateway be away before nobody waits for it any more. */
 const GIVE_UP_MS = 120_000
@@ -33,6 +33,7 @@ export class Conversation {
   readonly #view: SessionView
   readonly #attachment: Attachment
   readonly #asks: Asks | undefined
+  #lastText = ''
   /** Asked, and neither answered nor put to anybody here. */
   #pending = new Map<string, PermissionRequest>()
   #interrupts = 0
@@ -65,7 +66,7 @@ export class Conversation {
         this.#askPending()
       }
       if (this.#failure) throw this.#failure
-      return { exitCode: this.#exitCode, lastText: this.#view.lastText }
+      return { exitCode: this.#exitCode, lastText: this.#lastText }
     } finally {
       this.#view.breakLine()
       clearTimeout(this.#giveUp)
@@ -94,6 +95,9 @@ export class Conversation {
         this.#pending.delete(item.requestId)
         this.#asks?.settle(item.requestId)
         if (item.behavior === 'deny') this.#isDenied = true
+        return false
+      case 'assistant_message':
+        if (item.parentToolUseId === null) this.#lastText = textOf(item.message.content) ?? this.#lastText
         return false
       case 'session_error':
         this.#exitCode = EXIT.failed

@@ -34,7 +34,6 @@ export class SessionView {
   #writing: { uuid: string; line: string } | undefined
   /** The message that was written last, as far as it was. */
   #writtenUuid: string | undefined
-  lastText = ''
 
   constructor(options: ViewOptions = {}) {
     this.#options = options
@@ -105,8 +104,7 @@ export class SessionView {
     const isHelper = parentToolUseId !== null
     for (const block of blocks) {
       if (block.type === 'text' && 'text' in block && !isHelper) {
-        this.lastText = String(block.text)
-        if (!wasWritten) this.#print(this.lastText)
+        if (!wasWritten) this.#print(String(block.text))
       } else if (block.type === 'tool_use' && 'name' in block) {
         const name = safe(String(block.name))
         const width = screenWidth() - name.length - 6
@@ -172,6 +170,14 @@ function noteOn(item: AttachItem): string | undefined {
     default:
       return undefined
   }
+}
+
+/** What a message says in words; undefined when it says nothing. */
+export function textOf(content: string | MessageBlock[]): string | undefined {
+  const texts = blocksOf(content).flatMap((block) =>
+    block.type === 'text' && 'text' in block ? [String(block.text)] : [],
+  )
+  return texts.length > 0 ? texts.join('\n') : undefined
 }
 
 const blocksOf = (content: string | MessageBlock[]): MessageBlock[] =>

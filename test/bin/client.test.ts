@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createClient } from '../../client/index.js'
+import { hashToken } from '../../src/daemon/tokens.js'
 import { until } from '../fixtures/build.js'
 import { DEMO, startDaemon, TOKEN } from '../fixtures/daemon-process.js'
 import { runPlain } from '../fixtures/terminal.js'
@@ -9,21 +10,24 @@ import { runPlain } from '../fixtures/terminal.js'
 const script = (...answers: object[]): string => `@@${JSON.stringify(answers)}@@`
 const DEPLOY = { name: 'deploy', description: 'Deploys.', inputSchema: { type: 'object' } }
 
-/** A gateway, and the command line of somebody who may use it. */
+/** A gateway, and the command line of somebody who may do everything there. */
 async function world(t: Test) {
   const { url, cwd, daemon } = await startDaemon(t, {
-    auth: undefined,
-    allowUnauthenticated: true,
+    auth: { tokens: [{ name: 'ada', sha256: hashToken(TOKEN), canManageProfiles: true }] },
     queue: { maxConcurrency: 2 },
     profileStore: true,
     storage: 'memory',
     executions: { tools: [DEPLOY] },
   })
   const work = join(cwd, 'work')
-  const env = { SESSION_GATEWAY_URL: url, SESSION_GATEWAY_CONFIG: join(cwd, 'login', 'client.json') }
+  const env = {
+    SESSION_GATEWAY_URL: url,
+    SESSION_GATEWAY_TOKEN: TOKEN,
+    SESSION_GATEWAY_CONFIG: join(cwd, 'login', 'client.json'),
+  }
   const run = (args: string[], input?: string, more: NodeJS.ProcessEnv = {}) =>
     runPlain(args, { cwd: work, env: { ...env, ...more } }, input)
-  return { url, cwd, work, env, run, daemon, client: createClient({ baseUrl: url }) }
+  return { url, cwd, work, env, run, daemon, client: createClient({ baseUrl: url, token: TOKEN }) }
 }
 
 t.test(

@@ -69,6 +69,7 @@ t.test(`a gateway that is killed ${KILLS} times while it speaks, behind proxies 
     for (const proxy of proxies) proxy.target = undefined
     await world.restart()
     point()
+    if ((kills + 1) % 10 === 0) t.comment(`${kills + 1} kills, ${reports.size} consumers`)
   }
   const { client } = world
   await until(async () => {
