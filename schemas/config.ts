@@ -290,9 +290,7 @@ export const GatewayConfig = Type.Object(
           maxConnections: Type.Optional(
             Section(
               {
-                perTarget: Type.Optional(
-                  Count({ default: 8, description: 'To one host and port.' }),
-                ),
+                perTarget: Type.Optional(Count({ default: 8, description: 'To one host and port.' })),
                 total: Type.Optional(Count({ default: 64, description: 'To all of them.' })),
               },
               { default: {}, description: 'How many deliveries are under way at once.' },
