@@ -13,7 +13,7 @@ import type { IdempotencyStore, KeptKey, Made } from './idempotency/store.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { JobQueue } from './jobs/queue.js'
 import { type Clock, systemClock } from './lib/clock.js'
-import { startNotifier } from './notifications/notifier.js'
+import { createNotifier } from './notifications/notifier.js'
 import { type NotificationOptions, type ResolvedOptions, resolveOptions, type WorkerServerOptions } from './options.js'
 import { ProfileCatalog } from './profiles/catalog.js'
 import { CliProfiles } from './profiles/cli-profiles.js'
@@ -108,7 +108,9 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     : createMemoryIdempotencyStore({ now: () => clock.now() })
   /** A part of the storage keeps a request's key in the write that makes what was asked for; for others it is kept right before. */
   const keepKeyFor = (part: object | undefined, ours: object | undefined) =>
-    storage && part !== ours && idempotency.keep ? (key: KeptKey) => idempotency.keep!(key) : undefined
+    storage && (part !== ours || !storage.oneWrite) && idempotency.keep
+      ? (key: KeptKey) => idempotency.keep!(key)
+      : undefined
   const profiles = new ProfileCatalog({
     declared: options.profiles,
     ...(profileStore && { store: refusing(profileStore) }),
@@ -157,7 +159,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     retryAfter,
     idleReleaseMs: options.idleReleaseMs,
     profileInfo: (name) => profiles.get(name)?.info,
+    oneWrite: storage?.oneWrite ?? false,
+    keepKey: keepKeyFor(storage?.journal, storage?.journal),
     dispatch: (sessionId, execution) => dispatcher.prepare(sessionId, execution),
+    ...(options.notifications && { notify: (...event) => notifier?.notify(...event) }),
     sessionRetentionMs: options.sessionRetentionMs,
   })
 
@@ -196,19 +201,18 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   }
   const queue = options.queue && createQueue(options.queue)
 
-  const createNotifier = ({ webhook, attempts = 3, retryDelayMs = 500, onNotification }: NotificationOptions) => {
+  const notifierOf = ({ webhook, attempts = 3, retryDelayMs = 500, onNotification }: NotificationOptions) => {
     const how = { option: 'notifications.webhook', attempts, retryDelayMs, guard: operatorGuard }
     const target = webhook && operatorTarget(webhook, how)
-    const stop = startNotifier({
-      ...{ registry, deliverer, logger, onNotification },
-      webhook: target && { target, events: webhook.events },
-    })
-    return { target, stop }
+    const told = target && { target, events: webhook.events }
+    return { target, notify: createNotifier({ deliverer, logger, onNotification, webhook: told }) }
   }
-  const notifier = options.notifications && createNotifier(options.notifications)
+  const notifier = options.notifications && notifierOf(options.notifications)
   const notifications = {
-    on: (onNotification: (notification: SessionNotification) => unknown) =>
-      startNotifier({ registry, deliverer, logger, webhook: undefined, onNotification }),
+    on: (onNotification: (notification: SessionNotification) => unknown) => {
+      const notify = createNotifier({ deliverer, logger, webhook: undefined, onNotification })
+      return registry.on('session_event', ({ event, session }) => notify(event, event, () => session)?.send())
+    },
   }
 
   const findTarget: FindTarget = async ({ origin, payload }) => {
@@ -220,6 +224,15 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       case 'dispatch':
         return dispatcher.targetOf(origin.tool)
     }
+  }
+
+  const tellOfGone = () => {
+    for (const target of [notifier?.target, ...dispatcher.targets()])
+      if (target && deliverer.isGone(target))
+        logger.warn(
+          { target: target.name },
+          'this webhook answered 410 Gone: nothing is sent to it any more. Change its URL to begin again',
+        )
   }
 
   const findMade = ({ kind, id }: Made) => {
@@ -240,7 +253,6 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     await queue?.close()
     await registry.parking.close()
     await toolEndpoint.close()
-    notifier?.stop()
     await deliverer.flush()
     await Promise.all([guard.close(), operatorGuard.close()])
   }
@@ -269,6 +281,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       () => profiles.load(),
       () => (surroundings.createCliRunner ? undefined : endOrphans()),
       () => deliverer.restore(findTarget),
+      () => tellOfGone(),
       () => registry.adopt(),
       () => queue?.start(),
       () => answerLeft(idempotency, findMade),

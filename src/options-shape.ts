@@ -105,7 +105,10 @@ const SHAPES: Record<string, TSchema> = {
   eventLog: Section(optional({ maxEvents: Count, maxBytes: Count })),
   sessionRetentionMs: Milliseconds(),
   idleReleaseMs: Milliseconds(),
-  storage: Type.Object({ sessions: Obj, journal: Obj, queue: Obj, open: Fn, close: Fn }),
+  storage: Type.Object({
+    ...{ sessions: Obj, journal: Obj, profiles: Obj, queue: Obj, idempotency: Obj, outbox: Obj },
+    ...{ open: Fn, close: Fn },
+  }),
   shutdownTimeoutMs: Milliseconds(),
   logger: Obj,
   health: Flag,

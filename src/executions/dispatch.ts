@@ -51,6 +51,10 @@ export class ExecutionDispatcher {
     )
   }
 
+  targets(): Iterable<WebhookTarget> {
+    return this.#targets.values()
+  }
+
   /** Where calls of a tool go now. */
   targetOf(toolName: string): WebhookTarget | undefined {
     return this.#targets.get(toolName)

@@ -158,6 +158,12 @@ export class EventLog {
     this.#evict()
   }
 
+  /** Leaves out the numbers up to and including `seq`, as far as they are not used. */
+  skipTo(seq: number): void {
+    this.#writeOut()
+    this.#lastSeq = Math.max(this.#lastSeq, seq)
+  }
+
   /** Everything that is kept nowhere but here, one event as JSON per line. */
   toText(): string {
     if (this.#journal) return ''

@@ -2,6 +2,7 @@ import type { RunnerSnapshot } from '../engines/runner.js'
 import { GatewayError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock, Timer } from '../lib/clock.js'
+import type { PlannedDelivery } from '../webhooks/delivery.js'
 import type { EventLog, LogJournal } from './event-log.js'
 import type { EventJournal, JournaledEvent, JournaledOrigin, JournaledState, JournalWrite } from './journal.js'
 
@@ -33,6 +34,8 @@ export interface JournalOwner {
 export interface JournalWriterParts {
   journal: EventJournal
   clock: Clock
+  /** Whether deliveries are kept in the same write as the events that they are about. */
+  oneWrite: boolean
   /** Told of each write that failed, and of the first that succeeds again. */
   onFault(sessionId: string, error: unknown): void
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
@@ -56,6 +59,8 @@ export class JournalWriter implements LogJournal {
   readonly #parts: JournalWriterParts
   readonly #owner: JournalOwner
   #events: JournaledEvent[] = []
+  /** What is to be delivered about them. */
+  #deliveries: PlannedDelivery[] = []
   #originDue: boolean
   #stateDue = false
   #snapshot: RunnerSnapshot | undefined
@@ -130,6 +135,13 @@ export class JournalWriter implements LogJournal {
     this.touch()
   }
 
+  /** Has a delivery about what was just appended kept in the same write. */
+  keepAlong(planned: PlannedDelivery): void {
+    const gone = this.#state === 'stopped'
+    if ((gone && !this.#originDue) || !this.#parts.oneWrite) planned.keep()
+    else if (planned.kept && !gone) this.#deliveries.push(planned)
+  }
+
   /** Runs `then` once all that was recorded is durable, or the session was removed: at once when it is. */
   after(then: () => void): void {
     if (!this.clean) this.#waiters.push({ run: then })
@@ -163,18 +175,27 @@ export class JournalWriter implements LogJournal {
     return this.#state === 'failing'
   }
 
-  /** Removes the session from the journal; nothing is written meanwhile. @throws what the journal throws, and then it goes on */
-  remove(): Promise<void> {
+  /**
+   * Removes the session from the journal; nothing is written meanwhile.
+   * @param ending what is to be delivered about its end, kept in the same write
+   * @throws what the journal throws, and then it goes on
+   */
+  remove(ending?: PlannedDelivery): Promise<void> {
     if (this.#state === 'stopped') return Promise.resolve()
-    this.#removing ??= this.#remove()
+    this.#removing ??= this.#remove(ending)
     return this.#removing
   }
 
-  async #remove(): Promise<void> {
+  async #remove(ending: PlannedDelivery | undefined): Promise<void> {
     try {
       await this.#written()
       this.#retry?.timer.cancel()
-      if (!this.#originDue) await this.#parts.journal.remove(this.#owner.id)
+      const unsaid = [...this.#deliveries]
+      const deliveries = [...unsaid, ending].flatMap((planned) => planned?.kept ?? [])
+      if (!this.#originDue) {
+        await this.#parts.journal.remove(this.#owner.id, deliveries)
+        this.#deliveries = this.#deliveries.filter((planned) => !unsaid.includes(planned))
+      }
     } catch (error) {
       this.#removing = undefined
       this.#state = 'idle'
@@ -192,6 +213,8 @@ export class JournalWriter implements LogJournal {
     this.#events = []
     this.#openFrom = undefined
     this.#unpile(this.#backlogBytes)
+    // of one that was never there nobody is told anything
+    for (const planned of this.#deliveries.splice(0)) if (!this.#originDue) planned.keep()
     this.#owner.log.show(undefined)
     const waiting = [...this.#waitingNow.splice(0), ...this.#waitingNext.splice(0)]
     // of one that was never there nobody is told anything
@@ -247,14 +270,20 @@ export class JournalWriter implements LogJournal {
     if (this.#stateDue || this.#originDue) write.state = this.#owner.state()
     if (this.#snapshot) write.snapshot = this.#snapshot
     if (this.#events.length > 0) write.events = this.#events
+    const planned = this.#deliveries
+    if (planned.length > 0) write.deliveries = planned.flatMap(({ kept }) => kept ?? [])
     if (log.lastSeq > this.#reservedSeq - RESERVED_AHEAD / 2 || this.#originDue)
       write.reservedSeq = Math.max(log.lastSeq, this.#reservedSeq) + RESERVED_AHEAD
     this.#events = []
+    this.#deliveries = []
     this.#stateDue = false
     this.#snapshot = undefined
     this.#parts.journal.write(write).then(
       () => this.#onWritten(write, bytes),
-      (error) => this.#onFailed(write, error),
+      (error) => {
+        this.#deliveries = [...planned, ...this.#deliveries]
+        this.#onFailed(write, error)
+      },
     )
   }
 

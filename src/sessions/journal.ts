@@ -3,6 +3,7 @@ import type { PermissionMode, PermissionRequest } from '../../schemas/permission
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
+import type { KeptDelivery } from '../webhooks/outbox.js'
 import type { RunningTotals } from './session-facts.js'
 import type { QueuedMessage } from './turns.js'
 import type { Accepted } from './write-ahead.js'
@@ -65,6 +66,8 @@ export interface JournalWrite {
   reservedSeq?: number
   /** Of the request that created the session, with its first write: kept in the same write by the store that the journal belongs to. */
   key?: KeptKey
+  /** What is to be delivered about `events`: kept in the same write in the outbox of the store that the journal belongs to. */
+  deliveries?: readonly KeptDelivery[]
 }
 
 /** A session as a list shows it. */
@@ -99,6 +102,9 @@ export interface EventJournal {
    * Empty for a session that is not there.
    */
   read(id: string, afterSeq: number, untilSeq: number, maxBytes: number): Promise<JournaledEvent[]>
-  /** Removes the session and its events; does nothing when it is not there. Resolves when it is durable. */
-  remove(id: string): Promise<void>
+  /**
+   * Removes the session and its events; does nothing when it is not there. Resolves when it is durable.
+   * @param deliveries what is to be delivered about its end: kept in the same write
+   */
+  remove(id: string, deliveries?: readonly KeptDelivery[]): Promise<void>
 }

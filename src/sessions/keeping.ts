@@ -1,6 +1,7 @@
 import { GatewayError, toError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
+import type { PlannedDelivery } from '../webhooks/delivery.js'
 import type { EventJournal } from './journal.js'
 import type { JournalWriterParts } from './journal-writer.js'
 import type { Session } from './session.js'
@@ -14,9 +15,15 @@ export class Keeping implements Omit<JournalWriterParts, 'clock'> {
   /** Sessions whose last write failed. */
   readonly #unwritable = new Set<string>()
 
-  constructor(journal: EventJournal, { logger, retryAfter }: { logger: Logger; retryAfter: Clock['after'] }) {
+  readonly oneWrite: boolean
+
+  constructor(
+    journal: EventJournal,
+    { logger, retryAfter, oneWrite = false }: { logger: Logger; retryAfter: Clock['after']; oneWrite?: boolean },
+  ) {
     this.journal = journal
     this.retryAfter = retryAfter
+    this.oneWrite = oneWrite
     this.#logger = logger
   }
 
@@ -36,11 +43,12 @@ export class Keeping implements Omit<JournalWriterParts, 'clock'> {
 
   /**
    * Removes a session, in memory or not; durable when it resolves.
+   * @param ending what is to be delivered about its end
    * @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then
    */
-  async erase(id: string, session: Session | undefined): Promise<void> {
+  async erase(id: string, session: Session | undefined, ending?: PlannedDelivery): Promise<void> {
     try {
-      await (session ? session.erase() : this.journal.remove(id))
+      await (session ? session.erase(ending) : this.journal.remove(id))
     } catch (error) {
       this.#logger.error({ sessionId: id, err: toError(error) }, 'a session could not be removed from the journal')
       throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause: error, retryAfterS: 5 })

@@ -35,7 +35,7 @@ export interface ParkingHost extends WakingHost {
   /** @param journaled the session in the journal, when that has the log */
   adopt(record: ParkedSessionRecord, journaled: JournaledSession | undefined): void
   /** Removes what is kept of a session elsewhere. */
-  erase(id: string): Promise<void>
+  erase(id: string, reason: SessionClosedReason): Promise<void>
   /** Closes and removes a session whose record is gone; its final SessionInfo. */
   remove(session: Session, reason: SessionClosedReason): Promise<SessionInfo>
 }
@@ -206,7 +206,7 @@ export class ParkingLot implements SessionParking {
       const session = resident ?? (record && host.restore(record))
       if (!session) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
       // durable before it is said, and before anything else can wake it; asked for together, so that one store does both or none
-      const [dropped, erased] = await Promise.allSettled([this.#shelf.delete(id), host.erase(id)])
+      const [dropped, erased] = await Promise.allSettled([this.#shelf.delete(id), host.erase(id, reason)])
       if (dropped.status === 'rejected') throw dropped.reason
       if (erased.status === 'rejected') {
         // two stores, and only one of them is well: it stays parked, so its record does too

@@ -1,12 +1,14 @@
-import type { SessionEvent } from '../../schemas/events.js'
+import type { SessionEvent, SessionEventBody } from '../../schemas/events.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { Executions } from '../executions/executions.js'
 import type { TakenKey } from '../idempotency/making.js'
+import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { Principal } from '../principal.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
+import type { PlannedDelivery } from '../webhooks/delivery.js'
 import type { Admission } from './admission.js'
 import type { EventJournal } from './journal.js'
 import type { ParkingOptions } from './parking.js'
@@ -45,6 +47,16 @@ export interface RegistryOptions
   parking: ParkingOptions
   /** Absent: sessions live as long as the process. */
   journal: EventJournal | undefined
+  /** Whether the journal keeps what rides along in its writes. Default false. */
+  oneWrite?: boolean
+  /** Keeps a key before a session is created, when its journal cannot take it along. */
+  keepKey?: ((key: KeptKey) => Promise<void>) | undefined
+  /** What is to be told outside of an event, if anything. */
+  notify?: (
+    body: SessionEventBody,
+    place: { seq: number; ts: number },
+    info: () => SessionInfo,
+  ) => PlannedDelivery | undefined
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
   retryAfter: Clock['after']
   /** After that long without a turn or a client the engine of a session goes; `undefined`: never. */

@@ -1,5 +1,5 @@
 import type { SessionCommand } from '../../schemas/commands.js'
-import type { SessionClosedReason, SessionEvent, SessionEventBody } from '../../schemas/events.js'
+import type { SessionClosedReason } from '../../schemas/events.js'
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, toError } from '../errors.js'
@@ -26,6 +26,7 @@ import { Session } from './session.js'
 import { infoOf, type SessionEntry, SessionTable } from './session-table.js'
 import type { SessionInit, SessionWorld } from './session-world.js'
 import type { ParkedSessionRecord } from './store.js'
+import { Telling } from './telling.js'
 
 const DISOWN_RETRY_MS = 30_000
 
@@ -42,6 +43,7 @@ export class SessionRegistry {
   readonly #keeping: Keeping | undefined
   readonly #operatorLog: OperatorLog
   readonly #places: Places
+  readonly #telling: Telling
   #draining = false
 
   constructor(options: RegistryOptions) {
@@ -53,6 +55,7 @@ export class SessionRegistry {
       logger.error({ err: toError(error), event }, 'an observer of the registry failed'),
     )
     this.#places = new Places(options.maxSessions, () => this.#listeners.emit('room', {}))
+    this.#telling = new Telling({ clock, notify: options.notify, listeners: this.#listeners })
     const starter = new EngineStarter({ admission, clock })
     this.parking = new ParkingLot(options.parking, {
       ...{ clock, logger, executions, starter, retryAfter: options.retryAfter },
@@ -71,8 +74,11 @@ export class SessionRegistry {
       parking: this.parking,
       dormancy: this.#dormancy,
       operatorLog: this.#operatorLog,
-      onEvent: (session, body, seq, ts) => this.#onEvent(session, body, seq, ts),
-      onHeld: (session) => this.#tell(session, 'run_held', { sessionId: session.id, run: session.runState() }),
+      onEvent: (session, body, seq, ts) => {
+        this.#operatorLog.onEvent(session, body, seq)
+        this.#telling.onEvent(session, body, seq, ts)
+      },
+      onHeld: (session) => this.#telling.onHeld(session),
       onEnded: (session) => this.#onEnded(session),
       onOauth: (session) => this.#operatorLog.onOauth(session),
     }
@@ -95,6 +101,8 @@ export class SessionRegistry {
       const { profile, request: asked, config } = admitted
       const { id = newId(), jobId, takenKey } = options
       const key = takenKey && keptWith(takenKey, 'session', id)
+      const { keepKey } = this.#options
+      if (key && keepKey) await keepKey(key)
       session = new Session(this.#world, { id, profile, request: asked, config, jobId, key })
       // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
       if (options.jobId !== undefined) registered = this.#register(session, options.principal)
@@ -133,7 +141,7 @@ export class SessionRegistry {
     // so that nobody is told of it before it is durable; a job's is nothing yet that a crash could leave to be gone on with
     if (session.jobId === undefined) session.touch()
     if (!this.#listeners.has('session_created')) return true
-    this.#tell(session, 'session_created', { session: session.info() })
+    this.#telling.tell(session, 'session_created', { session: session.info() })
     return true
   }
 
@@ -237,7 +245,7 @@ export class SessionRegistry {
   async #endAndRemove(session: Session, reason: SessionClosedReason): Promise<SessionInfo> {
     const { id } = session
     if (this.#keeping)
-      await this.#erase(id).catch((error) => {
+      await this.#erase(id, reason).catch((error) => {
         // it stays, and what it would have done meanwhile it does now
         this.parking.consider(session)
         throw error
@@ -252,9 +260,9 @@ export class SessionRegistry {
   }
 
   /** Durable before it is said. @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */
-  async #erase(id: string): Promise<void> {
+  async #erase(id: string, reason?: SessionClosedReason): Promise<void> {
     const session = this.#table.get(id)?.session
-    await this.#keeping?.erase(id, session)
+    await this.#keeping?.erase(id, session, reason && session && this.#telling.endingOf(session, reason))
     const readMeanwhile = this.#table.get(id)?.session
     if (readMeanwhile !== session) await this.#keeping?.erase(id, readMeanwhile)
   }
@@ -340,7 +348,7 @@ export class SessionRegistry {
         const info = journaled ? { ...record.info, lastSeq: journaled.lastSeq } : shownInfo(record)
         this.#table.adopt(record.id, record.profile, info, journaled?.reservedSeq)
       },
-      erase: (id) => this.#erase(id),
+      erase: (id, reason) => this.#erase(id, reason),
       remove: (session, reason) => this.#endAndRemove(session, reason),
     }
   }
@@ -392,24 +400,6 @@ export class SessionRegistry {
     const tell = () => this.#listeners.emit('session_removed', { sessionId: id })
     if (session) session.whenDurable(tell)
     else tell()
-  }
-
-  #onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void {
-    this.#operatorLog.onEvent(session, body, seq)
-    const isRunHeard = session.jobId !== undefined && this.#listeners.has('run_event')
-    const isHeard = this.#listeners.has('session_event')
-    if (!isRunHeard && !isHeard) return
-    const sessionId = session.id
-    const event: SessionEvent = { seq, ts, ...body }
-    event.seq = seq
-    event.ts = ts
-    if (isRunHeard) this.#tell(session, 'run_event', { sessionId, event, run: session.runState() })
-    if (isHeard) this.#tell(session, 'session_event', { sessionId, event, session: session.info(seq) })
-  }
-
-  /** Nobody hears of what a crash could take back. */
-  #tell<E extends keyof RegistryEvents & string>(session: Session, event: E, payload: RegistryEvents[E]): void {
-    session.whenDurable(() => this.#listeners.emit(event, payload))
   }
 
   #onEnded(session: Session): void {

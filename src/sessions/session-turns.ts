@@ -88,6 +88,9 @@ export abstract class SessionTurns extends SessionState {
     return this.runnerClosed ?? Promise.resolve()
   }
 
+  /** The number of its last event, when that was told ahead of it. */
+  closingSeq: number | undefined
+
   /** @param told what is said before everything else that follows from the end */
   #finish(as: 'failed' | 'closed', reason: SessionClosedReason, told?: SessionEventOf<'session_error'>): void {
     if (this.endedAs) return
@@ -100,6 +103,7 @@ export abstract class SessionTurns extends SessionState {
     this.bridge.close()
     const ts = this.world.clock.now()
     this.showStatus(ts)
+    if (this.closingSeq !== undefined) this.log.skipTo(this.closingSeq - 1)
     this.append({ type: 'session_closed', reason }, ts)
     const link = this.link
     this.link = undefined

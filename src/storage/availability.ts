@@ -7,7 +7,9 @@ import { type GatewayStorage, isRefusal } from './storage.js'
 const PROBE_MS = 1_000
 const PARTS = ['sessions', 'journal', 'profiles', 'queue', 'idempotency', 'outbox'] as const
 /** What is answered without a write says nothing of whether one would be taken. */
-const READS: ReadonlySet<string> = new Set(['list', 'get', 'read', 'dailyTokens', 'claimNext', 'attempts'])
+const READS: ReadonlySet<string> = new Set([
+  ...['list', 'get', 'read', 'dailyTokens', 'claimNext', 'attempts', 'begin', 'left', 'gone'],
+])
 
 /**
  * Whether a storage takes what it is given: told by everything that is asked of it and, while it takes nothing, by asking it again every

@@ -56,6 +56,7 @@ export const gatewayStorageConformance: readonly GatewayStorageCase[] = [
   {
     name: 'keeps a key with what its request makes, to be answered by the next process',
     async run(storage, reopen) {
+      assert.equal(storage.oneWrite, true)
       const keys = KINDS.map((kind) => keyOf(kind, kind))
       for (const { key, made } of keys) {
         await storage.idempotency.begin(key, 'f')
@@ -112,6 +113,22 @@ export const gatewayStorageConformance: readonly GatewayStorageCase[] = [
       await idempotency.release(key.key)
       assert.deepEqual(await idempotency.begin(key.key, 'other'), { state: 'new' })
       assert.deepEqual(await (await reopen()).idempotency.left!(), [])
+    },
+  },
+  {
+    name: 'keeps what is to be delivered about events with them, and about an end with the removal',
+    async run(storage, reopen) {
+      const delivery = (id: string) => ({ id: `one:${id}`, lane: 'one', delivery: { to: 'a receiver' } })
+      const events = [{ seq: 1, json: '{"seq":1}' }]
+      await storage.journal.write({ ...sessionOf('one'), events, deliveries: [delivery('1'), delivery('2')] })
+      await assert.rejects(storage.journal.write({ id: 'one', events, deliveries: [delivery('refused')] }))
+      const second = await reopen()
+      assert.deepEqual(await second.outbox.list(), [delivery('1'), delivery('2')])
+      await second.journal.remove('one', [delivery('ended')])
+      await second.journal.remove('one', [delivery('again')])
+      const third = await reopen()
+      assert.deepEqual(await third.outbox.list(), [delivery('1'), delivery('2'), delivery('ended')])
+      assert.deepEqual(await third.journal.list(), [])
     },
   },
 ]

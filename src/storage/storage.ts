@@ -17,6 +17,11 @@ export interface GatewayStorage {
   readonly queue: QueueAdapter
   readonly idempotency: IdempotencyStore
   readonly outbox: DeliveryOutbox
+  /**
+   * What rides along in a call, a key or deliveries, is kept in its write. Absent: it is kept by calls of its own, keys before and
+   * deliveries in the same turn, so that little is left to chance.
+   */
+  readonly oneWrite?: true
   /** Makes the parts usable; does nothing when they are. Rejects when another process holds the storage, and what cannot be read. */
   open(): Promise<void>
   /** Writes a little for good, and takes it away again. Rejects when it cannot. Absent: what callers ask for says whether it can. */

@@ -3,11 +3,12 @@ import type { WebhookDelivery } from '../../schemas/jobs.js'
 import { toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
-import type { Delivery, FindTarget, Importance, PreparedDelivery, StoredDelivery } from './delivery.js'
+import type { Delivery, FindTarget, Importance, PlannedDelivery, PreparedDelivery, StoredDelivery } from './delivery.js'
 import type { DeliveryOutbox } from './outbox.js'
 import { type PostError, type PostOutcome, post } from './post.js'
 import { deliveryHeaders } from './signing.js'
 import { type ConnectionLimits, Slots } from './slots.js'
+import type { WebhookTarget } from './target.js'
 
 /** How deliveries went, since the start. */
 export interface DeliveryCounts {
@@ -39,7 +40,7 @@ const MAX_PAUSE_MS = 60 * 60 * 1000
 /** Targets remembered as gone. */
 const MAX_GONE = 10_000
 const GONE = 410
-const UNWANTED: PreparedDelivery = { send() {}, withdraw() {} }
+const UNWANTED: PlannedDelivery = { kept: undefined, keep() {}, send() {}, withdraw() {} }
 
 /**
  * Delivers JSON bodies to URLs. Deliveries of one lane (a job, a session) go one after the other, in order, each with its retries;
@@ -77,16 +78,29 @@ export class WebhookDeliverer {
 
   /** Asks the outbox before it returns: what is written in the same turn can become durable together with it. */
   prepare(laneId: string, delivery: Delivery): PreparedDelivery {
+    const planned = this.plan(laneId, delivery)
+    planned.keep()
+    return planned
+  }
+
+  /** Leaves it to the caller to have it kept. */
+  plan(laneId: string, delivery: Delivery): PlannedDelivery {
     const { id, target, type, payload, origin, importance } = delivery
     // the answer that stopped this target was told
     if (this.#gone.has(target.key)) return UNWANTED
     const stored: StoredDelivery = { type, payload, origin, importance }
-    if (this.#outlasts) this.#ask(this.#outbox.add({ id, lane: laneId, delivery: stored }))
-    return { send: () => this.#send(laneId, delivery), withdraw: () => this.#settle(laneId, id) }
+    const kept = this.#outlasts ? { id, lane: laneId, delivery: stored } : undefined
+    return {
+      kept,
+      keep: () => kept && this.#ask(this.#outbox.add(kept)),
+      send: () => this.#send(laneId, delivery),
+      withdraw: () => this.#settle(laneId, id),
+    }
   }
 
   /** Makes what earlier processes left. Call it once, before anything else is delivered. @throws what the outbox throws */
   async restore(findTarget: FindTarget): Promise<void> {
+    for (const key of (await this.#outbox.gone?.()) ?? []) this.#gone.add(key)
     const left = (await this.#outbox.list()).map(({ lane, id, delivery }) => ({
       ...{ lane, id, stored: delivery as StoredDelivery },
     }))
@@ -109,7 +123,13 @@ export class WebhookDeliverer {
 
   /** Drops what is known about a lane; what still waits in it is delivered. */
   forget(laneId: string): void {
+    this.#gone.delete(laneId)
     this.#ask(this.#outbox.forget(laneId))
+  }
+
+  /** Whether a target has answered that nothing is to be sent to it any more, to this process or one before. */
+  isGone({ key }: WebhookTarget): boolean {
+    return this.#gone.has(key)
   }
 
   /** Deliveries that wait or are under way. */
@@ -245,6 +265,8 @@ export class WebhookDeliverer {
 
   #rememberGone(key: string): void {
     this.#gone.add(key)
+    const { rememberGone } = this.#outbox
+    if (this.#outlasts && rememberGone) this.#ask(rememberGone.call(this.#outbox, key))
     if (this.#gone.size > MAX_GONE) this.#gone.delete(this.#gone.keys().next().value!)
   }
 

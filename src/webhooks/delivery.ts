@@ -1,3 +1,4 @@
+import type { KeptDelivery } from './outbox.js'
 import type { WebhookTarget } from './target.js'
 
 /** What is given up first when a lane is full: `progress`, then `normal`, `last` never. */
@@ -29,6 +30,14 @@ export interface PreparedDelivery {
   send(): void
   /** Nothing came of it: nothing is delivered. */
   withdraw(): void
+}
+
+/** A delivery that whoever writes down what it tells of keeps in the same write. */
+export interface PlannedDelivery extends PreparedDelivery {
+  /** What the outbox is to hold; absent when nothing outlasts the process. */
+  kept: KeptDelivery | undefined
+  /** Asks the outbox itself to keep it: for what is not written down, or elsewhere. */
+  keep(): void
 }
 
 /** @returns undefined when what was left by another process is not to be delivered any more */

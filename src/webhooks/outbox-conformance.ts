@@ -125,6 +125,17 @@ export const deliveryOutboxConformance: readonly DeliveryOutboxCase[] = [
     },
   },
   {
+    name: 'remembers targets that are gone, until their lane is forgotten, when it offers that',
+    async run(outbox, reopen) {
+      if (!outbox.rememberGone || !outbox.gone) return
+      assert.deepEqual(await outbox.gone(), [])
+      for (const target of ['job-1', 'job-2', 'job-1', '__proto__']) await outbox.rememberGone(target)
+      await outbox.forget('job-2')
+      const seen = reopen ? await reopen() : outbox
+      assert.deepEqual((await seen.gone!()).sort(), ['__proto__', 'job-1'])
+    },
+  },
+  {
     name: 'is not affected by what happens to what it took or gave',
     async run(outbox) {
       const mine = structuredClone(FULL)

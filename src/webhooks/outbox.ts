@@ -25,6 +25,10 @@ export interface DeliveryOutbox {
   log(lane: string, attempt: WebhookDelivery): Promise<void>
   /** The attempts of a lane, newest first, at most a hundred. */
   attempts(lane: string): Promise<WebhookDelivery[]>
-  /** Forgets the attempts of a lane. */
+  /** Forgets the attempts of a lane, and that a target with its name is gone. */
   forget(lane: string): Promise<void>
+  /** A target has answered that nothing is to be sent to it any more; at least the last ten thousand are kept. */
+  rememberGone?(target: string): Promise<void>
+  /** The targets that are gone. */
+  gone?(): Promise<string[]>
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { type FieldError, GatewayError, optionError } from '../errors.js'
 import type { EgressGuard } from './egress.js'
 import { signingKeys } from './signing.js'
@@ -6,6 +7,8 @@ import { signingKeys } from './signing.js'
 export interface WebhookTarget {
   /** Deliveries to one target stop together, when it answers 410. */
   readonly key: string
+  /** The option that names it, when the operator does. */
+  readonly name?: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>> | undefined
   /** Signs with each; none: unsigned. */
@@ -76,5 +79,14 @@ export function operatorTarget(
   const { option, ...rest } = given
   const [problem] = targetProblems({ url, headers }, given.guard, option)
   if (problem) throw optionError(problem.path, problem.message)
-  return { key: option, url, headers, signingKeys: signingKeys(secret, `${option}.secret`), ...rest }
+  // another URL is another target, and nothing of it is stored
+  const digest = createHash('sha256').update(url).digest('base64url')
+  return {
+    key: `${option} ${digest}`,
+    name: option,
+    url,
+    headers,
+    signingKeys: signingKeys(secret, `${option}.secret`),
+    ...rest,
+  }
 }

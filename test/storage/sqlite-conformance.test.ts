@@ -9,7 +9,7 @@ import { gatewayStorageConformance } from '../../src/storage/storage-conformance
 import { deliveryOutboxConformance } from '../../src/webhooks/outbox-conformance.js'
 import { partOf, sqliteWorld } from './sqlite-world.js'
 
-type Part = Exclude<keyof SqliteStorage, 'open' | 'close' | 'backup' | 'check' | 'probe'>
+type Part = Exclude<keyof SqliteStorage, 'open' | 'close' | 'backup' | 'check' | 'probe' | 'oneWrite'>
 
 function conforms<P extends Part>(
   part: P,

@@ -3,6 +3,7 @@ import type { DeliveryOutbox, KeptDelivery } from '../../webhooks/outbox.js'
 
 const ATTEMPTS_PER_LANE = 100
 const MAX_LANES = 10_000
+const MAX_GONE = 10_000
 
 interface Kept {
   id: string
@@ -10,19 +11,30 @@ interface Kept {
   delivery: string
 }
 
+/** What the other parts of a storage in memory use of it. */
+export interface MemoryDeliveryOutbox extends Required<DeliveryOutbox> {
+  /** Keeps a delivery in the same turn in which what it tells of is written. */
+  addNow(kept: KeptDelivery): void
+}
+
 /**
  * Keeps deliveries for as long as the process runs; a second gateway that is built on the same object makes what the first one left.
  * Of the lanes with attempts, those that heard nothing for the longest time are forgotten first, beyond ten thousand.
  */
-export function createMemoryDeliveryOutbox(): DeliveryOutbox {
+export function createMemoryDeliveryOutbox(): MemoryDeliveryOutbox {
   const kept = new Map<string, Kept>()
   const lanes = new Map<string, WebhookDelivery[]>()
+  const gone = new Set<string>()
   const keyOf = (lane: string, id: string) => JSON.stringify([lane, id])
+  const addNow = ({ id, lane, delivery }: KeptDelivery) => {
+    const key = keyOf(lane, id)
+    if (!kept.has(key)) kept.set(key, { id, lane, delivery: JSON.stringify(delivery) })
+  }
 
   return {
-    async add({ id, lane, delivery }) {
-      const key = keyOf(lane, id)
-      if (!kept.has(key)) kept.set(key, { id, lane, delivery: JSON.stringify(delivery) })
+    addNow,
+    async add(delivery) {
+      addNow(delivery)
     },
     async remove(lane, id) {
       kept.delete(keyOf(lane, id))
@@ -43,6 +55,14 @@ export function createMemoryDeliveryOutbox(): DeliveryOutbox {
     },
     async forget(lane) {
       lanes.delete(lane)
+      gone.delete(lane)
+    },
+    async rememberGone(target) {
+      gone.add(target)
+      if (gone.size > MAX_GONE) gone.delete(gone.values().next().value!)
+    },
+    async gone() {
+      return [...gone]
     },
   }
 }

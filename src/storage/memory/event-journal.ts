@@ -7,6 +7,7 @@ import type {
   JournaledState,
   JournalWrite,
 } from '../../sessions/journal.js'
+import type { KeptDelivery } from '../../webhooks/outbox.js'
 
 /** Facts are kept as JSON text, so that nothing is shared with who wrote them. */
 interface Entry {
@@ -23,13 +24,14 @@ interface Entry {
 /** What is kept in the same write by other parts of the storage. */
 interface WrittenAlong {
   onKey?(key: KeptKey): void
+  onDelivery?(delivery: KeptDelivery): void
 }
 
 /**
  * Keeps sessions and their events for as long as the process runs; a second gateway that is built on the same object finds what the
  * first one left.
  */
-export function createMemoryEventJournal({ onKey }: WrittenAlong = {}): EventJournal {
+export function createMemoryEventJournal({ onKey, onDelivery }: WrittenAlong = {}): EventJournal {
   const sessions = new Map<string, Entry>()
 
   const listed = (id: string, { profile, generation, state, reservedSeq, events }: Entry): JournaledSession => ({
@@ -45,7 +47,7 @@ export function createMemoryEventJournal({ onKey }: WrittenAlong = {}): EventJou
     async write(write) {
       const known = sessions.get(write.id)
       assertWritable(write, known && { lastSeq: known.events.at(-1)?.seq ?? 0 })
-      const { id, origin, state, snapshot, events = [], reservedSeq = 0, key } = write
+      const { id, origin, state, snapshot, events = [], reservedSeq = 0, key, deliveries = [] } = write
       const entry = known ?? newEntry(origin!, state!)
       if (state) entry.state = JSON.stringify(state)
       if (snapshot) entry.snapshot = JSON.stringify(snapshot)
@@ -53,6 +55,7 @@ export function createMemoryEventJournal({ onKey }: WrittenAlong = {}): EventJou
       entry.reservedSeq = Math.max(entry.reservedSeq, reservedSeq, events.at(-1)?.seq ?? 0)
       if (!known) sessions.set(id, entry)
       if (key) onKey?.(key)
+      for (const delivery of deliveries) onDelivery?.(delivery)
     },
     async list() {
       return [...sessions].map(([id, entry]) => listed(id, entry))
@@ -79,8 +82,8 @@ export function createMemoryEventJournal({ onKey }: WrittenAlong = {}): EventJou
       }
       return found
     },
-    async remove(id) {
-      sessions.delete(id)
+    async remove(id, deliveries = []) {
+      if (sessions.delete(id)) for (const delivery of deliveries) onDelivery?.(delivery)
     },
   }
 }

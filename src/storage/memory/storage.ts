@@ -13,14 +13,16 @@ import { MemorySessionStore } from './session-store.js'
  */
 export function createMemoryStorage({ now = Date.now }: { now?: () => number } = {}): GatewayStorage {
   const idempotency = createMemoryIdempotencyStore({ now })
+  const outbox = createMemoryDeliveryOutbox()
   const onKey = idempotency.keepNow
   return {
+    oneWrite: true,
     sessions: new MemorySessionStore(),
-    journal: createMemoryEventJournal({ onKey }),
+    journal: createMemoryEventJournal({ onKey, onDelivery: outbox.addNow }),
     profiles: createMemoryProfileStore({ onKey }),
     queue: createMemoryQueueAdapter({ now, onKey }),
     idempotency,
-    outbox: createMemoryDeliveryOutbox(),
+    outbox,
     async open() {
       idempotency.onRestart()
     },

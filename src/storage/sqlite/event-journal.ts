@@ -1,12 +1,13 @@
 import type { EventJournal, JournaledOrigin, JournaledSession, JournaledState } from '../../sessions/journal.js'
 import { type CallDatabase, listed, parsed } from './stores.js'
 import { keptRow } from './tables/idempotency.js'
+import { deliveryValues } from './tables/outbox.js'
 import type { SessionRow } from './tables/sessions.js'
 
 const SESSIONS_PER_PAGE = 200
 
 export const eventJournal = (call: CallDatabase, now: () => number): EventJournal => ({
-  write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0, key }) =>
+  write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0, key, deliveries }) =>
     call('journal.write', {
       id,
       ...(origin && {
@@ -18,6 +19,7 @@ export const eventJournal = (call: CallDatabase, now: () => number): EventJourna
       seqs: events.map(({ seq }) => seq),
       texts: events.map(({ json }) => json),
       ...(key && { key: keptRow(key, now()) }),
+      ...(deliveries && { deliveries: deliveries.map(deliveryValues) }),
     }),
   list: (onUnreadable = () => {}) =>
     listed((last?: SessionRow) => call('journal.page', last?.key ?? 0, SESSIONS_PER_PAGE), sessionOf, onUnreadable),
@@ -34,7 +36,7 @@ export const eventJournal = (call: CallDatabase, now: () => number): EventJourna
     const { seqs, texts } = await call('journal.read', id, afterSeq, untilSeq, maxBytes)
     return seqs.map((seq, index) => ({ seq, json: texts[index]! }))
   },
-  remove: (id) => call('journal.remove', id),
+  remove: (id, deliveries) => call('journal.remove', id, deliveries?.map(deliveryValues)),
 })
 
 const sessionOf = ({ id, profile, generation, reservedSeq, lastSeq, state }: SessionRow): JournaledSession => ({

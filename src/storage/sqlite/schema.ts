@@ -72,12 +72,14 @@ const MIGRATIONS: readonly string[] = [
   `,
   // what the request with a key has made
   'ALTER TABLE idempotency_keys ADD COLUMN made TEXT',
+  // targets of deliveries that have answered 410 Gone
+  'CREATE TABLE gone_targets (n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE)',
 ]
 
 /** Tables that grow with use, for reports of their size. */
 export const TABLES = [
   ...['sessions', 'origins', 'snapshots', 'events', 'removed_sessions', 'parked', 'profiles', 'jobs', 'daily_tokens'],
-  ...['idempotency_keys', 'deliveries', 'delivery_attempts'],
+  ...['idempotency_keys', 'deliveries', 'delivery_attempts', 'gone_targets'],
 ] as const
 
 export const SCHEMA_VERSION = MIGRATIONS.length

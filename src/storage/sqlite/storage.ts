@@ -46,6 +46,7 @@ export const createSqliteStorage = (options: SqliteStorageOptions, internals: Sq
   new Storage(options, internals)
 
 class Storage implements SqliteStorage {
+  readonly oneWrite = true
   readonly sessions
   readonly journal
   readonly profiles

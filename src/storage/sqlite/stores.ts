@@ -3,7 +3,7 @@ import type { ProfileStore } from '../../profiles/store.js'
 import type { SessionStore } from '../../sessions/store.js'
 import type { DeliveryOutbox } from '../../webhooks/outbox.js'
 import { keptRow } from './tables/idempotency.js'
-import type { DeliveryRow } from './tables/outbox.js'
+import { type DeliveryRow, deliveryValues } from './tables/outbox.js'
 import type { ParkedRow } from './tables/sessions.js'
 import type { DatabaseThread } from './thread.js'
 
@@ -38,7 +38,7 @@ export const profileStore = (call: CallDatabase, now: () => number): ProfileStor
 })
 
 export const deliveryOutbox = (call: CallDatabase): DeliveryOutbox => ({
-  add: ({ lane, id, delivery }) => call('outbox.add', lane, id, JSON.stringify(delivery)),
+  add: (kept) => call('outbox.add', deliveryValues(kept)),
   remove: (lane, id) => call('outbox.remove', lane, id),
   list: () =>
     listed(
@@ -48,6 +48,8 @@ export const deliveryOutbox = (call: CallDatabase): DeliveryOutbox => ({
   log: (lane, attempt) => call('outbox.log', lane, JSON.stringify(attempt)),
   attempts: async (lane) => (await call('outbox.attempts', lane)).map((text) => JSON.parse(text)),
   forget: (lane) => call('outbox.forget', lane),
+  rememberGone: (target) => call('outbox.rememberGone', target),
+  gone: () => call('outbox.gone'),
 })
 
 /**

@@ -1,8 +1,11 @@
+import type { KeptDelivery } from '../../../webhooks/outbox.js'
 import type { Database } from '../driver.js'
 
 const ATTEMPTS_PER_LANE = 100
 /** Of all lanes together; the oldest go first. */
 const MAX_ATTEMPTS = 1_000_000
+/** Targets that are remembered as gone; the oldest go first. */
+const MAX_GONE = 10_000
 
 export interface DeliveryRow {
   n: number
@@ -11,11 +14,26 @@ export interface DeliveryRow {
   delivery: string
 }
 
-/** Deliveries that wait, and the attempts that were made. */
-export function outboxOperations(db: Database) {
+/** A delivery as it is kept with what it tells of. */
+export type DeliveryValues = Pick<DeliveryRow, 'lane' | 'id' | 'delivery'>
+
+export const deliveryValues = ({ lane, id, delivery }: KeptDelivery): DeliveryValues => ({
+  ...{ lane, id },
+  delivery: JSON.stringify(delivery),
+})
+
+/** Keeps a delivery, in the transaction of what it tells of. */
+export function deliveryKeeper(db: Database): (values: DeliveryValues) => void {
   const add = db.prepare(
     'INSERT INTO deliveries (lane, id, delivery) VALUES (?, ?, ?) ON CONFLICT (lane, id) DO NOTHING',
   )
+  return ({ lane, id, delivery }) => {
+    add.run(lane, id, delivery)
+  }
+}
+
+/** Deliveries that wait, and the attempts that were made. */
+export function outboxOperations(db: Database) {
   const remove = db.prepare('DELETE FROM deliveries WHERE lane = ? AND id = ?')
   const page = db.prepare('SELECT n, id, lane, delivery FROM deliveries WHERE n > ? ORDER BY n LIMIT ?')
   const log = db.prepare('INSERT INTO delivery_attempts (lane, attempt) VALUES (?, ?)')
@@ -26,11 +44,15 @@ export function outboxOperations(db: Database) {
   const trimAll = db.prepare('DELETE FROM delivery_attempts WHERE n <= ?')
   const attempts = db.prepare('SELECT attempt FROM delivery_attempts WHERE lane = ? ORDER BY n DESC')
   const forget = db.prepare('DELETE FROM delivery_attempts WHERE lane = ?')
+  const forgetGone = db.prepare('DELETE FROM gone_targets WHERE key = ?')
+  const rememberGone = db.prepare('INSERT INTO gone_targets (key) VALUES (?) ON CONFLICT (key) DO NOTHING')
+  const trimGone = db.prepare(
+    `DELETE FROM gone_targets WHERE n <= (SELECT n FROM gone_targets ORDER BY n DESC LIMIT 1 OFFSET ${MAX_GONE})`,
+  )
+  const gone = db.prepare('SELECT key FROM gone_targets ORDER BY n')
 
   return {
-    'outbox.add'(lane: string, id: string, delivery: string): void {
-      add.run(lane, id, delivery)
-    },
+    'outbox.add': deliveryKeeper(db),
     'outbox.remove'(lane: string, id: string): void {
       remove.run(lane, id)
     },
@@ -47,6 +69,14 @@ export function outboxOperations(db: Database) {
     },
     'outbox.forget'(lane: string): void {
       forget.run(lane)
+      forgetGone.run(lane)
+    },
+    'outbox.rememberGone'(key: string): void {
+      rememberGone.run(key)
+      trimGone.run()
+    },
+    'outbox.gone'(): string[] {
+      return gone.all().map(({ key }) => key)
     },
   }
 }

@@ -1,6 +1,7 @@
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
 import { type KeptKeyRow, keyKeeper } from './idempotency.js'
+import { type DeliveryValues, deliveryKeeper } from './outbox.js'
 
 /** Events of removed sessions that are deleted at once. */
 const SWEPT_AT_ONCE = 200
@@ -28,6 +29,7 @@ export interface SessionWrite {
   seqs: number[]
   texts: string[]
   key?: KeptKeyRow
+  deliveries?: DeliveryValues[]
 }
 
 /** Sessions with their events. */
@@ -60,11 +62,22 @@ export function journalOperations(db: Database) {
   const swept = db.prepare('DELETE FROM removed_sessions WHERE session = ?')
 
   const keepKey = keyKeeper(db)
+  const keepDelivery = deliveryKeeper(db)
 
   const keyOf = (id: string): number | undefined => find.get(id)?.key
 
   return {
-    'journal.write'({ id, origin, state, snapshot, reservedSeq, seqs, texts, key: given }: SessionWrite): void {
+    'journal.write'({
+      id,
+      origin,
+      state,
+      snapshot,
+      reservedSeq,
+      seqs,
+      texts,
+      key: given,
+      deliveries,
+    }: SessionWrite): void {
       const known: { key: number; reservedSeq: number } | undefined = find.get(id)
       if (!known && !(origin && state))
         throw new Refusal(`There is no session ${id}; its first write has an origin and a state.`)
@@ -80,6 +93,7 @@ export function journalOperations(db: Database) {
       if (snapshot !== undefined) saveSnapshot.run(key, snapshot)
       for (const [index, seq] of seqs.entries()) insertEvent.run(key, seq, texts[index]!)
       if (given) keepKey(given)
+      for (const delivery of deliveries ?? []) keepDelivery(delivery)
     },
     'journal.page'(afterKey: number, limit: number): SessionRow[] {
       return page.all(afterKey, limit)
@@ -111,11 +125,12 @@ export function journalOperations(db: Database) {
       }
     },
     /** The events go later, in `sweep`: there may be very many. */
-    'journal.remove'(id: string): void {
+    'journal.remove'(id: string, deliveries: DeliveryValues[] = []): void {
       const key = keyOf(id)
       if (key === undefined) return
       for (const removal of removals) removal.run(key)
       remember.run(key)
+      for (const delivery of deliveries) keepDelivery(delivery)
     },
     /** Deletes some events of removed sessions. @returns whether there may be more */
     'journal.sweep'(): boolean {
