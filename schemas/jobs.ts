@@ -86,6 +86,8 @@ export const JobInfo = Type.Object({
   /** Why the job, or its latest attempt, failed. */
   error: Type.Optional(Type.String()),
   webhook: Type.Optional(Type.Object({ url: Type.String(), progress: WebhookProgress })),
+  /** `prompt` is only its beginning, as in lists, events and streams; `GET /jobs/:id` has it whole. */
+  promptTruncated: Type.Optional(Type.Literal(true)),
   meta: Type.Optional(JsonObject),
 })
 export type JobInfo = Static<typeof JobInfo>

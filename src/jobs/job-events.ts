@@ -9,7 +9,7 @@ import type { EgressGuard } from '../webhooks/egress.js'
 import type { WebhookTarget } from '../webhooks/target.js'
 import type { JobPatch, JobRecord } from './adapter.js'
 import type { StoredJob } from './job.js'
-import { shown } from './patch.js'
+import { listed } from './patch.js'
 
 /** What observers of the queue hear, after it took effect. */
 export interface QueueEvents extends Record<string, unknown> {
@@ -89,7 +89,7 @@ export class JobEvents {
     const event: JobEvent = {
       id: newId(),
       type,
-      job: shown(job, patch),
+      job: listed(job, patch),
       ts: this.#clock.now(),
       ...(progress && { progress }),
       ...(executionId !== undefined && { executionId }),

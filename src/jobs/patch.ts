@@ -46,3 +46,14 @@ const NO_PATCH: JobPatch = {}
  */
 export const shown = (job: StoredJob, patch?: JobPatch): JobInfo =>
   job.notes === undefined && !patch ? job : copied(job, patch ?? NO_PATCH, undefined)
+
+const LISTED_PROMPT = 1_000
+
+/** The same where many are shown, or often: with the beginning of a long prompt. */
+export function listed(job: StoredJob, patch?: JobPatch): JobInfo {
+  const info = shown(job, patch)
+  if (info.prompt.length <= LISTED_PROMPT) return info
+  // not half of a character
+  const prompt = info.prompt.slice(0, LISTED_PROMPT).replace(/[\uD800-\uDBFF]$/, '')
+  return { ...info, prompt, promptTruncated: true }
+}

@@ -10,7 +10,7 @@ import { GatewayError, toError } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, newId } from '../lib/clock.js'
-import { assertJson } from '../lib/json-value.js'
+import { assertMeta } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
 import type { Page } from '../lib/paging.js'
 import { type Checker, compileSchema, validationError } from '../lib/validation.js'
@@ -33,7 +33,7 @@ import { JobEvents, type QueueEvents } from './job-events.js'
 import { jobPage } from './job-page.js'
 import { JobStore } from './job-store.js'
 import { QUEUE_DEFAULTS, type QueueServerOptions } from './options.js'
-import { shown } from './patch.js'
+import { listed, shown } from './patch.js'
 import { recover } from './recovery.js'
 import { Retention } from './retention.js'
 import type { JobSessions } from './sessions.js'
@@ -172,8 +172,8 @@ export class JobQueue {
     { principal = UNLIMITED, takenKey }: { principal?: Principal; takenKey?: TakenKey | undefined } = {},
   ): Promise<JobInfo> {
     requestChecker.assert(request)
-    assertJson(request.meta, 'meta')
-    assertJson(request.session.meta, 'session.meta')
+    assertMeta(request.meta, 'meta')
+    assertMeta(request.session.meta, 'session.meta')
     this.#assertRoom()
     if (request.webhook) {
       const problems = targetProblems(request.webhook, this.#options.guard, 'webhook')
@@ -228,7 +228,7 @@ export class JobQueue {
   /** One page of the jobs that a caller may see, newest first. */
   async page(query: ListJobsQuery, principal: Principal = UNLIMITED): Promise<Page<JobInfo>> {
     const { items, next } = await jobPage(this.#options.adapter, query, principal)
-    return { items: items.map(({ info }) => shown(this.#attempts.live(info.id) ?? info)), next }
+    return { items: items.map(({ info }) => listed(this.#attempts.live(info.id) ?? info)), next }
   }
 
   /** The last attempts to deliver a job's events to its webhook, newest first. */

@@ -9,7 +9,7 @@ import type {
   SessionRunnerConfig,
 } from '../engines/runner.js'
 import { GatewayError, invalidField } from '../errors.js'
-import { assertJson } from '../lib/json-value.js'
+import { assertMeta } from '../lib/json-value.js'
 import { type PathResult, type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
 import { type Principal, UNLIMITED } from '../principal.js'
@@ -58,7 +58,7 @@ export class Admission {
     recalled?: ResolvedProfile,
   ): Promise<Admitted> {
     requestChecker.assert(request)
-    assertJson(request.meta, 'meta')
+    assertMeta(request.meta, 'meta')
     const { profiles, roots } = this.#options
     const profile = recalled ?? profiles.resolve(request.profile, principal)
     // one promise for the disk, none for the rest: every session comes through here
