@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import type { SessionEvent } from '../../schemas/events.js'
 import { UNLIMITED } from '../../src/principal.js'
-import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { buildGateway, SOME_CWD, until, until as untilReached } from '../fixtures/build.js'
 import { eventsOf, testStorage } from '../fixtures/journaled.js'
 import { mortal } from '../fixtures/mortal-storage.js'
 import { ok } from '../fixtures/parked.js'
@@ -10,7 +10,8 @@ import type { Script } from '../fixtures/scripted-engine.js'
 const script: Script = {
   capabilities: { parking: 'native' },
   send: async (runner, text) => {
-    if (text === 'wait') return runner.defer(`${runner.context.sessionId}-e`)
+    // a storage that died under it refuses in the end
+    if (text === 'wait') return runner.defer(`${runner.context.sessionId}-e`).catch(() => {})
     runner.say(`heard ${text}`)
     runner.complete()
   },
@@ -30,7 +31,11 @@ interface Told {
 }
 
 /** A session's life: a turn, a park, its wake, a new title, its end. */
-async function live({ registry, gateway }: World, told: Told): Promise<void> {
+async function live({ registry, gateway }: World, told: Told, isDead: () => boolean): Promise<void> {
+  const until = async (condition: () => boolean) => {
+    await untilReached(() => isDead() || condition())
+    if (isDead()) throw new Error('Its process is dead.')
+  }
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
   told.created = id
   told.accepted.push('first')
@@ -57,10 +62,12 @@ async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
   const { view, dead, operations } = mortal(storage, { last, isDone, parts: ['journal', 'sessions'] })
   const first = await buildGateway(t, { storage: view, script: { ...script } })
   const told: Told = { accepted: [] }
-  const life = live(first, told)
+  let isDead = false
+  const life = live(first, told, () => isDead)
   // a life that the end of its process cut off says nothing any more
   life.catch(() => {})
   await Promise.race([life, dead])
+  isDead = true
   // what is dead would wait for its storage for ever
   const buried = first.gateway.close()
   await first.clock.advance(120_000)
