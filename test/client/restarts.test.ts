@@ -9,10 +9,11 @@ import { hashToken } from '../../src/daemon/tokens.js'
 import { until } from '../fixtures/build.js'
 import { ChaosProxy, type Mood } from '../fixtures/chaos-proxy.js'
 import { type DaemonProcess, DEMO, runDaemon, TOKEN } from '../fixtures/daemon-process.js'
+import { rounds } from '../fixtures/rounds.js'
 import { bundle, CHROMIUM_FLAGS, chromiumPath, fetchNode } from '../fixtures/runtimes.js'
 import { type ConsumerReport, type ConsumerTask, consume, plain } from '../fixtures/stream-consumer.js'
 
-const KILLS = Number(process.env.CLIENT_KILLS ?? 50)
+const KILLS = rounds(5, 50)
 const SENDS = 8
 const LONG = `@@[{"thinking":"${'So it goes. '.repeat(20)}","text":"${'One word after the other. '.repeat(60)}"}]@@`
 
