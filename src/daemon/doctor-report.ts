@@ -2,27 +2,26 @@ import type { SqliteReport } from '../storage/sqlite/maintenance.js'
 import { shortPath } from './config-problem.js'
 
 /** What was found in a database, for a person. */
-export function reportLines({
-  path,
-  ok,
-  problems,
-  schemaVersion,
-  bytes,
-  tables,
-  orphans,
-  unswept,
-}: SqliteReport): string[] {
-  const version = schemaVersion === undefined ? '' : `, schema ${schemaVersion}`
+export function reportLines(report: SqliteReport): string[] {
+  const { problems, refusal, bytes, tables, orphans, unswept } = report
   const leftovers = Object.entries({ ...orphans, 'events still to be swept': unswept }).filter(([, count]) => count > 0)
   return [
-    ok
-      ? `ok: ${shortPath(path)} is sound${version}`
-      : `damaged: ${shortPath(path)}; stop the gateway, move the file aside with its -wal and -shm files, and put a backup in its place`,
+    verdict(report),
+    ...(refusal !== undefined && problems.length > 0 ? [`  ${refusal}`] : []),
     ...problems.map((problem) => `  ${problem}`),
     `  size               ${sizeOf(bytes.database)} (${sizeOf(bytes.free)} unused), write-ahead log ${sizeOf(bytes.wal)}`,
     ...Object.entries(tables).map(([name, { rows, bytes }]) => `  ${name.padEnd(19)}${rows} rows, ${sizeOf(bytes)}`),
     `  orphans            ${leftovers.map(([what, count]) => `${count} ${what}`).join(', ') || 'none'}`,
   ]
+}
+
+function verdict({ path, problems, refusal, schemaVersion }: SqliteReport): string {
+  const name = shortPath(path)
+  if (problems.length > 0)
+    return `damaged: ${name}; stop the gateway, move the file aside with its -wal and -shm files, and put a backup in its place`
+  if (refusal !== undefined) return `refused: ${refusal}`
+  if (schemaVersion === 0) return `ok: ${name} is empty: the first start of a gateway makes its tables`
+  return `ok: ${name} is sound, schema ${schemaVersion}`
 }
 
 function sizeOf(bytes: number): string {

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { backupSqlite, doctorSqlite } from '../../src/storage/sqlite/maintenance.js'
+import { SCHEMA_VERSION } from '../../src/storage/sqlite/schema.js'
 import { eventOf, firstWrite, jobOf } from './sqlite-records.js'
 import { compiled, sqliteAt, sqliteWorld, workerFile } from './sqlite-world.js'
 
@@ -57,12 +58,12 @@ t.test('both work on a database that another process holds', async (t) => {
   const told = () => once(child, 'message')
   for (let count = 0; count < 50; count++) await told()
   const report = await doctorSqlite(path)
-  t.match(report, { path, ok: true, problems: [], schemaVersion: 1, orphans: { events: 0, snapshots: 0 } })
+  t.match(report, { path, ok: true, problems: [], schemaVersion: SCHEMA_VERSION, orphans: { events: 0, snapshots: 0 } })
   t.ok(report.bytes.database + report.bytes.wal > 0)
   t.ok(report.tables.events!.bytes > 0 && report.tables.jobs!.rows > 0)
   await backupSqlite(path, join(dir, 'copy.db'))
   await told()
-  t.match(await doctorSqlite(join(dir, 'copy.db')), { ok: true, schemaVersion: 1 })
+  t.match(await doctorSqlite(join(dir, 'copy.db')), { ok: true, schemaVersion: SCHEMA_VERSION })
 })
 
 t.test('the doctor tells what is wrong, and what belongs to nobody', async (t) => {

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import { cutOffBy, takeBack } from './cut-off.js'
 import { type Database, loadDriver } from './driver.js'
 import { damaged } from './failures.js'
 import { migrate, versionOf } from './schema.js'
@@ -26,8 +27,9 @@ const WAL_BYTES = 64 * 1024 * 1024
 /** @throws Refusal, or what SQLite throws; a file that is not usable as it is was not changed then */
 export async function openDatabase({ path, synchronous, pragmas }: ConnectionOptions): Promise<Database> {
   const OpenDatabase = await loadDriver()
-  const { size } = statSync(path)
-  if (size > 0) {
+  const check = () => {
+    const { size } = statSync(path)
+    if (size === 0) return
     const reader = new OpenDatabase(path, { readOnly: true })
     try {
       versionOf(reader, path)
@@ -35,6 +37,13 @@ export async function openDatabase({ path, synchronous, pragmas }: ConnectionOpt
     } finally {
       reader.close()
     }
+  }
+  try {
+    check()
+  } catch (error) {
+    if (!cutOffBy(error, path)) throw error
+    await takeBack(path)
+    check()
   }
   const db = new OpenDatabase(path)
   try {

@@ -1,12 +1,14 @@
 import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
+import { cutOffBy } from './cut-off.js'
 import { type Database, loadDriver } from './driver.js'
-import { failureOf } from './failures.js'
+import { failureOf, Refusal } from './failures.js'
 import type { MaintenanceTask, SqliteReport } from './maintenance.js'
 import { TABLES, versionOf } from './schema.js'
 
 const BUSY_TIMEOUT_MS = 5_000
 const MAX_PROBLEMS = 20
+const TAKEN_BACK = 'The next start of the gateway takes that change back, and it can be looked through after that.'
 
 /** A thread that does one task through a connection of its own, which only reads, and ends. */
 const task = workerData as MaintenanceTask
@@ -40,9 +42,12 @@ try {
       look(db, report)
       db.close()
     } catch (error) {
-      report.problems.push(failureOf(error, task.path).message)
+      const cutOff = cutOffBy(error, task.path)
+      if (cutOff === 'empty') report.schemaVersion = 0
+      else if (cutOff) report.refusal = `${task.path} was cut off in a change. ${TAKEN_BACK}`
+      else report.problems.push(failureOf(error, task.path).message)
     }
-    report.ok = report.problems.length === 0
+    report.ok = report.problems.length === 0 && report.refusal === undefined
     return report
   }
 } catch (error) {
@@ -50,13 +55,18 @@ try {
 }
 
 function look(db: Database, report: SqliteReport): void {
-  report.schemaVersion = versionOf(db, report.path)
+  try {
+    report.schemaVersion = versionOf(db, report.path)
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    report.refusal = error.message
+  }
   const said: string[] = db
     .prepare(`PRAGMA integrity_check(${MAX_PROBLEMS})`)
     .all()
     .map(({ integrity_check }) => integrity_check)
   report.problems.push(...said.filter((line) => line !== 'ok'))
-  if (report.schemaVersion === 0) return
+  if (!report.schemaVersion) return
   const count = (sql: string): number => db.prepare(`SELECT count(*) AS n ${sql}`).get().n
   const pragma = (name: string): number => db.prepare(`PRAGMA ${name}`).get()[name]
   report.bytes.free = pragma('freelist_count') * pragma('page_size')

@@ -8,11 +8,13 @@ import { startThread, threadFile } from './thread.js'
 /** What a look through a database has found. */
 export interface SqliteReport {
   path: string
-  /** There are no problems. */
+  /** There are no problems, and a gateway of this version can use it. */
   ok: boolean
   /** Damage, in SQLite's words; at most twenty. */
   problems: string[]
-  /** Absent when the file cannot be read as a database of ours. */
+  /** Why a gateway of this version does not use it, damaged or not, as it would say; the tables were not counted then. */
+  refusal?: string
+  /** Absent when the file cannot be read as a database of ours; 0 before its first start is through. */
   schemaVersion?: number
   /** Of the file, of its write-ahead log, and of what is unused inside. */
   bytes: { database: number; wal: number; free: number }

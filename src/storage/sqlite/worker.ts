@@ -9,6 +9,7 @@ import { inTransaction } from './transaction.js'
  * The thread in which the database lives. It is told batches of calls, one at a time, and answers each after its commit; told `null` it
  * closes the database and ends.
  */
+const LAST_WAIT_MS = 1_000
 const options = workerData as ConnectionOptions
 const port = parentPort!
 
@@ -31,6 +32,8 @@ try {
   port.on('message', (calls: Call[] | null) => {
     if (!calls) {
       try {
+        // Closing alone leaves the log full while a statement is not collected yet, or somebody else has the file open.
+        db.exec(`PRAGMA busy_timeout = ${LAST_WAIT_MS}; PRAGMA wal_checkpoint(TRUNCATE)`)
         db.close()
       } finally {
         process.exit()
