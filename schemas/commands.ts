@@ -2,6 +2,7 @@ import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { StringEnum, strict } from './common.js'
 import { ExecutionOutput, executionLogs } from './executions.js'
 import { PermissionMode, permissionDecisionFields } from './permissions.js'
+import { MAX_MODEL_LENGTH } from './sessions.js'
 
 export const MAX_COMMAND_ID_LENGTH = 200
 
@@ -32,7 +33,7 @@ export const SessionCommands = {
   permission_decision: PermissionDecisionCommand,
   interrupt: Command('interrupt', {}),
   set_permission_mode: Command('set_permission_mode', { mode: PermissionMode }),
-  set_model: Command('set_model', { model: Type.Optional(Type.String({ minLength: 1 })) }),
+  set_model: Command('set_model', { model: Type.Optional(Type.String({ minLength: 1, maxLength: MAX_MODEL_LENGTH })) }),
   tool_call_result: Command('tool_call_result', { executionId, output: ExecutionOutput, ...executionLogs }),
   tool_call_error: Command('tool_call_error', {
     executionId,

@@ -15,9 +15,11 @@ export type WebhookProgress = Static<typeof WebhookProgress>
 
 const PositiveCount = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 
+const MAX_URL_LENGTH = 4096
+
 export const JobWebhook = Type.Object(
   {
-    url: Type.String({ minLength: 1 }),
+    url: Type.String({ minLength: 1, maxLength: MAX_URL_LENGTH }),
     headers: Type.Optional(Dictionary(Type.String())),
     progress: Type.Optional(WebhookProgress),
   },

@@ -91,12 +91,13 @@ export const QuestionBehavior = StringEnum('ask', 'auto', 'deny')
 export type QuestionBehavior = Static<typeof QuestionBehavior>
 
 export const MAX_TITLE_LENGTH = 500
+export const MAX_MODEL_LENGTH = 500
 
 const createSessionFields = {
   cwd: Type.String(),
   profile: Type.Optional(Type.String()),
   permissionMode: Type.Optional(PermissionMode),
-  model: Type.Optional(Type.String({ minLength: 1 })),
+  model: Type.Optional(Type.String({ minLength: 1, maxLength: MAX_MODEL_LENGTH })),
   allowDangerouslySkipPermissions: Type.Optional(Type.Boolean()),
   capabilities: Type.Optional(Type.Array(Capability, { maxItems: 64 })),
   mcpServers: Type.Optional(Dictionary(McpServerConfig)),

@@ -1,29 +1,43 @@
-import type { ListJobsQuery } from '../../schemas/jobs.js'
+import type { JobInfo, ListJobsQuery } from '../../schemas/jobs.js'
 import { invalidField } from '../errors.js'
-import { MAX_PAGE, type Page } from '../lib/paging.js'
+import { MAX_PAGE, type Page, PageBuilder } from '../lib/paging.js'
 import { type Principal, visible, visibleProfiles } from '../principal.js'
 import { type JobFilter, type JobRecord, type QueueAdapter, selectJobs } from './adapter.js'
+import type { StoredJob } from './job.js'
+
+/** So many are asked for and held at once: each has its prompt whole, and its request. */
+const JOBS_AT_ONCE = 25
 
 /**
  * One page of jobs, newest first.
+ * @param show what the page has of a job
  * @throws SG_ERR_VALIDATION on a cursor that is none of ours
  */
 export async function jobPage(
   adapter: QueueAdapter,
   { limit = MAX_PAGE, cursor, status, profile }: ListJobsQuery,
   principal: Principal,
-): Promise<Page<JobRecord>> {
+  show: (job: StoredJob) => JobInfo,
+): Promise<Page<JobInfo>> {
   const profiles = profilesOf(profile, principal)
-  const filter: JobFilter = {
-    limit: limit + 1,
-    ...(status !== undefined && { status: [status] }),
-    ...(profiles && { profiles }),
-    ...(cursor !== undefined && { after: decode(cursor) }),
+  const page = new PageBuilder<JobInfo>(limit)
+  const asked = Math.min(limit + 1, JOBS_AT_ONCE)
+  let last: JobRecord | undefined
+  for (let after = cursor === undefined ? undefined : decode(cursor); ; after = last.info) {
+    const filter: JobFilter = {
+      limit: asked,
+      ...(status !== undefined && { status: [status] }),
+      ...(profiles && { profiles }),
+      ...(after && { after: { id: after.id, createdAt: after.createdAt } }),
+    }
+    // an adapter that selects costs nothing more here, and one that gives all is put right
+    const found = selectJobs(await adapter.list(filter), filter)
+    for (const record of found) {
+      if (!page.add(show(record.info))) return { items: page.items, next: encode(last!) }
+      last = record
+    }
+    if (!last || found.length < asked) return { items: page.items, next: undefined }
   }
-  // an adapter that selects costs nothing more here, and one that gives all is put right
-  const found = selectJobs(await adapter.list(filter), filter)
-  const items = found.slice(0, limit)
-  return { items, next: found.length > limit ? encode(items.at(-1)!) : undefined }
 }
 
 function profilesOf(profile: string | undefined, principal: Principal): string[] | undefined {

@@ -226,9 +226,8 @@ export class JobQueue {
   }
 
   /** One page of the jobs that a caller may see, newest first. */
-  async page(query: ListJobsQuery, principal: Principal = UNLIMITED): Promise<Page<JobInfo>> {
-    const { items, next } = await jobPage(this.#options.adapter, query, principal)
-    return { items: items.map(({ info }) => listed(this.#attempts.live(info.id) ?? info)), next }
+  page(query: ListJobsQuery, principal: Principal = UNLIMITED): Promise<Page<JobInfo>> {
+    return jobPage(this.#options.adapter, query, principal, (job) => listed(this.#attempts.live(job.id) ?? job))
   }
 
   /** The last attempts to deliver a job's events to its webhook, newest first. */

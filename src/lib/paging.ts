@@ -1,11 +1,33 @@
 import { invalidField } from '../errors.js'
 
 export const MAX_PAGE = 200
+/** Of JSON; one row that is larger is a page of its own. */
+export const MAX_PAGE_BYTES = 1024 * 1024
 
 /** One page of a list; `next` is the cursor of the page after it. */
 export interface Page<T> {
   items: T[]
   next: string | undefined
+}
+
+/** Fills a page with rows as they are shown, up to `limit` of them or about 1 MiB, and at least one. */
+export class PageBuilder<T> {
+  readonly items: T[] = []
+  readonly #limit: number
+  #bytes = 0
+
+  constructor(limit = MAX_PAGE) {
+    this.#limit = limit
+  }
+
+  /** @returns whether it found room; the page ends before it otherwise */
+  add(item: T): boolean {
+    if (this.items.length === this.#limit) return false
+    this.#bytes += Buffer.byteLength(JSON.stringify(item))
+    if (this.items.length > 0 && this.#bytes > MAX_PAGE_BYTES) return false
+    this.items.push(item)
+    return true
+  }
 }
 
 /** Where a list in descending order goes on: after the item with this time and ordinal. */
@@ -16,22 +38,25 @@ interface Position {
 
 /**
  * Cuts a page out of items that come newest first.
+ * @param show what the page has of an item
  * @param cursor the `next` of the page before; a deleted item does not disturb it
  * @throws SG_ERR_VALIDATION on a cursor that is none of ours
  */
-export function pageOf<T>(
+export function pageOf<T, S>(
   newestFirst: Iterable<T>,
   position: (item: T) => Position,
-  { limit = MAX_PAGE, cursor }: { limit?: number | undefined; cursor?: string | undefined },
-): Page<T> {
+  show: (item: T) => S,
+  { limit, cursor }: { limit?: number | undefined; cursor?: string | undefined },
+): Page<S> {
   const after = cursor === undefined ? undefined : decode(cursor)
-  const items: T[] = []
+  const page = new PageBuilder<S>(limit)
+  let last: T | undefined
   for (const item of newestFirst) {
     if (after && !isBefore(position(item), after)) continue
-    if (items.length === limit) return { items, next: encode(position(items.at(-1)!)) }
-    items.push(item)
+    if (!page.add(show(item))) return { items: page.items, next: encode(position(last!)) }
+    last = item
   }
-  return { items, next: undefined }
+  return { items: page.items, next: undefined }
 }
 
 const isBefore = (a: Position, b: Position): boolean => a.at < b.at || (a.at === b.at && a.ordinal < b.ordinal)

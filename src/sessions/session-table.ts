@@ -124,8 +124,7 @@ export class SessionTable {
         (query.profile === undefined || entry.profile === query.profile) &&
         (query.engine === undefined || entry.engine === query.engine),
     )
-    const { items, next } = pageOf(matching, ({ createdAt, ordinal }) => ({ at: createdAt, ordinal }), query)
-    return { items: items.map(infoOf), next }
+    return pageOf(matching, ({ createdAt, ordinal }) => ({ at: createdAt, ordinal }), infoOf, query)
   }
 
   count(): { live: number; parked: number; ended: number } {

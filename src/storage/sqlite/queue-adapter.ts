@@ -21,9 +21,9 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
     for (;;) {
       const asked = Math.min(JOBS_PER_PAGE, limit - records.length)
       if (asked <= 0) return records
-      const rows: JobRow[] = await call('jobs.page', { ...filter, ...from, limit: asked })
+      const { rows, isLast } = await call('jobs.page', { ...filter, ...from, limit: asked })
       for (const row of rows) records.push(recordOf(row))
-      if (rows.length < asked) return records
+      if (isLast) return records
       from = { before: rows.at(-1)!.n }
     }
   },
