@@ -61,6 +61,7 @@ t.test('every shape of principal, every profile, every route', async (t) => {
     authenticate: (request) => JSON.parse(decodeURIComponent(String(request.headers['x-claims'] ?? 'null'))),
     profiles: DECLARED.map(provider),
     profileStore: store,
+    docs: 'authenticated',
     script: { files: { list: () => [], read: () => undefined } },
   })
   const host = { 'x-claims': JSON.stringify({ canManageProfiles: true }) }

@@ -115,9 +115,10 @@ t.test('a client that does not read is cut off and costs nobody anything', async
   const slow = listen(t, api)
   await until(() => slow.frames.length === 1)
   slow.socket.pause()
-  const prompt = 'x'.repeat(500_000)
-  for (let index = 0; index < 40 && slow.closed === undefined; index++)
-    await worker.queue!.submit({ session: { cwd: SOME_CWD, prompt } })
+  // as large as the event of a job can be made
+  const meta = { note: 'x'.repeat(16_000) }
+  for (let index = 0; index < 1_500 && slow.closed === undefined; index++)
+    await worker.queue!.submit({ session: { cwd: SOME_CWD, prompt: 'go' }, meta })
   slow.socket.resume()
   await until(() => slow.closed !== undefined, 'the end of the slow client')
   t.equal(slow.closed, 1013)
