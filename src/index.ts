@@ -59,6 +59,7 @@ export {
   type DailyCharge,
   type JobFilter,
   type JobPatch,
+  type JobPlace,
   type JobRecord,
   type QueueAdapter,
   selectJobs,

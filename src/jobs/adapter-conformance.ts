@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { CreateJobRequest, JobStatus } from '../../schemas/jobs.js'
-import type { JobFilter, JobPatch, JobRecord, QueueAdapter } from './adapter.js'
+import { type JobFilter, type JobPatch, type JobRecord, placeOf, type QueueAdapter } from './adapter.js'
 import { newJob } from './job.js'
 
 /** One thing that every QueueAdapter does. */
@@ -195,6 +195,25 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
     async run(adapter) {
       for (const [id, at] of Object.entries({ a: 1000, b: 2000, c: 3000 })) await adapter.add(record(id, { at }))
       assert.deepEqual(await listed(adapter, { after: { id: 'gone', createdAt: 2500 } }), ['b', 'a'])
+    },
+  },
+  {
+    name: 'lists in the order of submission when the clock went back, also behind a job that is gone, if it numbers them',
+    async run(adapter, reopen) {
+      for (const [id, at] of Object.entries({ a: 3000, b: 1000, c: 4000, d: 2000, e: 2000 }))
+        await adapter.add(record(id, { at }))
+      const all = ['e', 'd', 'c', 'b', 'a']
+      assert.deepEqual(await listed(adapter), all)
+      const opened = reopen ? await reopen() : adapter
+      const records = await opened.list()
+      assert.deepEqual(ids(records), all)
+      const after = placeOf(records[3]!)
+      assert.deepEqual(await listed(opened, { after }), ['a'])
+      await opened.update('b', { status: 'canceled', finishedAt: 1 })
+      await opened.prune(HOUR_MS)
+      await opened.add(record('f', { at: 500 }))
+      assert.deepEqual(await listed(opened), ['f', 'e', 'd', 'c', 'a'])
+      if (after.position !== undefined) assert.deepEqual(await listed(opened, { after }), ['a'])
     },
   },
   {

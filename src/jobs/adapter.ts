@@ -6,6 +6,8 @@ import type { StoredJob } from './job.js'
 export interface JobRecord {
   readonly info: Readonly<StoredJob>
   readonly request: Readonly<CreateJobRequest>
+  /** From `list` of an adapter that numbers jobs as they are submitted: rises, and is never given again. */
+  readonly position?: number
 }
 
 /** What stays as it was when the job was submitted. */
@@ -14,16 +16,32 @@ type Given = 'id' | 'profile' | 'cwd' | 'prompt' | 'createdAt' | 'maxAttempts' |
 /** Fields of the job to set; a key that is `undefined` is cleared. */
 export type JobPatch = { [K in Exclude<keyof StoredJob, Given>]?: StoredJob[K] | undefined }
 
-/** Which jobs, newest first. */
+/** Which jobs, those submitted last first. */
 export interface JobFilter {
   status?: readonly JobStatus[]
   /** Resolved profile names. */
   profiles?: readonly string[]
-  /** Only jobs submitted before this one; when it is gone, those created no later. */
-  after?: { id: string; createdAt: number }
+  /**
+   * Only jobs submitted before this one. When it is gone, its `position` says which; an adapter that gives none goes by those created no
+   * later.
+   */
+  after?: JobPlace
   /** At most that many. Absent: all. */
   limit?: number
 }
+
+/** Where a job stands in a list: what was listed of it. */
+export interface JobPlace {
+  id: string
+  createdAt: number
+  position?: number
+}
+
+export const placeOf = ({ info: { id, createdAt }, position }: JobRecord): JobPlace => ({
+  id,
+  createdAt,
+  ...(position !== undefined && { position }),
+})
 
 /** Tokens that the end of an attempt adds to a day's counter. */
 export interface DailyCharge {
@@ -45,6 +63,7 @@ export interface QueueAdapter {
    */
   claimNext(): Promise<JobRecord | null>
   get(id: string): Promise<JobRecord | null>
+  /** In the order of submission, the last one first, whatever `createdAt` says: the clock may have gone back. */
   list(filter?: JobFilter): Promise<JobRecord[]>
   /**
    * @param expected changes the job only while it has this status
@@ -71,20 +90,32 @@ export interface QueueAdapter {
 }
 
 /**
- * What a filter selects, of records in any order; for adapters that have nothing better, and for the queue, which does not rely on the
- * others. Records of the same millisecond keep their order.
+ * What a filter selects, of records in any order; for adapters that have nothing better. By `position` when they have one, else by
+ * `createdAt`; records of the same millisecond keep their order.
  */
 export function selectJobs(records: readonly JobRecord[], filter: JobFilter = {}): JobRecord[] {
-  const { status, profiles, after, limit = records.length } = filter
-  const newestFirst = [...records].sort((a, b) => b.info.createdAt - a.info.createdAt)
+  const { after, limit = records.length } = filter
+  const newestFirst = [...records].sort((a, b) => timeOf(b) - timeOf(a))
   const cursor = after ? newestFirst.findIndex(({ info }) => info.id === after.id) : -1
   return newestFirst
     .slice(cursor + 1)
-    .filter(
-      ({ info }) =>
-        (status === undefined || status.includes(info.status)) &&
-        (profiles === undefined || profiles.includes(info.profile)) &&
-        (after === undefined || cursor >= 0 || info.createdAt <= after.createdAt),
-    )
+    .filter((record) => isAskedFor(record, filter) && (!after || cursor >= 0 || isBehind(record, after)))
     .slice(0, limit)
 }
+
+/** What an adapter lists, in its order; one that does not select is put right. */
+export async function listJobs(adapter: QueueAdapter, filter: JobFilter): Promise<JobRecord[]> {
+  const records = await adapter.list(filter)
+  const { after, limit = records.length } = filter
+  const isSelected =
+    records.length <= limit && records.every((record) => isAskedFor(record, filter) && record.info.id !== after?.id)
+  return isSelected ? records : selectJobs(records, filter)
+}
+
+const isAskedFor = ({ info }: JobRecord, { status, profiles }: JobFilter): boolean =>
+  (status === undefined || status.includes(info.status)) && (profiles === undefined || profiles.includes(info.profile))
+
+const timeOf = ({ info, position }: JobRecord): number => position ?? info.createdAt
+
+const isBehind = ({ info, position }: JobRecord, after: JobPlace): boolean =>
+  position !== undefined && after.position !== undefined ? position < after.position : info.createdAt <= after.createdAt

@@ -2,7 +2,7 @@ import type { JobInfo, ListJobsQuery } from '../../schemas/jobs.js'
 import { invalidField } from '../errors.js'
 import { MAX_PAGE, type Page, PageBuilder } from '../lib/paging.js'
 import { type Principal, visible, visibleProfiles } from '../principal.js'
-import { type JobFilter, type JobRecord, type QueueAdapter, selectJobs } from './adapter.js'
+import { type JobFilter, type JobPlace, type JobRecord, listJobs, placeOf, type QueueAdapter } from './adapter.js'
 import type { StoredJob } from './job.js'
 
 /** So many are asked for and held at once: each has its prompt whole, and its request. */
@@ -23,15 +23,14 @@ export async function jobPage(
   const page = new PageBuilder<JobInfo>(limit)
   const asked = Math.min(limit + 1, JOBS_AT_ONCE)
   let last: JobRecord | undefined
-  for (let after = cursor === undefined ? undefined : decode(cursor); ; after = last.info) {
+  for (let after = cursor === undefined ? undefined : decode(cursor); ; after = placeOf(last)) {
     const filter: JobFilter = {
       limit: asked,
       ...(status !== undefined && { status: [status] }),
       ...(profiles && { profiles }),
-      ...(after && { after: { id: after.id, createdAt: after.createdAt } }),
+      ...(after && { after }),
     }
-    // an adapter that selects costs nothing more here, and one that gives all is put right
-    const found = selectJobs(await adapter.list(filter), filter)
+    const found = await listJobs(adapter, filter)
     for (const record of found) {
       if (!page.add(show(record.info))) return { items: page.items, next: encode(last!) }
       last = record
@@ -45,10 +44,14 @@ function profilesOf(profile: string | undefined, principal: Principal): string[]
   return visibleProfiles(principal)
 }
 
-const encode = ({ info }: JobRecord): string => Buffer.from(`${info.createdAt}.${info.id}`).toString('base64url')
+function encode(record: JobRecord): string {
+  const { id, createdAt, position } = placeOf(record)
+  return Buffer.from([createdAt, position ?? [], id].flat().join('.')).toString('base64url')
+}
 
-function decode(cursor: string): { id: string; createdAt: number } {
-  const match = /^(\d{1,16})\.([\w-]{1,64})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'))
+function decode(cursor: string): JobPlace {
+  const match = /^(\d{1,16})\.(?:(\d{1,16})\.)?([\w-]{1,64})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'))
   if (!match) throw invalidField('cursor', 'is not one that this gateway gave out.')
-  return { createdAt: Number(match[1]), id: match[2]! }
+  const [, createdAt, position, id] = match
+  return { id: id!, createdAt: Number(createdAt), ...(position !== undefined && { position: Number(position) }) }
 }

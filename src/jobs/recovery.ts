@@ -1,7 +1,7 @@
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
-import { type QueueAdapter, selectJobs } from './adapter.js'
+import { listJobs, type QueueAdapter } from './adapter.js'
 import type { Attempts } from './attempts.js'
 import { ACTIVE_STATUSES } from './job.js'
 import type { JobStore } from './job-store.js'
@@ -23,7 +23,7 @@ export interface RecoveryOptions {
  */
 export async function recover({ adapter, store, attempts, sessions, logger, graceMs }: RecoveryOptions): Promise<void> {
   const status = [...ACTIVE_STATUSES]
-  const records = selectJobs(await adapter.list({ status }), { status })
+  const records = await listJobs(adapter, { status })
   // what sessions have told by now has then reached the attempts
   await new Promise(setImmediate)
   if (attempts.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN')

@@ -2,7 +2,7 @@ import { toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { SortedList } from '../lib/sorted-list.js'
-import { type JobFilter, type QueueAdapter, selectJobs } from './adapter.js'
+import { type JobFilter, listJobs, placeOf, type QueueAdapter } from './adapter.js'
 import { type StoredJob, TERMINAL_STATUSES } from './job.js'
 import { type JobSessions, unlessGone } from './sessions.js'
 
@@ -44,11 +44,10 @@ export class Retention {
   async takeUp(): Promise<void> {
     const filter: JobFilter = { status: TERMINAL_STATUSES, limit: BATCH }
     for (;;) {
-      const records = selectJobs(await this.#options.adapter.list(filter), filter)
+      const records = await listJobs(this.#options.adapter, filter)
       for (const { info } of records) this.onTerminal(info)
       if (records.length < BATCH) return
-      const { id, createdAt } = records.at(-1)!.info
-      filter.after = { id, createdAt }
+      filter.after = placeOf(records.at(-1)!)
     }
   }
 

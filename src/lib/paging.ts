@@ -30,41 +30,34 @@ export class PageBuilder<T> {
   }
 }
 
-/** Where a list in descending order goes on: after the item with this time and ordinal. */
-interface Position {
-  at: number
-  ordinal: number
-}
-
 /**
  * Cuts a page out of items that come newest first.
+ * @param orderOf falls from item to item, and stays what it is for as long as the item is there
  * @param show what the page has of an item
  * @param cursor the `next` of the page before; a deleted item does not disturb it
  * @throws SG_ERR_VALIDATION on a cursor that is none of ours
  */
 export function pageOf<T, S>(
   newestFirst: Iterable<T>,
-  position: (item: T) => Position,
+  orderOf: (item: T) => number,
   show: (item: T) => S,
   { limit, cursor }: { limit?: number | undefined; cursor?: string | undefined },
 ): Page<S> {
-  const after = cursor === undefined ? undefined : decode(cursor)
+  const before = cursor === undefined ? Number.POSITIVE_INFINITY : decode(cursor)
   const page = new PageBuilder<S>(limit)
   let last: T | undefined
   for (const item of newestFirst) {
-    if (after && !isBefore(position(item), after)) continue
-    if (!page.add(show(item))) return { items: page.items, next: encode(position(last!)) }
+    if (orderOf(item) >= before) continue
+    if (!page.add(show(item))) return { items: page.items, next: encode(orderOf(last!)) }
     last = item
   }
   return { items: page.items, next: undefined }
 }
 
-const isBefore = (a: Position, b: Position): boolean => a.at < b.at || (a.at === b.at && a.ordinal < b.ordinal)
+const encode = (order: number): string => Buffer.from(String(order)).toString('base64url')
 
-const encode = ({ at, ordinal }: Position): string => Buffer.from(`${at}.${ordinal}`).toString('base64url')
-
-function decode(cursor: string): Position {
-  const match = /^(\d{1,16})\.(\d{1,16})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'))
-  if (!match) throw invalidField('cursor', 'is not one that this gateway gave out.')
-  return { at: Number(match[1]), ordinal: Number(match[2]) }
+function decode(cursor: string): number {
+  const text = Buffer.from(cursor, 'base64url').toString('latin1')
+  if (!/^\d{1,16}$/.test(text)) throw invalidField('cursor', 'is not one that this gateway gave out.')
+  return Number(text)
 }

@@ -28,6 +28,8 @@ export interface JournaledOrigin {
 export interface JournaledState {
   /** As shown, without clients; a session whose status is not terminal and not `parked` had an engine or could have one. */
   info: SessionInfo
+  /** Its place in the lists: of two sessions, the one created later has the greater one. Absent: of an earlier version. */
+  order?: number
   /** Set by the host or a rename; absent: the title is derived. */
   hostTitle?: string
   firstPrompt?: string
@@ -73,6 +75,8 @@ export interface JournalWrite {
 /** A session as a list shows it. */
 export interface JournaledSession {
   id: string
+  /** From `list` of a journal that numbers sessions with their first writes: rises, and is never given again. */
+  position?: number
   profile: string
   generation: string
   state: JournaledState

@@ -11,6 +11,7 @@ import type { Accepted } from './write-ahead.js'
 /** The parts of a session that say where it stands. */
 interface Standing {
   readonly log: EventLog
+  readonly order: number | undefined
   readonly facts: SessionFacts
   readonly executions: DeferredExecutions
   readonly pendingPermissions: readonly PermissionRequest[]
@@ -30,6 +31,7 @@ export function journaledState(
   const { settled } = executions
   return {
     info: { ...session.info(log.headSeq), attachedClients: 0 },
+    ...(session.order !== undefined && { order: session.order }),
     ...(facts.hostTitle !== undefined && { hostTitle: facts.hostTitle }),
     ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
     ...(facts.engineTitle !== undefined && { engineTitle: facts.engineTitle }),

@@ -29,6 +29,7 @@ export function parkedRecord(
       lastActivityAt: parkedAt,
       attachedClients: 0,
     },
+    ...(session.order !== undefined && { order: session.order }),
     profile: profile.info.name,
     generation: profile.generation,
     config: keptConfig(withChoice(session), facts.hostTitle),

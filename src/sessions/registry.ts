@@ -8,7 +8,7 @@ import { newId } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Page } from '../lib/paging.js'
 import { type Principal, UNLIMITED, visible } from '../principal.js'
-import { adoptAll } from './adoption.js'
+import { adoptAll, orderOf } from './adoption.js'
 import { Archive, isTerminal } from './archive.js'
 import { CLOSE, type Close } from './attachment.js'
 import { Dormancy } from './dormancy.js'
@@ -346,7 +346,7 @@ export class SessionRegistry {
       },
       adopt: (record, journaled) => {
         const info = journaled ? { ...record.info, lastSeq: journaled.lastSeq } : shownInfo(record)
-        this.#table.adopt(record.id, record.profile, info, journaled?.reservedSeq)
+        this.#table.adopt(record.id, orderOf(journaled ?? record), record.profile, info, journaled?.reservedSeq)
       },
       erase: (id, reason) => this.#erase(id, reason),
       remove: (session, reason) => this.#endAndRemove(session, reason),
@@ -365,8 +365,9 @@ export class SessionRegistry {
     return {
       resident: (id: string) => this.#table.get(id)?.session,
       lastSeqOf: (id: string) => this.#table.get(id)?.lastSeq,
-      enter: ({ id, profile, reservedSeq }: JournaledSession, info: SessionInfo) => {
-        this.#table.adopt(id, profile, info, reservedSeq)
+      enter: (journaled: JournaledSession, info: SessionInfo) => {
+        const { id, profile, reservedSeq } = journaled
+        this.#table.adopt(id, orderOf(journaled), profile, info, reservedSeq)
         if (isTerminal(info)) this.#retainUntil(id, info.lastActivityAt)
       },
       hold: (init: SessionInit, restored: RestoredSession) => this.#hold(init, restored),

@@ -40,6 +40,8 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   readonly profile: ResolvedProfile
   readonly request: SessionRunnerConfig
   readonly createdAt: number
+  /** Its place in the lists, once it has one. */
+  order: number | undefined
   readonly jobId: string | undefined
   readonly key: KeptKey | undefined
   readonly log: EventLog

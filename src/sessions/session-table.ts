@@ -27,8 +27,8 @@ export class SessionEntry {
 
   constructor(
     readonly id: string,
-    readonly ordinal: number,
-    readonly createdAt: number,
+    /** Its place in the lists: rises with each session, whatever the clock does, and outlives the process. */
+    readonly order: number,
     readonly profile: string,
     readonly engine: Engine,
   ) {}
@@ -41,7 +41,7 @@ const RELEASE_AFTER_MS = 5_000
 export class SessionTable {
   #entries = new Map<string, SessionEntry>()
   readonly #clock: Clock
-  #ordinal = 0
+  #lastOrder = 0
 
   /** Tells whether something is being done to a session, which is then not let go of. */
   readonly #isBusy: (id: string) => boolean
@@ -52,24 +52,26 @@ export class SessionTable {
   }
 
   add(session: Session): void {
-    const { id, createdAt, profile } = session
-    const entry = this.#enter(id, createdAt, profile.info.name, profile.info.engine)
+    const { id, profile } = session
+    const entry = this.#enter(id, this.#clock.now(), profile.info.name, profile.info.engine)
     entry.session = session
+    session.order = entry.order
     entry.lives = true
   }
 
-  #enter(id: string, createdAt: number, profile: string, engine: Engine): SessionEntry {
-    const entry = new SessionEntry(id, ++this.#ordinal, createdAt, profile, engine)
+  #enter(id: string, earliest: number, profile: string, engine: Engine): SessionEntry {
+    this.#lastOrder = Math.max(this.#lastOrder + 1, earliest)
+    const entry = new SessionEntry(id, this.#lastOrder, profile, engine)
     this.#entries.set(id, entry)
     return entry
   }
 
   /**
-   * Enters a session that an earlier process left in a store.
+   * Enters a session that an earlier process left in a store; they come in their order.
    * @param lastSeq where the numbering goes on, when the journal has its log
    */
-  adopt(id: string, profile: string, info: SessionInfo, lastSeq: number | undefined): void {
-    const entry = this.#enter(id, info.createdAt, profile, info.engine)
+  adopt(id: string, order: number, profile: string, info: SessionInfo, lastSeq: number | undefined): void {
+    const entry = this.#enter(id, order, profile, info.engine)
     this.#store(entry, info)
     entry.lastSeq = lastSeq
   }
@@ -124,7 +126,7 @@ export class SessionTable {
         (query.profile === undefined || entry.profile === query.profile) &&
         (query.engine === undefined || entry.engine === query.engine),
     )
-    return pageOf(matching, ({ createdAt, ordinal }) => ({ at: createdAt, ordinal }), infoOf, query)
+    return pageOf(matching, ({ order }) => order, infoOf, query)
   }
 
   count(): { live: number; parked: number; ended: number } {
@@ -143,6 +145,7 @@ export class SessionTable {
     const entry = this.#entries.get(session.id)
     if (!entry) return
     entry.session = session
+    session.order = entry.order
     entry.storedInfo = undefined
     entry.lookedAt = this.#clock.now()
     this.releaseLater(session.id)

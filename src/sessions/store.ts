@@ -28,6 +28,8 @@ export interface ParkedSessionRecord {
   id: string
   /** As shown while parked; `info.lastSeq` is where the numbering goes on. */
   info: SessionInfo
+  /** As in `JournaledState`. */
+  order?: number
   /** Name of the profile, and who it was: the session never wakes as someone else. */
   profile: string
   generation: string

@@ -94,6 +94,7 @@ for (const name of readdirSync(FIXTURES))
         state: stateOf('kept', { lastSeq: 3 }),
         reservedSeq: 64,
         lastSeq: 3,
+        position: 1,
       },
     ])
     t.match(await journal.get('kept'), { ...origin, snapshot: SNAPSHOT })

@@ -1,6 +1,6 @@
 import type { JobStatus } from '../../../schemas/jobs.js'
 import type { KeptKey } from '../../idempotency/store.js'
-import type { JobFilter, JobPatch, JobRecord, QueueAdapter } from '../../jobs/adapter.js'
+import type { JobPatch, JobPlace, JobRecord, QueueAdapter } from '../../jobs/adapter.js'
 import { isTerminal } from '../../jobs/job.js'
 import { patched } from '../../jobs/patch.js'
 import { SortedList } from '../../lib/sorted-list.js'
@@ -98,9 +98,8 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey }: MemoryQueueO
     }
   }
 
-  const before = ({ id, createdAt }: NonNullable<JobFilter['after']>) => {
-    const cursor = entries.get(id)
-    if (cursor) return (entry: Entry) => entry.ordinal < cursor.ordinal
+  const before = ({ id, createdAt, position = entries.get(id)?.ordinal }: JobPlace) => {
+    if (position !== undefined) return (entry: Entry) => entry.ordinal < position
     return (entry: Entry) => entry.record.info.createdAt <= createdAt
   }
 
@@ -166,7 +165,7 @@ function newestOf(lists: Iterator<Entry, void>[], limit: number): JobRecord[] {
     let newest: (typeof heads)[number] | undefined
     for (const head of heads) if (head.next && (!newest?.next || head.next.ordinal > newest.next.ordinal)) newest = head
     if (!newest?.next) break
-    records.push(newest.next.record)
+    records.push({ ...newest.next.record, position: newest.next.ordinal })
     newest.next = newest.list.next().value
   }
   return records

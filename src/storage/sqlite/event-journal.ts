@@ -22,7 +22,11 @@ export const eventJournal = (call: CallDatabase, now: () => number): EventJourna
       ...(deliveries && { deliveries: deliveries.map(deliveryValues) }),
     }),
   list: (onUnreadable = () => {}) =>
-    listed((last?: SessionRow) => call('journal.page', last?.key ?? 0, SESSIONS_PER_PAGE), sessionOf, onUnreadable),
+    listed(
+      (last?: SessionRow) => call('journal.page', last?.key ?? 0, SESSIONS_PER_PAGE),
+      (row) => ({ ...sessionOf(row), position: row.key }),
+      onUnreadable,
+    ),
   async get(id) {
     const row = await call('journal.get', id)
     if (!row) return undefined

@@ -22,7 +22,7 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
       const asked = Math.min(JOBS_PER_PAGE, limit - records.length)
       if (asked <= 0) return records
       const { rows, isLast } = await call('jobs.page', { ...filter, ...from, limit: asked })
-      for (const row of rows) records.push(recordOf(row))
+      for (const row of rows) records.push({ ...recordOf(row), position: row.n })
       if (isLast) return records
       from = { before: rows.at(-1)!.n }
     }

@@ -1,5 +1,5 @@
 import type { JobStatus } from '../../../../schemas/jobs.js'
-import type { JobPatch } from '../../../jobs/adapter.js'
+import type { JobPatch, JobPlace } from '../../../jobs/adapter.js'
 import { isTerminal, LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
 import type { Database } from '../driver.js'
@@ -22,7 +22,7 @@ export interface JobPageFilter {
   /** Only jobs with a smaller number. */
   before?: number
   /** Only jobs that were submitted before this one. */
-  after?: { id: string; createdAt: number }
+  after?: JobPlace
   limit: number
 }
 
@@ -70,8 +70,8 @@ export function jobOperations(db: Database) {
   }
 
   /** The number below which a list goes on behind a job. */
-  const behind = ({ id, createdAt }: NonNullable<JobPageFilter['after']>): number => {
-    const here: number | undefined = positionOf.get(id)?.n
+  const behind = ({ id, createdAt, position }: JobPlace): number => {
+    const here: number | undefined = position ?? positionOf.get(id)?.n
     return here ?? (positionAt.get(createdAt)?.n ?? 0) + 1
   }
 

@@ -1,0 +1,136 @@
+import t, { type Test } from 'tap'
+import { type JobRecord, listJobs, type QueueAdapter, selectJobs } from '../../src/jobs/adapter.js'
+import { jobPage } from '../../src/jobs/job-page.js'
+import { shown } from '../../src/jobs/patch.js'
+import { Retention } from '../../src/jobs/retention.js'
+import { silentLogger } from '../../src/lib/logger.js'
+import { UNLIMITED } from '../../src/principal.js'
+import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
+import { FakeSessions } from '../fixtures/job-world.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
+import { type ListWorld, walksEachRowOnce } from '../fixtures/walked-pages.js'
+import { jobOf } from '../storage/sqlite-records.js'
+import { sqliteWorld } from '../storage/sqlite-world.js'
+
+const jobAt = (id: string, createdAt: number): JobRecord => {
+  const { request, info } = jobOf(id)
+  return { request, info: { ...info, createdAt } }
+}
+
+const idsOf = (records: readonly { id: string }[]) => records.map(({ id }) => id)
+
+/** @param adapterOf as the process sees it that runs now */
+function jobList(adapterOf: () => QueueAdapter, restart: () => Promise<unknown>): ListWorld {
+  let now = 1_760_000_000_000
+  let count = 0
+  return {
+    async create() {
+      const id = `j${++count}`
+      await adapterOf().add(jobAt(id, now))
+      return id
+    },
+    async remove(id) {
+      await adapterOf().update(id, { status: 'canceled', finishedAt: 0 })
+      await adapterOf().prune(1)
+    },
+    async restart() {
+      await restart()
+    },
+    async turnClock(ms) {
+      now += ms
+    },
+    async page(query) {
+      const { items, next } = await jobPage(adapterOf(), query, UNLIMITED, shown)
+      return { ids: idsOf(items), next }
+    },
+    async end() {},
+  }
+}
+
+t.test('no job is left out of the pages when the clock goes back', async (t) => {
+  await t.test('in memory', (t) =>
+    walksEachRowOnce(t, async () => {
+      const adapter = createMemoryQueueAdapter()
+      return jobList(
+        () => adapter,
+        async () => {},
+      )
+    }),
+  )
+  await t.test('in SQLite, over restarts', (t) =>
+    walksEachRowOnce(t, async () => {
+      const world = await sqliteWorld(t)
+      const list = jobList(
+        () => world.storage.queue,
+        () => world.reopen(),
+      )
+      return { ...list, end: () => world.storage.close() }
+    }, [4, 40]),
+  )
+})
+
+/** Adapters that are not ours: their records say nothing of the order. */
+async function foreign(
+  t: Test,
+  list: (records: JobRecord[], filter: Parameters<QueueAdapter['list']>[0]) => JobRecord[],
+) {
+  const newestFirst: JobRecord[] = []
+  const adapter: QueueAdapter = { ...createMemoryQueueAdapter(), list: async (filter) => list(newestFirst, filter) }
+  for (const [index, at] of [5000, 9000, 2000, 2000, 8000, 1000, 4000].entries())
+    newestFirst.unshift(jobAt(`j${index}`, at))
+  const seen: string[] = []
+  for (let cursor: string | undefined, page = 0; page < 9; page++) {
+    const { items, next } = await jobPage(
+      adapter,
+      { limit: 2, ...(cursor !== undefined && { cursor }) },
+      UNLIMITED,
+      shown,
+    )
+    seen.push(...idsOf(items))
+    cursor = next
+    if (next === undefined) break
+  }
+  t.equal(seen.length, newestFirst.length)
+  t.same(new Set(seen), new Set(newestFirst.map(({ info }) => info.id)))
+  return seen
+}
+
+t.test('pages of an adapter that does not number its jobs are complete, too', async (t) => {
+  await t.test('in the order of submission, its own', async (t) => {
+    const seen = await foreign(t, (records, { after, limit } = {}) => {
+      const from = after ? records.findIndex(({ info }) => info.id === after.id) + 1 : 0
+      return records.slice(from, from + (limit ?? records.length))
+    })
+    t.same(seen, ['j6', 'j5', 'j4', 'j3', 'j2', 'j1', 'j0'])
+  })
+  await t.test('by time', (t) => foreign(t, (records, filter) => selectJobs(records, filter)))
+  await t.test('when it gives all that it has', (t) => foreign(t, (records) => records))
+})
+
+t.test('a cursor of an earlier version goes on', async (t) => {
+  const adapter = createMemoryQueueAdapter()
+  for (const [id, at] of Object.entries({ a: 3000, b: 1000, c: 2000 })) await adapter.add(jobAt(id, at))
+  const { items } = await jobPage(adapter, { cursor: Buffer.from('1000.b').toString('base64url') }, UNLIMITED, shown)
+  t.same(idsOf(items), ['a'])
+})
+
+t.test('jobs that ended in an earlier process are all forgotten in time, whatever its clock said', async (t) => {
+  const clock = new VirtualClock()
+  const adapter = createMemoryQueueAdapter({ now: () => clock.now() })
+  const count = 1100
+  for (let index = 0; index < count; index++) {
+    await adapter.add(jobAt(`j${index}`, 1_000_000 + ((index * 7919) % count)))
+    await adapter.update(`j${index}`, { status: 'canceled', finishedAt: clock.now() })
+  }
+  t.equal((await listJobs(adapter, {})).length, count)
+  const forgotten = new Set<string>()
+  const retention = new Retention({
+    ...{ clock, adapter, logger: silentLogger, maxAgeMs: 1000, sweepIntervalMs: 100 },
+    sessions: new FakeSessions(clock),
+    onForgotten: (id) => forgotten.add(id),
+  })
+  t.teardown(() => retention.stop())
+  await retention.takeUp()
+  await clock.advance(1100)
+  t.equal(forgotten.size, count)
+})
