@@ -81,10 +81,11 @@ export function createProgram(): Command {
   program
     .command('doctor')
     .description('look through the database for damage and leftovers, also while the gateway runs')
+    .option('--salvage <file>', 'write what can be read of a damaged database into this new file')
     .addOption(configOption())
-    .action(async (_options, command: Command) => {
+    .action(async ({ salvage }: { salvage?: string }, command: Command) => {
       const { doctor } = await import('./commands/doctor.js')
-      await doctor(configOf(command))
+      await doctor(configOf(command), salvage)
     })
   addClientCommands(program)
   return program

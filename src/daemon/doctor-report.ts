@@ -1,4 +1,4 @@
-import type { SqliteReport } from '../storage/sqlite/maintenance.js'
+import type { SalvageReport, SqliteReport } from '../storage/sqlite/maintenance.js'
 import { shortPath } from './config-problem.js'
 
 /** What was found in a database, for a person. */
@@ -15,10 +15,33 @@ export function reportLines(report: SqliteReport): string[] {
   ]
 }
 
+const MAX_NAMED = 10
+
+/** What was saved from a database and what was not, for a person. */
+export function salvageLines({ path, target, ok, tables }: SalvageReport): string[] {
+  const [name, copy] = [shortPath(path), shortPath(target)]
+  return [
+    `${ok ? 'ok' : 'incomplete'}: ${copy} has ${ok ? 'everything that is in' : 'what can be read of'} ${name}, which was left as it was`,
+    ...Object.entries(tables).map(
+      ([table, salvaged]) => `  ${table.padEnd(19)}${salvaged.rows} rows${missingFrom(table, salvaged)}`,
+    ),
+    `  to go on with it: stop the gateway, move ${name} aside with its -wal and -shm files, put ${copy} in its place, start the gateway`,
+  ]
+}
+
+function missingFrom(table: string, { missing, missingRows, unknown }: SalvageReport['tables'][string]): string {
+  const named = missing
+    .slice(0, MAX_NAMED)
+    .map(({ of, rows }) => (table === 'events' ? `${rows} of session ${of}` : of))
+  if (missing.length > MAX_NAMED) named.push('…')
+  const known = missingRows > 0 ? `, ${missingRows} NOT COPIED: ${named.join(', ')}` : ''
+  return known + (unknown ? `, ${known ? 'and possibly more' : 'SOME NOT COPIED: which ones cannot be told'}` : '')
+}
+
 function verdict({ path, problems, refusal, schemaVersion }: SqliteReport): string {
   const name = shortPath(path)
   if (problems.length > 0)
-    return `damaged: ${name}; stop the gateway, move the file aside with its -wal and -shm files, and put a backup in its place`
+    return `damaged: ${name}; stop the gateway, move the file aside with its -wal and -shm files, and put a backup in its place, or what \`doctor --salvage FILE\` can read of it`
   if (refusal !== undefined) return `refused: ${refusal}`
   if (schemaVersion === 0) return `ok: ${name} is empty: the first start of a gateway makes its tables`
   return `ok: ${name} is sound, schema ${schemaVersion}`

@@ -1,6 +1,7 @@
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { loadDriver } from '../../src/storage/sqlite/driver.js'
 import { until } from '../fixtures/build.js'
 import { DEMO, runDaemon, startDaemon, TOKEN } from '../fixtures/daemon-process.js'
 
@@ -78,6 +79,57 @@ t.test('a database that is damaged, or of something else, is refused and left as
   const doctor = runDaemon(t, ['doctor'], { cwd })
   t.match(await doctor.exited, { code: 1 })
   t.match(doctor.stdout, /^damaged: session-gateway\.db/)
+})
+
+t.test('what a damaged page leaves is saved into a new database, which a daemon goes on with', async (t) => {
+  const { daemon, cwd, createSession, call } = await startDaemon(t)
+  const { id } = await createSession('hello')
+  for (let index = 0; index < 20; index++) await createSession(`${index} ${'x'.repeat(2_000)}`)
+  const ids = async () => ((await (await call('/sessions')).json()) as { id: string; status: string }[]) ?? []
+  await until(async () => (await ids()).every(({ status }) => status === 'idle'))
+  daemon.child.kill('SIGTERM')
+  t.match(await daemon.exited, { code: 0 }, daemon.stderr)
+  const path = join(cwd, 'session-gateway.db')
+  t.equal(statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0, 0, 'nothing waits in the write-ahead log')
+
+  const Driver = await loadDriver()
+  const db = new Driver(path, { readOnly: true })
+  const { pageno } = db
+    .prepare(
+      "SELECT pageno FROM dbstat WHERE name = 'events' AND pagetype = 'leaf' ORDER BY pageno DESC LIMIT 1 OFFSET 3",
+    )
+    .get()
+  db.close()
+  const holed = readFileSync(path)
+  holed.fill(0x7f, (pageno - 1) * 4096, pageno * 4096)
+  writeFileSync(path, holed)
+  const refused = runDaemon(t, [], { cwd })
+  t.match(await refused.exited, { code: 3 })
+  t.match(refused.stderr, /is damaged.*doctor --salvage FILE/)
+
+  const salvage = runDaemon(t, ['doctor', '--salvage', 'saved.db'], { cwd })
+  t.match(await salvage.exited, { code: 1 }, salvage.stderr)
+  t.match(
+    salvage.stdout,
+    /^incomplete: saved\.db has what can be read of session-gateway\.db, which was left as it was/,
+  )
+  t.match(salvage.stdout, /events +\d+ rows, \d+ NOT COPIED: \d+ of session \w+/)
+  t.ok(readFileSync(path).equals(holed), 'the damaged one is as it was')
+  const twice = runDaemon(t, ['doctor', '--salvage', 'saved.db'], { cwd })
+  t.match(await twice.exited, { code: 1 })
+  t.match(twice.stderr, /saved\.db cannot be written: it exists already/)
+
+  const config = JSON.parse(readFileSync(join(cwd, 'gateway.json'), 'utf8'))
+  writeFileSync(join(cwd, 'saved.json'), JSON.stringify({ ...config, storage: { sqlite: 'saved.db' } }), {
+    mode: 0o600,
+  })
+  const again = runDaemon(t, ['--config', 'saved.json'], { cwd })
+  const url = String((await again.logged('listening')).url)
+  const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
+  const listed = (await (await fetch(`${url}/sessions`, { headers })).json()) as unknown[]
+  t.equal(listed.length, 21)
+  const body = JSON.stringify({ type: 'user_message', text: 'go on' })
+  t.equal((await fetch(`${url}/sessions/${id}/commands`, { method: 'POST', headers, body })).status, 200)
 })
 
 interface Log {

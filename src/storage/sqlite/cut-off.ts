@@ -33,6 +33,9 @@ export function cutOffBy(error: unknown, path: string): CutOff | undefined {
   return application === 0 && statSync(path).size <= onePage ? 'empty' : undefined
 }
 
+export const cutOffMessage = (path: string): string =>
+  `${path} was cut off in a change. The next start of the gateway takes that change back, and it can be looked through after that.`
+
 /** Lets SQLite take back what its journal says, as any program that opens the file to write would. */
 export async function takeBack(path: string): Promise<void> {
   const OpenDatabase = await loadDriver()

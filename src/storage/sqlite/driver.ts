@@ -6,6 +6,8 @@ export interface Statement {
   get(...values: SqlValue[]): any
   // biome-ignore lint/suspicious/noExplicitAny: a row is what its query says
   all(...values: SqlValue[]): any[]
+  // biome-ignore lint/suspicious/noExplicitAny: a row is what its query says
+  iterate(...values: SqlValue[]): IterableIterator<any>
 }
 
 /** What is used of the `node:sqlite` API. */

@@ -15,7 +15,7 @@ export interface Failure {
 }
 
 const REPAIR =
-  'Look at it with `session-gateway doctor`. To restore a backup, remove the -wal and -shm files beside it too. It was left as it is.'
+  'Look at it with `session-gateway doctor`; `doctor --salvage FILE` writes what can be read into a new one. To restore a backup, remove the -wal and -shm files beside it too. It was left as it is.'
 
 /** What the primary result codes of SQLite mean to whoever runs the gateway. */
 const MEANINGS: Record<number, { code: string; message: (path: string) => string }> = {

@@ -1,14 +1,14 @@
 import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
-import { cutOffBy } from './cut-off.js'
+import { cutOffBy, cutOffMessage } from './cut-off.js'
 import { type Database, loadDriver } from './driver.js'
 import { failureOf, Refusal } from './failures.js'
 import type { MaintenanceTask, SqliteReport } from './maintenance.js'
+import { salvageFile } from './salvage.js'
 import { TABLES, versionOf } from './schema.js'
 
 const BUSY_TIMEOUT_MS = 5_000
 const MAX_PROBLEMS = 20
-const TAKEN_BACK = 'The next start of the gateway takes that change back, and it can be looked through after that.'
 
 /** A thread that does one task through a connection of its own, which only reads, and ends. */
 const task = workerData as MaintenanceTask
@@ -17,6 +17,7 @@ const port = parentPort!
 try {
   const OpenDatabase = await loadDriver()
   if (task.task === 'doctor') port.postMessage({ result: examine() })
+  else if (task.task === 'salvage') port.postMessage({ result: await salvageFile(task.path, task.target) })
   else {
     const db = new OpenDatabase(task.path, { readOnly: true })
     db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
@@ -44,7 +45,7 @@ try {
     } catch (error) {
       const cutOff = cutOffBy(error, task.path)
       if (cutOff === 'empty') report.schemaVersion = 0
-      else if (cutOff) report.refusal = `${task.path} was cut off in a change. ${TAKEN_BACK}`
+      else if (cutOff) report.refusal = cutOffMessage(task.path)
       else report.problems.push(failureOf(error, task.path).message)
     }
     report.ok = report.problems.length === 0 && report.refusal === undefined

@@ -3,6 +3,7 @@ import { open, realpath, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { StorageError } from '../storage.js'
 import type { Failure } from './failures.js'
+import type { SalvagedTable } from './salvage.js'
 import { startThread, threadFile } from './thread.js'
 
 /** What a look through a database has found. */
@@ -26,7 +27,18 @@ export interface SqliteReport {
   unswept: number
 }
 
-export type MaintenanceTask = { task: 'doctor'; path: string } | { task: 'backup'; path: string; target: string }
+/** What could be saved from a database. */
+export interface SalvageReport {
+  path: string
+  target: string
+  /** All of it. */
+  ok: boolean
+  tables: Record<string, SalvagedTable>
+}
+
+export type MaintenanceTask =
+  | { task: 'doctor'; path: string }
+  | { task: 'backup' | 'salvage'; path: string; target: string }
 
 /**
  * Looks through a database for damage, also while another process has it open.
@@ -42,18 +54,34 @@ export async function doctorSqlite(file: string): Promise<SqliteReport> {
  */
 export async function backupSqlite(file: string, target: string): Promise<void> {
   const path = await existing(file)
+  await intoNewFile(target, 'backups', (copy) => inThread<void>({ task: 'backup', path, target: copy }))
+}
+
+/**
+ * Writes every row of a damaged database that can be read into a new one, for this account alone; the damaged one is only read. Tables
+ * are read around the pages that cannot be, and held against their indexes to tell what is missing.
+ * @throws StorageError when there is no such database, the target exists, or nothing can be read
+ */
+export async function salvageSqlite(file: string, target: string): Promise<SalvageReport> {
+  const path = await existing(file)
+  return intoNewFile(target, 'salvages', (copy) => inThread({ task: 'salvage', path, target: copy }))
+}
+
+/** Nothing is left of the file when the work fails. */
+async function intoNewFile<T>(target: string, what: string, work: (path: string) => Promise<T>): Promise<T> {
   const copy = resolve(target)
   try {
     await (await open(copy, 'wx', 0o600)).close()
   } catch (error) {
     const { code = 'STORAGE', message } = error as NodeJS.ErrnoException
-    const why = code === 'EEXIST' ? 'it exists already, and backups overwrite nothing' : message
+    const why = code === 'EEXIST' ? `it exists already, and ${what} overwrite nothing` : message
     throw new StorageError(code, `${copy} cannot be written: ${why}.`)
   }
   try {
-    await inThread<void>({ task: 'backup', path, target: copy })
+    const result = await work(copy)
     await sync(copy)
     await sync(dirname(copy))
+    return result
   } catch (error) {
     await rm(copy, { force: true })
     throw error

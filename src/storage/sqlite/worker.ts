@@ -5,11 +5,12 @@ import { failureOf } from './failures.js'
 import { dropUnanswered } from './tables/idempotency.js'
 import { inTransaction } from './transaction.js'
 
+const LAST_WAIT_MS = 1_000
+
 /**
  * The thread in which the database lives. It is told batches of calls, one at a time, and answers each after its commit; told `null` it
  * closes the database and ends.
  */
-const LAST_WAIT_MS = 1_000
 const options = workerData as ConnectionOptions
 const port = parentPort!
 
