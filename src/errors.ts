@@ -26,6 +26,7 @@ const CATALOGUE = {
   SG_ERR_INTERNAL: [500, 'Something went wrong inside the gateway. The log has the details under this instance id.'],
   SG_ERR_AUTHENTICATE_FAILED: [500, 'The authenticate hook failed, so nobody was let in.'],
   SG_ERR_STORE_UNAVAILABLE: [503, 'The storage did not take it, so nothing was done. Try again shortly.'],
+  SG_ERR_TOO_MANY_CONNECTIONS: [503, 'The gateway has as many connections as it can hold. Try again shortly.'],
   SG_ERR_SHUTTING_DOWN: [503, 'The gateway is shutting down. Try again shortly.'],
   // sessions
   SG_ERR_SESSION_NOT_FOUND: [404, 'There is no such session.'],

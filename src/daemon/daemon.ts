@@ -1,5 +1,6 @@
 import type { DestinationStream, Logger } from 'pino'
 import { GatewayError, toError } from '../errors.js'
+import { descriptorLimit, descriptorRemedy } from '../lib/descriptors.js'
 import { createWorkerServer, type WorkerServer } from '../server.js'
 import type { ConfigProblem } from './config-problem.js'
 import { firstSessionProblems } from './first-session.js'
@@ -82,6 +83,9 @@ export async function start({ server, logger, authenticates }: PreparedServer, l
     const problem = isListenError(error) ? listenFailure(error, host, port) : toError(error).message
     throw refused ?? new StartError(problem, { cause: error })
   }
+  const descriptors = descriptorLimit()
+  const remedy = descriptors && descriptorRemedy(descriptors)
+  if (remedy) logger.warn({ descriptors: descriptors.soft }, `the limit of file descriptors is low; ${remedy}`)
   const access = authenticates ? 'authenticated' : 'everybody on this machine'
   logger.info(
     { url, access, ...(!config.log.pretty && { try: firstCommands(config, url, authenticates) }) },

@@ -1,3 +1,4 @@
+import { type DescriptorLimit, descriptorRemedy } from '../lib/descriptors.js'
 import type { SalvageReport, SqliteReport } from '../storage/sqlite/maintenance.js'
 import { shortPath } from './config-problem.js'
 
@@ -50,4 +51,14 @@ function verdict({ path, problems, refusal, schemaVersion }: SqliteReport): stri
 function sizeOf(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`
   return bytes < 1024 ** 2 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 1024 ** 2).toFixed(1)} MiB`
+}
+
+/** How many descriptors a process may have here, for a person; nothing where that cannot be told. */
+export function descriptorLines(limit: DescriptorLimit | undefined): string[] {
+  if (!limit) return []
+  const remedy = descriptorRemedy(limit)
+  return [
+    `  descriptors        ${limit.soft} (hard limit ${limit.hard}), as started from here; a service has its own`,
+    ...(remedy ? [`  ${' '.repeat(19)}low: ${remedy}`] : []),
+  ]
 }

@@ -137,7 +137,7 @@ export const OPERATIONS: Record<string, Operation> = {
     summary: 'Read or follow the log of a session',
     description:
       'With `Accept: text/event-stream` a stream that begins with an `attached` frame, replays what comes after `afterSeq` and goes on live; its ids are `<epoch>:<seq>` and `Last-Event-ID` continues it. Otherwise a page of events. 204: the session has ended and everything was told.',
-    codes: [...SESSION, 'SG_ERR_VALIDATION', 'SG_ERR_TOO_MANY', ...STORES],
+    codes: [...SESSION, 'SG_ERR_VALIDATION', 'SG_ERR_TOO_MANY', 'SG_ERR_TOO_MANY_CONNECTIONS', ...STORES],
     answer: examples.eventsPage,
     stream: { frames: 'ServerFrame', example: examples.eventStream },
   },
@@ -341,7 +341,7 @@ export const OPERATIONS: Record<string, Operation> = {
     description:
       'A stream that begins with `queue_attached` and goes on with what happens to jobs that the caller may see. Nothing is replayed: list the jobs after each connect.',
     needs: 'queue',
-    codes: [...STORES],
+    codes: ['SG_ERR_TOO_MANY_CONNECTIONS', ...STORES],
     stream: { frames: 'QueueFrame', example: examples.queueStream },
   },
 }
