@@ -55,13 +55,19 @@ async function build(t: Test) {
   return { vendors, home, cwd, profiles, api, call }
 }
 
-/** Every file below a directory, by its path. */
-const filesBelow = (directory: string): string[] =>
-  existsSync(directory)
-    ? readdirSync(directory, { recursive: true, withFileTypes: true }).flatMap((entry) =>
-        entry.isFile() ? join(entry.parentPath, entry.name) : [],
-      )
-    : []
+/** Every file below a directory, by its path; the agent may remove a directory while this looks into it. */
+function filesBelow(directory: string): string[] {
+  try {
+    return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
+      const path = join(directory, entry.name)
+      if (entry.isDirectory()) return filesBelow(path)
+      return entry.isFile() ? [path] : []
+    })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+}
 
 /** The agent is alive, and replaces and removes files of its own meanwhile. */
 const read = (path: string): string => (existsSync(path) ? readFileSync(path, 'utf8') : '')

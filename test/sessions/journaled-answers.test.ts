@@ -88,7 +88,7 @@ t.test('a session does not park while an answer is on its way, and does afterwar
   const answered = registry.resolvePermission(id, requestId, { behavior: 'allow' }, UNLIMITED)
   await turns()
   leave()
-  await clock.advance(10_000)
+  await clock.advance(5_000)
   t.not(registry.get(id)?.status, 'parked')
   journal.release()
   await answered
