@@ -50,6 +50,25 @@ const missing = (agent: string, ...paths: (string | undefined)[]) =>
 
 const json = (value: unknown) => JSON.stringify(value)
 
+/** A configuration of opencode and its kin: one model, on loopback. */
+const loopbackModel = (vendors: string) =>
+  json({
+    ...{ autoupdate: false, share: 'disabled', model: 'loopback/scripted' },
+    provider: {
+      loopback: {
+        npm: '@ai-sdk/openai-compatible',
+        options: { baseURL: `${vendors}/v1`, apiKey: 'dummy' },
+        models: {
+          scripted: {
+            name: 'scripted',
+            limit: { context: 100_000, output: 10_000 },
+            cost: { input: 1_000, output: 2_000 },
+          },
+        },
+      },
+    },
+  })
+
 export const AGENTS = {
   claude: {
     name: 'claude',
@@ -80,22 +99,7 @@ export const AGENTS = {
         XDG_STATE_HOME: `${home}/state`,
       },
       ...{ OPENCODE_DISABLE_MODELS_FETCH: '1' },
-      OPENCODE_CONFIG_CONTENT: json({
-        ...{ autoupdate: false, share: 'disabled', model: 'loopback/scripted' },
-        provider: {
-          loopback: {
-            npm: '@ai-sdk/openai-compatible',
-            options: { baseURL: `${vendors}/v1`, apiKey: 'dummy' },
-            models: {
-              scripted: {
-                name: 'scripted',
-                limit: { context: 100_000, output: 10_000 },
-                cost: { input: 1_000, output: 2_000 },
-              },
-            },
-          },
-        },
-      }),
+      OPENCODE_CONFIG_CONTENT: loopbackModel(vendors),
     }),
     files: () => ({ 'config/.keep': '', 'data/.keep': '' }),
     shell: (command) => ({ tool: 'bash', input: { command, description: 'a command' } }),
@@ -116,22 +120,7 @@ export const AGENTS = {
         XDG_STATE_HOME: `${home}/state`,
       },
       ...{ KILO_DISABLE_MODELS_FETCH: '1', KILO_DISABLE_SESSION_INGEST: '1' },
-      KILO_CONFIG_CONTENT: json({
-        ...{ autoupdate: false, share: 'disabled', model: 'loopback/scripted' },
-        provider: {
-          loopback: {
-            npm: '@ai-sdk/openai-compatible',
-            options: { baseURL: `${vendors}/v1`, apiKey: 'dummy' },
-            models: {
-              scripted: {
-                name: 'scripted',
-                limit: { context: 100_000, output: 10_000 },
-                cost: { input: 1_000, output: 2_000 },
-              },
-            },
-          },
-        },
-      }),
+      KILO_CONFIG_CONTENT: loopbackModel(vendors),
     }),
     files: () => ({ 'config/.keep': '', 'data/.keep': '' }),
     shell: (command) => ({ tool: 'bash', input: { command, description: 'a command' } }),
