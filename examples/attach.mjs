@@ -83,6 +83,7 @@ function showMessage({ content }) {
 
 createInterface({ input: process.stdin }).on('line', (line) => {
   if (line === '') return
+  if (socket?.readyState !== WebSocket.OPEN) return console.log('! not connected; say it again in a moment')
   if (line === '/stop') socket.send(JSON.stringify({ type: 'interrupt' }))
   else if (line === '/close') socket.send(JSON.stringify({ type: 'close' }))
   else if (line === '/allow' || line === '/deny')
