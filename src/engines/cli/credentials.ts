@@ -84,10 +84,9 @@ async function probe(
   const named = asked.command ?? row.command
   const command = named === undefined ? claudeExecutable(claudeSdk) : findExecutable(named, env)
   if (command === undefined) return undefined
-  const session = `probe ${crypto.randomUUID()}`
   const child = new AgentProcess({
-    ...{ command, args: asked.args, cwd: tmpdir(), sessionId: session },
-    env: { ...env, ...(await markerEnv(session)) },
+    ...{ command, args: asked.args, cwd: tmpdir() },
+    env: { ...env, ...(await markerEnv('')) },
   })
   child.child.stdin.end()
   child.child.stdout.resume()

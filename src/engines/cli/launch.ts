@@ -59,7 +59,6 @@ export async function beginLaunch(setup: AgentSetup, signal: AbortSignal): Promi
           args,
           env: { ...env, ...markers, PWD: setup.config.cwd },
           cwd: held.path,
-          sessionId: setup.sessionId,
         })
         tellLife(agent, setup)
         return agent

@@ -5,7 +5,7 @@
  * gateway needs not. And when its input ends, because the gateway is gone, however it went, it ends everything that bears the gateway's
  * mark, in whatever process group or session it hides, and all that this started; then it ends itself.
  */
-export function leashProgram(ownerMark: string, sessionMark: string): void {
+export function leashProgram(ownerMark: string, processMark: string): void {
   const { readdirSync, readFileSync } = process.getBuiltinModule('node:fs')
   const { createInterface } = process.getBuiltinModule('node:readline')
 
@@ -60,16 +60,16 @@ export function leashProgram(ownerMark: string, sessionMark: string): void {
     return ended
   }
 
-  let asked: { id: number; group?: number; session?: string }[] = []
+  let asked: { id: number; group?: number; mark?: string }[] = []
   const answer = () => {
     const now = asked
     asked = []
     const all = scan()
-    for (const { id, group, session } of now) {
+    for (const { id, group, mark } of now) {
       const result =
-        session === undefined
+        mark === undefined
           ? all.some((entry) => entry.group === group && !entry.isZombie)
-          : sweep(all, [ownerMark, sessionMark + session])
+          : sweep(all, [ownerMark, processMark + mark])
       process.stdout.write(`${JSON.stringify({ id, result })}\n`)
     }
   }

@@ -1,7 +1,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { leashProgram } from './leash-program.js'
-import { endStragglers, markerEnv, SESSION_MARK } from './markers.js'
+import { endStragglers, ownerMark, PROCESS_MARK } from './markers.js'
 
 type Answer = (result: unknown) => void
 
@@ -30,14 +30,13 @@ class Leash {
     return (await this.#ask({ group })) !== false
   }
 
-  /** Ends what a session left behind in process groups of its own. */
-  async sweep(session: string): Promise<void> {
-    if ((await this.#ask({ session })) === undefined) await endStragglers(session)
+  /** Ends what a process left behind in process groups of its own. */
+  async sweep(mark: string): Promise<void> {
+    if ((await this.#ask({ mark })) === undefined) await endStragglers(mark)
   }
 
   async #start(): Promise<Keeper | undefined> {
-    const [owner] = Object.entries(await markerEnv('')).map(([name, value]) => `${name}=${value}`)
-    const program = `(${leashProgram.toString()})(${JSON.stringify(owner)}, ${JSON.stringify(`${SESSION_MARK}=`)})`
+    const program = `(${leashProgram.toString()})(${JSON.stringify(await ownerMark())}, ${JSON.stringify(`${PROCESS_MARK}=`)})`
     // Of its own session, so that what ends the gateway's process group does not end it first.
     const child = spawn(process.execPath, ['--max-semi-space-size=1', '-e', program], {
       ...{ cwd: '/', env: {}, detached: true, stdio: ['pipe', 'pipe', 'ignore'] },
@@ -66,7 +65,7 @@ class Leash {
     return child.pid === undefined ? undefined : keeper
   }
 
-  async #ask(question: { group: number } | { session: string }): Promise<unknown> {
+  async #ask(question: { group: number } | { mark: string }): Promise<unknown> {
     const keeper = await this.hold()
     if (!keeper || keeper.child.exitCode !== null || keeper.child.signalCode !== null) return undefined
     const id = ++this.#lastId

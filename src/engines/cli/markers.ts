@@ -2,7 +2,9 @@ import { listProcesses, type ProcessEntry, pidNamespace, readEnvironment, readPr
 
 /** Names the gateway process that started an agent. Whatever the agent starts inherits it, in whatever group or session it hides. */
 const OWNER_ENV = 'SESSION_GATEWAY_OWNER'
-export const SESSION_MARK = 'SESSION_GATEWAY_SESSION'
+const SESSION_ENV = 'SESSION_GATEWAY_SESSION'
+/** Names one process of an agent: what ends the rest of one that died must not find its successor in the same session. */
+export const PROCESS_MARK = 'SESSION_GATEWAY_PROCESS'
 
 let owner: Promise<string> | undefined
 
@@ -15,17 +17,26 @@ function ownerName(): Promise<string> {
   return owner
 }
 
-/** What marks the processes of a session. */
+/**
+ * What marks a process of an agent and all that it starts; each call makes a new mark.
+ * @param sessionId empty: it is of no session
+ */
 export async function markerEnv(sessionId: string): Promise<Record<string, string>> {
-  return { [OWNER_ENV]: await ownerName(), [SESSION_MARK]: sessionId }
+  return { [OWNER_ENV]: await ownerName(), [SESSION_ENV]: sessionId, [PROCESS_MARK]: crypto.randomUUID() }
+}
+
+/** What all that this gateway starts has in its environment. */
+export async function ownerMark(): Promise<string> {
+  return `${OWNER_ENV}=${await ownerName()}`
 }
 
 /**
- * Ends what a session left behind in process groups of its own.
+ * Ends what a process of an agent left behind in process groups of its own.
+ * @param mark its `PROCESS_MARK`
  * @returns how many processes there were
  */
-export async function endStragglers(sessionId: string): Promise<number> {
-  const mine = Object.entries(await markerEnv(sessionId)).map(([name, value]) => `${name}=${value}`)
+export async function endStragglers(mark: string): Promise<number> {
+  const mine = [await ownerMark(), `${PROCESS_MARK}=${mark}`]
   return endWhere(async ({ pid }) => {
     const environment = await readEnvironment(pid)
     return mine.every((line) => environment.includes(line))

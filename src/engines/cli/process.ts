@@ -2,6 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toError } from '../../errors.js'
 import { leash } from './leash.js'
+import { PROCESS_MARK } from './markers.js'
 
 /** How long an agent has between the request to end and its end. */
 export const STOP_GRACE_MS = 5_000
@@ -22,10 +23,9 @@ export interface ProcessExit {
 export interface SpawnRequest {
   command: string
   args: readonly string[]
-  /** The whole environment: nothing is inherited. */
+  /** The whole environment: nothing is inherited. With `markerEnv` in it, what it leaves behind is found. */
   env: NodeJS.ProcessEnv
   cwd: string
-  sessionId: string
 }
 
 /**
@@ -36,14 +36,14 @@ export class AgentProcess {
   readonly child: ChildProcessWithoutNullStreams
   /** Settles when the agent's own process is gone; never rejects. */
   readonly exited: Promise<ProcessExit>
-  readonly #sessionId: string
+  readonly #mark: string | undefined
   readonly #saidAll: Promise<void>
   #hasExited = false
   #stderr = ''
   #stopping: Promise<void> | undefined
 
-  constructor({ command, args, env, cwd, sessionId }: SpawnRequest) {
-    this.#sessionId = sessionId
+  constructor({ command, args, env, cwd }: SpawnRequest) {
+    this.#mark = env[PROCESS_MARK]
     void leash.hold()
     this.child = spawn(command, args, { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
     this.exited = new Promise((done) => {
@@ -101,7 +101,7 @@ export class AgentProcess {
       // Once the leader is reaped its number may be another's; what it left behind is then found by its marker alone.
       if (!this.#hasExited) await this.#endGroup(this.pid, graceMs)
       await this.exited
-      await leash.sweep(this.#sessionId)
+      if (this.#mark !== undefined) await leash.sweep(this.#mark)
     }
     this.child.stdin.destroy()
     this.child.stdout.destroy()

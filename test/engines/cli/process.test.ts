@@ -10,7 +10,7 @@ import { isRunning, whenGone } from '../../fixtures/processes.js'
 /** A shell that runs the script, as an agent would be run. */
 async function run(t: Test, script: string, sessionId = 'session-1') {
   const agent = new AgentProcess({
-    ...{ command: '/bin/sh', args: ['-c', script], cwd: '/', sessionId },
+    ...{ command: '/bin/sh', args: ['-c', script], cwd: '/' },
     env: { PATH: process.env.PATH, ...(await markerEnv(sessionId)) },
   })
   t.teardown(() => agent.stop(0))
@@ -42,16 +42,19 @@ t.test('what does not listen is killed after the grace, children and those that 
   t.match(await agent.exited, { signal: 'SIGKILL' })
 })
 
-t.test('children of an agent that died by itself are ended, another session’s are not', async (t) => {
-  const other = await run(t, 'sleep 600 & echo $!; wait', 'session-2')
-  const [spared] = await pidsOf(other)
-  const agent = await run(t, 'sleep 600 & echo $!; exit 3')
-  const [orphan] = await pidsOf(agent)
-  await agent.exited
-  await agent.stop()
-  await whenGone(orphan!)
-  t.ok(isRunning(spared!))
-})
+t.test(
+  'children of an agent that died by itself are ended, those of its successor in the session are not',
+  async (t) => {
+    const other = await run(t, 'sleep 600 & echo $!; wait')
+    const [spared] = await pidsOf(other)
+    const agent = await run(t, 'sleep 600 & echo $!; exit 3')
+    const [orphan] = await pidsOf(agent)
+    await agent.exited
+    await agent.stop()
+    await whenGone(orphan!)
+    t.ok(isRunning(spared!))
+  },
+)
 
 t.test('twenty that are stopped at once do not keep the gateway busy', async (t) => {
   const agents = await Promise.all(Array.from({ length: 20 }, (_, n) => run(t, 'echo $$; sleep 600', `many-${n}`)))
@@ -66,7 +69,7 @@ t.test('twenty that are stopped at once do not keep the gateway busy', async (t)
 t.test('its last words', async (t) => {
   const agent = await run(t, 'echo something is wrong >&2; exit 3')
   t.equal(await agent.lastWords(), 'The agent exited with code 3. It said: something is wrong')
-  const missing = new AgentProcess({ command: '/no/such', args: [], cwd: '/', env: {}, sessionId: 's' })
+  const missing = new AgentProcess({ command: '/no/such', args: [], cwd: '/', env: {} })
   t.match(await missing.lastWords(), /could not be started.*ENOENT/)
   await missing.stop()
 })

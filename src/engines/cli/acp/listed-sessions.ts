@@ -32,10 +32,9 @@ export function askForSessions(
 async function ask({ row, env }: CredentialSubject, dir: string | undefined, count: number): Promise<SdkSessionInfo[]> {
   const command = findExecutable(row.command ?? row.name, env)
   if (!command) throw startError(`The agent ${row.name} is not installed.`)
-  const session = `list ${crypto.randomUUID()}`
   const running = new AgentProcess({
-    ...{ command, args: row.args, cwd: tmpdir(), sessionId: session },
-    env: { ...env, ...(await markerEnv(session)) },
+    ...{ command, args: row.args, cwd: tmpdir() },
+    env: { ...env, ...(await markerEnv('')) },
   })
   const signal = AbortSignal.timeout(LIMIT_MS)
   try {

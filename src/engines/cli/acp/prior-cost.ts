@@ -18,11 +18,9 @@ export async function priorCostUsd(
 ): Promise<number | undefined> {
   const asked = row.acp?.priorCost
   if (!asked) return undefined
-  // Ended by itself, not with the session.
-  const marker = `cost ${sessionId}`
   const agent = new AgentProcess({
-    ...{ command, args: asked.args(resumed), cwd: tmpdir(), sessionId: marker },
-    env: { ...env, ...(await markerEnv(marker)) },
+    ...{ command, args: asked.args(resumed), cwd: tmpdir() },
+    env: { ...env, ...(await markerEnv(sessionId)) },
   })
   try {
     agent.child.stdin.end()
