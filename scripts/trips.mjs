@@ -94,17 +94,15 @@ const createEngineRunner = () => {
 }
 const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
 const complete = () =>
-  runners
-    .at(-1)
-    .host.emit({
-      type: 'turn_completed',
-      subtype: 'success',
-      isError: false,
-      durationMs: 1,
-      numTurns: 1,
-      totalCostUsd: 0,
-      usage: NO_USAGE,
-    })
+  runners.at(-1).host.emit({
+    type: 'turn_completed',
+    subtype: 'success',
+    isError: false,
+    durationMs: 1,
+    numTurns: 1,
+    totalCostUsd: 0,
+    usage: NO_USAGE,
+  })
 const say = (text) =>
   runners.at(-1).host.emit({
     ...{ type: 'assistant_message', uuid: `m${Math.random()}`, parentToolUseId: null },
