@@ -1,0 +1,31 @@
+/**
+ * Holds whatever a test sees of a gateway, in its own process or in one that it started, to the committed documents: an answer whose status
+ * or shape they do not have fails the test file.
+ */
+import { subscribe } from 'node:diagnostics_channel'
+import { appendFileSync, existsSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { isMainThread } from 'node:worker_threads'
+import { holdAnswers, holdFrames } from '../fixtures/documented.ts'
+
+/** Where the processes of one test file write down what they saw. */
+const VARIABLE = 'SESSION_GATEWAY_UNDOCUMENTED'
+const MAX_SHOWN = 20_000
+
+if (isMainThread) {
+  const isFirst = process.env[VARIABLE] === undefined
+  process.env[VARIABLE] ??= join(tmpdir(), `session-gateway-undocumented-${process.pid}`)
+  const file = process.env[VARIABLE]
+  const report = (problem) => appendFileSync(file, `${problem}\n`)
+  subscribe('fastify.initialization', ({ fastify }) => holdAnswers(fastify, report))
+  if (isFirst) {
+    holdFrames(report)
+    process.on('exit', () => {
+      if (!existsSync(file)) return
+      console.error(`The documents in schemas/ do not say this:\n${readFileSync(file, 'utf8').slice(0, MAX_SHOWN)}`)
+      rmSync(file)
+      process.exitCode = 1
+    })
+  }
+}
