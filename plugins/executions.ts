@@ -17,8 +17,8 @@ export const executionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = 
       },
     },
     async ({ params: { executionId }, principal, body }) => {
-      const sessionId = executions.sessionOf(executionId)
-      if (sessionId === undefined || !registry.isVisible(sessionId, principal))
+      const sessionId = await executions.sessionOf(executionId)
+      if (sessionId === undefined || !(await registry.isVisible(sessionId, principal)))
         throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
       return executions.submit(executionId, body)
     },

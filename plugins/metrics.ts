@@ -58,8 +58,8 @@ export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify;
       help: 'Jobs that are not over.',
       labelNames: ['state'],
       registers: [register],
-      collect() {
-        const { queued, running, parked } = queue.stats()
+      async collect() {
+        const { queued, running, parked } = await queue.stats()
         for (const [state, count] of Object.entries({ queued, running, parked })) this.set({ state }, count)
       },
     })

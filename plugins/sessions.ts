@@ -31,7 +31,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
   scope.get(
     '/sessions',
     { schema: { querystring: ListSessionsQuery, response: { 200: Type.Array(SessionInfo) } } },
-    async (request, reply) => linkNext(request, reply, registry.page(request.query, request.principal)),
+    async (request, reply) => linkNext(request, reply, await registry.page(request.query, request.principal)),
   )
 
   scope.post(

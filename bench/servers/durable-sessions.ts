@@ -45,7 +45,7 @@ answer({
       )
       ids.push(...(await Promise.all(made)).map(({ id }) => id))
     }
-    while (gateway.registry.list().some(({ status }) => status !== 'idle')) await sleep(20)
+    while ((await gateway.registry.list()).some(({ status }) => status !== 'idle')) await sleep(20)
     return ids
   },
   /** Resolves when no session has an engine any more and none is in memory for its own sake. */

@@ -19,7 +19,7 @@ answer({
     await gateway.start()
     kept.push(gateway)
     for (let n = 0; n < count; n++) await gateway.registry.create({ cwd: tmpdir() })
-    while (gateway.registry.list().some(({ status }) => status !== 'idle')) await new Promise(setImmediate)
+    while ((await gateway.registry.list()).some(({ status }) => status !== 'idle')) await new Promise(setImmediate)
   },
   /** Runners with nothing around them: what they are given is shared, so that only their own shells count. */
   runners(count: number) {

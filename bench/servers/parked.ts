@@ -31,7 +31,7 @@ answer({
     const ids: string[] = []
     for (let n = 0; n < count; n++)
       ids.push((await worker.registry.create({ cwd: tmpdir(), prompt: 'Write me a report on the last quarter.' })).id)
-    while (ids.some((id) => worker.registry.get(id)?.status !== 'parked'))
+    while (ids.some((id) => worker.registry.here(id)?.status !== 'parked'))
       await new Promise((resolve) => setTimeout(resolve, 20))
     return ids
   },

@@ -56,7 +56,7 @@ export class Executions {
   }
 
   /** The session that an execution belongs to, settled or not. */
-  sessionOf(executionId: string): string | undefined {
+  async sessionOf(executionId: string): Promise<string | undefined> {
     return this.#entries.get(executionId)?.sessionId
   }
 

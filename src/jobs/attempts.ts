@@ -145,13 +145,13 @@ export class Attempts implements RunOwner {
     const run = new JobRun(this, record, this.#limitsOf(record), { sessionId })
     const tracked = this.#track(run)
     const missed = this.#missed?.get(sessionId) ?? []
-    const session = this.sessions.get(sessionId) ?? missed.at(-1)?.run
+    const session = this.sessions.here(sessionId) ?? missed.at(-1)?.run
     if (session && (missed.length > 0 || IN_A_TURN.includes(session.status))) {
       if (status === 'parked') this.#setParked(tracked, true)
       run.adopt(session, graceMs)
       for (const told of missed) run.onEvent(told.event, told.run)
       // it was taken up before its engine was given anything, and nothing more will come of it
-      if (!run.ended && this.sessions.get(sessionId)?.status === 'idle') run.abandon(undefined, STOPPED)
+      if (!run.ended && this.sessions.here(sessionId)?.status === 'idle') run.abandon(undefined, STOPPED)
     } else if (status === 'parked' && session?.status !== 'idle')
       run.abandon(session, { status: 'failed', error: 'The session of the parked job is gone.', final: true })
     else run.abandon(session, STOPPED)

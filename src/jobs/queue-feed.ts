@@ -1,5 +1,5 @@
 import { PROTOCOL_VERSION } from '../../schemas/frames.js'
-import type { JobEvent, QueueFrame } from '../../schemas/jobs.js'
+import type { JobEvent, QueueFrame, QueueStats } from '../../schemas/jobs.js'
 import { type Principal, visible } from '../principal.js'
 import type { JobQueue } from './queue.js'
 
@@ -7,16 +7,18 @@ import type { JobQueue } from './queue.js'
 export interface QueueSink {
   /** @param frame one JSON text */
   send(frame: string): void
-  /** The queue shuts down. */
+  /** The queue shuts down, or cannot say how it stands: come back later. */
   leave(): void
 }
 
 interface Client {
   sink: QueueSink
   principal: Principal
-  /** The stats it was sent last. */
-  stats: string
+  /** The stats it was sent last; `undefined`: it was not sent its first frame yet. */
+  stats: string | undefined
+  /** They may be others by now. */
   stale: boolean
+  asking: boolean
 }
 
 /**
@@ -38,11 +40,9 @@ export class QueueFeed {
   }
 
   attach(sink: QueueSink, principal: Principal): { detach(): void; becomes(principal: Principal): void } {
-    const client: Client = { sink, principal, stats: '', stale: false }
-    const stats = this.#queue.stats(principal)
-    client.stats = JSON.stringify(stats)
-    sink.send(text({ type: 'queue_attached', protocolVersion: PROTOCOL_VERSION, stats }))
+    const client: Client = { sink, principal, stats: undefined, stale: true, asking: false }
     this.#clients.add(client)
+    void this.#catchUp(client)
     return {
       detach: () => void this.#clients.delete(client),
       becomes: (principal) => {
@@ -56,7 +56,8 @@ export class QueueFeed {
     const sees = ({ principal }: Client) => visible(principal, event.job.profile)
     let frame: string | undefined
     for (const client of this.#clients) {
-      if (!sees(client)) continue
+      // who is not told yet how things stand is told of this with it
+      if (client.stats === undefined || !sees(client)) continue
       // serialised once, and only for somebody
       frame ??= text({ type: 'job_event', event })
       client.sink.send(frame)
@@ -71,17 +72,33 @@ export class QueueFeed {
     this.#refreshing = true
     setImmediate(() => {
       this.#refreshing = false
-      for (const client of this.#clients) if (client.stale) this.#sendStats(client)
+      for (const client of this.#clients) void this.#catchUp(client)
     })
   }
 
-  #sendStats(client: Client): void {
-    client.stale = false
-    const stats = this.#queue.stats(client.principal)
+  /** Sends the stats, in the first frame or when they are others than before. Never rejects. */
+  async #catchUp(client: Client): Promise<void> {
+    if (client.asking) return
+    client.asking = true
+    while (client.stale && this.#clients.has(client)) {
+      client.stale = false
+      const stats = await this.#queue.stats(client.principal).catch(() => undefined)
+      if (stats) this.#sendStats(client, stats)
+      else client.sink.leave()
+    }
+    client.asking = false
+  }
+
+  #sendStats(client: Client, stats: QueueStats): void {
     const told = JSON.stringify(stats)
-    if (told === client.stats) return
+    if (told === client.stats || !this.#clients.has(client)) return
+    const isFirst = client.stats === undefined
     client.stats = told
-    client.sink.send(text({ type: 'queue_stats', stats }))
+    client.sink.send(
+      text(
+        isFirst ? { type: 'queue_attached', protocolVersion: PROTOCOL_VERSION, stats } : { type: 'queue_stats', stats },
+      ),
+    )
   }
 }
 

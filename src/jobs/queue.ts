@@ -279,7 +279,7 @@ export class JobQueue {
   }
 
   /** Counts are of the jobs that the caller may see; the budget is everybody's. */
-  stats(principal: Principal = UNLIMITED): QueueStats {
+  async stats(principal: Principal = UNLIMITED): Promise<QueueStats> {
     const { sessionTokenLimit, dailyTokenLimit } = this.#options
     const { exhausted, resumesAt, used } = this.#budget
     return {

@@ -30,7 +30,7 @@ export async function recover({ adapter, store, attempts, sessions, logger, grac
   for (const record of records) store.adopt(record)
   for (const record of records) if (record.info.status !== 'queued') attempts.takeUp(record, graceMs)
   attempts.tookUpAll()
-  for (const session of sessions.list().filter(isLeftOver)) {
+  for (const session of (await sessions.list()).filter(isLeftOver)) {
     if (attempts.follows(session.id) || !(await adapter.get(session.jobId!))) continue
     await sessions
       .close(session.id)

@@ -14,8 +14,9 @@ export interface JobSessions {
   ): Promise<SessionInfo>
   /** Keeps a place for a session to be created in; undefined while there is none, until `room` is told. */
   reserve(): Place | undefined
-  get(id: string): SessionInfo | undefined
-  list(): SessionInfo[]
+  /** A session that this process has. */
+  here(id: string): SessionInfo | undefined
+  list(): Promise<SessionInfo[]>
   send(id: string, command: SessionCommand): Promise<void>
   /** Ends a session, which stays listed. */
   end(id: string): Promise<void>

@@ -151,22 +151,27 @@ export class SessionRegistry {
   }
 
   /** Every session, newest first. */
-  list(): SessionInfo[] {
+  async list(): Promise<SessionInfo[]> {
     return this.#table.list()
   }
 
   /** One page of the sessions that a caller may see, newest first. */
-  page(query: ListSessionsQuery, principal: Principal): Page<SessionInfo> {
+  async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
     return this.#table.page(query, principal)
   }
 
-  get(id: string): SessionInfo | undefined {
+  async get(id: string): Promise<SessionInfo | undefined> {
+    return this.here(id)
+  }
+
+  /** The same, at once, of a session that this process has. */
+  here(id: string): SessionInfo | undefined {
     const entry = this.#table.get(id)
     return entry && infoOf(entry)
   }
 
   /** @throws SG_ERR_SESSION_NOT_FOUND, the same for one that is not there and one that is not the caller's */
-  visibleInfo(id: string, principal: Principal): SessionInfo {
+  async visibleInfo(id: string, principal: Principal): Promise<SessionInfo> {
     return infoOf(this.#table.visible(id, principal))
   }
 
@@ -299,7 +304,7 @@ export class SessionRegistry {
   }
 
   /** Whether a caller may see a session. */
-  isVisible(id: string, principal: Principal): boolean {
+  async isVisible(id: string, principal: Principal): Promise<boolean> {
     const entry = this.#table.get(id)
     return entry !== undefined && visible(principal, entry.profile)
   }

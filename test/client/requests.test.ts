@@ -193,7 +193,7 @@ t.test('every operation of a gateway has its method', async (t) => {
     jobs.get('{id}'),
     jobs.cancel('{id}'),
     jobs.deliveries('{id}'),
-    queue.stats(),
+    await queue.stats(),
     (async () => {
       for await (const _ of queue.watch());
     })(),

@@ -48,7 +48,7 @@ t.test('an agent sees the tools, and a call waits for its result', async (t) => 
   t.match(tools, [{ name: 'deploy', description: deploy.description, inputSchema: deploy.inputSchema }])
   const call = client.callTool({ name: 'deploy', arguments: { branch: 'main' } })
   await until(() => dispatched.length === 1)
-  t.equal(registry.get(id)?.status, 'running', 'it keeps its process')
+  t.equal((await registry.get(id))?.status, 'running', 'it keeps its process')
   const result = { status: 'ok', output: { type: 'json', value: { url: 'x' } } } as const
   t.same(await executions.submit(dispatched[0]!, result), { applied: true, sessionId: id })
   t.match(await call, { content: [{ type: 'text', text: '{"url":"x"}' }] })
@@ -88,12 +88,12 @@ t.test('the bearer is written nowhere, and a declared tool is granted', async (t
   const { session, registry } = await buildWorld(t)
   const { id, runner, server } = await session()
   const bearer = server.headers.authorization!.slice('Bearer '.length)
-  t.notMatch(JSON.stringify([registry.get(id), registry.list()]), bearer)
+  t.notMatch(JSON.stringify([await registry.get(id), await registry.list()]), bearer)
   const ask = { toolUseId: 'u', input: { branch: 'x' } }
   t.same(await runner.host.requestPermission({ ...ask, toolName: 'mcp__session-gateway__deploy' }), {
     behavior: 'allow',
     updatedInput: ask.input,
   })
   void runner.host.requestPermission({ ...ask, toolName: 'mcp__other__deploy' })
-  await until(() => registry.get(id)?.pendingPermissions === 1)
+  await until(async () => (await registry.get(id))?.pendingPermissions === 1)
 })

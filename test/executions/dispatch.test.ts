@@ -45,7 +45,7 @@ t.test('a call is POSTed, signed, with the path that takes its result', async (t
   t.match(headers, { 'x-team': 'blue', 'webhook-id': 'a b' })
   const signed = `a b.${headers['webhook-timestamp']}.${text}`
   t.equal(headers['webhook-signature'], `v1,${createHmac('sha256', 'shared').update(signed).digest('base64')}`)
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   t.same((await call('POST', resultPath.slice('/agents/v1'.length), ok)).json, { applied: true, sessionId: id })
   t.equal(sink.received.length, 1, 'nobody is told of a tool that was not declared')
 })
@@ -70,7 +70,7 @@ t.test('a result from inside the dispatch hook is applied once, over REST or in 
     await until(() => answers.length === 1)
     t.same(answers, [{ applied: true, sessionId: id }])
     t.match(seen, [{ executionId: 'e1', sessionId: id, toolName: 'elsewhere' }])
-    await until(() => registry.get(id)?.status === 'running')
+    await until(async () => (await registry.get(id))?.status === 'running')
     const settled = engine.runners.flatMap((runner) => runner.settled)
     t.same(settled, [{ executionId: 'e1', result: ok }])
   }
@@ -102,7 +102,7 @@ t.test('a redelivery is not dispatched again, and a hook that fails hurts nobody
   await engine.last.host.deferExecution({ executionId: 'e1', toolName: 'x' })
   await engine.last.host.deferExecution({ executionId: 'e1', toolName: 'x' })
   await engine.last.defer('e1')
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   t.same(seen, ['e1'])
   t.match(errors, [{ executionId: 'e1' }])
   t.match(await gateway.executions.submit('e1', ok), { applied: true })

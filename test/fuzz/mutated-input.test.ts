@@ -89,7 +89,7 @@ async function buildWorld(t: Test) {
     (await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', prompt: 'go' })).json.id as string
   /** Makes room and new sessions, so that most of what is touched lives. */
   const renew = async () => {
-    const live = registry.list().filter(({ status }) => status !== 'closed' && status !== 'failed')
+    const live = (await registry.list()).filter(({ status }) => status !== 'closed' && status !== 'failed')
     for (const { id } of live.slice(30)) await call('DELETE', `/sessions/${id}`)
     sessions.splice(0, Infinity, ...live.slice(0, 30).map(({ id }) => id))
     while (sessions.length < 6) sessions.push(await session())
@@ -101,7 +101,7 @@ async function buildWorld(t: Test) {
   })
   /** A session that waits for an answer, and to what. */
   const waiting = () => {
-    const id = sessions.find((one) => registry.get(one)?.pendingPermissions)
+    const id = sessions.find((one) => registry.here(one)?.pendingPermissions)
     const requestId = id && asked.get(id)
     return id && requestId ? { id, requestId } : undefined
   }

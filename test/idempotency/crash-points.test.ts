@@ -86,7 +86,7 @@ async function dieAt(t: Test, last: number, isDone: boolean, options: BuildOptio
     t.same(now, before, `${at}: what was answered is answered again`)
     t.equal(headers.get('idempotent-replayed'), 'true')
   }
-  t.equal(next.registry.list().length, 1, `${at}: one session`)
+  t.equal((await next.registry.list()).length, 1, `${at}: one session`)
   t.equal((await next.worker.queue!.page({})).items.length, 1, `${at}: one job`)
   for (const path of PATHS) {
     const other = { ...REQUESTS[path][0], meta: { other: true }, description: 'other' }

@@ -14,8 +14,8 @@ t.test(
       createEngineRunner: (context) => (hang ? new Promise(() => {}) : engine.create(context)),
     })
     const job = await gateway.queue!.submit({ session: { cwd: SOME_CWD, prompt: 'x' } })
-    await until(() => registry.list().length === 1)
-    await registry.rename(registry.list()[0]!.id, 'mine', UNLIMITED)
+    await until(async () => (await registry.list()).length === 1)
+    await registry.rename((await registry.list())[0]!.id, 'mine', UNLIMITED)
     hang = false
     const next = await again()
     const statusNow = async () => (await next.gateway.queue?.get(job.id))?.status

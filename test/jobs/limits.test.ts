@@ -75,7 +75,7 @@ t.test('a turn that finishes just after it was given up is no success', async (t
   await settle()
   t.match(await job(submitted), { status: 'failed', error: 'The run took longer than 1000 ms.', usage: { tokens: 5 } })
   t.same(told(submitted), ['submitted', 'started', 'completed'])
-  t.equal(queue.stats().dailyTokensUsed, 5, 'counted once')
+  t.equal((await queue.stats()).dailyTokensUsed, 5, 'counted once')
 })
 
 t.test('the time of a run counts while its runner is being built', async (t) => {
@@ -110,7 +110,13 @@ t.test('an exhausted day holds the queue, and midnight lets it go on by itself',
   sessions.all[0]?.complete({ tokens: 100 })
   await settle()
   const midnight = Date.UTC(2026, 5, 2)
-  t.match(queue.stats(), { paused: true, dailyTokensUsed: 100, dailyTokenLimit: 100, resumesAt: midnight, queued: 1 })
+  t.match(await queue.stats(), {
+    paused: true,
+    dailyTokensUsed: 100,
+    dailyTokenLimit: 100,
+    resumesAt: midnight,
+    queued: 1,
+  })
   t.match(await job(held), { status: 'queued' })
   t.match(await job(long), { status: 'running' }, 'what runs goes on')
   await clock.advance(2 * HOUR_MS - 1)
@@ -118,12 +124,12 @@ t.test('an exhausted day holds the queue, and midnight lets it go on by itself',
   await clock.advance(1)
   await settle()
   t.match(await job(held), { status: 'running' })
-  t.match(queue.stats(), { paused: false, dailyTokensUsed: 0 })
-  t.notOk('resumesAt' in queue.stats())
+  t.match(await queue.stats(), { paused: false, dailyTokensUsed: 0 })
+  t.notOk('resumesAt' in (await queue.stats()))
   t.same(pauses, [true, false])
   sessions.all[1]?.complete({ tokens: 30 })
   await settle()
-  t.equal(queue.stats().dailyTokensUsed, 30, 'an attempt is charged to the day of its end')
+  t.equal((await queue.stats()).dailyTokensUsed, 30, 'an attempt is charged to the day of its end')
 })
 
 t.test('a held queue notices a clock that was set', async (t) => {
@@ -141,16 +147,16 @@ t.test('a held queue notices a clock that was set', async (t) => {
   await settle()
   sessions.last.complete({ tokens: 10 })
   await settle()
-  t.match(queue.stats(), { paused: true })
+  t.match(await queue.stats(), { paused: true })
   clock.offset = 13 * HOUR_MS
   await clock.advance(60_000)
   await settle()
   t.match(await job(held), { status: 'running' }, 'forward over midnight')
   clock.offset = 0
-  t.match(queue.stats(), { dailyTokensUsed: 0 }, 'back again: the counter of that day is read when it is needed')
+  t.match(await queue.stats(), { dailyTokensUsed: 0 }, 'back again: the counter of that day is read when it is needed')
   sessions.last.complete()
   await settle()
-  t.match(queue.stats(), { paused: true, dailyTokensUsed: 10 })
+  t.match(await queue.stats(), { paused: true, dailyTokensUsed: 10 })
   clock.offset = 48 * HOUR_MS
   await clock.advance(60_000)
   await settle()
@@ -180,7 +186,7 @@ t.test('tokens are charged once per attempt, also over an adapter without settle
   await settle()
   t.match(await job(submitted), { status: 'succeeded' })
   t.same(told(submitted), ['submitted', 'started', 'completed'])
-  t.equal(queue.stats().dailyTokensUsed, 10)
+  t.equal((await queue.stats()).dailyTokensUsed, 10)
 })
 
 t.test('claims are tried again when the adapter fails', async (t) => {

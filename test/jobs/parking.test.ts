@@ -23,14 +23,14 @@ t.test('a parked job frees its slot, stops its clock and goes on when its sessio
     usage: { tokens: 10 },
   })
   t.match(await job(next), { status: 'running' })
-  t.match(queue.stats(), { running: 1, parked: 1, queued: 0 })
+  t.match(await queue.stats(), { running: 1, parked: 1, queued: 0 })
   await clock.advance(5_000)
   first?.wake()
   await settle()
   const resumed = await job(parked)
   t.match(resumed, { status: 'running' })
   t.notOk('parkedAt' in resumed || 'parkedExecutionId' in resumed)
-  t.match(queue.stats(), { running: 2, parked: 0 }, 'a resume may exceed maxConcurrency, and counts')
+  t.match(await queue.stats(), { running: 2, parked: 0 }, 'a resume may exceed maxConcurrency, and counts')
   sessions.all[1]?.complete()
   await settle()
   await clock.advance(3_999)
@@ -92,7 +92,7 @@ t.test('canceling a parked job discards its session', async (t) => {
   await settle()
   t.match(await queue.cancel(submitted.id), { status: 'canceled', usage: { tokens: 9 } })
   t.same(sessions.removed, [sessions.last.info.id])
-  t.match(queue.stats(), { parked: 0, running: 0, dailyTokensUsed: 9 })
+  t.match(await queue.stats(), { parked: 0, running: 0, dailyTokensUsed: 9 })
   sessions.last.wake()
   await settle()
   t.same(told(submitted), ['submitted', 'started', 'parked', 'completed'])
@@ -109,7 +109,7 @@ t.test('a parked job that ends frees nothing that it did not take', async (t) =>
   }
   for (let index = 0; index < 3; index++) await queue.submit(jobRequest())
   await settle()
-  t.match(queue.stats(), { running: 1, queued: 2 })
+  t.match(await queue.stats(), { running: 1, queued: 2 })
 })
 
 t.test('deleting the session of a parked job cancels the job', async (t) => {
@@ -128,7 +128,7 @@ t.test('deleting the session of a parked job cancels the job', async (t) => {
   sessions.remove(sessions.last.info.id)
   await settle()
   t.match(await job(removed), { status: 'canceled' }, 'also when nothing but the removal is told')
-  t.match(queue.stats(), { parked: 0, running: 0 })
+  t.match(await queue.stats(), { parked: 0, running: 0 })
 })
 
 /** Submits jobs, brings them to where `prepare` leaves them, and starts a second queue on the same adapter. */
@@ -161,7 +161,7 @@ t.test('after a restart queued jobs start and retry timers are armed again', asy
     queue.drain()
     return waiting
   })
-  t.match(queue.stats(), { queued: 1 })
+  t.match(await queue.stats(), { queued: 1 })
   t.match(await job(submitted), { status: 'queued' })
   await clock.advance(5000)
   await settle()
@@ -202,7 +202,7 @@ const parkedAfter = async ({ queue, sessions, clock }: Awaited<ReturnType<typeof
 t.test('a parked job stays parked over a restart and goes on with its accounting', async (t) => {
   const { job, submitted, sessions, clock, queue, told } = await restart(t, parkedAfter, { downMs: 86_400_000 })
   t.match(await job(submitted), { status: 'parked', parkedExecutionId: 'exec-7', usage: { tokens: 60 } })
-  t.match(queue.stats(), { parked: 1, running: 0 })
+  t.match(await queue.stats(), { parked: 1, running: 0 })
   sessions.last.wake()
   await settle()
   await clock.advance(5_999)
@@ -214,7 +214,7 @@ t.test('a parked job stays parked over a restart and goes on with its accounting
   await settle()
   t.match(await job(submitted), { status: 'succeeded', usage: { tokens: 100 } })
   t.same(told(submitted), ['resumed', 'completed'])
-  t.equal(queue.stats().dailyTokensUsed, 100)
+  t.equal((await queue.stats()).dailyTokensUsed, 100)
 })
 
 t.test('events from before the restart are not counted again', async (t) => {
@@ -267,7 +267,7 @@ t.test('a parked job whose session is nowhere fails with that reason', async (t)
   const { job, submitted, told, queue } = await restart(t, parkedAfter, { keepSessions: false })
   t.match(await job(submitted), { status: 'failed', attempt: 1, error: 'The session of the parked job is gone.' })
   t.same(told(submitted), ['completed'])
-  t.match(queue.stats(), { parked: 0, running: 0 })
+  t.match(await queue.stats(), { parked: 0, running: 0 })
 })
 
 t.test('a limit on parked time that lapsed while nobody was there leaves a grace', async (t) => {

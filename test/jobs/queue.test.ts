@@ -17,7 +17,7 @@ t.test('a job is stored, run, completed and told in that order', async (t) => {
   await settle()
   t.match(await job(submitted), { status: 'running', sessionId: sessions.last.info.id })
   t.match(sessions.requests[0], { prompt: 'do it', profile: 'one' })
-  t.match(queue.stats(), { queued: 0, running: 1, parked: 0, maxConcurrency: 1, paused: false })
+  t.match(await queue.stats(), { queued: 0, running: 1, parked: 0, maxConcurrency: 1, paused: false })
   sessions.last.say('working', 5)
   sessions.last.complete({ tokens: 12 })
   await settle()
@@ -41,7 +41,7 @@ t.test('a job is stored, run, completed and told in that order', async (t) => {
   t.equal(new Set(events.map(({ id }) => id)).size, events.length, 'every event has an id of its own')
   t.equal(sessions.last.info.status, 'closed', 'its session is over')
   t.same(sessions.removed, [], 'and can still be looked at')
-  t.match(queue.stats(), { queued: 0, running: 0, dailyTokensUsed: 12 })
+  t.match(await queue.stats(), { queued: 0, running: 0, dailyTokensUsed: 12 })
 })
 
 t.test('as many run as there are slots, by priority, then in the order of submission', async (t) => {
@@ -56,13 +56,13 @@ t.test('as many run as there are slots, by priority, then in the order of submis
   const started = () => sessions.all.map(({ info }) => info.jobId)
   await settle()
   t.same(started(), [a.id, b.id])
-  t.match(queue.stats(), { queued: 3, running: 2 })
+  t.match(await queue.stats(), { queued: 3, running: 2 })
   for (let turn = 0; turn < 5; turn++) {
     sessions.all.find((session) => !session.ended)?.complete()
     await settle()
   }
   t.same(started(), [a.id, b.id, d.id, c.id, e.id])
-  t.match(queue.stats(), { queued: 0, running: 0 })
+  t.match(await queue.stats(), { queued: 0, running: 0 })
 })
 
 t.test('a job with runAt waits for its time, and what comes after it does not wait', async (t) => {
@@ -90,7 +90,7 @@ t.test('a failed attempt is repeated with a doubled delay until attempts are use
   sessions.last.complete({ isError: true, subtype: 'error_during_execution', errors: ['overloaded'], tokens: 3 })
   await settle()
   t.match(await job(submitted), { status: 'queued', attempt: 2, error: 'overloaded', nextRunAt: clock.now() + 1000 })
-  t.match(queue.stats(), { queued: 1, running: 0 })
+  t.match(await queue.stats(), { queued: 1, running: 0 })
   await clock.advance(999)
   t.equal(sessions.all.length, 1)
   await clock.advance(1)
@@ -111,7 +111,7 @@ t.test('a failed attempt is repeated with a doubled delay until attempts are use
     usage: { tokens: 7 },
   })
   t.same(told(submitted), ['submitted', 'started', 'retrying', 'started', 'retrying', 'started', 'completed'])
-  t.equal(queue.stats().dailyTokensUsed, 7)
+  t.equal((await queue.stats()).dailyTokensUsed, 7)
   await clock.advance(3_600_000)
   t.equal(sessions.all.length, 3, 'it never loops')
 })
@@ -191,7 +191,7 @@ t.test('canceling works at every moment', async (t) => {
     t.match(await queue.cancel(waiting.id), { status: 'canceled', id: waiting.id })
     t.same(told(waiting), ['submitted', 'completed'])
     t.equal(sessions.all.length, 1)
-    t.match(queue.stats(), { queued: 0, running: 1 })
+    t.match(await queue.stats(), { queued: 0, running: 1 })
   })
   t.test('while the runner is being built', async (t) => {
     const { queue, sessions, told, job } = await jobWorld(t)
@@ -217,7 +217,7 @@ t.test('canceling works at every moment', async (t) => {
     await settle()
     t.match(await job(running), { status: 'canceled', usage: { tokens: 40 } }, 'what it used counts')
     t.same(told(running), ['submitted', 'started', 'completed'])
-    t.equal(queue.stats().dailyTokensUsed, 40)
+    t.equal((await queue.stats()).dailyTokensUsed, 40)
   })
   t.test('while a failed attempt waits for its engine to go', async (t) => {
     const { queue, sessions, told } = await jobWorld(t)
@@ -341,7 +341,7 @@ t.test('pages of jobs, newest first, by status and by what the caller may see', 
   const odd = { allowedProfiles: new Set(['odd']), canManageProfiles: false } as never
   t.same(await ids({}, odd), [jobs[5]?.id, jobs[3]?.id, jobs[1]?.id])
   t.same(await ids({ profile: 'even' }, odd), [])
-  t.match(queue.stats(odd), { queued: 3, running: 0 })
+  t.match(await queue.stats(odd), { queued: 3, running: 0 })
   await t.rejects(queue.visibleJob(jobs[0]!.id, odd), { code: 'SG_ERR_JOB_NOT_FOUND' })
   await t.rejects(queue.page({ cursor: 'x' }), { code: 'SG_ERR_VALIDATION' })
 })

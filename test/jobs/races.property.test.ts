@@ -145,7 +145,7 @@ t.test('whatever races, every job has one story and one end, and everything adds
 
       for (const one of steps) {
         await perform(one)
-        const { running } = queue.stats()
+        const { running } = await queue.stats()
         most = Math.max(most, running)
       }
       for (let round = 0; round < 400; round++) {
@@ -155,7 +155,7 @@ t.test('whatever races, every job has one story and one end, and everything adds
         }
         await clock.advance(50)
         await settle(2)
-        const { queued, running, parked } = queue.stats()
+        const { queued, running, parked } = await queue.stats()
         if (queued + running + parked === 0 && waiting.length >= submitted.length && round > 20) break
       }
       await Promise.all(waiting)
@@ -167,8 +167,8 @@ t.test('whatever races, every job has one story and one end, and everything adds
           events.filter((event) => event.job.id === job.id),
         )
       if (jobs.length !== submitted.length) throw new Error('a job was lost')
-      const { queued, running, parked, dailyTokensUsed } = queue.stats()
-      if (queued !== 0 || running !== 0 || parked !== 0) throw new Error(JSON.stringify(queue.stats()))
+      const { queued, running, parked, dailyTokensUsed } = await queue.stats()
+      if (queued !== 0 || running !== 0 || parked !== 0) throw new Error(JSON.stringify(await queue.stats()))
       const tokens = jobs.reduce((sum, { usage }) => sum + usage.tokens, 0)
       const charged = await memory.dailyTokens(utcDay(clock.now()))
       if (tokens !== charged || tokens !== dailyTokensUsed) throw new Error(`${tokens} used, ${charged} charged`)
@@ -188,7 +188,7 @@ t.test('order and one end per job under load', async (t) => {
   }
   const count = 3_000
   const jobs = await Promise.all(Array.from({ length: count }, () => queue.submit(jobRequest())))
-  while (queue.stats().queued + queue.stats().running > 0) await settle(1)
+  while ((await queue.stats()).queued + (await queue.stats()).running > 0) await settle(1)
   await settle()
   const byJob = new Map<string, JobEvent[]>()
   for (const event of events) byJob.set(event.job.id, [...(byJob.get(event.job.id) ?? []), event])
@@ -200,5 +200,5 @@ t.test('order and one end per job under load', async (t) => {
     jobs.map(({ id }) => id),
     'in the order of their submission',
   )
-  t.equal(queue.stats().dailyTokensUsed, count)
+  t.equal((await queue.stats()).dailyTokensUsed, count)
 })

@@ -82,12 +82,12 @@ t.test('every job of an earlier process is taken up as its state says, and ends 
     error: 'The session of the parked job is gone.',
     attempt: 1,
   })
-  t.match(queue.stats(), { queued: 2, running: 2, parked: 1 })
+  t.match(await queue.stats(), { queued: 2, running: 2, parked: 1 })
   await clock.advance(5_000)
   await settle()
   for (const session of sessions.all) if (!session.ended) session.complete()
   await settle()
-  t.match(queue.stats(), { queued: 0, running: 0, parked: 0 })
+  t.match(await queue.stats(), { queued: 0, running: 0, parked: 0 })
   t.same(
     stories().map((story) => story.filter((type) => type === 'completed').length),
     [1, 1, 1, 1, 1, 1, 1, 1, 0],
@@ -120,7 +120,7 @@ t.test('a run whose session was parked just before the crash is parked, not lost
   const session = left.session('a', 'parked', { sdkSessionId: 'sdk-1' })
   const { told, job, queue } = await left.start(t)
   t.match(await job(only('a')), { status: 'parked', parkedExecutionId: 'exec-1', sdkSessionId: 'sdk-1' })
-  t.match(queue.stats(), { parked: 1, running: 0 })
+  t.match(await queue.stats(), { parked: 1, running: 0 })
   session.wake()
   session.complete({ tokens: 4 })
   await settle()
@@ -181,9 +181,9 @@ t.test('a session whose turn is over cannot go on: the attempt failed, and what 
   const { job, queue, sessions } = await left.start(t)
   t.match(await job(only('a')), { status: 'queued', attempt: 2, usage: { tokens: 7, cost: 0.25, numTurns: 1 } })
   t.match(await job(only('b')), { status: 'queued', attempt: 2 })
-  t.equal(queue.stats().dailyTokensUsed, 7)
+  t.equal((await queue.stats()).dailyTokensUsed, 7)
   t.same(
-    sessions.list().map(({ status }) => status),
+    (await sessions.list()).map(({ status }) => status),
     ['closed', 'closed'],
   )
 })
@@ -195,7 +195,7 @@ t.test('a session that is left over from a job is closed; of a job that nobody k
   for (const id of ['over', 'again', 'unknown']) left.session(id, 'parked')
   const { sessions } = await left.start(t)
   t.same(sessions.removed.sort(), ['session-of-again', 'session-of-over'])
-  t.match(sessions.get('session-of-unknown'), { status: 'parked' })
+  t.match(sessions.here('session-of-unknown'), { status: 'parked' })
 })
 
 t.test('the tokens of the day are those of the adapter, and a held queue stays held until midnight', async (t) => {
@@ -203,12 +203,12 @@ t.test('the tokens of the day are those of the adapter, and a held queue stays h
   await left.job('waits')
   await left.adapter.addDailyTokens('2026-01-01', 100)
   const { queue, job, clock } = await left.start(t, { dailyTokenLimit: 100 })
-  t.match(queue.stats(), { paused: true, dailyTokensUsed: 100, resumesAt: Date.UTC(2026, 0, 2) })
+  t.match(await queue.stats(), { paused: true, dailyTokensUsed: 100, resumesAt: Date.UTC(2026, 0, 2) })
   t.match(await job(only('waits')), { status: 'queued' })
   await clock.advance(86_400_000)
   await settle()
   t.match(await job(only('waits')), { status: 'running' })
-  t.match(queue.stats(), { paused: false, dailyTokensUsed: 0 })
+  t.match(await queue.stats(), { paused: false, dailyTokensUsed: 0 })
 })
 
 t.test('retention goes on over a restart, with the sessions of every attempt', async (t) => {
@@ -239,7 +239,7 @@ t.test('retention goes on over a restart, with the sessions of every attempt', a
   await clock.advance(100)
   await settle(20)
   t.same(
-    sessions.list().map(({ id }) => id),
+    (await sessions.list()).map(({ id }) => id),
     ['session-of-young', 'session-of-parked'],
   )
   t.same(

@@ -127,7 +127,7 @@ t.test('an end that came too late is told nobody, and leaves nothing behind', as
   await idle()
   await adapter.update(job.id, { status: 'canceled', finishedAt: 1 })
   first.sessions.last.complete()
-  await until(() => first.queue.stats().running === 0)
+  await until(async () => (await first.queue.stats()).running === 0)
   await settle()
   t.same([completed(), await outbox.list(), first.told(job)], [[], [], ['submitted', 'started']])
 })

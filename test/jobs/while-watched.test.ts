@@ -35,7 +35,7 @@ t.test('whoever looks at a job that waits neither holds its slot nor lets its cl
   await clock.advance(1)
   await is('parked')
   t.match(await job(), { parkedExecutionId: 'e1', parkedAt: clock.now() })
-  t.match(registry.get(sessionId), { status: 'running', attachedClients: 1 }, 'it keeps its engine')
+  t.match(await registry.get(sessionId), { status: 'running', attachedClients: 1 }, 'it keeps its engine')
   await until(() => engine.runners.length === 2 && engine.last.sent.length === 1, 'the next job')
   engine.last.complete()
   await until(async () => (await queue.get(next.id))?.status === 'succeeded')
@@ -50,7 +50,7 @@ t.test('whoever looks at a job that waits neither holds its slot nor lets its cl
   runner.complete()
   await is('succeeded')
   t.same(told(), ['job_submitted', 'job_started', 'job_parked', 'job_resumed', 'job_completed'])
-  t.match(registry.get(sessionId), { status: 'closed' })
+  t.match(await registry.get(sessionId), { status: 'closed' })
 })
 
 t.test('when they leave, the session parks without a word about the job, and the result resumes both', async (t) => {
@@ -60,7 +60,7 @@ t.test('when they leave, the session parks without a word about the job, and the
   await is('parked')
   detach()
   await clock.advance(parkDelayMs)
-  await until(() => registry.get(sessionId)?.status === 'parked')
+  await until(async () => (await registry.get(sessionId))?.status === 'parked')
   t.same(told(), ['job_submitted', 'job_started', 'job_parked'])
   t.match(await gateway.executions.submit('e1', ok), { applied: true })
   await is('running')
@@ -104,7 +104,7 @@ t.test('a job that is held can be canceled, and its session can be looked at aft
   await clock.advance(parkDelayMs)
   await is('parked')
   t.match(await queue.cancel((await job()).id), { status: 'canceled' })
-  t.match(registry.get(sessionId), { status: 'closed' })
+  t.match(await registry.get(sessionId), { status: 'closed' })
   await until(() => runner.closed)
 })
 
@@ -136,7 +136,7 @@ t.test('queued jobs wait while the gateway runs as many sessions as it may, and 
   t.match(await statuses(), ['succeeded', 'succeeded', 'succeeded'])
   await until(() => registry.count().live === 0)
   await registry.create({ cwd: SOME_CWD })
-  t.match(queue.stats(), { queued: 0, running: 0 }, 'and every place was given back')
+  t.match(await queue.stats(), { queued: 0, running: 0 }, 'and every place was given back')
 })
 
 t.test('a job that is canceled while it is claimed gives its place back', async (t) => {

@@ -30,9 +30,9 @@ async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
       if (isDead) throw new Error('Its process is dead.')
     }
     const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-    await until(() => registry.get(id)?.status === 'idle')
+    await until(async () => (await registry.get(id))?.status === 'idle')
     await registry.send(id, { type: 'user_message', text: 'second' })
-    await until(() => registry.get(id)?.numTurns === 2 && registry.get(id)?.status === 'idle')
+    await until(async () => (await registry.get(id))?.numTurns === 2 && (await registry.get(id))?.status === 'idle')
     await registry.close(id, 'client')
     deleted = true
     await until(async () => (await storage.outbox.list()).length === 0)
@@ -56,7 +56,7 @@ async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
       const { type, seq } = JSON.parse(json) as SessionEvent
       if (TOLD.has(type)) t.ok(ids.has(`${left.id}:${seq}`), `${at}: ${type} was told`)
     }
-  } else if (next.registry.list().length === 0 && sink.received.length > 0) {
+  } else if ((await next.registry.list()).length === 0 && sink.received.length > 0) {
     const closed = sink.received.filter(({ body }) => body.type === 'session_closed')
     t.equal(new Set(closed.map(({ headers }) => headers['webhook-id'])).size, 1, `${at}: its end was told`)
     t.match(closed[0]?.body, { reason: 'client', session: { status: 'closed', numTurns: 2 } })

@@ -75,7 +75,7 @@ t.test('the webhook hears of what it asked for, the observer of everything', asy
   t.match(sink.received[0]?.headers, { 'webhook-signature': /^v1,/ })
   t.same(seen, ['turn_completed', 'session_closed'], 'a job is told on both channels')
   t.same(hook.types, ['job_started', 'job_completed'])
-  t.equal(worker.queue?.stats().running, 0)
+  t.equal((await worker.queue?.stats())?.running, 0)
 })
 
 t.test('deliveries of one session keep their order while the receiver is down', async (t) => {

@@ -23,7 +23,7 @@ const app = fastify()
 await app.register(gatewayPlugin, ${OPTIONS})
 const url = await app.listen({ port: 0 })
 const { id } = await createClient({ baseUrl: url + '/v1' }).sessions.create({ cwd: process.cwd() })
-if (app.gateway.registry.get(id)?.profile !== 'demo') throw new Error('there is no such session')
+if ((await app.gateway.registry.get(id))?.profile !== 'demo') throw new Error('there is no such session')
 await app.close()
 console.log('served')
 `

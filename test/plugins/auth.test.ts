@@ -99,7 +99,7 @@ t.test('every route asks who is there, HEAD and the methods that are refused inc
         )
     }
   }
-  t.match(gateway.registry.get(id), { status: 'idle' }, 'no handler ran')
+  t.match(await gateway.registry.get(id), { status: 'idle' }, 'no handler ran')
   t.equal(engine.runners.length, 1)
   for (const path of OPEN_TO_ALL) t.equal((await app.inject(path)).statusCode, 200, path)
   t.same(
@@ -209,7 +209,7 @@ t.test('an authenticate hook that throws, rejects or never settles lets nobody i
     const answer = await call('POST', '/sessions', { cwd: SOME_CWD })
     isProblem(t, answer, 500, 'SG_ERR_AUTHENTICATE_FAILED')
     t.notMatch(answer.text, /hunter2/)
-    t.same(registry.list(), [])
+    t.same(await registry.list(), [])
   }
   const trap = {
     get allowedProfiles() {
@@ -218,7 +218,7 @@ t.test('an authenticate hook that throws, rejects or never settles lets nobody i
   }
   const trapped = await buildServer(t, { authenticate: () => trap })
   t.equal((await trapped.call('POST', '/sessions', { cwd: SOME_CWD })).status, 500)
-  t.same(trapped.registry.list(), [])
+  t.same(await trapped.registry.list(), [])
 
   let asked = 0
   let settle: ((value: unknown) => void) | undefined
@@ -236,7 +236,7 @@ t.test('an authenticate hook that throws, rejects or never settles lets nobody i
   isProblem(t, await silent, 500, 'SG_ERR_AUTHENTICATE_FAILED')
   settle?.({})
   await new Promise(setImmediate)
-  t.same(registry.list(), [], 'an answer that comes too late lets nobody in either')
+  t.same(await registry.list(), [], 'an answer that comes too late lets nobody in either')
   t.equal(clock.pendingTimers, 0)
 })
 

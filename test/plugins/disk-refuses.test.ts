@@ -50,7 +50,7 @@ async function world(t: Test) {
   const runner = engine.last
   const decided: unknown[] = []
   void runner.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} }).then((how) => decided.push(how))
-  await until(() => registry.get(session.id)?.pendingPermissions === 1)
+  await until(async () => (await registry.get(session.id))?.pendingPermissions === 1)
   await runner.host.deferExecution({ executionId: 'e1', toolName: 'elsewhere' })
   const job = { session: { cwd: SOME_CWD, prompt: 'work', profile: 'scripted' } }
   const { json: running } = await call('POST', '/jobs', job)

@@ -193,7 +193,7 @@ t.test('close sends sockets away with 1001 and settles while a client does not r
   t.match(await polite.untilClosed(), { code: 1001, reason: 'server_shutdown' })
   await stream.text()
   // the clock of this world stands still: what keeps close() waiting is the grace for the stuck client
-  await until(() => worker.registry.list()[0]?.status === 'closed')
+  await until(async () => (await worker.registry.list())[0]?.status === 'closed')
   stuck.socket.terminate()
   await closing
 })

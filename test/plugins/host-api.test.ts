@@ -32,7 +32,7 @@ t.test('a host passes the principal that authenticate would return', async (t) =
   const unreadable = { allowedProfiles: 'demo' } as unknown as Principal
   await t.rejects(registry.create(session, { principal: unreadable }), { code: 'SG_ERR_PROFILE_FORBIDDEN' })
   const { id } = await registry.create(forbidden)
-  t.equal(registry.page({}, principal).items.length, 1)
+  t.equal((await registry.page({}, principal)).items.length, 1)
   await t.rejects(registry.close(id, 'server', principal), { code: 'SG_ERR_SESSION_NOT_FOUND' })
 
   const job = (profile: string) => ({ session: { ...session, profile, prompt: 'go' } })
@@ -68,7 +68,7 @@ t.test('a factory that returns no runner is an engine that could not be started'
     const answer = await host.inject({ method: 'POST', url: '/v1/sessions', payload })
     t.equal(answer.statusCode, 502)
     t.match(answer.json(), { code: 'SG_ERR_ENGINE_START', detail: 'createEngineRunner returned no runner.' })
-    t.same(host.gateway.registry.list(), [], 'nothing is left registered')
+    t.same(await host.gateway.registry.list(), [], 'nothing is left registered')
   }
 })
 

@@ -132,7 +132,7 @@ t.test('a BigInt in a meta is refused when it comes, not when everybody lists', 
       errors: [{ path: 'session.meta' }],
     })
   }
-  t.same(registry.list(), [])
+  t.same(await registry.list(), [])
 })
 
 t.test("a client's bad frames are nothing that an operator is called for", async (t) => {

@@ -41,7 +41,7 @@ t.test('a job over REST, from its submission to its end', async (t) => {
   t.match((await call('GET', '/queue')).json, { running: 1, queued: 0, parked: 0, paused: false, maxConcurrency: 1 })
   engine.last.say('working')
   engine.last.complete({ result: 'done' })
-  await until(() => worker.queue?.stats().running === 0)
+  await until(async () => (await worker.queue?.stats())?.running === 0)
   const done = await call('GET', `/jobs/${created.json.id}`)
   t.match(done.json, { status: 'succeeded', result: { text: 'done' }, sdkSessionId: /^sdk-/ })
   t.match((await call('GET', `/sessions/${running.json.sessionId}`)).json, { status: 'closed' })
@@ -107,7 +107,7 @@ t.test('nobody sees, counts or cancels the jobs of profiles they may not see', a
   const mine = (await as('one')('POST', '/jobs', job({}, { profile: 'one' }))).json
   const other = (await as('two')('POST', '/jobs', job({}, { profile: 'two' }))).json
   t.same([mine.profile, other.profile], ['one', 'two'])
-  await until(() => worker.queue?.stats().running === 1)
+  await until(async () => (await worker.queue?.stats())?.running === 1)
   const ids = async (caller: string, path = '/jobs') =>
     (await as(caller)('GET', path)).json.map(({ id }: { id: string }) => id)
   t.same(await ids('*'), [other.id, mine.id])
@@ -145,7 +145,7 @@ t.test('the session of a job can be deleted while its runner is being built', as
   const { sessionId } = (await call('GET', `/jobs/${json.id}`)).json
   t.match((await call('GET', `/sessions/${sessionId}`)).json, { status: 'starting', jobId: json.id })
   t.equal((await call('DELETE', `/sessions/${sessionId}`)).status, 200)
-  await until(() => worker.queue?.stats().running === 0)
+  await until(async () => (await worker.queue?.stats())?.running === 0)
   t.match((await call('GET', `/jobs/${json.id}`)).json, { status: 'canceled' })
 
   const second = (await call('POST', '/jobs', job())).json
@@ -171,7 +171,7 @@ t.test('a runner that cannot be built leaves no session behind and counts as an 
     },
   })
   const { json } = await call('POST', '/jobs', job({ attempts: 2, retryDelayMs: 100 }))
-  await until(() => worker.queue?.stats().queued === 1)
+  await until(async () => (await worker.queue?.stats())?.queued === 1)
   t.match((await call('GET', `/jobs/${json.id}`)).json, { attempt: 2, error: 'The engine could not be started.' })
   t.same((await call('GET', '/sessions')).json, [])
   fails = false
@@ -239,7 +239,7 @@ t.test('the documents and the metrics know of jobs when there is a queue', async
   const sink = await WebhookSink.start(t)
   await call('POST', '/jobs', job({ webhook: { url: sink.url } }))
   await until(() => engine.runners.length === 1 && sink.received.length === 1)
-  await until(() => worker.queue?.stats().running === 1)
+  await until(async () => (await worker.queue?.stats())?.running === 1)
   const text = await (await fetch(`${url}/metrics`)).text()
   t.match(text, /session_gateway_jobs\{state="running"\} 1/)
   t.match(text, /session_gateway_webhook_deliveries_total\{outcome="lost"\} 0/)

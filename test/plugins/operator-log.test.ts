@@ -134,7 +134,7 @@ t.test('the process of an agent is told with its pid when it starts, and how it 
   )
   t.teardown(() => worker.close())
   const { id } = await worker.registry.create({ cwd: SOME_CWD })
-  await until(() => worker.registry.get(id)?.status === 'idle', 'the agent')
+  await until(async () => (await worker.registry.get(id))?.status === 'idle', 'the agent')
   const [started] = said('agent started')
   t.match(started, { level: 'info', sessionId: id, agent: 'scripted', pid: Number })
   process.kill(Number(started?.pid), 'SIGKILL')

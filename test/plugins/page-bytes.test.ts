@@ -47,7 +47,7 @@ t.test('one row that is larger than a page is a page', async (t) => {
     ids.unshift(json.id)
     while (engine.runners.length <= n || engine.last.sent.length === 0) await new Promise(setImmediate)
     engine.last.complete({ result: 'r'.repeat(1.5 * MIB) })
-    while (worker.queue!.stats().running > 0) await new Promise(setImmediate)
+    while ((await worker.queue!.stats()).running > 0) await new Promise(setImmediate)
   }
   const found: string[] = []
   for (let next: string | undefined = '/jobs'; next; ) {

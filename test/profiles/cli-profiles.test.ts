@@ -120,7 +120,7 @@ t.test(
     await gateway.cliProfiles.checkCredentials()
     silent.gateway.options.notices.warn({ profile: 'x' }, 'from a host that has no logger')
     for (const profile of ['one', 'two']) await registry.create({ cwd: SOME_CWD, profile })
-    await until(() => registry.list().every(({ status }) => status === 'idle'))
+    await until(async () => (await registry.list()).every(({ status }) => status === 'idle'))
     const lines = warned().map(({ args }) => args.join(' '))
     t.match(lines, [/logged out.*profile: two/, /a host that has no logger.*profile: x/, /oauth.*requireApiKey/])
     t.equal(lines.length, 3)

@@ -94,11 +94,11 @@ async function build(t: Test, { engine, apply }: Change) {
   await profiles.create(request, MANAGER)
   const session = (profile = NAME) => ({ cwd: SOME_CWD, prompt: 'go', profile })
   const job = async ({ id }: JobInfo) => (await queue.get(id))!
-  const status = (id: string) => world.registry.get(id)?.status
+  const status = async (id: string) => (await world.registry.get(id))?.status
   /** The session of `id` waits for the result of execution `e1`. */
   const park = async (id: string) => {
     await world.engine.last.defer('e1')
-    await until(() => status(id) === 'parked', 'a parked session')
+    await until(async () => (await status(id)) === 'parked', 'a parked session')
   }
   const runs = async (count: number) => until(() => world.engine.runners[count - 1]?.sent.length === 1, `run ${count}`)
   const change = () => apply(profiles, request, directory)
@@ -113,19 +113,19 @@ for (const change of CHANGES) {
       const { id } = await registry.create(session())
       await runs(1)
       await apply()
-      t.equal(status(id), 'running')
+      t.equal(await status(id), 'running')
       engine.last.complete()
-      await until(() => status(id) === 'idle')
+      await until(async () => (await status(id)) === 'idle')
       await registry.send(id, { type: 'user_message', text: 'go on' })
       t.same(
         engine.last.sent.map(({ text }) => text),
         ['go', 'go on'],
       )
       engine.last.complete()
-      await until(() => status(id) === 'idle')
+      await until(async () => (await status(id)) === 'idle')
       t.equal(engine.runners.length, 1)
       t.notOk(engine.last.closed)
-      t.match(registry.get(id), { profile: NAME, engine: kind, numTurns: 2 })
+      t.match(await registry.get(id), { profile: NAME, engine: kind, numTurns: 2 })
     })
 
     t.test('while a session runs that is parked later: the same rule as for a parked one', async (t) => {
@@ -135,7 +135,7 @@ for (const change of CHANGES) {
       await apply()
       await park(id)
       t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
-      await until(() => status(id) === (reason ? 'failed' : 'running'))
+      await until(async () => (await status(id)) === (reason ? 'failed' : 'running'))
       t.equal(engine.runners.length, reason ? 1 : 2)
     })
 
@@ -145,14 +145,14 @@ for (const change of CHANGES) {
       await runs(1)
       await park(id)
       await apply()
-      t.equal(status(id), 'parked', 'it waits on: nothing runs in its name meanwhile')
+      t.equal(await status(id), 'parked', 'it waits on: nothing runs in its name meanwhile')
       t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
       if (reason) {
-        await until(() => status(id) === 'failed')
-        t.match(registry.get(id), { profile: NAME, statusDetail: reason })
+        await until(async () => (await status(id)) === 'failed')
+        t.match(await registry.get(id), { profile: NAME, statusDetail: reason })
         t.equal(engine.runners.length, 1, 'no engine was built for it')
       } else {
-        await until(() => status(id) === 'running')
+        await until(async () => (await status(id)) === 'running')
         t.equal(engine.runners.length, 2)
         t.same(engine.last.settled, [{ executionId: 'e1', result: ok }])
         t.equal(engine.last.context.profile.name, NAME)

@@ -48,7 +48,7 @@ t.test('a question that is answered with its answers alone keeps its question', 
 t.test('the same while the session is parked', async (t) => {
   const { id, registry, engine, store, events } = await buildParked(t, { request: { approvalTimeoutMs: 0 } })
   void engine.last.host.requestPermission(question)
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   const [request] = (await store.get(id))!.permissions
   await registry.resolvePermission(id, request!.id, { behavior: 'allow', updatedInput: { answers } }, UNLIMITED)
   const updatedInput = { questions, answers }

@@ -32,25 +32,25 @@ interface Told {
 
 /** A session's life: a turn, a park, its wake, a new title, its end. */
 async function live({ registry, gateway }: World, told: Told, isDead: () => boolean): Promise<void> {
-  const until = async (condition: () => boolean) => {
+  const until = async (condition: () => unknown) => {
     await untilReached(() => isDead() || condition())
     if (isDead()) throw new Error('Its process is dead.')
   }
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
   told.created = id
   told.accepted.push('first')
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await registry.send(id, { type: 'user_message', text: 'wait' })
   told.accepted.push('wait')
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   const { applied } = await gateway.executions.submit(`${id}-e`, ok)
   if (applied) told.result = true
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await registry.rename(id, 'Mine', UNLIMITED)
   told.renamed = true
   await registry.send(id, { type: 'user_message', text: 'last' })
   told.accepted.push('last')
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await registry.close(id, 'client')
   told.deleted = true
 }
@@ -77,32 +77,35 @@ async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
   const next = await buildGateway(t, { storage, script: { ...script } })
   const id = told.created
   if (id === undefined) {
-    t.ok(next.registry.list().length <= 1, `${at}: nobody was told of a session`)
+    t.ok((await next.registry.list()).length <= 1, `${at}: nobody was told of a session`)
     return operations()
   }
   if (told.deleted) {
-    t.same(next.registry.list(), [], `${at}: what was deleted stays away`)
+    t.same(await next.registry.list(), [], `${at}: what was deleted stays away`)
     return operations()
   }
-  const info = next.registry.get(id)
+  const info = await next.registry.get(id)
   // asked for, and not confirmed: done or not, and nothing in between
   if (!info) {
     t.ok(told.accepted.length === 3, `${at}: only a delete takes a session away`)
     return operations()
   }
-  await until(() => ['idle', 'parked'].includes(next.registry.get(id)?.status ?? ''), `${at}: a session at rest`)
-  if (next.registry.get(id)?.status === 'parked') {
+  await until(
+    async () => ['idle', 'parked'].includes((await next.registry.get(id))?.status ?? ''),
+    `${at}: a session at rest`,
+  )
+  if ((await next.registry.get(id))?.status === 'parked') {
     await next.gateway.executions.submit(`${id}-e`, ok)
-    await until(() => next.registry.get(id)?.status === 'idle', `${at}: the wake`)
+    await until(async () => (await next.registry.get(id))?.status === 'idle', `${at}: the wake`)
   }
   const events = await eventsOf(next, id)
   assertStory(t, events, told, at)
-  if (told.renamed) t.equal(next.registry.get(id)?.title, 'Mine', `${at}: its title`)
+  if (told.renamed) t.equal((await next.registry.get(id))?.title, 'Mine', `${at}: its title`)
   await next.registry.send(id, { type: 'user_message', text: 'and now' })
-  await until(() => next.registry.get(id)?.status === 'idle', `${at}: a session that goes on`)
+  await until(async () => (await next.registry.get(id))?.status === 'idle', `${at}: a session that goes on`)
   await next.registry.close(id, 'client')
   const third = await buildGateway(t, { storage, script: { ...script } })
-  t.same(third.registry.list(), [], `${at}: gone for good`)
+  t.same(await third.registry.list(), [], `${at}: gone for good`)
   return operations()
 }
 

@@ -18,7 +18,7 @@ const echo = (): Script => ({
 const idle = async (t: Parameters<typeof buildGateway>[0], options: BuildOptions = {}) => {
   const world = await buildGateway(t, { idleReleaseMs, script: echo(), ...options })
   const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => world.registry.get(id)?.status === 'idle')
+  await until(async () => (await world.registry.get(id))?.status === 'idle')
   const session = await world.registry.open(id, UNLIMITED)
   return { ...world, id, session }
 }
@@ -29,9 +29,9 @@ t.test('the engine of an idle session goes after a while, and the next message s
   t.notOk(engine.last.closed)
   await clock.advance(1)
   await until(() => engine.last.closed, 'the engine gone')
-  t.equal(registry.get(id)?.status, 'idle')
+  t.equal((await registry.get(id))?.status, 'idle')
   await registry.send(id, { type: 'user_message', text: 'second' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   t.equal(engine.runners.length, 2)
   t.same(engine.last.context.restore, { engine: 'scripted', state: ['first'] })
   t.same(engine.last.sent, [{ text: 'second', commandId: undefined }])
@@ -95,7 +95,7 @@ t.test('a start that fails refuses the message and leaves the session idle; the 
   await clock.advance(idleReleaseMs)
   engine.script.start = () => Promise.reject(new Error('no such file'))
   await t.rejects(registry.send(id, { type: 'user_message', text: 'second' }), { code: 'SG_ERR_ENGINE_START' })
-  t.match(registry.get(id), { status: 'idle' })
+  t.match(await registry.get(id), { status: 'idle' })
   delete engine.script.start
   await registry.send(id, { type: 'user_message', text: 'third' })
   t.same(
@@ -110,7 +110,7 @@ t.test('one that its agent has lost ends with one error that says what to do', a
   engine.script.start = () => Promise.reject(new GatewayError('SG_ERR_AGENT_STATE_GONE'))
   const send = () => registry.send(id, { type: 'user_message', text: 'second' })
   await t.rejects(send(), { code: 'SG_ERR_AGENT_STATE_GONE' })
-  t.match(registry.get(id), { status: 'failed', statusDetail: /Create a new session/ })
+  t.match(await registry.get(id), { status: 'failed', statusDetail: /Create a new session/ })
   await t.rejects(send(), { code: 'SG_ERR_SESSION_ENDED' })
   const errors = (await eventsOf({ registry }, session.id)).filter(({ type }) => type === 'session_error')
   t.match(errors, [{ code: 'SG_ERR_AGENT_STATE_GONE' }])
@@ -123,18 +123,18 @@ t.test('messages that wait for an engine after a restart say why they do, and ge
   await registry.send(id, { type: 'user_message', text: 'second' })
   const start: Script['start'] = () => Promise.reject(new Error('no such file'))
   const next = await again({ script: { start } })
-  await until(() => next.registry.get(id)?.statusDetail?.includes('could not be started'), 'the reason')
+  await until(async () => (await next.registry.get(id))?.statusDetail?.includes('could not be started'), 'the reason')
   delete next.engine.script.start
   await clock.advance(2_000)
   await until(() => next.engine.last.sent.length === 1)
-  t.notOk(next.registry.get(id)?.statusDetail)
+  t.notOk((await next.registry.get(id))?.statusDetail)
 })
 
 t.test('a session can be closed and deleted without its engine', async (t) => {
   const { registry, engine, clock, id } = await idle(t)
   await clock.advance(idleReleaseMs)
   await registry.send(id, { type: 'close' })
-  t.equal(registry.get(id)?.status, 'closed')
+  t.equal((await registry.get(id))?.status, 'closed')
   t.match(await registry.close(id, 'client'), { status: 'closed' })
   t.equal(engine.runners.length, 1)
 })
@@ -148,7 +148,7 @@ t.test('an engine that cannot be gone on from keeps its process, and after a res
   }
   const { registry, clock, again } = await buildJournaled(t, { idleReleaseMs, createEngineRunner: forgetful })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await clock.advance(idleReleaseMs * 2)
   t.notOk(engine.last.closed)
   const { registry: next } = await again()
@@ -174,15 +174,15 @@ t.test('totals go on when an engine has to begin anew, however often', async (t)
   }
   const { registry, again } = await buildJournaled(t, { createEngineRunner: forgetful })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await registry.send(id, { type: 'user_message', text: 'second' })
-  await until(() => registry.get(id)?.numTurns === 2)
+  await until(async () => (await registry.get(id))?.numTurns === 2)
   for (const [at, turns] of [3, 4].entries()) {
     const next = await again()
     await next.registry.send(id, { type: 'user_message', text: 'next' })
     const told = () => next.registry.get(id)
-    await until(() => told()?.status === 'idle' && told()!.usage.inputTokens === turns * 10)
-    t.match(told(), { numTurns: turns, cost: turns * 0.5 }, `after restart ${at + 1}`)
+    await until(async () => (await told())?.status === 'idle' && (await told())!.usage.inputTokens === turns * 10)
+    t.match(await told(), { numTurns: turns, cost: turns * 0.5 }, `after restart ${at + 1}`)
     const end = (await eventsOf(next, id)).findLast(({ type }) => type === 'turn_completed')
     t.match(end, { numTurns: turns, totalCostUsd: turns * 0.5 })
   }
@@ -191,7 +191,7 @@ t.test('totals go on when an engine has to begin anew, however often', async (t)
 t.test('what was kept before turns that nothing is kept of is not gone on from, and that is told', async (t) => {
   const { registry, again } = await buildJournaled(t, { script: echo() })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   const broken: Script = {
     ...echo(),
     snapshot: () => {
@@ -200,11 +200,11 @@ t.test('what was kept before turns that nothing is kept of is not gone on from, 
   }
   const second = await again({ script: broken })
   await second.registry.send(id, { type: 'user_message', text: 'second' })
-  await until(() => second.registry.get(id)?.status === 'idle')
+  await until(async () => (await second.registry.get(id))?.status === 'idle')
   t.ok(second.engine.last.context.restore, 'it went on from the first turn')
   const third = await again({ script: echo() })
   await third.registry.send(id, { type: 'user_message', text: 'third' })
-  await until(() => third.registry.get(id)?.status === 'idle')
+  await until(async () => (await third.registry.get(id))?.status === 'idle')
   t.notOk(third.engine.last.context.restore, 'which knows nothing of the second')
   const losses = async (world: typeof third) =>
     (await eventsOf(world, id)).filter(({ type }) => type === 'engine_event').length
@@ -218,7 +218,7 @@ t.test('what was kept before turns that nothing is kept of is not gone on from, 
 t.test('with a journal a released session leaves the memory too', async (t) => {
   const { registry, clock, engine, eventsOf: eventsNow } = await buildJournaled(t, { idleReleaseMs, script: echo() })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   const session = await registry.open(id, UNLIMITED)
   await clock.advance(idleReleaseMs)
   await clock.advance(60_000)
@@ -230,7 +230,7 @@ t.test('with a journal a released session leaves the memory too', async (t) => {
     { type: 'status_changed' },
   ])
   await registry.send(id, { type: 'user_message', text: 'second' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   t.equal(engine.runners.length, 2)
   t.equal((await eventsNow(id)).filter(({ type }) => type === 'assistant_message').length, 2)
 })

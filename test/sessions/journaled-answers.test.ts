@@ -24,7 +24,7 @@ async function asked(t: Test, toolUseIds: string[]) {
     void world.engine.last.host
       .requestPermission({ toolName: 'write', toolUseId, input: {} })
       .then((decision) => (decided[toolUseId] = decision))
-  await until(() => world.registry.get(id)?.pendingPermissions === toolUseIds.length)
+  await until(async () => (await world.registry.get(id))?.pendingPermissions === toolUseIds.length)
   await session.durable()
   const [request] = session.pendingPermissions
   return { ...world, id, decided, requestId: request!.id, leave: () => session.detach(attachment) }
@@ -62,7 +62,7 @@ t.test('what is denied is told to the agent once the answer is kept, and to nobo
   journal.broken = false
   await turns()
   t.same(decided, {})
-  t.equal(registry.get(id)?.pendingPermissions, 1)
+  t.equal((await registry.get(id))?.pendingPermissions, 1)
   await deny()
   await until(() => decided.u1)
   t.match(decided.u1, { behavior: 'deny', message: 'no' })
@@ -89,12 +89,12 @@ t.test('a session does not park while an answer is on its way, and does afterwar
   await turns()
   leave()
   await clock.advance(5_000)
-  t.not(registry.get(id)?.status, 'parked')
+  t.not((await registry.get(id))?.status, 'parked')
   journal.release()
   await answered
   await until(() => decided.u1)
   t.equal(decided.u1?.behavior, 'allow')
-  await until(() => registry.get(id)?.status === 'parked', 'the park')
+  await until(async () => (await registry.get(id))?.status === 'parked', 'the park')
 })
 
 /** A session whose removal is held by its journal, while its engine asks for a tool and could park. */
@@ -119,7 +119,7 @@ t.test('a session that begins to wait while it is being removed is not brought b
   await turns()
   t.same(await storage.sessions.list(), [])
   const { registry: next } = await again()
-  t.same(next.list(), [])
+  t.same(await next.list(), [])
 })
 
 t.test('a session that could not be removed parks then', async (t) => {
@@ -128,5 +128,5 @@ t.test('a session that could not be removed parks then', async (t) => {
   journal.release()
   await t.rejects(removed, { code: 'SG_ERR_STORE_UNAVAILABLE' })
   journal.broken = false
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
 })

@@ -37,9 +37,9 @@ t.test('a session whose start is tried again stays the one that clients are give
   for (let second = 0; second < 60; second++) await clock.advance(1_000)
   await until(() => engine.last.sent.length === 1, 'the message that waited')
   t.ok((await registry.open(id, UNLIMITED)).live)
-  t.equal(registry.get(id)?.status, 'running')
+  t.equal((await registry.get(id))?.status, 'running')
   engine.last.complete()
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
 })
 
 t.test('a client that leaves does not call off the start that a message waits for', async (t) => {
@@ -57,7 +57,7 @@ t.test('a client that leaves does not call off the start that a message waits fo
 t.test('a message that starts a silent engine again is handed to it', async (t) => {
   const { registry, engine, clock } = await buildJournaled(t, { idleReleaseMs, script: { ...echo(), start: () => {} } })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await clock.advance(idleReleaseMs)
   await until(() => engine.last.closed)
   await registry.send(id, { type: 'user_message', text: 'second' })
@@ -72,7 +72,7 @@ t.test('a message that starts a silent engine again is handed to it', async (t) 
 t.test('an engine is not let go while it is asked something', async (t) => {
   const { registry, engine, clock } = await buildJournaled(t, { idleReleaseMs, script: echo() })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await clock.advance(idleReleaseMs - 10)
   let answer = () => {}
   engine.last.setModel = () =>
@@ -92,7 +92,7 @@ t.test('an engine is not let go while it is asked something', async (t) => {
 t.test('an engine that could not be let go still counts', async (t) => {
   const { registry, engine, clock } = await buildJournaled(t, { idleReleaseMs, maxSessions: 1, script: echo() })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   engine.script.snapshot = () => {
     throw new Error('no snapshot')
   }
@@ -106,13 +106,13 @@ t.test('a session that was refused is not there after a restart', async (t) => {
   const { registry, journal, clock, gateway, again } = await buildJournaled(t)
   journal.broken = true
   await t.rejects(registry.create({ cwd: SOME_CWD }), { code: 'SG_ERR_STORE_UNAVAILABLE' })
-  t.same(registry.list(), [])
+  t.same(await registry.list(), [])
   journal.broken = false
   await clock.advance(60_000)
   await turns()
   t.ok(gateway.ready)
   const { registry: next } = await again()
-  t.same(next.list(), [])
+  t.same(await next.list(), [])
 })
 
 t.test('a run whose engine could not be built leaves no session behind', async (t) => {
@@ -120,10 +120,10 @@ t.test('a run whose engine could not be built leaves no session behind', async (
     createEngineRunner: () => Promise.reject(new Error('not installed')),
   })
   await t.rejects(registry.create({ cwd: SOME_CWD, prompt: 'x' }, { jobId: 'job' }), { code: 'SG_ERR_ENGINE_START' })
-  t.same(registry.list(), [])
+  t.same(await registry.list(), [])
   await turns()
   const { registry: next } = await again()
-  t.same(next.list(), [])
+  t.same(await next.list(), [])
 })
 
 t.test('a repeated message is confirmed only once the first one is durable', async (t) => {
@@ -142,7 +142,7 @@ t.test('a record goes once the turn after it is durable', async (t) => {
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
   await until(() => engine.last.sent.length === 1)
   await engine.last.defer('e1')
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   await gateway.executions.submit('e1', ok)
   await (await registry.open(id, UNLIMITED)).durable()
   journal.hold()
@@ -161,11 +161,11 @@ t.test('what was chosen outlasts a park and a restart', async (t) => {
   await registry.send(id, { type: 'set_model', model: 'other' })
   await registry.send(id, { type: 'set_permission_mode', mode: 'dontAsk' })
   await engine.last.defer('e1')
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   await clock.advance(20_000)
   await gateway.executions.submit('e1', ok)
   engine.last.complete()
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await (await registry.open(id, UNLIMITED)).durable()
   await turns()
   const { registry: next, engine: nextEngine } = await again()
@@ -179,7 +179,7 @@ t.test('nothing of a session that is removed while somebody changes it is writte
     sessionRetentionMs: 60_000,
   })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await registry.send(id, { type: 'close' })
   await clock.advance(59_999)
   const { get } = journal
@@ -199,7 +199,7 @@ t.test('nothing of a session that is removed while somebody changes it is writte
   await turns()
   journal.release()
   await renamed
-  await until(() => registry.get(id) === undefined)
+  await until(async () => (await registry.get(id)) === undefined)
   await turns()
   t.ok(gateway.ready, 'nothing is tried for ever')
   await clock.advance(120_000)
@@ -235,7 +235,7 @@ t.test('a session that goes on while it is removed leaves nothing', async (t) =>
 t.test('a log that cannot be read says so', async (t) => {
   const { registry, journal, again } = await buildJournaled(t, { script: echo() })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await (await registry.open(id, UNLIMITED)).durable()
   const { registry: next } = await again()
   journal.read = () => Promise.reject(new Error('disk I/O error'))
@@ -252,7 +252,7 @@ async function startingAgain(t: Test) {
   const built = await buildJournaled(t, { idleReleaseMs, script: echo() })
   const { registry, engine, clock } = built
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await clock.advance(idleReleaseMs)
   engine.script.start = () => new Promise(() => {})
   const sent = registry.send(id, { type: 'user_message', text: 'second' }).catch((error) => error)
@@ -289,7 +289,7 @@ t.test('a shutdown does not wait for a turn that the engine never got', async (t
   await (await registry.open(id, UNLIMITED)).durable()
   journal.hold(1)
   const sent = registry.send(id, { type: 'user_message', text: 'hello' })
-  await until(() => registry.get(id)?.status === 'running')
+  await until(async () => (await registry.get(id))?.status === 'running')
   const closing = gateway.close()
   await turns()
   journal.release()
@@ -318,7 +318,7 @@ t.test('with requireApiKey an engine that is started again says whose credential
     script: { ...script, apiKeySource: 'ANTHROPIC_API_KEY' },
   })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await clock.advance(idleReleaseMs)
   await until(() => engine.last.closed)
   let init = () => {}
@@ -330,7 +330,7 @@ t.test('with requireApiKey an engine that is started again says whose credential
   await turns()
   t.equal(engine.last.sent.length, 0)
   init()
-  t.equal(registry.get(id)?.status, 'failed')
+  t.equal((await registry.get(id))?.status, 'failed')
   t.equal(engine.last.sent.length, 0)
 })
 
@@ -354,14 +354,16 @@ t.test(
   async (t) => {
     const { registry, clock, engine, again } = await buildJournaled(t, { idleReleaseMs, script: echo() })
     const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-    await until(() => registry.get(id)?.status === 'idle')
+    await until(async () => (await registry.get(id))?.status === 'idle')
     await clock.advance(idleReleaseMs)
     await clock.advance(30_000)
-    t.match(registry.page({ status: 'idle', profile: 'scripted', engine: 'provider' }, UNLIMITED).items, [{ id }])
-    t.same(registry.page({ status: 'running' }, UNLIMITED).items, [])
+    t.match((await registry.page({ status: 'idle', profile: 'scripted', engine: 'provider' }, UNLIMITED)).items, [
+      { id },
+    ])
+    t.same((await registry.page({ status: 'running' }, UNLIMITED)).items, [])
     t.match(await registry.rename(id, 'Renamed', UNLIMITED), { title: 'Renamed', status: 'idle' })
     await clock.advance(30_000)
-    t.equal(registry.get(id)?.title, 'Renamed')
+    t.equal((await registry.get(id))?.title, 'Renamed')
     const sink = new FakeSink()
     const session = await registry.open(id, UNLIMITED)
     session.attach(sink, { afterSeq: 2 })
@@ -376,7 +378,7 @@ t.test(
     t.equal(engine.runners.length, 2)
     t.match(await registry.rename(id, null, UNLIMITED), { title: 'first' })
     const { registry: next } = await again()
-    t.equal(next.get(id)?.title, 'first')
+    t.equal((await next.get(id))?.title, 'first')
     const page = JSON.parse((await eventsPage(await next.open(id, UNLIMITED), { limit: 3 })).toString())
     t.equal(page.events.length, 3)
     t.same(
@@ -391,11 +393,11 @@ t.test('what waits for an answer outside a turn is still parked after a restart'
   const { registry, engine, again } = await buildJournaled(t, { script })
   const { id } = await registry.create({ cwd: SOME_CWD, approvalTimeoutMs: 0 })
   void engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} })
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   await (await registry.open(id, UNLIMITED)).durable()
   const { registry: next } = await again()
-  t.equal(next.get(id)?.status, 'parked')
-  t.equal(next.get(id)?.parked?.permissions?.length, 1)
+  t.equal((await next.get(id))?.status, 'parked')
+  t.equal((await next.get(id))?.parked?.permissions?.length, 1)
 })
 
 t.test('a parked session that could not be removed stays parked', async (t) => {
@@ -404,7 +406,7 @@ t.test('a parked session that could not be removed stays parked', async (t) => {
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
   await until(() => engine.last.sent.length === 1)
   await engine.last.defer('e1')
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   await (await registry.open(id, UNLIMITED)).durable()
   journal.broken = true
   await t.rejects(registry.close(id, 'client'), { code: 'SG_ERR_STORE_UNAVAILABLE' })
@@ -427,5 +429,5 @@ t.test('what was cut off is told later, when the journal could not be read at th
   t.equal(events.filter(({ type }) => type === 'turn_completed').length, 1)
   await until(() => nextEngine.runners.length === 1 && nextEngine.last.sent.length === 1, 'the message that waited')
   nextEngine.last.complete()
-  await until(() => next.get(id)?.status === 'idle')
+  await until(async () => (await next.get(id))?.status === 'idle')
 })

@@ -15,13 +15,13 @@ const echo = {
 t.test('a session answers a new process as it answered the one before', async (t) => {
   const { registry, again, eventsOf: before } = await buildJournaled(t, { script: echo })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first', title: 'Mine', meta: { a: 1 } })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await (await registry.open(id, UNLIMITED)).durable()
-  const known = registry.get(id)!
+  const known = (await registry.get(id))!
   const events = await before(id)
 
   const { registry: next, engine } = await again()
-  const info = next.get(id)!
+  const info = (await next.get(id))!
   t.same({ ...info, lastSeq: 0, lastActivityAt: 0 }, { ...known, lastSeq: 0, lastActivityAt: 0 })
   t.ok(info.lastSeq >= known.lastSeq, 'numbers that may have been used are not used again')
   t.same(
@@ -31,7 +31,7 @@ t.test('a session answers a new process as it answered the one before', async (t
   t.equal(engine.runners.length, 0, 'no engine was started')
 
   await next.send(id, { type: 'user_message', text: 'second' })
-  await until(() => next.get(id)?.status === 'idle')
+  await until(async () => (await next.get(id))?.status === 'idle')
   t.same(engine.last.context.restore, { engine: 'scripted', state: ['first'] }, 'the engine goes on from its snapshot')
   t.same(
     engine.last.sent.map(({ text }) => text),
@@ -51,7 +51,7 @@ t.test('a session answers a new process as it answered the one before', async (t
     [...new Set(seqs)].sort((a, b) => a - b),
     'numbers rise',
   )
-  t.equal(next.get(id)?.title, 'Mine')
+  t.equal((await next.get(id))?.title, 'Mine')
 })
 
 t.test('nobody is shown, or told of, what a crash could take back', async (t) => {
@@ -99,12 +99,12 @@ t.test('an interrupt before the engine was given the message ends the turn witho
   await (await registry.open(id, UNLIMITED)).durable()
   journal.hold(1)
   const sent = registry.send(id, { type: 'user_message', text: 'hello' })
-  await until(() => registry.get(id)?.status === 'running')
+  await until(async () => (await registry.get(id))?.status === 'running')
   const interrupted = registry.send(id, { type: 'interrupt' })
   await new Promise(setImmediate)
   journal.release()
   await Promise.all([sent, interrupted])
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   t.equal(engine.last.sent.length, 0)
   t.match(
     (await events(id)).filter(({ type }) => type === 'turn_completed'),
@@ -134,7 +134,7 @@ t.test('what a crash cut off is told, and what waited goes on', async (t) => {
   t.same(await gateway.executions.submit('e1', ok), { applied: false, sessionId: id }, 'a late result is known')
   await next.send(id, { type: 'user_message', text: 'second', id: 'c2' })
   nextEngine.last.complete()
-  await until(() => next.get(id)?.status === 'idle')
+  await until(async () => (await next.get(id))?.status === 'idle')
   t.equal(nextEngine.last.sent.length, 1, 'a repeated message is not run twice')
 })
 
@@ -142,15 +142,15 @@ t.test('a session that ended stays listed with its log, and one that was deleted
   const { registry, again, clock, gateway } = await buildJournaled(t, { script: echo, sessionRetentionMs: 60_000 })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
   const gone = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await registry.send(id, { type: 'close' })
   await registry.close(gone.id, 'client')
-  t.equal(registry.get(gone.id), undefined)
+  t.equal(await registry.get(gone.id), undefined)
   await clock.advance(30_000)
 
   const { registry: next } = await again()
-  t.equal(next.get(id)?.status, 'closed')
-  t.equal(next.get(gone.id), undefined)
+  t.equal((await next.get(id))?.status, 'closed')
+  t.equal(await next.get(gone.id), undefined)
   const sink = new FakeSink()
   ;(await next.open(id, UNLIMITED)).attach(sink, {})
   await until(() => sink.closed)
@@ -158,9 +158,9 @@ t.test('a session that ended stays listed with its log, and one that was deleted
   t.match(sink.events.at(-1), { type: 'session_closed', reason: 'client' })
   await t.rejects(next.send(id, { type: 'user_message', text: 'x' }), { code: 'SG_ERR_SESSION_ENDED' })
   await clock.advance(30_000)
-  await until(() => next.get(id) === undefined, 'the end of its retention')
+  await until(async () => (await next.get(id)) === undefined, 'the end of its retention')
   const { registry: third } = await again()
-  t.same(third.list(), [])
+  t.same(await third.list(), [])
   await gateway.close()
 })
 
@@ -170,16 +170,16 @@ t.test('a parked session wakes in a new process, in the same log', async (t) => 
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
   await until(() => engine.last.sent.length === 1)
   await engine.last.defer('e1')
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   await (await registry.open(id, UNLIMITED)).durable()
-  const lastSeq = registry.get(id)!.lastSeq
+  const lastSeq = (await registry.get(id))!.lastSeq
 
   const { registry: next, gateway, engine: nextEngine } = await again()
-  t.equal(next.get(id)?.status, 'parked')
+  t.equal((await next.get(id))?.status, 'parked')
   t.same(await gateway.executions.submit('e1', ok), { applied: true, sessionId: id })
   t.same(nextEngine.last.settled, [{ executionId: 'e1', result: ok }])
   nextEngine.last.complete()
-  await until(() => next.get(id)?.status === 'idle')
+  await until(async () => (await next.get(id))?.status === 'idle')
   const events = await eventsOf({ registry: next }, id)
   t.match(events[0], { type: 'user_message', message: { content: 'go' } })
   t.ok(events.find(({ seq }) => seq === lastSeq))
@@ -190,7 +190,7 @@ t.test('a parked session wakes in a new process, in the same log', async (t) => 
   )
   await next.close(id, 'client')
   const { registry: third } = await again()
-  t.same(third.list(), [])
+  t.same(await third.list(), [])
 })
 
 t.test('what a wake has told before a crash is not told again when the session wakes again', async (t) => {
@@ -201,8 +201,8 @@ t.test('what a wake has told before a crash is not told again when the session w
   const ask = { toolName: 'write', toolUseId: 'u1', input: {} }
   void engine.last.host.requestPermission(ask)
   await engine.last.defer('e1')
-  await until(() => registry.get(id)?.status === 'parked')
-  const requestId = registry.get(id)?.parked?.permissions?.[0]?.id ?? ''
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  const requestId = (await registry.get(id))?.parked?.permissions?.[0]?.id ?? ''
   await registry.resolvePermission(id, requestId, { behavior: 'allow' }, UNLIMITED)
   await gateway.executions.submit('e1', ok)
   await (await registry.open(id, UNLIMITED)).durable()
@@ -212,7 +212,7 @@ t.test('what a wake has told before a crash is not told again when the session w
   t.same(nextEngine.last.settled, [{ executionId: 'e1', result: ok }], 'the engine is given it again')
   t.match(await nextEngine.last.host.requestPermission(ask), { behavior: 'allow' })
   nextEngine.last.complete()
-  await until(() => next.get(id)?.status === 'idle')
+  await until(async () => (await next.get(id))?.status === 'idle')
   const types = (await eventsOf({ registry: next }, id)).map(({ type }) => type)
   t.equal(types.filter((type) => type === 'permission_resolved').length, 1)
   t.equal(types.filter((type) => type === 'execution_result').length, 1)
@@ -229,7 +229,7 @@ t.test('while the journal takes nothing, nothing is confirmed; afterwards everyt
   await t.rejects(registry.create({ cwd: SOME_CWD }), unavailable)
   await t.rejects(registry.rename(id, 'refused', UNLIMITED), unavailable)
   await t.rejects(registry.close(id), unavailable)
-  t.equal(registry.list().length, 1, 'nothing was created and nothing removed')
+  t.equal((await registry.list()).length, 1, 'nothing was created and nothing removed')
   journal.broken = false
   await clock.advance(60_000)
   await until(() => gateway.ready, 'ready again')
@@ -273,7 +273,7 @@ t.test('a shutdown ends the turn, keeps the session and starts nothing', async (
   await gateway.close()
   t.ok(engine.last.closed)
   const { registry: next, engine: nextEngine } = await again()
-  t.equal(next.get(id)?.status, 'idle')
+  t.equal((await next.get(id))?.status, 'idle')
   t.match((await eventsOf({ registry: next }, id)).slice(-2), [
     { type: 'turn_completed', subtype: 'interrupted' },
     { type: 'status_changed', status: 'idle' },

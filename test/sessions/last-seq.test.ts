@@ -21,14 +21,14 @@ const echo = {
 t.test('nothing looks new after a restart, or many, that is not new', async (t) => {
   const { registry, again } = await buildJournaled(t, { script: echo })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await registry.durable(id)
-  const { lastSeq } = registry.get(id)!
+  const { lastSeq } = (await registry.get(id))!
 
   for (let restart = 1; restart <= 3; restart++) {
     const { registry: next } = await again()
-    t.equal(next.get(id)?.lastSeq, lastSeq)
-    t.match(next.list(), [{ lastSeq }])
+    t.equal((await next.get(id))?.lastSeq, lastSeq)
+    t.match(await next.list(), [{ lastSeq }])
     const session = await next.open(id, UNLIMITED)
     const page = JSON.parse((await eventsPage(session, {})).toString())
     t.match({ lastSeq: page.lastSeq, newest: page.events.at(-1).seq }, { lastSeq, newest: lastSeq })
@@ -39,18 +39,18 @@ t.test('nothing looks new after a restart, or many, that is not new', async (t) 
       { type: 'attached', truncated: false, session: { lastSeq } },
       { type: 'synced', seq: lastSeq },
     ])
-    t.equal(next.get(id)?.lastSeq, lastSeq)
+    t.equal((await next.get(id))?.lastSeq, lastSeq)
   }
 
   const { registry: next } = await again()
   await next.send(id, { type: 'user_message', text: 'second' })
-  await until(() => next.get(id)?.status === 'idle')
+  await until(async () => (await next.get(id))?.status === 'idle')
   await next.durable(id)
   const session = await next.open(id, UNLIMITED)
   const page = JSON.parse((await eventsPage(session, { afterSeq: lastSeq })).toString())
   t.ok(page.events[0].seq > lastSeq, 'and numbers go on above all that may have been used')
   t.equal(page.lastSeq, page.events.at(-1).seq)
-  t.equal(next.get(id)?.lastSeq, page.lastSeq)
+  t.equal((await next.get(id))?.lastSeq, page.lastSeq)
 })
 
 t.test('an ended session of an earlier process ends the streams of who reads it through', async (t) => {
@@ -59,7 +59,7 @@ t.test('an ended session of an earlier process ends the streams of who reads it 
   await registry.send(id, { type: 'close' })
   const { registry: next } = await again()
   const sink = new FakeSink()
-  ;(await next.open(id, UNLIMITED)).attach(sink, { afterSeq: next.get(id)!.lastSeq })
+  ;(await next.open(id, UNLIMITED)).attach(sink, { afterSeq: (await next.get(id))!.lastSeq })
   await until(() => sink.closed)
   t.match(sink.closed, { code: 1000 })
 })
@@ -71,12 +71,12 @@ t.test('a parked session says what its log holds, too', async (t) => {
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
   await until(() => engine.last.sent.length === 1)
   await engine.last.defer('e1')
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   await registry.durable(id)
-  const { lastSeq } = registry.get(id)!
+  const { lastSeq } = (await registry.get(id))!
   for (let restart = 1; restart <= 2; restart++) {
     const { registry: next } = await again()
-    t.equal(next.get(id)?.lastSeq, lastSeq)
+    t.equal((await next.get(id))?.lastSeq, lastSeq)
     t.equal((await next.open(id, UNLIMITED)).info().lastSeq, lastSeq, 'looked at, too')
   }
   await gateway.close()

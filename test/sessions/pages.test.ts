@@ -25,7 +25,7 @@ function sessionList(first: World, again: () => Promise<World>): ListWorld {
     },
     turnClock: (ms) => world.clock.advance(ms),
     async page(query) {
-      const { items, next } = world.registry.page(query, UNLIMITED)
+      const { items, next } = await world.registry.page(query, UNLIMITED)
       return { ids: items.map(({ id }) => id), next }
     },
     end: () => world.gateway.close(),
@@ -68,18 +68,18 @@ t.test('sessions that come and go while the clock goes back keep their order, pa
     await until(() => runner.sent.length === 1)
     if (made.length % 2 === 0) continue
     await runner.defer(`e${made.length}`)
-    await until(() => registry.get(made[0]!)?.status === 'parked', 'a parked session')
+    await until(async () => (await registry.get(made[0]!))?.status === 'parked', 'a parked session')
   }
-  t.same(idsOf(registry.list()), made)
-  const first = registry.page({ limit: 2 }, UNLIMITED)
+  t.same(idsOf(await registry.list()), made)
+  const first = await registry.page({ limit: 2 }, UNLIMITED)
   t.same(idsOf(first.items), made.slice(0, 2))
   const { registry: next } = await again()
-  t.same(idsOf(next.list()), made)
-  const second = next.page({ limit: 2, cursor: first.next! }, UNLIMITED)
+  t.same(idsOf(await next.list()), made)
+  const second = await next.page({ limit: 2, cursor: first.next! }, UNLIMITED)
   t.same(idsOf(second.items), made.slice(2, 4))
   await next.close(made[3]!)
   const { registry: last } = await again()
-  t.same(idsOf(last.page({ cursor: second.next! }, UNLIMITED).items), made.slice(4))
+  t.same(idsOf((await last.page({ cursor: second.next! }, UNLIMITED)).items), made.slice(4))
 })
 
 t.test('a cursor goes on over a restart when sessions are kept only while they are parked', async (t) => {
@@ -93,12 +93,12 @@ t.test('a cursor goes on over a restart when sessions are kept only while they a
     const runner = engine.last
     await until(() => runner.sent.length === 1)
     await runner.defer(`e${made.length}`)
-    await until(() => registry.get(id)?.status === 'parked', 'a parked session')
+    await until(async () => (await registry.get(id))?.status === 'parked', 'a parked session')
   }
-  const { next } = registry.page({ limit: 2 }, UNLIMITED)
+  const { next } = await registry.page({ limit: 2 }, UNLIMITED)
   const { registry: after } = await buildGateway(t, { clock, parking: { store } })
-  t.same(idsOf(after.list()), made)
-  t.same(idsOf(after.page({ cursor: next! }, UNLIMITED).items), made.slice(2))
+  t.same(idsOf(await after.list()), made)
+  t.same(idsOf((await after.page({ cursor: next! }, UNLIMITED)).items), made.slice(2))
 })
 
 t.test('sessions of an earlier version stand in the order in which they were written', async (t) => {
@@ -114,9 +114,9 @@ t.test('sessions of an earlier version stand in the order in which they were wri
   const clock = new VirtualClock()
   const { registry, gateway } = await buildGateway(t, { clock, storage: sqliteAt(t, path) })
   const { id } = await registry.create({ cwd: SOME_CWD })
-  t.same(idsOf(registry.list()), [id, 'd', 'c', 'b', 'a'])
-  const { next } = registry.page({ limit: 2 }, UNLIMITED)
+  t.same(idsOf(await registry.list()), [id, 'd', 'c', 'b', 'a'])
+  const { next } = await registry.page({ limit: 2 }, UNLIMITED)
   await gateway.close()
   const { registry: after } = await buildGateway(t, { clock, storage: sqliteAt(t, path) })
-  t.same(idsOf(after.page({ cursor: next! }, UNLIMITED).items), ['c', 'b', 'a'])
+  t.same(idsOf((await after.page({ cursor: next! }, UNLIMITED)).items), ['c', 'b', 'a'])
 })

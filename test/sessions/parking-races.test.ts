@@ -29,7 +29,7 @@ async function buildArena(t: Test, options: Parameters<typeof buildGateway>[1] =
     return {
       id,
       runner: runners()[0]!,
-      parked: () => until(() => registry.get(id)?.status === 'parked', 'a parked session'),
+      parked: () => until(async () => (await registry.get(id))?.status === 'parked', 'a parked session'),
       /** Every result that an engine of this session was handed. */
       settled: () => runners().flatMap((runner) => runner.settled),
       done: async () => {
@@ -101,7 +101,7 @@ t.test(`${ROUNDS} rounds of a result against DELETE`, async (t) => {
       closed !== 1 ||
       late !== 'not found' ||
       settled().length > (result === 'applied' ? 1 : 0) ||
-      registry.get(id) !== undefined ||
+      (await registry.get(id)) !== undefined ||
       (await store.get(id)) !== undefined
     )
       wrong.push({ round, result, removed: removed.status, closed, late, settled: settled().length })
@@ -153,8 +153,13 @@ t.test(`${ROUNDS} rounds of a result from inside the dispatch`, async (t) => {
     await runner.defer(`e${round}`)
     await until(() => answers.length === round + 1 && settled().length > 0)
     await moment()
-    if (!answers[round] || settled().length !== 1 || registry.get(id)?.status !== 'running')
-      wrong.push({ round, applied: answers[round], settled: settled().length, status: registry.get(id)?.status })
+    if (!answers[round] || settled().length !== 1 || (await registry.get(id))?.status !== 'running')
+      wrong.push({
+        round,
+        applied: answers[round],
+        settled: settled().length,
+        status: (await registry.get(id))?.status,
+      })
     await done()
   }
   t.same(wrong, [])
@@ -166,7 +171,7 @@ t.test(`${ROUNDS} rounds of two answers at once, while the session parks or is p
   for (let round = 0; round < ROUNDS; round++) {
     const { id, runner, parked, done } = await session({ approvalTimeoutMs: 0 })
     void runner.host.requestPermission({ toolName: 'Write', toolUseId: 'u', input: {} })
-    await until(() => registry.get(id)?.pendingPermissions === 1)
+    await until(async () => (await registry.get(id))?.pendingPermissions === 1)
     if (round % 2 === 0) await parked()
     const [asked] = told.get(id)!.filter((event) => event.type === 'permission_requested')
     const requestId = (asked as SessionEventOf<'permission_requested'>).request.id
@@ -178,7 +183,7 @@ t.test(`${ROUNDS} rounds of two answers at once, while the session parks or is p
       )
     }
     const answers = await Promise.all([answer('allow'), answer('deny')])
-    await until(() => registry.get(id)?.status === 'running')
+    await until(async () => (await registry.get(id))?.status === 'running')
     const resolved = told.get(id)!.filter((event) => event.type === 'permission_resolved')
     const winner = (resolved[0] as SessionEventOf<'permission_resolved'>).behavior
     if (resolved.length !== 1 || !answers.includes(winner) || !answers.includes('SG_ERR_PERMISSION_NOT_FOUND'))
@@ -218,12 +223,12 @@ t.test('whatever the store’s timing: one result is applied, the engine sees it
       const settled = engine.runners.flatMap((runner) => runner.settled)
       if (removes) {
         if (applied > 1 || settled.length > applied) throw new Error(`${outcomes} and ${settled.length} seen`)
-        if (registry.get(id)) throw new Error('it is still there')
+        if (await registry.get(id)) throw new Error('it is still there')
       } else {
         if (applied !== 1 || settled.length !== 1) throw new Error(`${outcomes} and ${settled.length} seen`)
         await until(async () => {
           if (s.count() > 0) await s.waitOne()
-          return registry.get(id)?.status === 'idle' && !store.has(id)
+          return (await registry.get(id))?.status === 'idle' && !store.has(id)
         }, 'an idle session without a record')
       }
       if (store.has(id)) throw new Error('its record was left behind')

@@ -19,7 +19,7 @@ t.test('what a client changes while the engine waits does not keep the session f
   await registry.send(id, { type: 'set_permission_mode', mode: 'dontAsk' })
   session.detach(attachment)
   await clock.advance(2_000)
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
 })
 
 t.test('an engine that goes on with a part of its results is not parked under its hands', async (t) => {
@@ -32,16 +32,16 @@ t.test('an engine that goes on with a part of its results is not parked under it
   await executions.submit('a', ok)
   session.detach(attachment)
   await clock.advance(60_000)
-  t.equal(registry.get(id)?.status, 'running')
+  t.equal((await registry.get(id))?.status, 'running')
   engine.last.host.waitForExecutions()
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
 })
 
 t.test('DELETE of a woken session leaves nothing that a restart could wake', async (t) => {
   const { registry, executions, id, park, store } = await buildParked(t)
   await park()
   await executions.submit('e1', ok)
-  t.equal(registry.get(id)?.status, 'running')
+  t.equal((await registry.get(id))?.status, 'running')
   await registry.close(id, 'client')
   t.equal(await store.get(id), undefined)
 })
@@ -51,7 +51,7 @@ t.test('a woken session whose engine dies is not woken again by a restart', asyn
   await park()
   await executions.submit('e1', ok)
   engine.last.host.emit({ type: 'session_error', message: 'gone' })
-  t.equal(registry.get(id)?.status, 'failed')
+  t.equal((await registry.get(id))?.status, 'failed')
   await until(async () => (await store.get(id)) === undefined)
 })
 
@@ -75,7 +75,7 @@ t.test('DELETE that the store refuses: 503, and the session is still parked', as
   await park()
   store.keepsAll = true
   await t.rejects(registry.close(id), { code: 'SG_ERR_STORE_UNAVAILABLE' })
-  t.equal(registry.get(id)?.status, 'parked')
+  t.equal((await registry.get(id))?.status, 'parked')
   store.keepsAll = false
   t.match(await registry.close(id), { status: 'closed' })
 })
@@ -89,7 +89,7 @@ t.test('a parked session takes no place of maxSessions, however its waiting ends
   await executions.submit('e1', ok)
   await t.rejects(registry.create({ cwd: SOME_CWD }), { code: 'SG_ERR_TOO_MANY' }, 'awake it counts again')
   await engine.last.defer('e2')
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   await Promise.all([executions.submit('e2', ok), registry.close(id)])
   await registry.create({ cwd: SOME_CWD })
   await t.rejects(registry.create({ cwd: SOME_CWD }), { code: 'SG_ERR_TOO_MANY' })
@@ -129,10 +129,10 @@ t.test('a repeated result hastens a wake that failed', async (t) => {
   const { registry, engine, executions, id, park } = await buildParked(t, { script: { start } })
   await park()
   t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
-  t.match(registry.get(id), { status: 'parked', statusDetail: /did not start/, parked: { executions: [] } })
+  t.match(await registry.get(id), { status: 'parked', statusDetail: /did not start/, parked: { executions: [] } })
   broken = false
   t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
-  t.equal(registry.get(id)?.status, 'running')
+  t.equal((await registry.get(id))?.status, 'running')
   t.same(engine.last.settled, [{ executionId: 'e1', result: ok }])
 })
 
@@ -143,21 +143,21 @@ t.test('a directory that is not there yet costs neither the session nor the resu
   await park()
   rmSync(cwd, { recursive: true })
   t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
-  t.match(registry.get(id), { status: 'parked', statusDetail: /^Could not wake, .* cwd: does not exist/ })
+  t.match(await registry.get(id), { status: 'parked', statusDetail: /^Could not wake, .* cwd: does not exist/ })
   t.match((await events()).at(-1), { type: 'status_changed', status: 'parked', detail: /does not exist/ })
   const told = (await events()).length
   await clock.advance(60_000)
   t.equal((await events()).length, told, 'and says it once')
 
   const after = await buildGateway(t, { parking: { store }, script: native, clock })
-  await until(() => after.registry.get(id)?.statusDetail?.includes('does not exist'))
-  t.match(after.registry.get(id), { status: 'parked' }, 'neither does a restart')
+  await until(async () => (await after.registry.get(id))?.statusDetail?.includes('does not exist'))
+  t.match(await after.registry.get(id), { status: 'parked' }, 'neither does a restart')
   await after.gateway.close()
 
   mkdirSync(cwd)
   t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
-  t.equal(registry.get(id)?.status, 'running')
-  t.notOk(registry.get(id)?.statusDetail)
+  t.equal((await registry.get(id))?.status, 'running')
+  t.notOk((await registry.get(id))?.statusDetail)
   t.same(engine.last.settled, [{ executionId: 'e1', result: ok }])
 })
 
@@ -176,12 +176,12 @@ t.test('an engine that cannot be built, whatever it says, keeps the park and is 
   t.match(await executions.submit('e1', ok), { applied: true })
   for (const [at, delayMs] of [1_000, 2_000, 4_000].entries()) {
     await until(() => engine.runners.length === at + 2 && engine.last.closed, 'the next try')
-    await until(() => registry.get(id)?.status === 'parked')
-    t.match(registry.get(id), { statusDetail: /tried again/ })
+    await until(async () => (await registry.get(id))?.status === 'parked')
+    t.match(await registry.get(id), { statusDetail: /tried again/ })
     await clock.advance(delayMs)
   }
   await until(() => engine.last.settled.length === 1)
-  t.match(registry.get(id), { status: 'running' })
+  t.match(await registry.get(id), { status: 'running' })
 })
 
 t.test('what policy forbids by now ends the session', async (t) => {
@@ -192,7 +192,7 @@ t.test('what policy forbids by now ends the session', async (t) => {
   t.ok(executions)
   const after = await buildGateway(t, { parking: { store }, script: native, allowedCwdRoots: roots })
   t.match(await after.gateway.executions.submit('e1', ok), { applied: true })
-  t.match(after.registry.get(id), { status: 'failed', statusDetail: /outside/ })
+  t.match(await after.registry.get(id), { status: 'failed', statusDetail: /outside/ })
 })
 
 t.test('a parked session that its agent has lost ends with one error that says what to do', async (t) => {
@@ -206,7 +206,7 @@ t.test('a parked session that its agent has lost ends with one error that says w
   const { registry, executions, id, park, store, clock, events, engine } = await buildParked(t, { script })
   await park()
   t.match(await executions.submit('e1', ok), { applied: true })
-  t.match(registry.get(id), { status: 'failed', statusDetail: /Create a new session/ })
+  t.match(await registry.get(id), { status: 'failed', statusDetail: /Create a new session/ })
   t.match(
     (await events()).filter(({ type }) => type === 'session_error'),
     [{ code: 'SG_ERR_AGENT_STATE_GONE' }],
@@ -227,14 +227,14 @@ t.test('an answer is told once, however many tries the wake takes', async (t) =>
     script: { start },
   })
   void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
-  await until(() => registry.get(id)?.status === 'parked')
-  const [request] = registry.get(id)!.parked!.permissions!
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  const [request] = (await registry.get(id))!.parked!.permissions!
   await registry.resolvePermission(id, request!.id, { behavior: 'allow' }, UNLIMITED)
-  t.match(registry.get(id), { status: 'parked', pendingPermissions: 0 })
+  t.match(await registry.get(id), { status: 'parked', pendingPermissions: 0 })
   await clock.advance(1_000)
   broken = false
   await clock.advance(2_000)
-  await until(() => registry.get(id)?.status === 'running')
+  await until(async () => (await registry.get(id))?.status === 'running')
   t.equal((await events()).filter(({ type }) => type === 'permission_resolved').length, 1)
 })
 
@@ -242,11 +242,11 @@ t.test('an answer that the engine did not ask for again yet outlives the next pa
   const { registry, engine, executions, id, events } = await buildParked(t, { request: { approvalTimeoutMs: 0 } })
   void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
   await engine.last.defer('e1')
-  await until(() => registry.get(id)?.status === 'parked')
-  const [request] = registry.get(id)!.parked!.permissions!
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  const [request] = (await registry.get(id))!.parked!.permissions!
   await registry.resolvePermission(id, request!.id, { behavior: 'allow' }, UNLIMITED)
   engine.last.host.waitForExecutions()
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   await executions.submit('e1', ok)
   const again = engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
   t.match(await again, { behavior: 'allow' })
@@ -282,7 +282,7 @@ t.test('an engine that does not start is given up on, and tried again', async (t
   t.match(await answer, { applied: true }, 'whoever brought the result is not kept waiting')
   hangs = false
   await clock.advance(120_000)
-  await until(() => registry.get(id)?.status === 'running')
+  await until(async () => (await registry.get(id))?.status === 'running')
   t.ok(engine.runners[1]!.closed)
   t.equal(engine.last.settled.length, 1)
 })
@@ -305,7 +305,7 @@ t.test('interrupt of a live session settles what it waits for', async (t) => {
   ;(await registry.open(id, UNLIMITED)).attach(sink, {})
   await engine.last.defer('e1')
   await registry.send(id, { type: 'interrupt' })
-  t.equal(registry.get(id)?.status, 'idle')
+  t.equal((await registry.get(id))?.status, 'idle')
   t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
   await until(() => sink.events.some(({ type }) => type === 'turn_completed'))
   const types = sink.events.map(({ type }) => type)
@@ -321,10 +321,10 @@ t.test('an interrupt that was confirmed outlives the process', async (t) => {
   const before = await buildParked(t, { parking: { store }, script: { start } })
   await before.park()
   await before.registry.send(before.id, { type: 'interrupt' })
-  t.equal(before.registry.get(before.id)?.status, 'parked', 'its engine could not be started')
+  t.equal((await before.registry.get(before.id))?.status, 'parked', 'its engine could not be started')
   await before.gateway.close()
   const after = await buildGateway(t, { parking: { store }, script: native })
-  await until(() => after.registry.get(before.id)?.status === 'idle')
+  await until(async () => (await after.registry.get(before.id))?.status === 'idle')
   t.match(after.engine.last.settled, [{ result: { reason: 'interrupted' } }])
 })
 
@@ -337,11 +337,11 @@ t.test(
     await before.park()
     await before.executions.submit('e1', ok)
     before.engine.last.say('seen by somebody')
-    const { lastSeq } = before.registry.get(before.id)!
+    const { lastSeq } = (await before.registry.get(before.id))!
     const { epoch } = (await before.registry.open(before.id, UNLIMITED)).log
     // nothing more is written: as if the process had been killed here
     const after = await buildGateway(t, { parking: { store }, clock, script: native })
-    await until(() => after.registry.get(before.id)?.status === 'running')
+    await until(async () => (await after.registry.get(before.id))?.status === 'running')
     const sink = new FakeSink()
     const woken = await after.registry.open(before.id, UNLIMITED)
     woken.attach(sink, { afterSeq: lastSeq, epoch })
@@ -358,7 +358,7 @@ t.test('a session that waits unheard keeps its seq and its epoch over a restart'
   const store = new MemorySessionStore()
   const before = await buildParked(t, { parking: { store } })
   await before.park()
-  const { lastSeq } = before.registry.get(before.id)!
+  const { lastSeq } = (await before.registry.get(before.id))!
   const { epoch } = (await before.registry.open(before.id, UNLIMITED)).log
   await before.gateway.close()
   const after = await buildGateway(t, { parking: { store }, script: native })
@@ -373,5 +373,5 @@ t.test('a result for a session that has ended is not applied, and not unknown wh
   await engine.last.defer('e1')
   await registry.end(id)
   t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
-  t.match(registry.get(id), { status: 'closed' })
+  t.match(await registry.get(id), { status: 'closed' })
 })

@@ -12,7 +12,7 @@ t.test('a session that waits is parked: its runner is gone, its number goes on, 
   const { registry, engine, executions, id, park, events, store } = await buildParked(t)
   await park()
   t.ok(engine.last.closed)
-  const info = registry.get(id)
+  const info = await registry.get(id)
   t.match(info, {
     status: 'parked',
     attachedClients: 0,
@@ -20,7 +20,7 @@ t.test('a session that waits is parked: its runner is gone, its number goes on, 
   })
   t.equal((await store.get(id))?.info.lastSeq, info?.lastSeq)
   t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
-  t.equal(registry.get(id)?.status, 'running')
+  t.equal((await registry.get(id))?.status, 'running')
   t.equal(engine.runners.length, 2)
   t.same(engine.last.context.restore, { engine: 'scripted', state: ['go'] })
   t.same(engine.last.settled, [{ executionId: 'e1', result: ok }])
@@ -44,7 +44,7 @@ t.test('a session that waits is parked: its runner is gone, its number goes on, 
     log.map(({ seq }) => seq),
     log.map((_, index) => index + 1),
   )
-  await until(() => registry.get(id)?.status === 'idle')
+  await until(async () => (await registry.get(id))?.status === 'idle')
   await until(async () => (await store.get(id)) === undefined)
 })
 
@@ -54,12 +54,12 @@ t.test('while a client is attached a session does not park; parkDelayMs counts f
   const attachment = session.attach(new FakeSink(), {})
   await engine.last.defer('e1')
   await clock.advance(60_000)
-  t.equal(registry.get(id)?.status, 'running')
+  t.equal((await registry.get(id))?.status, 'running')
   session.detach(attachment)
   await clock.advance(1_999)
-  t.equal(registry.get(id)?.status, 'running')
+  t.equal((await registry.get(id))?.status, 'running')
   await clock.advance(1)
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
 })
 
 t.test('an engine that cannot park keeps its process', async (t) => {
@@ -67,7 +67,7 @@ t.test('an engine that cannot park keeps its process', async (t) => {
     script: { capabilities: { parking: 'none' } },
   })
   await engine.last.defer('e1')
-  t.equal(registry.get(id)?.status, 'running')
+  t.equal((await registry.get(id))?.status, 'running')
   t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
   t.equal(engine.runners.length, 1)
   t.same(engine.last.settled.length, 1)
@@ -89,7 +89,7 @@ t.test('a result that arrives while the park is being saved is kept and delivere
   store.hold()
   await engine.last.defer('e1')
   await until(() => store.saving > 0)
-  t.equal(registry.get(id)?.status, 'running', 'parked is shown once the save is durable')
+  t.equal((await registry.get(id))?.status, 'running', 'parked is shown once the save is durable')
   const answer = executions.submit('e1', ok)
   store.release()
   t.same(await answer, { applied: true, sessionId: id })
@@ -114,15 +114,15 @@ t.test('results of one batch wake once and come together; what is left is parked
   await engine.last.host.deferExecution({ executionId: 'a', toolName: 'x' })
   await engine.last.host.deferExecution({ executionId: 'b', toolName: 'x' })
   engine.last.host.waitForExecutions()
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   await executions.submit('a', ok)
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   t.same(
-    registry.get(id)?.parked?.executions.map(({ executionId }) => executionId),
+    (await registry.get(id))?.parked?.executions.map(({ executionId }) => executionId),
     ['b'],
   )
   await executions.submit('b', ok)
-  t.equal(registry.get(id)?.status, 'running')
+  t.equal((await registry.get(id))?.status, 'running')
   t.same(await executions.submit('a', ok), { applied: false, sessionId: id })
 })
 
@@ -131,7 +131,7 @@ t.test('the watchdog answers with a timeout, whatever the length of the deadline
   const days = 40 * 24 * 3_600_000
   await park('e1', clock.now() + days)
   await clock.advance(days - 1)
-  t.equal(registry.get(id)?.status, 'parked')
+  t.equal((await registry.get(id))?.status, 'parked')
   await clock.advance(1)
   await until(() => engine.last.settled.length === 1)
   t.match(engine.last.settled[0], { result: { status: 'failed', reason: 'timeout' } })
@@ -144,7 +144,7 @@ t.test('DELETE of a parked session: nothing wakes it, and it is told once', asyn
   const closed: string[] = []
   registry.on('session_event', ({ event }) => void (event.type === 'session_closed' && closed.push(event.reason)))
   t.match(await registry.close(id, 'client'), { id, status: 'closed' })
-  t.equal(registry.get(id), undefined)
+  t.equal(await registry.get(id), undefined)
   t.equal(await store.get(id), undefined)
   await t.rejects(executions.submit('e1', ok), { code: 'SG_ERR_EXECUTION_NOT_FOUND' })
   await until(() => closed.length > 0)
@@ -160,7 +160,7 @@ t.test('a parked session can be read, renamed and looked into; other commands ar
   const { registry, id, park, events } = await buildParked(t, { script: { snapshot } })
   await park()
   await registry.rename(id, 'Waiting', UNLIMITED)
-  t.match(registry.get(id), { status: 'parked', title: 'Waiting' })
+  t.match(await registry.get(id), { status: 'parked', title: 'Waiting' })
   const session = await registry.open(id, UNLIMITED)
   t.match(session.files?.list(), [{ path: 'report.md', bytes: 5 }])
   t.equal(Buffer.from(session.files!.read('report.md')!).toString(), 'grün')
@@ -172,7 +172,7 @@ t.test('a parked session can be read, renamed and looked into; other commands ar
   ] as const)
     await t.rejects(registry.send(id, command), { code: 'SG_ERR_SESSION_PARKED' })
   await registry.send(id, { type: 'close' })
-  t.equal(registry.get(id), undefined, 'close removes it, as DELETE does')
+  t.equal(await registry.get(id), undefined, 'close removes it, as DELETE does')
 })
 
 t.test('a client that attached to a parked session sees it wake on the same socket', async (t) => {
@@ -197,7 +197,7 @@ t.test('interrupt settles what is waited for and ends the turn', async (t) => {
   await park()
   await registry.send(id, { type: 'interrupt' })
   t.match(engine.last.settled, [{ result: { status: 'failed', reason: 'interrupted' } }])
-  t.equal(registry.get(id)?.status, 'idle')
+  t.equal((await registry.get(id))?.status, 'idle')
   t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
 })
 
@@ -205,11 +205,11 @@ t.test('an approval without a time limit parks, and its answer wakes the session
   const world = await buildParked(t, { request: { approvalTimeoutMs: 0 } })
   const { registry, engine, id, events } = world
   void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: { path: 'a' } })
-  await until(() => registry.get(id)?.status === 'parked')
-  const [request] = registry.get(id)!.parked!.permissions!
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  const [request] = (await registry.get(id))!.parked!.permissions!
   t.match(request, { toolName: 'Write', toolUseId: 'u1' })
   await registry.resolvePermission(id, request!.id, { behavior: 'allow' }, UNLIMITED)
-  t.equal(registry.get(id)?.status, 'running')
+  t.equal((await registry.get(id))?.status, 'running')
   await t.rejects(registry.resolvePermission(id, request!.id, { behavior: 'deny' }, UNLIMITED), {
     code: 'SG_ERR_PERMISSION_NOT_FOUND',
   })
@@ -227,12 +227,12 @@ t.test('an approval that is still open is asked again under the same id', async 
   const { registry, engine, executions, id } = await buildParked(t, { request: { approvalTimeoutMs: 0 } })
   void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
   await engine.last.defer('e1')
-  await until(() => registry.get(id)?.status === 'parked')
-  const [request] = registry.get(id)!.parked!.permissions!
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  const [request] = (await registry.get(id))!.parked!.permissions!
   await executions.submit('e1', ok)
-  t.equal(registry.get(id)?.status, 'awaiting_approval')
+  t.equal((await registry.get(id))?.status, 'awaiting_approval')
   const again = engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
   await registry.resolvePermission(id, request!.id, { behavior: 'deny', message: 'no' }, UNLIMITED)
   t.match(await engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} }), {
     behavior: 'deny',
@@ -254,7 +254,7 @@ t.test('a store that refuses the park: the session goes on with a new engine and
   store.broken = true
   await engine.last.defer('e1')
   await until(() => engine.runners.length === 2)
-  t.equal(registry.get(id)?.status, 'running')
+  t.equal((await registry.get(id))?.status, 'running')
   await clock.advance(999)
   t.same(errors, ['park'], 'it is not tried all the time')
   await clock.advance(1)
@@ -262,7 +262,7 @@ t.test('a store that refuses the park: the session goes on with a new engine and
   t.same(errors, ['park', 'park'])
   store.broken = false
   await clock.advance(2_000)
-  await until(() => registry.get(id)?.status === 'parked')
+  await until(async () => (await registry.get(id))?.status === 'parked')
 })
 
 t.test('a store that refuses a result: nothing was applied, and the next try is', async (t) => {
@@ -285,10 +285,10 @@ t.test('an engine that cannot be rebuilt: the park and the result are kept and t
   await park()
   broken = true
   t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
-  t.match(registry.get(id), { status: 'parked', statusDetail: /wake/ })
+  t.match(await registry.get(id), { status: 'parked', statusDetail: /wake/ })
   broken = false
   await clock.advance(1_000)
-  await until(() => registry.get(id)?.status === 'running')
+  await until(async () => (await registry.get(id))?.status === 'running')
   t.equal(engine.last.settled.length, 1)
 })
 
@@ -297,23 +297,23 @@ t.test('after a restart what was parked is adopted under its id, and goes on', a
   const clock = new VirtualClock()
   const before = await buildParked(t, { parking: { store }, clock })
   await before.park('e1', clock.now() + 1_000)
-  const { lastSeq } = before.registry.get(before.id)!
+  const { lastSeq } = (await before.registry.get(before.id))!
   await before.gateway.close()
   await clock.advance(5_000)
   const after = await buildGateway(t, { parking: { store }, clock, script: native })
-  t.match(after.registry.list(), [{ id: before.id, status: 'parked', lastSeq }])
+  t.match(await after.registry.list(), [{ id: before.id, status: 'parked', lastSeq }])
   await clock.advance(59_999)
   t.equal(
-    after.registry.get(before.id)?.status,
+    (await after.registry.get(before.id))?.status,
     'parked',
     'a deadline that lapsed while nobody was there gets its grace',
   )
   t.same(await after.gateway.executions.submit('e1', ok), { applied: true, sessionId: before.id })
-  t.match(after.registry.get(before.id), { status: 'running' })
-  t.ok(after.registry.get(before.id)!.lastSeq > lastSeq)
+  t.match(await after.registry.get(before.id), { status: 'running' })
+  t.ok((await after.registry.get(before.id))!.lastSeq > lastSeq)
   await after.gateway.close()
   const third = await buildGateway(t, { parking: { store }, clock, script: native })
-  await until(() => third.registry.get(before.id)?.status === 'running')
+  await until(async () => (await third.registry.get(before.id))?.status === 'running')
   t.same(third.engine.last.settled.length, 1, 'what no checkpoint confirmed is delivered again')
 })
 
@@ -335,8 +335,8 @@ t.test('a session never wakes as someone else', async (t) => {
   await before.gateway.close()
   const after = await buildGateway(t, { parking: { store }, profiles: profile('http://two.example'), script: native })
   await after.gateway.executions.submit('e1', ok)
-  await until(() => after.registry.get(before.id)?.status === 'failed')
-  t.match(after.registry.get(before.id)?.statusDetail, /someone else/)
+  await until(async () => (await after.registry.get(before.id))?.status === 'failed')
+  t.match((await after.registry.get(before.id))?.statusDetail, /someone else/)
   t.same(after.engine.runners, [])
 })
 
@@ -347,7 +347,7 @@ t.test('bypass that was disabled meanwhile is refused at the wake', async (t) =>
   await before.gateway.close()
   const after = await buildGateway(t, { parking: { store }, disableBypassPermissions: true, script: native })
   await after.gateway.executions.submit('e1', ok)
-  await until(() => after.registry.get(before.id)?.status === 'failed')
+  await until(async () => (await after.registry.get(before.id))?.status === 'failed')
   t.same(after.engine.runners, [])
 })
 

@@ -25,7 +25,7 @@ async function working(t: Test) {
     .requestPermission({ toolName: 'write', toolUseId: 'u1', input: { path: 'a' } })
     .then((decision) => decided.push(decision))
   await engine.last.defer('e1')
-  await until(() => registry.get(id)?.pendingPermissions === 1)
+  await until(async () => (await registry.get(id))?.pendingPermissions === 1)
   await session.durable()
   const requestId = session.pendingPermissions[0]!.id
   return { ...world, id, session, requestId, decided, modes }
@@ -41,7 +41,7 @@ const ASKED: Record<string, { ask(world: Working): Promise<unknown>; done(world:
   },
   'a title': {
     ask: ({ registry, id }) => registry.rename(id, 'refused', UNLIMITED),
-    done: ({ registry, id }) => registry.get(id)?.title === 'refused',
+    done: async ({ registry, id }) => (await registry.get(id))?.title === 'refused',
   },
   'a permission mode': {
     ask: ({ registry, id }) => registry.send(id, { type: 'set_permission_mode', mode: 'dontAsk' }),
@@ -70,7 +70,7 @@ const ASKED: Record<string, { ask(world: Working): Promise<unknown>; done(world:
   },
   'a removal': {
     ask: ({ registry, id }) => registry.close(id, 'client'),
-    done: ({ registry, id, engine }) => !registry.get(id) || engine.last.closed,
+    done: async ({ registry, id, engine }) => !(await registry.get(id)) || engine.last.closed,
   },
 }
 
@@ -82,18 +82,18 @@ for (const [what, { ask, done }] of Object.entries(ASKED))
     journal.broken = true
     await t.rejects(ask(world), UNAVAILABLE)
     await t.rejects(ask(world), UNAVAILABLE, 'nor when it is asked again')
-    t.notOk(done(world))
+    t.notOk(await done(world))
     journal.broken = false
     await clock.advance(60_000)
     await session.durable()
-    t.notOk(done(world), 'nor when the disk is back')
-    t.match(registry.get(id), { status: before.status, title: before.title, pendingPermissions: 1 })
+    t.notOk(await done(world), 'nor when the disk is back')
+    t.match(await registry.get(id), { status: before.status, title: before.title, pendingPermissions: 1 })
     t.equal(engine.last.sent.length, 1)
 
     const { registry: next } = await world.again()
     const events = JSON.stringify(await eventsOf({ registry: next }, id))
     t.notMatch(events, /"refused"|"allow"|"c1"|execution_result/, 'nor after a restart')
-    t.not(next.get(id)?.title, 'refused')
+    t.not((await next.get(id))?.title, 'refused')
   })
 
 for (const [what, { ask, done }] of Object.entries(ASKED))
@@ -103,7 +103,7 @@ for (const [what, { ask, done }] of Object.entries(ASKED))
     await t.rejects(ask(world), UNAVAILABLE)
     world.journal.broken = false
     await ask(world)
-    t.ok(done(world))
+    t.ok(await done(world))
   })
 
 /** What a crash leaves right after something was accepted, before it was done. */
@@ -130,7 +130,7 @@ t.test('a message that was written down before a crash is begun after it, once',
   await until(() => nextEngine.runners.length === 1 && nextEngine.last.sent.length === 1)
   await next.send(id, { type: 'user_message', text: 'refused', id: 'c1' })
   nextEngine.last.complete()
-  await until(() => next.get(id)?.status === 'idle')
+  await until(async () => (await next.get(id))?.status === 'idle')
   t.same(nextEngine.last.sent, [{ text: 'refused', commandId: 'c1' }])
 })
 
@@ -146,11 +146,11 @@ t.test('an answer and a result that were written down before a crash are told af
 
 t.test('a title, a mode and a close that were written down before a crash hold after it', async (t) => {
   const renamed = await crashed(t, 'a title')
-  t.equal(renamed.next.get(renamed.id)?.title, 'refused')
+  t.equal((await renamed.next.get(renamed.id))?.title, 'refused')
   const chosen = await crashed(t, 'a permission mode')
   t.same((await chosen.next.open(chosen.id, UNLIMITED)).chosen, { permissionMode: 'dontAsk' })
   const closed = await crashed(t, 'a close')
-  t.equal(closed.next.get(closed.id)?.status, 'closed')
+  t.equal((await closed.next.get(closed.id))?.status, 'closed')
 })
 
 t.test('an agent can be interrupted while the disk takes nothing', async (t) => {
@@ -160,7 +160,7 @@ t.test('an agent can be interrupted while the disk takes nothing', async (t) => 
   await registry.durable(id)
   journal.broken = true
   await registry.send(id, { type: 'interrupt' })
-  t.equal(registry.get(id)?.status, 'idle')
+  t.equal((await registry.get(id))?.status, 'idle')
 })
 
 t.test('a mode that the agent refuses is not taken up by its next start', async (t) => {
@@ -199,7 +199,7 @@ t.test(
       await new Promise(setImmediate)
     }
     t.ok(said * text.length < 6 * 1024 * 1024, 'some megabytes are held back')
-    t.equal(registry.get(id)?.status, 'idle')
+    t.equal((await registry.get(id))?.status, 'idle')
     journal.broken = false
     await clock.advance(60_000)
     await until(() => gateway.ready)
@@ -219,11 +219,11 @@ t.test('an agent that cannot be stopped from speaking while the disk takes nothi
   await registry.durable(id)
   journal.broken = true
   const text = 'x'.repeat(256 * 1024)
-  for (let said = 0; said < 100 && registry.get(id)?.status === 'running'; said++) {
+  for (let said = 0; said < 100 && (await registry.get(id))?.status === 'running'; said++) {
     engine.last.say(text)
     await new Promise(setImmediate)
   }
-  t.match(registry.get(id), { status: 'failed', statusDetail: /The storage takes nothing/ })
+  t.match(await registry.get(id), { status: 'failed', statusDetail: /The storage takes nothing/ })
   t.ok(engine.last.closed)
 })
 
@@ -254,7 +254,7 @@ t.test('of a session that was refused nobody is told anything', async (t) => {
   await clock.advance(60_000)
   await new Promise(setImmediate)
   t.same(told, [])
-  t.same(registry.list(), [])
+  t.same(await registry.list(), [])
 })
 
 t.test('a disk that does not answer at all is a refusal, too, and nothing is done when it does', async (t) => {

@@ -9,27 +9,27 @@ t.test('lists are newest first, in pages that a removal does not disturb', async
   const ids: string[] = []
   for (let n = 0; n < 7; n++) ids.unshift((await registry.create({ cwd: SOME_CWD })).id)
   t.same(
-    registry.list().map(({ id }) => id),
+    (await registry.list()).map(({ id }) => id),
     ids,
   )
-  const first = registry.page({ limit: 3 }, UNLIMITED)
+  const first = await registry.page({ limit: 3 }, UNLIMITED)
   t.same(
     first.items.map(({ id }) => id),
     ids.slice(0, 3),
   )
   await registry.close(ids[2]!)
-  const second = registry.page({ limit: 3, cursor: first.next! }, UNLIMITED)
+  const second = await registry.page({ limit: 3, cursor: first.next! }, UNLIMITED)
   t.same(
     second.items.map(({ id }) => id),
     ids.slice(3, 6),
   )
-  const third = registry.page({ limit: 3, cursor: second.next! }, UNLIMITED)
+  const third = await registry.page({ limit: 3, cursor: second.next! }, UNLIMITED)
   t.same(
     third.items.map(({ id }) => id),
     ids.slice(6),
   )
   t.equal(third.next, undefined)
-  t.throws(() => registry.page({ cursor: 'made up' }, UNLIMITED), { code: 'SG_ERR_VALIDATION' })
+  await t.rejects(registry.page({ cursor: 'made up' }, UNLIMITED), { code: 'SG_ERR_VALIDATION' })
 })
 
 t.test('a caller sees and touches the sessions of its profiles only', async (t) => {
@@ -38,7 +38,7 @@ t.test('a caller sees and touches the sessions of its profiles only', async (t) 
   const theirs = await registry.create({ cwd: SOME_CWD, profile: 'b' })
   const limited = { allowedProfiles: new Set(['a']), canManageProfiles: false }
   t.same(
-    registry.page({}, limited).items.map(({ id }) => id),
+    (await registry.page({}, limited)).items.map(({ id }) => id),
     [mine.id],
   )
   t.equal((await registry.open(mine.id, limited)).id, mine.id)
@@ -53,12 +53,12 @@ t.test('filters: status, profile and engine', async (t) => {
   const ended = await registry.create({ cwd: SOME_CWD, profile: 'a' })
   await registry.send(ended.id, { type: 'close' })
   const open = await registry.create({ cwd: SOME_CWD, profile: 'b' })
-  await until(() => registry.get(open.id)?.status === 'idle')
-  const ids = (query: object) => registry.page(query, UNLIMITED).items.map(({ id }) => id)
-  t.same(ids({ status: 'closed' }), [ended.id])
-  t.same(ids({ status: 'idle' }), [open.id])
-  t.same(ids({ profile: 'a' }), [ended.id])
-  t.same(ids({ engine: 'cli' }), [])
+  await until(async () => (await registry.get(open.id))?.status === 'idle')
+  const ids = async (query: object) => (await registry.page(query, UNLIMITED)).items.map(({ id }) => id)
+  t.same(await ids({ status: 'closed' }), [ended.id])
+  t.same(await ids({ status: 'idle' }), [open.id])
+  t.same(await ids({ profile: 'a' }), [ended.id])
+  t.same(await ids({ engine: 'cli' }), [])
 })
 
 t.test('maxSessions counts what lives; an ended or refused session makes room', async (t) => {
@@ -81,9 +81,9 @@ t.test('a terminal session stays listed for sessionRetentionMs', async (t) => {
   const { id } = await registry.create({ cwd: SOME_CWD })
   await registry.send(id, { type: 'close' })
   await clock.advance(59_999)
-  t.equal(registry.get(id)?.status, 'closed')
+  t.equal((await registry.get(id))?.status, 'closed')
   await clock.advance(1)
-  t.equal(registry.get(id), undefined)
+  t.equal(await registry.get(id), undefined)
 })
 
 t.test('close removes at once, answers with the final state and tells why', async (t) => {
@@ -95,7 +95,7 @@ t.test('close removes at once, answers with the final state and tells why', asyn
     ({ event }) => void events.push(event.type === 'session_closed' ? event.reason : event.type),
   )
   const closing = registry.close(id)
-  t.equal(registry.get(id), undefined)
+  t.equal(await registry.get(id), undefined)
   t.match(await closing, { id, status: 'closed' })
   t.ok(engine.last.closed)
   await t.rejects(registry.close(id), { code: 'SG_ERR_SESSION_NOT_FOUND' })
@@ -110,9 +110,9 @@ t.test('observers hear each event with the session as it left it, and one that t
   })
   registry.on('session_event', ({ event, session }) => void seen.push([event.seq, session.status]))
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
-  await until(() => registry.get(id)?.status === 'running')
+  await until(async () => (await registry.get(id))?.status === 'running')
   engine.last.complete()
-  await until(() => seen.length === registry.get(id)?.lastSeq)
+  await until(async () => seen.length === (await registry.get(id))?.lastSeq)
   t.same(
     seen.map(([seq]) => seq),
     seen.map((_, index) => index + 1),
@@ -123,7 +123,7 @@ t.test('observers hear each event with the session as it left it, and one that t
 t.test('an observer that ends the session inside an event cannot reorder the log', async (t) => {
   const { registry, engine } = await buildGateway(t)
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
-  await until(() => registry.get(id)?.status === 'running')
+  await until(async () => (await registry.get(id))?.status === 'running')
   const seqs: number[] = []
   registry.on('session_event', ({ event }) => {
     if (event.type === 'assistant_message') registry.send(id, { type: 'close' }).catch(() => {})
@@ -131,7 +131,9 @@ t.test('an observer that ends the session inside an event cannot reorder the log
   registry.on('session_event', ({ event }) => void seqs.push(event.seq))
   engine.last.say('one')
   engine.last.say('two')
-  await until(() => registry.get(id)?.status === 'closed' && seqs.at(-1) === registry.get(id)?.lastSeq)
+  await until(
+    async () => (await registry.get(id))?.status === 'closed' && seqs.at(-1) === (await registry.get(id))?.lastSeq,
+  )
   t.same(
     seqs,
     [...seqs].sort((a, b) => a - b),
@@ -190,7 +192,7 @@ t.test('a runner that cannot be built leaves nothing behind', async (t) => {
     createEngineRunner: () => Promise.reject(new Error('no such model')),
   })
   await t.rejects(registry.create({ cwd: SOME_CWD }), { code: 'SG_ERR_ENGINE_START' })
-  t.same(registry.list(), [])
+  t.same(await registry.list(), [])
 })
 
 t.test('what the built runner cannot do is refused, and it is closed again', async (t) => {
@@ -198,7 +200,7 @@ t.test('what the built runner cannot do is refused, and it is closed again', asy
   await t.rejects(registry.create({ cwd: SOME_CWD, permissionMode: 'dontAsk' }), { code: 'SG_ERR_PERMISSION_MODE' })
   await t.rejects(registry.create({ cwd: SOME_CWD, resume: 'x' }), { code: 'SG_ERR_UNSUPPORTED' })
   t.ok(engine.runners.every(({ closed }) => closed))
-  t.same(registry.list(), [])
+  t.same(await registry.list(), [])
 })
 
 t.test('close of the gateway ends every session, refuses new ones and settles', async (t) => {
@@ -216,5 +218,5 @@ t.test('close of the gateway ends every session, refuses new ones and settles', 
   await clock.advance(1_000)
   await closing
   t.ok(closed && engine.last.closed)
-  t.equal(registry.list()[0]?.status, 'closed')
+  t.equal((await registry.list())[0]?.status, 'closed')
 })

@@ -198,7 +198,7 @@ t.test('an engine that fails ends its session alone, and says why', async (t) =>
   t.match(world.session.info(), { status: 'failed', statusDetail: 'the process died' })
   t.same((await world.types()).slice(-3), ['session_error', 'status_changed', 'session_closed'])
   t.match((await world.events()).at(-1), { reason: 'error' })
-  await until(() => world.registry.get(other.id)?.status === 'idle')
+  await until(async () => (await world.registry.get(other.id))?.status === 'idle')
   world.runner.say('from beyond')
   t.equal((await world.types()).at(-1), 'session_closed')
 })
@@ -213,8 +213,8 @@ t.test('a runner whose start fails is 201, then session_error and failed', async
   const world = await buildGateway(t, { script: { start: () => Promise.reject(new Error('no such binary')) } })
   const { id, status } = await world.registry.create({ cwd: SOME_CWD })
   t.equal(status, 'starting')
-  await until(() => world.registry.get(id)?.status === 'failed')
-  t.match(world.registry.get(id), { statusDetail: 'no such binary' })
+  await until(async () => (await world.registry.get(id))?.status === 'failed')
+  t.match(await world.registry.get(id), { statusDetail: 'no such binary' })
 })
 
 t.test('a runner that throws from send fails its session', async (t) => {
@@ -223,7 +223,7 @@ t.test('a runner that throws from send fails its session', async (t) => {
   }
   const world = await buildGateway(t, { script: { send } })
   const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'x' })
-  await until(() => world.registry.get(id)?.status === 'failed')
+  await until(async () => (await world.registry.get(id))?.status === 'failed')
 })
 
 t.test("an event that is no JSON, or not an engine's to tell, harms nobody else", async (t) => {
@@ -241,16 +241,16 @@ t.test("an event that is no JSON, or not an engine's to tell, harms nobody else"
 t.test('requireApiKey: no prompt reaches an engine before it said whose credentials it uses', async (t) => {
   const quiet = await buildGateway(t, { requireApiKey: true, script: { start: () => {} } })
   await quiet.registry.create({ cwd: SOME_CWD, prompt: 'secret work' })
-  await until(() => quiet.registry.list()[0]?.status === 'running')
+  await until(async () => (await quiet.registry.list())[0]?.status === 'running')
   t.same(quiet.engine.last.sent, [])
   quiet.engine.last.init()
   t.equal(quiet.engine.last.sent.length, 1)
 
   const personal = await buildGateway(t, { requireApiKey: true, script: { apiKeySource: 'oauth' } })
   const { id } = await personal.registry.create({ cwd: SOME_CWD, prompt: 'secret work' })
-  await until(() => personal.registry.get(id)?.status === 'failed')
+  await until(async () => (await personal.registry.get(id))?.status === 'failed')
   t.same(personal.engine.last.sent, [])
-  t.match(personal.registry.get(id), { apiKeySource: 'oauth', statusDetail: /API key/ })
+  t.match(await personal.registry.get(id), { apiKeySource: 'oauth', statusDetail: /API key/ })
 })
 
 t.test('oauth without requireApiKey is noticed once', async (t) => {
@@ -259,7 +259,7 @@ t.test('oauth without requireApiKey is noticed once', async (t) => {
   const { registry } = await buildGateway(t, { logger, script: { apiKeySource: 'oauth' } })
   await registry.create({ cwd: SOME_CWD })
   await registry.create({ cwd: SOME_CWD })
-  await until(() => registry.list().every(({ status }) => status === 'idle'))
+  await until(async () => (await registry.list()).every(({ status }) => status === 'idle'))
   t.equal(warnings.length, 1)
   t.match(warnings[0], 'requireApiKey')
 })
@@ -325,7 +325,7 @@ t.test('an ended session refuses commands and can still be read', async (t) => {
   const { session, id, registry } = await buildSession(t)
   await session.handle({ type: 'close' })
   await t.rejects(session.handle({ type: 'user_message', text: 'x' }), { code: 'SG_ERR_SESSION_ENDED' })
-  t.equal(registry.get(id)?.status, 'closed')
+  t.equal((await registry.get(id))?.status, 'closed')
   const sink = new FakeSink()
   session.attach(sink, {})
   await until(() => sink.closed !== undefined)

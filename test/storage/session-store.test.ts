@@ -92,7 +92,7 @@ t.test('what cannot be read is reported at the start and left in place; the othe
     script: native,
   })
   t.match(
-    after.registry.list().map(({ id }) => id),
+    (await after.registry.list()).map(({ id }) => id),
     [before.id],
   )
   t.equal(errors.length, 5)

@@ -22,7 +22,7 @@ t.test('a receiver that answered 410 is left alone by the next process too, unti
   const second = await buildGateway(t, { ...options, notifications: { webhook: { url: sink.url } } })
   t.match(JSON.stringify(warned), /notifications\.webhook.*410 Gone.*Change its URL/)
   const { id } = await second.registry.create({ cwd: SOME_CWD, prompt: 'x' })
-  await until(() => second.registry.get(id)?.numTurns === 1)
+  await until(async () => (await second.registry.get(id))?.numTurns === 1)
   await second.gateway.close()
   t.equal(sink.received.length, before)
   t.same(await storage.outbox.list(), [])

@@ -79,7 +79,7 @@ t.test('a tool that is declared takes neither its release nor its restart from s
   const id = await first.create()
   await first.turn(id, 'hi')
   await until(() => processesOf(id).length === 0, 'the agent of the idle session gone')
-  t.match(first.get(id), { status: 'idle' })
+  t.match(await first.get(id), { status: 'idle' })
   await first.turn(id, 'hi')
   await first.close()
   const events = await (await start()).turn(id, JSON.stringify([{ tell: 'request' }]))
@@ -96,7 +96,7 @@ t.test('one whose agent has lost it says so once, and what to do', async (t) => 
   await first.close()
   const second = await start({ ACP_FORGETS: '1' })
   await t.rejects(second.send(id, 'hi'), { code: 'SG_ERR_AGENT_STATE_GONE' })
-  t.match(second.get(id), { status: 'failed', statusDetail: /Create a new session/ })
+  t.match(await second.get(id), { status: 'failed', statusDetail: /Create a new session/ })
   await t.rejects(second.send(id, 'hi'), { code: 'SG_ERR_SESSION_ENDED' })
   t.match(
     (await second.events(id)).filter(({ type }) => type === 'session_error'),
@@ -127,13 +127,13 @@ t.test('what the agent calls the session is its title, also after a restart, unt
   const id = await first.create()
   const title = { raw: { sessionUpdate: 'session_info_update', title: 'A better\nname' } }
   await first.turn(id, JSON.stringify([title, title]))
-  t.equal(first.get(id)?.title, 'A better name')
+  t.equal((await first.get(id))?.title, 'A better name')
   const told = (await first.events(id)).filter((event) => event.type === 'engine_event')
   t.match(told, [{ payload: { type: 'title_changed', title: 'A better\nname' } }])
   t.equal(told.length, 1, 'told once')
   await first.close()
   const second = await start()
-  t.equal(second.get(id)?.title, 'A better name')
+  t.equal((await second.get(id))?.title, 'A better name')
   await second.turn(id, JSON.stringify([title]))
   t.equal((await second.events(id)).filter((event) => event.type === 'engine_event').length, 1, 'and not again')
 })
