@@ -125,6 +125,9 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
     sdkSessions: {
       list: ({ signal, ...query }: wire.ListSdkSessionsQuery & CallOptions = {}) =>
         get<wire.SdkSession[]>('/sdk-sessions', { signal }, query),
+      /** Deletes what the agent itself keeps of a session, and with it all that was said. */
+      remove: (sessionId: string, { signal, ...query }: wire.DeleteSdkSessionQuery & CallOptions = {}) =>
+        http.json<void>('DELETE', `/sdk-sessions/${segment(sessionId)}`, { query, signal }),
     },
 
     jobs: {

@@ -27,7 +27,7 @@ export type {
   ProfileInfo,
   UpdateProfileRequest,
 } from '../schemas/profiles.js'
-export type { ListSdkSessionsQuery, SdkSession } from '../schemas/sdk-sessions.js'
+export type { DeleteSdkSessionQuery, ListSdkSessionsQuery, SdkSession } from '../schemas/sdk-sessions.js'
 export type {
   CreateSessionRequest,
   ListSessionsQuery,

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import { ListSdkSessionsQuery, SdkSession } from '../schemas/sdk-sessions.js'
+import { DeleteSdkSessionQuery, ListSdkSessionsQuery, SdkSession, SdkSessionParams } from '../schemas/sdk-sessions.js'
 import type { Gateway } from '../src/gateway.js'
 
 /** The sessions that agents keep on disk and that a create can resume. */
@@ -9,5 +9,14 @@ export const sdkSessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> =
     '/sdk-sessions',
     { schema: { querystring: ListSdkSessionsQuery, response: { 200: Type.Array(SdkSession) } } },
     async ({ query, principal }) => gateway.cliProfiles.listSdkSessions(query, principal),
+  )
+
+  scope.delete(
+    '/sdk-sessions/:sessionId',
+    { schema: { params: SdkSessionParams, querystring: DeleteSdkSessionQuery, response: { 204: Type.Null() } } },
+    async ({ params, query, principal }, reply) => {
+      await gateway.cliProfiles.deleteSdkSession(params.sessionId, query, principal)
+      return reply.code(204).send(null)
+    },
   )
 }

@@ -26,3 +26,12 @@ export const ListSdkSessionsQuery = Type.Object(
   strict,
 )
 export type ListSdkSessionsQuery = Static<typeof ListSdkSessionsQuery>
+
+export const SdkSessionParams = Type.Object({ sessionId: Type.String({ minLength: 1 }) })
+
+/** Whose session it is, and where it worked: as they were listed. */
+export const DeleteSdkSessionQuery = Type.Object(
+  { dir: Type.Optional(Type.String()), profile: Type.Optional(Type.String()) },
+  strict,
+)
+export type DeleteSdkSessionQuery = Static<typeof DeleteSdkSessionQuery>

@@ -48,6 +48,11 @@ const CATALOGUE = {
     409,
     'The agent no longer has what was said in this session: its own files of it are gone, and it cannot go on. Create a new session; this log stays readable until the session is deleted.',
   ],
+  SG_ERR_SDK_SESSION_NOT_FOUND: [404, 'The agent keeps no such session there.'],
+  SG_ERR_SDK_SESSION_IN_USE: [
+    409,
+    "A session of this gateway that has not ended goes on from it. Delete or close that one first; its sdkSessionId is the agent's.",
+  ],
   SG_ERR_PERMISSION_NOT_FOUND: [404, 'There is no such pending permission request.'],
   SG_ERR_EXECUTION_EXISTS: [409, 'Another session has an execution with this id.'],
   SG_ERR_EXECUTION_NOT_FOUND: [404, 'There is no such execution.'],

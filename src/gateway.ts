@@ -173,6 +173,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     checkIn: options.allowedCwdRoots?.[0] ?? homedir(),
     checkCredentials: options.checkCredentials,
     listSdkSessions: options.listSdkSessions,
+    isContinued: (sdkSessionId) => registry.isContinued(sdkSessionId),
   })
 
   const outbox = storage?.outbox ?? createMemoryDeliveryOutbox()

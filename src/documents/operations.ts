@@ -279,6 +279,26 @@ export const OPERATIONS: Record<string, Operation> = {
     ],
     answer: [examples.sdkSession],
   },
+  'DELETE /sdk-sessions/:sessionId': {
+    id: 'deleteSdkSession',
+    tag: 'sessions',
+    summary: 'Delete a session that an agent keeps on disk',
+    description:
+      "Deletes the agent's own record of it, with all that was said; `profile` (needed where there are several) and `dir` as it is listed. Only agents that can: claude, and those that advertise `session/delete`. Deleting a session of the gateway never does this.",
+    codes: [
+      ...BODY,
+      'SG_ERR_CWD_FORBIDDEN',
+      'SG_ERR_CWD_INVALID',
+      'SG_ERR_PROFILE_REQUIRED',
+      'SG_ERR_PROFILE_FORBIDDEN',
+      'SG_ERR_PROFILE_UNKNOWN',
+      'SG_ERR_UNSUPPORTED',
+      'SG_ERR_SDK_SESSION_NOT_FOUND',
+      'SG_ERR_SDK_SESSION_IN_USE',
+      'SG_ERR_ENGINE_REFUSED',
+      'SG_ERR_ENGINE_START',
+    ],
+  },
   'GET /jobs': {
     id: 'listJobs',
     tag: 'jobs',

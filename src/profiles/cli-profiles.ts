@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ListSdkSessionsQuery, SdkSession } from '../../schemas/sdk-sessions.js'
+import type { DeleteSdkSessionQuery, ListSdkSessionsQuery, SdkSession } from '../../schemas/sdk-sessions.js'
 import {
   type AgentDeclaration,
   CLAUDE_SDK,
@@ -7,6 +7,7 @@ import {
   type CredentialSubject,
   checkCredentials,
   cliSubject,
+  deleteSdkSession,
   listSdkSessions,
 } from '../engines/cli/index.js'
 import type { SessionRunnerConfig } from '../engines/runner.js'
@@ -35,6 +36,8 @@ export interface CliProfilesOptions {
   checkIn: string
   checkCredentials: boolean | { probe?: CredentialProbe; timeoutMs?: number } | undefined
   listSdkSessions: ListSdkSessions | undefined
+  /** Whether a session of the gateway goes on from an agent's own. */
+  isContinued(sdkSessionId: string): boolean
 }
 
 const DEFAULT_LIMIT = 50
@@ -85,9 +88,8 @@ export class CliProfiles {
    * @throws SG_ERR_VALIDATION without `dir` when roots are set · SG_ERR_CWD_FORBIDDEN · SG_ERR_PROFILE_FORBIDDEN, SG_ERR_PROFILE_UNKNOWN
    */
   async listSdkSessions(query: ListSdkSessionsQuery, principal: Principal): Promise<SdkSession[]> {
-    const { roots, profiles, listSdkSessions: injected } = this.#options
-    if (roots && query.dir === undefined) throw invalidField('dir', 'is required, since allowedCwdRoots is set.')
-    const dir = query.dir === undefined ? undefined : pathOrRefusal(await resolveWithinRoots(query.dir, roots), 'dir')
+    const { profiles, listSdkSessions: injected } = this.#options
+    const dir = await this.#dirOf(query)
     if (query.profile !== undefined) profiles.resolve(query.profile, principal)
     const page = { limit: query.limit ?? DEFAULT_LIMIT, offset: query.offset ?? 0 }
     if (injected) {
@@ -103,6 +105,33 @@ export class CliProfiles {
     )
     const subjects = wanted.flatMap((profile) => this.#subject(profile) ?? [])
     return subjects.length > 0 ? this.#readable(listSdkSessions(subjects, { dir, ...page }, CLAUDE_SDK)) : []
+  }
+
+  /**
+   * Deletes a session that an agent itself keeps on disk, with all that was said in it.
+   * @param query the profile may be left out where there is one; `dir` is required when roots are set
+   * @throws SG_ERR_VALIDATION · SG_ERR_CWD_FORBIDDEN · SG_ERR_PROFILE_REQUIRED, SG_ERR_PROFILE_FORBIDDEN, SG_ERR_PROFILE_UNKNOWN ·
+   * SG_ERR_UNSUPPORTED its agent deletes none · SG_ERR_SDK_SESSION_NOT_FOUND · SG_ERR_SDK_SESSION_IN_USE · SG_ERR_ENGINE_REFUSED ·
+   * SG_ERR_ENGINE_START
+   */
+  async deleteSdkSession(sessionId: string, query: DeleteSdkSessionQuery, principal: Principal): Promise<void> {
+    const { profiles, logger } = this.#options
+    const dir = await this.#dirOf(query)
+    const profile = profiles.resolve(query.profile, principal)
+    if (profile.info.engine !== 'cli')
+      throw invalidField('profile', 'its engine keeps no sessions of its own.', 'SG_ERR_UNSUPPORTED')
+    const assertUnused = () => {
+      if (this.#options.isContinued(sessionId)) throw new GatewayError('SG_ERR_SDK_SESSION_IN_USE')
+    }
+    await deleteSdkSession(this.#subjectOf(profile), { sessionId, dir, assertUnused }, CLAUDE_SDK)
+    logger.info({ sdkSessionId: sessionId, profile: profile.info.name }, "an agent's own session was deleted")
+  }
+
+  /** The directory that is asked about, when one is. */
+  async #dirOf({ dir }: { dir?: string }): Promise<string | undefined> {
+    const { roots } = this.#options
+    if (roots && dir === undefined) throw invalidField('dir', 'is required, since allowedCwdRoots is set.')
+    return dir === undefined ? undefined : pathOrRefusal(await resolveWithinRoots(dir, roots), 'dir')
   }
 
   /** An agent that is not installed has nothing to show; the operator is told what to install. */
@@ -122,14 +151,18 @@ export class CliProfiles {
   }
 
   /** With the environment that the profile's sessions run in; none when its agent is not known. */
-  #subject(profile: ResolvedProfile, config: SessionRunnerConfig = { cwd: '/' }): CredentialSubject | undefined {
-    const { profiles, agents, env, secretEnv } = this.#options
+  #subject(profile: ResolvedProfile, config?: SessionRunnerConfig): CredentialSubject | undefined {
     try {
-      const { env: pinned } = profiles.pin(config, profile)
-      return cliSubject({ ...(agents && { agents }), env, secretEnv }, profile.info, pinned)
+      return this.#subjectOf(profile, config)
     } catch (error) {
       if (error instanceof GatewayError) return undefined
       throw error
     }
+  }
+
+  #subjectOf(profile: ResolvedProfile, config: SessionRunnerConfig = { cwd: '/' }): CredentialSubject {
+    const { profiles, agents, env, secretEnv } = this.#options
+    const { env: pinned } = profiles.pin(config, profile)
+    return cliSubject({ ...(agents && { agents }), env, secretEnv }, profile.info, pinned)
   }
 }

@@ -293,6 +293,11 @@ export class SessionRegistry {
     return this.#listeners.on(event, listener)
   }
 
+  /** Whether a session that has not ended goes on from an agent's own session, or is about to. */
+  isContinued(sdkSessionId: string): boolean {
+    return this.#table.isContinued(sdkSessionId)
+  }
+
   /** How many sessions there are, by what they are; for metrics. */
   count(): { live: number; parked: number; ended: number } {
     return this.#table.count()

@@ -134,10 +134,21 @@ export class SessionTable {
     for (const entry of this.#entries.values()) {
       const status = statusOf(entry)
       if (status === 'parked') count.parked++
-      else if (status === 'failed' || status === 'closed') count.ended++
+      else if (isOver(status)) count.ended++
       else count.live++
     }
     return count
+  }
+
+  /** Whether a session that has not ended is an agent's own session of that id, or is being opened from it. */
+  isContinued(sdkSessionId: string): boolean {
+    return [...this.#entries.values()].some((entry) => {
+      const { session, storedInfo } = entry
+      if (isOver(statusOf(entry))) return false
+      if (session) return (session.facts.sdkSessionId ?? session.config.resume) === sdkSessionId
+      // most texts need not be read for it
+      return storedInfo!.includes(sdkSessionId) && infoOf(entry).sdkSessionId === sdkSessionId
+    })
   }
 
   /** Holds a stored session in memory for somebody who looks at it or is about to wake it. */
@@ -204,3 +215,5 @@ export class SessionTable {
 export const infoOf = ({ session, storedInfo }: SessionEntry): SessionInfo => session?.info() ?? JSON.parse(storedInfo!)
 
 const statusOf = ({ session, storedStatus }: SessionEntry): SessionStatus => session?.status ?? storedStatus
+
+const isOver = (status: SessionStatus): boolean => status === 'failed' || status === 'closed'

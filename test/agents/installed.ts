@@ -27,6 +27,8 @@ export interface AgentUnderTest {
   hosted(name: string): { tool: string; namespace?: string }
   /** Whether a session can be resumed at once, and is complete then. */
   resumes: 'complete' | 'without what it said last' | 'not within a minute'
+  /** What can be done with the sessions that it keeps on disk. */
+  keeps: 'unlisted' | 'listed' | 'listed and deleted'
   /** Whether it knows, when it is resumed, the prompt of a turn that was cut off with it. */
   knowsCutOff: boolean
   /** The folder below the directory in which it keeps what was said. */
@@ -83,6 +85,7 @@ export const AGENTS = {
     shell: (command) => ({ tool: 'Bash', input: { command } }),
     hosted: (name) => ({ tool: `mcp__session-gateway__${name}` }),
     resumes: 'complete',
+    keeps: 'listed and deleted',
     knowsCutOff: true,
     transcripts: 'claude/projects',
     otherModel: 'haiku',
@@ -105,6 +108,7 @@ export const AGENTS = {
     shell: (command) => ({ tool: 'bash', input: { command, description: 'a command' } }),
     hosted: (name) => ({ tool: `session-gateway_${name}` }),
     resumes: 'complete',
+    keeps: 'listed',
     knowsCutOff: true,
     transcripts: 'data/opencode',
   },
@@ -126,6 +130,7 @@ export const AGENTS = {
     shell: (command) => ({ tool: 'bash', input: { command, description: 'a command' } }),
     hosted: (name) => ({ tool: `session-gateway_${name}` }),
     resumes: 'complete',
+    keeps: 'listed',
     knowsCutOff: true,
     transcripts: 'data/kilo',
   },
@@ -152,6 +157,7 @@ export const AGENTS = {
     hosted: (name) => ({ tool: `mcp_session-gateway_${name}` }),
     // Loaded within the minute of its beginning a session would be lost: the driver waits, the tests do not.
     resumes: 'not within a minute',
+    keeps: 'unlisted',
     knowsCutOff: true,
     transcripts: 'gemini/.gemini/tmp',
   },
@@ -181,6 +187,7 @@ stream_max_retries = 0
     }),
     hosted: (name) => ({ tool: name, namespace: 'mcp__session_gateway' }),
     resumes: 'complete',
+    keeps: 'listed and deleted',
     knowsCutOff: true,
     transcripts: 'codex/sessions',
   },
@@ -207,6 +214,7 @@ stream_max_retries = 0
     }),
     hosted: (name) => ({ tool: `mcp__session-gateway__${name}` }),
     resumes: 'without what it said last',
+    keeps: 'listed',
     knowsCutOff: true,
     transcripts: 'qwen/.qwen/projects',
   },

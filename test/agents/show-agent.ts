@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { cliEngine } from '../../src/engines/cli/index.js'
+import { cliEngine, cliSubject, deleteSdkSession, listSdkSessions } from '../../src/engines/cli/index.js'
 import type { SessionRunnerConfig } from '../../src/engines/runner.js'
 import { createWorkerServer } from '../../src/server.js'
 import { attach } from '../fixtures/client.js'
@@ -37,7 +37,8 @@ async function build(t: Test, agent: AgentUnderTest) {
     await runner.start(host)
     return { runner, host }
   }
-  return { vendors, cwd, engine, profile, start }
+  const subject = cliSubject({ agents: [agent.declaration], env }, profile)
+  return { vendors, cwd, engine, profile, subject, start }
 }
 
 /** One that has gone with its parent is gone. */
@@ -180,6 +181,37 @@ export function showAgent(agent: AgentUnderTest): void {
           vendors.asked.some(({ body }) => body.includes('remember this')),
           'the copy knows what was said',
         )
+      },
+    )
+
+    t.test(
+      'what it keeps on disk is listed, and deleted if it can',
+      { skip: agent.keeps === 'unlisted' },
+      async (t) => {
+        const { cwd, start, subject } = await build(t, agent)
+        const keep = async () => {
+          const { runner, host } = await start()
+          await host.turn(runner, 'remember this')
+          await runner.close()
+          return host.of('system_init')[0]!.sdkSessionId
+        }
+        const listed = async (dir?: string) =>
+          (await listSdkSessions([subject], { dir, limit: 10, offset: 0 }, CLAUDE_SDK)).map((one) => one.sessionId)
+        const remove = (sessionId: string, dir?: string) =>
+          deleteSdkSession(subject, { sessionId, dir, assertUnused() {} }, CLAUDE_SDK)
+        const [one, two] = [await keep(), await keep()]
+        t.strictSame((await listed(cwd)).sort(), [one, two].sort())
+        t.strictSame(await listed(tmpdir()), [], 'nothing of another directory')
+        if (agent.keeps === 'listed') {
+          await t.rejects(remove(one, cwd), { code: 'SG_ERR_UNSUPPORTED' })
+          return
+        }
+        await t.rejects(remove(one, tmpdir()), { code: 'SG_ERR_SDK_SESSION_NOT_FOUND' })
+        await t.rejects(remove(crypto.randomUUID(), cwd), { code: 'SG_ERR_SDK_SESSION_NOT_FOUND' })
+        await remove(one, cwd)
+        t.strictSame(await listed(cwd), [two])
+        await t.rejects(remove(one), { code: 'SG_ERR_SDK_SESSION_NOT_FOUND' })
+        await t.rejects(start({ resume: one }), { code: 'SG_ERR_ENGINE_START' }, 'it is gone')
       },
     )
   })

@@ -188,6 +188,7 @@ t.test('every operation of a gateway has its method', async (t) => {
     profiles.update('{name}', {}),
     profiles.remove('{name}'),
     sdkSessions.list(),
+    sdkSessions.remove('{sessionId}'),
     jobs.list().toArray(),
     jobs.submit({ session: request }),
     jobs.get('{id}'),

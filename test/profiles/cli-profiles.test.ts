@@ -1,4 +1,8 @@
+import { existsSync, mkdtempSync, readFileSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { gatewayPlugin } from '../../plugins/gateway.js'
@@ -6,6 +10,9 @@ import type { SdkSession } from '../../schemas/sdk-sessions.js'
 import type { Environment } from '../../src/engines/cli/environment.js'
 import { createGateway } from '../../src/gateway.js'
 import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
+
+const ACP_AGENT = fileURLToPath(new URL('../fixtures/scripted-acp-agent.mjs', import.meta.url))
 
 const profiles = (t: Test) => {
   const dir = t.testdir({ one: {}, two: {} })
@@ -47,6 +54,97 @@ t.test('with roots, dir is required and must lie inside them', async (t) => {
   t.match(await call('GET', `/sdk-sessions?dir=${root}/in`), { status: 200 })
   t.match(await call('GET', `/sdk-sessions?dir=${root}/in&limit=0`), { status: 400 })
 })
+
+/** An agent that keeps sessions, all of one directory, and what it deleted of them. */
+function keeper(ids: string[], cwd: string) {
+  const deleted = join(mkdtempSync(join(tmpdir(), 'keeper-')), 'deleted')
+  const env = { ACP_LISTS: JSON.stringify(ids), ACP_LISTS_IN: cwd, ACP_DELETES: deleted }
+  const agents = [{ name: 'keeper', command: process.execPath, args: [ACP_AGENT], env }]
+  return { agents, deleted: () => (existsSync(deleted) ? readFileSync(deleted, 'utf8').trim().split('\n') : []) }
+}
+
+t.test('DELETE /sdk-sessions/:sessionId deletes for who may use the profile, inside the roots', async (t) => {
+  const root = realpathSync(t.testdir({ in: {} }))
+  const { agents, deleted } = keeper(['one'], `${root}/in`)
+  const kept = { name: 'kept', agent: 'keeper', trustWorkspace: true }
+  const { call } = await buildServer(t, {
+    ...{ agents, allowedCwdRoots: [root], profiles: [kept, { ...kept, name: 'other' }] },
+    authenticate: () => ({ allowedProfiles: ['kept'] }),
+  })
+  const remove = (id: string, query: string) => call('DELETE', `/sdk-sessions/${id}?${query}`)
+  const dir = `dir=${root}/in`
+  t.match(await remove('one', 'profile=kept'), { status: 400, json: { errors: [{ path: 'dir' }] } })
+  t.match(await remove('one', 'profile=kept&dir=/'), { status: 403, json: { code: 'SG_ERR_CWD_FORBIDDEN' } })
+  t.match(await remove('one', `profile=other&${dir}`), { status: 403, json: { code: 'SG_ERR_PROFILE_FORBIDDEN' } })
+  t.match(await remove('one', dir), { status: 400, json: { code: 'SG_ERR_PROFILE_REQUIRED' } })
+  t.match(await remove('one', `profile=kept&dir=${root}`), {
+    status: 404,
+    json: { code: 'SG_ERR_SDK_SESSION_NOT_FOUND' },
+  })
+  t.match(await remove('two', `profile=kept&${dir}`), { status: 404, json: { code: 'SG_ERR_SDK_SESSION_NOT_FOUND' } })
+  t.match(await remove('one', `profile=kept&${dir}&force=1`), { status: 400, json: { errors: [{ path: 'force' }] } })
+  t.strictSame(deleted(), [], 'what was refused changed nothing')
+  t.match(await remove('one', `profile=kept&${dir}`), { status: 204, text: '' })
+  t.strictSame(deleted(), ['one'])
+})
+
+t.test('what a session of the gateway goes on from is not deleted under it', async (t) => {
+  const ids = ['0', '1', '2'].map((at) => `sdk-${at}`)
+  const { agents, deleted } = keeper(ids, SOME_CWD)
+  let opened = () => {}
+  const opening = new Promise<void>((done) => {
+    opened = done
+  })
+  const start = ({ context: { config }, host }: ScriptedRunner) => {
+    if (config.resume !== undefined) return opening
+    const lists = { tools: [], skills: [], slashCommands: [], mcpServers: [] }
+    const said = { model: 'm', cwd: config.cwd, apiKeySource: 'none', permissionMode: 'default' as const, ...lists }
+    host.emit({ type: 'system_init', sdkSessionId: 'sdk-0', ...said })
+  }
+  const { call } = await buildServer(t, {
+    ...{ agents, profiles: [{ name: 'kept', agent: 'keeper', trustWorkspace: true }] },
+    script: { capabilities: { resume: true }, start },
+  })
+  t.teardown(() => opened())
+  const { json: session } = await call('POST', '/sessions', { cwd: SOME_CWD })
+  const { json: resuming } = await call('POST', '/sessions', { cwd: SOME_CWD, resume: 'sdk-1' })
+  await until(async () => (await call('GET', `/sessions/${session.id}`)).json.status === 'idle')
+  for (const id of ['sdk-0', 'sdk-1'])
+    t.match(await call('DELETE', `/sdk-sessions/${id}`), { status: 409, json: { code: 'SG_ERR_SDK_SESSION_IN_USE' } })
+  t.strictSame(deleted(), [])
+  t.match(await call('DELETE', '/sdk-sessions/sdk-2'), { status: 204 })
+  for (const { id } of [session, resuming]) await call('DELETE', `/sessions/${id}`)
+  t.strictSame(deleted(), ['sdk-2'], 'a session of the gateway goes alone')
+  for (const id of ['sdk-0', 'sdk-1']) t.match(await call('DELETE', `/sdk-sessions/${id}`), { status: 204 })
+  t.strictSame(deleted(), ['sdk-2', 'sdk-0', 'sdk-1'])
+})
+
+t.test(
+  'of an engine or an agent that deletes none, and of one that is not installed, deleting is refused',
+  async (t) => {
+    const agents = [
+      { name: 'mine', command: process.execPath, args: [ACP_AGENT] },
+      { name: 'gone', command: '/no/such/agent' },
+    ]
+    const { call } = await buildServer(t, {
+      agents,
+      profiles: [
+        { name: 'scripted', engine: 'provider', provider: { id: 'scripted' } },
+        { name: 'mine', agent: 'mine', trustWorkspace: true },
+        { name: 'gone', agent: 'gone', trustWorkspace: true },
+      ],
+    })
+    for (const profile of ['scripted', 'mine'])
+      t.match(await call('DELETE', `/sdk-sessions/x?profile=${profile}`), {
+        status: 400,
+        json: { code: 'SG_ERR_UNSUPPORTED', errors: [{ path: 'profile' }] },
+      })
+    t.match(await call('DELETE', '/sdk-sessions/x?profile=gone'), {
+      status: 502,
+      json: { code: 'SG_ERR_ENGINE_START' },
+    })
+  },
+)
 
 t.test('an agent that is not installed has nothing to list, and that is no failure of the caller', async (t) => {
   const { call } = await buildServer(t, { profiles: profiles(t) })

@@ -70,9 +70,9 @@ export interface CredentialSources {
 export interface AcpTraits {
   /** Whether it loads its earlier sessions. */
   readonly resume: boolean
-  /** Whether it copies a session, to go on with the copy. */
+  /** Whether it may copy a session, to go on with the copy; it says itself, once it runs, whether it does. */
   readonly fork?: true
-  /** Whether it lists its sessions, once it runs. */
+  /** Whether it may list its sessions; it says itself, once it runs, whether it does. */
   readonly lists?: true
   /** It opens any session that it is asked for, as an empty one when there is none. */
   readonly loadsAnything?: true
@@ -379,7 +379,7 @@ const UNKNOWN_AGENT: AgentRow = row({
   configDirEnv: 'AGENT_CONFIG_DIR',
   modes: { default: { asks: 'person' }, bypassPermissions: { asks: 'allow' } },
   credentials: { apiKeyEnv: [] },
-  acp: { resume: true },
+  acp: { resume: true, fork: true, lists: true },
   snapshot: {},
 })
 

@@ -26,7 +26,14 @@ export {
   checkCredentials,
 } from './credentials.js'
 export { endOrphans } from './markers.js'
-export { listSdkSessions, type SdkSession, type SdkSessionSource, type SdkSessionsPage } from './sdk-sessions.js'
+export {
+  deleteSdkSession,
+  listSdkSessions,
+  type SdkSession,
+  type SdkSessionDeletion,
+  type SdkSessionSource,
+  type SdkSessionsPage,
+} from './sdk-sessions.js'
 export { cannotDistrust } from './workspace/trust.js'
 
 export interface CliEngineOptions {

@@ -1,7 +1,9 @@
 import type { ProfileInfo } from '../../../schemas/profiles.js'
-import { askForSessions } from './acp/listed-sessions.js'
+import { GatewayError, toError } from '../../errors.js'
+import { askForSessions, askToDelete } from './acp/kept-sessions.js'
 import type { AgentRow } from './agent-table.js'
-import { readWithSdk, type SdkSessionInfo } from './claude/sdk-worker.js'
+import { filesWithSdk, type SdkSessionInfo } from './claude/sdk-worker.js'
+import { control } from './control.js'
 
 /** A profile whose sessions are listed, as its sessions run. */
 export interface SdkSessionSource {
@@ -41,7 +43,7 @@ export async function listSdkSessions(
       const page = { ...(dir && { dir }), limit: offset + limit }
       const found = row.acp
         ? await askForSessions(source, dir, offset + limit)
-        : await readWithSdk(claudeSdk, env, 'listSessions', [page])
+        : await filesWithSdk(claudeSdk, env, 'listSessions', [page])
       return found.map((session) => ({
         ...named(session),
         ...(profile.name && { profile: profile.name }),
@@ -53,6 +55,35 @@ export async function listSdkSessions(
     .flat()
     .sort((first, second) => second.lastModified - first.lastModified)
     .slice(offset, offset + limit)
+}
+
+export interface SdkSessionDeletion {
+  sessionId: string
+  /** Where it must have worked; absent: anywhere. */
+  dir?: string | undefined
+  /** Called when it is there and about to be deleted; throws when it may not be. */
+  assertUnused(): void
+}
+
+/**
+ * Deletes a session that an agent itself keeps, for an agent that can: with it goes all that was said in it.
+ * @throws SG_ERR_SDK_SESSION_NOT_FOUND · SG_ERR_UNSUPPORTED · SG_ERR_ENGINE_REFUSED · SG_ERR_ENGINE_START
+ */
+export async function deleteSdkSession(
+  source: SdkSessionSource,
+  deletion: SdkSessionDeletion,
+  claudeSdk: string,
+): Promise<void> {
+  if (source.row.driver !== 'claude') return askToDelete(source, { dir: undefined, ...deletion })
+  const { sessionId, dir, assertUnused } = deletion
+  const place = dir === undefined ? {} : { dir }
+  if (!(await filesWithSdk(claudeSdk, source.env, 'getSessionInfo', [sessionId, place])))
+    throw new GatewayError('SG_ERR_SDK_SESSION_NOT_FOUND')
+  assertUnused()
+  await control(
+    () => filesWithSdk(claudeSdk, source.env, 'deleteSession', [sessionId, place]),
+    (error) => toError(error).message,
+  )
 }
 
 function distinct(sources: readonly SdkSessionSource[]): SdkSessionSource[] {

@@ -10,11 +10,11 @@ import { attach } from '../../fixtures/client.js'
 const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
 
 /** A gateway whose agent speaks the Agent Client Protocol, and callers of it. */
-async function build(t: Test, args: string[] = [AGENT]) {
+async function build(t: Test, args: string[] = [AGENT], name = 'scripted') {
   const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-refusals-')))
-  const agents = [{ name: 'scripted', command: process.execPath, args, modes: { default: 'ask' } }]
+  const agents = [{ name, command: process.execPath, args, modes: { default: 'ask' } }]
   const worker = createWorkerServer(
-    { allowUnauthenticated: true, profiles: [{ name: 'scripted', agent: 'scripted' }], agents },
+    { allowUnauthenticated: true, profiles: [{ name: 'scripted', agent: name }], agents },
     { createCliRunner: cliEngine({ agents }), env: {} },
   )
   t.teardown(() => worker.close())
@@ -31,8 +31,8 @@ async function build(t: Test, args: string[] = [AGENT]) {
   return { api, post, create }
 }
 
-t.test('a fork is refused: the stable protocol has none', async (t) => {
-  const { api, create } = await build(t)
+t.test('a fork is refused of an agent that is known to make none', async (t) => {
+  const { api, create } = await build(t, [AGENT], 'gemini')
   t.match(await create({ resume: 'earlier', forkSession: true }), {
     status: 400,
     json: { code: 'SG_ERR_UNSUPPORTED', errors: [{ path: 'forkSession', message: /cannot fork/ }] },

@@ -1,5 +1,7 @@
-import t from 'tap'
-import { cliSubject, listSdkSessions } from '../../../src/engines/cli/index.js'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { cliSubject, deleteSdkSession, listSdkSessions } from '../../../src/engines/cli/index.js'
 import { processesOf } from '../../fixtures/processes.js'
 
 const AGENT = new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url).pathname
@@ -34,6 +36,81 @@ t.test('an agent that lists its sessions only while it runs is asked where one p
   t.match(await list(['c']), [{ sessionId: 'two', cwd: '/work', profile: 'c', agent: 'codex' }, { sessionId: 'three' }])
   t.strictSame(await list(['c', 'd']), [], 'nothing is started for a look at all')
   t.strictSame(processesOf(), [])
+})
+
+t.test('a declared agent is asked, too, and one that lists none has none', async (t) => {
+  const mine = { name: 'mine', command: process.execPath, args: [AGENT] }
+  const subject = (env: object) =>
+    cliSubject({ agents: [mine] }, { name: 'm', engine: 'cli', agent: 'mine' }, { PATH: process.env.PATH, ...env })
+  const page = { dir: '/work', limit: 2, offset: 0 }
+  t.match(await listSdkSessions([subject({ ACP_LISTS: '["one"]' })], page, SDK), [{ sessionId: 'one', agent: 'mine' }])
+  t.strictSame(await listSdkSessions([subject({})], page, SDK), [])
+})
+
+/** A profile of an agent that keeps these sessions, all of `/work`, and what it deleted of them. */
+function keeper(t: Test, ids: string[] | undefined, deletes?: string) {
+  const file = join(t.testdir({}), 'deleted')
+  const env = {
+    PATH: process.env.PATH,
+    ...(ids && { ACP_LISTS: JSON.stringify(ids) }),
+    ACP_DELETES: deletes ?? file,
+  }
+  const codex = { name: 'codex', command: process.execPath, args: [AGENT] }
+  const subject = cliSubject({ agents: [codex] }, { name: 'c', engine: 'cli', agent: 'codex' }, env)
+  const remove = (sessionId: string, dir?: string, assertUnused = () => {}) =>
+    deleteSdkSession(subject, { sessionId, dir, assertUnused }, SDK)
+  return { remove, deleted: () => (existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []) }
+}
+
+t.test('an agent that deletes sessions deletes the one that was meant, and no other', async (t) => {
+  const { remove, deleted } = keeper(t, ['one', 'two', 'three'])
+  await remove('two', '/work')
+  t.strictSame(deleted(), ['two'])
+  await remove('three')
+  t.strictSame(deleted(), ['two', 'three'])
+  await t.rejects(remove('four'), { code: 'SG_ERR_SDK_SESSION_NOT_FOUND' })
+  const used = () => {
+    throw new Error('in use')
+  }
+  await t.rejects(remove('one', undefined, used), /in use/)
+  t.strictSame(deleted(), ['two', 'three'])
+  t.strictSame(processesOf(), [], 'what was started for it has gone')
+})
+
+t.test('a session of another directory than the one that was named is not there', async (t) => {
+  const codex = { name: 'codex', command: process.execPath, args: [AGENT] }
+  const file = join(t.testdir({}), 'deleted')
+  const env = { PATH: process.env.PATH, ACP_LISTS: '["one"]', ACP_LISTS_IN: '/elsewhere', ACP_DELETES: file }
+  const subject = cliSubject({ agents: [codex] }, { name: 'c', engine: 'cli', agent: 'codex' }, env)
+  const remove = (dir: string) => deleteSdkSession(subject, { sessionId: 'one', dir, assertUnused() {} }, SDK)
+  await t.rejects(remove('/work'), { code: 'SG_ERR_SDK_SESSION_NOT_FOUND' })
+  t.notOk(existsSync(file))
+  await remove('/elsewhere')
+  t.ok(existsSync(file))
+})
+
+t.test('an agent that deletes none, or refuses, says so', async (t) => {
+  await t.rejects(keeper(t, undefined).remove('one'), {
+    code: 'SG_ERR_UNSUPPORTED',
+    message: /codex deletes no sessions/,
+  })
+  await t.rejects(keeper(t, ['one'], '').remove('one'), { code: 'SG_ERR_UNSUPPORTED' })
+  await t.rejects(keeper(t, ['one'], 'refused').remove('one'), { code: 'SG_ERR_ENGINE_REFUSED', message: /not now/ })
+})
+
+t.test('of claude it is a file that goes', async (t) => {
+  const file = join(t.testdir({}), 'deleted')
+  const subject = (env: object) =>
+    cliSubject({ env: { HOME: '/home/x' } }, { name: 'a', engine: 'cli' }, { AGENT_CONFIG_DIR: '/d', ...env })
+  const remove = (sessionId: string, env: object, dir?: string) =>
+    deleteSdkSession(subject(env), { sessionId, dir, assertUnused() {} }, SDK)
+  const there = { CLAUDE_DELETED: file, CLAUDE_WORKED_IN: '/work' }
+  await t.rejects(remove('in /other', there), { code: 'SG_ERR_SDK_SESSION_NOT_FOUND' })
+  await t.rejects(remove('in /d', there, '/elsewhere'), { code: 'SG_ERR_SDK_SESSION_NOT_FOUND' })
+  await t.rejects(remove('in /d', {}), { code: 'SG_ERR_ENGINE_REFUSED', message: /the disk refuses/ })
+  t.notOk(existsSync(file))
+  await remove('in /d', there, '/work')
+  t.equal(readFileSync(file, 'utf8'), 'in /d\n')
 })
 
 t.test('a directory that two profiles share is listed once', async (t) => {

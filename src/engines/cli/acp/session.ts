@@ -1,5 +1,5 @@
-import type { ClientContext, InitializeResponse, McpServer } from '@agentclientprotocol/sdk'
-import { GatewayError } from '../../../errors.js'
+import type { ClientContext, InitializeResponse, McpServer, SessionCapabilities } from '@agentclientprotocol/sdk'
+import { GatewayError, invalidField } from '../../../errors.js'
 import { type AgentSetup, startError } from '../launch.js'
 import { isAuthRequired, reasonOf } from './connection.js'
 import { isForgotten } from './forgotten.js'
@@ -89,6 +89,8 @@ async function opened(
     const { orNew, isOurs, hasHistory } = earlier
     try {
       if (!method) throw startError('The agent cannot resume a session.')
+      if (earlier.fork && !canFork(agentCapabilities?.sessionCapabilities))
+        throw invalidField('forkSession', `the agent ${row.name} cannot fork a session.`, 'SG_ERR_UNSUPPORTED')
       const sessionId = earlier.fork ? await forked(agent, earlier.sessionId, place) : earlier.sessionId
       const answer = await agent.request<SessionAnswer | null>(method, { ...place, sessionId })
       if (row.acp?.loadsAnything && !orNew && !hasHistory()) throw isOurs ? stateGone() : unknownSession(sessionId)
@@ -117,6 +119,10 @@ function remedy(
     ? `It offers ${methods}, not ${login}.`
     : `Log in with the agent itself, or name one of its methods in agents[].auth: it offers ${methods}.`
 }
+
+/** Not in the protocol's stable part yet. */
+const canFork = (can: SessionCapabilities | null | undefined): boolean =>
+  Boolean((can as { fork?: unknown } | null | undefined)?.fork)
 
 /** @returns the id of the copy */
 async function forked(

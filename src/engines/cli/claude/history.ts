@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import type { RunnerEvent } from '../../runner.js'
 import { configDirOf } from '../environment.js'
 import type { AgentSetup } from '../launch.js'
-import { readWithSdk, type SdkSessionMessage } from './sdk-worker.js'
+import { filesWithSdk, type SdkSessionMessage } from './sdk-worker.js'
 import { assistantMessage, contentOf } from './translate.js'
 
 /**
@@ -14,7 +14,7 @@ export async function replayOf(
   env: Record<string, string>,
   sessionId: string,
 ): Promise<RunnerEvent[]> {
-  const messages = await readWithSdk(specifier, env, 'getSessionMessages', [sessionId, {}])
+  const messages = await filesWithSdk(specifier, env, 'getSessionMessages', [sessionId, {}])
   return messages.flatMap((message) => replayed(message) ?? [])
 }
 
@@ -24,7 +24,7 @@ export async function hasTranscript(
   env: Record<string, string>,
   sessionId: string,
 ): Promise<boolean> {
-  return (await readWithSdk(specifier, env, 'getSessionMessages', [sessionId, {}])).length > 0
+  return (await filesWithSdk(specifier, env, 'getSessionMessages', [sessionId, {}])).length > 0
 }
 
 /** Whether an agent that did not start has nothing of its session any more. */

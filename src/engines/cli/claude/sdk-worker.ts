@@ -20,9 +20,11 @@ export interface SdkSessionMessage {
   parent_tool_use_id: string | null
 }
 
-/** What is read from the agent's files. */
-export interface SdkReaders {
+/** What is done with the agent's files. */
+export interface SdkFiles {
   listSessions(options: { dir?: string; limit?: number; offset?: number }): Promise<SdkSessionInfo[]>
+  getSessionInfo(sessionId: string, options: { dir?: string }): Promise<SdkSessionInfo | undefined>
+  deleteSession(sessionId: string, options: { dir?: string }): Promise<void>
   getSessionMessages(sessionId: string, options: { dir?: string }): Promise<SdkSessionMessage[]>
 }
 
@@ -35,17 +37,17 @@ import(workerData.specifier)
 `
 
 /**
- * Calls a reading function of the SDK under an environment of its own. The SDK looks the config directory up in the environment of
+ * Calls a function of the SDK that works on the agent's files under an environment of its own. The SDK looks the config directory up in the environment of
  * the process, and several sessions read from several directories at once: so each call has a thread.
  * @throws GatewayError when the SDK is not installed, Error for what the call throws or when it takes longer than `timeoutMs`
  */
-export async function readWithSdk<Method extends keyof SdkReaders>(
+export async function filesWithSdk<Method extends keyof SdkFiles>(
   specifier: string,
   env: Record<string, string>,
   method: Method,
-  args: Parameters<SdkReaders[Method]>,
+  args: Parameters<SdkFiles[Method]>,
   timeoutMs = 30_000,
-): Promise<Awaited<ReturnType<SdkReaders[Method]>>> {
+): Promise<Awaited<ReturnType<SdkFiles[Method]>>> {
   await loadClaudeSdk(specifier)
   const worker = new Worker(SOURCE, {
     eval: true,
@@ -56,10 +58,10 @@ export async function readWithSdk<Method extends keyof SdkReaders>(
   })
   const timer = setTimeout(() => void worker.terminate(), timeoutMs)
   try {
-    return await new Promise<Awaited<ReturnType<SdkReaders[Method]>>>((done, failed) => {
+    return await new Promise<Awaited<ReturnType<SdkFiles[Method]>>>((done, failed) => {
       worker.once('message', ({ result, error }) => (error === undefined ? done(result) : failed(new Error(error))))
       worker.once('error', failed)
-      worker.once('exit', () => failed(new Error(`Reading the agent's sessions took more than ${timeoutMs} ms.`)))
+      worker.once('exit', () => failed(new Error(`The agent's files took more than ${timeoutMs} ms.`)))
     })
   } finally {
     clearTimeout(timer)
