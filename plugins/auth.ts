@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import type { Clock } from '../src/lib/clock.js'
+import { within } from '../src/lib/within.js'
 import type { Authenticate } from '../src/options.js'
 import { NOBODY, normalizePrincipal, type Principal, UNLIMITED } from '../src/principal.js'
 
@@ -23,18 +24,15 @@ export function createIdentify(authenticate: Authenticate | undefined, clock: Cl
 }
 
 async function ask(authenticate: Authenticate, request: FastifyRequest, clock: Clock): Promise<unknown> {
-  let timer: { cancel(): void } | undefined
   try {
     const answer = authenticate(request)
     if (!isPromise(answer)) return answer
-    const silence = new Promise<never>((_, reject) => {
-      timer = clock.after(AUTHENTICATE_MS, () => reject(new Error('authenticate did not settle in 10 s')))
-    })
-    return await Promise.race([answer, silence])
+    const onLate = () => {
+      throw new Error('authenticate did not settle in 10 s')
+    }
+    return await within(AUTHENTICATE_MS, answer, { clock, onLate })
   } catch (error) {
     throw new GatewayError('SG_ERR_AUTHENTICATE_FAILED', { cause: error })
-  } finally {
-    timer?.cancel()
   }
 }
 

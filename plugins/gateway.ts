@@ -3,6 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance, LogLevel } from 'fastify'
 import fp from 'fastify-plugin'
 import { optionError } from '../src/errors.js'
 import { createGateway, type Gateway } from '../src/gateway.js'
+import { within } from '../src/lib/within.js'
 import type { WorkerServerOptions } from '../src/options.js'
 import { createIdentify, requireIdentity } from './auth.js'
 import { parseJsonBodies } from './body.js'
@@ -81,19 +82,16 @@ async function startInTime({ initialConfig }: FastifyInstance, gateway: Gateway)
   const { pluginTimeout = 0 } = initialConfig
   const starting = gateway.start()
   if (pluginTimeout === 0) return starting
-  let timer: NodeJS.Timeout | undefined
-  const tooLate = new Promise<never>((_, reject) => {
+  const onLate = () => {
     const refusal = `The stores of session-gateway were not read within the pluginTimeout of this Fastify (${pluginTimeout} ms). Give it more, or 0 for no limit.`
-    timer = setTimeout(() => reject(new Error(refusal)), pluginTimeout - Math.min(TELLING_MS, pluginTimeout / 10))
-  })
+    throw new Error(refusal)
+  }
   try {
-    await Promise.race([starting, tooLate])
+    await within(pluginTimeout - Math.min(TELLING_MS, pluginTimeout / 10), starting, { onLate })
   } catch (error) {
     // nothing is to begin in a service that does not listen
     gateway.close().catch(() => {}) // it is told to whoever closes the host
     throw error
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -13,6 +13,7 @@ import type { IdempotencyStore, KeptKey, Made } from './idempotency/store.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { JobQueue } from './jobs/queue.js'
 import { type Clock, systemClock } from './lib/clock.js'
+import { within } from './lib/within.js'
 import { createNotifier } from './notifications/notifier.js'
 import { type NotificationOptions, type ResolvedOptions, resolveOptions, type WorkerServerOptions } from './options.js'
 import { ProfileCatalog } from './profiles/catalog.js'
@@ -270,11 +271,11 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     registry.drain()
     queue?.drain()
     executions.close()
-    await within(windDown(), options.shutdownTimeoutMs, clock)
+    await within(options.shutdownTimeoutMs, windDown(), { clock })
     await deliverer.close()
     const leftMs = () => Math.max(endsAt - clock.now(), STORAGE_CLOSE_MS)
-    await within(profiles.close(), leftMs(), clock)
-    if (storage) await within(storage.close(), leftMs(), clock)
+    await within(leftMs(), profiles.close(), { clock })
+    if (storage) await within(leftMs(), storage.close(), { clock })
   }
   const takeUp = async () => {
     const steps = [
@@ -338,13 +339,3 @@ const bundledCli = (
   env: NodeJS.ProcessEnv,
   secretEnv: readonly string[],
 ): CreateEngineRunner => cliEngine({ ...(agents && { agents }), ...(roots && { roots }), env, secretEnv, logger })
-
-/** Waits for the work, but not longer than `limitMs`. */
-async function within(work: Promise<void>, limitMs: number, clock: Clock): Promise<void> {
-  let timer: { cancel(): void } | undefined
-  const limit = new Promise<void>((resolve) => {
-    timer = clock.after(limitMs, resolve)
-  })
-  await Promise.race([work, limit])
-  timer?.cancel()
-}

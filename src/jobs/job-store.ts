@@ -1,6 +1,7 @@
 import type { JobInfo, JobStatus } from '../../schemas/jobs.js'
 import { toError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
+import { type Backoff, delayAfter } from '../lib/backoff.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { JobPatch, JobRecord, QueueAdapter } from './adapter.js'
@@ -10,8 +11,7 @@ import type { DueTimes } from './due-times.js'
 import { LEGAL_TRANSITIONS } from './job.js'
 import type { Announcement } from './job-events.js'
 
-const FIRST_RETRY_MS = 500
-const LONGEST_RETRY_MS = 30_000
+const RETRY: Backoff = { firstMs: 500, longestMs: 30_000 }
 
 export interface JobStoreOptions {
   adapter: QueueAdapter
@@ -152,10 +152,11 @@ export class JobStore {
    */
   readonly #persistently: Write = async (write, announcement) => {
     const { retryAfter, logger } = this.#options
-    for (let delayMs = FIRST_RETRY_MS; ; delayMs = Math.min(delayMs * 2, LONGEST_RETRY_MS)) {
+    for (let tries = 1; ; tries++) {
       try {
         return await this.#once(write, announcement)
       } catch (error) {
+        const delayMs = delayAfter(tries, RETRY)
         logger.error({ err: toError(error), retryInMs: delayMs }, 'the queue adapter failed; its write is repeated')
         await new Promise<void>((resolve) => retryAfter(delayMs, resolve))
       }

@@ -1,5 +1,6 @@
 import type { CreateJobRequest, JobInfo, JobResult, JobStatus, JobUsage } from '../../schemas/jobs.js'
 import type { TokenUsage } from '../../schemas/sessions.js'
+import { delayAfter } from '../lib/backoff.js'
 
 /**
  * The states of a job and the only ways between them.
@@ -101,4 +102,4 @@ const MAX_RETRY_DELAY_MS = 365 * 24 * 60 * 60 * 1000
 
 /** Milliseconds from the end of the given attempt (from 1) to the next one: doubled every time, a year at most. */
 export const retryDelay = ({ retryDelayMs = DEFAULT_RETRY_DELAY_MS }: CreateJobRequest, attempt: number): number =>
-  Math.min(retryDelayMs * 2 ** (attempt - 1), Math.max(retryDelayMs, MAX_RETRY_DELAY_MS))
+  delayAfter(attempt, { firstMs: retryDelayMs, longestMs: Math.max(retryDelayMs, MAX_RETRY_DELAY_MS) })

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeleteSdkSessionQuery, ListSdkSessionsQuery, SdkSession } from '../../schemas/sdk-sessions.js'
 import {
   type AgentDeclaration,
@@ -14,6 +13,7 @@ import type { SessionRunnerConfig } from '../engines/runner.js'
 import { GatewayError, invalidField, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
 import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
+import { within } from '../lib/within.js'
 import { type Principal, UNLIMITED, visible } from '../principal.js'
 import { type BuildRunnerConfig, pathOrRefusal } from '../sessions/admission.js'
 import type { ProfileCatalog, ResolvedProfile } from './catalog.js'
@@ -76,10 +76,8 @@ export class CliProfiles {
     if (!buildRunnerConfig) return this.#subject(profile)
     const { name, defaults } = profile.info
     const request = { ...defaults, cwd: checkIn, profile: name }
-    const built = await Promise.race([
-      (async () => buildRunnerConfig(request))().catch(() => undefined),
-      sleep(timeoutMs, undefined, { ref: false }),
-    ])
+    const asking = (async () => buildRunnerConfig(request))().catch(() => undefined)
+    const built = await within(timeoutMs, asking)
     return built && this.#subject(profile, built)
   }
 

@@ -4,6 +4,7 @@ import { join, sep } from 'node:path'
 import type { ConfigSnapshot } from '../../schemas/profiles.js'
 import type { AgentRow, NamedFiles, SnapshotSources } from '../engines/cli/agent-table.js'
 import { type Clock, systemClock } from '../lib/clock.js'
+import { within } from '../lib/within.js'
 import { settingsHighlights } from './settings-highlights.js'
 
 const MAX_SETTINGS_BYTES = 256 * 1024
@@ -38,12 +39,7 @@ export class ConfigSnapshots {
   /** @param row the agent that the directory belongs to; never rejects, what cannot be read is left out */
   async read(configDir: string, row: Pick<AgentRow, 'name' | 'snapshot'>): Promise<ConfigSnapshot> {
     const { snapshot, done } = this.#reading(configDir, row)
-    let deadline: { cancel(): void } | undefined
-    const late = new Promise<void>((resolve) => {
-      deadline = this.#clock.after(DEADLINE_MS, resolve)
-    })
-    await Promise.race([done, late])
-    deadline?.cancel()
+    await within(DEADLINE_MS, done, { clock: this.#clock })
     return structuredClone(snapshot)
   }
 

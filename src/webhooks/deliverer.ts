@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { WebhookDelivery } from '../../schemas/jobs.js'
 import { toError } from '../errors.js'
+import { delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { Delivery, FindTarget, Importance, PlannedDelivery, PreparedDelivery, StoredDelivery } from './delivery.js'
@@ -224,7 +225,7 @@ export class WebhookDeliverer {
       this.counts.failedAttempts++
       const isLast = attempt >= target.attempts || status === GONE || error === 'blocked'
       if (!isLast || error === 'stopped') {
-        if (await this.#pause(lane, target.retryDelayMs * 2 ** (attempt - 1), outcome ?? {})) continue
+        if (await this.#pause(lane, delayAfter(attempt, { firstMs: target.retryDelayMs }), outcome ?? {})) continue
         if (this.#outlasts) return false
       }
       this.#lose(laneId, delivery, error, status)

@@ -194,7 +194,7 @@ t.test('every operation of a gateway has its method', async (t) => {
     jobs.get('{id}'),
     jobs.cancel('{id}'),
     jobs.deliveries('{id}'),
-    await queue.stats(),
+    queue.stats(),
     (async () => {
       for await (const _ of queue.watch());
     })(),

@@ -1,6 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toError } from '../../errors.js'
+import { within } from '../../lib/within.js'
 import { leash } from './leash.js'
 import { PROCESS_MARK } from './markers.js'
 
@@ -82,7 +83,7 @@ export class AgentProcess {
     const { code, signal, error } = await this.exited
     clearTimeout(timer)
     if (error) return `The agent could not be started: ${error.message}.`
-    await Promise.race([this.#saidAll, sleep(TRAILING_STDERR_MS, undefined, { ref: false })])
+    await within(TRAILING_STDERR_MS, this.#saidAll)
     const how = signal ? `was ended by ${signal}` : `exited with code ${code}`
     return `The agent ${how}.${this.stderrTail ? ` It said: ${this.stderrTail.slice(-1_000)}` : ''}`
   }
@@ -111,9 +112,7 @@ export class AgentProcess {
   async #endGroup(group: number, graceMs: number): Promise<void> {
     const deadline = Date.now() + graceMs
     signalGroup(group, 'SIGTERM')
-    const late = new AbortController()
-    await Promise.race([this.exited, sleep(graceMs, undefined, { signal: late.signal }).catch(() => {})])
-    late.abort()
+    await within(graceMs, this.exited)
     // What it started has heard the signal, too, and mostly is as quick.
     for (let pollMs = POLL_MS; signalGroup(group, 0); pollMs = Math.min(2 * pollMs, MAX_POLL_MS)) {
       if (Date.now() >= deadline) {

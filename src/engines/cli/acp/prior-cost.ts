@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { within } from '../../../lib/within.js'
 import { markerEnv } from '../markers.js'
 import { AgentProcess } from '../process.js'
 import type { AcpSetup } from './setup.js'
@@ -24,10 +24,7 @@ export async function priorCostUsd(
   })
   try {
     agent.child.stdin.end()
-    return await Promise.race([
-      figureIn(agent.child.stdout.setEncoding('utf8'), asked.figure),
-      sleep(LIMIT_MS, undefined, { ref: false }),
-    ])
+    return await within(LIMIT_MS, figureIn(agent.child.stdout.setEncoding('utf8'), asked.figure))
   } catch {
     return undefined
   } finally {

@@ -1,5 +1,4 @@
 import { realpath } from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type {
   AvailableCommand,
   RequestPermissionRequest,
@@ -7,6 +6,7 @@ import type {
   SessionUpdate,
 } from '@agentclientprotocol/sdk'
 import type { PermissionMode } from '../../../../schemas/permissions.js'
+import { within } from '../../../lib/within.js'
 import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapshot } from '../../runner.js'
 import { control, whenAborted } from '../control.js'
 import { beginLaunch, START_TIMEOUT_MS, startError } from '../launch.js'
@@ -209,7 +209,7 @@ export class AcpRunner implements Runner {
     this.#config = new SessionConfig(agent, session.sessionId, session.answer)
     await this.#configure(this.#config)
     if (this.#setup.row.acp?.listsToolsLate && this.#setup.hostedTools)
-      await Promise.race([this.#setup.hostedTools.listed, sleep(LISTING_MS, undefined, { ref: false })])
+      await within(LISTING_MS, this.#setup.hostedTools.listed)
     const init = await systemInit(this.#setup, session, this.#config.model, this.#mode)
     this.#isOpen = true
     this.#emit(init)
@@ -356,7 +356,7 @@ export class AcpRunner implements Runner {
 /** How an agent ended, and what it said, tells more than how its connection broke; an agent that answered has not ended. */
 async function instead(ended: Promise<string>, error: unknown): Promise<never> {
   if (isAnswer(error) || isAnswer((error as Error).cause)) throw error
-  const detail = await Promise.race([ended, sleep(ENDING_MS, undefined, { ref: false })])
+  const detail = await within(ENDING_MS, ended)
   throw detail === undefined ? error : startError(detail)
 }
 

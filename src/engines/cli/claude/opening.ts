@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { within } from '../../../lib/within.js'
 import type { PromptStream } from './prompt-stream.js'
 import type { SdkInit, SdkInitialization, SdkMessage, SdkResult } from './sdk.js'
 import type { Totals } from './totals.js'
@@ -52,7 +52,7 @@ export class Opening {
       totals.startFrom(await this.#result)
     } else if (Object.keys(account).length === 0) {
       // Whose credentials it uses decides whether it may be given a prompt at all.
-      await Promise.race([this.#reported, sleep(REPORT_MS, undefined, { ref: false })])
+      await within(REPORT_MS, this.#reported)
     } else {
       await new Promise(setImmediate)
     }

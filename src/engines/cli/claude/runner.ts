@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { PermissionMode } from '../../../../schemas/permissions.js'
 import { GatewayError, toError } from '../../../errors.js'
+import { within } from '../../../lib/within.js'
 import type { HostedTools } from '../../hosted-tools.js'
 import type {
   ExecutionResult,
@@ -216,9 +216,9 @@ export class ClaudeRunner implements Runner {
   /** The agent writes down at which call it ended, and would not find it again otherwise. */
   async #putOff(): Promise<void> {
     this.#gate.putOff()
-    await within(this.#deferred)
+    await within(PUT_OFF_GRACE_MS, this.#deferred)
     this.#prompts.end()
-    await within(this.#process?.exited)
+    await within(PUT_OFF_GRACE_MS, this.#process?.exited)
   }
 
   /** The agent goes on by itself with the call that it was put off at. */
@@ -433,6 +433,3 @@ export class ClaudeRunner implements Runner {
     this.#host?.emit(event)
   }
 }
-
-const within = (event: Promise<unknown> | undefined): Promise<unknown> =>
-  Promise.race([event, sleep(PUT_OFF_GRACE_MS, undefined, { ref: false })])
