@@ -14,6 +14,7 @@ import {
 } from '../schemas/sessions.js'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
+import { keptWith } from '../src/idempotency/making.js'
 import { parseCommand } from '../src/sessions/parse-command.js'
 import { linkNext } from './paging.js'
 
@@ -91,8 +92,15 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
         response: { 200: ResolvePermissionResponse },
       },
     },
-    async ({ params, principal, body }) => {
-      await registry.resolvePermission(params.id, params.requestId, body, principal)
+    async ({ params, principal, body, takenKey }) => {
+      const { id, requestId } = params
+      await registry.resolvePermission(
+        id,
+        requestId,
+        body,
+        principal,
+        takenKey && keptWith(takenKey, 'answer', requestId),
+      )
       return { resolved: true as const }
     },
   )

@@ -11,7 +11,7 @@ export interface TakenKey {
 /** The key as it is kept with what its request makes. */
 export const keptWith = ({ key, fingerprint, path }: TakenKey, kind: Made['kind'], id: string): KeptKey => ({
   ...{ key, fingerprint },
-  made: { kind, id, location: `${path}/${id}` },
+  made: { kind, id, location: kind === 'answer' ? path : `${path}/${id}` },
 })
 
 /**
@@ -29,8 +29,8 @@ export async function answerLeft(
   }
 }
 
-const answerOf = ({ location }: Made, thing: object): StoredAnswer => ({
-  status: 201,
-  headers: { 'content-type': 'application/json; charset=utf-8', location },
+const answerOf = ({ kind, location }: Made, thing: object): StoredAnswer => ({
+  status: kind === 'answer' ? 200 : 201,
+  headers: { 'content-type': 'application/json; charset=utf-8', ...(kind !== 'answer' && { location }) },
   body: JSON.stringify(thing),
 })

@@ -17,8 +17,9 @@ export type KeyState =
 
 /** What a request with a key has made. */
 export interface Made {
-  kind: 'session' | 'job' | 'profile'
-  /** A profile's is its name. */
+  /** An answer is the one to a permission request. */
+  kind: 'session' | 'job' | 'profile' | 'answer'
+  /** A profile's is its name, an answer's that of its request. */
   id: string
   /** Where it is found, as the answer says. */
   location: string

@@ -208,10 +208,11 @@ export class Attempts implements RunOwner {
     run.cancel()
   }
 
-  /** Resolves when the end of every run is written, or that it is parked. */
+  /** Resolves when the end of every run is written, or how it was left for the next process. */
   async settled(): Promise<void> {
+    const goesOn = ({ run }: Tracked) => !run.ended && !run.parked && this.sessions.serves(run.sessionId)
     const runs = [...this.#byJob.values()]
-    await Promise.all(runs.map(({ run, writing, settled }) => (run.parked ? writing : settled)))
+    await Promise.all(runs.map((tracked) => (goesOn(tracked) ? tracked.settled : tracked.writing)))
   }
 
   stop(): void {

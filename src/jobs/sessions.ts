@@ -16,6 +16,8 @@ export interface JobSessions {
   reserve(): Place | undefined
   /** A session that this process has. */
   here(id: string): SessionInfo | undefined
+  /** Whether an engine is at work in it. */
+  serves(id: string): boolean
   list(): Promise<SessionInfo[]>
   send(id: string, command: SessionCommand): Promise<void>
   /** Ends a session, which stays listed. */

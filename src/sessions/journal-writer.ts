@@ -23,6 +23,7 @@ export interface JournalOwner {
   readonly log: EventLog
   /** Kept with the first write. */
   readonly key: KeptKey | undefined
+  readonly ahead: { readonly keys: readonly KeptKey[] }
   origin(): JournaledOrigin
   state(): JournaledState
   /** More of the log may be shown. */
@@ -256,17 +257,16 @@ export class JournalWriter implements LogJournal {
   }
 
   #write(): void {
-    const { id, log, key } = this.#owner
+    const { id, log, key, ahead } = this.#owner
     this.#retry?.timer.cancel()
     this.#state = 'writing'
     this.#writingSince = this.#parts.clock.now()
     const bytes = this.#backlogBytes
     this.#waitingNow.push(...this.#waitingNext.splice(0))
     const write: JournalWrite = { id }
-    if (this.#originDue) {
-      write.origin = this.#owner.origin()
-      if (key) write.key = key
-    }
+    if (this.#originDue) write.origin = this.#owner.origin()
+    const keys = [...(this.#originDue && key ? [key] : []), ...ahead.keys]
+    if (keys.length > 0) write.keys = keys
     if (this.#stateDue || this.#originDue) write.state = this.#owner.state()
     if (this.#snapshot) write.snapshot = this.#snapshot
     if (this.#events.length > 0) write.events = this.#events

@@ -66,8 +66,8 @@ export interface JournalWrite {
   events?: readonly JournaledEvent[]
   /** Numbers up to this one may be used without telling; never lowered. */
   reservedSeq?: number
-  /** Of the request that created the session, with its first write: kept in the same write by the store that the journal belongs to. */
-  key?: KeptKey
+  /** Of the requests that asked for what is written: kept in the same write by the store that the journal belongs to. */
+  keys?: readonly KeptKey[]
   /** What is to be delivered about `events`: kept in the same write in the outbox of the store that the journal belongs to. */
   deliveries?: readonly KeptDelivery[]
 }

@@ -1,4 +1,5 @@
 import { GatewayError, toError } from '../errors.js'
+import type { KeptKey } from '../idempotency/store.js'
 import type { Logger } from '../lib/logger.js'
 import type { ParkedSessionRecord, SessionStore } from './store.js'
 
@@ -36,9 +37,13 @@ export class ParkShelf {
     return fresh ?? this.#guarded(id, () => this.#store.get(id))
   }
 
-  /** Saves a record that has changed, to be asked for again at once. @throws SG_ERR_STORE_UNAVAILABLE */
-  async saveForWake(record: ParkedSessionRecord): Promise<void> {
-    await this.save(record)
+  /**
+   * Saves a record that has changed, to be asked for again at once.
+   * @param key of the request that changed it
+   * @throws SG_ERR_STORE_UNAVAILABLE
+   */
+  async saveForWake(record: ParkedSessionRecord, key?: KeptKey): Promise<void> {
+    await this.save(record, key)
     this.#fresh.set(record.id, record)
   }
 
@@ -49,13 +54,13 @@ export class ParkShelf {
   }
 
   /** Saves a record that has changed. @throws SG_ERR_STORE_UNAVAILABLE */
-  async save(record: ParkedSessionRecord): Promise<void> {
+  async save(record: ParkedSessionRecord, key?: KeptKey): Promise<void> {
     this.#fresh.delete(record.id)
     const { info, executions, permissions } = record
     if (info.parked)
       info.parked = { since: info.parked.since, executions, ...(permissions.length > 0 && { permissions }) }
     info.pendingPermissions = permissions.length
-    await this.#guarded(record.id, () => this.#store.save(record))
+    await this.#guarded(record.id, () => this.#store.save(record, key))
     this.#onChanged(record)
   }
 

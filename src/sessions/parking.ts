@@ -4,14 +4,15 @@ import type { SessionInfo } from '../../schemas/sessions.js'
 import type { DeferredExecution, ExecutionResult } from '../engines/runner.js'
 import { GatewayError, toError } from '../errors.js'
 import type { Executions } from '../executions/executions.js'
+import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, newId, type Timer } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import type { Logger } from '../lib/logger.js'
 import { INTERRUPTED } from './deferred-executions.js'
 import type { EngineStarter } from './engine-start.js'
-import type { JournaledSession, JournaledState } from './journal.js'
+import type { JournaledSession } from './journal.js'
 import { type OnParkingError, ParkShelf } from './park-shelf.js'
-import { changedInput, decisionOf } from './permissions.js'
+import { catchUp, takeInAnswer, takeInResult } from './record-news.js'
 import type { Session } from './session.js'
 import type { SessionParking } from './session-world.js'
 import type { ParkedSessionRecord, SessionStore } from './store.js'
@@ -124,10 +125,28 @@ export class ParkingLot implements SessionParking {
     const { clock } = this.#parts
     this.#holds.get(session.id)?.cancel()
     const since = session.heldFrom
-    const hold = () => {
-      if (session.canPark && session.heldFrom === since) session.hold()
-    }
+    const isDue = () => session.canPark && session.heldFrom === since
+    const hold = () => void this.#lock.run(session.id, () => (isDue() ? this.#hold(session, isDue) : undefined))
     this.#holds.set(session.id, clock.after(since + this.#options.parkDelayMs - clock.now(), hold))
+  }
+
+  /** Whoever is told that the job is parked finds it parked after a crash, too. */
+  async #hold(session: Session, isDue: () => boolean): Promise<void> {
+    const { recorded } = session
+    // what arrives from now on goes into the record as well
+    session.recorded = true
+    try {
+      await this.#shelf.add(session.heldRecord())
+    } catch (error) {
+      session.recorded = recorded
+      this.#shelf.report(error, { sessionId: session.id, phase: 'park' })
+      this.#holds.set(
+        session.id,
+        this.#parts.retryAfter(PARK_RETRY_MS, () => this.consider(session)),
+      )
+      return
+    }
+    if (isDue()) session.hold()
   }
 
   async settled(session: Session): Promise<void> {
@@ -148,24 +167,27 @@ export class ParkingLot implements SessionParking {
   }
 
   /** @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then nothing was answered */
-  async answer({ id }: Session, requestId: string, answer: ResolvePermissionRequest): Promise<void> {
-    await this.#lock.run(id, async () => {
-      const live = this.#live(id)
-      if (live) {
-        await live.answerPermission(requestId, answer)
-        return
-      }
-      const record = await this.#shelf.get(id)
-      const request = record?.permissions.find((pending) => pending.id === requestId)
-      if (!record || !request) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
-      record.permissions = record.permissions.filter((pending) => pending !== request)
-      const decision = decisionOf(request, answer)
-      const isChanged = changedInput(request, decision) !== undefined
-      record.decisions.push({ toolUseId: request.toolUseId, requestId, decision, ...(isChanged && { isChanged }) })
-      record.hasNews = true
-      await this.#shelf.saveForWake(record)
-    })
+  async answer({ id }: Session, requestId: string, answer: ResolvePermissionRequest, key?: KeptKey): Promise<void> {
+    await this.#lock.run(id, () => this.#answerInTurn(id, requestId, answer, key))
     await this.#waker.wake(id)
+  }
+
+  async #answerInTurn(
+    id: string,
+    requestId: string,
+    answer: ResolvePermissionRequest,
+    key: KeptKey | undefined,
+  ): Promise<void> {
+    const live = this.#live(id)
+    const record = !live || live.recorded ? await this.#shelf.get(id) : undefined
+    if (live && !record) return live.acceptAnswer(requestId, answer, key)
+    const request = live
+      ? live.answerable(requestId, answer)
+      : record?.permissions.find((pending) => pending.id === requestId)
+    if (!record || !request) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
+    takeInAnswer(record, request, answer)
+    await this.#shelf.saveForWake(record, key)
+    live?.resolvePermission(requestId, answer)
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE, and then nothing was interrupted */
@@ -185,7 +207,7 @@ export class ParkingLot implements SessionParking {
     const { executions } = this.#parts
     // one that is being settled right now keeps its own result, which waits for this lock
     const claimed = record.executions.filter(({ executionId }) => executions.claim(executionId))
-    for (const { executionId } of claimed) takeIn(record, executionId, INTERRUPTED)
+    for (const { executionId } of claimed) takeInResult(record, executionId, INTERRUPTED)
     record.interrupted = true
     record.hasNews = true
     try {
@@ -259,8 +281,7 @@ export class ParkingLot implements SessionParking {
       await live.accept({ type: 'result', executionId, result })
       return true
     }
-    takeIn(record, executionId, result)
-    record.hasNews = true
+    takeInResult(record, executionId, result)
     await this.#shelf.saveForWake(record)
     live?.settleExecution(executionId, result)
     return true
@@ -352,12 +373,13 @@ export class ParkingLot implements SessionParking {
   async #adopt(record: ParkedSessionRecord, journaled: JournaledSession | undefined): Promise<void> {
     const { clock, executions, host } = this.#parts
     const now = clock.now()
-    if (record.hasNews) {
-      if (journaled) markTold(record, journaled.state)
+    if (record.hasNews || record.isHeld) {
+      if (journaled) catchUp(record, journaled.state)
       else {
         record.info.lastSeq += LOST_SEQS
         record.log.epoch = newId()
       }
+      delete record.isHeld
       await this.#options.store.save(record)
     }
     host.adopt(record, journaled)
@@ -407,19 +429,4 @@ export class ParkingLot implements SessionParking {
     const session = this.#parts.host.resident(id)
     return session?.live ? session : undefined
   }
-}
-
-/** A wake that a crash cut off may have told some of its news; the log has them, and they are not told again. */
-function markTold(
-  { results, decisions }: ParkedSessionRecord,
-  { settled = [], permissions = [] }: JournaledState,
-): void {
-  for (const result of results) if (settled.includes(result.executionId)) result.told = true
-  for (const decision of decisions) if (!permissions.some(({ id }) => id === decision.requestId)) decision.told = true
-}
-
-function takeIn(record: ParkedSessionRecord, executionId: string, result: ExecutionResult): void {
-  record.results.push({ executionId, result })
-  record.settled.push(executionId)
-  record.executions = record.executions.filter((pending) => pending.executionId !== executionId)
 }

@@ -4,6 +4,7 @@ import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, toError } from '../errors.js'
 import { keptWith } from '../idempotency/making.js'
+import type { KeptKey } from '../idempotency/store.js'
 import { newId } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Page } from '../lib/paging.js'
@@ -208,6 +209,7 @@ export class SessionRegistry {
 
   /**
    * Answers a permission request, of a parked session too; first answer wins.
+   * @param key of the request that brings the answer, kept with it
    * @throws SG_ERR_SESSION_NOT_FOUND · SG_ERR_PERMISSION_NOT_FOUND
    */
   async resolvePermission(
@@ -215,10 +217,10 @@ export class SessionRegistry {
     requestId: string,
     answer: ResolvePermissionRequest,
     principal: Principal,
+    key?: KeptKey,
   ): Promise<void> {
     const session = await this.open(id, principal)
-    if (session.frozen || session.parked) await this.parking.answer(session, requestId, answer)
-    else await session.answerPermission(requestId, answer)
+    await session.answerPermission(requestId, answer, key)
     this.#operatorLog.onAnswered(session, requestId, answer.behavior, principal)
   }
 
@@ -296,6 +298,11 @@ export class SessionRegistry {
   /** Whether a session that has not ended goes on from an agent's own session, or is about to. */
   isContinued(sdkSessionId: string): boolean {
     return this.#table.isContinued(sdkSessionId)
+  }
+
+  /** Whether an engine is at work in a session. */
+  serves(id: string): boolean {
+    return this.#table.get(id)?.session?.live ?? false
   }
 
   /** How many sessions there are, by what they are; for metrics. */

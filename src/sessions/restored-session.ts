@@ -22,6 +22,8 @@ export interface RestoredSession {
   chosen: JournaledState['chosen']
   messageIds: readonly string[] | undefined
   before: JournaledState['before']
+  /** What was accepted, and can only be done once an engine serves it. */
+  ahead: JournaledState['ahead']
   snapshot: RunnerSnapshot | undefined
   /** `undefined`: it is not parked. */
   parkedAt: number | undefined
@@ -39,6 +41,7 @@ export function fromRecord(record: ParkedSessionRecord, entry: SessionEntry | un
     chosen: record.chosen,
     messageIds: record.messageIds,
     before: record.before,
+    ahead: record.ahead,
     log:
       lastSeq === undefined
         ? log
@@ -55,6 +58,8 @@ export function fromJournal(
   return {
     ...{ info, firstPrompt, engineTitle, permissions, executions, settled, queued },
     ...{ chosen: state.chosen, messageIds: state.messageIds, before: state.before },
+    // whoever reads it does it first
+    ahead: undefined,
     snapshot: state.isStale ? undefined : snapshot,
     inTurn: state.inTurn ?? false,
     parkedAt: undefined,

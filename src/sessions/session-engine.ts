@@ -16,6 +16,7 @@ import { interruptedTurn } from './session-facts.js'
 import { SessionTurns } from './session-turns.js'
 import { snapshotFiles } from './snapshot-files.js'
 import type { CarriedDecision, ParkedSessionRecord } from './store.js'
+import type { Accepted } from './write-ahead.js'
 
 /** How long an engine may take to end its turn when the process ends. */
 const TURN_END_GRACE_MS = 5_000
@@ -34,6 +35,8 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   abstract onExecutionDeferred(link: RunnerLink, execution: DeferredExecution): Promise<void>
   abstract onWaitForExecutions(link: RunnerLink): void
   abstract settleExecution(executionId: string, result: ExecutionResult): void
+  /** Does what an earlier process had accepted and not done. */
+  abstract takeUp(accepted: readonly Accepted[]): void
   /** Nothing is in progress: the engine may be let go. */
   protected abstract onStandstill(): void
 
@@ -105,12 +108,22 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
    */
   freeze(): ParkedSessionRecord {
     const link = this.link!
-    const snapshot = link.runner.snapshot!()
+    const record = this.#record(link.runner)
     this.link = undefined
     this.isFrozen = true
     this.permissions.suspend()
     this.runnerClosed = link.close(this.world, this.id)
-    return parkedRecord(this, snapshot, { queued: this.turns.waiting, decisions: this.carried }, this.world.clock.now())
+    return record
+  }
+
+  /** What to go on from should its engine, which stays, be lost while it waits. @throws what the engine's `snapshot()` throws */
+  heldRecord(): ParkedSessionRecord {
+    return { ...this.#record(this.link!.runner), isHeld: true }
+  }
+
+  #record(runner: Runner): ParkedSessionRecord {
+    const standing = { queued: this.turns.waiting, decisions: this.carried }
+    return parkedRecord(this, runner.snapshot!(), standing, this.world.clock.now())
   }
 
   /** Answers that the engine has not asked for again yet. */
@@ -165,6 +178,8 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     for (const { executionId, result, told } of record.results)
       if (told) this.handResult(executionId, result)
       else this.settleExecution(executionId, result)
+    this.takeUp(this.ahead.take())
+    this.touch()
     if (record.interrupted)
       this.endTurn().catch((error) =>
         this.world.logger.error({ sessionId: this.id, err: toError(error) }, 'the engine refused to be interrupted'),

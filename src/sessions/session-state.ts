@@ -130,6 +130,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     this.chosen = restored.chosen
     this.facts.before = restored.before
     this.messageIds = restored.messageIds && [...restored.messageIds]
+    this.ahead.restore(restored.ahead)
     this.scratchFiles = snapshot?.files && snapshotFiles(snapshot.files, parkedAt ?? info.lastActivityAt)
     this.parkedSince = parkedAt
     this.started = true

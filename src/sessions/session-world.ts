@@ -60,8 +60,8 @@ export interface SessionParking {
   checkpoint(session: Session): void
   /** Resolves when nothing is being done to this session. */
   settled(session: Session): Promise<void>
-  /** Answers a permission request of a parked session. */
-  answer(session: Session, requestId: string, answer: ResolvePermissionRequest): Promise<void>
+  /** Answers a permission request of a session that is parked, or has a record. */
+  answer(session: Session, requestId: string, answer: ResolvePermissionRequest, key?: KeptKey): Promise<void>
   /** Ends the turn of a parked session. */
   interrupt(session: Session): Promise<void>
   /** Closes and removes a session that has a record. */

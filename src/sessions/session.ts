@@ -1,6 +1,6 @@
 import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionEventBody, SessionEventOf } from '../../schemas/events.js'
-import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
+import type { PermissionRequest, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type {
   DeferredExecution,
   ExecutionResult,
@@ -9,6 +9,7 @@ import type {
   RunnerEvent,
 } from '../engines/runner.js'
 import { type ErrorCode, GatewayError, invalidField, toError } from '../errors.js'
+import type { KeptKey } from '../idempotency/store.js'
 import type { Principal } from '../principal.js'
 import type { Attachment, ClientSink } from './attachment.js'
 import type { AttachPosition } from './clients.js'
@@ -59,10 +60,14 @@ export class Session extends SessionEngine {
     this.commands = new CommandDesk(this, world)
   }
 
-  /** Does what it is asked to do, once that is written down. @throws SG_ERR_STORE_UNAVAILABLE, and then it is never done */
-  async accept(what: Accepted): Promise<void> {
+  /**
+   * Does what it is asked to do, once that is written down.
+   * @param key of the request that asks for it, written down with it
+   * @throws SG_ERR_STORE_UNAVAILABLE, and then it is never done
+   */
+  async accept(what: Accepted, key?: KeptKey): Promise<void> {
     try {
-      await this.ahead.run(what, this.writer, (accepted) => this.#enact(accepted))
+      await this.ahead.run(what, this.writer, (accepted) => this.#enact(accepted), key)
     } finally {
       // while it was on its way the session could not be parked
       if (!this.ahead.list) this.world.parking.consider(this)
@@ -92,8 +97,7 @@ export class Session extends SessionEngine {
     }
   }
 
-  /** Does what an earlier process had accepted and not done. */
-  takeUp(accepted: readonly Accepted[]): void {
+  override takeUp(accepted: readonly Accepted[]): void {
     for (const what of accepted)
       try {
         this.#enact(what)
@@ -114,25 +118,37 @@ export class Session extends SessionEngine {
     if (wasIdle) await this.endTurn()
   }
 
-  /** Answers a request once that is written down. @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE */
-  async answerPermission(requestId: string, answer: ResolvePermissionRequest): Promise<void> {
-    if (!this.permissions.get(requestId)) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
-    this.#assertRunnable(requestId, answer)
-    await this.accept({ type: 'answer', requestId, answer })
+  /**
+   * Answers a request once that is written down: in the record of the session, when there is one, which a crash would leave it to.
+   * @param key of the request that brings the answer, written down with it
+   * @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE
+   */
+  answerPermission(requestId: string, answer: ResolvePermissionRequest, key?: KeptKey): Promise<void> {
+    if (this.isFrozen || this.recorded) return this.world.parking.answer(this, requestId, answer, key)
+    return this.acceptAnswer(requestId, answer, key)
+  }
+
+  /** The same for one without a record. */
+  async acceptAnswer(requestId: string, answer: ResolvePermissionRequest, key?: KeptKey): Promise<void> {
+    this.answerable(requestId, answer)
+    await this.accept({ type: 'answer', requestId, answer }, key)
   }
 
   /** @throws SG_ERR_PERMISSION_NOT_FOUND when the request is unknown, answered or expired */
   resolvePermission(requestId: string, answer: ResolvePermissionRequest): void {
-    this.#assertRunnable(requestId, answer)
-    if (!this.permissions.answer(requestId, answer)) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
+    this.answerable(requestId, answer)
+    this.permissions.answer(requestId, answer)
   }
 
-  /** An agent that cannot take a changed input must not be left to run the one that nobody allowed. */
-  #assertRunnable(requestId: string, answer: ResolvePermissionRequest): void {
-    if (answer.behavior !== 'allow' || this.runner?.capabilities.updatedInput !== false) return
+  /** The request that an answer is for. @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_UNSUPPORTED */
+  answerable(requestId: string, answer: ResolvePermissionRequest): PermissionRequest {
     const request = this.permissions.get(requestId)
-    if (request && changedInput(request, decisionOf(request, answer)))
+    if (!request) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
+    // an agent that cannot take a changed input must not be left to run the one that nobody allowed
+    const isFixed = answer.behavior === 'allow' && this.runner?.capabilities.updatedInput === false
+    if (isFixed && changedInput(request, decisionOf(request, answer)))
       throw invalidField('updatedInput', 'this agent can only run the input that it showed.', 'SG_ERR_UNSUPPORTED')
+    return request
   }
 
   /** Carries out one command; `from` is the client that sent it over a stream, `principal` who that is. */

@@ -1,5 +1,7 @@
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { ExecutionResult } from '../engines/runner.js'
+import type { KeptKey } from '../idempotency/store.js'
+import { LazyMap } from '../lib/lazy-map.js'
 import type { JournaledState } from './journal.js'
 import type { JournalWriter } from './journal-writer.js'
 
@@ -18,6 +20,8 @@ export type Accepted =
  */
 export class WriteAhead {
   #waiting: Accepted[] | undefined
+  /** Of the requests that asked for it. */
+  readonly #keys = new LazyMap<Accepted, KeptKey>()
   /** Resolves when the last of them was done, or refused. */
   #last: Promise<unknown> | undefined
 
@@ -26,15 +30,39 @@ export class WriteAhead {
     return this.#waiting
   }
 
+  /** Of the requests that asked for what is on its way: they are written down with it. */
+  get keys(): readonly KeptKey[] {
+    return [...this.#keys.values()]
+  }
+
+  /** Takes up what an earlier process had accepted, and nobody can do yet. */
+  restore(accepted: readonly Accepted[] | undefined): void {
+    this.#waiting = accepted && [...accepted]
+  }
+
+  /** What was taken up; the caller does it now. */
+  take(): readonly Accepted[] {
+    const waiting = this.#waiting ?? []
+    this.#waiting = undefined
+    return waiting
+  }
+
   /**
    * Has `what` written down, then does it.
+   * @param key of the request that asks for it
    * @throws SG_ERR_STORE_UNAVAILABLE, and then it is never done; what `act` throws
    */
-  async run(what: Accepted, writer: JournalWriter | undefined, act: (what: Accepted) => void): Promise<void> {
+  async run(
+    what: Accepted,
+    writer: JournalWriter | undefined,
+    act: (what: Accepted) => void,
+    key?: KeptKey,
+  ): Promise<void> {
     if (!writer) {
       act(what)
       return
     }
+    if (key) this.#keys.set(what, key)
     const outcome = this.#inTurn(what, writer, act)
     this.#last = outcome.catch(() => {})
     await outcome
@@ -51,6 +79,7 @@ export class WriteAhead {
     } finally {
       const left = this.#waiting.filter((other) => other !== what)
       this.#waiting = left.length > 0 ? left : undefined
+      this.#keys.delete(what)
       writer.touch()
     }
   }

@@ -4,6 +4,7 @@ import type { KeptKey, Made, StoredAnswer } from '../idempotency/store.js'
 import type { JobRecord } from '../jobs/adapter.js'
 import { newJob } from '../jobs/job.js'
 import type { JournalWrite } from '../sessions/journal.js'
+import type { ParkedSessionRecord } from '../sessions/store.js'
 import type { GatewayStorage } from './storage.js'
 
 /** One thing that the parts of every GatewayStorage do together. */
@@ -19,7 +20,11 @@ export interface GatewayStorageCase {
 
 const ANSWER: StoredAnswer = { status: 201, headers: { location: '/v1/jobs/one' }, body: '{}' }
 
-const keyOf = (kind: Made['kind'], id: string, key = `key of ${id}`): KeptKey => ({
+const keyOf = <Kind extends Made['kind']>(
+  kind: Kind,
+  id: string,
+  key = `key of ${id}`,
+): KeptKey & { made: { kind: Kind } } => ({
   ...{ key, fingerprint: 'f' },
   made: { kind, id, location: `/v1/${kind}s/${id}` },
 })
@@ -36,6 +41,12 @@ const sessionOf = (id: string): JournalWrite => ({
   },
 })
 
+const parkedOf = (id: string): ParkedSessionRecord => ({
+  ...{ id, info: sessionOf(id).state!.info, profile: 'one', generation: 'g1', config: { cwd: '/srv/work' } },
+  ...{ snapshot: { engine: 'one', state: {} }, executions: [], results: [], permissions: [], decisions: [] },
+  ...{ hasNews: false, settled: [], log: { epoch: 'e1', oldestSeq: 1, events: '' }, parkedAt: 1 },
+})
+
 function jobOf(id: string): JobRecord {
   const request = { session: { cwd: '/srv/work', prompt: 'go' } }
   return { request, info: newJob(request, { id, now: Date.now(), profile: 'one', generation: 'g1', cwd: '/srv/work' }) }
@@ -44,8 +55,11 @@ function jobOf(id: string): JobRecord {
 const profileOf = (name: string): StoredProfile => ({ name, engine: 'cli', configDir: '/srv/agents/one' })
 
 /** Makes one thing of each kind, with a key. */
-const MAKINGS: Record<Made['kind'], (storage: GatewayStorage, id: string, key?: KeptKey) => Promise<unknown>> = {
-  session: ({ journal }, id, key) => journal.write({ ...sessionOf(id), ...(key && { key }) }),
+const MAKINGS: Record<
+  (typeof KINDS)[number],
+  (storage: GatewayStorage, id: string, key?: KeptKey) => Promise<unknown>
+> = {
+  session: ({ journal }, id, key) => journal.write({ ...sessionOf(id), ...(key && { keys: [key] }) }),
   job: ({ queue }, id, key) => queue.add(jobOf(id), key),
   profile: async ({ profiles }, id, key) => profiles.save(profileOf(id), key),
 }
@@ -72,6 +86,18 @@ export const gatewayStorageConformance: readonly GatewayStorageCase[] = [
       const again = (await reopen()).idempotency
       assert.deepEqual(await again.left!(), [])
       for (const { key } of keys) assert.deepEqual(await again.begin(key, 'f'), { state: 'answered', answer: ANSWER })
+    },
+  },
+  {
+    name: 'keeps a key with what is asked of a session, parked or not',
+    async run(storage, reopen) {
+      const live = keyOf('answer', 'live')
+      await storage.journal.write(sessionOf('one'))
+      await storage.journal.write({ id: 'one', state: sessionOf('one').state!, keys: [live] })
+      const parked = keyOf('answer', 'parked')
+      await storage.sessions.save(parkedOf('one'), parked)
+      const { idempotency } = await reopen()
+      assert.deepEqual(new Set(await idempotency.left!()), new Set([live, parked]))
     },
   },
   {

@@ -4,6 +4,7 @@ import type { QueueServerOptions } from '../../src/jobs/options.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
+import { buildJournaled } from '../fixtures/journaled.js'
 import { native, ok } from '../fixtures/parked.js'
 
 const parkDelayMs = 2_000
@@ -149,4 +150,90 @@ t.test('a job that is canceled while it is claimed gives its place back', async 
   const create = () => world.registry.create({ cwd: SOME_CWD })
   await until(() => create().catch(() => undefined), 'a place')
   await t.rejects(create(), { code: 'SG_ERR_TOO_MANY' }, 'one')
+})
+
+/** A durable gateway that is killed while somebody looks at a job that waits. */
+async function killedWhileWatched(t: Test, session: object = {}) {
+  const options = { queue: { maxConcurrency: 1 }, parking: { parkDelayMs }, script: native }
+  const world = await buildJournaled(t, options)
+  const { registry, engine, clock } = world
+  const queue = world.gateway.queue!
+  const { id } = await queue.submit({ session: { cwd: SOME_CWD, prompt: 'go', ...session } })
+  await until(() => engine.runners[0]?.sent.length === 1)
+  const sessionId = (await queue.get(id))!.sessionId!
+  ;(await registry.open(sessionId, UNLIMITED)).attach(new FakeSink(), {})
+  const parked = async () => {
+    await clock.advance(parkDelayMs)
+    await until(async () => (await queue.get(id))?.status === 'parked')
+  }
+  const restart = async () => {
+    const next = await world.again()
+    return { ...next, queue: next.gateway.queue!, executions: next.gateway.executions }
+  }
+  return { ...world, runner: engine.last, queue, id, sessionId, parked, restart }
+}
+
+t.test('a parked job that somebody looked at is parked after a crash, too, and goes on with its result', async (t) => {
+  const { runner, id, sessionId, parked, restart } = await killedWhileWatched(t)
+  await runner.defer('e1')
+  await parked()
+  const { queue, registry, engine, executions } = await restart()
+  t.match(await queue.get(id), { status: 'parked', parkedExecutionId: 'e1', attempt: 1 })
+  t.match(registry.here(sessionId), { status: 'parked', parked: { executions: [{ executionId: 'e1' }] } })
+  t.same(await executions.submit('e1', ok), { applied: true, sessionId })
+  await until(() => engine.runners.length === 1 && engine.last.settled.length === 1)
+  engine.last.complete()
+  await until(async () => (await queue.get(id))?.status === 'succeeded')
+  t.match(await queue.get(id), { attempt: 1 })
+})
+
+t.test('a result that came before the crash is not lost, nor a question that was answered', async (t) => {
+  const { runner, id, sessionId, parked, restart, gateway, registry } = await killedWhileWatched(t, {
+    approvalTimeoutMs: 0,
+  })
+  await runner.defer('e1')
+  void runner.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
+  await parked()
+  const [request] = (await registry.open(sessionId, UNLIMITED)).pendingPermissions
+  await registry.resolvePermission(sessionId, request!.id, { behavior: 'allow' }, UNLIMITED)
+  t.match(await gateway.executions.submit('e1', ok), { applied: true })
+  const { queue, engine, executions } = await restart()
+  t.match(await executions.submit('e1', ok), { applied: false })
+  await until(() => engine.runners.length === 1 && engine.last.settled.length === 1)
+  t.match(await engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} }), {
+    behavior: 'allow',
+  })
+  engine.last.complete()
+  await until(async () => (await queue.get(id))?.status === 'succeeded')
+})
+
+t.test('a job is not shown as parked before that can outlast a crash', async (t) => {
+  const { runner, id, queue, clock, storage, restart } = await killedWhileWatched(t)
+  const { save } = storage.sessions
+  let refused = 0
+  storage.sessions.save = async () => {
+    refused++
+    throw new Error('no space left on device')
+  }
+  await runner.defer('e1')
+  await clock.advance(parkDelayMs)
+  await until(() => refused > 0)
+  t.match(await queue.get(id), { status: 'running' })
+  storage.sessions.save = save.bind(storage.sessions)
+  await clock.advance(1_000)
+  await until(async () => (await queue.get(id))?.status === 'parked')
+  t.match(await (await restart()).queue.get(id), { status: 'parked' })
+})
+
+t.test('a job that went on from its record does not hold up a shutdown, and goes on after it', async (t) => {
+  const { runner, id, parked, gateway, restart } = await killedWhileWatched(t)
+  await runner.defer('e1')
+  await parked()
+  await gateway.executions.submit('e1', ok)
+  await gateway.close()
+  const { queue, engine } = await restart()
+  await until(() => engine.runners.length === 1 && engine.last.settled.length === 1)
+  engine.last.complete()
+  await until(async () => (await queue.get(id))?.status === 'succeeded')
+  t.match(await queue.get(id), { attempt: 1 })
 })

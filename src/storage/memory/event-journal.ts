@@ -47,14 +47,14 @@ export function createMemoryEventJournal({ onKey, onDelivery }: WrittenAlong = {
     async write(write) {
       const known = sessions.get(write.id)
       assertWritable(write, known && { lastSeq: known.events.at(-1)?.seq ?? 0 })
-      const { id, origin, state, snapshot, events = [], reservedSeq = 0, key, deliveries = [] } = write
+      const { id, origin, state, snapshot, events = [], reservedSeq = 0, keys = [], deliveries = [] } = write
       const entry = known ?? newEntry(origin!, state!)
       if (state) entry.state = JSON.stringify(state)
       if (snapshot) entry.snapshot = JSON.stringify(snapshot)
       for (const { seq, json } of events) entry.events.push({ seq, json })
       entry.reservedSeq = Math.max(entry.reservedSeq, reservedSeq, events.at(-1)?.seq ?? 0)
       if (!known) sessions.set(id, entry)
-      if (key) onKey?.(key)
+      for (const key of keys) onKey?.(key)
       for (const delivery of deliveries) onDelivery?.(delivery)
     },
     async list() {

@@ -17,7 +17,7 @@ export function createMemoryStorage({ now = Date.now }: { now?: () => number } =
   const onKey = idempotency.keepNow
   return {
     oneWrite: true,
-    sessions: new MemorySessionStore(),
+    sessions: new MemorySessionStore({ onKey }),
     journal: createMemoryEventJournal({ onKey, onDelivery: outbox.addNow }),
     profiles: createMemoryProfileStore({ onKey }),
     queue: createMemoryQueueAdapter({ now, onKey }),

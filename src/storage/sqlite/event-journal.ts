@@ -7,7 +7,7 @@ import type { SessionRow } from './tables/sessions.js'
 const SESSIONS_PER_PAGE = 200
 
 export const eventJournal = (call: CallDatabase, now: () => number): EventJournal => ({
-  write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0, key, deliveries }) =>
+  write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0, keys, deliveries }) =>
     call('journal.write', {
       id,
       ...(origin && {
@@ -18,7 +18,7 @@ export const eventJournal = (call: CallDatabase, now: () => number): EventJourna
       reservedSeq,
       seqs: events.map(({ seq }) => seq),
       texts: events.map(({ json }) => json),
-      ...(key && { key: keptRow(key, now()) }),
+      ...(keys && { keys: keys.map((key) => keptRow(key, now())) }),
       ...(deliveries && { deliveries: deliveries.map(deliveryValues) }),
     }),
   list: (onUnreadable = () => {}) =>

@@ -68,7 +68,7 @@ class Storage implements SqliteStorage {
     const call: CallDatabase = (name, ...args) =>
       this.#thread ? this.#thread.call(name, ...args) : Promise.reject(this.#notOpen())
     this.#call = call
-    this.sessions = sessionStore(call)
+    this.sessions = sessionStore(call, now)
     this.journal = eventJournal(call, now)
     this.profiles = profileStore(call, now)
     this.queue = queueAdapter(call, now)

@@ -14,10 +14,8 @@ export type CallDatabase = DatabaseThread['call']
 const PARKED_PER_PAGE = 25
 const DELIVERIES_PER_PAGE = 100
 
-export const sessionStore = (call: CallDatabase): SessionStore => ({
-  async save(record) {
-    await call('parked.save', record.id, JSON.stringify(record))
-  },
+export const sessionStore = (call: CallDatabase, now: () => number): SessionStore => ({
+  save: (record, key) => call('parked.save', record.id, JSON.stringify(record), key && keptRow(key, now())),
   async get(id) {
     const text = await call('parked.get', id)
     return text === undefined ? undefined : parsed(text, 'The parked session', id)

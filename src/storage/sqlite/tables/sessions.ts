@@ -28,7 +28,7 @@ export interface SessionWrite {
   /** Of the events, in step with `texts`. */
   seqs: number[]
   texts: string[]
-  key?: KeptKeyRow
+  keys?: KeptKeyRow[]
   deliveries?: DeliveryValues[]
 }
 
@@ -67,17 +67,7 @@ export function journalOperations(db: Database) {
   const keyOf = (id: string): number | undefined => find.get(id)?.key
 
   return {
-    'journal.write'({
-      id,
-      origin,
-      state,
-      snapshot,
-      reservedSeq,
-      seqs,
-      texts,
-      key: given,
-      deliveries,
-    }: SessionWrite): void {
+    'journal.write'({ id, origin, state, snapshot, reservedSeq, seqs, texts, keys, deliveries }: SessionWrite): void {
       const known: { key: number; reservedSeq: number } | undefined = find.get(id)
       if (!known && !(origin && state))
         throw new Refusal(`There is no session ${id}; its first write has an origin and a state.`)
@@ -92,7 +82,7 @@ export function journalOperations(db: Database) {
       } else if (state !== undefined || reserved !== known!.reservedSeq) update.run(reserved, state ?? null, key)
       if (snapshot !== undefined) saveSnapshot.run(key, snapshot)
       for (const [index, seq] of seqs.entries()) insertEvent.run(key, seq, texts[index]!)
-      if (given) keepKey(given)
+      for (const given of keys ?? []) keepKey(given)
       for (const delivery of deliveries ?? []) keepDelivery(delivery)
     },
     'journal.page'(afterKey: number, limit: number): SessionRow[] {
@@ -162,12 +152,14 @@ export function parkedOperations(db: Database) {
     'INSERT INTO parked (id, record) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record',
   )
   const find = db.prepare('SELECT record FROM parked WHERE id = ?')
+  const keepKey = keyKeeper(db)
   const page = db.prepare('SELECT n, id, record FROM parked WHERE n > ? ORDER BY n LIMIT ?')
   const remove = db.prepare('DELETE FROM parked WHERE id = ?')
 
   return {
-    'parked.save'(id: string, record: string): void {
+    'parked.save'(id: string, record: string, key?: KeptKeyRow): void {
       save.run(id, record)
+      if (key) keepKey(key)
     },
     'parked.get'(id: string): string | undefined {
       return find.get(id)?.record

@@ -1,0 +1,83 @@
+import t, { type Test } from 'tap'
+import { createMemoryStorage } from '../../src/storage/memory/storage.js'
+import type { GatewayStorage } from '../../src/storage/storage.js'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { mortal } from '../fixtures/mortal-storage.js'
+import { native } from '../fixtures/parked.js'
+
+const PARTS = ['journal', 'sessions', 'idempotency'] as const
+const KEY = { 'idempotency-key': 'k' }
+
+async function serve(t: Test, storage: GatewayStorage) {
+  const world = await buildServer(t, { storage, authenticate: () => ({ name: 'm' }), script: native })
+  const bury = async () => {
+    let buried = false
+    void world.worker.close().then(() => (buried = true))
+    // what is dead would wait for its storage for ever
+    await until(async () => {
+      await world.clock.advance(60_000)
+      return buried
+    }, 'the end of the process')
+  }
+  return { ...world, bury }
+}
+
+/**
+ * A process that is killed at a write after it was asked to take an answer.
+ * @param last counted from there; undefined: it is not killed
+ * @returns how many writes there were
+ */
+async function dieAt(t: Test, isParked: boolean, last: number | undefined, isDone = true): Promise<number> {
+  const storage = createMemoryStorage()
+  const fate = { last: Number.POSITIVE_INFINITY, isDone, parts: PARTS }
+  const { view, dead, operations } = mortal(storage, fate)
+  const { call, registry, engine, bury } = await serve(t, view)
+  const request = { cwd: SOME_CWD, prompt: 'go', ...(isParked && { approvalTimeoutMs: 0 }) }
+  const { id } = (await call('POST', '/sessions', request)).json
+  await until(() => engine.last.sent.length === 1)
+  void engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} }).catch(() => {})
+  await until(() => registry.here(id)?.status === (isParked ? 'parked' : 'awaiting_approval'))
+  await registry.durable(id)
+  const { events } = (await call('GET', `/sessions/${id}/events`)).json
+  const requestId = events.find(({ type }: { type: string }) => type === 'permission_requested').request.id
+  const path = `/sessions/${id}/permissions/${requestId}`
+
+  const before = operations()
+  if (last !== undefined) fate.last = before + last
+  const answered = call('POST', path, { behavior: 'allow' }, KEY).then(({ status }) => status)
+  answered.catch(() => {})
+  const told = await Promise.race([answered, dead])
+  await bury()
+  const writes = operations() - before
+
+  const next = await serve(t, storage)
+  const { status, json, headers } = await next.call('POST', path, { behavior: 'allow' }, KEY)
+  const log = (await next.call('GET', `/sessions/${id}/events`)).json.events
+  const resolved = log.filter(({ type }: { type: string }) => type === 'permission_resolved')
+  const at = last === undefined ? 'not killed' : `${isDone ? 'after' : 'before'} write ${last}`
+  t.match({ told, status }, told === undefined ? {} : { told: 200, status: 200 }, `${at}: what was told stays so`)
+  t.equal(
+    status,
+    resolved[0]?.behavior === 'allow' || isParked ? 200 : 404,
+    `${at}: the answer says what is in the log`,
+  )
+  if (status === 200) t.same(json, { resolved: true }, at)
+  if (told === 200) t.equal(headers.get('idempotent-replayed'), 'true', at)
+  await until(async () => {
+    const { json } = await next.call('GET', `/sessions/${id}/events`)
+    return json.events.filter(({ type }: { type: string }) => type === 'permission_resolved').length === 1
+  }, `${at}: told once`)
+  await next.bury()
+  return writes
+}
+
+for (const isParked of [false, true])
+  t.test(
+    `a process that is killed at any write: an answer to a ${isParked ? 'parked' : 'live'} session is repeated as it was`,
+    async (t) => {
+      const total = await dieAt(t, isParked, undefined)
+      t.ok(total >= 2, `${total} writes`)
+      for (let last = 1; last <= total; last++)
+        for (const isDone of [false, true]) await dieAt(t, isParked, last, isDone)
+    },
+  )

@@ -1,0 +1,48 @@
+import t, { type Test } from 'tap'
+import { UNLIMITED } from '../../src/principal.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
+import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
+import { native, ok } from '../fixtures/parked.js'
+
+/** A session that was parked, got its result and is in the rest of its turn: its record is still in the store. */
+async function woken(t: Test) {
+  const world = await buildJournaled(t, { script: native })
+  const { registry, engine, gateway } = world
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+  await until(() => engine.last.sent.length === 1)
+  await engine.last.defer('e1')
+  await until(() => registry.here(id)?.status === 'parked')
+  await gateway.executions.submit('e1', ok)
+  await until(() => engine.runners.length === 2 && engine.last.settled.length === 1)
+  return { ...world, id, runner: engine.last }
+}
+
+t.test('a message that was taken in a woken turn is begun after a crash, once that turn is over', async (t) => {
+  const { registry, id, again } = await woken(t)
+  await registry.send(id, { type: 'user_message', text: 'later', id: 'c1' })
+  const { registry: next, engine } = await again()
+  await until(() => engine.runners.length === 1 && engine.last.settled.length === 1, 'the turn that was cut off')
+  await next.send(id, { type: 'user_message', text: 'later', id: 'c1' })
+  engine.last.complete()
+  await until(() => engine.last.sent.length === 1, 'the message')
+  t.same(engine.last.sent, [{ text: 'later', commandId: 'c1' }])
+  engine.last.complete()
+  await until(() => next.here(id)?.status === 'idle')
+  const said = (await eventsOf({ registry: next }, id)).filter(({ type }) => type === 'user_message')
+  t.equal(said.length, 2, 'told once')
+})
+
+t.test('an answer that was given in a woken turn is the answer after a crash, too', async (t) => {
+  const { registry, id, runner, again } = await woken(t)
+  void runner.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} }).catch(() => {})
+  await until(() => registry.here(id)?.pendingPermissions === 1 || registry.here(id)?.status === 'parked')
+  const session = await registry.open(id, UNLIMITED)
+  await registry.resolvePermission(id, session.pendingPermissions[0]!.id, { behavior: 'allow' }, UNLIMITED)
+  const { engine, registry: next } = await again()
+  await until(() => engine.runners.length === 1 && engine.last.settled.length === 1, 'the turn that was cut off')
+  const decision = engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} })
+  t.match(await Promise.race([decision, new Promise((resolve) => setTimeout(resolve, 1000, 'asked again'))]), {
+    behavior: 'allow',
+  })
+  void next
+})
