@@ -155,11 +155,13 @@ export type QueueFrame = Static<typeof QueueFrame>
 export const WebhookDelivery = Type.Object({
   id: Type.String(),
   type: Type.String(),
+  /** Of a notification: the channel that it went to. */
+  channel: Type.Optional(Type.String()),
   /** 1 for the first; 0 when it was given up before it was tried. */
   attempt: Type.Integer(),
   at: Type.Number(),
   status: Type.Optional(Type.Integer()),
-  /** `blocked`, `dns`, `connect`, `timeout`, `status`; `stopped` and `dropped` at shutdown, `dropped` also to make room. */
+  /** `blocked`, `dns`, `connect`, `timeout`, `status`, `unwritten`; `stopped` and `dropped` at shutdown, `dropped` also to make room. */
   error: Type.Optional(Type.String()),
   durationMs: Type.Number(),
 })

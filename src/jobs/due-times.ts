@@ -7,20 +7,17 @@ interface Due {
   id: string
 }
 
-/** When queued jobs that have to wait fall due; one timer for all of them. */
+/** When things that have to wait fall due, by their ids; one timer for all of them. */
 export class DueTimes {
   readonly #clock: Clock
   readonly #alarm: WallAlarm
   readonly #byId = new Map<string, Due>()
   readonly #inOrder = new SortedList<Due>((a, b) => a.at - b.at || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
 
-  /** @param onDue called when at least one job fell due */
-  constructor(clock: Clock, onDue: () => void) {
+  /** @param onDue called when at least one fell due, with those that did */
+  constructor(clock: Clock, onDue: (ids: string[]) => void) {
     this.#clock = clock
-    this.#alarm = new WallAlarm(clock, () => {
-      this.#dropDue()
-      onDue()
-    })
+    this.#alarm = new WallAlarm(clock, () => onDue(this.#dropDue()))
   }
 
   set(id: string, at: number): void {
@@ -43,12 +40,15 @@ export class DueTimes {
     this.#alarm.set(undefined)
   }
 
-  #dropDue(): void {
+  #dropDue(): string[] {
+    const ids: string[] = []
     const now = this.#clock.now()
     for (let first = this.#inOrder.first; first && first.at <= now; first = this.#inOrder.first) {
       this.#inOrder.delete(first)
       this.#byId.delete(first.id)
+      ids.push(first.id)
     }
     this.#alarm.set(this.#inOrder.first?.at)
+    return ids
   }
 }

@@ -4,12 +4,21 @@ import { toError } from '../errors.js'
 import { delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
-import type { Delivery, FindTarget, Importance, PlannedDelivery, PreparedDelivery, StoredDelivery } from './delivery.js'
+import type {
+  Delivery,
+  FindTarget,
+  Importance,
+  LeftDelivery,
+  PlannedDelivery,
+  PreparedDelivery,
+  StoredDelivery,
+} from './delivery.js'
 import type { DeliveryOutbox } from './outbox.js'
 import { type PostError, type PostOutcome, post } from './post.js'
 import { deliveryHeaders } from './signing.js'
 import { type ConnectionLimits, Slots } from './slots.js'
-import type { WebhookTarget } from './target.js'
+import type { WebhookTarget, WrittenRequest } from './target.js'
+import { WaitingCounts } from './waiting.js'
 
 /** How deliveries went, since the start. */
 export interface DeliveryCounts {
@@ -40,7 +49,22 @@ const MAX_WAITING = 256
 const MAX_PAUSE_MS = 60 * 60 * 1000
 /** Targets remembered as gone. */
 const MAX_GONE = 10_000
-const GONE = 410
+const GONE: readonly number[] = [410]
+/** Failures that another attempt would not change. */
+const FINAL: ReadonlySet<string> = new Set<PostError>(['blocked', 'unwritten'])
+
+const isGone = ({ goneStatuses = GONE }: WebhookTarget, status: number | undefined): boolean =>
+  status !== undefined && goneStatuses.includes(status)
+
+async function signedJson(
+  { id, payload }: { id: string; payload: object },
+  { signingKeys }: WebhookTarget,
+  now: number,
+): Promise<WrittenRequest> {
+  const body = Buffer.from(JSON.stringify(payload))
+  return { body, headers: deliveryHeaders(id, body, signingKeys, Math.floor(now / 1000)) }
+}
+
 const UNWANTED: PlannedDelivery = { kept: undefined, keep() {}, send() {}, withdraw() {} }
 
 /**
@@ -60,6 +84,7 @@ export class WebhookDeliverer {
   readonly #slots: Slots
   /** Lanes that have not come to rest. */
   #running = 0
+  readonly #waiting = new WaitingCounts()
   #flushing = false
   #onIdle: (() => void)[] = []
 
@@ -86,10 +111,10 @@ export class WebhookDeliverer {
 
   /** Leaves it to the caller to have it kept. */
   plan(laneId: string, delivery: Delivery): PlannedDelivery {
-    const { id, target, type, payload, origin, importance } = delivery
+    const { id, target, type, payload, origin, importance, logLane } = delivery
     // the answer that stopped this target was told
     if (this.#gone.has(target.key)) return UNWANTED
-    const stored: StoredDelivery = { type, payload, origin, importance }
+    const stored: StoredDelivery = { type, payload, origin, importance, ...(logLane !== undefined && { logLane }) }
     const kept = this.#outlasts ? { id, lane: laneId, delivery: stored } : undefined
     return {
       kept,
@@ -99,12 +124,20 @@ export class WebhookDeliverer {
     }
   }
 
-  /** Makes what earlier processes left. Call it once, before anything else is delivered. @throws what the outbox throws */
-  async restore(findTarget: FindTarget): Promise<void> {
+  /**
+   * Makes what earlier processes left. Call it once, before anything else is delivered.
+   * @param takeOver gets what is due later and is somebody else's to make
+   * @throws what the outbox throws
+   */
+  async restore(findTarget: FindTarget, takeOver: (kept: LeftDelivery) => void = () => {}): Promise<void> {
     for (const key of (await this.#outbox.gone?.()) ?? []) this.#gone.add(key)
-    const left = (await this.#outbox.list()).map(({ lane, id, delivery }) => ({
-      ...{ lane, id, stored: delivery as StoredDelivery },
-    }))
+    const all = (await this.#outbox.list()).map(
+      ({ lane, id, delivery }): LeftDelivery => ({
+        ...{ lane, id, stored: delivery as StoredDelivery },
+      }),
+    )
+    const left = all.filter(({ stored }) => stored.dueAt === undefined)
+    for (const later of all) if (later.stored.dueAt !== undefined) takeOver(later)
     const targets = await Promise.all(left.map(({ lane, stored }) => findTarget({ ...stored, lane })))
     for (const [index, { lane, id, stored }] of left.entries()) {
       const target = targets[index]
@@ -166,6 +199,11 @@ export class WebhookDeliverer {
       if (!this.#outlasts) this.#lose(laneId, delivery, 'dropped')
       return
     }
+    if (!this.#waiting.enter(delivery.target)) {
+      this.#lose(laneId, delivery, 'dropped')
+      this.#settle(laneId, delivery.id)
+      return
+    }
     const known = this.#lanes.get(laneId)
     if (known) {
       known.waiting.push(delivery)
@@ -185,6 +223,7 @@ export class WebhookDeliverer {
     const index = progress >= 0 ? progress : droppable('normal')
     const [dropped] = index >= 0 ? lane.waiting.splice(index, 1) : []
     if (!dropped) return
+    this.#waiting.leave(dropped.target)
     this.#lose(laneId, dropped, 'dropped')
     this.#settle(laneId, dropped.id)
   }
@@ -195,6 +234,7 @@ export class WebhookDeliverer {
     for (let next = lane.waiting[0]; next; next = lane.waiting[0]) {
       if (!(await this.#finish(laneId, lane, next))) break
       this.#settle(laneId, next.id)
+      this.#waiting.leave(next.target)
       lane.waiting.shift()
     }
     if (lane.waiting.length === 0) this.#lanes.delete(laneId)
@@ -223,7 +263,7 @@ export class WebhookDeliverer {
         return true
       }
       this.counts.failedAttempts++
-      const isLast = attempt >= target.attempts || status === GONE || error === 'blocked'
+      const isLast = attempt >= target.attempts || isGone(target, status) || FINAL.has(error)
       if (!isLast || error === 'stopped') {
         if (await this.#pause(lane, delayAfter(attempt, { firstMs: target.retryDelayMs }), outcome ?? {})) continue
         if (this.#outlasts) return false
@@ -235,19 +275,40 @@ export class WebhookDeliverer {
 
   /** @returns undefined when it was not made, as this process is ending */
   async #attempt({ id, target, payload }: Delivery): Promise<PostOutcome | 'unwanted' | undefined> {
-    const receiver = URL.canParse(target.url) ? new URL(target.url).origin : target.url
+    const receiver = target.slot ?? (URL.canParse(target.url) ? new URL(target.url).origin : target.url)
     if (!(await this.#slots.take(receiver))) return undefined
     try {
       if (this.#gone.has(target.key)) return 'unwanted'
-      const body = Buffer.from(JSON.stringify(payload))
-      const headers = deliveryHeaders(id, body, target.signingKeys, Math.floor(this.#clock.now() / 1000))
-      const outcome = await post(target, { body, headers }, this.#clock, this.#stop.signal)
+      const written = await this.#written(target, { id, payload })
+      if (!written) return { error: 'unwritten' }
+      const outcome = await post(target, written, this.#clock, this.#stop.signal)
       // before the next one may ask
-      if (outcome.status === GONE) this.#rememberGone(target.key)
+      if (isGone(target, outcome.status)) this.#onGone(target)
       return outcome
     } finally {
       this.#slots.give(receiver)
     }
+  }
+
+  async #written(
+    target: WebhookTarget,
+    delivery: { id: string; payload: object },
+  ): Promise<WrittenRequest | undefined> {
+    const now = this.#clock.now()
+    try {
+      return await (target.write?.(delivery, now) ?? signedJson(delivery, target, now))
+    } catch (error) {
+      this.#logger.error({ err: toError(error), delivery: delivery.id }, 'a delivery could not be written')
+      return undefined
+    }
+  }
+
+  #onGone({ key, onGone }: WebhookTarget): void {
+    if (onGone) {
+      // what waits in other lanes is unwanted from now on
+      this.#gone.add(key)
+      onGone()
+    } else this.#rememberGone(key)
   }
 
   /** @returns whether this process tries again */
@@ -271,11 +332,9 @@ export class WebhookDeliverer {
     if (this.#gone.size > MAX_GONE) this.#gone.delete(this.#gone.keys().next().value!)
   }
 
-  #record(laneId: string, { id, type }: Delivery, outcome: PostOutcome & { attempt: number; at: number }): void {
+  #record(laneId: string, delivery: Delivery, outcome: PostOutcome & { attempt: number; at: number }): void {
     const { attempt, at, status, error } = outcome
-    this.#log(laneId, {
-      id,
-      type,
+    this.#log(laneId, delivery, {
       attempt,
       at,
       ...(status !== undefined && { status }),
@@ -284,17 +343,20 @@ export class WebhookDeliverer {
     })
   }
 
-  #lose(laneId: string, { id, type, target }: Delivery, error: PostError | 'dropped', status?: number): void {
+  #lose(laneId: string, delivery: Delivery, error: PostError | 'dropped', status?: number): void {
+    const { id, type, target } = delivery
     this.counts.lost++
-    if (error === 'dropped') this.#log(laneId, { id, type, attempt: 0, at: this.#clock.now(), error, durationMs: 0 })
+    if (error === 'dropped') this.#log(laneId, delivery, { attempt: 0, at: this.#clock.now(), error, durationMs: 0 })
     this.#logger.warn(
       { delivery: id, type, lane: laneId, origin: new URL(target.url).origin, error, ...(status && { status }) },
       'a webhook delivery was given up',
     )
   }
 
-  #log(laneId: string, attempt: WebhookDelivery): void {
-    this.#ask(this.#outbox.log(laneId, attempt))
+  #log(laneId: string, delivery: Delivery, attempt: Omit<WebhookDelivery, 'id' | 'type' | 'channel'>): void {
+    const { id, type, target, logLane = laneId } = delivery
+    const channel = target.channel !== undefined && { channel: target.channel }
+    this.#ask(this.#outbox.log(logLane, { id, type, ...channel, ...attempt }))
   }
 
   #settle(laneId: string, id: string): void {

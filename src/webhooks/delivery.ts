@@ -8,6 +8,8 @@ export type Importance = 'progress' | 'normal' | 'last'
 export type DeliveryOrigin =
   | { kind: 'job'; url: string; headers?: Record<string, string> }
   | { kind: 'notification' }
+  | { kind: 'channel'; channel: string; subscription?: string }
+  | { kind: 'reminder'; channel: string }
   | { kind: 'dispatch'; tool: string }
 
 /** What survives JSON of a delivery. */
@@ -17,6 +19,10 @@ export interface StoredDelivery {
   payload: object
   origin: DeliveryOrigin
   importance: Importance
+  /** The lane under which its attempts are kept. Default: its own. */
+  logLane?: string
+  /** Epoch milliseconds, of what is not a delivery before that. */
+  dueAt?: number
 }
 
 export interface Delivery extends StoredDelivery {
@@ -38,6 +44,13 @@ export interface PlannedDelivery extends PreparedDelivery {
   kept: KeptDelivery | undefined
   /** Asks the outbox itself to keep it: for what is not written down, or elsewhere. */
   keep(): void
+}
+
+/** What another process left in the outbox. */
+export interface LeftDelivery {
+  lane: string
+  id: string
+  stored: StoredDelivery
 }
 
 /** @returns undefined when what was left by another process is not to be delivered any more */

@@ -9,7 +9,7 @@ const ATTEMPT_MS = 15_000
 const MAX_ANSWER_BYTES = 64 * 1024
 
 /** Classes of failure; the receiver's own words are in none. */
-export type PostError = 'blocked' | 'dns' | 'connect' | 'timeout' | 'status' | 'stopped'
+export type PostError = 'blocked' | 'dns' | 'connect' | 'timeout' | 'status' | 'stopped' | 'unwritten'
 
 export interface PostOutcome {
   status?: number

@@ -18,6 +18,24 @@ export interface WebhookTarget {
   /** Before the second attempt; doubled for every further one. */
   readonly retryDelayMs: number
   readonly guard: EgressGuard
+  /** The channel that it belongs to, as its attempts show it. */
+  readonly channel?: string
+  /** Writes the request of one attempt. Absent: the payload as JSON, signed with each key. */
+  readonly write?: (delivery: { id: string; payload: object }, now: number) => Promise<WrittenRequest>
+  /** Statuses that say that nothing is wanted here any more. Default 410. */
+  readonly goneStatuses?: readonly number[]
+  /** Told of such an answer, by whoever keeps the target; absent: it is kept as a target that is gone. */
+  readonly onGone?: () => void
+  /** Connections are shared with targets of the same name. Default: those with the same origin. */
+  readonly slot?: string
+  /** Deliveries that may wait for it, of all lanes; one more is given up. Default: as many as come. */
+  readonly maxWaiting?: number
+}
+
+/** A request as it is sent; names of headers in lower case. */
+export interface WrittenRequest {
+  headers: Record<string, string>
+  body: Buffer
 }
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
