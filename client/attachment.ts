@@ -1,3 +1,4 @@
+import { CLOSE } from '../schemas/close-codes.js'
 import type { Commands } from './commands.js'
 import type { GatewayError } from './errors.js'
 import type { Http } from './http.js'
@@ -118,7 +119,7 @@ export class SessionFollower {
   /** A session that said that it is closed and is then gone has come to its end. */
   onDown({ code, error }: Ending): boolean {
     this.#commands.onDown(this, code)
-    return this.#hasClosed && (code === 4404 || isGone(error))
+    return this.#hasClosed && (code === CLOSE.sessionRemoved.code || isGone(error))
   }
 
   #onAttached(frame: AttachedFrame): void {

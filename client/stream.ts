@@ -1,3 +1,4 @@
+import { closeRow } from '../schemas/close-codes.js'
 import { GatewayError, UNREACHABLE, unreachable } from './errors.js'
 import type { Http } from './http.js'
 import { Inbox } from './inbox.js'
@@ -147,7 +148,7 @@ export class Stream<T> implements AsyncIterable<T> {
     if (triedSocket) {
       const ending = await overSocket(this.#http, follower, signal)
       // one that never opened may be refused, blocked, or not there: an answer over HTTP tells
-      if (hasSpoken || isDecided(ending.code) || signal.aborted) return ending
+      if (hasSpoken || closeRow(ending.code)?.isOurs || signal.aborted) return ending
     }
     return overEventStream(this.#http, follower, signal)
   }
@@ -159,7 +160,7 @@ export class Stream<T> implements AsyncIterable<T> {
     if (this.#http.platform.now() - this.#liveSince >= STABLE_MS) this.#tries = 0
     this.#liveSince = Infinity
     const refusal = ending.error ?? refusalByCode(ending.code)
-    if (isOver || ending.isComplete || ending.code === 1000) return 'over'
+    if (isOver || ending.isComplete || closeRow(ending.code)?.means === 'over') return 'over'
     const waitMs = Math.max(backoffMs(this.#http.platform, this.#tries++), refusal?.retryAfterMs ?? 0)
     if (refusal?.status === 401 && this.#renewals++ < MAX_RENEWALS) {
       const isRenewed = await this.#http.credentials
@@ -200,21 +201,9 @@ export class Stream<T> implements AsyncIterable<T> {
   }
 }
 
-/** Whether a close before the first frame says what to do: the gateway's own codes do, what a proxy says does not. */
-const isDecided = (code: number | undefined): boolean =>
-  code === 1000 || code === 1008 || code === 1013 || code === 4401 || code === 4404
-
-/** Close codes that are refusals; all but these, and 1000, mean: come back. */
 function refusalByCode(code: number | undefined): GatewayError | undefined {
-  switch (code) {
-    case 1008:
-      return new GatewayError('This origin may not connect.', { status: 403, code: 'SG_ERR_ORIGIN_REFUSED' })
-    case 4401:
-      return new GatewayError('The credentials are no longer valid.', { status: 401, code: 'SG_ERR_UNAUTHENTICATED' })
-    case 4404:
-      return new GatewayError('The session was removed.', { status: 404, code: 'SG_ERR_SESSION_NOT_FOUND' })
-  }
-  return undefined
+  const refusal = closeRow(code)?.means
+  return typeof refusal === 'object' ? new GatewayError(refusal.detail, refusal) : undefined
 }
 
 /** Whether trying again can change nothing. What stands between may say anything while the gateway is away. */

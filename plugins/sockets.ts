@@ -3,21 +3,14 @@ import type { Server } from 'node:http'
 import websocket from '@fastify/websocket'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import WebSocket from 'ws'
+import { closeRow } from '../schemas/close-codes.js'
 import type { Gateway } from '../src/gateway.js'
-import { CLOSE } from '../src/sessions/attachment.js'
 import { ownUpgrades } from './upgrades.js'
-
-/** Why `ws` itself ends a connection: over a frame that it does not take. */
-const REASONS: Record<number, string> = {
-  1002: 'protocol_error',
-  1007: 'invalid_utf8',
-  [CLOSE.tooLarge.code]: CLOSE.tooLarge.reason,
-}
 
 /** Every close carries a reason, those that `ws` decides on too. */
 class ReasonedWebSocket extends WebSocket {
   override close(code?: number, reason?: string | Buffer): void {
-    super.close(code, reason ?? (code === undefined ? undefined : REASONS[code]))
+    super.close(code, reason ?? closeRow(code)?.reason)
   }
 }
 

@@ -1,18 +1,6 @@
+import { CLOSE, type Close } from '../../schemas/close-codes.js'
 import type { AttachedFrame, ServerFrame } from '../../schemas/frames.js'
 import type { EventLog, LogSlice } from './event-log.js'
-
-/** Why a stream ends, as WebSocket close codes; the text is the machine-readable reason that goes with it. */
-export const CLOSE = {
-  sessionEnded: { code: 1000, reason: 'session_ended' },
-  goingAway: { code: 1001, reason: 'server_shutdown' },
-  tooLarge: { code: 1009, reason: 'frame_too_large' },
-  internal: { code: 1011, reason: 'internal_error' },
-  tooSlow: { code: 1013, reason: 'too_slow' },
-  tooMany: { code: 1013, reason: 'too_many_sockets' },
-  unauthenticated: { code: 4401, reason: 'credentials_no_longer_valid' },
-  sessionRemoved: { code: 4404, reason: 'session_removed' },
-} as const
-export type Close = (typeof CLOSE)[keyof typeof CLOSE]
 
 /** What a client is written to: a socket or a stream of server-sent events. */
 export interface ClientSink {

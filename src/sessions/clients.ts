@@ -1,6 +1,7 @@
+import type { Close } from '../../schemas/close-codes.js'
 import { type AttachedFrame, PROTOCOL_VERSION, type ServerFrame } from '../../schemas/frames.js'
 import { GatewayError } from '../errors.js'
-import { Attachment, type ClientSink, type Close, type LogSource } from './attachment.js'
+import { Attachment, type ClientSink, type LogSource } from './attachment.js'
 import type { LogReaders } from './log-segments.js'
 
 /** Where a client wants to go on. */

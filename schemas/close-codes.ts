@@ -1,0 +1,50 @@
+/*
+ * Plain data without any import: the client library carries it into browsers.
+ */
+
+/** Why a stream ends, and what a client does then. */
+export interface CloseRow {
+  /** WebSocket close code. Several reasons may share one; what a client does is then the same. */
+  readonly code: number
+  /** Machine-readable; goes with the code. */
+  readonly reason: string
+  /** `back`: come back with what is known of the log · `over`: nothing more will come · a refusal, as HTTP would say it: come back with what changes it. */
+  readonly means: 'back' | 'over' | { readonly status: number; readonly code: string; readonly detail: string }
+  /** Only a gateway says it: it is believed even before the first frame, when a proxy may have answered instead. */
+  readonly isOurs?: true
+}
+
+/** One row per reason. What no row names, such as 1006 of a connection that was cut, means `back`. */
+export const CLOSE = {
+  sessionEnded: { code: 1000, reason: 'session_ended', means: 'over', isOurs: true },
+  goingAway: { code: 1001, reason: 'server_shutdown', means: 'back' },
+  badFrame: { code: 1002, reason: 'protocol_error', means: 'back' },
+  badText: { code: 1007, reason: 'invalid_utf8', means: 'back' },
+  originRefused: {
+    code: 1008,
+    reason: 'origin_refused',
+    means: { status: 403, code: 'SG_ERR_ORIGIN_REFUSED', detail: 'This origin may not connect.' },
+    isOurs: true,
+  },
+  tooLarge: { code: 1009, reason: 'frame_too_large', means: 'back' },
+  internal: { code: 1011, reason: 'internal_error', means: 'back' },
+  tooSlow: { code: 1013, reason: 'too_slow', means: 'back', isOurs: true },
+  tooMany: { code: 1013, reason: 'too_many_sockets', means: 'back', isOurs: true },
+  unauthenticated: {
+    code: 4401,
+    reason: 'credentials_no_longer_valid',
+    means: { status: 401, code: 'SG_ERR_UNAUTHENTICATED', detail: 'The credentials are no longer valid.' },
+    isOurs: true,
+  },
+  sessionRemoved: {
+    code: 4404,
+    reason: 'session_removed',
+    means: { status: 404, code: 'SG_ERR_SESSION_NOT_FOUND', detail: 'The session was removed.' },
+    isOurs: true,
+  },
+} as const satisfies Record<string, CloseRow>
+export type Close = (typeof CLOSE)[keyof typeof CLOSE]
+
+/** The row of a close code. */
+export const closeRow = (code: number | undefined): CloseRow | undefined =>
+  Object.values<CloseRow>(CLOSE).find((row) => row.code === code)
