@@ -18,6 +18,7 @@ import { replayIdempotent } from './idempotency.js'
 import { jobRoutes } from './jobs.js'
 import { refuseOtherMethods, refuseUnknownPaths } from './methods.js'
 import { metrics } from './metrics.js'
+import { notificationRoutes } from './notifications.js'
 import { profileRoutes } from './profiles.js'
 import { queueStream } from './queue-stream.js'
 import { sdkSessionRoutes } from './sdk-sessions.js'
@@ -124,6 +125,7 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   await scope.register(profileRoutes, { gateway })
   await scope.register(executionRoutes, { gateway })
   await scope.register(sdkSessionRoutes, { gateway })
+  await scope.register(notificationRoutes, { gateway })
   if (gateway.queue) await scope.register(jobRoutes, { queue: gateway.queue })
   await scope.register(async (sockets) => composeSockets(sockets, parts))
   methods.complete()

@@ -94,13 +94,8 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
     },
     async ({ params, principal, body, takenKey }) => {
       const { id, requestId } = params
-      await registry.resolvePermission(
-        id,
-        requestId,
-        body,
-        principal,
-        takenKey && keptWith(takenKey, 'answer', requestId),
-      )
+      const key = takenKey && keptWith(takenKey, 'answer', requestId)
+      await registry.resolvePermission(id, requestId, body, principal, { key })
       return { resolved: true as const }
     },
   )

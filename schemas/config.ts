@@ -149,6 +149,15 @@ const notifications = Section(
     ),
     attempts: Type.Optional(Count({ default: 3 })),
     retryDelayMs: Type.Optional(Ms({ default: 500, description: 'Doubled on every retry.' })),
+    retention: Type.Optional(
+      Section(
+        {
+          maxCount: Type.Optional(Count({ default: 10_000 })),
+          maxAgeMs: Type.Optional(Ms({ default: 604_800_000, minimum: 1 })),
+        },
+        { description: 'How many notifications can be read later, and for how long.' },
+      ),
+    ),
   },
   { description: 'Tells a webhook when a session needs somebody, finishes a turn, fails or ends.' },
 )

@@ -1,7 +1,7 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { JsonObject, StringEnum } from './common.js'
 import { ExecutionBackend, ExecutionOutput, executionLogs } from './executions.js'
-import { PermissionMode, PermissionRequest, ResolvedBy } from './permissions.js'
+import { AnsweredBy, PermissionMode, PermissionRequest, ResolvedBy } from './permissions.js'
 import { SessionStatus, TokenUsage } from './sessions.js'
 
 export const TextBlock = Type.Object({ type: Type.Literal('text'), text: Type.String() })
@@ -148,6 +148,8 @@ export const SessionEventBody = Type.Union([
     requestId: Type.String(),
     behavior: StringEnum('allow', 'deny'),
     resolvedBy: ResolvedBy,
+    /** Absent: the host of the gateway itself, or an event of an earlier version. */
+    by: Type.Optional(AnsweredBy),
     message: Type.Optional(Type.String()),
     /** What ran, when it is not what was shown. */
     updatedInput: Type.Optional(JsonObject),

@@ -45,3 +45,11 @@ export const ResolvePermissionResponse = Type.Object({ resolved: Type.Literal(tr
 /** Who settled a permission request. */
 export const ResolvedBy = StringEnum('client', 'timeout', 'policy')
 export type ResolvedBy = Static<typeof ResolvedBy>
+
+/** The way by which an answer came: a person's, or that of the clock or the policy. */
+export const AnswerChannel = StringEnum('socket', 'rest', 'inbox', 'link', 'policy', 'timeout')
+export type AnswerChannel = Static<typeof AnswerChannel>
+
+/** Who answered. `principal`: the name of the caller, as `authenticate` gave it. */
+export const AnsweredBy = Type.Object({ principal: Type.Optional(Type.String()), channel: AnswerChannel })
+export type AnsweredBy = Static<typeof AnsweredBy>

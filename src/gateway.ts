@@ -14,8 +14,9 @@ import type { QueueServerOptions } from './jobs/options.js'
 import { JobQueue } from './jobs/queue.js'
 import { type Clock, systemClock } from './lib/clock.js'
 import { within } from './lib/within.js'
-import { createNotifier } from './notifications/notifier.js'
-import { type NotificationOptions, type ResolvedOptions, resolveOptions, type WorkerServerOptions } from './options.js'
+import { DEFAULT_NOTIFICATION_RETENTION, NotificationFeed } from './notifications/feed.js'
+import { Notifier, webhookDeliveries } from './notifications/notifier.js'
+import { type ResolvedOptions, resolveOptions, type WorkerServerOptions } from './options.js'
 import { ProfileCatalog } from './profiles/catalog.js'
 import { CliProfiles } from './profiles/cli-profiles.js'
 import { Admission } from './sessions/admission.js'
@@ -23,6 +24,7 @@ import { SessionRegistry } from './sessions/registry.js'
 import { refusing, StorageWatch } from './storage/availability.js'
 import { createMemoryDeliveryOutbox } from './storage/memory/delivery-outbox.js'
 import { createMemoryIdempotencyStore } from './storage/memory/idempotency-store.js'
+import { createMemoryNotificationStore } from './storage/memory/notification-store.js'
 import { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
 import { MemorySessionStore } from './storage/memory/session-store.js'
 import { WebhookDeliverer } from './webhooks/deliverer.js'
@@ -62,6 +64,7 @@ export interface Gateway {
   /** Present when `queue` options were given. */
   readonly queue: JobQueue | undefined
   readonly notifications: {
+    readonly feed: NotificationFeed
     /**
      * Hears of what notifications tell, whether or not `notifications` was given; a listener that fails is logged and breaks nothing.
      * @returns a function that ends it
@@ -163,7 +166,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     oneWrite: storage?.oneWrite ?? false,
     keepKey: keepKeyFor(storage?.journal, storage?.journal),
     dispatch: (sessionId, execution) => dispatcher.prepare(sessionId, execution),
-    ...(options.notifications && { notify: (...event) => notifier?.notify(...event) }),
+    notify: (...event) => notifier.notify(...event),
     sessionRetentionMs: options.sessionRetentionMs,
   })
 
@@ -203,18 +206,23 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   }
   const queue = options.queue && createQueue(options.queue)
 
-  const notifierOf = ({ webhook, attempts = 3, retryDelayMs = 500, onNotification }: NotificationOptions) => {
-    const how = { option: 'notifications.webhook', attempts, retryDelayMs, guard: operatorGuard }
-    const target = webhook && operatorTarget(webhook, how)
-    const told = target && { target, events: webhook.events }
-    return { target, notify: createNotifier({ deliverer, logger, onNotification, webhook: told }) }
-  }
-  const notifier = options.notifications && notifierOf(options.notifications)
+  const feed = new NotificationFeed({
+    ...{ clock, logger },
+    store: storage?.notifications ?? createMemoryNotificationStore(),
+    ridesAlong: storage?.notifications !== undefined && storage.oneWrite === true,
+    retention: { ...DEFAULT_NOTIFICATION_RETENTION, ...options.notifications?.retention },
+  })
+  const { webhook, attempts = 3, retryDelayMs = 500, onNotification } = options.notifications ?? {}
+  const how = { option: 'notifications.webhook', attempts, retryDelayMs, guard: operatorGuard }
+  const notified = webhook && operatorTarget(webhook, how)
+  const notifier = new Notifier({
+    ...{ feed, logger },
+    deliveriesOf: notified ? webhookDeliveries(deliverer, notified, webhook.events) : () => [],
+  })
+  if (onNotification) notifier.on(onNotification)
   const notifications = {
-    on: (onNotification: (notification: SessionNotification) => unknown) => {
-      const notify = createNotifier({ deliverer, logger, webhook: undefined, onNotification })
-      return registry.on('session_event', ({ event, session }) => notify(event, event, () => session)?.send())
-    },
+    feed,
+    on: (listener: (notification: SessionNotification) => unknown) => notifier.on(listener),
   }
 
   const findTarget: FindTarget = async ({ origin, payload }) => {
@@ -222,14 +230,14 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       case 'job':
         return queue?.targetOf(payload as JobEvent, origin)
       case 'notification':
-        return notifier?.target
+        return notified
       case 'dispatch':
         return dispatcher.targetOf(origin.tool)
     }
   }
 
   const tellOfGone = () => {
-    for (const target of [notifier?.target, ...dispatcher.targets()])
+    for (const target of [notified, ...dispatcher.targets()])
       if (target && deliverer.isGone(target))
         logger.warn(
           { target: target.name },
@@ -274,6 +282,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     registry.drain()
     queue?.drain()
     executions.close()
+    feed.close()
     await within(options.shutdownTimeoutMs, windDown(), { clock })
     await deliverer.close()
     const leftMs = () => Math.max(endsAt - clock.now(), STORAGE_CLOSE_MS)
@@ -287,6 +296,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       () => (surroundings.createCliRunner ? undefined : endOrphans()),
       () => deliverer.restore(findTarget),
       () => tellOfGone(),
+      () => feed.open(),
       () => registry.adopt(),
       () => queue?.start(),
       () => answerLeft(idempotency, findMade),

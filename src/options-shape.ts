@@ -85,6 +85,7 @@ const SHAPES: Record<string, TSchema> = {
       onNotification: Fn,
       attempts: Count,
       retryDelayMs: Milliseconds(),
+      retention: Section(optional({ maxCount: Count, maxAgeMs: Milliseconds(1) })),
     }),
   ),
   queue: Queue,

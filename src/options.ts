@@ -11,6 +11,7 @@ import type { QueueServerOptions } from './jobs/options.js'
 import { consoleNotices, type Logger, silentLogger } from './lib/logger.js'
 import { type PathRoots, resolveRoots } from './lib/paths-within-roots.js'
 import { unknownName } from './lib/unknown-name.js'
+import type { NotificationRetention } from './notifications/feed.js'
 import { OPTION_SHAPES } from './options-shape.js'
 import type { PrincipalClaims } from './principal.js'
 import type { ListSdkSessions } from './profiles/cli-profiles.js'
@@ -118,6 +119,8 @@ export interface NotificationOptions {
   attempts?: number
   /** Before the second attempt; doubled for every further one. Default 500. */
   retryDelayMs?: number
+  /** How many notifications can be read later, and for how long, whoever is told. Default 10,000 and 7 days. */
+  retention?: Partial<NotificationRetention>
 }
 
 export interface ExecutionOptions {

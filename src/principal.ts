@@ -1,3 +1,4 @@
+import type { AnswerChannel, AnsweredBy } from '../schemas/permissions.js'
 import { GatewayError } from './errors.js'
 
 /** What `authenticate` may return: any truthy value; these members of an object limit or extend it. */
@@ -6,6 +7,8 @@ export interface PrincipalClaims {
   allowedProfiles?: string[]
   /** Whether the caller may create, change and delete managed profiles. */
   canManageProfiles?: boolean
+  /** What the caller is called: told with its answers to whoever sees the session, and in the log. */
+  name?: string
 }
 
 /** An accepted caller: normalised once per request, or as a host says it, with an array. */
@@ -43,10 +46,19 @@ export function normalizePrincipal(claims: unknown): Principal | undefined {
   }
 }
 
-/** What the caller is called in the log, when `authenticate` gave it a `name`. */
+/** Longer names are cut: they stand in every event of an answer. */
+const MAX_NAME = 200
+
+/** What the caller is called in events and in the log, when `authenticate` gave it a `name`. */
 export function nameOf(principal: Principal | undefined): string | undefined {
   const name = (principal?.claims as { name?: unknown } | null | undefined)?.name
-  return typeof name === 'string' ? name : undefined
+  return typeof name === 'string' && name !== '' ? name.slice(0, MAX_NAME) : undefined
+}
+
+/** Who answers, by a way that callers have. */
+export function answeredBy(principal: Principal | undefined, channel: AnswerChannel): AnsweredBy {
+  const name = nameOf(principal)
+  return { ...(name !== undefined && { principal: name }), channel }
 }
 
 const isStringArray = (value: unknown): value is string[] =>

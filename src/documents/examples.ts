@@ -2,6 +2,7 @@ import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionEvent } from '../../schemas/events.js'
 import type { ServerFrame } from '../../schemas/frames.js'
 import type { CreateJobRequest, JobInfo, QueueFrame, QueueStats, WebhookDelivery } from '../../schemas/jobs.js'
+import type { SessionNotification } from '../../schemas/notifications.js'
 import type { GetProfileResponse, ProfileInfo } from '../../schemas/profiles.js'
 import type { SdkSession } from '../../schemas/sdk-sessions.js'
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
@@ -57,6 +58,17 @@ export const event: SessionEvent = {
     input: { path: 'report.md', content: '# Report' },
     expiresAt: AT + 302_000,
   },
+}
+
+export const notification: SessionNotification = {
+  id: 'b64e1f2a-5c3d-4e6f-8a7b-0c9d8e7f6a5b:000000000042',
+  type: 'permission_requested',
+  sessionId: SESSION_ID,
+  seq: 12,
+  ts: AT + 2_000,
+  preview: 'fs_write asks to run',
+  session,
+  request: { id: REQUEST_ID, toolName: 'fs_write', toolUseId: 'call_1', input: { path: 'report.md' } },
 }
 
 export const eventsPage = { events: [event], nextAfterSeq: 12, lastSeq: 12, epoch: 'b64e', truncated: false }

@@ -34,6 +34,7 @@ export const TAGS = {
   executions: 'Results of work that was done elsewhere.',
   profiles: 'The identities that sessions run as.',
   jobs: 'Unattended runs, and the queue that they wait in.',
+  notifications: 'What sessions need people for.',
 } as const
 
 const BODY: ErrorCode[] = [
@@ -363,5 +364,14 @@ export const OPERATIONS: Record<string, Operation> = {
     needs: 'queue',
     codes: ['SG_ERR_TOO_MANY_CONNECTIONS', ...STORES],
     stream: { frames: 'QueueFrame', example: examples.queueStream },
+  },
+  'GET /notifications': {
+    id: 'listNotifications',
+    tag: 'notifications',
+    summary: 'List notifications',
+    description:
+      'What sessions that the caller may see were in need of, or came to: oldest first after the notification `after`, without it the newest page. After an id that is not known any more, or of another gateway, comes everything that is kept. More of it is in `Link`.',
+    codes: ['SG_ERR_VALIDATION', ...STORES],
+    answer: [examples.notification],
   },
 }

@@ -1,22 +1,15 @@
 import type { SessionEventBody } from '../../schemas/events.js'
 import type { NotificationType, SessionNotification } from '../../schemas/notifications.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
-import { toError } from '../errors.js'
 import { previewOfRequest } from '../jobs/progress.js'
+import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import { oneLine } from '../lib/one-line.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
 import type { PlannedDelivery } from '../webhooks/delivery.js'
 import type { WebhookTarget } from '../webhooks/target.js'
-
-export interface NotifierOptions {
-  deliverer: WebhookDeliverer
-  logger: Logger
-  /** Absent: there is no webhook. `events`: default all four. */
-  webhook: { target: WebhookTarget; events: readonly NotificationType[] | undefined } | undefined
-  /** Hears of every notification, whatever the webhook is interested in. */
-  onNotification: ((notification: SessionNotification) => unknown) | undefined
-}
+import type { NotificationFeed } from './feed.js'
+import { type PlannedNotification, type PlanParts, planNotification } from './planned.js'
 
 /** Where an event stands in the log of its session. */
 interface Place {
@@ -24,45 +17,40 @@ interface Place {
   ts: number
 }
 
-/** What is to be told of an event, to be kept with it; undefined when it is none of the four. */
-export type Notify = (body: SessionEventBody, place: Place, info: () => SessionInfo) => PlannedDelivery | undefined
+export interface NotifierOptions {
+  feed: NotificationFeed
+  logger: Logger
+  /** What is to be delivered of a notification, to whichever channels want it. */
+  deliveriesOf(notification: SessionNotification): PlannedDelivery[]
+}
 
 /**
  * Tells of four moments of every session: it needs an approval, finished a turn, failed, or ended. A notification is a prompt to look,
  * not the record of what happened.
  */
-export function createNotifier({ deliverer, logger, webhook, onNotification }: NotifierOptions): Notify {
-  const observe = async (notification: SessionNotification) => {
-    try {
-      await onNotification?.(notification)
-    } catch (error) {
-      logger.error({ err: toError(error), sessionId: notification.sessionId }, 'onNotification failed')
-    }
+export class Notifier {
+  readonly #parts: PlanParts
+  readonly #listeners: Listeners<{ notification: SessionNotification }>
+
+  constructor({ feed, logger, deliveriesOf }: NotifierOptions) {
+    this.#listeners = new Listeners((error) => logger.error({ err: error }, 'onNotification failed'))
+    const tell = (notification: SessionNotification) => this.#listeners.emit('notification', notification)
+    this.#parts = { feed, deliveriesOf, tell }
   }
-  return (body, place, info) => {
-    const notification = notificationOf(body, place, info)
-    if (!notification) return undefined
-    const { type, sessionId, seq } = notification
-    const delivery =
-      webhook && (!webhook.events || webhook.events.includes(type))
-        ? deliverer.plan(sessionId, {
-            id: `${sessionId}:${seq}`,
-            type,
-            payload: notification,
-            origin: { kind: 'notification' },
-            target: webhook.target,
-            importance: type === 'session_closed' ? 'last' : 'normal',
-          })
-        : undefined
-    return {
-      kept: delivery?.kept,
-      keep: () => delivery?.keep(),
-      withdraw: () => delivery?.withdraw(),
-      send: () => {
-        if (onNotification) void observe(notification)
-        delivery?.send()
-      },
-    }
+
+  /** What is to be told of an event, to be kept with it; undefined when it is none of the four. */
+  readonly notify = (
+    body: SessionEventBody,
+    place: Place,
+    info: () => SessionInfo,
+  ): PlannedNotification | undefined => {
+    const told = notificationOf(body, place, info)
+    return told && planNotification(told, this.#parts)
+  }
+
+  /** @returns a function that ends it; a listener that fails is logged and breaks nothing */
+  on(listener: (notification: SessionNotification) => unknown): () => void {
+    return this.#listeners.on('notification', listener)
   }
 }
 
@@ -71,7 +59,7 @@ function notificationOf(
   event: SessionEventBody,
   { seq, ts }: Place,
   info: () => SessionInfo,
-): SessionNotification | undefined {
+): Omit<SessionNotification, 'id'> | undefined {
   const common = () => {
     const session = info()
     return { sessionId: session.id, seq, ts, session }
@@ -95,3 +83,18 @@ function notificationOf(
       return undefined
   }
 }
+
+/** The operator's webhook: a lane for each session. @param events absent: all of them */
+export const webhookDeliveries =
+  (deliverer: WebhookDeliverer, target: WebhookTarget, events: readonly NotificationType[] | undefined) =>
+  (notification: SessionNotification): PlannedDelivery[] => {
+    const { type, sessionId, seq } = notification
+    if (events && !events.includes(type)) return []
+    const delivery = deliverer.plan(sessionId, {
+      id: `${sessionId}:${seq}`,
+      ...{ type, payload: notification, target },
+      origin: { kind: 'notification' },
+      importance: type === 'session_closed' ? 'last' : 'normal',
+    })
+    return [delivery]
+  }

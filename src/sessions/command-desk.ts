@@ -1,8 +1,8 @@
 import type { SessionCommand, SessionCommandOf } from '../../schemas/commands.js'
-import type { PermissionMode, ResolvePermissionRequest } from '../../schemas/permissions.js'
+import type { AnsweredBy, PermissionMode, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { Runner } from '../engines/runner.js'
 import { GatewayError, toError } from '../errors.js'
-import type { Principal } from '../principal.js'
+import { answeredBy, type Principal } from '../principal.js'
 import type { Attachment } from './attachment.js'
 import { assertPermissionMode } from './policy.js'
 import type { Session } from './session.js'
@@ -47,35 +47,37 @@ export class CommandDesk {
     if (command.type === 'ping') return
     const session = this.#session
     session.concerns++
+    // the host itself has none
+    const by = principal && answeredBy(principal, from ? 'socket' : 'rest')
     try {
-      await this.#runInTurn(command, from)
+      await this.#runInTurn(command, from, by)
       if (command.type === 'permission_decision')
-        this.#world.operatorLog.onAnswered(session, command.requestId, command.behavior, principal)
+        this.#world.operatorLog.onAnswered(session, command.requestId, command.behavior, by)
     } finally {
       session.concerns--
       this.#world.dormancy.consider(session)
     }
   }
 
-  async #runInTurn(command: SessionCommand, from: Attachment | undefined): Promise<void> {
+  async #runInTurn(command: SessionCommand, from: Attachment | undefined, by: AnsweredBy | undefined): Promise<void> {
     if (this.#change && command.type === 'user_message') await this.#change
     const session = this.#session
     if (session.frozen) await this.#world.parking.settled(session)
     if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
-    if (session.parked) return this.#whileParked(command)
+    if (session.parked) return this.#whileParked(command, by)
     // the first one that finds an engine starting waits for it as the one that started it
     if (NEEDS_ENGINE.has(command.type) && !session.serving) await this.#world.dormancy.rouse(session)
-    await this.#carryOut(command, from)
+    await this.#carryOut(command, from, by)
   }
 
   /** What is to be remembered is written down before it is done; what only acts on an engine has nothing to be remembered. */
-  async #carryOut(command: SessionCommand, from: Attachment | undefined): Promise<void> {
+  async #carryOut(command: SessionCommand, from: Attachment | undefined, by: AnsweredBy | undefined): Promise<void> {
     const session = this.#session
     switch (command.type) {
       case 'user_message':
         return this.#say(command)
       case 'permission_decision':
-        return this.#decide(command)
+        return session.answerPermission(command.requestId, answerOf(command), { by })
       case 'interrupt':
         return this.#ask(() => session.interrupt())
       case 'set_permission_mode':
@@ -97,11 +99,11 @@ export class CommandDesk {
   }
 
   /** What can be done to a session that no engine serves. */
-  async #whileParked(command: SessionCommand): Promise<void> {
+  async #whileParked(command: SessionCommand, by: AnsweredBy | undefined): Promise<void> {
     const { parking } = this.#world
     switch (command.type) {
       case 'permission_decision':
-        return parking.answer(this.#session, command.requestId, answerOf(command))
+        return parking.answer(this.#session, command.requestId, answerOf(command), { by })
       case 'interrupt':
         return parking.interrupt(this.#session)
       case 'close':
@@ -122,10 +124,6 @@ export class CommandDesk {
     if (whenBusy === 'reject') throw new GatewayError('SG_ERR_SESSION_BUSY')
     await session.accept({ ...message, first: true })
     await this.#ask(() => session.interrupt())
-  }
-
-  async #decide(command: SessionCommandOf<'permission_decision'>): Promise<void> {
-    await this.#session.answerPermission(command.requestId, answerOf(command))
   }
 
   async #settle(executionId: string, result: Parameters<Session['bridge']['settle']>[1], from: Attachment | undefined) {

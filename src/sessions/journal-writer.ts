@@ -2,7 +2,7 @@ import type { RunnerSnapshot } from '../engines/runner.js'
 import { GatewayError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock, Timer } from '../lib/clock.js'
-import type { PlannedDelivery } from '../webhooks/delivery.js'
+import type { PlannedNotification } from '../notifications/planned.js'
 import type { EventLog, LogJournal } from './event-log.js'
 import type { EventJournal, JournaledEvent, JournaledOrigin, JournaledState, JournalWrite } from './journal.js'
 
@@ -35,7 +35,7 @@ export interface JournalOwner {
 export interface JournalWriterParts {
   journal: EventJournal
   clock: Clock
-  /** Whether deliveries are kept in the same write as the events that they are about. */
+  /** Whether what is told of events is kept in the same write. */
   oneWrite: boolean
   /** Told of each write that failed, and of the first that succeeds again. */
   onFault(sessionId: string, error: unknown): void
@@ -60,8 +60,8 @@ export class JournalWriter implements LogJournal {
   readonly #parts: JournalWriterParts
   readonly #owner: JournalOwner
   #events: JournaledEvent[] = []
-  /** What is to be delivered about them. */
-  #deliveries: PlannedDelivery[] = []
+  /** What is to be told of them. */
+  #told: PlannedNotification[] = []
   #originDue: boolean
   #stateDue = false
   #snapshot: RunnerSnapshot | undefined
@@ -136,11 +136,11 @@ export class JournalWriter implements LogJournal {
     this.touch()
   }
 
-  /** Has a delivery about what was just appended kept in the same write. */
-  keepAlong(planned: PlannedDelivery): void {
+  /** Has what is to be told of what was just appended kept in the same write. */
+  keepAlong(planned: PlannedNotification): void {
     const gone = this.#state === 'stopped'
     if ((gone && !this.#originDue) || !this.#parts.oneWrite) planned.keep()
-    else if (planned.kept && !gone) this.#deliveries.push(planned)
+    else if (!gone) this.#told.push(planned)
   }
 
   /** Runs `then` once all that was recorded is durable, or the session was removed: at once when it is. */
@@ -178,25 +178,20 @@ export class JournalWriter implements LogJournal {
 
   /**
    * Removes the session from the journal; nothing is written meanwhile.
-   * @param ending what is to be delivered about its end, kept in the same write
+   * @param ending what is to be told of its end, kept in the same write
    * @throws what the journal throws, and then it goes on
    */
-  remove(ending?: PlannedDelivery): Promise<void> {
+  remove(ending?: PlannedNotification): Promise<void> {
     if (this.#state === 'stopped') return Promise.resolve()
     this.#removing ??= this.#remove(ending)
     return this.#removing
   }
 
-  async #remove(ending: PlannedDelivery | undefined): Promise<void> {
+  async #remove(ending: PlannedNotification | undefined): Promise<void> {
     try {
       await this.#written()
       this.#retry?.timer.cancel()
-      const unsaid = [...this.#deliveries]
-      const deliveries = [...unsaid, ending].flatMap((planned) => planned?.kept ?? [])
-      if (!this.#originDue) {
-        await this.#parts.journal.remove(this.#owner.id, deliveries)
-        this.#deliveries = this.#deliveries.filter((planned) => !unsaid.includes(planned))
-      }
+      if (!this.#originDue) await this.#removeFromJournal(ending)
     } catch (error) {
       this.#removing = undefined
       this.#state = 'idle'
@@ -207,6 +202,20 @@ export class JournalWriter implements LogJournal {
     this.#stop()
   }
 
+  async #removeFromJournal(ending: PlannedNotification | undefined): Promise<void> {
+    const { journal, oneWrite } = this.#parts
+    const told = oneWrite && ending ? [...this.#told, ending] : [...this.#told]
+    try {
+      const { deliveries, notifications } = along(told)
+      await journal.remove(this.#owner.id, deliveries, notifications)
+    } catch (error) {
+      for (const planned of told) planned.unwritten()
+      throw error
+    }
+    for (const planned of told) planned.written()
+    this.#told = this.#told.filter((planned) => !told.includes(planned))
+  }
+
   /** What follows is not kept any more; it is shown at once. */
   #stop(): void {
     this.#state = 'stopped'
@@ -215,7 +224,7 @@ export class JournalWriter implements LogJournal {
     this.#openFrom = undefined
     this.#unpile(this.#backlogBytes)
     // of one that was never there nobody is told anything
-    for (const planned of this.#deliveries.splice(0)) if (!this.#originDue) planned.keep()
+    for (const planned of this.#told.splice(0)) if (!this.#originDue) planned.keep()
     this.#owner.log.show(undefined)
     const waiting = [...this.#waitingNow.splice(0), ...this.#waitingNext.splice(0)]
     // of one that was never there nobody is told anything
@@ -270,18 +279,22 @@ export class JournalWriter implements LogJournal {
     if (this.#stateDue || this.#originDue) write.state = this.#owner.state()
     if (this.#snapshot) write.snapshot = this.#snapshot
     if (this.#events.length > 0) write.events = this.#events
-    const planned = this.#deliveries
-    if (planned.length > 0) write.deliveries = planned.flatMap(({ kept }) => kept ?? [])
+    const told = this.#told
+    if (told.length > 0) Object.assign(write, along(told))
     if (log.lastSeq > this.#reservedSeq - RESERVED_AHEAD / 2 || this.#originDue)
       write.reservedSeq = Math.max(log.lastSeq, this.#reservedSeq) + RESERVED_AHEAD
     this.#events = []
-    this.#deliveries = []
+    this.#told = []
     this.#stateDue = false
     this.#snapshot = undefined
     this.#parts.journal.write(write).then(
-      () => this.#onWritten(write, bytes),
+      () => {
+        for (const planned of told) planned.written()
+        this.#onWritten(write, bytes)
+      },
       (error) => {
-        this.#deliveries = [...planned, ...this.#deliveries]
+        for (const planned of told) planned.unwritten()
+        this.#told = [...told, ...this.#told]
         this.#onFailed(write, error)
       },
     )
@@ -328,3 +341,12 @@ export class JournalWriter implements LogJournal {
 
 const unavailable = (cause?: unknown): GatewayError =>
   new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause, retryAfterS: 5 })
+
+/** What a write keeps of what is told of its events. */
+function along(told: readonly PlannedNotification[]): Pick<Required<JournalWrite>, 'deliveries' | 'notifications'> {
+  const kept = told.map((planned) => planned.write())
+  return {
+    deliveries: kept.flatMap(({ deliveries }) => deliveries),
+    notifications: kept.flatMap(({ notification }) => notification ?? []),
+  }
+}

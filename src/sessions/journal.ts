@@ -3,6 +3,7 @@ import type { PermissionMode, PermissionRequest } from '../../schemas/permission
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
+import type { KeptNotification } from '../notifications/store.js'
 import type { KeptDelivery } from '../webhooks/outbox.js'
 import type { RunningTotals } from './session-facts.js'
 import type { QueuedMessage } from './turns.js'
@@ -70,6 +71,8 @@ export interface JournalWrite {
   keys?: readonly KeptKey[]
   /** What is to be delivered about `events`: kept in the same write in the outbox of the store that the journal belongs to. */
   deliveries?: readonly KeptDelivery[]
+  /** What is told of `events`: kept in the same write by that store. */
+  notifications?: readonly KeptNotification[]
 }
 
 /** A session as a list shows it. */
@@ -109,6 +112,7 @@ export interface EventJournal {
   /**
    * Removes the session and its events; does nothing when it is not there. Resolves when it is durable.
    * @param deliveries what is to be delivered about its end: kept in the same write
+   * @param notifications what is told of its end: the same
    */
-  remove(id: string, deliveries?: readonly KeptDelivery[]): Promise<void>
+  remove(id: string, deliveries?: readonly KeptDelivery[], notifications?: readonly KeptNotification[]): Promise<void>
 }

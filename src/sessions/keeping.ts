@@ -1,7 +1,7 @@
 import { GatewayError, toError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
-import type { PlannedDelivery } from '../webhooks/delivery.js'
+import type { PlannedNotification } from '../notifications/planned.js'
 import type { EventJournal } from './journal.js'
 import type { JournalWriterParts } from './journal-writer.js'
 import type { Session } from './session.js'
@@ -43,10 +43,10 @@ export class Keeping implements Omit<JournalWriterParts, 'clock'> {
 
   /**
    * Removes a session, in memory or not; durable when it resolves.
-   * @param ending what is to be delivered about its end
+   * @param ending what is to be told of its end
    * @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then
    */
-  async erase(id: string, session: Session | undefined, ending?: PlannedDelivery): Promise<void> {
+  async erase(id: string, session: Session | undefined, ending?: PlannedNotification): Promise<void> {
     try {
       await (session ? session.erase(ending) : this.journal.remove(id))
     } catch (error) {

@@ -1,4 +1,5 @@
 import type { SessionEventBody } from '../../schemas/events.js'
+import type { AnsweredBy } from '../../schemas/permissions.js'
 import type { SessionStatus } from '../../schemas/sessions.js'
 import type { Logger } from '../lib/logger.js'
 import { oneLine } from '../lib/one-line.js'
@@ -71,14 +72,13 @@ export class OperatorLog {
     )
   }
 
-  /** A caller's answer to an approval was taken. */
-  onAnswered(
-    session: SessionState,
-    requestId: string,
-    behavior: 'allow' | 'deny',
-    principal: Principal | undefined,
-  ): void {
-    this.#logger.info({ sessionId: session.id, requestId, behavior, ...by(principal) }, 'approval answered')
+  /** An answer to an approval was taken. @param by absent: the host's own */
+  onAnswered(session: SessionState, requestId: string, behavior: 'allow' | 'deny', by: AnsweredBy | undefined): void {
+    const { principal = by ? 'a client' : 'the host', channel } = by ?? {}
+    this.#logger.info(
+      { sessionId: session.id, requestId, behavior, by: principal, ...(channel && { channel }) },
+      'approval answered',
+    )
   }
 }
 

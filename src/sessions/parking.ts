@@ -4,7 +4,6 @@ import type { SessionInfo } from '../../schemas/sessions.js'
 import type { DeferredExecution, ExecutionResult } from '../engines/runner.js'
 import { GatewayError, toError } from '../errors.js'
 import type { Executions } from '../executions/executions.js'
-import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, newId, type Timer } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import type { Logger } from '../lib/logger.js'
@@ -12,6 +11,7 @@ import { INTERRUPTED } from './deferred-executions.js'
 import type { EngineStarter } from './engine-start.js'
 import type { JournaledSession } from './journal.js'
 import { type OnParkingError, ParkShelf } from './park-shelf.js'
+import type { AnswerBearing } from './permissions.js'
 import { catchUp, takeInAnswer, takeInResult } from './record-news.js'
 import type { Session } from './session.js'
 import type { SessionParking } from './session-world.js'
@@ -167,8 +167,13 @@ export class ParkingLot implements SessionParking {
   }
 
   /** @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then nothing was answered */
-  async answer({ id }: Session, requestId: string, answer: ResolvePermissionRequest, key?: KeptKey): Promise<void> {
-    await this.#lock.run(id, () => this.#answerInTurn(id, requestId, answer, key))
+  async answer(
+    { id }: Session,
+    requestId: string,
+    answer: ResolvePermissionRequest,
+    bearing: AnswerBearing = {},
+  ): Promise<void> {
+    await this.#lock.run(id, () => this.#answerInTurn(id, requestId, answer, bearing))
     await this.#waker.wake(id)
   }
 
@@ -176,18 +181,18 @@ export class ParkingLot implements SessionParking {
     id: string,
     requestId: string,
     answer: ResolvePermissionRequest,
-    key: KeptKey | undefined,
+    bearing: AnswerBearing,
   ): Promise<void> {
     const live = this.#live(id)
     const record = !live || live.recorded ? await this.#shelf.get(id) : undefined
-    if (live && !record) return live.acceptAnswer(requestId, answer, key)
+    if (live && !record) return live.acceptAnswer(requestId, answer, bearing)
     const request = live
       ? live.answerable(requestId, answer)
       : record?.permissions.find((pending) => pending.id === requestId)
     if (!record || !request) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
-    takeInAnswer(record, request, answer)
-    await this.#shelf.saveForWake(record, key)
-    live?.resolvePermission(requestId, answer)
+    takeInAnswer(record, request, answer, bearing.by)
+    await this.#shelf.saveForWake(record, bearing.key)
+    live?.resolvePermission(requestId, answer, bearing.by)
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE, and then nothing was interrupted */

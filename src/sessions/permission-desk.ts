@@ -43,7 +43,8 @@ export class PermissionDesk extends PendingPermissions {
     const { config } = this.#owner
     const answer = policyAnswer(ask, config.questionBehavior)
     if (answer) {
-      const resolution: Resolution = { requestId: newId(), decision: answer, resolvedBy: 'policy' }
+      const by = { channel: 'policy' } as const
+      const resolution: Resolution = { requestId: newId(), decision: answer, resolvedBy: 'policy', by }
       this.#owner.onPermissionEvent(resolvedEvent({ ...resolution, changedInput: changedInput(ask, answer) }))
       return Promise.resolve(answer)
     }
@@ -78,19 +79,20 @@ export class PermissionDesk extends PendingPermissions {
   #tell(carried: CarriedDecision): void {
     if (carried.told) return
     carried.told = true
-    const { requestId, decision } = carried
+    const { requestId, decision, by } = carried
     const ran = decision.behavior === 'allow' && carried.isChanged ? decision.updatedInput : undefined
-    this.tellAnswered(requestId, decision, ran)
+    this.tellAnswered({ requestId, decision, by, changedInput: ran })
   }
 }
 
-function resolvedEvent({ requestId, decision, resolvedBy, changedInput: ran }: Resolution): SessionEventBody {
+function resolvedEvent({ requestId, decision, resolvedBy, by, changedInput: ran }: Resolution): SessionEventBody {
   const message = decision.behavior === 'deny' ? decision.message : undefined
   return {
     type: 'permission_resolved',
     requestId,
     behavior: decision.behavior,
     resolvedBy,
+    ...(by && { by }),
     ...(message !== undefined && { message }),
     ...(ran !== undefined && { updatedInput: ran as Record<string, unknown> }),
   }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
+  type AnsweredBy,
   ASK_USER_QUESTION,
   type PermissionRequest,
   type ResolvedBy,
@@ -7,6 +8,7 @@ import {
 } from '../../schemas/permissions.js'
 import type { QuestionBehavior } from '../../schemas/sessions.js'
 import type { PermissionAsk, PermissionDecision } from '../engines/runner.js'
+import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, newId, type Timer } from '../lib/clock.js'
 import { LazyMap } from '../lib/lazy-map.js'
 
@@ -17,8 +19,16 @@ export interface Resolution {
   requestId: string
   decision: PermissionDecision
   resolvedBy: ResolvedBy
+  by: AnsweredBy | undefined
   /** Of an allow that runs something else than was shown. */
   changedInput?: object | undefined
+}
+
+/** What comes with an answer. */
+export interface AnswerBearing {
+  by?: AnsweredBy | undefined
+  /** Of the request that brings it, written down with it. */
+  key?: KeptKey | undefined
 }
 
 type Settle = (decision: PermissionDecision) => void
@@ -86,7 +96,9 @@ export class PendingPermissions {
       const timer =
         timeoutMs > 0
           ? this.#clock.after(timeoutMs, () =>
-              this.#resolve(request.id, { behavior: 'deny', message: 'Nobody answered in time.' }, 'timeout'),
+              this.#resolve(request.id, { behavior: 'deny', message: 'Nobody answered in time.' }, 'timeout', {
+                channel: 'timeout',
+              }),
             )
           : undefined
       this.#pending.set(request.id, { request, settle, timer })
@@ -131,29 +143,31 @@ export class PendingPermissions {
   }
 
   /** @returns false when the request is unknown, answered or expired */
-  answer(requestId: string, answer: ResolvePermissionRequest): boolean {
-    return this.#resolve(requestId, answer, 'client')
+  answer(requestId: string, answer: ResolvePermissionRequest, by: AnsweredBy | undefined): boolean {
+    return this.#resolve(requestId, answer, 'client', by)
   }
 
   /** Tells that a client answered a request while the session was parked. */
-  tellAnswered(requestId: string, decision: PermissionDecision, changedInput: object | undefined): void {
-    this.#pending.delete(requestId)
-    this.#host.onResolved({ requestId, decision, resolvedBy: 'client', changedInput })
+  tellAnswered(resolution: Omit<Resolution, 'resolvedBy'>): void {
+    this.#pending.delete(resolution.requestId)
+    this.#host.onResolved({ ...resolution, resolvedBy: 'client' })
   }
 
   /** Denies everything that waits; what was allowed and not handed over yet does not run either. */
   denyAll(message: string): void {
     for (const requestId of [...this.#handing.keys()]) this.#take(requestId)?.({ behavior: 'deny', message })
-    for (const requestId of [...this.#pending.keys()]) this.#resolve(requestId, { behavior: 'deny', message }, 'policy')
+    for (const requestId of [...this.#pending.keys()])
+      this.#resolve(requestId, { behavior: 'deny', message }, 'policy', { channel: 'policy' })
   }
 
-  #resolve(requestId: string, answer: PermissionDecision, resolvedBy: ResolvedBy): boolean {
+  #resolve(requestId: string, answer: PermissionDecision, resolvedBy: ResolvedBy, by: AnsweredBy | undefined): boolean {
     const pending = this.#pending.get(requestId)
     if (!pending) return false
     this.#pending.delete(requestId)
     pending.timer?.cancel()
     const decision = decisionOf(pending.request, answer)
-    this.#host.onResolved({ requestId, decision, resolvedBy, changedInput: changedInput(pending.request, decision) })
+    const changed = changedInput(pending.request, decision)
+    this.#host.onResolved({ requestId, decision, resolvedBy, by, changedInput: changed })
     if (pending.settle && decision.behavior === 'allow') this.#hand(requestId, pending.settle, decision)
     else pending.settle?.(decision)
     return true

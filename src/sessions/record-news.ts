@@ -1,4 +1,4 @@
-import type { PermissionRequest, ResolvePermissionRequest } from '../../schemas/permissions.js'
+import type { AnsweredBy, PermissionRequest, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { ExecutionResult } from '../engines/runner.js'
 import type { JournaledState } from './journal.js'
 import { withChoice } from './journaled-state.js'
@@ -18,11 +18,12 @@ export function takeInAnswer(
   record: ParkedSessionRecord,
   request: PermissionRequest,
   answer: ResolvePermissionRequest,
+  by?: AnsweredBy,
 ): void {
   const { id: requestId, toolUseId } = request
   const decision = decisionOf(request, answer)
   const isChanged = changedInput(request, decision) !== undefined
-  record.decisions.push({ toolUseId, requestId, decision, ...(isChanged && { isChanged }) })
+  record.decisions.push({ toolUseId, requestId, decision, ...(by && { by }), ...(isChanged && { isChanged }) })
   record.permissions = record.permissions.filter(({ id }) => id !== requestId)
   record.hasNews = true
 }

@@ -6,9 +6,9 @@ import type { TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
+import type { PlannedNotification } from '../notifications/planned.js'
 import type { Principal } from '../principal.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
-import type { PlannedDelivery } from '../webhooks/delivery.js'
 import type { Admission } from './admission.js'
 import type { EventJournal } from './journal.js'
 import type { ParkingOptions } from './parking.js'
@@ -56,7 +56,7 @@ export interface RegistryOptions
     body: SessionEventBody,
     place: { seq: number; ts: number },
     info: () => SessionInfo,
-  ) => PlannedDelivery | undefined
+  ) => PlannedNotification | undefined
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
   retryAfter: Clock['after']
   /** After that long without a turn or a client the engine of a session goes; `undefined`: never. */

@@ -1,7 +1,7 @@
 import { CLOSE, type Close } from '../../schemas/close-codes.js'
 import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionClosedReason } from '../../schemas/events.js'
-import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
+import type { AnswerChannel, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, toError } from '../errors.js'
 import { keptWith } from '../idempotency/making.js'
@@ -9,7 +9,7 @@ import type { KeptKey } from '../idempotency/store.js'
 import { newId } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Page } from '../lib/paging.js'
-import { type Principal, UNLIMITED, visible } from '../principal.js'
+import { answeredBy, type Principal, UNLIMITED, visible } from '../principal.js'
 import { adoptAll, orderOf } from './adoption.js'
 import { Archive, isTerminal } from './archive.js'
 import { Dormancy } from './dormancy.js'
@@ -217,11 +217,12 @@ export class SessionRegistry {
     requestId: string,
     answer: ResolvePermissionRequest,
     principal: Principal,
-    key?: KeptKey,
+    { key, channel = 'rest' }: { key?: KeptKey | undefined; channel?: AnswerChannel } = {},
   ): Promise<void> {
     const session = await this.open(id, principal)
-    await session.answerPermission(requestId, answer, key)
-    this.#operatorLog.onAnswered(session, requestId, answer.behavior, principal)
+    const by = answeredBy(principal, channel)
+    await session.answerPermission(requestId, answer, { key, by })
+    this.#operatorLog.onAnswered(session, requestId, answer.behavior, by)
   }
 
   /**

@@ -2,8 +2,8 @@ import type { SessionEventBody } from '../../schemas/events.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import type { Runner, RunnerSnapshot, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
+import type { PlannedNotification } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
-import type { PlannedDelivery } from '../webhooks/delivery.js'
 import type { LogSource } from './attachment.js'
 import { SessionBridge } from './bridge.js'
 import { Clients } from './clients.js'
@@ -285,12 +285,12 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   }
 
   /** Removes the session from the journal, for good. @throws what the journal throws; nothing was removed then */
-  async erase(ending?: PlannedDelivery): Promise<void> {
+  async erase(ending?: PlannedNotification): Promise<void> {
     await this.writer?.remove(ending)
   }
 
-  /** Has what was just appended told outside, once it is durable: the delivery is kept in the same write. */
-  tell(planned: PlannedDelivery): void {
+  /** Has what was just appended told outside, once it is durable: that is kept in the same write. */
+  tell(planned: PlannedNotification): void {
     if (this.writer) this.writer.keepAlong(planned)
     else planned.keep()
     this.whenDurable(planned.send)

@@ -1,6 +1,7 @@
 import type { SessionClosedReason, SessionEventOf } from '../../schemas/events.js'
 import { type ErrorCode, toError } from '../errors.js'
 import { newId } from '../lib/clock.js'
+import type { PlannedNotification } from '../notifications/planned.js'
 import { interruptedTurn } from './session-facts.js'
 import { SessionState } from './session-state.js'
 import type { QueuedMessage } from './turns.js'
@@ -90,6 +91,8 @@ export abstract class SessionTurns extends SessionState {
 
   /** The number of its last event, when that was told ahead of it. */
   closingSeq: number | undefined
+  /** What was told of that ahead. */
+  ending: PlannedNotification | undefined
 
   /** @param told what is said before everything else that follows from the end */
   #finish(as: 'failed' | 'closed', reason: SessionClosedReason, told?: SessionEventOf<'session_error'>): void {

@@ -9,6 +9,7 @@ import type { PreparedDelivery } from '../webhooks/delivery.js'
 import type { EventLogLimits } from './event-log.js'
 import type { JournalWriterParts } from './journal-writer.js'
 import type { OperatorLog } from './operator-log.js'
+import type { AnswerBearing } from './permissions.js'
 import type { Session } from './session.js'
 
 /** What all sessions of a gateway share. */
@@ -61,7 +62,7 @@ export interface SessionParking {
   /** Resolves when nothing is being done to this session. */
   settled(session: Session): Promise<void>
   /** Answers a permission request of a session that is parked, or has a record. */
-  answer(session: Session, requestId: string, answer: ResolvePermissionRequest, key?: KeptKey): Promise<void>
+  answer(session: Session, requestId: string, answer: ResolvePermissionRequest, bearing?: AnswerBearing): Promise<void>
   /** Ends the turn of a parked session. */
   interrupt(session: Session): Promise<void>
   /** Closes and removes a session that has a record. */

@@ -1,6 +1,6 @@
 import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionEventBody, SessionEventOf } from '../../schemas/events.js'
-import type { PermissionRequest, ResolvePermissionRequest } from '../../schemas/permissions.js'
+import type { AnsweredBy, PermissionRequest, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type {
   DeferredExecution,
   ExecutionResult,
@@ -15,7 +15,7 @@ import type { Attachment, ClientSink } from './attachment.js'
 import type { AttachPosition } from './clients.js'
 import { CommandDesk } from './command-desk.js'
 import { INTERRUPTED, interruptedResult } from './deferred-executions.js'
-import { changedInput, decisionOf } from './permissions.js'
+import { type AnswerBearing, changedInput, decisionOf } from './permissions.js'
 import type { RestoredSession } from './restored-session.js'
 import type { RunnerLink } from './runner-link.js'
 import { SessionEngine } from './session-engine.js'
@@ -81,7 +81,7 @@ export class Session extends SessionEngine {
         this.say(what.text, what.commandId, { first: what.first ?? false })
         return
       case 'answer':
-        this.resolvePermission(what.requestId, what.answer)
+        this.resolvePermission(what.requestId, what.answer, what.by)
         return
       case 'result':
         this.settleExecution(what.executionId, what.result)
@@ -120,24 +120,27 @@ export class Session extends SessionEngine {
 
   /**
    * Answers a request once that is written down: in the record of the session, when there is one, which a crash would leave it to.
-   * @param key of the request that brings the answer, written down with it
    * @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE
    */
-  answerPermission(requestId: string, answer: ResolvePermissionRequest, key?: KeptKey): Promise<void> {
-    if (this.isFrozen || this.recorded) return this.world.parking.answer(this, requestId, answer, key)
-    return this.acceptAnswer(requestId, answer, key)
+  answerPermission(requestId: string, answer: ResolvePermissionRequest, bearing?: AnswerBearing): Promise<void> {
+    if (this.isFrozen || this.recorded) return this.world.parking.answer(this, requestId, answer, bearing)
+    return this.acceptAnswer(requestId, answer, bearing)
   }
 
   /** The same for one without a record. */
-  async acceptAnswer(requestId: string, answer: ResolvePermissionRequest, key?: KeptKey): Promise<void> {
+  async acceptAnswer(
+    requestId: string,
+    answer: ResolvePermissionRequest,
+    { by, key }: AnswerBearing = {},
+  ): Promise<void> {
     this.answerable(requestId, answer)
-    await this.accept({ type: 'answer', requestId, answer }, key)
+    await this.accept({ type: 'answer', requestId, answer, ...(by && { by }) }, key)
   }
 
   /** @throws SG_ERR_PERMISSION_NOT_FOUND when the request is unknown, answered or expired */
-  resolvePermission(requestId: string, answer: ResolvePermissionRequest): void {
+  resolvePermission(requestId: string, answer: ResolvePermissionRequest, by?: AnsweredBy): void {
     this.answerable(requestId, answer)
-    this.permissions.answer(requestId, answer)
+    this.permissions.answer(requestId, answer, by)
   }
 
   /** The request that an answer is for. @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_UNSUPPORTED */

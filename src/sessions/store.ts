@@ -1,5 +1,5 @@
 import type { PendingExecution } from '../../schemas/executions.js'
-import type { PermissionRequest } from '../../schemas/permissions.js'
+import type { AnsweredBy, PermissionRequest } from '../../schemas/permissions.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
@@ -11,6 +11,7 @@ export interface CarriedDecision {
   toolUseId: string
   requestId: string
   decision: PermissionDecision
+  by?: AnsweredBy
   /** It allows something else than was shown. */
   isChanged?: boolean
   /** Whether the log has its `permission_resolved`. */

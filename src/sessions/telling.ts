@@ -1,7 +1,7 @@
 import type { SessionClosedReason, SessionEvent, SessionEventBody } from '../../schemas/events.js'
 import type { Clock } from '../lib/clock.js'
 import type { Listeners } from '../lib/listeners.js'
-import type { PlannedDelivery } from '../webhooks/delivery.js'
+import type { PlannedNotification } from '../notifications/planned.js'
 import type { RegistryEvents, RegistryOptions } from './registry-options.js'
 import type { Session } from './session.js'
 
@@ -24,8 +24,13 @@ export class Telling {
 
   onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void {
     const { notify, listeners } = this.#parts
-    const notification = notify?.(body, { seq, ts }, () => session.info(seq))
-    if (notification) session.tell(notification)
+    const { ending } = session
+    // told ahead, and kept with the removal
+    if (ending?.isKept && body.type === 'session_closed') session.whenDurable(ending.send)
+    else {
+      const notification = notify?.(body, { seq, ts }, () => session.info(seq))
+      if (notification) session.tell(notification)
+    }
     const isRunHeard = session.jobId !== undefined && listeners.has('run_event')
     const isHeard = listeners.has('session_event')
     if (!isRunHeard && !isHeard) return
@@ -47,15 +52,16 @@ export class Telling {
   }
 
   /** What is to be told of a session's end, for the removal to keep: in case the process dies before the session has ended. */
-  endingOf(session: Session, reason: SessionClosedReason): PlannedDelivery | undefined {
+  endingOf(session: Session, reason: SessionClosedReason): PlannedNotification | undefined {
     const { notify, clock } = this.#parts
     if (!notify || session.ended) return undefined
     const { closingSeq = 0, log } = session
     const place = { seq: closingSeq > log.lastSeq ? closingSeq : log.lastSeq + ENDING_AHEAD, ts: clock.now() }
     const info = () => ({ ...session.info(place.seq), status: 'closed' as const, pendingPermissions: 0 })
     const planned = notify({ type: 'session_closed', reason }, place, info)
-    // told under one id, by whichever process
-    if (planned?.kept) session.closingSeq = place.seq
+    // told once, by whichever process
+    session.ending = planned
+    session.closingSeq = place.seq
     return planned
   }
 }

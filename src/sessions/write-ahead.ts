@@ -1,4 +1,4 @@
-import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
+import type { AnsweredBy, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { ExecutionResult } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { LazyMap } from '../lib/lazy-map.js'
@@ -8,7 +8,7 @@ import type { JournalWriter } from './journal-writer.js'
 /** Something that a session was asked to do, as it is written down before it is done. */
 export type Accepted =
   | { type: 'message'; text: string; commandId?: string; first?: true }
-  | { type: 'answer'; requestId: string; answer: ResolvePermissionRequest }
+  | { type: 'answer'; requestId: string; answer: ResolvePermissionRequest; by?: AnsweredBy }
   | { type: 'result'; executionId: string; result: ExecutionResult }
   | { type: 'choice'; choice: NonNullable<JournaledState['chosen']> }
   | { type: 'title'; title: string | null }

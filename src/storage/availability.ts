@@ -5,10 +5,10 @@ import { type GatewayStorage, isRefusal } from './storage.js'
 
 /** How often a storage that takes nothing is asked again. */
 const PROBE_MS = 1_000
-const PARTS = ['sessions', 'journal', 'profiles', 'queue', 'idempotency', 'outbox'] as const
+const PARTS = ['sessions', 'journal', 'profiles', 'queue', 'idempotency', 'outbox', 'notifications'] as const
 /** What is answered without a write says nothing of whether one would be taken. */
 const READS: ReadonlySet<string> = new Set([
-  ...['list', 'get', 'read', 'dailyTokens', 'claimNext', 'attempts', 'begin', 'left', 'gone'],
+  ...['list', 'get', 'read', 'dailyTokens', 'claimNext', 'attempts', 'begin', 'left', 'gone', 'oldest'],
 ])
 
 /**
@@ -30,7 +30,10 @@ export class StorageWatch {
     this.#clock = clock
     this.#logger = logger
     // a host's own storage may have some of them
-    const watched = PARTS.flatMap((name) => (given[name] ? [[name, this.#watched(given[name])]] : []))
+    const watched = PARTS.flatMap((name) => {
+      const part = given[name]
+      return part ? [[name, this.#watched(part)]] : []
+    })
     this.storage = Object.assign(Object.create(given) as GatewayStorage, Object.fromEntries(watched), {
       open: () => given.open(),
       close: () => this.#close(),

@@ -3,6 +3,7 @@ import type { StoredProfile } from '../../schemas/profiles.js'
 import type { KeptKey, Made, StoredAnswer } from '../idempotency/store.js'
 import type { JobRecord } from '../jobs/adapter.js'
 import { newJob } from '../jobs/job.js'
+import type { KeptNotification } from '../notifications/store.js'
 import type { JournalWrite } from '../sessions/journal.js'
 import type { ParkedSessionRecord } from '../sessions/store.js'
 import type { GatewayStorage } from './storage.js'
@@ -155,6 +156,26 @@ export const gatewayStorageConformance: readonly GatewayStorageCase[] = [
       const third = await reopen()
       assert.deepEqual(await third.outbox.list(), [delivery('1'), delivery('2'), delivery('ended')])
       assert.deepEqual(await third.journal.list(), [])
+    },
+  },
+  {
+    name: 'keeps what is told of events with them, and of an end with the removal',
+    async run(storage, reopen) {
+      const told = (number: number): KeptNotification => ({
+        ...{ number, type: 'turn_completed', sessionId: 'one', profile: 'one', ts: number, json: `{"n":${number}}` },
+      })
+      const range = { after: 0, until: 99, since: 0 }
+      const read = ({ notifications }: GatewayStorage) => notifications!.read(range, { limit: 99, maxBytes: 1e6 })
+      const events = [{ seq: 1, json: '{"seq":1}' }]
+      await storage.journal.write({ ...sessionOf('one'), events, notifications: [told(1), told(2)] })
+      await assert.rejects(storage.journal.write({ id: 'one', events, notifications: [told(3)] }))
+      const second = await reopen()
+      assert.deepEqual(await read(second), [told(1), told(2)])
+      await second.journal.remove('one', [], [told(4)])
+      await second.journal.remove('one', [], [told(5)])
+      const third = await reopen()
+      assert.deepEqual(await read(third), [told(1), told(2), told(4)])
+      assert.equal((await third.notifications!.open('e')).lastNumber, 4)
     },
   },
 ]

@@ -1,5 +1,6 @@
 import type { IdempotencyStore } from '../idempotency/store.js'
 import type { QueueAdapter } from '../jobs/adapter.js'
+import type { NotificationStore } from '../notifications/store.js'
 import type { ProfileStore } from '../profiles/store.js'
 import type { EventJournal } from '../sessions/journal.js'
 import type { SessionStore } from '../sessions/store.js'
@@ -17,9 +18,11 @@ export interface GatewayStorage {
   readonly queue: QueueAdapter
   readonly idempotency: IdempotencyStore
   readonly outbox: DeliveryOutbox
+  /** Absent: notifications are kept for as long as the process runs. */
+  readonly notifications?: NotificationStore
   /**
-   * What rides along in a call, a key or deliveries, is kept in its write. Absent: it is kept by calls of its own, keys before and
-   * deliveries in the same turn, so that little is left to chance.
+   * What rides along in a call, a key, deliveries or notifications, is kept in its write. Absent: it is kept by calls of its own, keys
+   * before and the others in the same turn, so that little is left to chance.
    */
   readonly oneWrite?: true
   /** Makes the parts usable; does nothing when they are. Rejects when another process holds the storage, and what cannot be read. */

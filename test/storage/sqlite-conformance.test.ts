@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { idempotencyStoreConformance } from '../../src/idempotency/store-conformance.js'
 import { queueAdapterConformance } from '../../src/jobs/adapter-conformance.js'
+import { notificationStoreConformance } from '../../src/notifications/store-conformance.js'
 import { profileStoreConformance } from '../../src/profiles/store-conformance.js'
 import { eventJournalConformance } from '../../src/sessions/journal-conformance.js'
 import { sessionStoreConformance } from '../../src/sessions/store-conformance.js'
@@ -36,6 +37,7 @@ conforms('journal', eventJournalConformance)
 conforms('profiles', profileStoreConformance)
 conforms('queue', queueAdapterConformance)
 conforms('outbox', deliveryOutboxConformance)
+conforms('notifications', notificationStoreConformance)
 
 t.test('idempotency', async (t) => {
   for (const { name, run } of idempotencyStoreConformance)

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import type { KeptNotification } from '../../src/notifications/store.js'
 import { type Database, loadDriver } from '../../src/storage/sqlite/driver.js'
 import { SCHEMA_VERSION } from '../../src/storage/sqlite/schema.js'
 import type { SqliteStorage } from '../../src/storage/sqlite/storage.js'
@@ -14,13 +15,25 @@ const Driver = await loadDriver()
 
 const ANSWER = { status: 201, headers: { location: '/v1/sessions/kept' }, body: '{}' }
 const ATTEMPT = { id: 'd1', type: 'job_completed', attempt: 1, at: 1_760_000_000_000, status: 503, durationMs: 4 }
+const TOLD: KeptNotification = {
+  ...{ number: 12, type: 'session_closed', sessionId: 'removed', profile: 'one', ts: 1_760_000_000_000 },
+  json: '{"id":"the-feed:000000000012"}',
+}
 const SNAPSHOT = { engine: 'provider', state: { messages: [] } }
 const parked = { id: 'parked', parkedAt: 7, settled: ['e1'] } as unknown as Parameters<
   SqliteStorage['sessions']['save']
 >[0]
 
 /** A bit of everything, some of it in the middle of what a gateway does with it. */
-async function fill({ journal, sessions, profiles, queue, idempotency, outbox }: SqliteStorage): Promise<void> {
+async function fill({
+  journal,
+  sessions,
+  profiles,
+  queue,
+  idempotency,
+  outbox,
+  notifications,
+}: SqliteStorage): Promise<void> {
   await journal.write({ ...firstWrite('kept'), snapshot: SNAPSHOT, reservedSeq: 64 })
   await journal.write({
     id: 'kept',
@@ -41,6 +54,8 @@ async function fill({ journal, sessions, profiles, queue, idempotency, outbox }:
   await idempotency.complete('answered', ANSWER)
   await outbox.add({ lane: 'done', id: 'd1', delivery: { url: 'https://hooks.example/1' } })
   await outbox.log('done', ATTEMPT)
+  await notifications.open('the-feed')
+  await notifications.add(TOLD)
 }
 
 /** The database as SQL that makes it again. */
@@ -122,6 +137,13 @@ for (const name of readdirSync(FIXTURES))
     t.same(await idempotency.begin('open', 'other'), { state: 'new' })
     t.same(await outbox.list(), [{ lane: 'done', id: 'd1', delivery: { url: 'https://hooks.example/1' } }])
     t.same(await outbox.attempts('done'), [ATTEMPT])
+    const isNew = Number(/\d+/.exec(name)) >= 4
+    t.same(await storage.notifications.open('another'), {
+      epoch: isNew ? 'the-feed' : 'another',
+      lastNumber: isNew ? 12 : 0,
+    })
+    const told = await storage.notifications.read({ after: 0, until: 99, since: 0 }, { limit: 9, maxBytes: 10_000 })
+    t.same(told, isNew ? [TOLD] : [])
     await journal.write({ ...firstWrite('new'), events: [eventOf(1)] })
     t.same(await journal.read('new', 0, 9, 10_000), [eventOf(1)])
     t.match(await storage.check(), { ok: true, schemaVersion: SCHEMA_VERSION, orphans: { events: 0 } })

@@ -77,14 +77,13 @@ export async function sqliteWorld(
   return world
 }
 
+type Part = 'sessions' | 'journal' | 'profiles' | 'queue' | 'idempotency' | 'outbox' | 'notifications'
+
 /** A part that goes on to work after a reopening, for cases that use both. */
-export function partOf<Part extends 'sessions' | 'journal' | 'profiles' | 'queue' | 'idempotency' | 'outbox'>(
-  world: SqliteWorld,
-  part: Part,
-): SqliteStorage[Part] {
+export function partOf<P extends Part>(world: SqliteWorld, part: P): SqliteStorage[P] {
   const forward = (_target: object, name: string) => {
     const value = (world.storage[part] as unknown as Record<string, unknown>)[name]
     return typeof value === 'function' ? (...args: unknown[]) => value.apply(world.storage[part], args) : value
   }
-  return new Proxy({}, { get: forward as ProxyHandler<object>['get'] & {} }) as SqliteStorage[Part]
+  return new Proxy({}, { get: forward as ProxyHandler<object>['get'] & {} }) as SqliteStorage[P]
 }

@@ -1,4 +1,5 @@
 import type { KeptKey } from '../../idempotency/store.js'
+import type { KeptNotification } from '../../notifications/store.js'
 import type {
   EventJournal,
   JournaledEvent,
@@ -25,13 +26,14 @@ interface Entry {
 interface WrittenAlong {
   onKey?(key: KeptKey): void
   onDelivery?(delivery: KeptDelivery): void
+  onNotification?(notification: KeptNotification): void
 }
 
 /**
  * Keeps sessions and their events for as long as the process runs; a second gateway that is built on the same object finds what the
  * first one left.
  */
-export function createMemoryEventJournal({ onKey, onDelivery }: WrittenAlong = {}): EventJournal {
+export function createMemoryEventJournal({ onKey, onDelivery, onNotification }: WrittenAlong = {}): EventJournal {
   const sessions = new Map<string, Entry>()
 
   const listed = (id: string, { profile, generation, state, reservedSeq, events }: Entry): JournaledSession => ({
@@ -47,7 +49,7 @@ export function createMemoryEventJournal({ onKey, onDelivery }: WrittenAlong = {
     async write(write) {
       const known = sessions.get(write.id)
       assertWritable(write, known && { lastSeq: known.events.at(-1)?.seq ?? 0 })
-      const { id, origin, state, snapshot, events = [], reservedSeq = 0, keys = [], deliveries = [] } = write
+      const { id, origin, state, snapshot, events = [], reservedSeq = 0, keys = [] } = write
       const entry = known ?? newEntry(origin!, state!)
       if (state) entry.state = JSON.stringify(state)
       if (snapshot) entry.snapshot = JSON.stringify(snapshot)
@@ -55,7 +57,8 @@ export function createMemoryEventJournal({ onKey, onDelivery }: WrittenAlong = {
       entry.reservedSeq = Math.max(entry.reservedSeq, reservedSeq, events.at(-1)?.seq ?? 0)
       if (!known) sessions.set(id, entry)
       for (const key of keys) onKey?.(key)
-      for (const delivery of deliveries) onDelivery?.(delivery)
+      for (const delivery of write.deliveries ?? []) onDelivery?.(delivery)
+      for (const notification of write.notifications ?? []) onNotification?.(notification)
     },
     async list() {
       return [...sessions].map(([id, entry]) => listed(id, entry))
@@ -82,8 +85,10 @@ export function createMemoryEventJournal({ onKey, onDelivery }: WrittenAlong = {
       }
       return found
     },
-    async remove(id, deliveries = []) {
-      if (sessions.delete(id)) for (const delivery of deliveries) onDelivery?.(delivery)
+    async remove(id, deliveries = [], notifications = []) {
+      if (!sessions.delete(id)) return
+      for (const delivery of deliveries) onDelivery?.(delivery)
+      for (const notification of notifications) onNotification?.(notification)
     },
   }
 }

@@ -2,6 +2,7 @@ import type { GatewayStorage } from '../storage.js'
 import { createMemoryDeliveryOutbox } from './delivery-outbox.js'
 import { createMemoryEventJournal } from './event-journal.js'
 import { createMemoryIdempotencyStore } from './idempotency-store.js'
+import { createMemoryNotificationStore } from './notification-store.js'
 import { createMemoryProfileStore } from './profile-store.js'
 import { createMemoryQueueAdapter } from './queue-adapter.js'
 import { MemorySessionStore } from './session-store.js'
@@ -14,15 +15,17 @@ import { MemorySessionStore } from './session-store.js'
 export function createMemoryStorage({ now = Date.now }: { now?: () => number } = {}): GatewayStorage {
   const idempotency = createMemoryIdempotencyStore({ now })
   const outbox = createMemoryDeliveryOutbox()
+  const notifications = createMemoryNotificationStore()
   const onKey = idempotency.keepNow
   return {
     oneWrite: true,
     sessions: new MemorySessionStore({ onKey }),
-    journal: createMemoryEventJournal({ onKey, onDelivery: outbox.addNow }),
+    journal: createMemoryEventJournal({ onKey, onDelivery: outbox.addNow, onNotification: notifications.addNow }),
     profiles: createMemoryProfileStore({ onKey }),
     queue: createMemoryQueueAdapter({ now, onKey }),
     idempotency,
     outbox,
+    notifications,
     async open() {
       idempotency.onRestart()
     },

@@ -5,6 +5,7 @@ import { damaged } from './failures.js'
 import { migrate, versionOf } from './schema.js'
 import { idempotencyOperations } from './tables/idempotency.js'
 import { jobOperations } from './tables/jobs.js'
+import { notificationOperations } from './tables/notifications.js'
 import { outboxOperations } from './tables/outbox.js'
 import { probeOperations } from './tables/probe.js'
 import { profileOperations } from './tables/profiles.js'
@@ -76,6 +77,7 @@ export const operationsOf = (db: Database) => ({
   ...jobOperations(db),
   ...idempotencyOperations(db),
   ...outboxOperations(db),
+  ...notificationOperations(db),
   ...probeOperations(db),
 })
 

@@ -7,7 +7,7 @@ import type { SessionRow } from './tables/sessions.js'
 const SESSIONS_PER_PAGE = 200
 
 export const eventJournal = (call: CallDatabase, now: () => number): EventJournal => ({
-  write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0, keys, deliveries }) =>
+  write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0, keys, deliveries, notifications }) =>
     call('journal.write', {
       id,
       ...(origin && {
@@ -20,6 +20,7 @@ export const eventJournal = (call: CallDatabase, now: () => number): EventJourna
       texts: events.map(({ json }) => json),
       ...(keys && { keys: keys.map((key) => keptRow(key, now())) }),
       ...(deliveries && { deliveries: deliveries.map(deliveryValues) }),
+      ...(notifications && { notifications }),
     }),
   list: (onUnreadable = () => {}) =>
     listed(
@@ -40,7 +41,7 @@ export const eventJournal = (call: CallDatabase, now: () => number): EventJourna
     const { seqs, texts } = await call('journal.read', id, afterSeq, untilSeq, maxBytes)
     return seqs.map((seq, index) => ({ seq, json: texts[index]! }))
   },
-  remove: (id, deliveries) => call('journal.remove', id, deliveries?.map(deliveryValues)),
+  remove: (id, deliveries, notifications) => call('journal.remove', id, deliveries?.map(deliveryValues), notifications),
 })
 
 const sessionOf = ({ id, profile, generation, reservedSeq, lastSeq, state }: SessionRow): JournaledSession => ({

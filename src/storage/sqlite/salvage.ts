@@ -40,6 +40,7 @@ const JSON_COLUMNS: Partial<Record<Table, readonly string[]>> = {
   idempotency_keys: ['answer', 'made'],
   deliveries: ['delivery'],
   delivery_attempts: ['attempt'],
+  notifications: ['notification'],
 }
 
 const BUSY_TIMEOUT_MS = 5_000

@@ -74,12 +74,25 @@ const MIGRATIONS: readonly string[] = [
   'ALTER TABLE idempotency_keys ADD COLUMN made TEXT',
   // targets of deliveries that have answered 410 Gone
   'CREATE TABLE gone_targets (n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE)',
+  // the feed of notifications, and its identity
+  `
+  CREATE TABLE notifications (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    type TEXT NOT NULL,
+    session TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    ts NUMERIC NOT NULL,
+    notification TEXT NOT NULL
+  );
+  CREATE INDEX notifications_by_time ON notifications (ts);
+  CREATE TABLE feed (epoch TEXT NOT NULL);
+  `,
 ]
 
 /** Tables that grow with use, for reports of their size. */
 export const TABLES = [
   ...['sessions', 'origins', 'snapshots', 'events', 'removed_sessions', 'parked', 'profiles', 'jobs', 'daily_tokens'],
-  ...['idempotency_keys', 'deliveries', 'delivery_attempts', 'gone_targets'],
+  ...['idempotency_keys', 'deliveries', 'delivery_attempts', 'gone_targets', 'notifications', 'feed'],
 ] as const
 
 export const SCHEMA_VERSION = MIGRATIONS.length

@@ -1,3 +1,4 @@
+import type { NotificationStore } from '../../notifications/store.js'
 import type { GatewayStorage } from '../storage.js'
 import { StorageError } from '../storage.js'
 import { eventJournal } from './event-journal.js'
@@ -5,7 +6,7 @@ import { type HeldFile, holdFile } from './files.js'
 import { idempotencyStore } from './idempotency-store.js'
 import { backupSqlite, doctorSqlite, type SqliteReport } from './maintenance.js'
 import { queueAdapter } from './queue-adapter.js'
-import { type CallDatabase, deliveryOutbox, profileStore, sessionStore } from './stores.js'
+import { type CallDatabase, deliveryOutbox, notificationStore, profileStore, sessionStore } from './stores.js'
 import { DatabaseThread } from './thread.js'
 
 export interface SqliteStorageOptions {
@@ -22,6 +23,7 @@ export interface SqliteStorageOptions {
 
 /** Everything that a gateway keeps, in one SQLite database. */
 export interface SqliteStorage extends GatewayStorage {
+  readonly notifications: NotificationStore
   /** Copies the database as it is now into a new file, for this account alone, while it is in use. Rejects when the file exists. */
   backup(file: string): Promise<void>
   /** Looks for damage, while it is in use; takes a while when there is much. */
@@ -53,6 +55,7 @@ class Storage implements SqliteStorage {
   readonly queue
   readonly idempotency
   readonly outbox
+  readonly notifications
   readonly #options: SqliteStorageOptions
   readonly #internals: SqliteInternals
   readonly #call: CallDatabase
@@ -74,6 +77,7 @@ class Storage implements SqliteStorage {
     this.queue = queueAdapter(call, now)
     this.idempotency = idempotencyStore(call, now)
     this.outbox = deliveryOutbox(call)
+    this.notifications = notificationStore(call)
   }
 
   open(): Promise<void> {

@@ -1,4 +1,5 @@
 import { toError } from '../../errors.js'
+import type { NotificationStore } from '../../notifications/store.js'
 import type { ProfileStore } from '../../profiles/store.js'
 import type { SessionStore } from '../../sessions/store.js'
 import type { DeliveryOutbox } from '../../webhooks/outbox.js'
@@ -48,6 +49,14 @@ export const deliveryOutbox = (call: CallDatabase): DeliveryOutbox => ({
   forget: (lane) => call('outbox.forget', lane),
   rememberGone: (target) => call('outbox.rememberGone', target),
   gone: () => call('outbox.gone'),
+})
+
+export const notificationStore = (call: CallDatabase): NotificationStore => ({
+  open: (epoch) => call('notifications.open', epoch),
+  add: (kept) => call('notifications.add', kept),
+  read: (range, page) => call('notifications.read', range, page),
+  oldest: (since) => call('notifications.oldest', since),
+  prune: (through, before) => call('notifications.prune', through, before),
 })
 
 /**

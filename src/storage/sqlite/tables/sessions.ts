@@ -1,6 +1,8 @@
+import type { KeptNotification } from '../../../notifications/store.js'
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
 import { type KeptKeyRow, keyKeeper } from './idempotency.js'
+import { notificationKeeper } from './notifications.js'
 import { type DeliveryValues, deliveryKeeper } from './outbox.js'
 
 /** Events of removed sessions that are deleted at once. */
@@ -30,6 +32,7 @@ export interface SessionWrite {
   texts: string[]
   keys?: KeptKeyRow[]
   deliveries?: DeliveryValues[]
+  notifications?: readonly KeptNotification[]
 }
 
 /** Sessions with their events. */
@@ -63,11 +66,23 @@ export function journalOperations(db: Database) {
 
   const keepKey = keyKeeper(db)
   const keepDelivery = deliveryKeeper(db)
+  const keepNotification = notificationKeeper(db)
 
   const keyOf = (id: string): number | undefined => find.get(id)?.key
 
   return {
-    'journal.write'({ id, origin, state, snapshot, reservedSeq, seqs, texts, keys, deliveries }: SessionWrite): void {
+    'journal.write'({
+      id,
+      origin,
+      state,
+      snapshot,
+      reservedSeq,
+      seqs,
+      texts,
+      keys,
+      deliveries,
+      notifications,
+    }: SessionWrite): void {
       const known: { key: number; reservedSeq: number } | undefined = find.get(id)
       if (!known && !(origin && state))
         throw new Refusal(`There is no session ${id}; its first write has an origin and a state.`)
@@ -84,6 +99,7 @@ export function journalOperations(db: Database) {
       for (const [index, seq] of seqs.entries()) insertEvent.run(key, seq, texts[index]!)
       for (const given of keys ?? []) keepKey(given)
       for (const delivery of deliveries ?? []) keepDelivery(delivery)
+      for (const notification of notifications ?? []) keepNotification(notification)
     },
     'journal.page'(afterKey: number, limit: number): SessionRow[] {
       return page.all(afterKey, limit)
@@ -115,12 +131,17 @@ export function journalOperations(db: Database) {
       }
     },
     /** The events go later, in `sweep`: there may be very many. */
-    'journal.remove'(id: string, deliveries: DeliveryValues[] = []): void {
+    'journal.remove'(
+      id: string,
+      deliveries: readonly DeliveryValues[] = [],
+      notifications: readonly KeptNotification[] = [],
+    ): void {
       const key = keyOf(id)
       if (key === undefined) return
       for (const removal of removals) removal.run(key)
       remember.run(key)
       for (const delivery of deliveries) keepDelivery(delivery)
+      for (const notification of notifications) keepNotification(notification)
     },
     /** Deletes some events of removed sessions. @returns whether there may be more */
     'journal.sweep'(): boolean {

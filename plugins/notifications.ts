@@ -1,0 +1,27 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import { ListNotificationsQuery, SessionNotification } from '../schemas/notifications.js'
+import type { Gateway } from '../src/gateway.js'
+import { linkNext } from './paging.js'
+
+/** What sessions need people for, over REST. */
+export const notificationRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = async (scope, { gateway }) => {
+  const { feed } = gateway.notifications
+
+  scope.get(
+    '/notifications',
+    {
+      schema: {
+        querystring: ListNotificationsQuery,
+        response: { 200: Type.Unsafe<Buffer>(Type.Array(SessionNotification)) },
+      },
+    },
+    async (request, reply) => {
+      const page = await feed.page(request.query, request.principal)
+      const kept = linkNext(request, reply, page, 'after')
+      // their bytes as they were written
+      const body = Buffer.from(`[${kept.map(({ json }) => json).join(',')}]`)
+      return reply.type('application/json; charset=utf-8').send(body)
+    },
+  )
+}

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import type { KeptNotification, NotificationRange, NotificationStore } from './store.js'
+
+/** One thing that every NotificationStore does. */
+export interface NotificationStoreCase {
+  name: string
+  /**
+   * @param store an empty one
+   * @param reopen for stores that outlast their process: gives the same one as a new process would see it
+   * @throws AssertionError
+   */
+  run(store: NotificationStore, reopen?: () => NotificationStore | Promise<NotificationStore>): Promise<void>
+}
+
+const TS = 1_760_000_000_000
+
+const kept = (number: number, given: Partial<KeptNotification> = {}): KeptNotification => ({
+  ...{ number, type: 'turn_completed', sessionId: 'one', profile: 'work', ts: TS + number },
+  json: JSON.stringify({ id: `e:${number}`, preview: 'Zwölf "Boxkämpfer"\n\u2028 🥊' }),
+  ...given,
+})
+const ALL: NotificationRange = { after: 0, until: Number.MAX_SAFE_INTEGER, since: 0 }
+const PAGE = { limit: 200, maxBytes: 1024 * 1024 }
+
+async function numbers(store: NotificationStore, range: Partial<NotificationRange> = {}, page = {}): Promise<number[]> {
+  return (await store.read({ ...ALL, ...range }, { ...PAGE, ...page })).map(({ number }) => number)
+}
+
+/** For authors of storages: run every case on a new, empty store. The bundled stores run the same ones. */
+export const notificationStoreConformance: readonly NotificationStoreCase[] = [
+  {
+    name: 'is empty at first, and keeps the identity that it was given first',
+    async run(store, reopen) {
+      assert.deepEqual(await store.open('first'), { epoch: 'first', lastNumber: 0 })
+      assert.deepEqual(await numbers(store), [])
+      assert.equal(await store.oldest(0), undefined)
+      await store.prune(10, TS)
+      const again = reopen ? await reopen() : store
+      assert.deepEqual(await again.open('second'), { epoch: 'first', lastNumber: 0 })
+    },
+  },
+  {
+    name: 'keeps a notification as it was',
+    async run(store, reopen) {
+      await store.open('e')
+      await store.add(kept(7))
+      const again = reopen ? await reopen() : store
+      assert.deepEqual(await again.read(ALL, PAGE), [kept(7)])
+      assert.deepEqual(await again.open('other'), { epoch: 'e', lastNumber: 7 })
+    },
+  },
+  {
+    name: 'reads in the order of the numbers, whatever the order of adding',
+    async run(store) {
+      for (const number of [2, 1, 5, 3]) await store.add(kept(number))
+      assert.deepEqual(await numbers(store), [1, 2, 3, 5])
+      assert.deepEqual(await numbers(store, { after: 1, until: 3 }), [2, 3])
+      assert.deepEqual(await numbers(store, {}, { limit: 2 }), [1, 2])
+      assert.deepEqual(await numbers(store, { until: 4 }, { limit: 2, newest: true }), [2, 3])
+    },
+  },
+  {
+    name: 'reads what is asked for, and nothing else',
+    async run(store) {
+      await store.add(kept(1, { profile: 'work' }))
+      await store.add(kept(2, { profile: "o'hara", type: 'permission_requested' }))
+      await store.add(kept(3, { profile: 'work', type: 'session_closed' }))
+      assert.deepEqual(await numbers(store, { profiles: ["o'hara"] }), [2])
+      assert.deepEqual(await numbers(store, { profiles: [] }), [])
+      assert.deepEqual(await numbers(store, { types: ['permission_requested', 'session_closed'] }), [2, 3])
+      assert.deepEqual(await numbers(store, { types: ['session_closed'], profiles: ["o'hara"] }), [])
+      assert.deepEqual(await numbers(store, { since: TS + 2 }), [2, 3])
+      assert.equal(await store.oldest(TS + 2), 2)
+      assert.equal(await store.oldest(TS + 4), undefined)
+    },
+  },
+  {
+    name: 'ends a page at as many bytes, and not before the first',
+    async run(store) {
+      const json = JSON.stringify('x'.repeat(1000))
+      for (let number = 1; number <= 60; number++) await store.add(kept(number, { json }))
+      const some = await numbers(store, {}, { maxBytes: 30_000 })
+      assert.deepEqual(
+        some,
+        Array.from({ length: 29 }, (_, index) => index + 1),
+      )
+      assert.deepEqual(await numbers(store, {}, { maxBytes: 10 }), [1])
+      assert.deepEqual(await numbers(store, {}, { maxBytes: 10, newest: true }), [60])
+      assert.equal((await numbers(store)).length, 60)
+    },
+  },
+  {
+    name: 'forgets by number and by age, and never gives a number again',
+    async run(store, reopen) {
+      await store.open('e')
+      for (let number = 1; number <= 6; number++) await store.add(kept(number))
+      await store.prune(2, 0)
+      assert.deepEqual(await numbers(store), [3, 4, 5, 6])
+      await store.prune(0, TS + 5)
+      assert.deepEqual(await numbers(store), [5, 6])
+      await store.prune(6, 0)
+      const again = reopen ? await reopen() : store
+      assert.deepEqual(await numbers(again), [])
+      assert.deepEqual(await again.open('other'), { epoch: 'e', lastNumber: 6 })
+    },
+  },
+]

@@ -1,0 +1,57 @@
+import { isIn, pageOf } from '../../notifications/range.js'
+import type { KeptNotification, NotificationStore } from '../../notifications/store.js'
+
+/** Characters of all together; the oldest go first. */
+const MAX_CHARS = 64 * 1024 * 1024
+
+/** What the other parts of a storage in memory use of it. */
+export interface MemoryNotificationStore extends NotificationStore {
+  /** Keeps a notification in the same turn in which the event is written that it tells of. */
+  addNow(kept: KeptNotification): void
+}
+
+/** Keeps notifications for as long as the process runs, at most about 64 MiB of them. */
+export function createMemoryNotificationStore(): MemoryNotificationStore {
+  /** Rising by `number`. */
+  let kept: KeptNotification[] = []
+  let chars = 0
+  let feed: string | undefined
+  let lastNumber = 0
+
+  const drop = (count: number) => {
+    for (const { json } of kept.splice(0, count)) chars -= json.length
+  }
+  const addNow = (notification: KeptNotification) => {
+    const { number, json } = notification
+    // several are written at once, and not always in the order of their numbers
+    let at = kept.length
+    while (at > 0 && kept[at - 1]!.number > number) at--
+    kept.splice(at, 0, { ...notification })
+    lastNumber = Math.max(lastNumber, number)
+    for (chars += json.length; chars > MAX_CHARS && kept.length > 1; ) drop(1)
+  }
+  return {
+    addNow,
+    async open(epoch) {
+      feed ??= epoch
+      return { epoch: feed, lastNumber }
+    },
+    async add(notification) {
+      addNow(notification)
+    },
+    async read(range, page) {
+      return pageOf(
+        kept.filter((notification) => isIn(range, notification)),
+        page,
+      )
+    },
+    async oldest(since) {
+      return kept.find(({ ts }) => ts >= since)?.number
+    },
+    async prune(through, before) {
+      const left = kept.filter(({ number, ts }) => number > through && ts >= before)
+      chars = left.reduce((sum, { json }) => sum + json.length, 0)
+      kept = left
+    },
+  }
+}
