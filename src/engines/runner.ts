@@ -1,8 +1,10 @@
-import type { SessionEventBody } from '../../schemas/events.js'
 import type { SubmitExecutionResultRequest } from '../../schemas/executions.js'
 import type { PermissionMode } from '../../schemas/permissions.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { CreateSessionRequest, SessionFileInfo } from '../../schemas/sessions.js'
+import type { RunnerEvent } from './event-types.js'
+
+export type { RunnerEvent }
 
 /**
  * The contract between the gateway and what runs an agent.
@@ -50,31 +52,6 @@ export interface RunnerCapabilities {
   /** Whether an allow may change the input. Default true; without it a changed input is refused and the request stays. */
   updatedInput?: boolean
 }
-
-/** Events that are the engine's to tell; the gateway owns the others. */
-export type RunnerEvent = Extract<
-  SessionEventBody,
-  {
-    type:
-      | 'system_init'
-      | 'capabilities'
-      | 'model_changed'
-      | 'permission_mode_changed'
-      | 'user_message'
-      | 'assistant_message'
-      | 'stream_delta'
-      | 'turn_completed'
-      | 'execution_dispatched'
-      | 'execution_result'
-      | 'execution_failed'
-      | 'file_delivered'
-      | 'plan_updated'
-      | 'context_usage'
-      | 'rate_limit'
-      | 'engine_event'
-      | 'session_error'
-  }
->
 
 export interface RunnerHost {
   emit(event: RunnerEvent): void

@@ -1,6 +1,8 @@
 import type { CreateJobRequest, JobStatus } from '../../schemas/jobs.js'
 import type { KeptKey } from '../idempotency/store.js'
-import type { StoredJob } from './job.js'
+import type { JobPatch, StoredJob } from './job.js'
+
+export type { JobPatch }
 
 /** A job and what was asked for. Records are values: nobody changes one that was handed over, on either side. */
 export interface JobRecord {
@@ -9,12 +11,6 @@ export interface JobRecord {
   /** From `list` of an adapter that numbers jobs as they are submitted: rises, and is never given again. */
   readonly position?: number
 }
-
-/** What stays as it was when the job was submitted. */
-type Given = 'id' | 'profile' | 'cwd' | 'prompt' | 'createdAt' | 'maxAttempts' | 'webhook' | 'meta'
-
-/** Fields of the job to set; a key that is `undefined` is cleared. */
-export type JobPatch = { [K in Exclude<keyof StoredJob, Given>]?: StoredJob[K] | undefined }
 
 /** Which jobs, those submitted last first. */
 export interface JobFilter {

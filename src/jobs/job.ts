@@ -50,6 +50,40 @@ export interface AttemptNotes {
 /** A job as it is stored. */
 export type StoredJob = JobInfo & { notes?: JobNotes }
 
+/**
+ * One row per field of a job. `given`: stays as it was submitted · `patched`: set and cleared as the job goes on · `shown`: not stored,
+ * made for who is shown the job.
+ */
+export const JOB_FIELDS = {
+  id: 'given',
+  status: 'patched',
+  profile: 'given',
+  cwd: 'given',
+  prompt: 'given',
+  createdAt: 'given',
+  attempt: 'patched',
+  maxAttempts: 'given',
+  usage: 'patched',
+  notes: 'patched',
+  webhook: 'given',
+  meta: 'given',
+  nextRunAt: 'patched',
+  startedAt: 'patched',
+  sessionId: 'patched',
+  sdkSessionId: 'patched',
+  parkedAt: 'patched',
+  parkedExecutionId: 'patched',
+  finishedAt: 'patched',
+  result: 'patched',
+  error: 'patched',
+  promptTruncated: 'shown',
+} as const satisfies Record<keyof StoredJob, 'given' | 'patched' | 'shown'>
+
+type Patched = { [F in keyof StoredJob]-?: (typeof JOB_FIELDS)[F] extends 'patched' ? F : never }[keyof StoredJob]
+
+/** Fields of the job to set; a key that is `undefined` is cleared. */
+export type JobPatch = { [F in Patched]?: StoredJob[F] | undefined }
+
 /** What is still noted about a job that is over. */
 export const lastNotes = ({ notes }: StoredJob): JobNotes | undefined => notes?.sessions && { sessions: notes.sessions }
 

@@ -1,4 +1,5 @@
 import type { SessionEventBody } from '../../schemas/events.js'
+import { rowOf } from '../engines/event-types.js'
 import { newId } from '../lib/clock.js'
 import type { JournaledEvent } from './journal.js'
 import { type LogReaders, LogSegments, type LogSlice, SEGMENT_BYTES } from './log-segments.js'
@@ -22,9 +23,6 @@ export interface LogJournal {
   /** The next events with `afterSeq < seq <= untilSeq`: about `maxBytes`, but at least one when there is one. */
   read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<JournaledEvent[]>
 }
-
-/** What is said here in words and numbers of our own and held by nobody else: it may wait to be JSON until somebody reads it. */
-const OWN: ReadonlySet<string> = new Set<SessionEventBody['type']>(['status_changed', 'session_closed'])
 
 /** An event that is no bytes yet. */
 interface Unwritten {
@@ -128,7 +126,7 @@ export class EventLog {
   /** @returns its seq @throws TypeError or RangeError when the body is not JSON; nothing is appended then */
   append(body: SessionEventBody, ts: number): number {
     const seq = this.#lastSeq + 1
-    if (!this.#journal && OWN.has(body.type)) {
+    if (!this.#journal && rowOf(body).isPlain) {
       this.#lastSeq = seq
       this.#unwritten.push({ ts, body })
     } else {
@@ -139,7 +137,7 @@ export class EventLog {
       this.#unwritten.push({ ts, body: json })
       this.#unwrittenChars += json.length
       if (isDelta) this.#writeOut(body.uuid)
-      this.#journal?.onAppended(seq, isDelta ? undefined : eventJson(seq, ts, json), json.length)
+      this.#journal?.onAppended(seq, rowOf(body).isLive ? undefined : eventJson(seq, ts, json), json.length)
     }
     if (this.#unwritten.length > MAX_UNWRITTEN_EVENTS || this.#unwrittenChars > MAX_UNWRITTEN_CHARS) this.#writeOut()
     return seq

@@ -141,47 +141,33 @@ export class SessionFacts {
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 const countOf = (value: unknown): number | undefined => (Number.isFinite(value) ? (value as number) : undefined)
 
-/** Takes in what an event says; false when the event is not an engine's to tell. */
-export function applyRunnerEvent(facts: SessionFacts, event: RunnerEvent): boolean {
-  switch (event?.type) {
+/** Takes in what an event says. */
+export function applyRunnerEvent(facts: SessionFacts, event: RunnerEvent): void {
+  switch (event.type) {
     case 'system_init':
       facts.sdkSessionId = textOf(event.sdkSessionId)
       facts.model = textOf(event.model)
       facts.apiKeySource = textOf(event.apiKeySource)
       facts.permissionMode = textOf(event.permissionMode)
-      return true
+      return
     case 'model_changed':
       facts.model = textOf(event.model)
-      return true
+      return
     case 'permission_mode_changed':
       facts.permissionMode = textOf(event.mode)
-      return true
+      return
     case 'turn_completed':
       // turns and cost are running totals, tokens are this turn's
       facts.numTurns = countOf(event.numTurns) ?? facts.numTurns
       facts.cost = countOf(event.totalCostUsd) ?? facts.cost
       addUsage(facts.usage, event.usage)
-      return true
+      return
     case 'session_error':
       facts.statusDetail = textOf(event.message)
-      return true
-    case 'capabilities':
-    case 'user_message':
-    case 'assistant_message':
-    case 'stream_delta':
-    case 'execution_dispatched':
-    case 'execution_result':
-    case 'execution_failed':
-    case 'file_delivered':
-    case 'plan_updated':
-    case 'context_usage':
-    case 'rate_limit':
-      return true
+      return
     case 'engine_event':
       facts.onEngineEvent(event.payload)
-      return true
-    default:
-      return false
+      return
   }
 }
 

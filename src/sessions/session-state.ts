@@ -1,5 +1,6 @@
 import type { SessionEventBody } from '../../schemas/events.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
+import { rowOf } from '../engines/event-types.js'
 import type { Runner, RunnerSnapshot, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { PlannedNotification } from '../notifications/planned.js'
@@ -21,18 +22,6 @@ import type { SessionInit, SessionWorld } from './session-world.js'
 import { snapshotFiles } from './snapshot-files.js'
 import { Turns } from './turns.js'
 import { WriteAhead } from './write-ahead.js'
-
-/** Events after which the session stands where it stood. */
-const LEAVES_STATE: ReadonlySet<string> = new Set<SessionEventBody['type']>([
-  'stream_delta',
-  'assistant_message',
-  'capabilities',
-  'context_usage',
-  'rate_limit',
-  'file_delivered',
-  'plan_updated',
-  'engine_event',
-])
 
 /** What a session is at a moment, and how a change of it is told; `Session` is what happens to it. */
 export abstract class SessionState implements PermissionDeskOwner, LogSource, JournalOwner {
@@ -321,7 +310,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   protected append(body: SessionEventBody, ts = this.world.clock.now()): void {
     const seq = this.log.append(body, ts)
     this.facts.lastActivityAt = ts
-    if (this.writer && !LEAVES_STATE.has(body.type)) this.writer.touch()
+    if (this.writer && !rowOf(body).leavesState) this.writer.touch()
     this.clients.onShown()
     if (body.type === 'assistant_message') this.whenDurable(() => this.clients.dropTyping(body.uuid))
     this.tellObservers(body, seq, ts)

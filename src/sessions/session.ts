@@ -1,6 +1,7 @@
 import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionEventBody, SessionEventOf } from '../../schemas/events.js'
 import type { AnsweredBy, PermissionRequest, ResolvePermissionRequest } from '../../schemas/permissions.js'
+import { isRunnerEvent, rowOf } from '../engines/event-types.js'
 import type {
   DeferredExecution,
   ExecutionResult,
@@ -22,15 +23,6 @@ import { SessionEngine } from './session-engine.js'
 import { applyRunnerEvent } from './session-facts.js'
 import type { SessionInit, SessionWorld } from './session-world.js'
 import type { Accepted } from './write-ahead.js'
-
-/** Events by which an engine shows that it goes on; the others say nothing about its turn. */
-const GOES_ON: ReadonlySet<string> = new Set<RunnerEvent['type']>([
-  'user_message',
-  'assistant_message',
-  'stream_delta',
-  'execution_dispatched',
-  'turn_completed',
-])
 
 const HELD_BACK =
   'The storage takes nothing, and no more of what the agent says can be held back. Send the message again when /readyz says ready.'
@@ -174,15 +166,15 @@ export class Session extends SessionEngine {
     if (this.link !== link || this.endedAs) return
     const event = told?.type === 'turn_completed' ? this.facts.withTotals(told) : told
     try {
-      const known = applyRunnerEvent(this.facts, event)
-      if (!known) {
+      if (!isRunnerEvent(event)) {
         this.world.logger.warn(
           { sessionId: this.id, type: event?.type },
           'the engine emitted an event that is not its to tell',
         )
         return
       }
-      if (GOES_ON.has(event.type)) this.goesOn()
+      applyRunnerEvent(this.facts, event)
+      if (rowOf(event).goesOn) this.goesOn()
       if (event.type === 'turn_completed') this.turns.complete()
       if (event.type !== 'session_error') this.append(event.type === 'turn_completed' ? this.#endOf(event) : event)
     } catch (error) {

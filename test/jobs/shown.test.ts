@@ -1,4 +1,6 @@
 import t from 'tap'
+import { JOB_FIELDS, type JobPatch, type StoredJob } from '../../src/jobs/job.js'
+import { patched, shown } from '../../src/jobs/patch.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { jobRequest, jobWorld } from '../fixtures/job-world.js'
 
@@ -20,4 +22,22 @@ t.test('what a caller attaches for itself cannot be so large that the lists of a
   await t.rejects(queue.submit(jobRequest({ meta })), { code: 'SG_ERR_VALIDATION', errors: [{ path: 'meta' }] })
   const session = { cwd: '/srv/work', prompt: 'go', meta }
   await t.rejects(queue.submit(jobRequest({ session })), { errors: [{ path: 'session.meta' }] })
+})
+
+t.test('a patch sets and clears every field that may be patched, and leaves all others as they are', async (t) => {
+  const fields = Object.keys(JOB_FIELDS) as (keyof typeof JOB_FIELDS)[]
+  const job = Object.fromEntries(
+    fields.filter((field) => JOB_FIELDS[field] !== 'shown').map((field) => [field, `${field} before`]),
+  ) as unknown as StoredJob
+  t.same(patched(job, {}), job)
+  const { notes: _ours, ...wire } = job
+  t.same(shown(job), wire)
+  for (const field of fields) {
+    const kind: string = JOB_FIELDS[field]
+    if (kind !== 'patched') continue
+    t.same(patched(job, { [field]: 'after' } as JobPatch), { ...job, [field]: 'after' }, `${field} is set`)
+    if (['status', 'attempt', 'usage'].includes(field)) continue
+    const { [field]: _cleared, ...rest } = job
+    t.same(patched(job, { [field]: undefined } as JobPatch), rest, `${field} is cleared`)
+  }
 })

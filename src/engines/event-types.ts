@@ -1,0 +1,51 @@
+import type { SessionEventBody } from '../../schemas/events.js'
+
+interface EventRow {
+  /** Whose it is to tell: the engine's, or the gateway's alone. */
+  readonly by: 'engine' | 'gateway'
+  /** Live only: it is sent, and kept nowhere. */
+  readonly isLive?: true
+  /** The session stands where it stood; nothing of its state is to be written with the event. */
+  readonly leavesState?: true
+  /** From an engine it shows that the turn goes on; the others say nothing about it. */
+  readonly goesOn?: true
+  /** Words and numbers of the gateway alone, held by nobody else: it may wait to be JSON until somebody reads it. */
+  readonly isPlain?: true
+}
+
+/** One row per type of event; its shape and its sentence are in `schemas/events.ts`. */
+export const EVENT_TYPES = {
+  system_init: { by: 'engine' },
+  status_changed: { by: 'gateway', isPlain: true },
+  capabilities: { by: 'engine', leavesState: true },
+  model_changed: { by: 'engine' },
+  permission_mode_changed: { by: 'engine' },
+  user_message: { by: 'engine', goesOn: true },
+  assistant_message: { by: 'engine', goesOn: true, leavesState: true },
+  stream_delta: { by: 'engine', goesOn: true, leavesState: true, isLive: true },
+  turn_completed: { by: 'engine', goesOn: true },
+  permission_requested: { by: 'gateway' },
+  permission_resolved: { by: 'gateway' },
+  execution_dispatched: { by: 'engine', goesOn: true },
+  execution_result: { by: 'engine' },
+  execution_failed: { by: 'engine' },
+  file_delivered: { by: 'engine', leavesState: true },
+  context_usage: { by: 'engine', leavesState: true },
+  plan_updated: { by: 'engine', leavesState: true },
+  rate_limit: { by: 'engine', leavesState: true },
+  engine_event: { by: 'engine', leavesState: true },
+  session_error: { by: 'engine' },
+  session_closed: { by: 'gateway', isPlain: true },
+} as const satisfies Record<SessionEventBody['type'], EventRow>
+
+type Rows = typeof EVENT_TYPES
+type ToldBy<T extends EventRow['by']> = { [E in keyof Rows]: Rows[E]['by'] extends T ? E : never }[keyof Rows]
+
+/** Events that are the engine's to tell; the gateway owns the others. */
+export type RunnerEvent = Extract<SessionEventBody, { type: ToldBy<'engine'> }>
+
+export const rowOf = ({ type }: SessionEventBody): EventRow => EVENT_TYPES[type]
+
+/** Whether it is the engine's to tell; what an engine says may be anything. */
+export const isRunnerEvent = (event: RunnerEvent | undefined): boolean =>
+  typeof event?.type === 'string' && Object.hasOwn(EVENT_TYPES, event.type) && rowOf(event).by === 'engine'
