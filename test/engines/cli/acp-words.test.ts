@@ -189,6 +189,32 @@ t.test('a call of qwen has one name, whether it was asked for or not', async (t)
   )
 })
 
+t.test('a tool of a server that qwen asks for has its own name, and is taken for no other', async (t) => {
+  const { runner, host } = await start(t, 'qwen')
+  host.answer = () => ({ behavior: 'deny', message: 'no' })
+  const asked = (toolCallId: string, tool: string, rawInput: object) => ({
+    asks: {
+      toolCall: { toolCallId, status: 'pending', title: 'its words', kind: 'other', rawInput },
+      options: [
+        { optionId: 'always', name: `Always Allow in project: ${tool}`, kind: 'allow_always' },
+        { optionId: 'once', name: 'Allow', kind: 'allow_once' },
+      ],
+    },
+  })
+  await host.turn(
+    runner,
+    script(
+      asked('c1', 'deploy', { branch: 'main' }),
+      asked('c2', 'mcp__session-gateway__deploy', {}),
+      asked('c3', 'trick', { questions: [] }),
+    ),
+  )
+  t.strictSame(
+    host.asks.map(({ toolName }) => toolName),
+    ['mcp__?__deploy', 'mcp__?__mcp__session-gateway__deploy', 'mcp__?__trick'],
+  )
+})
+
 t.test('the agent’s plan is told, by an update or by its tool', async (t) => {
   const { runner, host } = await start(t)
   const entries = [

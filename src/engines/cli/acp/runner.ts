@@ -297,7 +297,7 @@ export class AcpRunner implements Runner {
     this.#turn?.heard()
     const turn = this.#turn?.signal
     if (!turn || turn.aborted) return CANCELLED
-    const call = this.#calls.learn(request.toolCall, true)
+    const call = this.#calls.learn(request.toolCall, request.options)
     this.#translator.tellCall(call)
     const shown = inputOf(call)
     if (this.#granted.has(call)) return answerTo(request, { behavior: 'allow' }, shown)

@@ -1,3 +1,4 @@
+import type { PermissionOption } from '@agentclientprotocol/sdk'
 import { parentOf, saidName, type Told, type ToolNaming, toolNameOf } from './tool-names.js'
 
 /** A call of a tool, as far as the agent has told of it. */
@@ -32,11 +33,11 @@ export class ToolCalls {
     this.#naming = naming
   }
 
-  /** @param isAsk it is told by a request for permission */
-  learn(told: Told, isAsk = false): KnownCall {
+  /** @param options what may be answered, where it is told by a request for permission */
+  learn(told: Told, options?: readonly PermissionOption[]): KnownCall {
     const known = this.#calls.get(told.toolCallId)
     const call: KnownCall = known ?? {
-      ...{ id: told.toolCallId, parent: null, name: toolNameOf(told, this.#naming, isAsk) },
+      ...{ id: told.toolCallId, parent: null, name: toolNameOf(told, this.#naming, options) },
       ...{ input: {}, shown: [], content: [] },
       ...{ terminal: '', status: 'pending', isTold: false, isDone: false, isDenied: false },
     }

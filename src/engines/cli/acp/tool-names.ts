@@ -1,4 +1,4 @@
-import type { ToolCall, ToolCallUpdate } from '@agentclientprotocol/sdk'
+import type { PermissionOption, ToolCall, ToolCallUpdate } from '@agentclientprotocol/sdk'
 
 export type Told = ToolCall | ToolCallUpdate
 
@@ -6,21 +6,25 @@ export type Told = ToolCall | ToolCallUpdate
  * Where an agent says which tool is called, when no field has it: alone in the first title, before `__` in the call's id, or nowhere
  * when it asks, so that the kind and the input have to do.
  */
-export type ToolNaming = 'title' | 'id' | ((told: Told) => string | undefined)
+export type ToolNaming = 'title' | 'id' | ((told: Told, options: readonly PermissionOption[]) => string | undefined)
 
 const ID_WITH_NAME = /^(.+)(?:__.*|-\d{10,}-\d+)$/
 
 /**
  * The name that the call has from its first word on, in requests and results alike.
- * @param isAsk it is told by a request for permission
+ * @param options what may be answered, where it is told by a request for permission
  */
-export function toolNameOf(told: Told, naming: ToolNaming | undefined, isAsk: boolean): string {
+export function toolNameOf(
+  told: Told,
+  naming: ToolNaming | undefined,
+  options: readonly PermissionOption[] | undefined,
+): string {
   const { title, toolCallId, kind } = told
   const said = saidName(told)
   if (said) return said
-  if (typeof naming === 'function') return naming(told) ?? kind ?? 'other'
+  if (typeof naming === 'function') return naming(told, options ?? []) ?? kind ?? 'other'
   // In a request the title may be the model's own words.
-  if (naming === 'title' && title && /^[\w-]+$/.test(title) && (!isAsk || kind === 'other')) return title
+  if (naming === 'title' && title && /^[\w-]+$/.test(title) && (!options || kind === 'other')) return title
   return (naming === 'id' && ID_WITH_NAME.exec(toolCallId)?.[1]) || (kind ?? 'other')
 }
 
@@ -49,8 +53,11 @@ export function geminiServerTool(server: string, tool: string): string {
   return name.length > 63 ? `${name.slice(0, 30)}...${name.slice(-30)}` : name
 }
 
-/** What qwen calls a tool that it asks for without its name. */
-export function qwenToolName({ kind, rawInput }: Told): string | undefined {
+/** How qwen offers to allow a tool of a server always: the one place in which the tool's own name stands, without the server's. */
+const QWENS_SERVER_TOOL = /^Always Allow in project: (.+)$/s
+
+/** What qwen calls a tool that it asks for without its name; `?` stands for a server that it does not tell, and is no server's name. */
+export function qwenToolName({ kind, rawInput }: Told, options: readonly PermissionOption[]): string | undefined {
   const input = (rawInput ?? {}) as Record<string, unknown>
   switch (kind) {
     case 'execute':
@@ -61,7 +68,10 @@ export function qwenToolName({ kind, rawInput }: Told): string | undefined {
       return 'old_string' in input ? 'edit' : 'content' in input ? 'write_file' : undefined
     case 'switch_mode':
       return 'exit_plan_mode'
-    default:
+    default: {
+      const tool = options.flatMap(({ name }) => QWENS_SERVER_TOOL.exec(name)?.[1] ?? [])[0]
+      if (tool !== undefined) return `mcp__?__${tool}`
       return 'questions' in input ? 'ask_user_question' : undefined
+    }
   }
 }
