@@ -123,7 +123,7 @@ export const AGENTS = {
         XDG_CACHE_HOME: `${home}/cache`,
         XDG_STATE_HOME: `${home}/state`,
       },
-      ...{ KILO_DISABLE_MODELS_FETCH: '1', KILO_DISABLE_SESSION_INGEST: '1' },
+      ...{ KILO_DISABLE_MODELS_FETCH: '1' },
       KILO_CONFIG_CONTENT: loopbackModel(vendors),
     }),
     files: () => ({ 'config/.keep': '', 'data/.keep': '' }),

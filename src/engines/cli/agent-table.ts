@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { CLI_PERMISSION_MODES, type PermissionMode } from '../../../schemas/permissions.js'
 import { geminiServerTool, qwenToolName, type ToolNaming } from './acp/tool-names.js'
+import type { Environment } from './environment.js'
+import { opencodeSettings } from './opencode-settings.js'
 import { SNAPSHOT_SOURCES, type SnapshotSources } from './snapshot-sources.js'
 
 import { distrustInCodex } from './workspace/codex.js'
@@ -39,6 +41,8 @@ export interface AgentRow {
   readonly permissionModes: readonly PermissionMode[]
   readonly credentials: CredentialSources
   readonly acp?: AcpTraits
+  /** Set in every session, over whatever else is said of these variables. */
+  readonly settings?: (env: Environment, trusted: boolean) => Record<string, string>
   /** How it is kept from what files of the working directory would have it run. Absent: it cannot be. */
   readonly untrusted?: UntrustedWorkspace
   readonly snapshot: SnapshotSources
@@ -202,6 +206,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       helperTools: ['task'],
       priorCost: { args: (sessionId) => ['export', sessionId], figure: /"cost":\s*([\d.e-]+)/ },
     },
+    settings: opencodeSettings('OPENCODE_CONFIG_CONTENT'),
     untrusted: { env: { OPENCODE_DISABLE_PROJECT_CONFIG: '1', OPENCODE_PURE: '1' }, prepare: distrustInOpencode },
     snapshot: SNAPSHOT_SOURCES.opencode,
   }),
@@ -336,7 +341,10 @@ function kiloRow({ untrusted: _opencodes, ...opencode }: AgentRow): AgentRow {
   ])
   return row({
     ...opencode,
-    ...{ name: 'kilo', command: 'kilo', env: Object.fromEntries(env), modes: Object.fromEntries(modes) },
+    ...{ name: 'kilo', command: 'kilo', modes: Object.fromEntries(modes) },
+    // it sends what is said in sessions to its vendor otherwise
+    env: { ...Object.fromEntries(env), KILO_DISABLE_SESSION_INGEST: '1' },
+    settings: opencodeSettings('KILO_CONFIG_CONTENT'),
     inheritedEnv: opencode.inheritedEnv.map((name) => name.replace(/^OPENCODE_/, 'KILO_')),
     credentials: { apiKeyEnv: ['KILO_API_KEY', 'ANTHROPIC_API_KEY', 'OPENAI_API_KEY'] },
     snapshot: SNAPSHOT_SOURCES.kilo,

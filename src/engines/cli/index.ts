@@ -68,7 +68,11 @@ export function cliEngine(options: CliEngineOptions = {}): (context: HostedConte
       sessionId: context.sessionId,
       row: trusted ? subject.row : untrustedRow(subject.row),
       config,
-      env: { ...subject.env, ...(await workspaceEnv(subject.row, trusted, { env: subject.env, cwd: config.cwd })) },
+      env: {
+        ...subject.env,
+        ...subject.row.settings?.(subject.env, trusted),
+        ...(await workspaceEnv(subject.row, trusted, { env: subject.env, cwd: config.cwd })),
+      },
       trusted,
       slots,
       roots: options.roots,

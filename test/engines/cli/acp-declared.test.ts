@@ -69,6 +69,32 @@ t.test('kilo, which asks nothing by itself, is told to ask', (t) => {
   t.strictSame(JSON.parse(kilo.env.KILO_PERMISSION!), JSON.parse(opencode.env.OPENCODE_PERMISSION!))
   t.match(kilo.permissionModes, opencode.permissionModes)
   t.notOk(kilo.modesUnknown)
+  t.equal(kilo.env.KILO_DISABLE_SESSION_INGEST, '1', 'and to keep what is said to itself')
+  t.end()
+})
+
+t.test('what the operator says in the settings of opencode and kilo stays, but for what would break a promise', (t) => {
+  const operators = {
+    model: 'm',
+    lsp: true,
+    agent: { plan: { model: 'p', permission: { bash: 'allow', read: 'deny' } } },
+  }
+  for (const name of ['opencode', 'kilo']) {
+    const { settings } = agentTable().get(name)!
+    const variable = `${name.toUpperCase()}_CONFIG_CONTENT`
+    const said = (env: Record<string, string>, trusted: boolean) => JSON.parse(settings!(env, trusted)[variable]!)
+    const asked = { bash: 'ask', edit: 'ask' }
+    t.match(said({}, false), { lsp: false, formatter: false, agent: { plan: { permission: asked } } })
+    const env = { [variable]: JSON.stringify(operators) }
+    t.match(said(env, true), {
+      ...operators,
+      agent: { plan: { model: 'p', permission: { ...asked, read: 'deny' } } },
+      formatter: undefined,
+    })
+    t.match(said(env, false), { model: 'm', lsp: false })
+    for (const broken of ['{ // why', '[]', '1'])
+      t.throws(() => settings!({ [variable]: broken }, true), { code: 'SG_ERR_ENGINE_START', message: variable })
+  }
   t.end()
 })
 
