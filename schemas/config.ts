@@ -93,6 +93,15 @@ const Agent = Section({
   modes: Type.Optional(
     Type.Record(Type.String(), Type.String(), { description: 'permissionMode to the name the agent has for it.' }),
   ),
+  auth: Type.Optional(
+    Section(
+      {
+        method: Type.String({ minLength: 1, description: "The agent's own name of a way to log in." }),
+        apiKeyEnv: Type.Optional(Type.String({ minLength: 1, description: 'Variable that holds the key it takes.' })),
+      },
+      { description: 'How it logs in, when it asks for that.' },
+    ),
+  ),
 })
 
 const managedProfiles = Section(

@@ -33,6 +33,7 @@ export class CommandFailure extends Error {
 export const guarded =
   <A extends unknown[]>(act: (...args: A) => Promise<void>) =>
   async (...args: A): Promise<void> => {
+    process.stdout.on('error', endQuietly)
     try {
       await act(...args)
     } catch (error) {
@@ -41,6 +42,12 @@ export const guarded =
       process.exit(exitCode)
     }
   }
+
+/** Whoever read the output has what they wanted, as `head` does. */
+function endQuietly(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') process.exit(EXIT.success)
+  throw error
+}
 
 function explain(error: unknown): { message: string; exitCode: number } {
   if (error instanceof CommandFailure) return error
