@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { transformSync } from 'esbuild'
 import type { Test } from 'tap'
 import { runDaemon } from '../fixtures/daemon-process.js'
+import { ROOT } from './pages.js'
 
 const HERE = dirname(fileURLToPath(import.meta.url))
 const LOADERS = ['../loader/leash.mjs', 'package-hooks.mjs'].map((path) => `--import=${new URL(path, import.meta.url)}`)
@@ -24,7 +25,7 @@ const listening = async (server: Server, t: Test) => {
  * The machine of somebody who follows a page: an empty folder, one shell for all of its commands, and the port that the page names.
  *
  * What differs from the page, and nothing else does:
- * - `npx session-gateway` is this checkout's command (npx.mjs). What would serve until it is stopped is started beside the shell.
+ * - `npx session-gateway` is this checkout's command (npx.sh). What would serve until it is stopped is started beside the shell.
  * - `127.0.0.1:8787`, wherever it is written, is a port of this test, and so is the default of commands that name no gateway. It leads to the
  *   gateway that was started last.
  * - after `session-gateway init`, `TOKEN` is exported with the token that it printed, as it asks for.
@@ -34,7 +35,7 @@ const listening = async (server: Server, t: Test) => {
 export async function readersWorld(t: Test, packageFolder: string) {
   const folder = t.testdir({ home: {}, bin: {}, project: {} })
   const project = join(folder, 'project')
-  writeFileSync(join(folder, 'bin/npx'), `#!/bin/sh\nexec '${process.execPath}' '${join(HERE, 'npx.mjs')}' "$@"\n`)
+  writeFileSync(join(folder, 'bin/npx'), `#!/bin/sh\n. '${join(HERE, 'npx.sh')}'\n`)
   chmodSync(join(folder, 'bin/npx'), 0o755)
 
   let target = 0
@@ -86,6 +87,8 @@ export async function readersWorld(t: Test, packageFolder: string) {
     NODE_NO_WARNINGS: '1',
     SESSION_GATEWAY_URL: `http://127.0.0.1:${port}/v1`,
     DOCS_PACKAGE: packageFolder,
+    DOCS_HERE: HERE,
+    DOCS_BIN: join(ROOT, 'node_modules/.bin'),
     DOCS_SERVE: `http://127.0.0.1:${controlPort}`,
   })
 
