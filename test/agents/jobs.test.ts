@@ -113,6 +113,8 @@ t.test('jobs on a real command-line agent', { skip: claude.missing ?? false }, a
     )
     const sessions = new Set(lifecycle.map(({ job: { sessionId } }) => sessionId))
     t.equal(sessions.size, 2)
+    // the attempt is over before its agent is
+    for (const session of sessions) for (const pid of processesOf(session)) await whenGone(pid)
     for (const session of sessions) t.strictSame(processesOf(session), [])
   })
 
