@@ -40,7 +40,11 @@ export class ToolEndpoint {
   }
 
   async open(session: ToolSession): Promise<ToolAccess> {
-    this.#listening ??= this.#listen()
+    this.#listening ??= this.#listen().catch((error) => {
+      // the next session may find what this one did not
+      this.#listening = undefined
+      throw error
+    })
     const { port } = await this.#listening
     const bearer = randomBytes(32).toString('base64url')
     const key = hash(bearer)

@@ -42,7 +42,11 @@ class Leash {
       ...{ cwd: '/', env: {}, detached: true, stdio: ['pipe', 'pipe', 'ignore'] },
     }) as Keeper['child']
     const keeper: Keeper = { child, waiting: new Map() }
+    let isOver = false
     const end = () => {
+      // told twice of one that could not be started: the next one may be there by then
+      if (isOver) return
+      isOver = true
       this.#keeper = undefined
       for (const answer of keeper.waiting.values()) answer(undefined)
       keeper.waiting.clear()

@@ -1,5 +1,14 @@
+import { chmodSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { SessionCost } from '../../../src/engines/cli/acp/cost.js'
+import { cliEngine } from '../../../src/engines/cli/index.js'
+import { processesOf, whenGone } from '../../fixtures/processes.js'
+import { ScriptedHost } from '../../fixtures/scripted-host.js'
+import { VirtualClock } from '../../fixtures/virtual-clock.js'
 
 /** A later process of the same agent, which goes on with its session. */
 const successor = (cost: SessionCost) => new SessionCost(JSON.parse(JSON.stringify(cost.state)))
@@ -45,4 +54,27 @@ t.test('a cost that an earlier version wrote down is where it goes on from', (t)
   cost.told(2.25, false)
   t.equal(cost.totalUsd, 1.75)
   t.end()
+})
+
+t.test('who is closed while it asks what a session had cost leaves nobody behind who asks on', async (t) => {
+  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-cost-')))
+  const agent = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
+  const command = join(cwd, 'opencode')
+  // it never says what it had cost
+  writeFileSync(command, `#!/bin/sh\n[ "$1" = export ] && exec sleep 600\nexec '${process.execPath}' '${agent}'\n`)
+  chmodSync(command, 0o700)
+  const sessionId = crypto.randomUUID()
+  const env = { PATH: process.env.PATH }
+  const runner = await cliEngine({ agents: [{ name: 'opencode', command }], env, clock: new VirtualClock() })({
+    ...{ sessionId, config: { cwd, resume: 'earlier' } },
+    profile: { name: 'p', engine: 'cli', agent: 'opencode' },
+    bridge: { execute: () => Promise.reject(new Error('not here')) },
+  })
+  const starting = runner.start(new ScriptedHost()).catch(() => {})
+  while (processesOf(sessionId).length < 2) await sleep(10)
+  const asking = processesOf(sessionId)
+  await runner.close()
+  for (const pid of asking) await whenGone(pid)
+  await starting
+  t.strictSame(processesOf(sessionId), [])
 })

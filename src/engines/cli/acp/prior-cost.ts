@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os'
-import { within } from '../../../lib/within.js'
+import { whenAborted } from '../control.js'
 import { markerEnv } from '../markers.js'
 import { AgentProcess } from '../process.js'
 import type { AcpSetup } from './setup.js'
@@ -10,11 +10,13 @@ const READ_CHARS = 65_536
 
 /**
  * What the agent's session had cost before it is resumed, for an agent that tells it by a command alone.
+ * @param signal nobody wants to know any more
  * @returns undefined when that is not known
  */
 export async function priorCostUsd(
-  { command, env, row, sessionId }: AcpSetup,
+  { command, env, row, sessionId, clock }: AcpSetup,
   resumed: string,
+  signal: AbortSignal,
 ): Promise<number | undefined> {
   const asked = row.acp?.priorCost
   if (!asked) return undefined
@@ -22,12 +24,18 @@ export async function priorCostUsd(
     ...{ command, args: asked.args(resumed), cwd: tmpdir() },
     env: { ...env, ...(await markerEnv(sessionId)) },
   })
+  const over = new AbortController()
+  const limit = clock.after(LIMIT_MS, () => over.abort())
   try {
     agent.child.stdin.end()
-    return await within(LIMIT_MS, figureIn(agent.child.stdout.setEncoding('utf8'), asked.figure))
+    return await Promise.race([
+      figureIn(agent.child.stdout.setEncoding('utf8'), asked.figure),
+      whenAborted(AbortSignal.any([signal, over.signal])),
+    ])
   } catch {
     return undefined
   } finally {
+    limit.cancel()
     await agent.stop(0)
   }
 }

@@ -62,6 +62,8 @@ export class AcpRunner implements Runner {
   /** Present while one is in progress. */
   #turn: Turn | undefined
   #closing: Promise<void> | undefined
+  /** Aborted when it is closed. */
+  readonly #gone = new AbortController()
 
   constructor(setup: AcpSetup, restored: AcpState | undefined) {
     this.#setup = setup
@@ -179,6 +181,7 @@ export class AcpRunner implements Runner {
 
   close(): Promise<void> {
     this.#closing ??= (async () => {
+      this.#gone.abort()
       this.#turn?.drop()
       await this.#process?.stop()
     })()
@@ -195,7 +198,7 @@ export class AcpRunner implements Runner {
     // some begin an empty session under the old id
     if (this.#restored?.hasTranscript && (await hasTranscript(this.#setup, resume!)) === false) throw stateGone()
     const loading = resume === undefined ? undefined : await prepareLoad(this.#setup, resume)
-    const prior = withHistory && resume !== undefined ? priorCostUsd(this.#setup, resume) : undefined
+    const prior = withHistory && resume !== undefined ? priorCostUsd(this.#setup, resume, this.#gone.signal) : undefined
     const earlier = resume === undefined ? undefined : this.#earlier(resume)
     const session = await openSession(agent, this.#setup, earlier)
     if (session.isResumed && this.#setup.row.acp?.replaysLate) await this.#commandsTold

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { stat, writeFile } from 'node:fs/promises'
+import { rename, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -16,9 +16,11 @@ export async function privateFile(name: string, content: string, mode = 0o600): 
   // Whatever tidies up temporary folders may have taken it away.
   if (folder === undefined || !(await stat(folder).catch(() => undefined))) folder = makeFolder()
   const path = join(folder, `${digest}-${name}`)
-  await writeFile(path, content, { mode, flag: 'wx' }).catch((error) => {
-    if (error.code !== 'EEXIST') throw error
-  })
+  if (await stat(path).catch(() => undefined)) return path
+  // There as a whole or not at all: an agent that starts meanwhile would not read what it is not to trust.
+  const begun = `${path}-${randomUUID()}`
+  await writeFile(begun, content, { mode, flag: 'wx' })
+  await rename(begun, path)
   return path
 }
 
