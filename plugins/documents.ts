@@ -25,7 +25,8 @@ export const apiDocuments: FastifyPluginAsync<{ gateway: Gateway }> = fp(
         return reply.type('application/json; charset=utf-8').send(document)
       })
     }
-    serve('/openapi.json', () => openApi(routes, scope.prefix, features))
+    const outside = scope.prefix.slice(0, scope.prefix.length - gateway.options.basePath.length)
+    serve('/openapi.json', () => openApi(routes, { prefix: scope.prefix, outside }, features))
     serve('/asyncapi.json', () => asyncApi(scope.prefix, features))
   },
 )
@@ -34,6 +35,8 @@ export function featuresOf({ queue, options }: Gateway): Set<Feature> {
   const features = new Set<Feature>()
   if (queue) features.add('queue')
   if (options.profileStore) features.add('profileStore')
+  if (options.health) features.add('health')
+  if (options.metrics) features.add('metrics')
   return features
 }
 

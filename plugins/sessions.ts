@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import { create as contentDisposition } from 'content-disposition'
 import { CommandResponse } from '../schemas/commands.js'
+import { Text } from '../schemas/common.js'
 import { ResolvePermissionRequest, ResolvePermissionResponse } from '../schemas/permissions.js'
 import {
   type CreateSessionRequest,
@@ -87,7 +88,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
     {
       config: { idempotent: true },
       schema: {
-        params: Type.Object({ ...SessionParams.properties, requestId: Type.String() }),
+        params: Type.Object({ ...SessionParams.properties, requestId: Text('Of the permission request.') }),
         body: ResolvePermissionRequest,
         response: { 200: ResolvePermissionResponse },
       },

@@ -6,6 +6,17 @@ type Literals<T extends readonly string[]> = { -readonly [K in keyof T]: TLitera
 export const StringEnum = <const T extends readonly string[]>(...values: T): TUnion<Literals<T>> =>
   Type.Union(values.map((value) => Type.Literal(value))) as never
 
+/** The schema with words for who reads the documents; a shape of its own name keeps that. */
+export const described = <T extends TSchema>(schema: T, description: string): T => ({ ...schema, description })
+
+export const Text = (description: string) => Type.String({ description })
+export const Flag = (description: string) => Type.Boolean({ description })
+export const Count = (description: string) => Type.Number({ description })
+/** A point in time. */
+export const Moment = (description: string) => Type.Number({ description: `${description}, epoch milliseconds.` })
+/** How long something took. */
+export const Duration = (description: string) => Type.Number({ description: `${description}, milliseconds.` })
+
 /** An object whose unknown members are refused; every request body is one. */
 export const strict = { additionalProperties: false } as const
 
@@ -15,7 +26,8 @@ export const Origin = Type.String({ pattern: '^https?://[a-z0-9.\\[\\]:-]+$' })
 /** The largest number of milliseconds a caller may name: about 285 years, exact as an integer. */
 export const MAX_MS = 9_007_199_254_740
 
-export const Milliseconds = (minimum = 0) => Type.Integer({ minimum, maximum: MAX_MS })
+export const Milliseconds = (minimum = 0, description?: string) =>
+  Type.Integer({ minimum, maximum: MAX_MS, ...(description !== undefined && { description }) })
 
 /** Any member name. The pattern of a plain `Type.String()` ends at a line break and leaves members with one unchecked. */
 const AnyName = Type.String({ pattern: '^[\\s\\S]*$' })

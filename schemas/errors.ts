@@ -1,14 +1,22 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { Text } from './common.js'
 
-/** Body of every error answer (`application/problem+json`, RFC 9457). Clients match `code`. */
-export const Problem = Type.Object({
-  type: Type.String(),
-  title: Type.String(),
-  status: Type.Integer(),
-  detail: Type.String(),
-  instance: Type.String(),
-  code: Type.String(),
-  error: Type.String(),
-  errors: Type.Optional(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
-})
+export const Problem = Type.Object(
+  {
+    type: Text('`about:blank`, or a stable URI.'),
+    title: Text("The status' reason phrase."),
+    status: Type.Integer({ description: 'The HTTP status.' }),
+    detail: Text('One sentence for a person.'),
+    instance: Text("The request's id, as the log of the gateway has it."),
+    code: Text('Stable name of what went wrong, `SG_ERR_…`: what programs tell refusals by.'),
+    error: Text('The same as `detail`.'),
+    errors: Type.Optional(
+      Type.Array(
+        Type.Object({ path: Text('The field, as in `session.cwd`.'), message: Text('What is wrong with it.') }),
+        { description: 'The fields that were not as they should be.' },
+      ),
+    ),
+  },
+  { description: 'Body of every refusal (`application/problem+json`, RFC 9457). Programs match `code`.' },
+)
 export type Problem = Static<typeof Problem>

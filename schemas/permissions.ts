@@ -1,8 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { JsonObject, StringEnum, strict } from './common.js'
+import { described, Flag, JsonObject, Moment, StringEnum, strict, Text } from './common.js'
 
-/** Every permission mode of the `cli` engine; the `provider` engine has the first three. */
-export const PermissionMode = StringEnum('default', 'bypassPermissions', 'dontAsk', 'acceptEdits', 'plan', 'auto')
+export const PermissionMode = described(
+  StringEnum('default', 'bypassPermissions', 'dontAsk', 'acceptEdits', 'plan', 'auto'),
+  'What an agent may do without asking. `default`: asks before it does what may do harm · `bypassPermissions`: never asks · `dontAsk`: what would be asked is denied · `acceptEdits`: changes files without asking · `plan`: nothing is written · `auto`: the agent decides. The `provider` engine has the first three.',
+)
 export type PermissionMode = Static<typeof PermissionMode>
 
 export const PROVIDER_PERMISSION_MODES: readonly PermissionMode[] = ['default', 'bypassPermissions', 'dontAsk']
@@ -16,40 +18,72 @@ export const CLI_PERMISSION_MODES: readonly PermissionMode[] = [
 /** `toolName` of the request by which an agent asks its user a question. */
 export const ASK_USER_QUESTION = 'AskUserQuestion'
 
-export const PermissionRequest = Type.Object({
-  id: Type.String(),
-  toolName: Type.String(),
-  toolUseId: Type.String(),
-  input: JsonObject,
-  title: Type.Optional(Type.String()),
-  description: Type.Optional(Type.String()),
-  decisionReason: Type.Optional(Type.String()),
-  agentId: Type.Optional(Type.String()),
-  expiresAt: Type.Optional(Type.Number()),
-})
+export const PermissionRequest = Type.Object(
+  {
+    id: Text('What an answer names.'),
+    toolName: Text('The tool that is to run; `AskUserQuestion` when it is a question to the user.'),
+    toolUseId: Text('The `tool_use` block that it is about.'),
+    input: described(
+      JsonObject,
+      'What the tool is to run with. Of a question: `questions`, an array of `{ question, header, options: [{ label, description? }], multiSelect? }`.',
+    ),
+    title: Type.Optional(Text('What is asked, in a few words.')),
+    description: Type.Optional(Text('What it would do.')),
+    decisionReason: Type.Optional(Text('Why it has to be asked.')),
+    agentId: Type.Optional(Text('The helper of the agent that wants it.')),
+    expiresAt: Type.Optional(Moment('When it counts as denied; absent: never')),
+  },
+  { description: 'An approval, or a question, that an agent waits for.' },
+)
 export type PermissionRequest = Static<typeof PermissionRequest>
 
-const allow = { behavior: Type.Literal('allow'), updatedInput: Type.Optional(JsonObject) }
+const allow = {
+  behavior: Type.Literal('allow'),
+  updatedInput: Type.Optional(
+    described(
+      JsonObject,
+      'What the tool runs with instead. To a question: `{ answers }`, from the text of each question to the label that was chosen, or to labels joined by `, `.',
+    ),
+  ),
+}
 const deny = {
   behavior: Type.Literal('deny'),
-  message: Type.Optional(Type.String()),
-  interrupt: Type.Optional(Type.Boolean()),
+  message: Type.Optional(Text('What the agent is told.')),
+  interrupt: Type.Optional(Flag('Ends the turn, too. Default false.')),
 }
 export const permissionDecisionFields = { allow, deny }
 
-export const ResolvePermissionRequest = Type.Union([Type.Object(allow, strict), Type.Object(deny, strict)])
+export const ResolvePermissionRequest = Type.Union(
+  [
+    Type.Object(allow, {
+      ...strict,
+      description: 'Lets it run; without `updatedInput` with the input that was shown.',
+    }),
+    Type.Object(deny, { ...strict, description: 'Does not let it run.' }),
+  ],
+  { description: 'The answer to a permission request.' },
+)
 export type ResolvePermissionRequest = Static<typeof ResolvePermissionRequest>
 
-export const ResolvePermissionResponse = Type.Object({ resolved: Type.Literal(true) })
+export const ResolvePermissionResponse = Type.Object(
+  { resolved: Type.Literal(true) },
+  { description: 'This answer was the first.' },
+)
 
-/** Who settled a permission request. */
-export const ResolvedBy = StringEnum('client', 'timeout', 'policy')
+export const ResolvedBy = described(
+  StringEnum('client', 'timeout', 'policy'),
+  'Who settled a permission request: somebody, its deadline, or a rule of the gateway.',
+)
 export type ResolvedBy = Static<typeof ResolvedBy>
 
-/** The way by which an answer came: a person's, or that of the clock or the policy. */
-export const AnswerChannel = StringEnum('socket', 'rest', 'inbox', 'link', 'policy', 'timeout')
+export const AnswerChannel = described(
+  StringEnum('socket', 'rest', 'inbox', 'link', 'policy', 'timeout'),
+  "The way by which an answer came: a person's, or that of the clock or the policy.",
+)
 export type AnswerChannel = Static<typeof AnswerChannel>
 
-/** Who answered. `principal`: the name of the caller, as `authenticate` gave it. */
-export const AnsweredBy = Type.Object({ principal: Type.Optional(Type.String()), channel: AnswerChannel })
+export const AnsweredBy = Type.Object(
+  { principal: Type.Optional(Text('Name of the caller, as `authenticate` gave it.')), channel: AnswerChannel },
+  { description: 'Who answered.' },
+)
 export type AnsweredBy = Static<typeof AnsweredBy>

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { StringEnum, strict } from './common.js'
+import { described, Flag, StringEnum, strict, Text } from './common.js'
 import { PermissionMode } from './permissions.js'
 import { Capability, Engine } from './sessions.js'
 
@@ -7,47 +7,69 @@ export const PROFILE_NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'
 
 export const ProviderRef = Type.Object(
   {
-    id: Type.String({ minLength: 1 }),
-    model: Type.Optional(Type.String({ minLength: 1 })),
-    models: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
-    baseUrl: Type.Optional(Type.String({ minLength: 1 })),
-    apiKeyEnv: Type.Optional(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' })),
+    id: Type.String({ minLength: 1, description: 'Which provider, as in `anthropic`.' }),
+    model: Type.Optional(Type.String({ minLength: 1, description: 'The model of sessions that name none.' })),
+    models: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), { description: 'Models to choose from. Default: `model` alone.' }),
+    ),
+    baseUrl: Type.Optional(
+      Type.String({ minLength: 1, description: "Where it is. Default: the provider's own address." }),
+    ),
+    apiKeyEnv: Type.Optional(
+      Type.String({
+        pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
+        description: 'Variable of the gateway that holds the key; never the key.',
+      }),
+    ),
   },
-  strict,
+  { ...strict, description: 'The model provider of a profile.' },
 )
 export type ProviderRef = Static<typeof ProviderRef>
 
 export const ProfileDefaults = Type.Object(
   { model: Type.Optional(Type.String({ minLength: 1 })), permissionMode: Type.Optional(PermissionMode) },
-  strict,
+  { ...strict, description: 'What sessions that say nothing else get. No limit: who says something else gets that.' },
 )
 
-/** What a provider session is granted by name. Absent: whatever the host wired; present: nothing beyond it. */
 export const ProfileSession = Type.Object(
   {
-    capabilities: Type.Optional(Type.Array(Capability)),
-    mcpServers: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
-    instructions: Type.Optional(Type.String()),
+    capabilities: Type.Optional(Type.Array(Capability, { description: 'Default: none.' })),
+    mcpServers: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), { description: 'Names of servers that the host has connected.' }),
+    ),
+    instructions: Type.Optional(Text('Put before every conversation.')),
   },
-  strict,
+  {
+    ...strict,
+    description:
+      'What provider sessions are granted by name. Absent: whatever the host wired; present: nothing beyond it.',
+  },
 )
 
 const profileFields = {
   engine: Type.Optional(Engine),
-  agent: Type.Optional(Type.String({ minLength: 1 })),
-  configDir: Type.Optional(Type.String({ minLength: 1 })),
+  agent: Type.Optional(
+    Type.String({ minLength: 1, description: 'Which command-line agent; `cli` only. Default `claude`.' }),
+  ),
+  configDir: Type.Optional(
+    Type.String({ minLength: 1, description: 'Config directory of the agent; `cli` only. Default: its own.' }),
+  ),
   provider: Type.Optional(ProviderRef),
-  description: Type.Optional(Type.String()),
+  description: Type.Optional(Text('What it is for, for a person.')),
   defaults: Type.Optional(ProfileDefaults),
   session: Type.Optional(ProfileSession),
-  /** Whether files of the working directory that can run commands are honoured; default false. */
-  trustWorkspace: Type.Optional(Type.Boolean()),
+  trustWorkspace: Type.Optional(
+    Flag('Whether files of the working directory that can run commands are honoured. Default false.'),
+  ),
 }
 
-/** A profile as the operator declares it, or as `POST /profiles` creates it. `engine` defaults to `cli`. */
 export const ProfileOptions = Type.Object(
-  { name: Type.String({ pattern: PROFILE_NAME_PATTERN }), ...profileFields },
-  strict,
+  {
+    name: Type.String({ pattern: PROFILE_NAME_PATTERN, description: 'Unique, and never changed.' }),
+    ...profileFields,
+    engine: Type.Optional(described(Engine, 'Default `cli`.')),
+  },
+  { ...strict, description: 'Who sessions run as: a config directory of an agent, or a model provider.' },
 )
 export type ProfileOptions = Static<typeof ProfileOptions>
 export const CreateProfileRequest = ProfileOptions
@@ -55,7 +77,6 @@ export type CreateProfileRequest = ProfileOptions
 
 const clearable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
 
-/** What changes in a managed profile: `null` clears a field, an object replaces that object, what is absent stays. */
 export const UpdateProfileRequest = Type.Object(
   {
     engine: clearable(Engine),
@@ -67,7 +88,11 @@ export const UpdateProfileRequest = Type.Object(
     session: clearable(ProfileSession),
     trustWorkspace: clearable(profileFields.trustWorkspace),
   },
-  strict,
+  {
+    ...strict,
+    description:
+      'What changes in a profile: `null` clears a field, an object replaces that object, what is absent stays.',
+  },
 )
 export type UpdateProfileRequest = Static<typeof UpdateProfileRequest>
 
@@ -86,50 +111,72 @@ export const StoredProfile = Type.Object(
 )
 export type StoredProfile = Static<typeof StoredProfile>
 
-export const ProfileInfo = Type.Object({
-  name: Type.String(),
-  ...profileFields,
-  engine: Engine,
-  managed: Type.Optional(Type.Literal(true)),
-  /** Its agent cannot be kept from what files of the working directory would have it run. */
-  trustsWorkspace: Type.Optional(Type.Literal(true)),
-  credentials: Type.Optional(StringEnum('logged_in', 'logged_out', 'unknown')),
-})
+export const ProfileInfo = Type.Object(
+  {
+    name: Type.String(),
+    ...profileFields,
+    engine: Engine,
+    managed: Type.Optional(described(Type.Literal(true), 'It was created over this API, and can be changed over it.')),
+    trustsWorkspace: Type.Optional(
+      described(
+        Type.Literal(true),
+        'Its agent cannot be kept from what files of the working directory would have it run.',
+      ),
+    ),
+    credentials: Type.Optional(
+      described(StringEnum('logged_in', 'logged_out', 'unknown'), 'What the last look at the login of its agent gave.'),
+    ),
+  },
+  { description: 'A profile: who sessions run as. No credential is ever in it.' },
+)
 export type ProfileInfo = Static<typeof ProfileInfo>
 
-export const ListProfilesResponse = Type.Object({ profiles: Type.Array(ProfileInfo), canManage: Type.Boolean() })
+export const ListProfilesResponse = Type.Object(
+  { profiles: Type.Array(ProfileInfo), canManage: Flag('Whether this caller may create further ones.') },
+  { description: 'The profiles that the caller may use.' },
+)
 export type ListProfilesResponse = Static<typeof ListProfilesResponse>
 
-/** Counts of permission rules, not the rules. */
-export const PermissionRuleCounts = Type.Object({
-  allow: Type.Integer(),
-  ask: Type.Integer(),
-  deny: Type.Integer(),
-})
+export const PermissionRuleCounts = Type.Object(
+  { allow: Type.Integer(), ask: Type.Integer(), deny: Type.Integer() },
+  { description: 'How many permission rules there are of each kind; not the rules.' },
+)
 
-/** Named highlights of an agent's settings: `envKeys` are names of variables, `hooks` names of events; no value of either. */
-export const SettingsHighlights = Type.Object({
-  model: Type.Optional(Type.String()),
-  defaultPermissionMode: Type.Optional(Type.String()),
-  permissionRules: Type.Optional(PermissionRuleCounts),
-  envKeys: Type.Optional(Type.Array(Type.String())),
-  hooks: Type.Optional(Type.Array(Type.String())),
-})
+export const SettingsHighlights = Type.Object(
+  {
+    model: Type.Optional(Type.String()),
+    defaultPermissionMode: Type.Optional(Type.String()),
+    permissionRules: Type.Optional(PermissionRuleCounts),
+    envKeys: Type.Optional(Type.Array(Type.String(), { description: 'Names of variables, without their values.' })),
+    hooks: Type.Optional(Type.Array(Type.String(), { description: 'Names of events that have hooks, not the hooks.' })),
+  },
+  { description: "What stands in the agent's settings, by name and never by value." },
+)
 export type SettingsHighlights = Static<typeof SettingsHighlights>
 
-/** What lies in a profile's config directory right now, for viewing. `memory.bytes` is the size of the whole file. */
-export const ConfigSnapshot = Type.Object({
-  settings: Type.Optional(SettingsHighlights),
-  hasUserMemory: Type.Boolean(),
-  memory: Type.Optional(Type.Object({ bytes: Type.Integer(), preview: Type.String() })),
-  skills: Type.Array(Type.String()),
-  agents: Type.Array(Type.String()),
-  commands: Type.Array(Type.String()),
-})
+export const ConfigSnapshot = Type.Object(
+  {
+    settings: Type.Optional(SettingsHighlights),
+    hasUserMemory: Flag('Whether the agent has a memory file for its user.'),
+    memory: Type.Optional(
+      Type.Object({
+        bytes: Type.Integer({ description: 'Size of the whole file.' }),
+        preview: Text('How it begins.'),
+      }),
+    ),
+    skills: Type.Array(Type.String(), { description: 'Names.' }),
+    agents: Type.Array(Type.String(), { description: 'Names of helpers.' }),
+    commands: Type.Array(Type.String(), { description: 'Names.' }),
+  },
+  { description: "What lies in a profile's config directory right now, for viewing." },
+)
 export type ConfigSnapshot = Static<typeof ConfigSnapshot>
 
-export const GetProfileResponse = Type.Object({ profile: ProfileInfo, config: ConfigSnapshot })
+export const GetProfileResponse = Type.Object(
+  { profile: ProfileInfo, config: ConfigSnapshot },
+  { description: 'A profile, and what lies in its config directory.' },
+)
 export type GetProfileResponse = Static<typeof GetProfileResponse>
 
 /** Any string: a name that no profile can have is unknown, not malformed. */
-export const ProfileParams = Type.Object({ name: Type.String() })
+export const ProfileParams = Type.Object({ name: Text('Of the profile.') })

@@ -9,6 +9,8 @@ export async function apiDocuments({ gatewayPlugin, createMemoryProfileStore }) 
     allowUnauthenticated: true,
     profiles: [],
     queue: {},
+    health: true,
+    metrics: true,
     profileStore: createMemoryProfileStore(),
   })
   const texts = {}

@@ -1,5 +1,6 @@
 import { Kind, type TArray, type TObject, type TSchema } from '@sinclair/typebox'
-import { nameOf, shapeOf, TAGGED, type TaggedUnion, variantName } from './names.js'
+import { described } from '../../schemas/common.js'
+import { descriptionOf, nameOf, shapeOf, TAGGED, type TaggedUnion, variantName } from './names.js'
 
 export type JsonSchema = Record<string, unknown>
 
@@ -23,10 +24,14 @@ export class Components {
     this.#kind = kind
   }
 
-  /** The schema, or the reference to it when it has a name. */
+  /** The schema, or the reference to it when it has a name, with what is said of it at this place. */
   publish(schema: TSchema): JsonSchema {
     const name = nameOf(schema) ?? this.#variants.get(shapeOf(schema))
-    return name === undefined ? this.#inline(schema) : this.add(name, () => this.#named(name, schema))
+    if (name === undefined) return this.#inline(schema)
+    const { description } = schema
+    const usual = descriptionOf(name) ?? description
+    const reference = this.add(name, () => this.#named(name, usual === undefined ? schema : described(schema, usual)))
+    return description === usual ? reference : { ...reference, description }
   }
 
   /** Puts a schema under a name, once, and refers to it. */
@@ -41,7 +46,7 @@ export class Components {
 
   #named(name: string, schema: TSchema): JsonSchema {
     const union = TAGGED[name]
-    return union ? this.#tagged(variantsOf(schema), union) : this.#inline(schema)
+    return union ? { ...annotations(schema), ...this.#tagged(variantsOf(schema), union) } : this.#inline(schema)
   }
 
   #tagged(variants: TSchema[], { by, suffix }: TaggedUnion): JsonSchema {

@@ -40,8 +40,8 @@ const isComponent = (name: string, value: unknown): value is TSchema =>
   !/(?:Params|Query)$/.test(name) &&
   !NO_COMPONENT.has(name)
 
-/** Types are told by their shape: `Type.Optional` and the like hand on a copy. */
-export const shapeOf = (schema: TSchema): string => JSON.stringify(schema)
+/** Types are told by their shape: `Type.Optional` and the like hand on a copy, and where one is used it may be described anew. */
+export const shapeOf = ({ description: _, ...shape }: TSchema): string => JSON.stringify(shape)
 
 const byShape = new Map<string, string>()
 for (const [name, value] of Object.entries(schemas))
@@ -49,6 +49,10 @@ for (const [name, value] of Object.entries(schemas))
 
 /** The name of a public type, as `schemas/` exports it. */
 export const nameOf = (schema: TSchema): string | undefined => byShape.get(shapeOf(schema))
+
+/** What is said of a public type wherever nothing else is. */
+export const descriptionOf = (name: string): string | undefined =>
+  (schemas as unknown as Record<string, TSchema | undefined>)[name]?.description
 
 /** `system_init` with `Event` is `SystemInitEvent`. */
 export const variantName = (tag: string, suffix: string): string =>

@@ -49,16 +49,21 @@ export const SECURITY_SCHEMES = {
 /**
  * The REST routes as OpenAPI 3.1.
  * @param routes those that are served; one without words in `OPERATIONS` is left out
- * @param prefix what stands before every path
+ * @param prefix what stands before every path · @param outside the same without the base path, before the few beside it
  */
-export function openApi(routes: readonly Route[], prefix: string, features: ReadonlySet<Feature>): JsonSchema {
+export function openApi(
+  routes: readonly Route[],
+  { prefix, outside }: { prefix: string; outside: string },
+  features: ReadonlySet<Feature>,
+): JsonSchema {
   const components = new Components('openapi')
   const paths: Record<string, Record<string, JsonSchema>> = {}
   for (const [key, operation] of Object.entries(OPERATIONS)) {
-    const served = routes.find(({ method, path }) => `${method} ${path}` === key)
-    if (!served || (operation.needs && !features.has(operation.needs))) continue
-    const route = { ...served, ...operation.shapes }
-    const path = `${prefix}${route.path.replace(/:(\w+)/g, '{$1}')}`
+    const { needs, isOutside, shapes } = operation
+    const served = isOutside ? routeOf(key) : routes.find(({ method, path }) => `${method} ${path}` === key)
+    if (!served || (needs && !features.has(needs))) continue
+    const route = { ...served, ...shapes }
+    const path = `${isOutside ? outside : prefix}${route.path.replace(/:(\w+)/g, '{$1}')}`
     paths[path] ??= {}
     paths[path][route.method.toLowerCase()] = describe(route, operation, components)
   }
@@ -85,8 +90,14 @@ export function openApi(routes: readonly Route[], prefix: string, features: Read
   }
 }
 
+/** Of one that checks nothing. */
+function routeOf(key: string): Route {
+  const [method = '', path = ''] = key.split(' ')
+  return { method, path }
+}
+
 function describe(route: Route, operation: Operation, components: Components): JsonSchema {
-  const { id, tag, summary, description, codes, body } = operation
+  const { id, tag, summary, description, codes, body, isOpen } = operation
   const parameters = [
     ...parametersOf(route.params, 'path', components),
     ...parametersOf(route.querystring, 'query', components),
@@ -98,6 +109,7 @@ function describe(route: Route, operation: Operation, components: Components): J
     tags: [tag],
     summary,
     description,
+    ...(isOpen && { security: [] }),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body && {
       requestBody: {
@@ -106,8 +118,8 @@ function describe(route: Route, operation: Operation, components: Components): J
       },
     }),
     responses: {
-      ...successes(route, operation, components),
-      ...refusals(codes, components),
+      ...refusals(isOpen ? codes : [...EVERYWHERE, ...codes], components),
+      ...ownAnswers(route, operation, components),
     },
   }
 }
@@ -140,13 +152,16 @@ function parametersOf(schema: TSchema | undefined, where: 'path' | 'query', comp
   })
 }
 
-function successes(route: Route, { answer, stream, download }: Operation, components: Components): JsonSchema {
+function ownAnswers(route: Route, operation: Operation, components: Components): JsonSchema {
+  const { answer, answers, stream, download, text: example } = operation
   const found: Record<string, JsonSchema> = {}
   for (const [status, schema] of Object.entries(route.response ?? {})) {
     const isEmpty = status === '204'
     found[status] = {
       description: isEmpty ? 'Done; there is nothing to say.' : (STATUS_CODES[status] ?? 'Done'),
-      ...(!isEmpty && { content: { 'application/json': { schema: components.publish(schema), example: answer } } }),
+      ...(!isEmpty && {
+        content: { 'application/json': { schema: components.publish(schema), example: answers?.[status] ?? answer } },
+      }),
       ...headersOf(route, status),
     }
   }
@@ -169,6 +184,8 @@ function successes(route: Route, { answer, stream, download }: Operation, compon
       headers: { 'Content-Disposition': text('`attachment`, with the name of the file (RFC 8187).') },
       content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
     }
+  if (example !== undefined)
+    found['200'] = { description: 'Text.', content: { 'text/plain': { schema: { type: 'string' }, example } } }
   return found
 }
 
@@ -186,7 +203,7 @@ function headersOf({ querystring, idempotent }: Route, status: string): { header
 
 function refusals(own: readonly ErrorCode[], components: Components): Record<string, JsonSchema> {
   const byStatus = new Map<number, Set<ErrorCode>>()
-  for (const code of [...EVERYWHERE, ...own]) {
+  for (const code of own) {
     const { statusCode } = new GatewayError(code)
     byStatus.set(statusCode, (byStatus.get(statusCode) ?? new Set()).add(code))
   }

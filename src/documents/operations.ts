@@ -1,11 +1,12 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import { SessionCommand } from '../../schemas/commands.js'
+import { Alive, NotReady, Ready } from '../../schemas/health.js'
 import { CreateSessionRequest } from '../../schemas/sessions.js'
 import type { ErrorCode } from '../errors.js'
 import * as examples from './examples.js'
 
 /** What a route needs that not every gateway has. */
-export type Feature = 'queue' | 'profileStore'
+export type Feature = 'queue' | 'profileStore' | 'health' | 'metrics'
 
 /** The words for one route; its shapes are those that it checks with. */
 export interface Operation {
@@ -20,12 +21,20 @@ export interface Operation {
   /** Examples of the body, and of the answer. */
   body?: unknown
   answer?: unknown
+  /** Of a route with several answers, by status. */
+  answers?: Record<string, unknown>
   /** The stream that it answers to `Accept: text/event-stream`, and the frames in it. */
   stream?: { frames: 'ServerFrame' | 'QueueFrame'; example: string }
   /** Shapes of the route that it does not check with itself. */
-  shapes?: { path?: string; params?: TSchema; body?: TSchema }
+  shapes?: { path?: string; params?: TSchema; body?: TSchema; response?: Record<string, TSchema> }
   /** Answers the bytes of a file. */
   download?: true
+  /** Answers text, as here. */
+  text?: string
+  /** Lies beside `basePath`. */
+  isOutside?: true
+  /** Asks nobody who they are, and holds none of the rules of `basePath`. */
+  isOpen?: true
 }
 
 export const TAGS = {
@@ -35,6 +44,7 @@ export const TAGS = {
   profiles: 'The identities that sessions run as.',
   jobs: 'Unattended runs, and the queue that they wait in.',
   notifications: 'What sessions need people for.',
+  operations: 'For who operates the gateway: probes and counters.',
 } as const
 
 const BODY: ErrorCode[] = [
@@ -76,6 +86,13 @@ const PROFILE_RULES: ErrorCode[] = [
   'SG_ERR_CONFIG_DIR_FORBIDDEN',
   'SG_ERR_BYPASS_DISABLED',
   'SG_ERR_PERMISSION_MODE',
+]
+
+const UNSERVED: ErrorCode[] = [
+  'SG_ERR_BAD_REQUEST',
+  'SG_ERR_REQUEST_TIMEOUT',
+  'SG_ERR_HEADERS_TOO_LARGE',
+  'SG_ERR_INTERNAL',
 ]
 
 /** Every documented route, by method and path. */
@@ -373,5 +390,39 @@ export const OPERATIONS: Record<string, Operation> = {
       'What sessions that the caller may see were in need of, or came to: oldest first after the notification `after`, without it the newest page. After an id that is not known any more, or of another gateway, comes everything that is kept. More of it is in `Link`.',
     codes: ['SG_ERR_VALIDATION', ...STORES],
     answer: [examples.notification],
+  },
+  'GET /healthz': {
+    id: 'getHealth',
+    tag: 'operations',
+    summary: 'Ask whether the process is alive',
+    description: 'For a liveness probe. Beside the base path; of the daemon, and of hosts that turn it on.',
+    needs: 'health',
+    ...{ isOutside: true, isOpen: true },
+    codes: UNSERVED,
+    shapes: { response: { 200: Alive } },
+    answer: { status: 'ok' },
+  },
+  'GET /readyz': {
+    id: 'getReadiness',
+    tag: 'operations',
+    summary: 'Ask whether it takes work',
+    description:
+      'For a readiness probe: 200 while it listens, its storage takes writes and it is not about to stop; otherwise 503, with the reason. Beside the base path; of the daemon, and of hosts that turn it on.',
+    needs: 'health',
+    ...{ isOutside: true, isOpen: true },
+    codes: UNSERVED,
+    shapes: { response: { 200: Ready, 503: NotReady } },
+    answers: { 200: { status: 'ready' }, 503: { status: 'draining' } },
+  },
+  'GET /metrics': {
+    id: 'getMetrics',
+    tag: 'operations',
+    summary: 'Read the counters',
+    description:
+      'In the text format of Prometheus, for callers without limits. Beside the base path; of the daemon, and of hosts that turn it on.',
+    needs: 'metrics',
+    isOutside: true,
+    codes: ['SG_ERR_METRICS_FORBIDDEN'],
+    text: '# HELP session_gateway_streams Open WebSockets and event streams.\n# TYPE session_gateway_streams gauge\nsession_gateway_streams 2\n',
   },
 }

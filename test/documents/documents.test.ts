@@ -25,6 +25,8 @@ interface Described {
   tags: string[]
   summary: string
   description: string
+  /** Empty for who asks nobody who they are. */
+  security?: []
   requestBody?: { content: Record<string, Media> }
   responses: Record<string, { $ref?: string; content?: Record<string, Media> }>
 }
@@ -69,7 +71,7 @@ t.test('every operation says what it is for, and every example is valid', async 
   }
   const tags = new Set(openapi.tags.map(({ name }: { name: string }) => name))
   t.equal(new Set(operations.map(({ operationId }) => operationId)).size, operations.length)
-  for (const { what, operationId, tags: own, summary, description, requestBody, responses } of operations) {
+  for (const { what, operationId, tags: own, summary, description, requestBody, responses, security } of operations) {
     t.match(
       { operationId, summary, description },
       { operationId: /^[a-z]\w+$/, summary: /\w/, description: /\w/ },
@@ -85,7 +87,8 @@ t.test('every operation says what it is for, and every example is valid', async 
       Object.keys(responses).some((status) => status.startsWith('2')),
       what,
     )
-    for (const status of ['400', '401', '500', '503']) t.ok(responses[status], `${what} ${status}`)
+    for (const status of security ? ['400', '500'] : ['400', '401', '500', '503'])
+      t.ok(responses[status], `${what} ${status}`)
   }
   for (const [name, message] of Object.entries<{ payload: object; examples: { payload: unknown }[] }>(
     asyncapi.components.messages,
@@ -122,6 +125,40 @@ t.test('every public type has a name, and its variants are told apart by their t
     else t.equal(discriminator.mapping[tag], `#/components/schemas/${variant}`)
     t.ok(document.components.schemas[variant], variant)
   }
+})
+
+/** What is plain from its name; who reads a number has to know what it counts, and in what. */
+const PLAIN_NUMBERS = ['allow', 'ask', 'deny', 'numTurns']
+
+t.test('every public type says what it is, and every number what it counts', async (t) => {
+  interface Described {
+    type?: string
+    description?: string
+    properties?: Record<string, Described>
+  }
+  for (const document of [openapi, asyncapi])
+    for (const [name, schema] of Object.entries<Described>(document.components.schemas)) {
+      t.match(schema.description, /^\S.*[.…]$/s, name)
+      for (const [field, { type, description }] of Object.entries(schema.properties ?? {}))
+        if (type === 'number' || type === 'integer')
+          t.ok(description || PLAIN_NUMBERS.includes(field), `${name}.${field}`)
+    }
+  t.same(openapi.components.schemas.SessionInfo.properties.usage, {
+    $ref: '#/components/schemas/TokenUsage',
+    description: 'Of all turns so far.',
+  })
+  t.match(openapi.components.schemas.TokenUsage.description, /^Token counts/)
+  t.match(openapi.components.schemas.SessionInfo.properties.createdAt.description, /epoch milliseconds/)
+})
+
+t.test('probes and counters are described where they are, for gateways that have them', async (t) => {
+  t.match(openapi.paths['/healthz'].get, { operationId: 'getHealth', security: [] })
+  t.match(Object.keys(openapi.paths['/readyz'].get.responses), ['200', '400', '408', '431', '500', '503'])
+  t.ok(openapi.paths['/metrics'].get.responses['401'])
+  const { call } = await buildServer(t, { health: true, basePath: '/deep/v1' })
+  const paths = Object.keys((await call('GET', '/openapi.json')).json.paths)
+  t.ok(paths.includes('/healthz') && paths.includes('/deep/v1/sessions'))
+  t.notOk(paths.includes('/metrics'))
 })
 
 t.test('the documents list the routes that exist, and no others', async (t) => {
