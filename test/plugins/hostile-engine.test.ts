@@ -1,6 +1,9 @@
 import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
+import { expectNoEvents } from '../fixtures/documented.js'
+
+expectNoEvents()
 
 const loop: { self?: unknown } = {}
 loop.self = loop
