@@ -144,6 +144,12 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
       wait: (id: string, { signal }: CallOptions = {}) => waitForJob(http, id, signal),
     },
 
+    notifications: {
+      /** What sessions needed people for, or came to: what came after `after`, oldest first; without it the newest page. */
+      list: (query: wire.ListNotificationsQuery & CallOptions = {}): List<wire.SessionNotification> =>
+        listOf(http, '/notifications', withoutSignal(query), query.signal),
+    },
+
     queue: {
       stats: (options?: CallOptions) => get<wire.QueueStats>('/queue', options),
       /** Jobs and counts as they change. There is no replay: list the jobs again at every `queue_attached`. */

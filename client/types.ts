@@ -19,6 +19,7 @@ export type {
   QueueStats,
   WebhookDelivery,
 } from '../schemas/jobs.js'
+export type { ListNotificationsQuery, SessionNotification } from '../schemas/notifications.js'
 export type { PermissionMode, PermissionRequest, ResolvePermissionRequest } from '../schemas/permissions.js'
 export type {
   CreateProfileRequest,

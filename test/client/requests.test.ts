@@ -168,7 +168,7 @@ t.test('every operation of a gateway has its method', async (t) => {
     return problem(404, 'SG_ERR_NOT_FOUND')
   }
   const { client } = w
-  const { sessions, profiles, jobs, queue, executions, sdkSessions } = client
+  const { sessions, profiles, jobs, queue, executions, sdkSessions, notifications } = client
   const request = { cwd: SOME_CWD, prompt: 'x' }
   const calls = [
     sessions.list().toArray(),
@@ -194,6 +194,7 @@ t.test('every operation of a gateway has its method', async (t) => {
     jobs.get('{id}'),
     jobs.cancel('{id}'),
     jobs.deliveries('{id}'),
+    notifications.list().toArray(),
     queue.stats(),
     (async () => {
       for await (const _ of queue.watch());
