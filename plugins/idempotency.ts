@@ -2,7 +2,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, onSendHookHandler, 
 import { GatewayError, invalidField, toError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import type { TakenKey } from '../src/idempotency/making.js'
-import { fingerprintOf, scopedKey } from '../src/idempotency/scope.js'
+import { earlierFingerprintOf, fingerprintOf, scopedKey } from '../src/idempotency/scope.js'
+import type { KeyState } from '../src/idempotency/store.js'
+import { PATIENCE_MS, patiently } from '../src/lib/patience.js'
+import { within } from '../src/lib/within.js'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -20,8 +23,16 @@ const KEY = /^[!-~](?:[ -~]{0,253}[!-~])?$/
 const KEPT_HEADERS = ['content-type', 'location']
 
 /** Carries out a request with an `Idempotency-Key` once and repeats its answer; one that was refused may be tried again. */
-export function replayIdempotent(scope: FastifyInstance, { idempotency }: Gateway): void {
+export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }: Gateway): void {
   scope.decorateRequest('takenKey', undefined)
+
+  /** Takes a key; one that is taken only after its request was refused is free again. */
+  const begin = (key: string, fingerprint: string): Promise<KeyState> =>
+    patiently(clock, async (isRefused) => {
+      const known = await idempotency.begin(key, fingerprint)
+      if (known.state === 'new' && isRefused()) await idempotency.release(key)
+      return known
+    })
 
   /** Takes the key, or answers with what was answered before; true then. */
   async function replay(given: unknown, request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
@@ -29,8 +40,13 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency }: Gatewa
       throw invalidField('Idempotency-Key', 'must be 1 to 255 characters of visible ASCII.')
     const path = request.url.split('?', 1)[0]!
     const key = scopedKey(request.principal, request.method, path, given)
-    const fingerprint = fingerprintOf(request.body)
-    const known = await idempotency.begin(key, fingerprint)
+    let fingerprint = fingerprintOf(request.body)
+    let known = await begin(key, fingerprint)
+    if (known.state === 'mismatch') {
+      // it may have been kept by a release before the order of members said nothing
+      fingerprint = earlierFingerprintOf(request.body)
+      known = await begin(key, fingerprint)
+    }
     switch (known.state) {
       case 'new':
         request.takenKey = { key, fingerprint, path: path.replace(/\/+$/, '') }
@@ -54,8 +70,11 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency }: Gatewa
           reply.hasHeader(name) ? [[name, String(reply.getHeader(name))]] : [],
         )
         const headers = Object.fromEntries(kept) as Record<string, string>
-        await idempotency.complete(key, { status: reply.statusCode, headers, body: payload })
-      } else await idempotency.release(key)
+        const answer = { status: reply.statusCode, headers, body: payload }
+        await within(PATIENCE_MS, idempotency.complete(key, answer), { clock })
+      } else if (reply.statusCode !== 503) await within(PATIENCE_MS, idempotency.release(key), { clock })
+      // whoever was refused for the storage's sake has waited for it
+      else idempotency.release(key).catch(() => {})
     } catch (error) {
       // what was asked for is done, and kept together with its key
       request.log.error({ err: toError(error) }, 'the answer to an Idempotency-Key could not be remembered')

@@ -174,7 +174,7 @@ const notifications = Section(
 const queue = Section(
   {
     maxConcurrency: Type.Optional(Count({ default: 1, description: 'Jobs that run at the same time.' })),
-    maxQueuedJobs: Type.Optional(Count({ description: 'Beyond it a job is refused with 429.' })),
+    maxQueuedJobs: Type.Optional(Count({ default: 100_000, description: 'Beyond it a job is refused with 429.' })),
     sessionTokenLimit: Type.Optional(Count({ description: 'Tokens per job run; beyond it the run fails.' })),
     dailyTokenLimit: Type.Optional(
       Count({ description: 'Tokens of all jobs per UTC day; beyond it the queue waits.' }),

@@ -8,7 +8,7 @@ import { ToolEndpoint } from './engines/tool-endpoint.js'
 import { GatewayError } from './errors.js'
 import { ExecutionDispatcher } from './executions/dispatch.js'
 import { Executions } from './executions/executions.js'
-import { answerLeft } from './idempotency/making.js'
+import { answerLeft, releasing } from './idempotency/making.js'
 import type { IdempotencyStore, KeptKey, Made } from './idempotency/store.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { JobQueue } from './jobs/queue.js'
@@ -108,7 +108,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const { allowPrivateNetworks = true, allowedHosts } = options.webhookPolicy ?? {}
   const egress = { allowPrivateNetworks, allowedHosts }
   const idempotency = storage?.idempotency
-    ? refusing(storage.idempotency)
+    ? releasing(refusing(storage.idempotency), { logger, retryAfter })
     : createMemoryIdempotencyStore({ now: () => clock.now() })
   /** A part of the storage keeps a request's key in the write that makes what was asked for; for others it is kept right before. */
   const keepKeyFor = (part: object | undefined, ours: object | undefined) =>
@@ -131,6 +131,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     logger,
     notices: options.notices,
     clock,
+    retryAfter,
     keepKey: keepKeyFor(profileStore, storage?.profiles),
   })
   const toolEndpoint = new ToolEndpoint(logger)

@@ -1,3 +1,4 @@
+import { type Persistence, persistently } from '../lib/patience.js'
 import type { IdempotencyStore, KeptKey, Made, StoredAnswer } from './store.js'
 
 /** A key as its request has taken it. */
@@ -13,6 +14,26 @@ export const keptWith = ({ key, fingerprint, path }: TakenKey, kind: Made['kind'
   ...{ key, fingerprint },
   made: { kind, id, location: kind === 'answer' ? path : `${path}/${id}` },
 })
+
+/** A store in which a key that is to be free becomes so, however long the storage takes nothing. */
+export function releasing(store: IdempotencyStore, persistence: Persistence): IdempotencyStore {
+  /** Keys that the storage still has to let go of, unless somebody takes them first. */
+  const due = new Set<string>()
+  const releaseDue = async (key: string) => {
+    if (due.has(key)) await store.release(key)
+    due.delete(key)
+  }
+  return Object.assign(Object.create(store) as IdempotencyStore, {
+    begin(key: string, fingerprint: string) {
+      due.delete(key)
+      return store.begin(key, fingerprint)
+    },
+    async release(key: string) {
+      due.add(key)
+      await releaseDue(key).catch(() => void persistently(() => releaseDue(key), persistence))
+    },
+  })
+}
 
 /**
  * Answers the keys whose requests the end of an earlier process left unanswered from what they had made, as it is now; those whose

@@ -232,6 +232,20 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
     },
   },
   {
+    name: 'removes a job as if it had never been, when it offers that',
+    async run(adapter, reopen) {
+      if (!adapter.remove) return
+      await adapter.add(record('queued'))
+      await addAs(adapter, 'running', 'running')
+      await adapter.add(record('stays'))
+      for (const id of ['queued', 'running', 'queued', 'unknown']) await adapter.remove(id)
+      const after = reopen ? await reopen() : adapter
+      assert.deepEqual(await listed(after), ['stays'])
+      assert.equal((await after.claimNext())?.info.id, 'stays')
+      assert.equal(await after.claimNext(), null)
+    },
+  },
+  {
     name: 'counts tokens per day, and loses none of what is added at once',
     async run(adapter, reopen) {
       assert.equal(await adapter.dailyTokens('2026-01-01'), 0)

@@ -66,6 +66,8 @@ export interface QueueAdapter {
    * @returns the changed record; null when there is none, or it has another status
    */
   update(id: string, patch: JobPatch, expected?: JobStatus): Promise<JobRecord | null>
+  /** Removes a job, whatever its status, as if it had never been; does nothing when it is not there. Absent: it is canceled instead. */
+  remove?(id: string): Promise<void>
   /** Removes jobs that have been terminal for `olderThanMs` or longer; returns how many. */
   prune(olderThanMs: number): Promise<number>
   /** @returns the new total of the day (`YYYY-MM-DD`, UTC) */

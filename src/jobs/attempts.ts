@@ -1,7 +1,7 @@
 import type { JobEventType, JobProgress } from '../../schemas/jobs.js'
 import type { SessionStatus } from '../../schemas/sessions.js'
-import { GatewayError, toError } from '../errors.js'
-import { type Clock, newId, type Timer } from '../lib/clock.js'
+import { toError } from '../errors.js'
+import { type Clock, newId } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
@@ -53,8 +53,6 @@ interface Ending {
   told: Announcement
 }
 
-/** So long whoever cancels waits for what is being written about the run. */
-const CANCEL_PATIENCE_MS = 8_000
 const STOPPED: AttemptOutcome = { status: 'failed', error: 'The gateway stopped during the run.' }
 
 /** The runs of this process: what happens to them is written down, then told. */
@@ -164,46 +162,40 @@ export class Attempts implements RunOwner {
 
   /**
    * Cancels a run, whatever it is in the middle of: that it is canceled is written first, then it is stopped.
+   * @param isRefused whether whoever cancels has given up by now: then it goes on
    * @returns the job once the end of its attempt is written; undefined when it is not running here
    * @throws SG_ERR_STORE_UNAVAILABLE, and then it goes on
    */
-  async cancel(jobId: string): Promise<StoredJob | undefined> {
+  async cancel(jobId: string, isRefused: () => boolean): Promise<StoredJob | undefined> {
     const tracked = this.#byJob.get(jobId)
     if (!tracked) return undefined
     const { run } = tracked
-    let called = true
-    let patience: Timer | undefined
-    const refused = new Promise<never>((_, reject) => {
-      patience = this.clock.after(CANCEL_PATIENCE_MS, () => {
-        called = false
-        run.cancelRequested = false
-        reject(new GatewayError('SG_ERR_STORE_UNAVAILABLE', { retryAfterS: 5 }))
-      })
-    })
-    const canceled = new Promise<void>((resolve, reject) => {
+    await new Promise<void>((resolve, reject) => {
       // its end is being written already
-      if (run.ended) run.cancel()
-      else this.#write(tracked, () => (called ? this.#cancel(tracked) : undefined)?.catch(reject))
+      if (run.ended) run.cancel(isRefused)
+      else this.#write(tracked, () => this.#cancel(tracked, isRefused).catch(reject))
       void tracked.settled.then(resolve)
     })
-    try {
-      await Promise.race([canceled, refused])
-    } finally {
-      patience?.cancel()
-    }
     return run.record.info
   }
 
-  async #cancel(tracked: Tracked): Promise<void> {
+  async #cancel(tracked: Tracked, isRefused: () => boolean): Promise<void> {
     const { run } = tracked
+    if (isRefused()) return
     if (run.ended) {
-      run.cancel()
+      run.cancel(isRefused)
       return
     }
     const { store, events } = this.#options
+    const { tokens, record } = run
     const patch = endPatch(run, { status: 'canceled' }, this.clock.now())
-    const told = events.announce('job_completed', run.record, { patch })
-    const written = await store.settle(run.record, patch, run.tokens, told, true)
+    const told = events.announce('job_completed', record, { patch })
+    const written = await store.settle(record, patch, tokens, told, true)
+    if (written && isRefused()) {
+      told.withdraw()
+      await store.restore(record, tokens)
+      return
+    }
     tracked.canceled = { written, told }
     run.cancel()
   }

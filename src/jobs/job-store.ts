@@ -1,9 +1,7 @@
 import type { JobInfo, JobStatus } from '../../schemas/jobs.js'
-import { toError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
-import { type Backoff, delayAfter } from '../lib/backoff.js'
 import type { Clock } from '../lib/clock.js'
-import type { Logger } from '../lib/logger.js'
+import { type Persistence, persistently } from '../lib/patience.js'
 import type { JobPatch, JobRecord, QueueAdapter } from './adapter.js'
 import type { DailyBudget } from './budgets.js'
 import type { JobCounters } from './counters.js'
@@ -11,14 +9,9 @@ import type { DueTimes } from './due-times.js'
 import { LEGAL_TRANSITIONS } from './job.js'
 import type { Announcement } from './job-events.js'
 
-const RETRY: Backoff = { firstMs: 500, longestMs: 30_000 }
-
-export interface JobStoreOptions {
+export interface JobStoreOptions extends Persistence {
   adapter: QueueAdapter
   clock: Clock
-  logger: Logger
-  /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
-  retryAfter: Clock['after']
   counters: JobCounters
   due: DueTimes
   budget: DailyBudget
@@ -34,11 +27,39 @@ export class JobStore {
     this.#options = options
   }
 
+  /** Stores a job, which is then to be adopted, or disowned. */
   async add(record: JobRecord, key?: KeptKey): Promise<void> {
     const { adapter, keepKey } = this.#options
     if (key && keepKey) await keepKey(key)
     await adapter.add(record, key)
-    this.adopt(record)
+  }
+
+  /** Takes back a submission that was refused and came to be stored all the same. */
+  async disown({ info: { id } }: JobRecord): Promise<void> {
+    const { adapter, clock } = this.#options
+    const canceled = { status: 'canceled', finishedAt: clock.now(), nextRunAt: undefined } as const
+    await persistently(() => adapter.remove?.(id) ?? adapter.update(id, canceled).then(() => {}), this.#options)
+  }
+
+  /** Takes a claim back of a job that was disowned. */
+  unclaim({ info }: JobRecord): void {
+    this.#options.counters.move(info.profile, 'running', 'queued')
+  }
+
+  /**
+   * Takes back a cancel that was refused and came to be stored all the same.
+   * @param before the job as it was
+   * @param tokens that it charged
+   */
+  async restore(before: JobRecord, tokens = 0): Promise<void> {
+    const { adapter, budget } = this.#options
+    const { status, nextRunAt, finishedAt, parkedAt, parkedExecutionId, usage, notes, error, result } = before.info
+    const patch = { status, nextRunAt, finishedAt, parkedAt, parkedExecutionId, usage, notes, error, result }
+    const restored = await persistently(() => adapter.update(before.info.id, patch, 'canceled'), this.#options)
+    if (restored) this.#moved('canceled', restored.info)
+    if (tokens === 0) return
+    const day = budget.today
+    budget.correct(day, await persistently(() => adapter.addDailyTokens(day, -tokens), this.#options))
   }
 
   /** Takes a job into account that is stored already. */
@@ -150,18 +171,8 @@ export class JobStore {
    * Tries until it works.
    * @param announcement kept in the same turn as each try
    */
-  readonly #persistently: Write = async (write, announcement) => {
-    const { retryAfter, logger } = this.#options
-    for (let tries = 1; ; tries++) {
-      try {
-        return await this.#once(write, announcement)
-      } catch (error) {
-        const delayMs = delayAfter(tries, RETRY)
-        logger.error({ err: toError(error), retryInMs: delayMs }, 'the queue adapter failed; its write is repeated')
-        await new Promise<void>((resolve) => retryAfter(delayMs, resolve))
-      }
-    }
-  }
+  readonly #persistently: Write = (write, announcement) =>
+    persistently(() => this.#once(write, announcement), this.#options)
 }
 
 type Write = <T>(write: () => Promise<T>, announcement?: Announcement) => Promise<T>

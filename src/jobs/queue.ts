@@ -13,6 +13,7 @@ import { type Clock, newId } from '../lib/clock.js'
 import { assertMeta } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
 import type { Page } from '../lib/paging.js'
+import { patiently, unavailable } from '../lib/patience.js'
 import { type Checker, compileSchema, validationError } from '../lib/validation.js'
 import { type Principal, UNLIMITED, visible } from '../principal.js'
 import type { ProfileCatalog } from '../profiles/catalog.js'
@@ -84,8 +85,8 @@ export class JobQueue {
   #pumping = false
   /** Claims and the cancels of queued jobs, one after the other. */
   #exclusive: Promise<unknown> = Promise.resolve()
-  /** Jobs whose submission is not told yet. */
-  readonly #submitting = new Map<string, Promise<void>>()
+  /** Jobs whose submission is not told yet, and whether it came about. */
+  readonly #submitting = new Map<string, Promise<boolean>>()
   readonly #unsubscribe: (() => void)[] = []
 
   constructor(options: JobQueueOptions) {
@@ -186,20 +187,29 @@ export class JobQueue {
     const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
     const info = newJob(request, given)
     const record = { info, request: JSON.parse(JSON.stringify(request)) }
-    const submission = this.#add(record, takenKey && keptWith(takenKey, 'job', info.id))
-    this.#submitting.set(info.id, submission)
-    try {
-      await submission
-    } finally {
-      this.#submitting.delete(info.id)
-    }
-    this.#wake()
+    await patiently(this.#options.clock, async (isRefused) => {
+      const submission = this.#add(record, takenKey && keptWith(takenKey, 'job', info.id), isRefused)
+      this.#submitting.set(info.id, submission)
+      try {
+        await submission
+      } finally {
+        this.#submitting.delete(info.id)
+        this.#wake()
+      }
+    })
     return shown(info)
   }
 
-  async #add(record: JobRecord, key: KeptKey | undefined): Promise<void> {
+  /** @returns false when it was refused while it was being stored, and is gone again */
+  async #add(record: JobRecord, key: KeptKey | undefined, isRefused: () => boolean): Promise<boolean> {
     await this.#store.add(record, key)
+    if (isRefused()) {
+      await this.#store.disown(record)
+      return false
+    }
+    this.#store.adopt(record)
     this.#events.emit('job_submitted', record)
+    return true
   }
 
   #assertRoom(): void {
@@ -216,7 +226,7 @@ export class JobQueue {
 
   /** @throws SG_ERR_JOB_NOT_FOUND, the same for one that is not there and one that is not theirs */
   async visibleJob(id: string, principal: Principal): Promise<JobInfo> {
-    const info = await this.#find(id)
+    const info = await patiently(this.#options.clock, () => this.#find(id))
     if (!info || !visible(principal, info.profile)) throw new GatewayError('SG_ERR_JOB_NOT_FOUND')
     return shown(info)
   }
@@ -227,7 +237,9 @@ export class JobQueue {
 
   /** One page of the jobs that a caller may see, newest first. */
   page(query: ListJobsQuery, principal: Principal = UNLIMITED): Promise<Page<JobInfo>> {
-    return jobPage(this.#options.adapter, query, principal, (job) => listed(this.#attempts.live(job.id) ?? job))
+    const { adapter, clock } = this.#options
+    const shownAs = (job: StoredJob) => listed(this.#attempts.live(job.id) ?? job)
+    return patiently(clock, () => jobPage(adapter, query, principal, shownAs))
   }
 
   /** The last attempts to deliver a job's events to its webhook, newest first. */
@@ -250,16 +262,20 @@ export class JobQueue {
    * @returns the job as it is then
    * @throws SG_ERR_JOB_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then it goes on
    */
-  async cancel(id: string): Promise<JobInfo> {
-    for (;;) {
-      const over = (await this.#attempts.cancel(id)) ?? (await this.#inTurn(() => this.#cancelStored(id)))
-      if (over && isTerminal(over.status)) return shown(over)
-    }
+  cancel(id: string): Promise<JobInfo> {
+    return patiently(this.#options.clock, async (isRefused) => {
+      for (;;) {
+        const stored = () => this.#inTurn(() => this.#cancelStored(id, isRefused))
+        const over = (await this.#attempts.cancel(id, isRefused)) ?? (await stored())
+        if (isRefused()) throw unavailable()
+        if (over && isTerminal(over.status)) return shown(over)
+      }
+    })
   }
 
-  /** @returns undefined when the job went on to somewhere else meanwhile */
-  async #cancelStored(id: string): Promise<StoredJob | undefined> {
-    if (this.#attempts.has(id)) return undefined
+  /** @returns undefined when the job went on to somewhere else meanwhile, or whoever asked was refused */
+  async #cancelStored(id: string, isRefused: () => boolean): Promise<StoredJob | undefined> {
+    if (this.#attempts.has(id) || isRefused()) return undefined
     const record = await this.#options.adapter.get(id)
     if (!record) throw new GatewayError('SG_ERR_JOB_NOT_FOUND')
     if (isTerminal(record.info.status)) return record.info
@@ -273,6 +289,12 @@ export class JobQueue {
     const completed = this.#events.announce('job_completed', record, { patch })
     const canceled = await this.#store.change(record, patch, completed, true)
     if (!canceled) return undefined
+    if (isRefused()) {
+      completed.withdraw()
+      await this.#store.restore(record)
+      this.#wake()
+      return undefined
+    }
     completed.send()
     this.#retention?.onTerminal(canceled.info)
     return canceled.info
@@ -360,9 +382,14 @@ export class JobQueue {
     }
     this.#work = true
     // what is stored can be claimed before it was told: a submission, or the attempt before
-    const telling = this.#submitting.get(record.info.id) ?? this.#attempts.over(record.info.id)
-    if (telling) await telling
-    this.#attempts.start(record, place)
+    const { id } = record.info
+    const isThere = (await this.#submitting.get(id)) ?? true
+    await this.#attempts.over(id)
+    if (isThere) this.#attempts.start(record, place)
+    else {
+      this.#store.unclaim(record)
+      place.release()
+    }
   }
 
   #tellPause(): void {

@@ -59,9 +59,9 @@ export class JobRun {
   record: JobRecord
   /** Resolves when the engine of an ended run is gone or was given up on. */
   closed: Promise<void> = Promise.resolve()
-  /** A cancel came while the end of the attempt was being written. */
-  cancelRequested = false
   readonly #owner: RunOwner
+  /** Cancels that came while the end of the attempt was being written. */
+  readonly #cancels: (() => boolean)[] = []
   readonly #meter: AttemptMeter
   #state: 'claimed' | 'running' | 'parked' | 'ended' = 'claimed'
   #legSince: number
@@ -92,6 +92,11 @@ export class JobRun {
 
   get ended(): boolean {
     return this.#state === 'ended'
+  }
+
+  /** Whether no further attempt is wanted. */
+  get cancelRequested(): boolean {
+    return this.#cancels.some((isRefused) => !isRefused())
   }
 
   /** A parked run takes no slot. */
@@ -171,8 +176,9 @@ export class JobRun {
     this.#end(outcome)
   }
 
-  cancel(): void {
-    if (this.ended) this.cancelRequested = true
+  /** @param isRefused whether whoever asked for it was refused meanwhile */
+  cancel(isRefused = () => false): void {
+    if (this.ended) this.#cancels.push(isRefused)
     else this.#end({ status: 'canceled' })
   }
 

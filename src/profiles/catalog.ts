@@ -52,6 +52,8 @@ export interface ProfileCatalogOptions {
   /** Where what every operator is to see goes; default `logger`. */
   notices?: Logger | undefined
   clock?: Clock | undefined
+  /** As `Clock.after`, or sooner: as soon as the store takes something again. Default: of the clock. */
+  retryAfter?: Clock['after'] | undefined
   /** Keeps a key before a profile is saved by a store that cannot take it along. */
   keepKey?: ((key: KeptKey) => Promise<void>) | undefined
 }
@@ -103,7 +105,8 @@ export class ProfileCatalog {
     this.#servesTools = options.servesTools ?? false
     this.#notices = options.notices ?? logger
     this.#listeners = new Listeners((err) => logger.error({ err }, 'a listener for profile changes failed'))
-    this.#snapshots = new ConfigSnapshots(options.clock ?? systemClock)
+    const { clock = systemClock, retryAfter = (delayMs, run) => clock.after(delayMs, run) } = options
+    this.#snapshots = new ConfigSnapshots(clock)
     const declare: DeclareOptions = {
       ...options,
       agents,
@@ -117,7 +120,8 @@ export class ProfileCatalog {
     const roots = configDirRoots(options.allowedConfigDirRoots, declare)
     const grants = new ProviderGrants(options.managedProfiles, env, options.egress)
     this.#grants = grants
-    this.#managed = store && new ManagedProfiles({ ...options, store, roots, agents, grants, declared: this.#declared })
+    const parts = { clock, retryAfter, store, roots, agents, grants, declared: this.#declared }
+    this.#managed = store && new ManagedProfiles({ ...options, ...parts, store })
   }
 
   /**

@@ -7,10 +7,10 @@ import {
 } from '../../schemas/profiles.js'
 import { GatewayError, invalidField, optionError, toError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
-import { newId } from '../lib/clock.js'
+import { type Clock, newId } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
-import type { Logger } from '../lib/logger.js'
 import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
+import { type Persistence, patiently, persistently, unavailable } from '../lib/patience.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
 import { type Principal, visible } from '../principal.js'
 import type { ResolvedProfile } from './catalog.js'
@@ -27,14 +27,14 @@ export interface ManagedProfile extends ResolvedProfile {
   readonly problem?: string
 }
 
-export interface ManagedProfilesOptions extends ProfileRules {
+export interface ManagedProfilesOptions extends ProfileRules, Persistence {
+  clock: Clock
   store: ProfileStore
   /** Where `configDir` may point; undefined: only provider profiles can be managed. */
   roots: PathRoots | undefined
   declared: ReadonlyMap<string, ResolvedProfile>
   disableBypassPermissions: boolean
   grants: ProviderGrants
-  logger: Logger
   /** Keeps a key before a profile is saved by a store that cannot take it along. */
   keepKey?: ((key: KeptKey) => Promise<void>) | undefined
 }
@@ -110,34 +110,35 @@ export class ManagedProfiles {
   }
 
   async create(request: CreateProfileRequest, principal: Principal, key?: KeptKey): Promise<ManagedProfile> {
-    return this.#exclusively(async () => {
+    return this.#changing(async (isRefused) => {
       const { name } = request
       if (this.#options.declared.has(name) || this.#profiles.has(name)) throw new GatewayError('SG_ERR_PROFILE_EXISTS')
-      return this.#store(request, newId(), principal, key)
+      return this.#store(request, newId(), principal, isRefused, key)
     })
   }
 
   async update(name: string, request: UpdateProfileRequest, principal: Principal): Promise<ManagedProfile> {
-    return this.#exclusively(async () => {
+    return this.#changing(async (isRefused) => {
       const { info, creation } = this.#existing(name)
       const { managed: _managed, ...options } = info
       const merged = Object.entries({ ...options, ...request }).filter(
         ([, value]) => value !== null && value !== undefined,
       )
-      return this.#store({ ...(Object.fromEntries(merged) as ProfileOptions), name }, creation, principal)
+      return this.#store({ ...(Object.fromEntries(merged) as ProfileOptions), name }, creation, principal, isRefused)
     })
   }
 
   async remove(name: string): Promise<void> {
-    return this.#exclusively(async () => {
+    return this.#changing(async (isRefused) => {
       this.#existing(name)
       await this.#options.store.delete(name)
-      this.#profiles.delete(name)
+      if (isRefused()) await this.#restore(name)
+      else this.#profiles.delete(name)
     })
   }
 
   async close(): Promise<void> {
-    await this.#exclusively(async () => this.#options.store.close?.())
+    await this.#changes.run('', async () => this.#options.store.close?.())
   }
 
   #existing(name: string): ManagedProfile {
@@ -151,6 +152,7 @@ export class ManagedProfiles {
     options: ProfileOptions,
     creation: string,
     principal: Principal,
+    isRefused: () => boolean,
     key?: KeptKey,
   ): Promise<ManagedProfile> {
     const valid = this.#validate(options)
@@ -162,8 +164,18 @@ export class ManagedProfiles {
     const { store, keepKey } = this.#options
     if (key && keepKey) await keepKey(key)
     await store.save({ ...placed, generation: creation }, key)
-    this.#profiles.set(info.name, profile)
+    if (isRefused()) await this.#restore(info.name)
+    else this.#profiles.set(info.name, profile)
     return profile
+  }
+
+  /** Takes back what was refused and came to be stored all the same. */
+  async #restore(name: string): Promise<void> {
+    const { store } = this.#options
+    const before = this.#profiles.get(name)
+    const { managed: _managed, ...options } = before?.info ?? { name }
+    const undo = () => (before ? store.save({ ...options, generation: before.creation }) : store.delete(name))
+    await persistently(undo, this.#options)
   }
 
   #validate(options: ProfileOptions): ProfileInfo {
@@ -212,7 +224,12 @@ export class ManagedProfiles {
         })
   }
 
-  #exclusively<T>(change: () => Promise<T>): Promise<T> {
-    return this.#changes.run('', change)
+  /** Changes run one after the other; whoever asks for one does not wait for ever. */
+  #changing<T>(change: (isRefused: () => boolean) => Promise<T>): Promise<T> {
+    const called = (isRefused: () => boolean) => {
+      if (isRefused()) throw unavailable()
+      return change(isRefused)
+    }
+    return patiently(this.#options.clock, (isRefused) => this.#changes.run('', () => called(isRefused)))
   }
 }

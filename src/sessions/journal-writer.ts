@@ -1,7 +1,8 @@
 import type { RunnerSnapshot } from '../engines/runner.js'
-import { GatewayError } from '../errors.js'
+import type { GatewayError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock, Timer } from '../lib/clock.js'
+import { PATIENCE_MS, unavailable } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { EventLog, LogJournal } from './event-log.js'
 import type { EventJournal, JournaledEvent, JournaledOrigin, JournaledState, JournalWrite } from './journal.js'
@@ -11,8 +12,6 @@ const RESERVED_AHEAD = 1_000
 /** A write that failed is tried again after this, doubled each time up to the longest. */
 const RETRY_MS = 1_000
 const LONGEST_RETRY_MS = 30_000
-/** Whoever asks for durability is refused when it takes longer. */
-const PATIENCE_MS = 8_000
 /** What may wait to be written while nothing is taken: of one session, and of all together. */
 const MAX_BACKLOG_BYTES = 4 * 1024 * 1024
 const MAX_BACKLOG_BYTES_OF_ALL = 64 * 1024 * 1024
@@ -338,9 +337,6 @@ export class JournalWriter implements LogJournal {
     this.#owner.log.show(Math.min(through, this.#reservedSeq))
   }
 }
-
-const unavailable = (cause?: unknown): GatewayError =>
-  new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause, retryAfterS: 5 })
 
 /** What a write keeps of what is told of its events. */
 function along(told: readonly PlannedNotification[]): Pick<Required<JournalWrite>, 'deliveries' | 'notifications'> {

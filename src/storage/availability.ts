@@ -1,7 +1,8 @@
 import { GatewayError, toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
-import { type GatewayStorage, isRefusal } from './storage.js'
+import { PATIENCE_MS, unavailable } from '../lib/patience.js'
+import { type GatewayStorage, isRefusal, StorageError } from './storage.js'
 
 /** How often a storage that takes nothing is asked again. */
 const PROBE_MS = 1_000
@@ -10,6 +11,8 @@ const PARTS = ['sessions', 'journal', 'profiles', 'queue', 'idempotency', 'outbo
 const READS: ReadonlySet<string> = new Set([
   ...['list', 'get', 'read', 'dailyTokens', 'claimNext', 'attempts', 'begin', 'left', 'gone', 'oldest'],
 ])
+/** What may well take long. */
+const LONG: ReadonlySet<string> = new Set(['list', 'prune'])
 
 /**
  * Whether a storage takes what it is given: told by everything that is asked of it and, while it takes nothing, by asking it again every
@@ -24,6 +27,11 @@ export class StorageWatch {
   readonly #waiting = new Set<() => void>()
   #probe: Timer | undefined
   #closed = false
+  /** What was asked of the storage and is not answered yet. */
+  #asked = 0
+  #silence: Timer | undefined
+  /** Nothing that was asked was answered for so long that nothing more is asked. */
+  #silent = false
 
   constructor(given: GatewayStorage, { clock, logger }: { clock: Clock; logger: Logger }) {
     this.#given = given
@@ -40,9 +48,9 @@ export class StorageWatch {
     })
   }
 
-  /** False from the first failure until something was written again. */
+  /** False from the first failure until something was written again, and while the storage does not answer. */
   get available(): boolean {
-    return this.#probe === undefined
+    return this.#probe === undefined && !this.#silent
   }
 
   /** Runs `work` after `delayMs`, or as soon as the storage takes something again. */
@@ -64,14 +72,47 @@ export class StorageWatch {
 
   #watched<Part extends object>(part: Part): Part {
     return eachCall(part, (name, call) => {
+      // what is not even asked cannot happen later
+      if (this.#silent) return Promise.reject(new StorageError('STORAGE_SILENT', 'The storage does not answer.'))
       const answer = call()
-      if (answer instanceof Promise)
-        answer.then(
-          () => READS.has(name) || this.#onTaken(),
-          (error) => this.#onFailed(error),
-        )
+      if (!(answer instanceof Promise)) return answer
+      const isLong = LONG.has(name)
+      if (!isLong) this.#onAsked()
+      answer.then(
+        () => {
+          if (!isLong) this.#onAnswer()
+          if (!READS.has(name)) this.#onTaken()
+        },
+        (error) => {
+          if (!isLong) this.#onAnswer()
+          this.#onFailed(error)
+        },
+      )
       return answer
     })
+  }
+
+  #onAsked(): void {
+    this.#asked++
+    this.#listen()
+  }
+
+  #listen(): void {
+    this.#silence ??= this.#clock.after(PATIENCE_MS, () => {
+      this.#silent = true
+      this.#logger.error({ afterMs: PATIENCE_MS }, 'the storage does not answer; nothing is taken until it does')
+    })
+  }
+
+  #onAnswer(): void {
+    this.#asked--
+    this.#silence?.cancel()
+    this.#silence = undefined
+    if (this.#asked > 0 && !this.#closed) this.#listen()
+    if (!this.#silent) return
+    this.#silent = false
+    this.#logger.warn({}, 'the storage answers again')
+    if (!this.#probe) for (const run of [...this.#waiting]) run()
   }
 
   #onTaken(): void {
@@ -107,6 +148,7 @@ export class StorageWatch {
   #close(): Promise<void> {
     this.#closed = true
     this.#probe?.cancel()
+    this.#silence?.cancel()
     return this.#given.close()
   }
 }
@@ -124,7 +166,7 @@ export const refusing = <Store extends object>(store: Store): Store =>
 
 function refuse(error: unknown): never {
   if (error instanceof GatewayError || isRefusal(error)) throw error
-  throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause: error, retryAfterS: 5 })
+  throw unavailable(error)
 }
 
 /** The same object, whose methods are called by `around`. */

@@ -1,38 +1,8 @@
 import t, { type Test } from 'tap'
-import type { GatewayStorage } from '../../src/storage/storage.js'
-import { StorageError } from '../../src/storage/storage.js'
+import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import { testStorage } from '../fixtures/journaled.js'
+import { failingDisk } from '../fixtures/failing-disk.js'
 import { ok } from '../fixtures/parked.js'
-
-const READS = new Set(['list', 'get', 'read', 'dailyTokens', 'attempts', 'onWork'])
-
-/** A disk as the gateway meets it: every write of every part can be made to fail. */
-function failingDisk() {
-  const disk = { fails: undefined as string | undefined }
-  const inner = testStorage()
-  const failing = <T extends object>(part: T): T =>
-    new Proxy(part, {
-      get(target, name) {
-        const member: unknown = Reflect.get(target, name)
-        if (typeof member !== 'function') return member
-        const isWrite = !READS.has(String(name))
-        return (...given: unknown[]) =>
-          disk.fails && isWrite
-            ? Promise.reject(new StorageError(disk.fails, 'as the disk says'))
-            : Reflect.apply(member, target, given)
-      },
-    })
-  const { journal, sessions, profiles, queue, idempotency, outbox, open, close } = inner
-  const storage: GatewayStorage = {
-    ...{ journal: failing(journal), sessions: failing(sessions), profiles: failing(profiles), queue: failing(queue) },
-    ...{ idempotency: failing(idempotency), outbox: failing(outbox), open, close },
-    probe: async () => {
-      if (disk.fails) throw new StorageError(disk.fails, 'as the disk says')
-    },
-  }
-  return { disk, storage }
-}
 
 async function world(t: Test) {
   const { disk, storage } = failingDisk()
@@ -163,4 +133,38 @@ t.test('a job whose end could not be kept is told to its end as soon as the disk
   disk.fails = undefined
   await clock.advance(1_000)
   await until(async () => (await call('GET', `/jobs/${running.id}`)).json.status === 'succeeded', 'its end')
+})
+
+/** What is taken back when it lands; a removal cannot be, and is waited for. */
+const TAKEN_BACK = Object.keys(ROUTES).filter((route) => route !== 'DELETE /sessions/:id')
+
+t.test('a write that hangs: whoever asked is refused in time, and nothing of it is there when it lands', async (t) => {
+  const built = await world(t)
+  const { call, disk, url, clock } = built
+  const before = await seen(built)
+  const ready = async () => (await fetch(`${url}/readyz`)).status === 200
+  for (const route of TAKEN_BACK) {
+    disk.hold()
+    const asked = call(...ROUTES[route]!(built))
+    let answered = false
+    void asked.then(() => (answered = true))
+    await until(() => disk.held > 0, `${route}: the write`)
+    await clock.advance(PATIENCE_MS - 1)
+    t.notOk(answered, `${route}: waited for`)
+    t.equal((await fetch(`${url}/healthz`)).status, 200)
+    await clock.advance(1)
+    await until(() => answered, `${route}: an answer`)
+    const { status, json, headers } = await asked
+    t.match({ status, code: json?.code }, { status: 503, code: 'SG_ERR_STORE_UNAVAILABLE' }, route)
+    t.ok(Number(headers.get('retry-after')) > 0, `${route}: when to come again`)
+    t.notOk(await ready(), `${route}: not ready`)
+    disk.release()
+    await until(ready, `${route}: ready again by itself`)
+    await clock.advance(5_000)
+    t.same(await seen(built), before, `${route}: nothing of it when it lands`)
+  }
+  for (const route of TAKEN_BACK) {
+    const { status } = await call(...ROUTES[route]!(built))
+    t.ok(status < 300 || (status === 409 && /commands/.test(route)), `${route} is taken then: ${status}`)
+  }
 })

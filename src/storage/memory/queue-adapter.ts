@@ -135,6 +135,12 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey }: MemoryQueueO
     async update(id, patch, expected) {
       return update(id, patch, expected)
     },
+    async remove(id) {
+      const entry = entries.get(id)
+      if (!entry) return
+      unindex(entry)
+      entries.delete(id)
+    },
     async prune(olderThanMs) {
       const limit = now() - olderThanMs
       let count = 0

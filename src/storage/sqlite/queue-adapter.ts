@@ -28,6 +28,7 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
     }
   },
   update: async (id, patch, expected) => recordOf(await call('jobs.update', id, patch, expected)),
+  remove: (id) => call('jobs.remove', id),
   async prune(olderThanMs) {
     const finishedBy = now() - olderThanMs
     for (let count = 0; ; ) {

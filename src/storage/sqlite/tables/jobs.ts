@@ -53,6 +53,7 @@ export function jobOperations(db: Database) {
     `INSERT INTO daily_tokens (day, tokens) VALUES (?, ?)
      ON CONFLICT (day) DO UPDATE SET tokens = tokens + excluded.tokens RETURNING tokens`,
   )
+  const remove = db.prepare('DELETE FROM jobs WHERE id = ?')
   const keepKey = keyKeeper(db)
   const tokensOf = db.prepare('SELECT tokens FROM daily_tokens WHERE day = ?')
 
@@ -114,6 +115,9 @@ export function jobOperations(db: Database) {
       return { rows, isLast: rows.length === found.length && found.length < filter.limit }
     },
     'jobs.update': update,
+    'jobs.remove'(id: string): void {
+      remove.run(id)
+    },
     /** Removes some of the jobs that ended by then. @returns how many */
     'jobs.prune'(finishedBy: number, limit: number): number {
       return Number(prune.run(finishedBy, limit).changes)

@@ -1,0 +1,51 @@
+import { GatewayError, toError } from '../errors.js'
+import { type Backoff, delayAfter } from './backoff.js'
+import type { Clock } from './clock.js'
+import type { Logger } from './logger.js'
+import { within } from './within.js'
+
+/** Whoever asks for something that has to be kept is refused when that takes longer. Milliseconds. */
+export const PATIENCE_MS = 8_000
+const RETRY: Backoff = { firstMs: 500, longestMs: 30_000 }
+
+/** To the caller "come again", with the cause for the log. */
+export const unavailable = (cause?: unknown): GatewayError =>
+  new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause, retryAfterS: 5 })
+
+/**
+ * Does something that has to be kept for somebody who does not wait for ever.
+ * @param work takes back what it has done when they were refused meanwhile: they were told that nothing was
+ * @throws SG_ERR_STORE_UNAVAILABLE when it takes too long
+ */
+export function patiently<T>(clock: Pick<Clock, 'after'>, work: (isRefused: () => boolean) => Promise<T>): Promise<T> {
+  let refused = false
+  const onLate = (): never => {
+    refused = true
+    throw unavailable()
+  }
+  return within(
+    PATIENCE_MS,
+    work(() => refused),
+    { clock, onLate },
+  )
+}
+
+/** How a write is repeated. */
+export interface Persistence {
+  logger: Logger
+  /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
+  retryAfter: Clock['after']
+}
+
+/** Writes until it works. */
+export async function persistently<T>(write: () => T | Promise<T>, { logger, retryAfter }: Persistence): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await write()
+    } catch (error) {
+      const retryInMs = delayAfter(tries, RETRY)
+      logger.error({ err: toError(error), retryInMs }, 'something could not be kept; it is tried again')
+      await new Promise<void>((resolve) => retryAfter(retryInMs, resolve))
+    }
+  }
+}
