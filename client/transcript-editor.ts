@@ -127,18 +127,13 @@ export class TranscriptEditor {
       case 'session_closed':
         this.#set({ closedReason: event.reason, streaming: [], waitingFor: { permissions: [], executions: [] } })
         return
-      default:
-        this.#onOther(event)
+      case 'plan_updated':
+        this.#set({ plan: event.entries })
     }
   }
 
   #set(changes: Partial<Transcript>): void {
     this.#now = this.#now === this.#before ? { ...this.#now, ...changes } : Object.assign(this.#now, changes)
-  }
-
-  /** Of a later version of the gateway. */
-  #onOther(event: { type: string; entries?: unknown }): void {
-    if (event.type === 'plan_updated' && Array.isArray(event.entries)) this.#set({ plan: event.entries })
   }
 
   #onMessage(event: EventOf<'user_message' | 'assistant_message'>): void {

@@ -5,6 +5,7 @@ import type {
   ExecutionOutput,
   PendingExecution,
   PermissionRequest,
+  PlanEntry,
   SessionEvent,
   SessionStatus,
   TokenUsage,
@@ -131,7 +132,7 @@ export interface Transcript {
   openToolCalls: readonly string[]
   deliverables: readonly FileItem[]
   /** The agent's own list of what it is about to do, when it tells one. */
-  plan: readonly { content: string; status: string; priority?: string }[]
+  plan: readonly PlanEntry[]
   /** Of all turns so far. */
   usage: TokenUsage
   numTurns: number

@@ -1,7 +1,7 @@
 /** The shapes on the wire, under one roof. They are derived from the gateway's own schemas. */
 export type { SessionCommand, WhenBusy } from '../schemas/commands.js'
 export type { Problem } from '../schemas/errors.js'
-export type { Message, MessageBlock, SessionEvent, TurnSubtype } from '../schemas/events.js'
+export type { Message, MessageBlock, PlanEntry, SessionEvent, TurnSubtype } from '../schemas/events.js'
 export type {
   ExecutionOutput,
   PendingExecution,
