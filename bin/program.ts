@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import type { ConfigFlags, LogLevel } from '../src/daemon/load-config.js'
 import { VERSION } from '../src/daemon/package-root.js'
 import { addClientCommands } from './client-commands.js'
+import { EXIT_HELP } from './terminal/exit.js'
 
 const DEFAULT_FILE = 'gateway.json'
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] satisfies LogLevel[]
@@ -12,11 +13,13 @@ Getting started:
   session-gateway            serves it
   session-gateway run "…"    starts a session on a gateway that is served
 
-Exit codes:
+Exit codes of the gateway itself:
   0  stopped, or everything is in order
   1  an unexpected error, or a shutdown that had to be forced
   2  wrong usage, or a configuration that cannot be used
   3  could not start: the port is taken, or the storage is locked
+
+Exit codes of commands that speak to one:${EXIT_HELP.replace(/^\nExit codes:/, '')}
 
 Signals:
   SIGTERM, SIGINT  let running work end (shutdownTimeoutMs), then exit 0; a second one exits at once`
