@@ -36,7 +36,8 @@ export async function readersWorld(t: Test, packageFolder: string) {
   const folder = t.testdir({ home: {}, bin: {}, project: {} })
   const project = join(folder, 'project')
   writeFileSync(join(folder, 'bin/npx'), `#!/bin/sh\n. '${join(HERE, 'npx.sh')}'\n`)
-  chmodSync(join(folder, 'bin/npx'), 0o755)
+  writeFileSync(join(folder, 'bin/npm'), '#!/bin/sh\necho "npm is not what a page may run" >&2\nexit 1\n')
+  for (const name of ['npx', 'npm']) chmodSync(join(folder, 'bin', name), 0o755)
 
   let target = 0
   let token = ''
