@@ -1,0 +1,112 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { hashToken } from '../../src/daemon/tokens.js'
+import { until } from '../fixtures/build.js'
+import { DEMO, runDaemon, TOKEN } from '../fixtures/daemon-process.js'
+
+const canMount = spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0
+const skip = !canMount && 'a small disk of its own is needed, which this account may not mount'
+
+/** A daemon whose database is on a disk of a few megabytes. */
+async function onSmallDisk(t: Test) {
+  const cwd = t.testdir()
+  // not among the fixtures, which nobody could remove while it is mounted
+  const disk = mkdtempSync(join(tmpdir(), 'small-disk-'))
+  spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', disk])
+  t.teardown(() => {
+    spawnSync('umount', ['-l', disk])
+    rmdirSync(disk)
+  })
+  const config = {
+    ...{ listen: { port: 0 }, profiles: [DEMO], profileStore: true, queue: {} },
+    auth: { tokens: [{ name: 'ada', sha256: hashToken(TOKEN), canManageProfiles: true }] },
+    storage: { sqlite: join(disk, 'gateway.db') },
+  }
+  writeFileSync(join(cwd, 'gateway.json'), JSON.stringify(config))
+  const start = async () => {
+    const daemon = runDaemon(t, [], { cwd })
+    const { url } = await daemon.logged('listening')
+    const call = async (method: string, path: string, body?: object) => {
+      const headers = { authorization: `Bearer ${TOKEN}`, ...(body && { 'content-type': 'application/json' }) }
+      const response = await fetch(url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) })
+      const text = await response.text()
+      return { status: response.status, json: text === '' ? undefined : JSON.parse(text) }
+    }
+    const kill = async () => {
+      daemon.child.kill('SIGKILL')
+      await daemon.exited
+    }
+    const isReady = async () => (await fetch(new URL('/readyz', String(url)))).status === 200
+    return { call, kill, isReady }
+  }
+  const filler = join(disk, 'filler')
+  return {
+    start,
+    fill() {
+      const { bavail, bsize } = statfsSync(disk)
+      writeFileSync(filler, Buffer.alloc(bavail * bsize))
+    },
+    free: () => rmSync(filler),
+  }
+}
+
+type Call = Awaited<ReturnType<Awaited<ReturnType<typeof onSmallDisk>>['start']>>['call']
+
+/** What anybody can see, but for times and numbers that go on. */
+async function seen(call: Call) {
+  const lists = await Promise.all(['/sessions', '/jobs', '/profiles'].map((path) => call('GET', path)))
+  return JSON.parse(JSON.stringify(lists, (name, value) => (/^last(Seq|ActivityAt)$/.test(name) ? undefined : value)))
+}
+
+t.test(
+  'on a disk that is full nothing is half done: refused, and not there later or after a kill',
+  { skip },
+  async (t) => {
+    const { start, fill, free } = await onSmallDisk(t)
+    const first = await start()
+    const { call } = first
+    const { id } = (await call('POST', '/sessions', { cwd: '/tmp', prompt: 'hello', profile: 'demo' })).json
+    await until(async () => (await call('GET', `/sessions/${id}`)).json.status === 'idle')
+    const later = { session: { cwd: '/tmp', prompt: 'later', profile: 'demo' }, runAt: 4e12 }
+    const { id: job } = (await call('POST', '/jobs', later)).json
+    const profile = (name: string) => ({ name, engine: 'provider', provider: DEMO.provider })
+    const made = await call('POST', '/profiles', profile('mine'))
+    t.equal(made.status, 201, JSON.stringify(made.json))
+    const big = 'x'.repeat(12_000)
+    const asked: [method: string, path: string, body?: object][] = [
+      ['POST', '/sessions', { cwd: '/tmp', prompt: big, profile: 'demo' }],
+      ['POST', `/sessions/${id}/commands`, { type: 'user_message', text: big }],
+      ['PATCH', `/sessions/${id}`, { title: 'refused' }],
+      ['DELETE', `/sessions/${id}`],
+      ['POST', '/jobs', { ...later, session: { cwd: '/tmp', prompt: big, profile: 'demo' } }],
+      ['DELETE', `/jobs/${job}`],
+      ['POST', '/profiles', { ...profile('more'), description: big }],
+      ['PATCH', '/profiles/mine', { description: big }],
+      ['DELETE', '/profiles/mine'],
+    ]
+    const before = await seen(call)
+    fill()
+    for (const [method, path, body] of asked) {
+      const { status, json } = await call(method, path, body)
+      t.match({ status, code: json?.code }, { status: 503, code: 'SG_ERR_STORE_UNAVAILABLE' }, `${method} ${path}`)
+    }
+    t.notOk(await first.isReady())
+    t.same(await seen(call), before, 'nothing was done')
+    free()
+    await until(first.isReady, 'ready again by itself')
+    t.same(await seen(call), before, 'nor when there is room')
+    fill()
+    await call('POST', '/jobs', { ...later, session: { cwd: '/tmp', prompt: big, profile: 'demo' } })
+    await first.kill()
+    free()
+    const next = await start()
+    t.same(await seen(next.call), before, 'nor after a kill')
+    t.equal((await next.call('DELETE', `/jobs/${job}`)).json.status, 'canceled', 'and then it is taken')
+    await next.kill()
+    const last = await start()
+    t.equal((await last.call('GET', `/jobs/${job}`)).json.status, 'canceled', 'for good')
+  },
+)
