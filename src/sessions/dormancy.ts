@@ -1,4 +1,5 @@
 import { type ErrorCode, GatewayError, toError } from '../errors.js'
+import { type Backoff, delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import type { Logger } from '../lib/logger.js'
@@ -8,9 +9,8 @@ import { reasonOf } from './refusals.js'
 import type { Session } from './session.js'
 import type { SessionDormancy } from './session-world.js'
 
-/** The start for messages that wait failed: before the next try, doubled each time up to the longest. */
-const RETRY_MS = 1_000
-const LONGEST_RETRY_MS = 5 * 60_000
+/** Between tries to start an engine for messages that wait. */
+const RETRY: Backoff = { firstMs: 1_000, longestMs: 5 * 60_000 }
 
 /** After these refusals no engine can ever go on with the session. */
 const ENDS_SESSION: ReadonlySet<string> = new Set<ErrorCode>(['SG_ERR_PROFILE_CHANGED', 'SG_ERR_AGENT_STATE_GONE'])
@@ -68,7 +68,7 @@ export class Dormancy implements SessionDormancy {
   }
 
   /** Sees to it that a session goes on with the messages that wait in it; tries until it does, or has ended. Never rejects. */
-  async goOn(session: Session, delayMs = RETRY_MS): Promise<void> {
+  async goOn(session: Session, tries = 1): Promise<void> {
     this.#retries.get(session.id)?.cancel()
     this.#retries.delete(session.id)
     try {
@@ -77,25 +77,37 @@ export class Dormancy implements SessionDormancy {
       if (this.#closed || session.ended) return
       session.facts.statusDetail = `Could not go on, and is tried again: ${reasonOf(error)}`
       session.touch()
-      const again = () => void this.goOn(session, Math.min(delayMs * 2, LONGEST_RETRY_MS))
-      this.#retries.set(session.id, this.#parts.clock.after(delayMs, again))
+      const again = () => void this.goOn(session, tries + 1)
+      this.#retries.set(session.id, this.#parts.clock.after(delayAfter(tries, RETRY), again))
     }
   }
 
+  /** Looks in turn, as its engine may be started at the moment, whether it is to go; and again when it may be. */
   consider(session: Session): void {
-    const { idleReleaseMs, clock } = this.#parts
+    const { idleReleaseMs } = this.#parts
     if (idleReleaseMs === undefined) return
+    void this.#lock.run(session.id, () => this.#releaseIfDue(session, idleReleaseMs))
+  }
+
+  async #releaseIfDue(session: Session, idleReleaseMs: number): Promise<void> {
+    const { clock, logger, onEngine } = this.#parts
     this.#timers.get(session.id)?.cancel()
     this.#timers.delete(session.id)
     if (this.#closed || !session.canRelease) return
     const idleSince = Math.max(session.facts.lastActivityAt, session.clients.leftAt ?? 0)
     const delayMs = idleSince + idleReleaseMs - clock.now()
-    if (delayMs > 0)
-      this.#timers.set(
-        session.id,
-        clock.after(delayMs, () => this.consider(session)),
-      )
-    else void this.#lock.run(session.id, () => this.#release(session))
+    if (delayMs > 0) {
+      const timer = clock.after(delayMs, () => this.consider(session))
+      this.#timers.set(session.id, timer)
+      return
+    }
+    try {
+      const gone = session.release()
+      if (!session.live) onEngine(session, false)
+      await gone
+    } catch (error) {
+      logger.error({ sessionId: session.id, err: toError(error) }, 'the engine of an idle session could not be let go')
+    }
   }
 
   onSpent(session: Session): void {
@@ -106,18 +118,6 @@ export class Dormancy implements SessionDormancy {
     if (session.live) return
     onEngine(session, false)
     if (session.hasWaiting && !this.#closed) void this.goOn(session)
-  }
-
-  async #release(session: Session): Promise<void> {
-    if (!session.canRelease || this.#closed) return
-    const { logger, onEngine } = this.#parts
-    try {
-      const gone = session.release()
-      if (!session.live) onEngine(session, false)
-      await gone
-    } catch (error) {
-      logger.error({ sessionId: session.id, err: toError(error) }, 'the engine of an idle session could not be let go')
-    }
   }
 
   /** A session is removed or has ended. */

@@ -1,11 +1,16 @@
 import t from 'tap'
 import type { CreateEngineRunner } from '../../src/engines/runner.js'
 import { GatewayError } from '../../src/errors.js'
+import { silentLogger } from '../../src/lib/logger.js'
 import { UNLIMITED } from '../../src/principal.js'
+import { Dormancy } from '../../src/sessions/dormancy.js'
+import type { EngineStarter } from '../../src/sessions/engine-start.js'
+import type { Session } from '../../src/sessions/session.js'
 import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
 import { type Script, ScriptedEngine } from '../fixtures/scripted-engine.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const idleReleaseMs = 60_000
 const echo = (): Script => ({
@@ -233,4 +238,36 @@ t.test('with a journal a released session leaves the memory too', async (t) => {
   await until(async () => (await registry.get(id))?.status === 'idle')
   t.equal(engine.runners.length, 2)
   t.equal((await eventsNow(id)).filter(({ type }) => type === 'assistant_message').length, 2)
+})
+
+t.test('an engine whose time has come while another one was started stays, when it is needed by then', async (t) => {
+  let started = () => {}
+  const starting = new Promise<void>((resolve) => {
+    started = resolve
+  })
+  const released: string[] = []
+  const session = {
+    id: 's1',
+    dormant: true,
+    canRelease: true,
+    facts: { lastActivityAt: 0 },
+    clients: { leftAt: undefined },
+    profile: { info: { name: 'p' } },
+    request: {},
+    release: async () => void released.push('s1'),
+  }
+  const dormancy = new Dormancy({
+    ...{ clock: new VirtualClock(), logger: silentLogger, idleReleaseMs: 0, onEngine: () => {} },
+    starter: { start: () => starting } as unknown as EngineStarter,
+  })
+  const rousing = dormancy.rouse(session as unknown as Session)
+  dormancy.consider(session as unknown as Session)
+  session.canRelease = false
+  started()
+  await rousing
+  await new Promise(setImmediate)
+  t.same(released, [], 'a turn began')
+  session.canRelease = true
+  dormancy.consider(session as unknown as Session)
+  t.same(released, ['s1'])
 })
