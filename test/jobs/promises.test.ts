@@ -82,25 +82,32 @@ t.test('the time that a run used before it parked counts toward its limit', asyn
   t.match(await job(submitted), { status: 'failed', error: 'The run took longer than 10000 ms.' })
 })
 
-t.test('a job that somebody else has ended is not brought back, and what was to be told of it is not', async (t) => {
-  const clock = new VirtualClock()
-  const { adapter, inner } = heldAdapter(clock)
-  const outbox = createMemoryDeliveryOutbox()
-  const { queue, sessions, told } = await jobWorld(t, { clock, adapter, outbox })
-  const kept = async () => (await outbox.list()).length
-  const webhook = { url: 'http://127.0.0.1:9/' }
-  const job = await queue.submit(jobRequest({ webhook }))
-  await settle()
-  const before = { told: told(job), kept: await kept() }
-  // another process has it by now
-  const taken: JobPatch = { status: 'canceled', finishedAt: clock.now() }
-  await inner.update(job.id, taken)
-  sessions.last.park()
-  await settle()
-  t.match((await inner.get(job.id))?.info, { status: 'canceled' })
-  sessions.last.complete()
-  await settle()
-  t.match((await inner.get(job.id))?.info, { status: 'canceled' })
-  t.same(told(job), before.told)
-  t.equal(await kept(), before.kept, 'nothing more is on its way to the webhook')
-})
+/** With an adapter that charges tokens in the write that ends an attempt, and with one that cannot. */
+for (const settles of [true, false])
+  t.test(
+    `a job that somebody else has ended is not brought back, nor told of${settles ? '' : ', in two writes'}`,
+    async (t) => {
+      const clock = new VirtualClock()
+      const { adapter: full, inner } = heldAdapter(clock)
+      const { settle: _inOne, ...inTwo } = full
+      const adapter = settles ? full : inTwo
+      const outbox = createMemoryDeliveryOutbox()
+      const { queue, sessions, told } = await jobWorld(t, { clock, adapter, outbox })
+      const kept = async () => (await outbox.list()).length
+      const webhook = { url: 'http://127.0.0.1:9/' }
+      const job = await queue.submit(jobRequest({ webhook }))
+      await settle()
+      const before = { told: told(job), kept: await kept() }
+      // another process has it by now
+      const taken: JobPatch = { status: 'canceled', finishedAt: clock.now() }
+      await inner.update(job.id, taken)
+      sessions.last.park()
+      await settle()
+      t.match((await inner.get(job.id))?.info, { status: 'canceled' })
+      sessions.last.complete()
+      await settle()
+      t.match((await inner.get(job.id))?.info, { status: 'canceled' })
+      t.same(told(job), before.told)
+      t.equal(await kept(), before.kept, 'nothing more is on its way to the webhook')
+    },
+  )

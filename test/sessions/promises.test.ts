@@ -1,10 +1,12 @@
 import t from 'tap'
+import { GatewayError } from '../../src/errors.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { EventLog } from '../../src/sessions/event-log.js'
-import { SOME_CWD, until } from '../fixtures/build.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
-import { ok } from '../fixtures/parked.js'
+import { native, ok } from '../fixtures/parked.js'
+import { ScriptedEngine } from '../fixtures/scripted-engine.js'
 
 const turns = async (count = 20) => {
   for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
@@ -96,4 +98,35 @@ t.test('nothing leaves the memory before it is durable', async (t) => {
   for (let count = 0; count < 500; count++) log.append({ type: 'engine_event', payload: 'x'.repeat(200) }, 1)
   t.equal(log.read(0, 500, 1_000_000), 'evicted', 'it has those, so that they can be read back')
   t.not(log.read(500, 1_000, 1_000_000), 'evicted')
+})
+
+t.test('a session whose engine cannot be built is woken later, and nothing that was delivered is lost', async (t) => {
+  const engine = new ScriptedEngine(native)
+  const refusals = [new Error('no such model'), new GatewayError('SG_ERR_ENGINE_START')]
+  let builds = 0
+  const { registry, gateway, clock } = await buildGateway(t, {
+    createEngineRunner: async (context) => {
+      const refusal = builds++ > 0 && refusals.shift()
+      if (refusal) throw refusal
+      return engine.create(context)
+    },
+  })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  await engine.last.defer('e1')
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  t.match(await gateway.executions.submit('e1', ok), { applied: true })
+  for (const [at, delayMs] of [1_000, 2_000].entries()) {
+    await until(
+      async () => builds === at + 2 && (await registry.get(id))?.statusDetail?.includes('tried again'),
+      'the try',
+    )
+    t.match(await registry.get(id), { status: 'parked' })
+    await turns()
+    await clock.advance(delayMs)
+  }
+  await until(() => engine.last.settled.length === 1)
+  t.same(engine.last.settled, [{ executionId: 'e1', result: ok }])
+  t.match(await registry.get(id), { status: 'running' })
+  t.match(await gateway.executions.submit('e1', ok), { applied: false })
 })

@@ -105,17 +105,27 @@ t.test('parked, it ends at that call; its successor comes to it again and goes o
   t.equal(query.prompts.length, 0, 'nothing was said to it')
 })
 
-t.test('nothing is parked while the model speaks or another call runs', async (t) => {
-  const { runner, host } = await start(t)
-  runner.send(
-    script(...[stream('message_start'), calls('toolu_1', 'toolu_2'), { before: ['Read', {}, 'toolu_1'] }], {
-      before: [DEPLOY, {}, 'toolu_2'],
-    }),
-  )
-  await until(() => host.deferred.length === 1)
-  t.notOk(runner.canPark)
-  runner.settleExecution!('e1', ok)
-})
+const UNDER_WAY: [what: string, steps: object[]][] = [
+  ['the model still speaks', [stream('message_start'), calls('toolu_2')]],
+  [
+    'another call runs',
+    [
+      ...[stream('message_start'), calls('toolu_1', 'toolu_2'), stream('message_stop')],
+      { before: ['Read', {}, 'toolu_1'] },
+    ],
+  ],
+]
+for (const [what, steps] of UNDER_WAY)
+  t.test(`nothing is parked while ${what}`, async (t) => {
+    const { runner, host } = await start(t)
+    runner.send(script(...steps, { before: [DEPLOY, {}, 'toolu_2'] }))
+    await until(() => host.deferred.length === 1)
+    for (let turn = 0; turn < 20; turn++) {
+      await new Promise(setImmediate)
+      t.notOk(runner.canPark)
+    }
+    runner.settleExecution!('e1', ok)
+  })
 
 t.test('what a person is asked for certain is asked before the call, when they may take for ever', async (t) => {
   const { runner, host, query } = await start(t, { approvalTimeoutMs: 0 })
