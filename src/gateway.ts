@@ -5,7 +5,7 @@ import { cliEngine, endOrphans } from './engines/cli/index.js'
 import { withHostedTools } from './engines/hosted-tools.js'
 import type { CreateEngineRunner } from './engines/runner.js'
 import { ToolEndpoint } from './engines/tool-endpoint.js'
-import { GatewayError } from './errors.js'
+import { GatewayError, toError } from './errors.js'
 import { ExecutionDispatcher } from './executions/dispatch.js'
 import { Executions } from './executions/executions.js'
 import { answerLeft, releasing } from './idempotency/making.js'
@@ -27,6 +27,7 @@ import { createMemoryIdempotencyStore } from './storage/memory/idempotency-store
 import { createMemoryNotificationStore } from './storage/memory/notification-store.js'
 import { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
 import { MemorySessionStore } from './storage/memory/session-store.js'
+import { moveParked, recordJournal } from './storage/record/session-journal.js'
 import { WebhookDeliverer } from './webhooks/deliverer.js'
 import type { FindTarget } from './webhooks/delivery.js'
 import { EgressGuard } from './webhooks/egress.js'
@@ -159,8 +160,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     clock,
     admission,
     executions,
-    parking: { ...options.parking, store: options.parking.store ?? storage?.sessions ?? new MemorySessionStore() },
-    journal: storage?.journal,
+    journal: storage?.journal ?? recordJournal(options.parking.store ?? new MemorySessionStore()),
     retryAfter,
     idleReleaseMs: options.idleReleaseMs,
     profileInfo: (name) => profiles.get(name)?.info,
@@ -265,7 +265,8 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const windDown = async () => {
     await registry.endAll()
     await queue?.close()
-    await registry.parking.close()
+    await registry.closeJournal()
+    for (const store of former) await store.close?.()
     await toolEndpoint.close()
     await deliverer.flush()
     await Promise.all([guard.close(), operatorGuard.close()])
@@ -290,6 +291,18 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     await within(leftMs(), profiles.close(), { clock })
     if (storage) await within(leftMs(), storage.close(), { clock })
   }
+  /** Where parked sessions were kept before the journal had them, and a host may still have some. */
+  const former = storage ? [options.parking.store, storage.sessions].filter((store) => store !== undefined) : []
+  const moveFormer = async () => {
+    for (const store of former)
+      await moveParked(store, storage!.journal, (error) => {
+        logger.error(
+          { err: toError(error) },
+          'a parked session could not be moved to the journal; it is left where it is',
+        )
+        options.parking.onError?.(toError(error), { phase: 'adopt' })
+      })
+  }
   const takeUp = async () => {
     const steps = [
       () => storage?.open(),
@@ -298,6 +311,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       () => deliverer.restore(findTarget),
       () => tellOfGone(),
       () => feed.open(),
+      () => moveFormer(),
       () => registry.adopt(),
       () => queue?.start(),
       () => answerLeft(idempotency, findMade),

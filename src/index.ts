@@ -78,13 +78,13 @@ export { type ProfileStoreCase, profileStoreConformance } from './profiles/store
 export { createWorkerServer, type WorkerServer } from './server.js'
 export type { BuildRunnerConfig } from './sessions/admission.js'
 export type {
-  EventJournal,
   JournaledEvent,
   JournaledSession,
   JournaledState,
   JournalWrite,
+  SessionJournal,
 } from './sessions/journal.js'
-export { type EventJournalCase, eventJournalConformance } from './sessions/journal-conformance.js'
+export { type SessionJournalCase, sessionJournalConformance } from './sessions/journal-conformance.js'
 export type { SessionRegistry } from './sessions/registry.js'
 export type { CreateOptions, RegistryEvents } from './sessions/registry-options.js'
 export type { ParkedSessionRecord, SessionStore } from './sessions/store.js'

@@ -107,7 +107,7 @@ const SHAPES: Record<string, TSchema> = {
   sessionRetentionMs: Milliseconds(),
   idleReleaseMs: Milliseconds(),
   storage: Type.Object({
-    ...{ sessions: Obj, journal: Obj, profiles: Obj, queue: Obj, idempotency: Obj, outbox: Obj },
+    ...{ sessions: Type.Optional(Obj), journal: Obj, profiles: Obj, queue: Obj, idempotency: Obj, outbox: Obj },
     ...{ open: Fn, close: Fn },
   }),
   shutdownTimeoutMs: Milliseconds(),

@@ -2,9 +2,9 @@ import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { newJob } from '../../src/jobs/job.js'
-import type { EventJournal, JournaledEvent, JournalWrite } from '../../src/sessions/journal.js'
+import type { JournaledEvent, JournalWrite, SessionJournal } from '../../src/sessions/journal.js'
 import type { ParkedSessionRecord } from '../../src/sessions/store.js'
-import { createMemoryEventJournal } from '../../src/storage/memory/event-journal.js'
+import { createMemorySessionJournal } from '../../src/storage/memory/session-journal.js'
 import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { answer } from '../lib/child.js'
 import { percentile } from '../lib/figures.js'
@@ -18,7 +18,7 @@ const AT_ONCE = 1_000
 
 const storage = createSqliteStorage({ path: join(folder, 'gateway.db') })
 if (kind === 'sqlite') await storage.open()
-const journal: EventJournal = kind === 'sqlite' ? storage.journal : createMemoryEventJournal()
+const journal: SessionJournal = kind === 'sqlite' ? storage.journal : createMemorySessionJournal()
 
 let seq = 0
 let removed = 0

@@ -1,37 +1,41 @@
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
-import { GatewayError, toError } from '../errors.js'
+import { toError } from '../errors.js'
 import type { Executions } from '../executions/executions.js'
 import type { Logger } from '../lib/logger.js'
-import type { EventJournal, JournaledSession } from './journal.js'
-import { fromJournal, initOf, type RestoredSession } from './restored-session.js'
+import type { JournaledSession, JournaledWhole } from './journal.js'
+import type { Keeping } from './keeping.js'
+import { isForEngine } from './news.js'
+import type { ParkingLot } from './parking.js'
 import type { Session } from './session.js'
+import type { LeftSession } from './session-state.js'
 import type { SessionInit } from './session-world.js'
 
 export interface ArchiveHost {
   /** The session, when it is in memory. */
   resident(id: string): Session | undefined
-  /** Where the numbering of a session goes on that is not in memory. */
-  lastSeqOf(id: string): number | undefined
+  /** Where the numbering of a session goes on, when it went on in this process; `undefined`: there is no such session. */
+  placeOf(id: string): { lastSeq: number | undefined } | undefined
   /** Enters a session that stays in the journal until it is needed. */
   enter(session: JournaledSession, info: SessionInfo): void
   /** Makes a Session and holds it in memory. */
-  hold(init: SessionInit, restored: RestoredSession): Session
+  hold(init: SessionInit, left: LeftSession): Session
   profileInfo(name: string): ProfileInfo | undefined
   /** Gives a session an engine again for the messages that wait in it. */
   goOn(session: Session): void
 }
 
 export interface ArchiveParts {
-  journal: EventJournal
+  keeping: Keeping
   logger: Logger
   executions: Executions
+  parking: ParkingLot
   host: ArchiveHost
 }
 
 const RESTARTED = 'The gateway was restarted while this was in progress.'
 
-/** The sessions that an earlier process left in the journal. */
+/** The sessions that are in the journal and not in memory. */
 export class Archive {
   readonly #parts: ArchiveParts
 
@@ -39,23 +43,30 @@ export class Archive {
     this.#parts = parts
   }
 
-  /** Every session in the journal, in the order in which they were created. @throws what the journal throws */
-  list(): Promise<JournaledSession[]> {
-    const { journal, logger } = this.#parts
-    return journal.list((error) =>
-      logger.error({ err: error }, 'a session in the journal cannot be read; it is left there'),
-    )
+  /** Takes up what an earlier process left, in the order in which it was created. @throws what the journal throws */
+  async adoptAll(): Promise<void> {
+    const left = await this.#parts.keeping.list()
+    await Promise.all(left.sort((a, b) => orderOf(a) - orderOf(b)).map((session) => this.#adopt(session)))
   }
 
-  /** Takes up a session that is not parked, and tells in its log what the end of the process cut off. Never rejects. */
-  async adopt(journaled: JournaledSession): Promise<void> {
-    const { executions, host, logger } = this.#parts
-    const { id, state, lastSeq } = journaled
-    host.enter(journaled, { ...state.info, lastSeq })
+  /** Never rejects. */
+  async #adopt(left: JournaledSession): Promise<void> {
+    const { executions, host, logger, parking, keeping } = this.#parts
+    const { id, state, lastSeq } = left
+    if (isMidTurn(left)) {
+      host.enter(left, { ...parkedInfo(left), lastSeq })
+      try {
+        parking.adopt(left)
+      } catch (error) {
+        keeping.report(error, { sessionId: id, phase: 'adopt' })
+      }
+      return
+    }
+    host.enter(left, { ...state.info, lastSeq })
     // what nobody settled is settled below, as cut off
     const waitedFor = state.executions?.map(({ executionId }) => executionId) ?? []
     for (const executionId of [...(state.settled ?? []), ...waitedFor]) executions.remember(id, executionId)
-    if (isTerminal(state.info) || !isCutOff(journaled)) return
+    if (isTerminal(state.info) || !isCutOff(left)) return
     try {
       const session = await this.load(id)
       await session?.durable()
@@ -64,23 +75,27 @@ export class Archive {
     }
   }
 
-  /** Reads a session into memory. @throws SG_ERR_STORE_UNAVAILABLE */
-  async load(id: string): Promise<Session | undefined> {
-    const { journal, host } = this.#parts
-    const whole = await journal.get(id).catch((error) => {
-      throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause: error, retryAfterS: 5 })
-    })
-    const lastSeq = host.lastSeqOf(id)
+  /** Reads a session into memory. @param known what the journal has of it @throws SG_ERR_STORE_UNAVAILABLE */
+  async load(id: string, known?: JournaledWhole): Promise<Session | undefined> {
+    const { keeping, host } = this.#parts
+    if (host.resident(id)) return host.resident(id)
+    const whole = known ?? (await keeping.get(id))
+    const place = host.placeOf(id)
     const resident = host.resident(id)
     // somebody else was faster, or has removed it
-    if (resident || !whole || lastSeq === undefined) return resident
+    if (resident || !whole || !place) return resident
+    const { lastSeq = whole.reservedSeq } = place
     const { hostTitle, info } = whole.state
     const { title: _asked, ...asked } = whole.config
     const config = hostTitle === undefined ? asked : { ...asked, title: hostTitle }
-    const init = initOf({ ...whole, config, info }, host.profileInfo(whole.profile))
-    const session = host.hold(init, fromJournal(whole, lastSeq))
-    if (!isTerminal(info) && isCutOff(whole)) {
-      session.takeUp(whole.state.ahead ?? [])
+    const shown = host.profileInfo(whole.profile) ?? { name: whole.profile, engine: info.engine }
+    const profile = { info: shown, generation: whole.generation }
+    if (!isMidTurn(whole)) delete whole.state.midTurn
+    const session = host.hold({ id, request: config, config, jobId: info.jobId, profile }, { whole, lastSeq })
+    const { news = [] } = whole
+    if (isMidTurn(whole)) session.takeUp(news.filter((one) => !isForEngine(one)))
+    else if (!isTerminal(info) && isCutOff(whole)) {
+      session.takeUp(news)
       session.cutOff(RESTARTED)
       if (session.busy) host.goOn(session)
     }
@@ -90,9 +105,23 @@ export class Archive {
 
 export const isTerminal = ({ status }: SessionInfo): boolean => status === 'failed' || status === 'closed'
 
+/** Whether an engine can go on where the last one was. */
+const isMidTurn = ({ state: { info, midTurn, inTurn, permissions, executions }, news }: JournaledSession): boolean =>
+  midTurn !== undefined && !isTerminal(info) && Boolean(inTurn || permissions || executions || news)
+
+function parkedInfo({ state: { info, midTurn, executions = [], permissions = [] } }: JournaledSession): SessionInfo {
+  const isKnown = (id: string) => midTurn!.waits.includes(id)
+  const waits = executions.filter(({ executionId }) => isKnown(executionId))
+  const asks = permissions.filter(({ id }) => isKnown(id))
+  const parked = { since: midTurn!.since, executions: waits, ...(asks.length > 0 && { permissions: asks }) }
+  return { ...info, status: 'parked', pendingPermissions: asks.length, parked }
+}
+
 /** Whether the process ended in the middle of something. */
-const isCutOff = ({ state }: JournaledSession): boolean =>
+const isCutOff = ({ state, news }: JournaledSession): boolean =>
   state.info.status !== 'idle' ||
-  [state.inTurn, state.queued, state.permissions, state.executions, state.ahead].some(
-    (unfinished) => unfinished !== undefined,
-  )
+  [state.inTurn, state.queued, state.permissions, state.executions, news].some((unfinished) => unfinished !== undefined)
+
+/** Where a session that was left stands in the lists; of a version that wrote no order down: as it was first written, or by time. */
+export const orderOf = ({ state: { order, info }, position }: JournaledSession): number =>
+  order ?? position ?? info.createdAt

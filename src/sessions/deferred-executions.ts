@@ -14,6 +14,8 @@ export const INTERRUPTED = interruptedResult('The turn was interrupted.')
 /** The deferred executions of one session: what it waits for, and what was settled in its life. */
 export class DeferredExecutions {
   readonly #pending = new LazyMap<string, PendingExecution & { since: number }>()
+  /** Since when those were waited for whose results are told later. */
+  #takenOff: Map<string, number> | undefined
   #settled: Set<string> | undefined
 
   get size(): number {
@@ -35,10 +37,18 @@ export class DeferredExecutions {
     return { type: 'execution_dispatched', ...pending, backend: 'remote', deferred: true }
   }
 
-  /** Leaves only those that are listed; when they were added stays known. */
-  keep(pending: readonly PendingExecution[]): void {
-    const kept = new Set(pending.map(({ executionId }) => executionId))
+  /** Leaves only those that are listed, by their ids. */
+  keep(kept: ReadonlySet<string>): void {
     for (const executionId of this.#pending.keys()) if (!kept.has(executionId)) this.#pending.delete(executionId)
+  }
+
+  /** Takes an execution off the list whose result is told later. */
+  takeOff(executionId: string): void {
+    const pending = this.#pending.get(executionId)
+    if (!pending) return
+    this.#takenOff ??= new Map()
+    this.#takenOff.set(executionId, pending.since)
+    this.#pending.delete(executionId)
   }
 
   remember(settled: readonly string[]): void {
@@ -52,8 +62,9 @@ export class DeferredExecutions {
 
   /** Takes an execution off the list; the event that tells its result. */
   settle(executionId: string, result: ExecutionResult, now: number): SessionEventBody {
-    const since = this.#pending.get(executionId)?.since
+    const since = this.#pending.get(executionId)?.since ?? this.#takenOff?.get(executionId)
     this.#pending.delete(executionId)
+    this.#takenOff?.delete(executionId)
     this.#settle(executionId)
     const rest = { ...(result.logs && { logs: result.logs }), ...(since !== undefined && { durationMs: now - since }) }
     return result.status === 'ok'

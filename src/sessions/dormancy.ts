@@ -4,7 +4,6 @@ import type { Clock, Timer } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import type { Logger } from '../lib/logger.js'
 import type { EngineStarter } from './engine-start.js'
-import { withChoice } from './journaled-state.js'
 import { reasonOf } from './refusals.js'
 import type { Session } from './session.js'
 import type { SessionDormancy } from './session-world.js'
@@ -47,16 +46,9 @@ export class Dormancy implements SessionDormancy {
   async #rouseInTurn(session: Session): Promise<void> {
     if (!session.dormant) return
     const { starter, onEngine, logger } = this.#parts
-    const { profile, kept } = session
     onEngine(session, true)
     try {
-      await starter.start(session, {
-        config: withChoice(session),
-        profile: profile.info.name,
-        generation: profile.generation,
-        snapshot: kept,
-        begin: (runner, config, givenUp) => session.reopen(runner, config, givenUp),
-      })
+      await starter.start(session, session.kept, (runner, config, givenUp) => session.reopen(runner, config, givenUp))
     } catch (error) {
       onEngine(session, false)
       logger.error({ sessionId: session.id, err: toError(error) }, 'the engine of a session could not be started again')

@@ -1,6 +1,7 @@
 import type { Runner, RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Admission } from './admission.js'
+import { withChoice } from './journaled-state.js'
 import type { Session } from './session.js'
 
 /** How long an engine may take to start again, before it is left behind; one agent has to wait for the next minute first. */
@@ -9,15 +10,8 @@ const START_LIMIT_MS = 120_000
 /** Nobody wants the start any more. */
 export class CalledOff extends Error {}
 
-/** What an engine is started from again. */
-export interface StartPlan {
-  config: SessionRunnerConfig
-  profile: string
-  generation: string
-  snapshot: RunnerSnapshot | undefined
-  /** Hands the runner to the session. @param givenUp rejects when the start is not waited for any longer */
-  begin(runner: Runner, config: SessionRunnerConfig, givenUp: Promise<never>): Promise<void>
-}
+/** Hands the runner to the session. @param givenUp rejects when the start is not waited for any longer */
+type Begin = (runner: Runner, config: SessionRunnerConfig, givenUp: Promise<never>) => Promise<void>
 
 /** Starts engines for sessions that had one before: let in again, built again, within a time limit, and called off when need be. */
 export class EngineStarter {
@@ -31,8 +25,9 @@ export class EngineStarter {
   }
 
   /** @throws why it could not; the session has no engine then */
-  async start(session: Session, { config, profile, generation, snapshot, begin }: StartPlan): Promise<void> {
+  async start(session: Session, snapshot: RunnerSnapshot | undefined, begin: Begin): Promise<void> {
     const admission = this.#admission
+    const { info, generation } = session.profile
     let limit: Timer | undefined
     let handedOver = false
     const givenUp = new Promise<never>((_, reject) => {
@@ -40,7 +35,7 @@ export class EngineStarter {
       limit = this.#clock.after(START_LIMIT_MS, () => reject(new Error('The engine did not start in time.')))
     })
     try {
-      const building = admission.readmit(config, profile, generation).then(async (admitted) => ({
+      const building = admission.readmit(withChoice(session), info.name, generation).then(async (admitted) => ({
         config: admitted.config,
         runner: await admission.buildRunner(admitted, session.id, session.bridge, snapshot),
       }))

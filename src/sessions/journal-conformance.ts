@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
-import type { EventJournal, JournaledEvent, JournaledOrigin, JournaledState } from './journal.js'
+import type { JournaledEvent, JournaledOrigin, JournaledState, SessionJournal } from './journal.js'
+import type { News } from './news.js'
 
-/** One thing that every EventJournal does. */
-export interface EventJournalCase {
+/** One thing that every SessionJournal does. */
+export interface SessionJournalCase {
   name: string
   /**
    * @param journal an empty one
    * @param reopen for journals that outlast their process: gives the same one as a new process would see it
    * @throws AssertionError
    */
-  run(journal: EventJournal, reopen?: () => EventJournal | Promise<EventJournal>): Promise<void>
+  run(journal: SessionJournal, reopen?: () => SessionJournal | Promise<SessionJournal>): Promise<void>
 }
 
 const ORIGIN: JournaledOrigin = {
@@ -50,6 +51,15 @@ const FULL_STATE = stateOf('one', {
   executions: [{ executionId: 'e', toolName: 'deploy', expiresAt: 1_760_000_900_000 }],
   settled: ['r'],
   messageIds: ['c1', 'c2'],
+  midTurn: {
+    since: 1_760_000_000_000,
+    waits: ['e', 'p'],
+    results: [{ executionId: 'r', result: { status: 'ok', output: { type: 'json', value: { deep: [1, null] } } } }],
+    decisions: [
+      { toolUseId: 'constructor', requestId: 'q', decision: { behavior: 'deny', message: 'no' }, told: true },
+    ],
+    due: true,
+  },
 })
 
 const SNAPSHOT = { engine: 'provider' as const, state: { turn: null }, files: { 'a/ü.md': 'Z3LDvG4=' } }
@@ -61,21 +71,24 @@ const event = (seq: number, text = 'x'): JournaledEvent => ({
 const eventsTo = (last: number, first = 1): JournaledEvent[] =>
   Array.from({ length: last - first + 1 }, (_, index) => event(first + index))
 
-const create = (journal: EventJournal, id: string, events: readonly JournaledEvent[] = []) =>
+const create = (journal: SessionJournal, id: string, events: readonly JournaledEvent[] = []) =>
   journal.write({ id, origin: ORIGIN, state: stateOf(id), events })
 
+const title = (key: string, text: string): News => ({ key, type: 'title', title: text })
+const newsIn = async (journal: SessionJournal, id: string) => (await journal.get(id))?.news
+
 const MUCH = 1_000_000
-const readAll = (journal: EventJournal, id: string) => journal.read(id, 0, Number.MAX_SAFE_INTEGER, MUCH)
+const readAll = (journal: SessionJournal, id: string) => journal.read(id, 0, Number.MAX_SAFE_INTEGER, MUCH)
 const seqs = (events: readonly JournaledEvent[]) => events.map(({ seq }) => seq)
-const ids = async (journal: EventJournal) => (await journal.list()).map(({ id }) => id)
+const ids = async (journal: SessionJournal) => (await journal.list()).map(({ id }) => id)
 
 const AWKWARD_IDS = [
   ...['../../etc/passwd', '..', '__proto__', 'constructor', 'UPPER', 'upper', 'x'.repeat(300), "'; --", '0', '%'],
   ...['\u00c9', 'E\u0301'],
 ]
 
-/** For authors of event journals: run every case on a new, empty journal. The bundled journals run the same ones. */
-export const eventJournalConformance: readonly EventJournalCase[] = [
+/** For authors of session journals: run every case on a new, empty journal. The bundled journals run the same ones. */
+export const sessionJournalConformance: readonly SessionJournalCase[] = [
   {
     name: 'is empty at first, and knows no session',
     async run(journal) {
@@ -143,7 +156,7 @@ export const eventJournalConformance: readonly EventJournalCase[] = [
   {
     name: 'never lowers the reserved number, never says one that an event has passed, and says the newest event',
     async run(journal, reopen) {
-      const reserved = async (seen: EventJournal) => [
+      const reserved = async (seen: SessionJournal) => [
         (await seen.get('one'))?.reservedSeq,
         (await seen.list())[0]?.reservedSeq,
         (await seen.get('one'))?.lastSeq,
@@ -156,6 +169,45 @@ export const eventJournalConformance: readonly EventJournalCase[] = [
       assert.deepEqual(await reserved(journal), [64, 64, 3, 3])
       await journal.write({ id: 'one', events: [event(70), event(80)] })
       assert.deepEqual(await reserved(reopen ? await reopen() : journal), [80, 80, 80, 80])
+    },
+  },
+  {
+    name: 'keeps news in the order in which they came, once per key, until a write takes them',
+    async run(journal, reopen) {
+      await create(journal, 'one')
+      await create(journal, 'two')
+      assert.ok(!('news' in (await journal.get('one'))!))
+      assert.equal(await journal.deposit('one', [title('b', 'first'), title('a', 'second')]), true)
+      assert.equal(await journal.deposit('one', [title('b', 'again'), title('c', 'third')]), true)
+      const all = [title('b', 'first'), title('a', 'second'), title('c', 'third')]
+      for (const seen of [journal, await reopen?.()]) {
+        if (!seen) continue
+        assert.deepEqual(await newsIn(seen, 'one'), all)
+        assert.deepEqual(
+          (await seen.list()).map(({ news }) => news),
+          [all, undefined],
+        )
+      }
+      const now = reopen ? await reopen() : journal
+      await now.write({ id: 'one', events: [event(1)], taken: ['a', 'b', 'nobody knows it'] })
+      assert.deepEqual(await newsIn(now, 'one'), [title('c', 'third')])
+      assert.equal(await now.deposit('one', [title('a', 'anew')]), true)
+      assert.deepEqual(await newsIn(now, 'one'), [title('c', 'third'), title('a', 'anew')])
+    },
+  },
+  {
+    name: 'takes no news with a write that it refuses, and none for a session that is not there',
+    async run(journal, reopen) {
+      await create(journal, 'one', [event(5)])
+      await journal.deposit('one', [title('a', 'kept')])
+      await assert.rejects(journal.write({ id: 'one', events: [event(4)], taken: ['a'] }))
+      assert.equal(await journal.deposit('nobody', [title('a', 'lost')]), false)
+      const seen = reopen ? await reopen() : journal
+      assert.deepEqual(await newsIn(seen, 'one'), [title('a', 'kept')])
+      await seen.remove('one')
+      assert.equal(await seen.deposit('one', [title('b', 'late')]), false)
+      await create(seen, 'one')
+      assert.equal(await newsIn(seen, 'one'), undefined)
     },
   },
   {

@@ -5,7 +5,15 @@ import type { Clock, Timer } from '../lib/clock.js'
 import { PATIENCE_MS, unavailable } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { EventLog, LogJournal } from './event-log.js'
-import type { EventJournal, JournaledEvent, JournaledOrigin, JournaledState, JournalWrite } from './journal.js'
+import {
+  type JournaledEvent,
+  type JournaledOrigin,
+  type JournaledState,
+  type JournalWrite,
+  type SessionJournal,
+  SOLE_OWNER,
+} from './journal.js'
+import type { News } from './news.js'
 
 /** Numbers reserved ahead with a write, so that none is used twice whatever a crash cuts off. */
 const RESERVED_AHEAD = 1_000
@@ -22,7 +30,6 @@ export interface JournalOwner {
   readonly log: EventLog
   /** Kept with the first write. */
   readonly key: KeptKey | undefined
-  readonly ahead: { readonly keys: readonly KeptKey[] }
   origin(): JournaledOrigin
   state(): JournaledState
   /** More of the log may be shown. */
@@ -32,8 +39,7 @@ export interface JournalOwner {
 }
 
 export interface JournalWriterParts {
-  journal: EventJournal
-  clock: Clock
+  journal: SessionJournal
   /** Whether what is told of events is kept in the same write. */
   oneWrite: boolean
   /** Told of each write that failed, and of the first that succeeds again. */
@@ -57,10 +63,13 @@ interface Waiter {
  */
 export class JournalWriter implements LogJournal {
   readonly #parts: JournalWriterParts
+  readonly #clock: Clock
   readonly #owner: JournalOwner
   #events: JournaledEvent[] = []
   /** What is to be told of them. */
   #told: PlannedNotification[] = []
+  /** Keys of the news that the next write tells of. */
+  #taken: string[] = []
   #originDue: boolean
   #stateDue = false
   #snapshot: RunnerSnapshot | undefined
@@ -81,8 +90,9 @@ export class JournalWriter implements LogJournal {
   #telling: Waiter[] | undefined
 
   /** @param reservedSeq of a session that is in the journal already */
-  constructor(parts: JournalWriterParts, owner: JournalOwner, reservedSeq: number | undefined) {
+  constructor(parts: JournalWriterParts, clock: Clock, owner: JournalOwner, reservedSeq: number | undefined) {
     this.#parts = parts
+    this.#clock = clock
     this.#owner = owner
     this.#originDue = reservedSeq === undefined
     this.#reservedSeq = reservedSeq ?? 0
@@ -101,11 +111,11 @@ export class JournalWriter implements LogJournal {
 
   /** While writes go through, they keep up by themselves. */
   #pile(bytes: number): void {
-    const { backlog, clock } = this.#parts
+    const { backlog } = this.#parts
     this.#backlogBytes += bytes
     backlog.bytes += bytes
     if (this.#backlogBytes <= MAX_BACKLOG_BYTES && backlog.bytes <= MAX_BACKLOG_BYTES_OF_ALL) return
-    const isStuck = this.#state === 'writing' && clock.now() - this.#writingSince > PATIENCE_MS
+    const isStuck = this.#state === 'writing' && this.#clock.now() - this.#writingSince > PATIENCE_MS
     if (this.#retry || isStuck) this.#owner.onBacklog(this.#backlogBytes)
   }
 
@@ -127,6 +137,45 @@ export class JournalWriter implements LogJournal {
   touch(): void {
     this.#stateDue = true
     this.#schedule()
+  }
+
+  /**
+   * Keeps news of the session.
+   * @throws SG_ERR_STORE_UNAVAILABLE, and then it is never to be done
+   */
+  async deposit(news: News, key?: KeptKey): Promise<void> {
+    if (this.#originDue) {
+      this.touch()
+      await this.durable()
+    }
+    if (this.removed) return
+    let patience: Timer | undefined
+    const waited = new Promise<never>((_, reject) => {
+      patience = this.#clock.after(PATIENCE_MS, () => reject(unavailable()))
+    })
+    let isLate = false
+    const kept = this.#parts.journal.deposit(this.#owner.id, [news], key && [key])
+    kept.then(
+      () => {
+        if (!isLate) return
+        this.take(news.key)
+        this.touch()
+      },
+      () => {},
+    )
+    try {
+      await Promise.race([kept, waited])
+    } catch (error) {
+      isLate = true
+      throw unavailable(error)
+    } finally {
+      patience?.cancel()
+    }
+  }
+
+  /** The next write tells of this news. */
+  take(key: string): void {
+    this.#taken.push(key)
   }
 
   /** The engine can go on from here. It may go on with the parts of its snapshot, too, so that a copy is kept. */
@@ -153,7 +202,7 @@ export class JournalWriter implements LogJournal {
   durable(): Promise<void> {
     if (this.clean) return Promise.resolve()
     const outcome = new Promise<void>((resolve, reject) => {
-      const patience = this.#parts.clock.after(PATIENCE_MS, () => reject(unavailable()))
+      const patience = this.#clock.after(PATIENCE_MS, () => reject(unavailable()))
       const settle = (error?: GatewayError) => {
         patience.cancel()
         if (error) reject(error)
@@ -206,7 +255,7 @@ export class JournalWriter implements LogJournal {
     const told = oneWrite && ending ? [...this.#told, ending] : [...this.#told]
     try {
       const { deliveries, notifications } = along(told)
-      await journal.remove(this.#owner.id, deliveries, notifications)
+      await journal.remove(this.#owner.id, deliveries, notifications, SOLE_OWNER)
     } catch (error) {
       for (const planned of told) planned.unwritten()
       throw error
@@ -265,28 +314,32 @@ export class JournalWriter implements LogJournal {
   }
 
   #write(): void {
-    const { id, log, key, ahead } = this.#owner
+    const { id, log, key } = this.#owner
     this.#retry?.timer.cancel()
     this.#state = 'writing'
-    this.#writingSince = this.#parts.clock.now()
+    this.#writingSince = this.#clock.now()
     const bytes = this.#backlogBytes
     this.#waitingNow.push(...this.#waitingNext.splice(0))
     const write: JournalWrite = { id }
-    if (this.#originDue) write.origin = this.#owner.origin()
-    const keys = [...(this.#originDue && key ? [key] : []), ...ahead.keys]
-    if (keys.length > 0) write.keys = keys
-    if (this.#stateDue || this.#originDue) write.state = this.#owner.state()
+    if (this.#originDue) {
+      write.origin = this.#owner.origin()
+      if (key) write.keys = [key]
+    }
+    if (this.#stateDue || this.#originDue || this.#taken.length > 0) write.state = this.#owner.state()
     if (this.#snapshot) write.snapshot = this.#snapshot
     if (this.#events.length > 0) write.events = this.#events
+    const taken = this.#taken
+    if (taken.length > 0) write.taken = taken
     const told = this.#told
     if (told.length > 0) Object.assign(write, along(told))
     if (log.lastSeq > this.#reservedSeq - RESERVED_AHEAD / 2 || this.#originDue)
       write.reservedSeq = Math.max(log.lastSeq, this.#reservedSeq) + RESERVED_AHEAD
     this.#events = []
+    this.#taken = []
     this.#told = []
     this.#stateDue = false
     this.#snapshot = undefined
-    this.#parts.journal.write(write).then(
+    this.#parts.journal.write(write, SOLE_OWNER).then(
       () => {
         for (const planned of told) planned.written()
         this.#onWritten(write, bytes)
@@ -318,6 +371,7 @@ export class JournalWriter implements LogJournal {
   #onFailed(write: JournalWrite, error: unknown): void {
     if (this.#state === 'stopped') return
     this.#events = [...(write.events ?? []), ...this.#events]
+    this.#taken = [...(write.taken ?? []), ...this.#taken]
     this.#stateDue ||= write.state !== undefined
     this.#snapshot ??= write.snapshot
     this.#state = 'failing'

@@ -1,18 +1,57 @@
 import type { PendingExecution } from '../../schemas/executions.js'
-import type { PermissionMode, PermissionRequest } from '../../schemas/permissions.js'
+import type { AnsweredBy, PermissionMode, PermissionRequest } from '../../schemas/permissions.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
-import type { RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
+import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { KeptNotification } from '../notifications/store.js'
 import type { KeptDelivery } from '../webhooks/outbox.js'
+import type { News } from './news.js'
 import type { RunningTotals } from './session-facts.js'
 import type { QueuedMessage } from './turns.js'
-import type { Accepted } from './write-ahead.js'
 
 /** An event as it is sent: its JSON, never serialised again. */
 export interface JournaledEvent {
   seq: number
   json: string
+}
+
+/** An answer that an engine may ask for again. */
+export interface CarriedDecision {
+  toolUseId: string
+  requestId: string
+  decision: PermissionDecision
+  by?: AnsweredBy
+  /** It allows something else than was shown. */
+  isChanged?: boolean
+  /** Whether the log has its `permission_resolved`. */
+  told?: true
+}
+
+/** A result that an engine was handed, or is to be. */
+export interface CarriedResult {
+  executionId: string
+  result: ExecutionResult
+  /** Whether the log has its event. */
+  told?: true
+}
+
+/**
+ * The snapshot is from the middle of a turn, which an engine that is built from it goes on with. What came since is kept until the turn
+ * is over: an engine that is built from the snapshot once more is handed it again.
+ */
+export interface MidTurn {
+  /** Epoch milliseconds of the snapshot: since then the session is parked. */
+  readonly since: number
+  /** Ids of the executions and permission requests that the snapshot waits for. */
+  readonly waits: readonly string[]
+  readonly results: CarriedResult[]
+  readonly decisions: CarriedDecision[]
+  /** The turn is to end. */
+  interrupted?: true
+  /** It is to go on: an engine is at work on it, or is to be. */
+  due?: true
+  /** The engine that gave the snapshot stayed: events may have followed that a journal of what is asleep does not have. */
+  isHeld?: true
 }
 
 /** What a session was when it was created; never changes. */
@@ -27,7 +66,7 @@ export interface JournaledOrigin {
 
 /** Where a session stands: replaced as a whole with each write that changes it. */
 export interface JournaledState {
-  /** As shown, without clients; a session whose status is not terminal and not `parked` had an engine or could have one. */
+  /** As shown, without clients. */
   info: SessionInfo
   /** Its place in the lists: of two sessions, the one created later has the greater one. Absent: of an earlier version. */
   order?: number
@@ -51,8 +90,15 @@ export interface JournaledState {
   isStale?: true
   /** Ids of the last accepted messages, so that a repeat is known. */
   messageIds?: readonly string[]
-  /** What is about to be done, in this order: whoever reads it does it first. */
-  ahead?: readonly Accepted[]
+  /** Present from the park until the turn is over. */
+  midTurn?: MidTurn
+}
+
+/** A log that is in memory: one event as JSON per line. */
+export interface HeldLog {
+  epoch: string
+  oldestSeq: number
+  events: string
 }
 
 /** What changed about one session: written as a whole or not at all. */
@@ -67,7 +113,11 @@ export interface JournalWrite {
   events?: readonly JournaledEvent[]
   /** Numbers up to this one may be used without telling; never lowered. */
   reservedSeq?: number
-  /** Of the requests that asked for what is written: kept in the same write by the store that the journal belongs to. */
+  /** Keys of the news that this write tells of: they are news no more. */
+  taken?: readonly string[]
+  /** The log, of a journal that keeps only what is asleep. */
+  log?: HeldLog
+  /** Of the request that created the session, with its first write: kept in the same write by the store that the journal belongs to. */
   keys?: readonly KeptKey[]
   /** What is to be delivered about `events`: kept in the same write in the outbox of the store that the journal belongs to. */
   deliveries?: readonly KeptDelivery[]
@@ -83,6 +133,8 @@ export interface JournaledSession {
   profile: string
   generation: string
   state: JournaledState
+  /** What no write has taken yet, in the order in which it came; absent when there is none. */
+  news?: readonly News[]
   /** The numbering goes on above it. */
   reservedSeq: number
   /** Of its newest event; 0 when it has none. */
@@ -92,15 +144,36 @@ export interface JournaledSession {
 /** Everything that a session goes on from. */
 export interface JournaledWhole extends JournaledSession, JournaledOrigin {
   snapshot?: RunnerSnapshot
+  log?: HeldLog
 }
 
 /**
- * Where sessions are kept with their events, so that both outlive the process. `eventJournalConformance` says what each method does.
- * What was asked for in one turn of the event loop is done in that order.
+ * Shows a journal that a session is the caller's to write: of two that ever had it, the one with the greater term has it now. Where one
+ * process has them all, it is `SOLE_OWNER`.
  */
-export interface EventJournal {
+export interface Fence {
+  readonly term: number
+}
+export const SOLE_OWNER: Fence = { term: 0 }
+
+/**
+ * Where sessions are kept with their events and their news, so that all of it outlives the process. `sessionJournalConformance` says what
+ * each method does. What was asked for in one turn of the event loop is done in that order.
+ */
+export interface SessionJournal {
+  /**
+   * It has sessions only while they sleep: they are written whole, with their `log`, when they fall asleep, and removed when their turn
+   * is over. Absent: it has every session, from its first event on.
+   */
+  readonly onlyAsleep?: true
   /** Resolves when it is durable. Rejects when nothing of it was written; the caller may write it again. */
-  write(write: JournalWrite): Promise<void>
+  write(write: JournalWrite, fence?: Fence): Promise<void>
+  /**
+   * Keeps news of a session, whoever owns it, together or not at all; of a key that is there already the first stays. Resolves when it is
+   * durable: false when there is no such session.
+   * @param keys of the requests that brought them: kept in the same write, as `JournalWrite.keys`
+   */
+  deposit(id: string, news: readonly News[], keys?: readonly KeptKey[]): Promise<boolean>
   /** Every session, in the order of their first writes. @param onUnreadable told of each one that is there and cannot be read */
   list(onUnreadable?: (error: Error) => void): Promise<JournaledSession[]>
   get(id: string): Promise<JournaledWhole | undefined>
@@ -110,9 +183,16 @@ export interface EventJournal {
    */
   read(id: string, afterSeq: number, untilSeq: number, maxBytes: number): Promise<JournaledEvent[]>
   /**
-   * Removes the session and its events; does nothing when it is not there. Resolves when it is durable.
+   * Removes the session with its events and its news; does nothing when it is not there. Resolves when it is durable.
    * @param deliveries what is to be delivered about its end: kept in the same write
    * @param notifications what is told of its end: the same
    */
-  remove(id: string, deliveries?: readonly KeptDelivery[], notifications?: readonly KeptNotification[]): Promise<void>
+  remove(
+    id: string,
+    deliveries?: readonly KeptDelivery[],
+    notifications?: readonly KeptNotification[],
+    fence?: Fence,
+  ): Promise<void>
+  /** Lets go of what it holds, at the gateway's end. */
+  close?(): Promise<void>
 }

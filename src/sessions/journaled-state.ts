@@ -3,10 +3,9 @@ import type { SessionInfo } from '../../schemas/sessions.js'
 import type { SessionRunnerConfig } from '../engines/runner.js'
 import type { DeferredExecutions } from './deferred-executions.js'
 import type { EventLog } from './event-log.js'
-import type { JournaledState } from './journal.js'
+import type { JournaledState, MidTurn } from './journal.js'
 import type { SessionFacts } from './session-facts.js'
 import type { QueuedMessage } from './turns.js'
-import type { Accepted } from './write-ahead.js'
 
 /** The parts of a session that say where it stands. */
 interface Standing {
@@ -18,7 +17,7 @@ interface Standing {
   readonly chosen: JournaledState['chosen']
   readonly messageIds: readonly string[] | undefined
   readonly isStale: boolean
-  readonly ahead: { readonly list: readonly Accepted[] | undefined }
+  readonly midTurn: MidTurn | undefined
   info(lastSeq: number): SessionInfo
 }
 
@@ -27,7 +26,7 @@ export function journaledState(
   session: Standing,
   { inTurn, queued }: { inTurn: boolean; queued: readonly QueuedMessage[] | undefined },
 ): JournaledState {
-  const { log, facts, executions, chosen, messageIds, pendingPermissions, ahead } = session
+  const { log, facts, executions, chosen, messageIds, pendingPermissions, midTurn } = session
   const { settled } = executions
   return {
     info: { ...session.info(log.headSeq), attachedClients: 0 },
@@ -45,7 +44,7 @@ export function journaledState(
     ...(messageIds && { messageIds }),
     ...(facts.before && { before: facts.before }),
     ...(session.isStale && { isStale: true }),
-    ...(ahead.list && { ahead: ahead.list }),
+    ...(midTurn && { midTurn }),
   }
 }
 

@@ -1,25 +1,25 @@
 import type { SessionClosedReason } from '../../schemas/events.js'
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
-import type { DeferredExecution, ExecutionResult } from '../engines/runner.js'
+import type { DeferredExecution, ExecutionResult, RunnerSnapshot } from '../engines/runner.js'
 import { GatewayError, toError } from '../errors.js'
 import type { Executions } from '../executions/executions.js'
-import { type Clock, newId, type Timer } from '../lib/clock.js'
+import type { KeptKey } from '../idempotency/store.js'
+import type { Clock, Timer } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
-import type { Logger } from '../lib/logger.js'
 import { INTERRUPTED } from './deferred-executions.js'
 import type { EngineStarter } from './engine-start.js'
 import type { JournaledSession } from './journal.js'
-import { type OnParkingError, ParkShelf } from './park-shelf.js'
+import type { Keeping, OnParkingError } from './keeping.js'
+import { type Asked, isForEngine, newsOf } from './news.js'
 import type { AnswerBearing } from './permissions.js'
-import { catchUp, takeInAnswer, takeInResult } from './record-news.js'
 import type { Session } from './session.js'
 import type { SessionParking } from './session-world.js'
-import type { ParkedSessionRecord, SessionStore } from './store.js'
+import type { SessionStore } from './store.js'
 import { Waker, type WakingHost } from './waking.js'
 
 export interface ParkingOptions {
-  store: SessionStore
+  store: SessionStore | undefined
   /** How long after the last client left a waiting session is parked. */
   parkDelayMs: number
   /** Grace at start for deadlines that lapsed while the process was down. */
@@ -31,13 +31,7 @@ export interface ParkingOptions {
 export interface ParkingHost extends WakingHost {
   /** A live session is parked now. */
   onParked(session: Session): void
-  /** The record of a parked session has changed. */
-  onRecordChanged(record: ParkedSessionRecord): void
-  /** @param journaled the session in the journal, when that has the log */
-  adopt(record: ParkedSessionRecord, journaled: JournaledSession | undefined): void
-  /** Removes what is kept of a session elsewhere. */
-  erase(id: string, reason: SessionClosedReason): Promise<void>
-  /** Closes and removes a session whose record is gone; its final SessionInfo. */
+  /** Closes and removes a session; its final SessionInfo. */
   remove(session: Session, reason: SessionClosedReason): Promise<SessionInfo>
 }
 
@@ -45,7 +39,7 @@ export interface ParkingParts {
   clock: Clock
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
   retryAfter: Clock['after']
-  logger: Logger
+  keeping: Keeping
   starter: EngineStarter
   executions: Executions
   host: ParkingHost
@@ -54,21 +48,15 @@ export interface ParkingParts {
 /** After a park that could not be saved: before the next try, doubled each time up to the longest. */
 const PARK_RETRY_MS = 1_000
 const LONGEST_PARK_RETRY_MS = 5 * 60_000
-/**
- * A session whose wake a crash cut off has told events that nobody knows any more: its numbering goes on so much later that none of
- * theirs is used again.
- */
-const LOST_SEQS = 1_000_000
 
 /**
- * Parks sessions that wait, and wakes them. What is done to one session's record is done one step after the other, under its lock:
- * save, results, answers, wake and removal cannot overtake each other.
+ * Parks sessions that wait, and wakes them. What is done to one session without an engine is done one step after the other, under its
+ * lock: park, results, answers, wake and removal cannot overtake each other.
  */
 export class ParkingLot implements SessionParking {
   readonly #options: ParkingOptions
   readonly #parts: ParkingParts
   readonly #lock = new KeyedLock()
-  readonly #shelf: ParkShelf
   readonly #waker: Waker
   readonly #delays = new Map<string, Timer>()
   /** Runs of jobs that wait. */
@@ -77,12 +65,9 @@ export class ParkingLot implements SessionParking {
   readonly #refused = new Map<string, { at: number; delayMs: number }>()
 
   constructor(options: ParkingOptions, parts: ParkingParts) {
-    const { logger, host } = parts
     this.#options = options
     this.#parts = parts
-    const onChanged = (record: ParkedSessionRecord) => host.onRecordChanged(record)
-    this.#shelf = new ParkShelf(options.store, { onError: options.onError, logger, onChanged })
-    this.#waker = new Waker({ ...parts, lock: this.#lock, shelf: this.#shelf })
+    this.#waker = new Waker({ ...parts, lock: this.#lock })
   }
 
   // ── what sessions ask ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -132,21 +117,19 @@ export class ParkingLot implements SessionParking {
 
   /** Whoever is told that the job is parked finds it parked after a crash, too. */
   async #hold(session: Session, isDue: () => boolean): Promise<void> {
-    const { recorded } = session
-    // what arrives from now on goes into the record as well
-    session.recorded = true
+    const { keeping, retryAfter, clock } = this.#parts
     try {
-      await this.#shelf.add(session.heldRecord())
+      const write = session.hold(clock.now())
+      await (write ? keeping.write(write) : session.durable())
     } catch (error) {
-      session.recorded = recorded
-      this.#shelf.report(error, { sessionId: session.id, phase: 'park' })
+      keeping.report(error, { sessionId: session.id, phase: 'park' })
       this.#holds.set(
         session.id,
-        this.#parts.retryAfter(PARK_RETRY_MS, () => this.consider(session)),
+        retryAfter(PARK_RETRY_MS, () => this.consider(session)),
       )
       return
     }
-    if (isDue()) session.hold()
+    if (isDue()) session.tellHeld()
   }
 
   async settled(session: Session): Promise<void> {
@@ -155,14 +138,7 @@ export class ParkingLot implements SessionParking {
 
   checkpoint(session: Session): void {
     void this.#lock.run(session.id, async () => {
-      if (!session.recorded || session.parked || session.frozen) return
-      await this.#shelf.delete(session.id).then(
-        () => {
-          session.recorded = false
-        },
-        // reported; the next checkpoint tries again
-        () => {},
-      )
+      if (session.live) await this.#parts.keeping.erase(session.id, session).catch(() => {})
     })
   }
 
@@ -173,54 +149,49 @@ export class ParkingLot implements SessionParking {
     answer: ResolvePermissionRequest,
     bearing: AnswerBearing = {},
   ): Promise<void> {
-    await this.#lock.run(id, () => this.#answerInTurn(id, requestId, answer, bearing))
+    const { by, key } = bearing
+    await this.#lock.run(id, async () => {
+      const session = await this.#parts.host.load(id)
+      if (!session?.pendingPermissions.some((request) => request.id === requestId))
+        throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
+      if (session.live) await session.answerPermission(requestId, answer, bearing)
+      else await this.#deposit(id, [{ type: 'answer', requestId, answer, ...(by && { by }) }], key && [key])
+    })
     await this.#waker.wake(id)
-  }
-
-  async #answerInTurn(
-    id: string,
-    requestId: string,
-    answer: ResolvePermissionRequest,
-    bearing: AnswerBearing,
-  ): Promise<void> {
-    const live = this.#live(id)
-    const record = !live || live.recorded ? await this.#shelf.get(id) : undefined
-    if (live && !record) return live.acceptAnswer(requestId, answer, bearing)
-    const request = live
-      ? live.answerable(requestId, answer)
-      : record?.permissions.find((pending) => pending.id === requestId)
-    if (!record || !request) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
-    takeInAnswer(record, request, answer, bearing.by)
-    await this.#shelf.saveForWake(record, bearing.key)
-    live?.resolvePermission(requestId, answer, bearing.by)
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE, and then nothing was interrupted */
   async interrupt({ id }: Session): Promise<void> {
     const live = await this.#lock.run(id, async () => {
-      const session = this.#live(id)
-      if (session) return session
-      const record = await this.#shelf.get(id)
-      if (record) await this.#interruptInTurn(record)
+      const session = await this.#parts.host.load(id)
+      if (session?.live) return session
+      if (session) await this.#interruptInTurn(session)
       return undefined
     })
     if (live) await live.interrupt()
     else await this.#waker.wake(id)
   }
 
-  async #interruptInTurn(record: ParkedSessionRecord): Promise<void> {
+  async #interruptInTurn(session: Session): Promise<void> {
     const { executions } = this.#parts
     // one that is being settled right now keeps its own result, which waits for this lock
-    const claimed = record.executions.filter(({ executionId }) => executions.claim(executionId))
-    for (const { executionId } of claimed) takeInResult(record, executionId, INTERRUPTED)
-    record.interrupted = true
-    record.hasNews = true
+    const claimed = session.executions.list().filter(({ executionId }) => executions.claim(executionId))
+    const results = claimed.map(({ executionId }) => ({ type: 'result' as const, executionId, result: INTERRUPTED }))
     try {
-      await this.#shelf.saveForWake(record)
+      await this.#deposit(session.id, [...results, { type: 'interrupt' }])
     } catch (error) {
       for (const { executionId } of claimed) executions.unclaim(executionId)
       throw error
     }
+  }
+
+  /** Keeps what came in for a session without an engine. @throws SG_ERR_STORE_UNAVAILABLE · SG_ERR_SESSION_NOT_FOUND */
+  async #deposit(id: string, asked: readonly Asked[], keys?: readonly KeptKey[]): Promise<void> {
+    const { keeping, host } = this.#parts
+    const news = asked.map(newsOf)
+    if (!(await keeping.deposit(id, news, keys))) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
+    host.resident(id)?.expect(news)
+    this.#waker.expect(id)
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */
@@ -228,30 +199,20 @@ export class ParkingLot implements SessionParking {
     const { host } = this.#parts
     this.#waker.callOff(id)
     return this.#lock.run(id, async () => {
-      const resident = host.resident(id)
-      const record = await this.#shelf.get(id)
-      const session = resident ?? (record && host.restore(record))
+      const session = await host.load(id)
       if (!session) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
-      // durable before it is said, and before anything else can wake it; asked for together, so that one store does both or none
-      const [dropped, erased] = await Promise.allSettled([this.#shelf.delete(id), host.erase(id, reason)])
-      if (dropped.status === 'rejected') throw dropped.reason
-      if (erased.status === 'rejected') {
-        // two stores, and only one of them is well: it stays parked, so its record does too
-        if (record) await this.#shelf.save(record).catch(() => {})
-        throw erased.reason
-      }
-      session.recorded = false
+      const removed = await host.remove(session, reason)
       this.#forget(id)
-      return host.remove(session, reason)
+      return removed
     })
   }
 
-  /** A session has ended: nothing is to be woken from its record. */
+  /** A session has ended: nothing is to be woken of it. */
   discard(session: Session): void {
     const { id } = session
     this.#waker.callOff(id)
     this.#forget(id)
-    if (session.recorded) void this.#lock.run(id, () => this.#shelf.delete(id)).catch(() => {})
+    if (session.midTurn) void this.#lock.run(id, () => this.#parts.keeping.erase(id, session)).catch(() => {})
   }
 
   #forget(id: string): void {
@@ -270,26 +231,19 @@ export class ParkingLot implements SessionParking {
    * @throws SG_ERR_STORE_UNAVAILABLE; nothing was taken in then
    */
   async deliver(id: string, executionId: string, result: ExecutionResult): Promise<boolean> {
+    const asked: Asked = { type: 'result', executionId, result }
     const live = this.#live(id)
-    if (live && !live.recorded && !this.#lock.isHeld(id)) {
-      await live.accept({ type: 'result', executionId, result })
+    if (live && !this.#lock.isHeld(id)) {
+      await live.accept(asked)
       return true
     }
-    return this.#lock.run(id, () => this.#deliverInTurn(id, executionId, result))
-  }
-
-  async #deliverInTurn(id: string, executionId: string, result: ExecutionResult): Promise<boolean> {
-    const live = this.#live(id)
-    const record = !live || live.recorded ? await this.#shelf.get(id) : undefined
-    if (!record) {
-      if (!live?.live) return false
-      await live.accept({ type: 'result', executionId, result })
+    return this.#lock.run(id, async () => {
+      const session = this.#live(id)
+      if (session) await session.accept(asked)
+      else if (this.#parts.host.isParked(id)) await this.#deposit(id, [asked])
+      else return false
       return true
-    }
-    takeInResult(record, executionId, result)
-    await this.#shelf.saveForWake(record)
-    live?.settleExecution(executionId, result)
-    return true
+    })
   }
 
   /** Wakes a session that a result was kept for. */
@@ -317,33 +271,39 @@ export class ParkingLot implements SessionParking {
   async #park(session: Session): Promise<void> {
     if (!session.canPark) return
     const { id } = session
-    let record: ParkedSessionRecord
+    const { keeping, clock, host } = this.#parts
+    const since = clock.now()
     try {
-      record = session.freeze()
+      const snapshot = session.freeze()
+      // what the engine itself keeps of the session is whole only then
+      await session.runnerClosed
+      if (!keeping.hasAll)
+        try {
+          await keeping.write(session.asleep(snapshot, since))
+        } catch (error) {
+          await this.#onRefused(session, snapshot, error)
+          return
+        }
+      if (session.ended) return
+      session.park(snapshot, since)
+      this.#forget(id)
+      // one that cannot be written down yet is kept in memory until it can be
+      await session.durable()
     } catch (error) {
-      this.#shelf.report(error, { sessionId: id, phase: 'park' })
-      return
+      keeping.report(error, { sessionId: id, phase: 'park' })
     }
-    // what the engine itself keeps of the session is whole only then
-    await session.runnerClosed
-    try {
-      await this.#shelf.add(record)
-    } catch (error) {
-      this.#shelf.report(error, { sessionId: id, phase: 'park' })
-      const delayMs = Math.min((this.#refused.get(id)?.delayMs ?? PARK_RETRY_MS / 2) * 2, LONGEST_PARK_RETRY_MS)
-      this.#refused.set(id, { at: this.#parts.clock.now() + delayMs, delayMs })
-      await this.#revive(session, record)
-      return
-    }
-    this.#forget(id)
-    session.confirmParked(record)
-    this.#parts.host.onParked(session)
+    if (session.parked) host.onParked(session)
   }
 
   /** Not parked, since nobody would find it after a crash: it goes on with a new engine until the store is well again. */
-  async #revive(session: Session, record: ParkedSessionRecord): Promise<void> {
+  async #onRefused(session: Session, snapshot: RunnerSnapshot, refusal: unknown): Promise<void> {
+    const { keeping, clock } = this.#parts
+    const { id } = session
+    keeping.report(refusal, { sessionId: id, phase: 'park' })
+    const delayMs = Math.min((this.#refused.get(id)?.delayMs ?? PARK_RETRY_MS / 2) * 2, LONGEST_PARK_RETRY_MS)
+    this.#refused.set(id, { at: clock.now() + delayMs, delayMs })
     try {
-      await this.#waker.bringBack(session, record)
+      await this.#waker.bringBack(session, snapshot)
     } catch (error) {
       session.fail(toError(error).message, 'SG_ERR_ENGINE_START')
     }
@@ -356,78 +316,32 @@ export class ParkingLot implements SessionParking {
     await Promise.all([...sessions].map((session) => this.#lock.run(session.id, () => this.#park(session))))
   }
 
-  // ── the start ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** What an earlier process left parked; what cannot be read is reported. */
-  records(): Promise<ParkedSessionRecord[]> {
-    return this.#shelf.list()
-  }
-
-  /**
-   * Takes up what an earlier process left parked. Never rejects.
-   * @param journaled the session in the journal, when that has the log
-   */
-  async adopt(record: ParkedSessionRecord, journaled: JournaledSession | undefined): Promise<void> {
-    try {
-      await this.#adopt(record, journaled)
-    } catch (error) {
-      this.#shelf.report(error, { sessionId: record.id, phase: 'adopt' })
-    }
-  }
-
-  async #adopt(record: ParkedSessionRecord, journaled: JournaledSession | undefined): Promise<void> {
-    const { clock, executions, host } = this.#parts
+  /** Takes up a session that an earlier process left in the middle of a turn. */
+  adopt({ id, state, news = [] }: JournaledSession): void {
+    const { clock, executions } = this.#parts
+    const { midTurn, settled = [], executions: pending = [] } = state
     const now = clock.now()
-    if (record.hasNews || record.isHeld) {
-      if (journaled) catchUp(record, journaled.state)
-      else {
-        record.info.lastSeq += LOST_SEQS
-        record.log.epoch = newId()
-      }
-      delete record.isHeld
-      await this.#options.store.save(record)
-    }
-    host.adopt(record, journaled)
-    for (const { executionId, expiresAt } of record.executions) {
+    const came = news.flatMap((one) => (one.type === 'result' ? one.executionId : []))
+    for (const executionId of [...settled, ...came, ...(midTurn?.results.map((one) => one.executionId) ?? [])])
+      executions.remember(id, executionId)
+    for (const { executionId, expiresAt } of pending) {
+      if (!midTurn?.waits.includes(executionId)) continue
       const lapsed = expiresAt !== undefined && expiresAt < now
-      executions.register(record.id, executionId, lapsed ? now + this.#options.expiredGraceMs : expiresAt)
+      executions.register(id, executionId, lapsed ? now + this.#options.expiredGraceMs : expiresAt)
     }
-    for (const executionId of record.settled) executions.remember(record.id, executionId)
-    if (record.hasNews) void this.#waker.wake(record.id)
+    if (!midTurn?.due && !news.some((one) => isForEngine(one) || one.type === 'close')) return
+    this.#waker.expect(id)
+    void this.#waker.wake(id)
   }
 
-  /** Removes the record of a session that ended before it could. Never rejects. */
-  async dropRecord(id: string): Promise<void> {
-    await this.#shelf.delete(id).catch(() => {})
-  }
-
-  /** Reads a parked session into memory, for somebody who wants to look at it. */
-  load(id: string): Promise<Session | undefined> {
-    return this.#lock.run(id, async () => {
-      const resident = this.#parts.host.resident(id)
-      if (resident || !this.#parts.host.isParked(id)) return resident
-      const record = await this.#shelf.get(id)
-      return record && this.#parts.host.restore(record)
-    })
-  }
-
-  /** Changes the record of a session, if there is one. @throws SG_ERR_STORE_UNAVAILABLE */
-  async amend(id: string, change: (record: ParkedSessionRecord) => void): Promise<void> {
-    await this.#lock.run(id, async () => {
-      const record = await this.#shelf.get(id)
-      if (!record) return
-      change(record)
-      await this.#shelf.save(record)
-    })
+  /** Runs `work` when nothing else is being done to a session without an engine. */
+  inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
+    return this.#lock.run(id, work)
   }
 
   /** Whether something is being done to this session. */
   isBusy(id: string): boolean {
     return this.#lock.isHeld(id)
-  }
-
-  async close(): Promise<void> {
-    await this.#shelf.close()
   }
 
   #live(id: string): Session | undefined {

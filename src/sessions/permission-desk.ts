@@ -1,6 +1,7 @@
 import type { SessionEventBody } from '../../schemas/events.js'
 import type { PermissionAsk, PermissionDecision, SessionRunnerConfig } from '../engines/runner.js'
 import { type Clock, newId } from '../lib/clock.js'
+import type { CarriedDecision } from './journal.js'
 import {
   changedInput,
   DEFAULT_APPROVAL_TIMEOUT_MS,
@@ -8,7 +9,6 @@ import {
   policyAnswer,
   type Resolution,
 } from './permissions.js'
-import type { CarriedDecision } from './store.js'
 
 /** What a session does about its permission requests. */
 export interface PermissionDeskOwner {

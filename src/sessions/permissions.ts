@@ -11,6 +11,7 @@ import type { PermissionAsk, PermissionDecision } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, newId, type Timer } from '../lib/clock.js'
 import { LazyMap } from '../lib/lazy-map.js'
+import type { CarriedDecision } from './journal.js'
 
 /** How long an approval is waited for when neither the request nor the host says. */
 export const DEFAULT_APPROVAL_TIMEOUT_MS = 300_000
@@ -127,10 +128,16 @@ export class PendingPermissions {
     })
   }
 
-  /** Leaves only those that are listed. */
-  keep(requests: readonly PermissionRequest[]): void {
-    const kept = new Set(requests.map(({ id }) => id))
+  /** Leaves only those that are listed, by their ids. */
+  keep(kept: ReadonlySet<string>): void {
     for (const requestId of this.#pending.keys()) if (!kept.has(requestId)) this.#pending.delete(requestId)
+  }
+
+  /** Takes a request off the list whose answer is told later. */
+  takeOff(requestId: string): PermissionRequest | undefined {
+    const pending = this.#pending.get(requestId)
+    this.#pending.delete(requestId)
+    return pending?.request
   }
 
   /** The engine is gone and with it whoever asked; the requests stay. */
@@ -196,6 +203,18 @@ export function decisionOf(request: PermissionRequest, answer: PermissionDecisio
   const { updatedInput = shown } = answer
   const isAnswer = request.toolName === ASK_USER_QUESTION
   return { behavior: 'allow', updatedInput: isAnswer ? { ...shown, ...updatedInput } : updatedInput }
+}
+
+/** An answer, for an engine that asks again. */
+export function carriedDecision(
+  request: PermissionRequest,
+  answer: PermissionDecision,
+  by: AnsweredBy | undefined,
+): CarriedDecision {
+  const decision = decisionOf(request, answer)
+  const isChanged = changedInput(request, decision) !== undefined
+  const { id: requestId, toolUseId } = request
+  return { toolUseId, requestId, decision, ...(by && { by }), ...(isChanged && { isChanged }) }
 }
 
 /** The input of an allow, when it differs from the one that was shown. */

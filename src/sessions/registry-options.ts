@@ -10,7 +10,7 @@ import type { PlannedNotification } from '../notifications/planned.js'
 import type { Principal } from '../principal.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Admission } from './admission.js'
-import type { EventJournal } from './journal.js'
+import type { SessionJournal } from './journal.js'
 import type { ParkingOptions } from './parking.js'
 import type { Place } from './places.js'
 import type { SessionWorld } from './session-world.js'
@@ -38,15 +38,14 @@ export interface RegistryEvents extends Record<string, unknown> {
 export interface RegistryOptions
   extends Omit<
     SessionWorld,
-    'onEvent' | 'onHeld' | 'onEnded' | 'onOauth' | 'operatorLog' | 'parking' | 'journal' | 'dormancy'
+    'onEvent' | 'onHeld' | 'onEnded' | 'onOauth' | 'operatorLog' | 'parking' | 'keeping' | 'dormancy'
   > {
   admission: Admission
   /** Where the few lines go that every operator is to see. */
   notices: Logger
   executions: Executions
   parking: ParkingOptions
-  /** Absent: sessions live as long as the process. */
-  journal: EventJournal | undefined
+  journal: SessionJournal
   /** Whether the journal keeps what rides along in its writes. Default false. */
   oneWrite?: boolean
   /** Keeps a key before a session is created, when its journal cannot take it along. */

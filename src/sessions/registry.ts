@@ -10,23 +10,20 @@ import { newId } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Page } from '../lib/paging.js'
 import { answeredBy, type Principal, UNLIMITED, visible } from '../principal.js'
-import { adoptAll, orderOf } from './adoption.js'
-import { Archive, isTerminal } from './archive.js'
+import { Archive, isTerminal, orderOf } from './archive.js'
 import { Dormancy } from './dormancy.js'
 import { EngineStarter } from './engine-start.js'
 import type { JournaledSession } from './journal.js'
 import { Keeping } from './keeping.js'
 import { OperatorLog } from './operator-log.js'
-import { shownInfo } from './park-record.js'
 import { type ParkingHost, ParkingLot } from './parking.js'
 import { parseCommand } from './parse-command.js'
 import { type Place, Places } from './places.js'
 import type { CreateOptions, RegistryEvents, RegistryOptions } from './registry-options.js'
-import { fromRecord, initOf, type RestoredSession } from './restored-session.js'
 import { Session } from './session.js'
+import type { LeftSession } from './session-state.js'
 import { infoOf, type SessionEntry, SessionTable } from './session-table.js'
 import type { SessionInit, SessionWorld } from './session-world.js'
-import type { ParkedSessionRecord } from './store.js'
 import { Telling } from './telling.js'
 
 const DISOWN_RETRY_MS = 30_000
@@ -40,8 +37,8 @@ export class SessionRegistry {
   /** Parks sessions and wakes them. */
   readonly parking: ParkingLot
   readonly #dormancy: Dormancy
-  readonly #archive: Archive | undefined
-  readonly #keeping: Keeping | undefined
+  readonly #archive: Archive
+  readonly #keeping: Keeping
   readonly #operatorLog: OperatorLog
   readonly #places: Places
   readonly #telling: Telling
@@ -51,6 +48,7 @@ export class SessionRegistry {
     this.#options = options
     this.#operatorLog = new OperatorLog(options)
     const { logger, clock, journal, executions, admission } = options
+    this.#keeping = new Keeping(journal, { ...options, onError: options.parking.onError })
     this.#table = new SessionTable(clock, (id) => this.parking.isBusy(id) || this.#dormancy.isBusy(id))
     this.#listeners = new Listeners<RegistryEvents>((error, event) =>
       logger.error({ err: toError(error), event }, 'an observer of the registry failed'),
@@ -59,7 +57,7 @@ export class SessionRegistry {
     this.#telling = new Telling({ clock, notify: options.notify, listeners: this.#listeners })
     const starter = new EngineStarter({ admission, clock })
     this.parking = new ParkingLot(options.parking, {
-      ...{ clock, logger, executions, starter, retryAfter: options.retryAfter },
+      ...{ clock, executions, starter, retryAfter: options.retryAfter, keeping: this.#keeping },
       host: this.#parkingHost(),
     })
     this.#dormancy = new Dormancy({
@@ -67,11 +65,13 @@ export class SessionRegistry {
       idleReleaseMs: options.idleReleaseMs,
       onEngine: (session, has) => this.#onEngine(session, has),
     })
-    this.#keeping = journal && new Keeping(journal, options)
-    this.#archive = journal && new Archive({ journal, logger, executions, host: this.#archiveHost() })
+    this.#archive = new Archive({
+      ...{ keeping: this.#keeping, logger, executions, parking: this.parking },
+      host: this.#archiveHost(),
+    })
     this.#world = {
       ...options,
-      journal: this.#keeping,
+      keeping: this.#keeping,
       parking: this.parking,
       dormancy: this.#dormancy,
       operatorLog: this.#operatorLog,
@@ -131,7 +131,7 @@ export class SessionRegistry {
 
   /** What was written of a session that was refused goes again, as soon as the journal lets it. */
   #disown(session: Session): void {
-    this.#keeping?.erase(session.id, session).catch(() => {
+    this.#keeping.erase(session.id, session).catch(() => {
       if (!this.#draining) this.#options.retryAfter(DISOWN_RETRY_MS, () => this.#disown(session))
     })
   }
@@ -187,23 +187,16 @@ export class SessionRegistry {
   }
 
   async #load({ id, session, storedStatus }: SessionEntry): Promise<Session | undefined> {
-    return session ?? (storedStatus === 'parked' ? this.parking.load(id) : this.#archive?.load(id))
+    if (session) return session
+    const load = () => this.#archive.load(id)
+    return storedStatus === 'parked' ? this.parking.inTurn(id, load) : load()
   }
 
   /** Gives a session a title, or with null the derived one back. */
   async rename(id: string, title: string | null, principal: Principal): Promise<SessionInfo> {
     const session = await this.open(id, principal)
     await this.parking.settled(session)
-    const { facts } = session
-    if (session.recorded) {
-      await this.parking.amend(id, (record) => {
-        const { title: _before, ...config } = record.config
-        record.config = title === null ? config : { ...config, title }
-        record.info = { ...record.info, title: title ?? facts.derivedTitle }
-      })
-      facts.hostTitle = title ?? undefined
-      session.touch()
-    } else await session.accept({ type: 'title', title })
+    await session.accept({ type: 'title', title })
     return session.info()
   }
 
@@ -238,10 +231,8 @@ export class SessionRegistry {
     principal: Principal = UNLIMITED,
   ): Promise<SessionInfo> {
     const entry = this.#table.visible(id, principal)
-    const { session } = entry
-    if (session ? session.frozen || session.recorded : entry.storedStatus === 'parked')
-      return this.parking.remove(id, reason)
-    return await this.#endAndRemove(session ?? (await this.#found(entry)), reason)
+    if (this.#table.isParked(id) || this.parking.isBusy(id)) return this.parking.remove(id, reason)
+    return await this.#endAndRemove(entry.session ?? (await this.#found(entry)), reason)
   }
 
   async #found(entry: SessionEntry): Promise<Session> {
@@ -252,7 +243,7 @@ export class SessionRegistry {
 
   async #endAndRemove(session: Session, reason: SessionClosedReason): Promise<SessionInfo> {
     const { id } = session
-    if (this.#keeping)
+    if (this.#keeping.hasAll || session.midTurn)
       await this.#erase(id, reason).catch((error) => {
         // it stays, and what it would have done meanwhile it does now
         this.parking.consider(session)
@@ -270,9 +261,9 @@ export class SessionRegistry {
   /** Durable before it is said. @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */
   async #erase(id: string, reason?: SessionClosedReason): Promise<void> {
     const session = this.#table.get(id)?.session
-    await this.#keeping?.erase(id, session, reason && session && this.#telling.endingOf(session, reason))
+    await this.#keeping.erase(id, session, reason && session && this.#telling.endingOf(session, reason))
     const readMeanwhile = this.#table.get(id)?.session
-    if (readMeanwhile !== session) await this.#keeping?.erase(id, readMeanwhile)
+    if (readMeanwhile !== session) await this.#keeping.erase(id, readMeanwhile)
   }
 
   /**
@@ -313,7 +304,7 @@ export class SessionRegistry {
 
   /** Takes up what an earlier process left, in the order in which it was created. @throws what the journal throws */
   adopt(): Promise<void> {
-    return adoptAll(this.parking, this.#archive)
+    return this.#archive.adoptAll()
   }
 
   /** Whether a caller may see a session. */
@@ -344,29 +335,28 @@ export class SessionRegistry {
 
   /** Whether what happens to sessions can be written down. */
   get isWritable(): boolean {
-    return this.#keeping?.isWritable ?? true
+    return this.#keeping.isWritable
+  }
+
+  /** Lets go of what the journal holds, at the gateway's end. */
+  closeJournal(): Promise<void> {
+    return this.#keeping.close()
   }
 
   #parkingHost(): ParkingHost {
     return {
       resident: (id) => this.#table.get(id)?.session,
       isParked: (id) => this.#table.isParked(id),
-      restore: (record) => this.#restore(record),
+      load: (id, whole) => this.#archive.load(id, whole),
       onParked: (session) => {
         this.#setLives(session, false)
         this.#table.release(session.id)
       },
-      onRecordChanged: (record) => this.#table.onStoredChange(record.id, shownInfo(record)),
       onWaking: (session) => this.#setLives(session, true),
       onStillParked: (session) => {
         this.#setLives(session, false)
         this.#table.release(session.id)
       },
-      adopt: (record, journaled) => {
-        const info = journaled ? { ...record.info, lastSeq: journaled.lastSeq } : shownInfo(record)
-        this.#table.adopt(record.id, orderOf(journaled ?? record), record.profile, info, journaled?.reservedSeq)
-      },
-      erase: (id, reason) => this.#erase(id, reason),
       remove: (session, reason) => this.#endAndRemove(session, reason),
     }
   }
@@ -382,32 +372,25 @@ export class SessionRegistry {
   #archiveHost() {
     return {
       resident: (id: string) => this.#table.get(id)?.session,
-      lastSeqOf: (id: string) => this.#table.get(id)?.lastSeq,
+      placeOf: (id: string) => this.#table.get(id),
       enter: (journaled: JournaledSession, info: SessionInfo) => {
         const { id, profile, reservedSeq } = journaled
         this.#table.adopt(id, orderOf(journaled), profile, info, reservedSeq)
         if (isTerminal(info)) this.#retainUntil(id, info.lastActivityAt)
       },
-      hold: (init: SessionInit, restored: RestoredSession) => this.#hold(init, restored),
+      hold: (init: SessionInit, left: LeftSession) => {
+        const session = new Session(this.#world, init, left)
+        this.#table.hold(session)
+        return session
+      },
       profileInfo: (name: string) => this.#options.profileInfo(name),
       goOn: (session: Session) => void this.#dormancy.goOn(session),
     }
   }
 
-  #hold(init: SessionInit, restored: RestoredSession): Session {
-    const session = new Session(this.#world, init, restored)
-    this.#table.hold(session)
-    return session
-  }
-
-  #restore(record: ParkedSessionRecord): Session {
-    const known = this.#options.profileInfo(record.profile)
-    return this.#hold(initOf(record, known), fromRecord(record, this.#table.get(record.id)))
-  }
-
   #onEngine(session: Session, has: boolean): void {
     this.#setLives(session, has)
-    if (!has && this.#archive) this.#table.releaseLater(session.id)
+    if (!has && this.#keeping.hasAll) this.#table.releaseLater(session.id)
   }
 
   #remove(id: string): void {
@@ -427,7 +410,7 @@ export class SessionRegistry {
     this.parking.discard(session)
     if (!this.#table.get(session.id)) return
     this.#retainUntil(session.id, session.facts.lastActivityAt)
-    if (this.#archive) this.#table.releaseLater(session.id)
+    if (this.#keeping.hasAll) this.#table.releaseLater(session.id)
   }
 
   /** A terminal session goes when its time is over. */
@@ -437,7 +420,7 @@ export class SessionRegistry {
     if (!entry || sessionRetentionMs === undefined) return
     entry.retention = clock.after(endedAt + sessionRetentionMs - clock.now(), () => {
       entry.session?.clients.disconnectAll(CLOSE.sessionRemoved)
-      if (!this.#archive) this.#remove(id)
+      if (!this.#keeping.hasAll) this.#remove(id)
       else
         this.#erase(id).then(
           () => this.#remove(id),

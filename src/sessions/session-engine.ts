@@ -6,17 +6,19 @@ import type {
   PermissionDecision,
   Runner,
   RunnerEvent,
+  RunnerSnapshot,
   SessionRunnerConfig,
 } from '../engines/runner.js'
 import { toError } from '../errors.js'
 import { interruptedResult } from './deferred-executions.js'
-import { parkedRecord } from './park-record.js'
+import type { JournaledWhole, JournalWrite, MidTurn } from './journal.js'
+import { keptConfig, withChoice } from './journaled-state.js'
+import { isForEngine, type News } from './news.js'
+import { carriedDecision } from './permissions.js'
 import { RunnerLink, type RunnerOwner } from './runner-link.js'
 import { interruptedTurn } from './session-facts.js'
 import { SessionTurns } from './session-turns.js'
 import { snapshotFiles } from './snapshot-files.js'
-import type { CarriedDecision, ParkedSessionRecord } from './store.js'
-import type { Accepted } from './write-ahead.js'
 
 /** How long an engine may take to end its turn when the process ends. */
 const TURN_END_GRACE_MS = 5_000
@@ -35,8 +37,6 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   abstract onExecutionDeferred(link: RunnerLink, execution: DeferredExecution): Promise<void>
   abstract onWaitForExecutions(link: RunnerLink): void
   abstract settleExecution(executionId: string, result: ExecutionResult): void
-  /** Does what an earlier process had accepted and not done. */
-  abstract takeUp(accepted: readonly Accepted[]): void
   /** Nothing is in progress: the engine may be let go. */
   protected abstract onStandstill(): void
 
@@ -80,6 +80,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
       this.isStale = true
       this.world.logger.error({ sessionId: this.id, err: toError(error) }, 'the engine gave no snapshot')
     }
+    this.midTurn = undefined
     if (this.isStale !== wasStale) this.touch()
   }
 
@@ -87,10 +88,10 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   get canPark(): boolean {
     const runner = this.link?.runner
     if (!runner?.snapshot || runner.capabilities.parking !== 'native' || !this.started || this.endedAs) return false
-    // a record that is saved while the session is being removed would bring it back
+    // what is written while the session is being removed would bring it back
     if (this.writer?.removed) return false
-    // a message or an answer that is on its way to the engine would be in neither
-    if (this.handing || this.permissions.handing || this.ahead.list) return false
+    // a message or an answer that is on its way to the engine would not be in its snapshot
+    if (this.handing || this.permissions.handing || this.accepting > 0) return false
     if (this.bridge.pending.length > 0 || !this.permissions.patient || runner.canPark === false) return false
     return (this.waiting && this.executions.size > 0) || this.permissions.size > 0
   }
@@ -103,56 +104,114 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
 
   /**
    * Takes the engine out of service in the same turn as its snapshot: what it says from here on is not heard.
-   * @returns the record to save, which already tells that the session is parked
    * @throws what the engine's `snapshot()` throws; the session stays live then
    */
-  freeze(): ParkedSessionRecord {
+  freeze(): RunnerSnapshot {
     const link = this.link!
-    const record = this.#record(link.runner)
+    const snapshot = link.runner.snapshot!()
     this.link = undefined
     this.isFrozen = true
     this.permissions.suspend()
     this.runnerClosed = link.close(this.world, this.id)
-    return record
+    return snapshot
   }
 
-  /** What to go on from should its engine, which stays, be lost while it waits. @throws what the engine's `snapshot()` throws */
-  heldRecord(): ParkedSessionRecord {
-    return { ...this.#record(this.link!.runner), isHeld: true }
-  }
-
-  #record(runner: Runner): ParkedSessionRecord {
-    const standing = { queued: this.turns.waiting, decisions: this.carried }
-    return parkedRecord(this, runner.snapshot!(), standing, this.world.clock.now())
-  }
-
-  /** Answers that the engine has not asked for again yet. */
-  get carried(): CarriedDecision[] {
-    return this.permissions.carried
-  }
-
-  /** The record is durable: now the session is parked, and says so. */
-  confirmParked({ parkedAt, snapshot }: ParkedSessionRecord): void {
-    this.isFrozen = false
-    this.parkedSince = parkedAt
-    this.goesOn()
-    this.recorded = true
-    this.scratchFiles = snapshot.files && snapshotFiles(snapshot.files, parkedAt)
-    this.showStatus(parkedAt)
+  #midTurnAt(since: number): MidTurn {
+    const executions = this.executions.list().map(({ executionId }) => executionId)
+    const waits = [...executions, ...this.permissions.list().map(({ id }) => id)]
+    return { since, waits, results: [], decisions: this.permissions.carried }
   }
 
   /**
-   * Goes on with an engine that was built from the record: mid-turn, in the same log. Results and answers that the record took in are
-   * told and handed over once the engine accepts input.
+   * A session whose engine is gone, whole, for a journal that has only what sleeps.
+   * @param parksAt it is about to be parked, and the event that tells it is in the log already
+   * @param isHeld its engine stays
+   */
+  asleep(snapshot: RunnerSnapshot, parksAt?: number, isHeld = false): JournalWrite {
+    const { id, log, profile, facts } = this
+    const state = this.state()
+    const write = { id, snapshot, state, reservedSeq: log.lastSeq }
+    const events = log.toText()
+    if (parksAt === undefined) return { ...write, log: { epoch: log.epoch, oldestSeq: log.oldestSeq, events } }
+    const told = log.previewText({ type: 'status_changed', status: 'parked' }, parksAt)
+    const config = keptConfig(withChoice(this), facts.hostTitle)
+    const parked = this.parkedInfo(parksAt)
+    return {
+      ...write,
+      origin: { profile: profile.info.name, generation: profile.generation, config, epoch: log.epoch },
+      state: {
+        ...{ ...state, midTurn: { ...this.#midTurnAt(parksAt), ...(isHeld && { isHeld }) } },
+        info: { ...state.info, status: 'parked', parked, lastActivityAt: parksAt },
+      },
+      reservedSeq: log.lastSeq + 1,
+      log: { epoch: log.epoch, oldestSeq: log.oldestSeq, events: events === '' ? told : `${events}\n${told}` },
+    }
+  }
+
+  /** From here on it is parked, and says so. */
+  park(snapshot: RunnerSnapshot, since: number): void {
+    this.midTurn = this.#midTurnAt(since)
+    this.isFrozen = false
+    this.isStale = false
+    this.parkedSince = since
+    this.goesOn()
+    this.scratchFiles = snapshot.files && snapshotFiles(snapshot.files, since)
+    this.writer?.keep(snapshot)
+    this.showStatus(since)
+  }
+
+  /** Takes up what came in while it was parked; it is told once an engine goes on with it. */
+  takeIn({ log, state, news = [] }: JournaledWhole): void {
+    // one that is kept whole has its news in it
+    if (log) this.midTurn = state.midTurn
+    this.expect(news)
+    for (const { executionId } of this.midTurn?.results ?? []) this.executions.takeOff(executionId)
+    for (const { requestId } of this.midTurn?.decisions ?? []) this.permissions.takeOff(requestId)
+  }
+
+  /** What came in is not waited for any more. */
+  expect(news: readonly News[]): void {
+    for (const one of news.filter(isForEngine)) {
+      if (this.midTurn) this.#carry(one, this.midTurn)
+      this.writer?.take(one.key)
+    }
+  }
+
+  #carry(news: News, midTurn: MidTurn): void {
+    const { results, decisions } = midTurn
+    if (news.type === 'result') {
+      const { executionId, result } = news
+      if (!results.some((known) => known.executionId === executionId)) results.push({ executionId, result })
+      this.executions.takeOff(executionId)
+    } else if (news.type === 'answer') {
+      const request = this.permissions.takeOff(news.requestId)
+      if (request) decisions.push(carriedDecision(request, news.answer, news.by))
+    } else midTurn.interrupted = true
+  }
+
+  /** Does what was kept, and nobody has done. */
+  abstract takeUp(news: readonly News[]): void
+
+  /**
+   * Takes a snapshot to go on from should the engine, which stays, be lost while it waits.
+   * @returns the session whole, for a journal that has nothing of it yet
+   * @throws what the engine's `snapshot()` throws
+   */
+  hold(since: number): JournalWrite | undefined {
+    const snapshot = this.link!.runner.snapshot!()
+    const write = this.writer ? undefined : this.asleep(snapshot, since, true)
+    this.midTurn = this.#midTurnAt(since)
+    this.writer?.keep(snapshot)
+    return write
+  }
+
+  /**
+   * Goes on with an engine that was built from the snapshot: mid-turn, in the same log. Results and answers that were taken in are told
+   * and handed over once the engine accepts input.
    * @param givenUp rejects when the start is not waited for any longer
    * @throws what the engine's `start` throws; the session is as it was then, without an engine
    */
-  async resume(
-    runner: Runner,
-    config: SessionRunnerConfig,
-    record: ParkedSessionRecord,
-    givenUp: Promise<never>,
-  ): Promise<void> {
+  async resume(runner: Runner, config: SessionRunnerConfig, midTurn: MidTurn, givenUp: Promise<never>): Promise<void> {
     const link = new RunnerLink(runner, this)
     const since = this.parkedSince
     this.config = config
@@ -161,7 +220,8 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     this.parkedSince = undefined
     this.waiting = false
     this.facts.statusDetail = undefined
-    this.permissions.carried = record.decisions
+    midTurn.due = true
+    this.permissions.carried = [...midTurn.decisions]
     this.showStatus()
     try {
       await Promise.race([runner.start(link), givenUp])
@@ -175,12 +235,10 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     if (this.link !== link || this.endedAs) return
     this.scratchFiles = runner.files
     this.permissions.tellCarried()
-    for (const { executionId, result, told } of record.results)
-      if (told) this.handResult(executionId, result)
-      else this.settleExecution(executionId, result)
-    this.takeUp(this.ahead.take())
-    this.touch()
-    if (record.interrupted)
+    for (const carried of [...midTurn.results])
+      if (carried.told) this.handResult(carried.executionId, carried.result)
+      else this.settleExecution(carried.executionId, carried.result)
+    if (midTurn.interrupted)
       this.endTurn().catch((error) =>
         this.world.logger.error({ sessionId: this.id, err: toError(error) }, 'the engine refused to be interrupted'),
       )
@@ -196,10 +254,11 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     }
   }
 
-  /** Tells that it is parked again, and why it could not go on; what was settled meanwhile is no longer waited for. */
-  showParkedAgain(detail: string, { executions, permissions }: ParkedSessionRecord): void {
-    this.executions.keep(executions)
-    this.permissions.keep(permissions)
+  /** Tells that it is parked again, and why it could not go on; what the engine asked for meanwhile it will ask for again. */
+  showParkedAgain(detail: string): void {
+    const waits = new Set(this.midTurn?.waits)
+    this.executions.keep(waits)
+    this.permissions.keep(waits)
     this.permissions.suspend()
     const isNew = this.facts.statusDetail !== detail
     this.facts.statusDetail = detail
@@ -265,7 +324,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   /** Leaves the session to what is kept of it, at the process' end; one that nothing is kept of ends. Resolves when its engine is gone. */
   async leave(): Promise<void> {
     if (this.parked || this.ended) await this.durable().catch(() => {})
-    else if (this.recorded) await this.leaveToRecord()
+    else if (this.midTurn) await this.leaveMidTurn()
     else if (this.writer) await this.suspend()
     else await this.end('server')
   }
@@ -308,10 +367,10 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     this.showStatus()
   }
 
-  /** Leaves the session to its record, at the process' end: the engine goes, and nothing is told. */
-  protected async leaveToRecord(): Promise<void> {
+  /** Leaves the turn to an engine of the next process, which is built from the same snapshot: this one goes, and nothing is told. */
+  protected async leaveMidTurn(): Promise<void> {
     const link = this.link
     this.link = undefined
-    await link?.close(this.world, this.id)
+    await Promise.all([link?.close(this.world, this.id), this.durable().catch(() => {})])
   }
 }

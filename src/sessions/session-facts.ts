@@ -60,9 +60,8 @@ export class SessionFacts {
     return this.hostTitle ?? this.derivedTitle
   }
 
-  /** The engine's own, else the first prompt's beginning, else the last segment of `cwd`. */
   get derivedTitle(): string {
-    return this.engineTitle ?? this.firstPrompt ?? (basename(this.#cwd) || this.#cwd)
+    return derivedTitle({ engineTitle: this.engineTitle, firstPrompt: this.firstPrompt, cwd: this.#cwd })
   }
 
   onPrompt(text: string): void {
@@ -136,6 +135,17 @@ export class SessionFacts {
     return info
   }
 }
+
+/** The engine's own, else the first prompt's beginning, else the last segment of `cwd`. */
+export const derivedTitle = ({
+  engineTitle,
+  firstPrompt,
+  cwd,
+}: {
+  engineTitle?: string | undefined
+  firstPrompt?: string | undefined
+  cwd: string
+}): string => engineTitle ?? firstPrompt ?? (basename(cwd) || cwd)
 
 /** What an engine says may be of any type, and a SessionInfo that cannot be serialised would spoil every list it is in. */
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)

@@ -10,18 +10,23 @@ import { SessionBridge } from './bridge.js'
 import { Clients } from './clients.js'
 import { DeferredExecutions } from './deferred-executions.js'
 import { EventLog } from './event-log.js'
-import type { JournaledOrigin, JournaledState } from './journal.js'
+import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn } from './journal.js'
 import { type JournalOwner, JournalWriter } from './journal-writer.js'
 import { journaledState, keptConfig } from './journaled-state.js'
 import { PermissionDesk, type PermissionDeskOwner } from './permission-desk.js'
 import type { RunState } from './registry-options.js'
-import type { RestoredSession } from './restored-session.js'
 import type { RunnerLink } from './runner-link.js'
 import { SessionFacts } from './session-facts.js'
 import type { SessionInit, SessionWorld } from './session-world.js'
 import { snapshotFiles } from './snapshot-files.js'
 import { Turns } from './turns.js'
-import { WriteAhead } from './write-ahead.js'
+
+/** A session as it was left. */
+export interface LeftSession {
+  whole: JournaledWhole
+  /** Where its numbering goes on. */
+  lastSeq: number
+}
 
 /** What a session is at a moment, and how a change of it is told; `Session` is what happens to it. */
 export abstract class SessionState implements PermissionDeskOwner, LogSource, JournalOwner {
@@ -50,12 +55,13 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   protected readonly writer: JournalWriter | undefined
   /** Commands that are being carried out: meanwhile its engine stays, and so does it. */
   concerns = 0
-  /** Whether a store holds a record of this session that is to go at the next checkpoint. */
-  recorded = false
+  /** Present from the park until the turn is over. */
+  midTurn: MidTurn | undefined
   protected readonly world: SessionWorld
   protected readonly permissions: PermissionDesk
   readonly executions = new DeferredExecutions()
-  readonly ahead = new WriteAhead()
+  /** How much of what it was asked to do is being kept, and is done then. */
+  protected accepting = 0
   protected parkedSince: number | undefined
   protected isFrozen = false
   /** The turn cannot go on until an execution settles. */
@@ -74,8 +80,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   #shownStatus: SessionStatus = 'starting'
   runnerClosed: Promise<void> | undefined
 
-  /** @param restored what a session that an engine left goes on from */
-  constructor(world: SessionWorld, init: SessionInit, restored?: RestoredSession) {
+  constructor(world: SessionWorld, init: SessionInit, left?: LeftSession) {
     this.world = world
     this.id = init.id
     this.profile = init.profile
@@ -83,50 +88,50 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     this.config = init.config
     this.jobId = init.jobId
     this.key = init.key
-    this.createdAt = restored?.info.createdAt ?? world.clock.now()
-    this.writer = this.#openWriter(restored)
+    this.createdAt = left?.whole.state.info.createdAt ?? world.clock.now()
+    this.writer = this.#openWriter(left)
     // before the log, which asks it
     this.clients = new Clients(this, world.maxSocketsPerSession, () => this.#snapshot())
-    this.log = this.#openLog(restored)
+    this.log = this.#openLog(left)
     this.facts = new SessionFacts(init.config, this.createdAt)
     this.permissions = new PermissionDesk(world.clock, this)
     this.bridge = new SessionBridge(world.clock, (frame, except) => this.clients.broadcast(frame, except))
-    if (restored) this.#restore(restored)
+    if (left) this.#restore(left.whole)
   }
 
-  #openWriter(restored: RestoredSession | undefined): JournalWriter | undefined {
-    const { journal, clock } = this.world
-    if (!journal || (restored && !('lastSeq' in restored.log))) return undefined
-    const reservedSeq = restored && 'lastSeq' in restored.log ? restored.log.lastSeq : undefined
-    return new JournalWriter({ ...journal, clock }, this, reservedSeq)
+  #openWriter(left: LeftSession | undefined): JournalWriter | undefined {
+    const { keeping, clock } = this.world
+    return keeping.hasAll ? new JournalWriter(keeping, clock, this, left?.lastSeq) : undefined
   }
 
-  #openLog(restored: RestoredSession | undefined): EventLog {
+  #openLog(left: LeftSession | undefined): EventLog {
     const { eventLog: limits } = this.world
-    if (!restored) return new EventLog(undefined, limits, 0, this.writer, this.clients)
-    const { log, info } = restored
-    if ('lastSeq' in log) return new EventLog(log.epoch, limits, log.lastSeq, this.writer, this.clients, log.heldSeq)
-    return EventLog.fromText(log, limits, info.lastSeq, this.clients)
+    if (!left) return new EventLog(undefined, limits, 0, this.writer, this.clients)
+    const { whole, lastSeq } = left
+    if (whole.log) return EventLog.fromText(whole.log, limits, lastSeq, this.clients)
+    return new EventLog(whole.epoch, limits, lastSeq, this.writer, this.clients, whole.lastSeq)
   }
 
-  #restore(restored: RestoredSession): void {
-    const { info, parkedAt, snapshot } = restored
-    this.facts.restore(info, restored.firstPrompt, restored.engineTitle)
-    this.permissions.restore(restored.permissions)
-    for (const execution of restored.executions) this.executions.add(execution, parkedAt ?? info.lastActivityAt)
-    this.executions.remember(restored.settled)
-    this.turns.restore(restored.inTurn, restored.queued)
-    this.chosen = restored.chosen
-    this.facts.before = restored.before
-    this.messageIds = restored.messageIds && [...restored.messageIds]
-    this.ahead.restore(restored.ahead)
-    this.scratchFiles = snapshot?.files && snapshotFiles(snapshot.files, parkedAt ?? info.lastActivityAt)
-    this.parkedSince = parkedAt
+  #restore({ state, snapshot }: JournaledWhole): void {
+    const { info, midTurn, permissions = [], executions = [] } = state
+    // what was asked for after the snapshot is asked for again
+    const isKnown = (id: string) => !midTurn || midTurn.waits.includes(id)
+    const at = midTurn?.since ?? info.lastActivityAt
+    this.facts.restore(info, state.firstPrompt, state.engineTitle)
+    this.permissions.restore(permissions.filter(({ id }) => isKnown(id)))
+    for (const execution of executions) if (isKnown(execution.executionId)) this.executions.add(execution, at)
+    this.executions.remember(state.settled ?? [])
+    this.turns.restore(state.inTurn ?? false, state.queued)
+    this.chosen = state.chosen
+    this.facts.before = state.before
+    this.messageIds = state.messageIds && [...state.messageIds]
+    this.scratchFiles = snapshot?.files && snapshotFiles(snapshot.files, at)
+    this.midTurn = midTurn
+    this.parkedSince = midTurn?.since
     this.started = true
-    this.#shownStatus = info.status
+    this.#shownStatus = midTurn ? 'parked' : info.status
     if (info.status === 'failed' || info.status === 'closed') this.endedAs = info.status
-    this.recorded = parkedAt !== undefined
-    if (!this.recorded) this.kept = snapshot
+    if (!midTurn && !state.isStale) this.kept = snapshot
   }
 
   get status(): SessionStatus {
@@ -236,6 +241,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   /** What it waited for is over. */
   protected goesOn(): void {
     this.waiting = false
+    if (this.midTurn && this.link) this.midTurn.due = true
     this.endHold()
   }
 

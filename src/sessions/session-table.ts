@@ -185,12 +185,6 @@ export class SessionTable {
     entry.session = undefined
   }
 
-  /** What is shown of a session that is not in memory has changed. */
-  onStoredChange(id: string, info: SessionInfo): void {
-    const entry = this.#entries.get(id)
-    if (entry && !entry.session) this.#store(entry, info)
-  }
-
   #store(entry: SessionEntry, info: SessionInfo): void {
     entry.storedInfo = JSON.stringify(info)
     entry.storedStatus = info.status

@@ -100,6 +100,7 @@ export abstract class SessionTurns extends SessionState {
     this.endedAs = as
     this.isFrozen = false
     this.parkedSince = undefined
+    if (this.writer) this.midTurn = undefined
     this.turns.clear()
     if (told) this.append(told)
     this.permissions.denyAll('The session ended.')

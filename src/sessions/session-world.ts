@@ -7,7 +7,7 @@ import type { Logger } from '../lib/logger.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { PreparedDelivery } from '../webhooks/delivery.js'
 import type { EventLogLimits } from './event-log.js'
-import type { JournalWriterParts } from './journal-writer.js'
+import type { Keeping } from './keeping.js'
 import type { OperatorLog } from './operator-log.js'
 import type { AnswerBearing } from './permissions.js'
 import type { Session } from './session.js'
@@ -32,8 +32,7 @@ export interface SessionWorld {
   /** A session turned out to run on `oauth` credentials. */
   onOauth(session: Session): void
   readonly parking: SessionParking
-  /** Absent: sessions live as long as the process. */
-  readonly journal?: Omit<JournalWriterParts, 'clock'> | undefined
+  readonly keeping: Keeping
   readonly dormancy: SessionDormancy
 }
 

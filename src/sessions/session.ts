@@ -16,13 +16,13 @@ import type { Attachment, ClientSink } from './attachment.js'
 import type { AttachPosition } from './clients.js'
 import { CommandDesk } from './command-desk.js'
 import { INTERRUPTED, interruptedResult } from './deferred-executions.js'
-import { type AnswerBearing, changedInput, decisionOf } from './permissions.js'
-import type { RestoredSession } from './restored-session.js'
+import { type Asked, type News, newsOf } from './news.js'
+import { type AnswerBearing, carriedDecision, changedInput, decisionOf } from './permissions.js'
 import type { RunnerLink } from './runner-link.js'
 import { SessionEngine } from './session-engine.js'
 import { applyRunnerEvent } from './session-facts.js'
+import type { LeftSession } from './session-state.js'
 import type { SessionInit, SessionWorld } from './session-world.js'
-import type { Accepted } from './write-ahead.js'
 
 const HELD_BACK =
   'The storage takes nothing, and no more of what the agent says can be held back. Send the message again when /readyz says ready.'
@@ -46,27 +46,56 @@ export class Session extends SessionEngine {
   /** How much was held back for the storage when the turn was ended for it. */
   #heldBack: number | undefined
 
-  /** @param restored what a session that an engine left goes on from */
-  constructor(world: SessionWorld, init: SessionInit, restored?: RestoredSession) {
-    super(world, init, restored)
+  /** When the last of what it was asked to do was done, or refused. */
+  #lastAccepted: Promise<unknown> | undefined
+
+  constructor(world: SessionWorld, init: SessionInit, left?: LeftSession) {
+    super(world, init, left)
     this.commands = new CommandDesk(this, world)
   }
 
   /**
-   * Does what it is asked to do, once that is written down.
-   * @param key of the request that asks for it, written down with it
+   * Does what it is asked to do, once that is kept.
+   * @param key of the request that asks for it, kept with it
    * @throws SG_ERR_STORE_UNAVAILABLE, and then it is never done
    */
-  async accept(what: Accepted, key?: KeptKey): Promise<void> {
+  async accept(asked: Asked, key?: KeptKey): Promise<void> {
+    const done = this.#keepAndDo(newsOf(asked), key)
+    this.#lastAccepted = done.catch(() => {})
     try {
-      await this.ahead.run(what, this.writer, (accepted) => this.#enact(accepted), key)
+      await done
+      // it will be known whatever happens; so that whoever is told "done" finds its events, too
+      await this.durable().catch(() => {})
     } finally {
       // while it was on its way the session could not be parked
-      if (!this.ahead.list) this.world.parking.consider(this)
+      if (this.accepting === 0) this.world.parking.consider(this)
     }
   }
 
-  #enact(what: Accepted): void {
+  async #keepAndDo(news: News, key: KeptKey | undefined): Promise<void> {
+    this.accepting++
+    try {
+      const kept = this.#keep(news, key)
+      if (kept) await kept
+      this.#enact(news)
+    } finally {
+      this.accepting--
+    }
+  }
+
+  /** What is to be remembered whatever becomes of this process. */
+  #keep(news: News, key: KeptKey | undefined): Promise<unknown> | undefined {
+    const { writer } = this
+    if (!writer) {
+      const isRemembered = news.type === 'result' || news.type === 'answer' || news.type === 'title'
+      return this.midTurn && isRemembered ? this.world.keeping.deposit(this.id, [news]) : undefined
+    }
+    return writer.deposit(news, key)
+  }
+
+  #enact(what: News): void {
+    this.writer?.take(what.key)
+    this.touch()
     if (this.endedAs && what.type !== 'title' && what.type !== 'close') throw new GatewayError('SG_ERR_SESSION_ENDED')
     switch (what.type) {
       case 'message':
@@ -81,6 +110,9 @@ export class Session extends SessionEngine {
       case 'choice':
         this.chosen = { ...this.chosen, ...what.choice }
         return
+      case 'interrupt':
+        this.endTurn().catch(() => {})
+        return
       case 'title':
         this.facts.hostTitle = what.title ?? undefined
         return
@@ -89,12 +121,12 @@ export class Session extends SessionEngine {
     }
   }
 
-  override takeUp(accepted: readonly Accepted[]): void {
-    for (const what of accepted)
+  override takeUp(news: readonly News[]): void {
+    for (const one of news)
       try {
-        this.#enact(what)
+        this.#enact(one)
       } catch (error) {
-        this.world.logger.warn({ sessionId: this.id, type: what.type, err: toError(error) }, 'came too late')
+        this.world.logger.warn({ sessionId: this.id, type: one.type, err: toError(error) }, 'came too late')
       }
   }
 
@@ -104,35 +136,32 @@ export class Session extends SessionEngine {
     const wasIdle = !this.turns.busy
     await Promise.all(this.executions.list().map(({ executionId }) => parking.settle(executionId, INTERRUPTED)))
     await this.endTurn()
-    if (!this.ahead.list) return
+    if (this.accepting === 0) return
     // it came after a message that is still being written down, and means the turn of that one
-    await this.ahead.settled()
+    await this.#lastAccepted
     if (wasIdle) await this.endTurn()
   }
 
   /**
-   * Answers a request once that is written down: in the record of the session, when there is one, which a crash would leave it to.
+   * Answers a request once that is kept.
    * @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE
    */
-  answerPermission(requestId: string, answer: ResolvePermissionRequest, bearing?: AnswerBearing): Promise<void> {
-    if (this.isFrozen || this.recorded) return this.world.parking.answer(this, requestId, answer, bearing)
-    return this.acceptAnswer(requestId, answer, bearing)
-  }
-
-  /** The same for one without a record. */
-  async acceptAnswer(
+  async answerPermission(
     requestId: string,
     answer: ResolvePermissionRequest,
-    { by, key }: AnswerBearing = {},
+    bearing: AnswerBearing = {},
   ): Promise<void> {
+    if (this.isFrozen || this.parked) return this.world.parking.answer(this, requestId, answer, bearing)
+    const { by, key } = bearing
     this.answerable(requestId, answer)
     await this.accept({ type: 'answer', requestId, answer, ...(by && { by }) }, key)
   }
 
   /** @throws SG_ERR_PERMISSION_NOT_FOUND when the request is unknown, answered or expired */
   resolvePermission(requestId: string, answer: ResolvePermissionRequest, by?: AnsweredBy): void {
-    this.answerable(requestId, answer)
+    const request = this.answerable(requestId, answer)
     this.permissions.answer(requestId, answer, by)
+    this.midTurn?.decisions.push({ ...carriedDecision(request, answer, by), told: true })
   }
 
   /** The request that an answer is for. @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_UNSUPPORTED */
@@ -193,8 +222,7 @@ export class Session extends SessionEngine {
 
   #onTurnCompleted(): void {
     this.keepSnapshot()
-    // the record goes once the journal has gone past it
-    if (this.recorded) this.whenDurable(() => this.world.parking.checkpoint(this))
+    if (this.midTurn) this.world.parking.checkpoint(this)
     this.onTurnOver?.()
     if (this.runner?.isSpent) this.world.dormancy.onSpent(this)
     else this.world.dormancy.consider(this)
@@ -277,7 +305,7 @@ export class Session extends SessionEngine {
   }
 
   /** Tells the queue, once, that it waits. */
-  hold(): void {
+  tellHeld(): void {
     if (this.held) return
     this.held = true
     this.world.onHeld(this)
@@ -288,6 +316,9 @@ export class Session extends SessionEngine {
     if (this.endedAs) return
     this.goesOn()
     this.append(this.executions.settle(executionId, result, this.world.clock.now()))
+    const carried = this.midTurn?.results.find((known) => known.executionId === executionId)
+    if (carried) carried.told = true
+    else this.midTurn?.results.push({ executionId, result, told: true })
     this.handResult(executionId, result)
   }
 

@@ -1,30 +1,8 @@
 import type { PendingExecution } from '../../schemas/executions.js'
-import type { AnsweredBy, PermissionRequest } from '../../schemas/permissions.js'
+import type { PermissionRequest } from '../../schemas/permissions.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
-import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
-import type { KeptKey } from '../idempotency/store.js'
-import type { JournaledState } from './journal.js'
-import type { Accepted } from './write-ahead.js'
-
-/** An answer that the engine has not asked for again yet. */
-export interface CarriedDecision {
-  toolUseId: string
-  requestId: string
-  decision: PermissionDecision
-  by?: AnsweredBy
-  /** It allows something else than was shown. */
-  isChanged?: boolean
-  /** Whether the log has its `permission_resolved`. */
-  told?: true
-}
-
-/** A result that was accepted. */
-export interface CarriedResult {
-  executionId: string
-  result: ExecutionResult
-  /** Whether the log has its event. */
-  told?: true
-}
+import type { RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
+import type { CarriedDecision, CarriedResult, JournaledState } from './journal.js'
 
 /** A parked session as it is kept: everything to go on under the same id, and nothing that only the host may know. */
 export interface ParkedSessionRecord {
@@ -65,19 +43,14 @@ export interface ParkedSessionRecord {
   queued?: { text: string; commandId?: string }[]
   /** Ids of the last accepted messages. */
   messageIds?: readonly string[]
-  /** What an earlier process had accepted in the turn, to be done once it goes on. */
-  ahead?: readonly Accepted[]
   /** The session had its engine when this was saved: events may have followed. */
   isHeld?: true
 }
 
 /** Where parked sessions are kept. Each method resolves when what it did is durable. */
 export interface SessionStore {
-  /**
-   * Adds or replaces the record of this id, whole or not at all.
-   * @param key of the request that changes it; a part of a `GatewayStorage` keeps it in the same write
-   */
-  save(record: ParkedSessionRecord, key?: KeptKey): Promise<void>
+  /** Adds or replaces the record of this id, whole or not at all. */
+  save(record: ParkedSessionRecord): Promise<void>
   get(id: string): Promise<ParkedSessionRecord | undefined>
   /** @param onUnreadable told of each record that is there and cannot be read; it is left in place */
   list(onUnreadable?: (error: Error) => void): Promise<ParkedSessionRecord[]>

@@ -1,11 +1,12 @@
+import type { RunnerSnapshot } from '../engines/runner.js'
 import { GatewayError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { KeyedLock } from '../lib/keyed-lock.js'
 import { CalledOff, type EngineStarter } from './engine-start.js'
-import type { ParkShelf } from './park-shelf.js'
+import type { JournaledWhole, MidTurn } from './journal.js'
+import type { Keeping } from './keeping.js'
 import { isFinal, reasonOf } from './refusals.js'
 import type { Session } from './session.js'
-import type { ParkedSessionRecord } from './store.js'
 
 /** A wake that failed is tried again after this, doubled each time up to the longest. */
 const WAKE_RETRY_MS = 1_000
@@ -15,11 +16,11 @@ const WAKE_PATIENCE_MS = 5_000
 
 /** What waking needs of whoever holds the sessions. */
 export interface WakingHost {
-  /** The session, when it is in memory; `undefined` when it is parked or not there. */
+  /** The session, when it is in memory. */
   resident(id: string): Session | undefined
   isParked(id: string): boolean
-  /** Makes a Session of a record and holds it. */
-  restore(record: ParkedSessionRecord): Session
+  /** The session, read into memory when it is not there; `undefined` when it is gone. @param whole what the journal has of it */
+  load(id: string, whole?: JournaledWhole): Promise<Session | undefined>
   /** A parked session is about to have an engine again. */
   onWaking(session: Session): void
   /** It has none after all. */
@@ -31,7 +32,7 @@ export interface WakingParts {
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
   retryAfter: Clock['after']
   lock: KeyedLock
-  shelf: ParkShelf
+  keeping: Keeping
   starter: EngineStarter
   host: WakingHost
 }
@@ -39,11 +40,18 @@ export interface WakingParts {
 /** Gives parked sessions that have news an engine again: one rebuild per session at a time, tried until it succeeds or that is known to be in vain. */
 export class Waker {
   readonly #parts: WakingParts
+  /** Sessions that something came in for since they were parked. */
+  readonly #expected = new Set<string>()
   readonly #retries = new Map<string, { timer: Timer; delayMs: number }>()
   #closed = false
 
   constructor(parts: WakingParts) {
     this.#parts = parts
+  }
+
+  /** Something came in for a session. */
+  expect(id: string): void {
+    this.#expected.add(id)
   }
 
   /** Wakes a session that has news. Resolves when it is live, or has not been for a while; never rejects. */
@@ -66,6 +74,11 @@ export class Waker {
   /** Ends the wakes of a session that is going to be removed. */
   callOff(id: string): void {
     this.#parts.starter.callOff(id)
+    this.#forget(id)
+  }
+
+  #forget(id: string): void {
+    this.#expected.delete(id)
     this.#retries.get(id)?.timer.cancel()
     this.#retries.delete(id)
   }
@@ -77,59 +90,50 @@ export class Waker {
   }
 
   async #wakeInTurn(id: string): Promise<void> {
-    const { host, shelf } = this.#parts
-    if (this.#closed || !host.isParked(id)) return
-    let record: ParkedSessionRecord | undefined
-    let session: Session
+    const { host, keeping } = this.#parts
+    if (this.#closed || !host.isParked(id) || !this.#expected.has(id)) return
+    let whole: JournaledWhole | undefined
+    let session: Session | undefined
     try {
-      record = await shelf.get(id)
-      if (!record?.hasNews) return
-      session = host.resident(id) ?? host.restore(record)
+      await host.resident(id)?.durable()
+      whole = await keeping.get(id)
+      session = whole && (await host.load(id, whole))
     } catch (error) {
-      shelf.report(error, { sessionId: id, phase: 'wake' })
+      keeping.report(error, { sessionId: id, phase: 'wake' })
       this.#retry(id)
       return
     }
+    if (!session || session.ended || !whole?.snapshot) return
     host.onWaking(session)
+    session.takeIn(whole)
     try {
-      await this.bringBack(session, record)
-      this.#retries.get(id)?.timer.cancel()
-      this.#retries.delete(id)
+      await this.bringBack(session, whole.snapshot)
+      this.#forget(id)
     } catch (error) {
-      await this.#onFailed(session, record, error)
+      await this.#onFailed(session, whole.snapshot, error)
     }
   }
 
   /** @throws why it could not; the session has no engine then */
-  bringBack(session: Session, record: ParkedSessionRecord): Promise<void> {
-    const { config, profile, generation, snapshot } = record
-    return this.#parts.starter.start(session, {
-      ...{ config, profile, generation, snapshot },
-      begin: (runner, admitted, givenUp) => session.resume(runner, admitted, record, givenUp),
-    })
+  bringBack(session: Session, snapshot: RunnerSnapshot): Promise<void> {
+    const midTurn: MidTurn = session.midTurn ?? { since: 0, waits: [], results: [], decisions: [] }
+    return this.#parts.starter.start(session, snapshot, (runner, config, givenUp) =>
+      session.resume(runner, config, midTurn, givenUp),
+    )
   }
 
   /** What trying again cannot change ends the session; anything else keeps the park and its news for another try. */
-  async #onFailed(session: Session, record: ParkedSessionRecord, error: unknown): Promise<void> {
+  async #onFailed(session: Session, snapshot: RunnerSnapshot, error: unknown): Promise<void> {
     const { id } = session
-    const { shelf, host } = this.#parts
-    if (!(error instanceof CalledOff)) shelf.report(error, { sessionId: id, phase: 'wake' })
+    const { keeping, host } = this.#parts
+    if (!(error instanceof CalledOff)) keeping.report(error, { sessionId: id, phase: 'wake' })
     if (error instanceof GatewayError && isFinal(error.code)) {
       session.fail(error.message, error.code)
       return
     }
     if (!this.#closed) this.#retry(id)
-    session.showParkedAgain(`Could not wake, and is tried again: ${reasonOf(error)}`, record)
-    const { log, facts } = session
-    record.decisions = session.carried
-    record.info = {
-      ...record.info,
-      lastSeq: log.isJournaled ? log.headSeq : log.lastSeq,
-      lastActivityAt: facts.lastActivityAt,
-    }
-    if (facts.statusDetail !== undefined) record.info.statusDetail = facts.statusDetail
-    record.log = { epoch: log.epoch, oldestSeq: log.oldestSeq, events: log.toText() }
-    await shelf.save(record).catch(() => {})
+    session.showParkedAgain(`Could not wake, and is tried again: ${reasonOf(error)}`)
+    if (!keeping.hasAll) await keeping.write(session.asleep(snapshot)).catch(() => {})
     host.onStillParked(session)
   }
 

@@ -6,7 +6,7 @@ import { type GatewayStorage, isRefusal, StorageError } from './storage.js'
 
 /** How often a storage that takes nothing is asked again. */
 const PROBE_MS = 1_000
-const PARTS = ['sessions', 'journal', 'profiles', 'queue', 'idempotency', 'outbox', 'notifications'] as const
+const PARTS = ['journal', 'sessions', 'profiles', 'queue', 'idempotency', 'outbox', 'notifications'] as const
 /** What is answered without a write says nothing of whether one would be taken. */
 const READS: ReadonlySet<string> = new Set([
   ...['list', 'get', 'read', 'dailyTokens', 'claimNext', 'attempts', 'begin', 'left', 'gone', 'oldest'],

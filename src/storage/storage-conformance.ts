@@ -5,7 +5,6 @@ import type { JobRecord } from '../jobs/adapter.js'
 import { newJob } from '../jobs/job.js'
 import type { KeptNotification } from '../notifications/store.js'
 import type { JournalWrite } from '../sessions/journal.js'
-import type { ParkedSessionRecord } from '../sessions/store.js'
 import type { GatewayStorage } from './storage.js'
 
 /** One thing that the parts of every GatewayStorage do together. */
@@ -40,12 +39,6 @@ const sessionOf = (id: string): JournalWrite => ({
       usage: { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
     },
   },
-})
-
-const parkedOf = (id: string): ParkedSessionRecord => ({
-  ...{ id, info: sessionOf(id).state!.info, profile: 'one', generation: 'g1', config: { cwd: '/srv/work' } },
-  ...{ snapshot: { engine: 'one', state: {} }, executions: [], results: [], permissions: [], decisions: [] },
-  ...{ hasNews: false, settled: [], log: { epoch: 'e1', oldestSeq: 1, events: '' }, parkedAt: 1 },
 })
 
 function jobOf(id: string): JobRecord {
@@ -90,15 +83,19 @@ export const gatewayStorageConformance: readonly GatewayStorageCase[] = [
     },
   },
   {
-    name: 'keeps a key with what is asked of a session, parked or not',
+    name: 'keeps a key with what is asked of a session, whoever has it',
     async run(storage, reopen) {
       const live = keyOf('answer', 'live')
       await storage.journal.write(sessionOf('one'))
       await storage.journal.write({ id: 'one', state: sessionOf('one').state!, keys: [live] })
-      const parked = keyOf('answer', 'parked')
-      await storage.sessions.save(parkedOf('one'), parked)
+      const asleep = keyOf('answer', 'asleep')
+      assert.equal(await storage.journal.deposit('one', [{ key: 'k', type: 'close' }], [asleep]), true)
+      assert.equal(
+        await storage.journal.deposit('two', [{ key: 'k', type: 'close' }], [keyOf('answer', 'gone')]),
+        false,
+      )
       const { idempotency } = await reopen()
-      assert.deepEqual(new Set(await idempotency.left!()), new Set([live, parked]))
+      assert.deepEqual(new Set(await idempotency.left!()), new Set([live, asleep]))
     },
   },
   {

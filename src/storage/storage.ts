@@ -2,7 +2,7 @@ import type { IdempotencyStore } from '../idempotency/store.js'
 import type { QueueAdapter } from '../jobs/adapter.js'
 import type { NotificationStore } from '../notifications/store.js'
 import type { ProfileStore } from '../profiles/store.js'
-import type { EventJournal } from '../sessions/journal.js'
+import type { SessionJournal } from '../sessions/journal.js'
 import type { SessionStore } from '../sessions/store.js'
 import type { DeliveryOutbox } from '../webhooks/outbox.js'
 
@@ -12,8 +12,9 @@ import type { DeliveryOutbox } from '../webhooks/outbox.js'
  * `gatewayStorageConformance` says what its parts do together.
  */
 export interface GatewayStorage {
-  readonly sessions: SessionStore
-  readonly journal: EventJournal
+  readonly journal: SessionJournal
+  /** Parked sessions as they were kept before the journal had them: each is moved there at the start. */
+  readonly sessions?: SessionStore
   readonly profiles: ProfileStore
   readonly queue: QueueAdapter
   readonly idempotency: IdempotencyStore

@@ -5,7 +5,7 @@ import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { mortal } from '../fixtures/mortal-storage.js'
 import { native } from '../fixtures/parked.js'
 
-const PARTS = ['journal', 'sessions', 'idempotency'] as const
+const PARTS = ['journal', 'idempotency'] as const
 const KEY = { 'idempotency-key': 'k' }
 
 async function serve(t: Test, storage: GatewayStorage) {

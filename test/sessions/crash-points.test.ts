@@ -59,7 +59,7 @@ type World = Awaited<ReturnType<typeof buildGateway>>
 
 async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
   const storage = testStorage()
-  const { view, dead, operations } = mortal(storage, { last, isDone, parts: ['journal', 'sessions'] })
+  const { view, dead, operations } = mortal(storage, { last, isDone, parts: ['journal'] })
   const first = await buildGateway(t, { storage: view, script: { ...script } })
   const told: Told = { accepted: [] }
   let isDead = false

@@ -112,12 +112,12 @@ async function askedWhileRemoved(t: Test) {
 }
 
 t.test('a session that begins to wait while it is being removed is not brought back by its park', async (t) => {
-  const { journal, storage, again, removed } = await askedWhileRemoved(t)
-  t.same(await storage.sessions.list(), [], 'nothing is parked that is going')
+  const { journal, storage, again, id, removed } = await askedWhileRemoved(t)
+  t.notOk((await storage.journal.get(id))?.state.midTurn, 'nothing is parked that is going')
   journal.release()
   await removed
   await turns()
-  t.same(await storage.sessions.list(), [])
+  t.same(await storage.journal.list(), [])
   const { registry: next } = await again()
   t.same(await next.list(), [])
 })

@@ -148,9 +148,9 @@ t.test('a record goes once the turn after it is durable', async (t) => {
   journal.hold()
   engine.last.complete()
   await turns()
-  t.ok(await storage.sessions.get(id), 'the record is still there')
+  t.ok((await storage.journal.get(id))?.state.midTurn, 'it could still go on from the park')
   journal.release()
-  await until(async () => !(await storage.sessions.get(id)), 'the record gone')
+  await until(async () => !(await storage.journal.get(id))?.state.midTurn, 'the park gone')
 })
 
 t.test('what was chosen outlasts a park and a restart', async (t) => {

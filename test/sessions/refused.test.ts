@@ -114,7 +114,7 @@ async function crashed(t: Test, what: string) {
   journal.hold(1)
   const asked = ASKED[what]!.ask(world)
   asked.catch(() => {})
-  await until(() => journal.writes.at(-1)?.state?.ahead, 'written ahead')
+  await until(() => journal.deposits.length > 0, 'written ahead')
   const starting = world.again()
   journal.release()
   const { registry, engine } = await starting

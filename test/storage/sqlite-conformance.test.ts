@@ -3,7 +3,7 @@ import { idempotencyStoreConformance } from '../../src/idempotency/store-conform
 import { queueAdapterConformance } from '../../src/jobs/adapter-conformance.js'
 import { notificationStoreConformance } from '../../src/notifications/store-conformance.js'
 import { profileStoreConformance } from '../../src/profiles/store-conformance.js'
-import { eventJournalConformance } from '../../src/sessions/journal-conformance.js'
+import { sessionJournalConformance } from '../../src/sessions/journal-conformance.js'
 import { sessionStoreConformance } from '../../src/sessions/store-conformance.js'
 import type { SqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { gatewayStorageConformance } from '../../src/storage/storage-conformance.js'
@@ -33,7 +33,7 @@ function conforms<P extends Part>(
 }
 
 conforms('sessions', sessionStoreConformance)
-conforms('journal', eventJournalConformance)
+conforms('journal', sessionJournalConformance)
 conforms('profiles', profileStoreConformance)
 conforms('queue', queueAdapterConformance)
 conforms('outbox', deliveryOutboxConformance)

@@ -1,11 +1,10 @@
 import type { GatewayStorage } from '../storage.js'
 import { createMemoryDeliveryOutbox } from './delivery-outbox.js'
-import { createMemoryEventJournal } from './event-journal.js'
 import { createMemoryIdempotencyStore } from './idempotency-store.js'
 import { createMemoryNotificationStore } from './notification-store.js'
 import { createMemoryProfileStore } from './profile-store.js'
 import { createMemoryQueueAdapter } from './queue-adapter.js'
-import { MemorySessionStore } from './session-store.js'
+import { createMemorySessionJournal } from './session-journal.js'
 
 /**
  * Everything that a gateway keeps, for as long as the process runs; what is written together is there together. Opened again, it is as
@@ -19,8 +18,7 @@ export function createMemoryStorage({ now = Date.now }: { now?: () => number } =
   const onKey = idempotency.keepNow
   return {
     oneWrite: true,
-    sessions: new MemorySessionStore({ onKey }),
-    journal: createMemoryEventJournal({ onKey, onDelivery: outbox.addNow, onNotification: notifications.addNow }),
+    journal: createMemorySessionJournal({ onKey, onDelivery: outbox.addNow, onNotification: notifications.addNow }),
     profiles: createMemoryProfileStore({ onKey }),
     queue: createMemoryQueueAdapter({ now, onKey }),
     idempotency,

@@ -41,6 +41,7 @@ const JSON_COLUMNS: Partial<Record<Table, readonly string[]>> = {
   deliveries: ['delivery'],
   delivery_attempts: ['attempt'],
   notifications: ['notification'],
+  news: ['news'],
 }
 
 const BUSY_TIMEOUT_MS = 5_000
@@ -161,7 +162,7 @@ function keepNumbers(target: Database, source: Database): void {
     source.prepare('SELECT name, seq FROM sqlite_sequence').all(),
   )
   for (const { name, seq } of given) if ((TABLES as readonly string[]).includes(name)) keep(name, seq)
-  for (const table of ['events', 'origins', 'snapshots', 'removed_sessions'])
+  for (const table of ['events', 'origins', 'snapshots', 'removed_sessions', 'news'])
     keep('sessions', target.prepare(`SELECT coalesce(max(session), 0) AS seq FROM ${table}`).get().seq)
 }
 

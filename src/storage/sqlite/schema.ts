@@ -87,12 +87,20 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX notifications_by_time ON notifications (ts);
   CREATE TABLE feed (epoch TEXT NOT NULL);
   `,
+  // what sessions were asked to do and have not done yet; since then `parked` has only what is still to be moved
+  `CREATE TABLE news (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    session INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    news TEXT NOT NULL,
+    UNIQUE (session, key)
+  )`,
 ]
 
 /** Tables that grow with use, for reports of their size. */
 export const TABLES = [
   ...['sessions', 'origins', 'snapshots', 'events', 'removed_sessions', 'parked', 'profiles', 'jobs', 'daily_tokens'],
-  ...['idempotency_keys', 'deliveries', 'delivery_attempts', 'gone_targets', 'notifications', 'feed'],
+  ...['idempotency_keys', 'deliveries', 'delivery_attempts', 'gone_targets', 'notifications', 'feed', 'news'],
 ] as const
 
 export const SCHEMA_VERSION = MIGRATIONS.length

@@ -1,11 +1,12 @@
 import type { NotificationStore } from '../../notifications/store.js'
+import type { SessionStore } from '../../sessions/store.js'
 import type { GatewayStorage } from '../storage.js'
 import { StorageError } from '../storage.js'
-import { eventJournal } from './event-journal.js'
 import { type HeldFile, holdFile } from './files.js'
 import { idempotencyStore } from './idempotency-store.js'
 import { backupSqlite, doctorSqlite, type SqliteReport } from './maintenance.js'
 import { queueAdapter } from './queue-adapter.js'
+import { sessionJournal } from './session-journal.js'
 import { type CallDatabase, deliveryOutbox, notificationStore, profileStore, sessionStore } from './stores.js'
 import { DatabaseThread } from './thread.js'
 
@@ -23,6 +24,7 @@ export interface SqliteStorageOptions {
 
 /** Everything that a gateway keeps, in one SQLite database. */
 export interface SqliteStorage extends GatewayStorage {
+  readonly sessions: SessionStore
   readonly notifications: NotificationStore
   /** Copies the database as it is now into a new file, for this account alone, while it is in use. Rejects when the file exists. */
   backup(file: string): Promise<void>
@@ -71,8 +73,8 @@ class Storage implements SqliteStorage {
     const call: CallDatabase = (name, ...args) =>
       this.#thread ? this.#thread.call(name, ...args) : Promise.reject(this.#notOpen())
     this.#call = call
-    this.sessions = sessionStore(call, now)
-    this.journal = eventJournal(call, now)
+    this.sessions = sessionStore(call)
+    this.journal = sessionJournal(call, now)
     this.profiles = profileStore(call, now)
     this.queue = queueAdapter(call, now)
     this.idempotency = idempotencyStore(call, now)

@@ -15,8 +15,8 @@ export type CallDatabase = DatabaseThread['call']
 const PARKED_PER_PAGE = 25
 const DELIVERIES_PER_PAGE = 100
 
-export const sessionStore = (call: CallDatabase, now: () => number): SessionStore => ({
-  save: (record, key) => call('parked.save', record.id, JSON.stringify(record), key && keptRow(key, now())),
+export const sessionStore = (call: CallDatabase): SessionStore => ({
+  save: (record) => call('parked.save', record.id, JSON.stringify(record)),
   async get(id) {
     const text = await call('parked.get', id)
     return text === undefined ? undefined : parsed(text, 'The parked session', id)

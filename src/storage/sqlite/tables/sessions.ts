@@ -21,6 +21,13 @@ export interface SessionRow {
   state: string
 }
 
+export interface NewsRow {
+  session: number
+  key: string
+  /** JSON. */
+  news: string
+}
+
 export interface SessionWrite {
   id: string
   origin?: { profile: string; generation: string; text: string }
@@ -30,6 +37,8 @@ export interface SessionWrite {
   /** Of the events, in step with `texts`. */
   seqs: number[]
   texts: string[]
+  /** Keys of news. */
+  taken?: readonly string[]
   keys?: KeptKeyRow[]
   deliveries?: DeliveryValues[]
   notifications?: readonly KeptNotification[]
@@ -56,9 +65,12 @@ export function journalOperations(db: Database) {
   const events = db.prepare(
     'SELECT seq, json FROM events WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?',
   )
-  const removals = ['sessions WHERE key', 'origins WHERE session', 'snapshots WHERE session'].map((where) =>
-    db.prepare(`DELETE FROM ${where} = ?`),
+  const removals = ['sessions WHERE key', 'origins WHERE session', 'snapshots WHERE session', 'news WHERE session'].map(
+    (where) => db.prepare(`DELETE FROM ${where} = ?`),
   )
+  const insertNews = db.prepare('INSERT INTO news (session, key, news) VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
+  const newsOf = db.prepare('SELECT session, key, news FROM news WHERE session BETWEEN ? AND ? ORDER BY n')
+  const takeNews = db.prepare('DELETE FROM news WHERE session = ? AND key = ?')
   const remember = db.prepare('INSERT INTO removed_sessions (session) VALUES (?)')
   const removed = db.prepare('SELECT session FROM removed_sessions LIMIT 1')
   const sweep = db.prepare('DELETE FROM events WHERE rowid IN (SELECT rowid FROM events WHERE session = ? LIMIT ?)')
@@ -71,18 +83,20 @@ export function journalOperations(db: Database) {
   const keyOf = (id: string): number | undefined => find.get(id)?.key
 
   return {
-    'journal.write'({
-      id,
-      origin,
-      state,
-      snapshot,
-      reservedSeq,
-      seqs,
-      texts,
-      keys,
-      deliveries,
-      notifications,
-    }: SessionWrite): void {
+    'journal.write'(write: SessionWrite): void {
+      const {
+        id,
+        origin,
+        state,
+        snapshot,
+        reservedSeq,
+        seqs,
+        texts,
+        taken = [],
+        keys = [],
+        deliveries,
+        notifications,
+      } = write
       const known: { key: number; reservedSeq: number } | undefined = find.get(id)
       if (!known && !(origin && state))
         throw new Refusal(`There is no session ${id}; its first write has an origin and a state.`)
@@ -97,15 +111,31 @@ export function journalOperations(db: Database) {
       } else if (state !== undefined || reserved !== known!.reservedSeq) update.run(reserved, state ?? null, key)
       if (snapshot !== undefined) saveSnapshot.run(key, snapshot)
       for (const [index, seq] of seqs.entries()) insertEvent.run(key, seq, texts[index]!)
-      for (const given of keys ?? []) keepKey(given)
+      for (const one of taken) takeNews.run(key, one)
+      for (const given of keys) keepKey(given)
       for (const delivery of deliveries ?? []) keepDelivery(delivery)
       for (const notification of notifications ?? []) keepNotification(notification)
+    },
+    /** False: there is no such session. Of a key that is there the first stays. */
+    'journal.deposit'(id: string, news: readonly Pick<NewsRow, 'key' | 'news'>[], keys: KeptKeyRow[] = []): boolean {
+      const session = keyOf(id)
+      if (session === undefined) return false
+      for (const { key, news: text } of news) insertNews.run(session, key, text)
+      for (const given of keys) keepKey(given)
+      return true
     },
     'journal.page'(afterKey: number, limit: number): SessionRow[] {
       return page.all(afterKey, limit)
     },
-    'journal.get'(id: string): (SessionRow & { origin: string; snapshot: string | null }) | undefined {
-      return whole.get(id)
+    /** Of the sessions with these keys, both included. */
+    'journal.news'(from: number, to: number): NewsRow[] {
+      return newsOf.all(from, to)
+    },
+    'journal.get'(
+      id: string,
+    ): { row: SessionRow & { origin: string; snapshot: string | null }; news: NewsRow[] } | undefined {
+      const row: (SessionRow & { origin: string; snapshot: string | null }) | undefined = whole.get(id)
+      return row && { row, news: newsOf.all(row.key, row.key) }
     },
     'journal.read'(
       id: string,
@@ -173,14 +203,12 @@ export function parkedOperations(db: Database) {
     'INSERT INTO parked (id, record) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record',
   )
   const find = db.prepare('SELECT record FROM parked WHERE id = ?')
-  const keepKey = keyKeeper(db)
   const page = db.prepare('SELECT n, id, record FROM parked WHERE n > ? ORDER BY n LIMIT ?')
   const remove = db.prepare('DELETE FROM parked WHERE id = ?')
 
   return {
-    'parked.save'(id: string, record: string, key?: KeptKeyRow): void {
+    'parked.save'(id: string, record: string): void {
       save.run(id, record)
-      if (key) keepKey(key)
     },
     'parked.get'(id: string): string | undefined {
       return find.get(id)?.record

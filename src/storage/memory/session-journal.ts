@@ -1,13 +1,14 @@
 import type { KeptKey } from '../../idempotency/store.js'
 import type { KeptNotification } from '../../notifications/store.js'
 import type {
-  EventJournal,
   JournaledEvent,
   JournaledOrigin,
   JournaledSession,
   JournaledState,
   JournalWrite,
+  SessionJournal,
 } from '../../sessions/journal.js'
+import type { News } from '../../sessions/news.js'
 import type { KeptDelivery } from '../../webhooks/outbox.js'
 
 /** Facts are kept as JSON text, so that nothing is shared with who wrote them. */
@@ -17,6 +18,8 @@ interface Entry {
   origin: string
   state: string
   snapshot: string | undefined
+  /** By key, each as its JSON. */
+  news: Map<string, string>
   reservedSeq: number
   /** Rising by `seq`. */
   events: JournaledEvent[]
@@ -33,32 +36,40 @@ interface WrittenAlong {
  * Keeps sessions and their events for as long as the process runs; a second gateway that is built on the same object finds what the
  * first one left.
  */
-export function createMemoryEventJournal({ onKey, onDelivery, onNotification }: WrittenAlong = {}): EventJournal {
+export function createMemorySessionJournal({ onKey, onDelivery, onNotification }: WrittenAlong = {}): SessionJournal {
   const sessions = new Map<string, Entry>()
 
-  const listed = (id: string, { profile, generation, state, reservedSeq, events }: Entry): JournaledSession => ({
+  const listed = (id: string, { profile, generation, state, reservedSeq, events, news }: Entry): JournaledSession => ({
     id,
     profile,
     generation,
     state: JSON.parse(state) as JournaledState,
     reservedSeq,
     lastSeq: events.at(-1)?.seq ?? 0,
+    ...(news.size > 0 && { news: [...news.values()].map((text): News => JSON.parse(text)) }),
   })
 
   return {
     async write(write) {
       const known = sessions.get(write.id)
       assertWritable(write, known && { lastSeq: known.events.at(-1)?.seq ?? 0 })
-      const { id, origin, state, snapshot, events = [], reservedSeq = 0, keys = [] } = write
+      const { id, origin, state, snapshot, events = [], reservedSeq = 0, taken = [], keys = [] } = write
       const entry = known ?? newEntry(origin!, state!)
       if (state) entry.state = JSON.stringify(state)
       if (snapshot) entry.snapshot = JSON.stringify(snapshot)
       for (const { seq, json } of events) entry.events.push({ seq, json })
+      for (const one of taken) entry.news.delete(one)
       entry.reservedSeq = Math.max(entry.reservedSeq, reservedSeq, events.at(-1)?.seq ?? 0)
       if (!known) sessions.set(id, entry)
       for (const key of keys) onKey?.(key)
       for (const delivery of write.deliveries ?? []) onDelivery?.(delivery)
       for (const notification of write.notifications ?? []) onNotification?.(notification)
+    },
+    async deposit(id, news, keys = []) {
+      const entry = sessions.get(id)
+      if (entry) for (const key of keys) onKey?.(key)
+      for (const one of news) if (entry && !entry.news.has(one.key)) entry.news.set(one.key, JSON.stringify(one))
+      return entry !== undefined
     },
     async list() {
       return [...sessions].map(([id, entry]) => listed(id, entry))
@@ -99,6 +110,7 @@ const newEntry = (origin: JournaledOrigin, state: JournaledState): Entry => ({
   origin: JSON.stringify(origin),
   state: JSON.stringify(state),
   snapshot: undefined,
+  news: new Map(),
   reservedSeq: 0,
   events: [],
 })

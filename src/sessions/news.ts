@@ -1,0 +1,35 @@
+import type { AnsweredBy, ResolvePermissionRequest } from '../../schemas/permissions.js'
+import type { ExecutionResult } from '../engines/runner.js'
+import { newId } from '../lib/clock.js'
+import type { JournaledState } from './journal.js'
+
+/** Something that a session is asked to do. */
+export type Asked =
+  | { type: 'message'; text: string; commandId?: string; first?: true }
+  | { type: 'answer'; requestId: string; answer: ResolvePermissionRequest; by?: AnsweredBy }
+  | { type: 'result'; executionId: string; result: ExecutionResult }
+  | { type: 'interrupt' }
+  | { type: 'choice'; choice: NonNullable<JournaledState['chosen']> }
+  | { type: 'title'; title: string | null }
+  | { type: 'close' }
+
+/**
+ * What a session was asked to do and has not done yet. It is kept before it is done, once per key: what cannot be kept is refused and
+ * never done; what was kept is done, whichever process has the session by then, and taken in by the write that tells of it.
+ */
+export type News = Asked & { key: string }
+
+/** A result and an answer can come twice; everything else is as often as it was asked for. */
+export function newsOf(asked: Asked): News {
+  switch (asked.type) {
+    case 'result':
+      return { ...asked, key: `result ${asked.executionId}` }
+    case 'answer':
+      return { ...asked, key: `answer ${asked.requestId}` }
+    default:
+      return { ...asked, key: `${asked.type} ${newId()}` }
+  }
+}
+
+/** Whether it is for the engine that goes on with a turn: it waits for one. */
+export const isForEngine = ({ type }: Asked): boolean => type === 'result' || type === 'answer' || type === 'interrupt'

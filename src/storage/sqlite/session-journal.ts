@@ -1,0 +1,70 @@
+import type { JournaledOrigin, JournaledSession, JournaledState, SessionJournal } from '../../sessions/journal.js'
+import { type Asked, type News, newsOf } from '../../sessions/news.js'
+import { type CallDatabase, listed, parsed } from './stores.js'
+import { keptRow } from './tables/idempotency.js'
+import { deliveryValues } from './tables/outbox.js'
+import type { NewsRow, SessionRow } from './tables/sessions.js'
+
+const SESSIONS_PER_PAGE = 200
+
+export const sessionJournal = (call: CallDatabase, now: () => number): SessionJournal => ({
+  write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0, taken, keys, deliveries, notifications }) =>
+    call('journal.write', {
+      id,
+      ...(origin && {
+        origin: { profile: origin.profile, generation: origin.generation, text: JSON.stringify(origin) },
+      }),
+      ...(state && { state: JSON.stringify(state) }),
+      ...(snapshot && { snapshot: JSON.stringify(snapshot) }),
+      reservedSeq,
+      seqs: events.map(({ seq }) => seq),
+      texts: events.map(({ json }) => json),
+      ...(taken && { taken }),
+      ...(keys && { keys: keys.map((key) => keptRow(key, now())) }),
+      ...(deliveries && { deliveries: deliveries.map(deliveryValues) }),
+      ...(notifications && { notifications }),
+    }),
+  deposit: (id, news, keys) =>
+    call(
+      'journal.deposit',
+      id,
+      news.map((one) => ({ key: one.key, news: JSON.stringify(one) })),
+      keys?.map((key) => keptRow(key, now())),
+    ),
+  list: (onUnreadable = () => {}) =>
+    listed(
+      async (last?: SessionRow) => {
+        const rows = await call('journal.page', last?.key ?? 0, SESSIONS_PER_PAGE)
+        if (rows.length === 0) return []
+        const news = await call('journal.news', rows[0]!.key, rows.at(-1)!.key)
+        return rows.map((row) => ({ ...row, news: news.filter(({ session }) => session === row.key) }))
+      },
+      (row) => ({ ...sessionOf(row, row.news), position: row.key }),
+      onUnreadable,
+    ),
+  async get(id) {
+    const found = await call('journal.get', id)
+    if (!found) return undefined
+    const { row, news } = found
+    return {
+      ...sessionOf(row, news),
+      ...parsed<JournaledOrigin>(row.origin, 'The origin of session', id),
+      ...(row.snapshot !== null && { snapshot: parsed(row.snapshot, 'The snapshot of session', id) }),
+    }
+  },
+  async read(id, afterSeq, untilSeq, maxBytes) {
+    const { seqs, texts } = await call('journal.read', id, afterSeq, untilSeq, maxBytes)
+    return seqs.map((seq, index) => ({ seq, json: texts[index]! }))
+  },
+  remove: (id, deliveries, notifications) => call('journal.remove', id, deliveries?.map(deliveryValues), notifications),
+})
+
+/** As the version before this one kept what a session was asked to do. */
+type EarlierState = JournaledState & { ahead?: readonly Asked[] }
+
+function sessionOf(row: SessionRow, rows: readonly NewsRow[]): JournaledSession {
+  const { id, profile, generation, reservedSeq, lastSeq } = row
+  const { ahead = [], ...state } = parsed<EarlierState>(row.state, 'Session', id)
+  const news = [...ahead.map(newsOf), ...rows.map((one) => parsed<News>(one.news, 'News of session', id))]
+  return { id, profile, generation, state, ...(news.length > 0 && { news }), reservedSeq, lastSeq }
+}
