@@ -276,7 +276,7 @@ export class ParkingLot implements SessionParking {
     try {
       const snapshot = session.freeze()
       // what the engine itself keeps of the session is whole only then
-      await session.runnerClosed
+      await session.engineGone
       if (!keeping.hasAll)
         try {
           await keeping.write(session.asleep(snapshot, since))

@@ -43,11 +43,11 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   /** Takes the runner that was built for this session, hands it the opening prompt and starts it. Never throws. */
   begin(runner: Runner): void {
     const link = new RunnerLink(runner, this)
-    this.link = link
+    this.become({ is: 'starting', link })
     this.scratchFiles = runner.files
     if (this.config.prompt !== undefined) this.say(this.config.prompt, undefined)
     const failed = (error: unknown) => {
-      if (this.link === link) this.fail(toError(error).message, 'SG_ERR_ENGINE_START')
+      if (this.hears(link)) this.fail(toError(error).message, 'SG_ERR_ENGINE_START')
     }
     try {
       runner.start(link).then(() => this.#onStarted(link), failed)
@@ -57,8 +57,8 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   }
 
   #onStarted(link: RunnerLink): void {
-    if (this.link !== link || this.endedAs) return
-    this.started = true
+    if (!this.hears(link)) return
+    this.become({ is: 'live', link })
     this.showStatus()
     this.keepSnapshot()
     this.nextTurn()
@@ -71,7 +71,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
    */
   keepSnapshot(): void {
     const runner = this.link?.runner
-    if (!this.writer || !runner || !this.started || this.opening || this.turns.active || this.endedAs) return
+    if (!this.writer || !runner || !this.started || !this.serving || this.turns.active) return
     const wasStale = this.isStale
     try {
       if (runner.snapshot) this.writer.keep(runner.snapshot())
@@ -87,7 +87,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   /** Whether nothing happens here until somebody outside says something, and the engine can be built again then. */
   get canPark(): boolean {
     const runner = this.link?.runner
-    if (!runner?.snapshot || runner.capabilities.parking !== 'native' || !this.started || this.endedAs) return false
+    if (!runner?.snapshot || runner.capabilities.parking !== 'native' || !this.started) return false
     // what is written while the session is being removed would bring it back
     if (this.writer?.removed) return false
     // a message or an answer that is on its way to the engine would not be in its snapshot
@@ -109,10 +109,9 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   freeze(): RunnerSnapshot {
     const link = this.link!
     const snapshot = link.runner.snapshot!()
-    this.link = undefined
-    this.isFrozen = true
+    this.become({ is: 'leaving' })
     this.permissions.suspend()
-    this.runnerClosed = link.close(this.world, this.id)
+    this.engineGone = link.close(this.world, this.id)
     return snapshot
   }
 
@@ -151,9 +150,8 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   /** From here on it is parked, and says so. */
   park(snapshot: RunnerSnapshot, since: number): void {
     this.midTurn = this.#midTurnAt(since)
-    this.isFrozen = false
     this.isStale = false
-    this.parkedSince = since
+    this.become({ is: 'asleep', parkedSince: since })
     this.goesOn()
     this.scratchFiles = snapshot.files && snapshotFiles(snapshot.files, since)
     this.writer?.keep(snapshot)
@@ -213,11 +211,9 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
    */
   async resume(runner: Runner, config: SessionRunnerConfig, midTurn: MidTurn, givenUp: Promise<never>): Promise<void> {
     const link = new RunnerLink(runner, this)
-    const since = this.parkedSince
+    const { parkedSince } = this
     this.config = config
-    this.link = link
-    this.isFrozen = false
-    this.parkedSince = undefined
+    this.become({ is: 'waking', link, inTurn: true })
     this.waiting = false
     this.facts.statusDetail = undefined
     midTurn.due = true
@@ -226,13 +222,13 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     try {
       await Promise.race([runner.start(link), givenUp])
     } catch (error) {
-      if (this.link !== link) return
-      this.link = undefined
-      this.parkedSince = since
+      if (!this.hears(link)) return
+      this.become({ is: 'asleep', parkedSince })
       void link.close(this.world, this.id)
       throw error
     }
-    if (this.link !== link || this.endedAs) return
+    if (!this.hears(link)) return
+    this.become({ is: 'live', link })
     this.scratchFiles = runner.files
     this.permissions.tellCarried()
     for (const carried of [...midTurn.results])
@@ -269,7 +265,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   get canRelease(): boolean {
     const isIdle = !this.turns.busy && this.permissions.size === 0 && this.executions.size === 0
     const isAlone = this.clients.count === 0 && this.bridge.pending.length === 0 && this.concerns === 0
-    return this.started && this.serving && !this.endedAs && isIdle && isAlone && this.runner?.snapshot !== undefined
+    return this.started && this.serving && isIdle && isAlone && this.runner?.snapshot !== undefined
   }
 
   /**
@@ -283,7 +279,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     this.isStale = !snapshot
     if (snapshot) this.writer?.keep(snapshot)
     else this.touch()
-    this.link = undefined
+    this.become({ is: 'asleep', parkedSince: undefined })
     this.scratchFiles = snapshot?.files && snapshotFiles(snapshot.files, this.facts.lastActivityAt)
     await link.close(this.world, this.id)
   }
@@ -297,21 +293,19 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     const link = new RunnerLink(runner, this)
     const { apiKeySource } = this.facts
     this.config = config
-    this.link = link
-    this.opening = true
+    this.become({ is: 'waking', link, inTurn: false })
     // it may use other credentials than the one before
     if (this.world.requireApiKey) this.facts.apiKeySource = undefined
     try {
       await Promise.race([runner.start(link), givenUp])
     } catch (error) {
-      if (this.link === link) this.link = undefined
+      if (this.hears(link)) this.become({ is: 'asleep', parkedSince: undefined })
       this.facts.apiKeySource ??= apiKeySource
       void link.close(this.world, this.id)
       throw error
-    } finally {
-      this.opening = false
     }
-    if (this.link !== link || this.endedAs) return
+    if (!this.hears(link)) return
+    this.become({ is: 'live', link })
     this.scratchFiles = runner.files
     this.facts.statusDetail = undefined
     if (!this.kept) this.facts.countFromHere()
@@ -333,8 +327,8 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   protected async suspend(): Promise<void> {
     if (this.turns.active && this.link) await this.#endTurnSoon()
     this.keepSnapshot()
-    const link = this.link
-    this.link = undefined
+    const { link } = this
+    this.#goToSleep()
     this.cutOff('The gateway was shut down.')
     await Promise.all([link?.close(this.world, this.id), this.durable().catch(() => {})])
   }
@@ -355,7 +349,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
 
   /** Tells what a session without an engine cannot go on with: a turn, questions, executions. */
   cutOff(message: string): void {
-    if (this.endedAs) return
+    if (this.ended) return
     this.handing = undefined
     this.permissions.denyAll(message)
     for (const { executionId } of this.executions.list())
@@ -369,8 +363,13 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
 
   /** Leaves the turn to an engine of the next process, which is built from the same snapshot: this one goes, and nothing is told. */
   protected async leaveMidTurn(): Promise<void> {
-    const link = this.link
-    this.link = undefined
+    const { link } = this
+    this.#goToSleep()
     await Promise.all([link?.close(this.world, this.id), this.durable().catch(() => {})])
+  }
+
+  /** The engine is not heard any more. */
+  #goToSleep(): void {
+    if (this.link) this.become({ is: 'asleep', parkedSince: undefined })
   }
 }

@@ -13,6 +13,7 @@ import { EventLog } from './event-log.js'
 import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn } from './journal.js'
 import { type JournalOwner, JournalWriter } from './journal-writer.js'
 import { journaledState, keptConfig } from './journaled-state.js'
+import { after, BUILDING, type Life } from './life.js'
 import { PermissionDesk, type PermissionDeskOwner } from './permission-desk.js'
 import type { RunState } from './registry-options.js'
 import type { RunnerLink } from './runner-link.js'
@@ -62,23 +63,18 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   readonly executions = new DeferredExecutions()
   /** How much of what it was asked to do is being kept, and is done then. */
   protected accepting = 0
-  protected parkedSince: number | undefined
-  protected isFrozen = false
   /** The turn cannot go on until an execution settles. */
   protected waiting = false
   /** Since when it could be parked, when it is the run of a job. */
   protected waitsSince: number | undefined
   /** The job was told that its run waits, which has its engine meanwhile. */
   protected held = false
-  protected link: RunnerLink | undefined
   protected scratchFiles: SessionFiles | undefined
-  protected started = false
-  /** An engine is being started for a session that had one before. */
-  protected opening = false
   protected readonly turns = new Turns()
-  protected endedAs: 'failed' | 'closed' | undefined
   #shownStatus: SessionStatus = 'starting'
-  runnerClosed: Promise<void> | undefined
+  #life = BUILDING
+  /** Resolves when the engine is gone that it had last, or was given up on. */
+  engineGone: Promise<void> | undefined
 
   constructor(world: SessionWorld, init: SessionInit, left?: LeftSession) {
     this.world = world
@@ -127,16 +123,39 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     this.messageIds = state.messageIds && [...state.messageIds]
     this.scratchFiles = snapshot?.files && snapshotFiles(snapshot.files, at)
     this.midTurn = midTurn
-    this.parkedSince = midTurn?.since
-    this.started = true
     this.#shownStatus = midTurn ? 'parked' : info.status
-    if (info.status === 'failed' || info.status === 'closed') this.endedAs = info.status
+    const ended = info.status === 'failed' || info.status === 'closed' ? info.status : undefined
+    this.#life = ended ? { is: 'ended', as: ended } : { is: 'asleep', parkedSince: midTurn?.since }
     if (!midTurn && !state.isStale) this.kept = snapshot
   }
 
+  /** The only way from one state of its life to the next. */
+  protected become(next: Life): void {
+    this.#life = after(this.#life, next)
+  }
+
+  /** The tie to the engine that serves it. */
+  protected get link(): RunnerLink | undefined {
+    return 'link' in this.#life ? this.#life.link : undefined
+  }
+
+  /** Whether what an engine says is for this session: an engine that was let go, or given up on, is not heard any more. */
+  protected hears(link: RunnerLink): boolean {
+    return this.link === link
+  }
+
+  /** Whether it has ever had an engine that took input. */
+  protected get started(): boolean {
+    return this.#life.is !== 'building' && this.#life.is !== 'starting'
+  }
+
+  protected get parkedSince(): number | undefined {
+    return this.#life.is === 'asleep' ? this.#life.parkedSince : undefined
+  }
+
   get status(): SessionStatus {
-    if (this.endedAs) return this.endedAs
-    if (this.parkedSince !== undefined) return 'parked'
+    if (this.#life.is === 'ended') return this.#life.as
+    if (this.parked) return 'parked'
     if (!this.started) return 'starting'
     if (this.permissions.size > 0) return 'awaiting_approval'
     return this.turns.busy ? 'running' : 'idle'
@@ -144,7 +163,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
 
   /** True when no event will follow. */
   get ended(): boolean {
-    return this.endedAs !== undefined
+    return this.#life.is === 'ended'
   }
 
   /** True while a turn is in progress or one is about to begin. */
@@ -173,12 +192,12 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
 
   /** Whether an engine takes commands. */
   get serving(): boolean {
-    return this.link !== undefined && !this.opening
+    return this.link !== undefined && (this.#life.is !== 'waking' || this.#life.inTurn)
   }
 
   /** Whether no engine serves it, and the next command starts one. */
   get dormant(): boolean {
-    return this.started && !this.link && !this.endedAs && this.parkedSince === undefined && !this.isFrozen
+    return this.#life.is === 'asleep' && !this.parked
   }
 
   /** Whether it could be built again from what is stored, so that it need not stay in memory. */
@@ -186,7 +205,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     // what is still being written would be written by nobody's session
     if (this.writer && !this.writer.clean) return false
     const isAlone = this.dormant && !this.turns.busy && this.concerns === 0
-    return this.parkedSince !== undefined || (this.writer !== undefined && (isAlone || this.ended))
+    return this.parked || (this.writer !== undefined && (isAlone || this.ended))
   }
 
   get parked(): boolean {
@@ -195,7 +214,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
 
   /** Whether its record is being saved: nothing may be done to it until it is parked or live again. */
   get frozen(): boolean {
-    return this.isFrozen
+    return this.#life.is === 'leaving'
   }
 
   /** @param lastSeq default: as far as clients may be shown */
@@ -328,7 +347,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     const before = this.#shownStatus
     if (status === before) return false
     this.#shownStatus = status
-    const detail = this.endedAs || this.parkedSince !== undefined ? this.facts.statusDetail : undefined
+    const detail = this.ended || this.parked ? this.facts.statusDetail : undefined
     this.append(
       detail === undefined ? { type: 'status_changed', status } : { type: 'status_changed', status, detail },
       ts,

@@ -50,7 +50,7 @@ export abstract class SessionTurns extends SessionState {
   }
 
   protected nextTurn(): void {
-    const isReady = this.started && !this.endedAs && this.serving && this.#provenanceKnown
+    const isReady = this.started && this.serving && this.#provenanceKnown
     const message = isReady ? this.turns.begin() : undefined
     if (!message) return
     const { link } = this
@@ -58,7 +58,7 @@ export abstract class SessionTurns extends SessionState {
     this.touch()
     this.showStatus()
     this.whenDurable(() => {
-      if (this.handing === message && this.link === link) this.#handOver(message)
+      if (this.handing === message && link && this.hears(link)) this.#handOver(message)
     })
   }
 
@@ -78,7 +78,7 @@ export abstract class SessionTurns extends SessionState {
 
   /** Ends the session as failed. */
   fail(message: string, code?: ErrorCode): void {
-    if (this.endedAs) return
+    if (this.ended) return
     this.facts.statusDetail = message
     this.#finish('failed', 'error', { type: 'session_error', message, ...(code && { code }) })
   }
@@ -86,7 +86,7 @@ export abstract class SessionTurns extends SessionState {
   /** Ends the session unless it has ended; resolves when its runner is gone or was given up on. */
   end(reason: SessionClosedReason): Promise<void> {
     this.#finish(reason === 'error' ? 'failed' : 'closed', reason)
-    return this.runnerClosed ?? Promise.resolve()
+    return this.engineGone ?? Promise.resolve()
   }
 
   /** The number of its last event, when that was told ahead of it. */
@@ -96,10 +96,9 @@ export abstract class SessionTurns extends SessionState {
 
   /** @param told what is said before everything else that follows from the end */
   #finish(as: 'failed' | 'closed', reason: SessionClosedReason, told?: SessionEventOf<'session_error'>): void {
-    if (this.endedAs) return
-    this.endedAs = as
-    this.isFrozen = false
-    this.parkedSince = undefined
+    if (this.ended) return
+    const { link } = this
+    this.become({ is: 'ended', as })
     if (this.writer) this.midTurn = undefined
     this.turns.clear()
     if (told) this.append(told)
@@ -109,9 +108,7 @@ export abstract class SessionTurns extends SessionState {
     this.showStatus(ts)
     if (this.closingSeq !== undefined) this.log.skipTo(this.closingSeq - 1)
     this.append({ type: 'session_closed', reason }, ts)
-    const link = this.link
-    this.link = undefined
-    if (link) this.runnerClosed = link.close(this.world, this.id)
+    if (link) this.engineGone = link.close(this.world, this.id)
     this.onEnded()
   }
 }

@@ -96,7 +96,7 @@ export class Session extends SessionEngine {
   #enact(what: News): void {
     this.writer?.take(what.key)
     this.touch()
-    if (this.endedAs && what.type !== 'title' && what.type !== 'close') throw new GatewayError('SG_ERR_SESSION_ENDED')
+    if (this.ended && what.type !== 'title' && what.type !== 'close') throw new GatewayError('SG_ERR_SESSION_ENDED')
     switch (what.type) {
       case 'message':
         this.say(what.text, what.commandId, { first: what.first ?? false })
@@ -151,7 +151,7 @@ export class Session extends SessionEngine {
     answer: ResolvePermissionRequest,
     bearing: AnswerBearing = {},
   ): Promise<void> {
-    if (this.isFrozen || this.parked) return this.world.parking.answer(this, requestId, answer, bearing)
+    if (this.frozen || this.parked) return this.world.parking.answer(this, requestId, answer, bearing)
     const { by, key } = bearing
     this.answerable(requestId, answer)
     await this.accept({ type: 'answer', requestId, answer, ...(by && { by }) }, key)
@@ -192,7 +192,7 @@ export class Session extends SessionEngine {
   }
 
   onRunnerEvent(link: RunnerLink, told: RunnerEvent): void {
-    if (this.link !== link || this.endedAs) return
+    if (!this.hears(link)) return
     const event = told?.type === 'turn_completed' ? this.facts.withTotals(told) : told
     try {
       if (!isRunnerEvent(event)) {
@@ -240,7 +240,7 @@ export class Session extends SessionEngine {
   }
 
   onPermissionAsked(link: RunnerLink, ask: PermissionAsk): Promise<PermissionDecision> {
-    if (this.link !== link || this.endedAs)
+    if (!this.hears(link))
       return Promise.resolve({ behavior: 'deny', message: 'The session has ended.', interrupt: true })
     return this.permissions.ask(ask)
   }
@@ -251,7 +251,7 @@ export class Session extends SessionEngine {
 
   /** What cannot be kept must not go on: the turn ends, and an engine that goes on all the same ends its session. */
   override onBacklog(bytes: number): void {
-    if (this.endedAs) return
+    if (this.ended) return
     if (this.#heldBack === undefined) {
       this.#heldBack = bytes
       this.world.logger.error({ sessionId: this.id, bytes }, 'a turn is ended: what is said in it cannot be kept')
@@ -276,7 +276,7 @@ export class Session extends SessionEngine {
   }
 
   async onExecutionDeferred(link: RunnerLink, execution: DeferredExecution): Promise<void> {
-    if (this.link !== link || this.endedAs) throw new GatewayError('SG_ERR_SESSION_ENDED')
+    if (!this.hears(link)) throw new GatewayError('SG_ERR_SESSION_ENDED')
     if (!this.world.parking.register(this, execution)) return
     this.append(this.executions.add(execution, this.world.clock.now()))
     const dispatch = this.world.dispatch(this.id, execution)
@@ -293,13 +293,13 @@ export class Session extends SessionEngine {
 
   /** The engine is told that it was not taken, so that nobody waits for it. */
   #takeBack(link: RunnerLink, executionId: string): void {
-    if (this.link !== link || this.endedAs || !this.world.parking.withdraw(executionId)) return
+    if (!this.hears(link) || !this.world.parking.withdraw(executionId)) return
     const result = interruptedResult('It could not be written down.')
     this.append(this.executions.settle(executionId, result, this.world.clock.now()))
   }
 
   onWaitForExecutions(link: RunnerLink): void {
-    if (this.link !== link || this.endedAs) return
+    if (!this.hears(link)) return
     this.waiting = true
     this.world.parking.consider(this)
   }
@@ -313,7 +313,7 @@ export class Session extends SessionEngine {
 
   /** Hands a result to the engine that serves the session. */
   settleExecution(executionId: string, result: ExecutionResult): void {
-    if (this.endedAs) return
+    if (this.ended) return
     this.goesOn()
     this.append(this.executions.settle(executionId, result, this.world.clock.now()))
     const carried = this.midTurn?.results.find((known) => known.executionId === executionId)

@@ -1,0 +1,43 @@
+import type { RunnerLink } from './runner-link.js'
+
+/**
+ * Where a session is in its life. Whether a turn is in progress, and what it waits for, is another matter: `SessionInfo.status` is made
+ * of both.
+ *
+ *   building ─▶ starting ─▶ live ─▶ leaving ─▶ asleep ─▶ waking ─▶ live
+ *                            └────── released ──▶┘          └── did not start ─▶ asleep
+ *   every one of them ─▶ ended
+ *
+ * - *building*: its engine is being built. *starting*: the engine was built and does not take input yet.
+ * - *live*: an engine serves it. *leaving*: that engine is going in the middle of a turn, and nothing may be done to the session.
+ * - *asleep*: no engine, and everything is kept that it goes on from. With `parkedSince` it waits for a result or an answer, and is shown
+ *   as `parked`; without, the next command wakes it, and it is shown as `idle`.
+ * - *waking*: an engine was built again. In the middle of a turn it takes what is said to the session as soon as it is there.
+ * - *ended*: no event will follow, but for the log's readers.
+ */
+export type Life =
+  | { readonly is: 'building' }
+  | { readonly is: 'starting'; readonly link: RunnerLink }
+  | { readonly is: 'live'; readonly link: RunnerLink }
+  | { readonly is: 'leaving' }
+  | { readonly is: 'asleep'; readonly parkedSince: number | undefined }
+  | { readonly is: 'waking'; readonly link: RunnerLink; readonly inTurn: boolean }
+  | { readonly is: 'ended'; readonly as: 'failed' | 'closed' }
+
+const LEGAL: Readonly<Record<Life['is'], readonly Life['is'][]>> = {
+  building: ['starting', 'asleep', 'ended'],
+  starting: ['live', 'asleep', 'ended'],
+  live: ['leaving', 'asleep', 'ended'],
+  leaving: ['asleep', 'waking', 'ended'],
+  asleep: ['waking', 'ended'],
+  waking: ['live', 'leaving', 'asleep', 'ended'],
+  ended: [],
+}
+
+/** @returns `next` @throws Error when a session cannot come to be that */
+export function after(before: Life, next: Life): Life {
+  if (!LEGAL[before.is].includes(next.is)) throw new Error(`A session that is ${before.is} cannot be ${next.is}.`)
+  return next
+}
+
+export const BUILDING: Life = { is: 'building' }
