@@ -113,6 +113,27 @@ const files = FOLDERS.filter((folder) => existsSync(join(root, folder))).flatMap
 )
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 
+/** Files of a folder that import each other in a circle, types included. */
+function circlesIn(folder: string): string[] {
+  const imports = new Map(
+    files
+      .filter((file) => file.startsWith(folder))
+      .map((file) => [file, importsOf(file, textOf(file)).map(({ of }) => of)] as const),
+  )
+  const reaches = (from: string, goal: string, seen = new Set<string>()): boolean =>
+    (imports.get(from) ?? []).some((next) => {
+      if (next === goal) return true
+      if (seen.has(next)) return false
+      seen.add(next)
+      return reaches(next, goal, seen)
+    })
+  return [...imports.keys()].filter((file) => reaches(file, file))
+}
+
+t.test('no file of the heart needs one that needs it, not even for a type', async (t) => {
+  t.strictSame(circlesIn('src/sessions/'), [])
+})
+
 t.test('every floor imports only from those under it', async (t) => {
   t.ok(files.length > 20, 'the files were found')
   t.strictSame(

@@ -1,7 +1,7 @@
 import type { SessionEvent } from '../../schemas/events.js'
 import type { JobUsage } from '../../schemas/jobs.js'
 import type { TokenUsage } from '../../schemas/sessions.js'
-import type { RunState } from '../sessions/registry-options.js'
+import type { RunState } from '../sessions/session-world.js'
 import type { AttemptNotes } from './job.js'
 
 const NOTHING: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }

@@ -3,9 +3,12 @@ import type { AnsweredBy, PermissionMode, ResolvePermissionRequest } from '../..
 import type { Runner } from '../engines/runner.js'
 import { GatewayError, toError } from '../errors.js'
 import { answeredBy, type Principal } from '../principal.js'
+import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Attachment } from './attachment.js'
+import type { SessionBridge } from './bridge.js'
+import type { Asked, Choice } from './news.js'
+import type { AnswerBearing } from './permissions.js'
 import { assertPermissionMode } from './policy.js'
-import type { Session } from './session.js'
 import type { SessionWorld } from './session-world.js'
 
 /** Command ids remembered per session, so that a repeat is acknowledged and not run twice. */
@@ -13,15 +16,37 @@ const REMEMBERED_IDS = 1_000
 const ENGINE_ANSWER_MS = 30_000
 const NEEDS_ENGINE: ReadonlySet<string> = new Set(['user_message', 'set_permission_mode', 'set_model'])
 
+/** A session, as far as commands are carried out on it. */
+interface Commanded {
+  readonly id: string
+  readonly profile: ResolvedProfile
+  readonly runner: Runner | undefined
+  readonly bridge: SessionBridge
+  readonly messageIds: readonly string[] | undefined
+  readonly busy: boolean
+  readonly ended: boolean
+  readonly frozen: boolean
+  readonly parked: boolean
+  readonly serving: boolean
+  chosen: Choice | undefined
+  concerns: number
+  accept(asked: Asked): Promise<void>
+  answerPermission(requestId: string, answer: ResolvePermissionRequest, bearing: AnswerBearing): Promise<void>
+  interrupt(): Promise<void>
+  end(reason: 'client'): Promise<void>
+  keepSnapshot(): void
+  touch(): void
+}
+
 /** Carries out the commands of one session, from sockets and REST alike. */
 export class CommandDesk {
-  readonly #session: Session
+  readonly #session: Commanded
   readonly #world: SessionWorld
   #remembered: Map<string, Promise<void>> | undefined
   /** The mode or model change in progress: messages that come after it wait for it. */
   #change: Promise<void> | undefined
 
-  constructor(session: Session, world: SessionWorld) {
+  constructor(session: Commanded, world: SessionWorld) {
     this.#session = session
     this.#world = world
   }
@@ -126,7 +151,7 @@ export class CommandDesk {
     await this.#ask(() => session.interrupt())
   }
 
-  async #settle(executionId: string, result: Parameters<Session['bridge']['settle']>[1], from: Attachment | undefined) {
+  async #settle(executionId: string, result: Parameters<SessionBridge['settle']>[1], from: Attachment | undefined) {
     if (!this.#session.bridge.settle(executionId, result, from)) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
   }
 
@@ -147,7 +172,7 @@ export class CommandDesk {
   }
 
   /** Written down for a later start of the engine, then asked of this one; what this one refuses is taken back. */
-  async #choose(choice: NonNullable<Session['chosen']>, change: () => Promise<void> | undefined): Promise<void> {
+  async #choose(choice: Choice, change: () => Promise<void> | undefined): Promise<void> {
     const session = this.#session
     const before = session.chosen
     await session.accept({ type: 'choice', choice })

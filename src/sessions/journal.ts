@@ -1,11 +1,11 @@
 import type { PendingExecution } from '../../schemas/executions.js'
-import type { AnsweredBy, PermissionMode, PermissionRequest } from '../../schemas/permissions.js'
+import type { AnsweredBy, PermissionRequest } from '../../schemas/permissions.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { KeptNotification } from '../notifications/store.js'
 import type { KeptDelivery } from '../webhooks/outbox.js'
-import type { News } from './news.js'
+import type { Choice, News } from './news.js'
 import type { RunningTotals } from './session-facts.js'
 import type { QueuedMessage } from './turns.js'
 
@@ -82,8 +82,7 @@ export interface JournaledState {
   executions?: readonly PendingExecution[]
   /** Ids of executions that were settled in this session's life. */
   settled?: readonly string[]
-  /** What was chosen since the request; a model of `null` is the default one. */
-  chosen?: { model?: string | null; permissionMode?: PermissionMode }
+  chosen?: Choice
   /** What engines came to that nothing was kept of. */
   before?: RunningTotals
   /** The snapshot is from before the last turn, and the engine gives none: nothing can go on from it. */

@@ -3,13 +3,19 @@ import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { PlannedNotification } from '../notifications/planned.js'
-import type { JournaledSession, JournaledWhole, JournalWrite, SessionJournal } from './journal.js'
+import type { JournaledSession, JournaledWhole, JournalWrite, MidTurn, SessionJournal } from './journal.js'
 import type { JournalWriterParts } from './journal-writer.js'
 import type { News } from './news.js'
-import type { Session } from './session.js'
 
 export type ParkingPhase = 'park' | 'wake' | 'adopt' | 'store'
 export type OnParkingError = (error: Error, context: { sessionId?: string; phase: ParkingPhase }) => void
+
+/** A session that is in memory. */
+interface KeptSession {
+  midTurn: MidTurn | undefined
+  /** Removes it from the journal, when that has all. */
+  erase(ending?: PlannedNotification): Promise<void>
+}
 
 /** The journal as a registry uses it: its failures are told, to the operator with the cause, to the caller as "come again". */
 export class Keeping implements JournalWriterParts {
@@ -82,7 +88,7 @@ export class Keeping implements JournalWriterParts {
    * @param ending what is to be told of its end
    * @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then
    */
-  async erase(id: string, session: Session | undefined, ending?: PlannedNotification): Promise<void> {
+  async erase(id: string, session: KeptSession | undefined, ending?: PlannedNotification): Promise<void> {
     await this.#guarded(id, async () => {
       if (session && this.hasAll) await session.erase(ending)
       else if (!session || session.midTurn) await this.journal.remove(id)

@@ -1,7 +1,12 @@
-import type { AnsweredBy, ResolvePermissionRequest } from '../../schemas/permissions.js'
+import type { AnsweredBy, PermissionMode, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { ExecutionResult } from '../engines/runner.js'
 import { newId } from '../lib/clock.js'
-import type { JournaledState } from './journal.js'
+
+/** What was chosen for a session since its request; a model of `null` is the default one. */
+export interface Choice {
+  model?: string | null
+  permissionMode?: PermissionMode
+}
 
 /** Something that a session is asked to do. */
 export type Asked =
@@ -9,7 +14,7 @@ export type Asked =
   | { type: 'answer'; requestId: string; answer: ResolvePermissionRequest; by?: AnsweredBy }
   | { type: 'result'; executionId: string; result: ExecutionResult }
   | { type: 'interrupt' }
-  | { type: 'choice'; choice: NonNullable<JournaledState['chosen']> }
+  | { type: 'choice'; choice: Choice }
   | { type: 'title'; title: string | null }
   | { type: 'close' }
 

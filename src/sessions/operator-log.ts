@@ -4,10 +4,24 @@ import type { SessionStatus } from '../../schemas/sessions.js'
 import type { Logger } from '../lib/logger.js'
 import { oneLine } from '../lib/one-line.js'
 import { nameOf, type Principal } from '../principal.js'
-import type { SessionState } from './session-state.js'
+import type { ResolvedProfile } from '../profiles/catalog.js'
+import type { DeferredExecutions } from './deferred-executions.js'
+import type { SessionFacts } from './session-facts.js'
 
 /** Of a failure's reason: an agent's last words may be long. */
 const REASON_LENGTH = 500
+
+/** What the log says of a session. */
+interface LoggedSession {
+  readonly id: string
+  readonly profile: ResolvedProfile
+  readonly jobId: string | undefined
+  readonly config: { readonly cwd: string }
+  readonly facts: SessionFacts
+  readonly executions: DeferredExecutions
+  readonly pendingPermissions: readonly unknown[]
+  readonly ended: boolean
+}
 
 /**
  * What sessions tell the operator's log: at `info` and above the moments of a session's life, at `debug` each event by its type, at `trace`
@@ -24,7 +38,7 @@ export class OperatorLog {
     this.#notices = notices
   }
 
-  onCreated(session: SessionState, principal: Principal | undefined): void {
+  onCreated(session: LoggedSession, principal: Principal | undefined): void {
     const { id: sessionId, profile, jobId, config } = session
     const { name, engine, agent } = profile.info
     this.#logger.info(
@@ -39,7 +53,7 @@ export class OperatorLog {
   }
 
   /** The status changed; an event tells it. */
-  onStatus(session: SessionState, before: SessionStatus, now: SessionStatus, detail: string | undefined): void {
+  onStatus(session: LoggedSession, before: SessionStatus, now: SessionStatus, detail: string | undefined): void {
     const { id: sessionId } = session
     if (now === 'parked') {
       const executions = session.executions.list().map(({ executionId }) => executionId)
@@ -49,7 +63,7 @@ export class OperatorLog {
     } else if (before === 'parked' && !session.ended) this.#logger.info({ sessionId }, 'session woken')
   }
 
-  onEvent(session: SessionState, body: SessionEventBody, seq: number): void {
+  onEvent(session: LoggedSession, body: SessionEventBody, seq: number): void {
     const { id: sessionId } = session
     if (this.#logger.debug && this.#logger.isLevelEnabled?.('debug') !== false) this.#inDetail(sessionId, body, seq)
     const moment = momentOf(session, body)
@@ -63,7 +77,7 @@ export class OperatorLog {
   }
 
   /** A session turned out to run on `oauth` credentials; said once. */
-  onOauth({ id: sessionId, profile }: SessionState): void {
+  onOauth({ id: sessionId, profile }: LoggedSession): void {
     if (this.#oauthNoticed) return
     this.#oauthNoticed = true
     this.#notices.warn(
@@ -73,7 +87,12 @@ export class OperatorLog {
   }
 
   /** An answer to an approval was taken. @param by absent: the host's own */
-  onAnswered(session: SessionState, requestId: string, behavior: 'allow' | 'deny', by: AnsweredBy | undefined): void {
+  onAnswered(
+    session: { readonly id: string },
+    requestId: string,
+    behavior: 'allow' | 'deny',
+    by: AnsweredBy | undefined,
+  ): void {
     const { principal = by ? 'a client' : 'the host', channel } = by ?? {}
     this.#logger.info(
       { sessionId: session.id, requestId, behavior, by: principal, ...(channel && { channel }) },
@@ -89,7 +108,7 @@ interface Moment {
 }
 
 /** What of an event an operator wants to know. */
-function momentOf({ id: sessionId, facts }: SessionState, body: SessionEventBody): Moment | undefined {
+function momentOf({ id: sessionId, facts }: LoggedSession, body: SessionEventBody): Moment | undefined {
   switch (body.type) {
     case 'permission_requested': {
       const { id: requestId, toolName, expiresAt } = body.request

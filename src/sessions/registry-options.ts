@@ -13,13 +13,7 @@ import type { Admission } from './admission.js'
 import type { SessionJournal } from './journal.js'
 import type { ParkingOptions } from './parking.js'
 import type { Place } from './places.js'
-import type { SessionWorld } from './session-world.js'
-
-/** What a job's run has come to. */
-export type RunState = Pick<SessionInfo, 'status' | 'sdkSessionId' | 'cost' | 'numTurns' | 'usage' | 'parked'> & {
-  /** It waits as a parked session does, with its engine: somebody is attached. */
-  held?: true
-}
+import type { RunState, SessionWorld } from './session-world.js'
 
 /** What observers of the registry hear, after it took effect. */
 export interface RegistryEvents extends Record<string, unknown> {

@@ -75,13 +75,13 @@ export class SessionRegistry {
       parking: this.parking,
       dormancy: this.#dormancy,
       operatorLog: this.#operatorLog,
-      onEvent: (session, body, seq, ts) => {
+      onEvent: (session: Session, body, seq, ts) => {
         this.#operatorLog.onEvent(session, body, seq)
         this.#telling.onEvent(session, body, seq, ts)
       },
-      onHeld: (session) => this.#telling.onHeld(session),
-      onEnded: (session) => this.#onEnded(session),
-      onOauth: (session) => this.#operatorLog.onOauth(session),
+      onHeld: (session: Session) => this.#telling.onHeld(session),
+      onEnded: (session: Session) => this.#onEnded(session),
+      onOauth: (session: Session) => this.#operatorLog.onOauth(session),
     }
   }
 

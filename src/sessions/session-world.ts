@@ -1,5 +1,6 @@
 import type { SessionClosedReason, SessionEventBody } from '../../schemas/events.js'
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
+import type { SessionInfo } from '../../schemas/sessions.js'
 import type { DeferredExecution, ExecutionResult, SessionRunnerConfig } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
@@ -10,7 +11,19 @@ import type { EventLogLimits } from './event-log.js'
 import type { Keeping } from './keeping.js'
 import type { OperatorLog } from './operator-log.js'
 import type { AnswerBearing } from './permissions.js'
-import type { Session } from './session.js'
+
+/**
+ * A session, to those whom it only names itself to: they are given the `Session`, and know what it is; the world of a session need not.
+ */
+export interface SessionRef {
+  readonly id: string
+}
+
+/** What a job's run has come to. */
+export type RunState = Pick<SessionInfo, 'status' | 'sdkSessionId' | 'cost' | 'numTurns' | 'usage' | 'parked'> & {
+  /** It waits as a parked session does, with its engine: somebody is attached. */
+  held?: true
+}
 
 /** What all sessions of a gateway share. */
 export interface SessionWorld {
@@ -22,15 +35,15 @@ export interface SessionWorld {
   readonly disableBypassPermissions: boolean
   readonly operatorLog: OperatorLog
   /** After an event took effect; must not throw. */
-  onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void
+  onEvent(session: SessionRef, body: SessionEventBody, seq: number, ts: number): void
   /** The run of a job waits as a parked one does, with its engine. */
-  onHeld(session: Session): void
+  onHeld(session: SessionRef): void
   /** Once, when the session became terminal. */
-  onEnded(session: Session): void
+  onEnded(session: SessionRef): void
   /** An execution was deferred; whoever does its work is to be told once that is durable. Must not throw. */
   dispatch(sessionId: string, execution: DeferredExecution): PreparedDelivery
   /** A session turned out to run on `oauth` credentials. */
-  onOauth(session: Session): void
+  onOauth(session: SessionRef): void
   readonly parking: SessionParking
   readonly keeping: Keeping
   readonly dormancy: SessionDormancy
@@ -39,32 +52,37 @@ export interface SessionWorld {
 /** What a session leaves to whoever takes engines from idle sessions and gives them back. */
 export interface SessionDormancy {
   /** Gives a session without an engine one again; resolves when it takes commands. @throws why it could not */
-  rouse(session: Session): Promise<void>
+  rouse(session: SessionRef): Promise<void>
   /** Something changed that may let the engine of this session go. */
-  consider(session: Session): void
+  consider(session: SessionRef): void
   /** The engine of this session is gone although the session goes on. */
-  onSpent(session: Session): void
+  onSpent(session: SessionRef): void
 }
 
 /** What a session leaves to whoever parks sessions. */
 export interface SessionParking {
   /** Makes an execution known; false when this session has it already. @throws SG_ERR_EXECUTION_EXISTS */
-  register(session: Session, execution: DeferredExecution): boolean
+  register(session: SessionRef, execution: DeferredExecution): boolean
   /** Takes back one that could not be written down; false when it was settled meanwhile. */
   withdraw(executionId: string): boolean
   /** Settles an execution of a live session unless it has been. */
   settle(executionId: string, result: ExecutionResult): Promise<void>
   /** Something changed that may let this session be parked. */
-  consider(session: Session): void
-  /** The engine has gone past what its record holds. */
-  checkpoint(session: Session): void
+  consider(session: SessionRef): void
+  /** Its turn is over: what it could go on from in the middle of it is not needed any more. */
+  checkpoint(session: SessionRef): void
   /** Resolves when nothing is being done to this session. */
-  settled(session: Session): Promise<void>
-  /** Answers a permission request of a session that is parked, or has a record. */
-  answer(session: Session, requestId: string, answer: ResolvePermissionRequest, bearing?: AnswerBearing): Promise<void>
+  settled(session: SessionRef): Promise<void>
+  /** Answers a permission request of a session that no engine serves. */
+  answer(
+    session: SessionRef,
+    requestId: string,
+    answer: ResolvePermissionRequest,
+    bearing?: AnswerBearing,
+  ): Promise<void>
   /** Ends the turn of a parked session. */
-  interrupt(session: Session): Promise<void>
-  /** Closes and removes a session that has a record. */
+  interrupt(session: SessionRef): Promise<void>
+  /** Closes and removes a session that no engine serves. */
   remove(id: string, reason: SessionClosedReason): Promise<unknown>
 }
 
