@@ -76,6 +76,31 @@ t.test('a call ends as denied, failed or abandoned when it does', async (t) => {
   t.match(transcript, { usage: { inputTokens: 3 }, numTurns: 1, totalCostUsd: 0.5 })
 })
 
+t.test('the plan is the last that the agent told, and nothing else changes with it', async (t) => {
+  const planned = (...statuses: string[]) =>
+    event({ type: 'plan_updated', entries: statuses.map((status, step) => ({ content: `step ${step}`, status })) })
+  const before = foldTranscript([call('a')])
+  t.strictSame(before.plan, [])
+  const first = foldTranscript([planned('in_progress', 'pending')], before)
+  t.strictSame(first.plan, [
+    { content: 'step 0', status: 'in_progress' },
+    { content: 'step 1', status: 'pending' },
+  ])
+  t.equal(first.items, before.items, 'it is no item')
+  const replay = [planned('completed', 'in_progress'), result('a'), turn()]
+  const later = foldTranscript(replay, first)
+  t.strictSame(
+    later.plan.map(({ status }) => status),
+    ['completed', 'in_progress'],
+    'a turn does not end it',
+  )
+  t.equal(foldTranscript(replay, later), later)
+  t.equal(foldTranscript([turn()], later).plan, later.plan)
+  t.strictSame(foldTranscript([planned()], later).plan, [], 'an agent that has none any more')
+  const snapshot = attached({ truncated: true, replayingFrom: seq })
+  t.strictSame(foldTranscript([{ type: 'gap', snapshot }], later).plan, [], 'no snapshot has it')
+})
+
 t.test('what is being written stands apart until it is whole', async (t) => {
   const start = seq
   let transcript = foldTranscript([typed(start + 1, 'm', 'Hel'), typed(start + 2, 'm', 'lo')])
