@@ -87,7 +87,7 @@ export const JobUsage = Type.Object(
     tokens: Count('The sum of the four counts.'),
     ...TokenUsage.properties,
     cost: Count('US dollars; 0 until it is known.'),
-    numTurns: Type.Number(),
+    numTurns: Count('How many turns.'),
   },
   { description: 'What all attempts of a job took together.' },
 )

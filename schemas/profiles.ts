@@ -138,7 +138,11 @@ export const ListProfilesResponse = Type.Object(
 export type ListProfilesResponse = Static<typeof ListProfilesResponse>
 
 export const PermissionRuleCounts = Type.Object(
-  { allow: Type.Integer(), ask: Type.Integer(), deny: Type.Integer() },
+  {
+    allow: Type.Integer({ description: 'Rules that let tools run without asking.' }),
+    ask: Type.Integer({ description: 'Rules that have somebody asked first.' }),
+    deny: Type.Integer({ description: 'Rules that keep tools from running.' }),
+  },
   { description: 'How many permission rules there are of each kind; not the rules.' },
 )
 
