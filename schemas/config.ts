@@ -1,4 +1,4 @@
-import { type SchemaOptions, type Static, type TSchema, Type } from '@sinclair/typebox'
+import { type SchemaOptions, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { MAX_MS, Origin, strict } from './common.js'
 import { NotificationType } from './notifications.js'
 import { ProfileOptions } from './profiles.js'
@@ -184,7 +184,7 @@ const queue = Section(
     killGraceMs: Type.Optional(Ms({ default: 5000, description: 'From interrupting a run to ending it by force.' })),
     retention: Type.Optional(
       Section(
-        { maxAgeMs: Ms({}), sweepIntervalMs: Type.Optional(Ms({}, 1)) },
+        { maxAgeMs: Ms({}), sweepIntervalMs: Type.Optional(Ms({ default: 60_000 }, 1)) },
         { description: 'Left out: jobs are kept.' },
       ),
     ),
@@ -333,7 +333,7 @@ export const GatewayConfig = Type.Object(
       Ms({ default: 86_400_000, description: 'How long an ended session stays listed. Default one day.' }),
     ),
     idleReleaseMs: Type.Optional(
-      Ms({ description: 'Releases the process of a session that was idle and alone for this long.' }, 1),
+      Ms({ description: 'Releases the process of a session that was idle and alone for this long.' }),
     ),
     shutdownTimeoutMs: Type.Optional(
       Ms({ default: 30_000, description: 'How long running work may take to end at SIGTERM.' }),
@@ -360,3 +360,11 @@ export const GatewayConfig = Type.Object(
 )
 /** The configuration as the daemon uses it. */
 export type GatewayConfig = Static<typeof GatewayConfig>
+
+type Defaults<T> = { readonly [K in keyof T]-?: NonNullable<T[K]> }
+
+/** What the members of a section become that are left out, where a `default` says so; the others are missing. */
+export const defaultsOf = <T extends { properties: TProperties } & TSchema>({ properties }: T): Defaults<Static<T>> =>
+  Object.fromEntries(
+    Object.entries(properties).flatMap(([name, member]) => ('default' in member ? [[name, member.default]] : [])),
+  ) as Defaults<Static<T>>

@@ -1,13 +1,12 @@
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { Dictionary, JsonObject, Milliseconds, Origin, strict } from '../schemas/common.js'
+import { Dictionary, JsonObject, Milliseconds, strict } from '../schemas/common.js'
+import { GatewayConfig } from '../schemas/config.js'
 import { NotificationType } from '../schemas/notifications.js'
 import { type Checker, compileSchema } from './lib/validation.js'
 
 const Fn = Type.Function([], Type.Any())
 const Obj = Type.Object({})
 const Text = Type.String({ minLength: 1 })
-const Texts = Type.Array(Text)
-const Flag = Type.Boolean()
 const Count = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 const Headers = Dictionary(Type.String())
 const Secret = Type.Union([Text, Type.Array(Text, { minItems: 1, maxItems: 2 })])
@@ -33,49 +32,35 @@ const Agent = Section({
   }),
 })
 
-const Queue = Section(
-  optional({
-    maxConcurrency: Count,
-    maxQueuedJobs: Count,
-    sessionTokenLimit: Count,
-    dailyTokenLimit: Count,
-    maxJobDurationMs: Milliseconds(1),
-    maxParkedDurationMs: Milliseconds(1),
-    killGraceMs: Milliseconds(),
-    retention: Section({ maxAgeMs: Milliseconds(), ...optional({ sweepIntervalMs: Milliseconds(1) }) }),
-    adapter: Obj,
-    webhookAttempts: Count,
-    webhookRetryDelayMs: Milliseconds(),
-    webhookSecret: Secret,
-    onEvent: Fn,
-  }),
-)
+/** A section of the file, with what only a host can give. */
+const beside = (section: { properties: TProperties }, more: Record<string, TSchema>) =>
+  Section({ ...section.properties, ...optional(more) })
 
-/** What each option must look like; profiles have a validation of their own, which names the profile. */
-const SHAPES: Record<string, TSchema> = {
+const file = GatewayConfig.properties
+
+/**
+ * What each option must look like. What the configuration file has, it says, with its default and its sentence; profiles have a validation
+ * of their own, which names the profile.
+ */
+export const SHAPES = {
   authenticate: Fn,
-  allowUnauthenticated: Flag,
-  allowedCwdRoots: Texts,
+  allowUnauthenticated: file.allowUnauthenticated,
+  allowedCwdRoots: file.allowedCwdRoots,
   profiles: Type.Array(Type.Unknown()),
   profileStore: Type.Object({ list: Fn, save: Fn, delete: Fn }),
-  allowedConfigDirRoots: Texts,
-  managedProfiles: Section(
-    optional({
-      apiKeyEnvs: Texts,
-      endpoints: Type.Array(Section({ baseUrl: Text, ...optional({ apiKeyEnv: Text }) })),
-    }),
-  ),
-  allowConfigDirOverlap: Flag,
+  allowedConfigDirRoots: file.allowedConfigDirRoots,
+  managedProfiles: file.managedProfiles,
+  allowConfigDirOverlap: file.allowConfigDirOverlap,
   createEngineRunner: Fn,
   buildRunnerConfig: Fn,
   basePath: Type.String(),
-  maxBodyBytes: Count,
-  disableBypassPermissions: Flag,
-  requireApiKey: Flag,
-  checkCredentials: Type.Union([Flag, Section(optional({ probe: Fn, timeoutMs: Milliseconds(1) }))]),
+  maxBodyBytes: file.maxBodyBytes,
+  disableBypassPermissions: file.disableBypassPermissions,
+  requireApiKey: file.requireApiKey,
+  checkCredentials: Type.Union([Type.Boolean(), Section(optional({ probe: Fn, timeoutMs: Milliseconds(1) }))]),
   listSdkSessions: Fn,
   agents: Type.Array(Agent),
-  parking: Section(optional({ store: Obj, parkDelayMs: Milliseconds(), expiredGraceMs: Milliseconds(), onError: Fn })),
+  parking: beside(file.parking, { store: Obj, onError: Fn }),
   notifications: Section(
     optional({
       webhook: Section({
@@ -88,34 +73,28 @@ const SHAPES: Record<string, TSchema> = {
       retention: Section(optional({ maxCount: Count, maxAgeMs: Milliseconds(1) })),
     }),
   ),
-  queue: Queue,
+  queue: beside(file.queue, { adapter: Obj, onEvent: Fn }),
   executions: Section({ tools: Type.Array(DeferredTool), ...optional({ onDispatch: Fn }) }),
-  webhookPolicy: Section(
-    optional({
-      allowPrivateNetworks: Flag,
-      allowedHosts: Texts,
-      maxConnections: Section(optional({ perTarget: Count, total: Count })),
-    }),
-  ),
-  allowedOrigins: Texts,
-  allowedHosts: Texts,
-  cors: Section({ origins: Type.Array(Origin) }),
-  docs: Type.Union([Flag, Type.Literal('authenticated')]),
-  maxSessions: Count,
-  maxSocketsPerSession: Count,
-  eventLog: Section(optional({ maxEvents: Count, maxBytes: Count })),
-  sessionRetentionMs: Milliseconds(),
-  idleReleaseMs: Milliseconds(),
+  webhookPolicy: file.webhookPolicy,
+  allowedOrigins: file.allowedOrigins,
+  allowedHosts: file.allowedHosts,
+  cors: file.cors,
+  docs: file.docs,
+  maxSessions: file.maxSessions,
+  maxSocketsPerSession: file.maxSocketsPerSession,
+  eventLog: file.eventLog,
+  sessionRetentionMs: file.sessionRetentionMs,
+  idleReleaseMs: file.idleReleaseMs,
   storage: Type.Object({
     ...{ sessions: Type.Optional(Obj), journal: Obj, profiles: Obj, queue: Obj, idempotency: Obj, outbox: Obj },
     ...{ open: Fn, close: Fn },
   }),
-  shutdownTimeoutMs: Milliseconds(),
+  shutdownTimeoutMs: file.shutdownTimeoutMs,
   logger: Obj,
-  health: Flag,
-  metrics: Flag,
+  health: Type.Boolean(),
+  metrics: Type.Boolean(),
 }
 
-export const OPTION_SHAPES: ReadonlyMap<string, Checker<unknown>> = new Map(
+export const OPTION_CHECKS: ReadonlyMap<string, Checker<unknown>> = new Map(
   Object.entries(SHAPES).map(([name, schema]) => [name, compileSchema(schema)]),
 )

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { defaultsOf, GatewayConfig } from '../schemas/config.js'
 import type { NotificationType, SessionNotification } from '../schemas/notifications.js'
 import type { ProfileOptions } from '../schemas/profiles.js'
 import type { AgentDeclaration } from './engines/cli/agent-table.js'
@@ -12,7 +13,7 @@ import { consoleNotices, type Logger, silentLogger } from './lib/logger.js'
 import { type PathRoots, resolveRoots } from './lib/paths-within-roots.js'
 import { unknownName } from './lib/unknown-name.js'
 import type { NotificationRetention } from './notifications/feed.js'
-import { OPTION_SHAPES } from './options-shape.js'
+import { OPTION_CHECKS, SHAPES } from './options-shape.js'
 import type { PrincipalClaims } from './principal.js'
 import type { ListSdkSessions } from './profiles/cli-profiles.js'
 import type { ManagedProfileGrants } from './profiles/provider-grants.js'
@@ -152,6 +153,15 @@ export interface ResolvedOptions extends Omit<WorkerServerOptions, 'parking'> {
   cwdRoots: PathRoots | undefined
 }
 
+/** Keys of the file that say how the daemon is run. */
+type DaemonKey = '$schema' | 'listen' | 'auth' | 'hooks' | 'log'
+
+/** Fails to compile when an option, or a key of the file, has no row. */
+SHAPES satisfies Record<keyof WorkerServerOptions | Exclude<keyof GatewayConfig, DaemonKey>, object>
+
+const DEFAULTS = defaultsOf(GatewayConfig)
+const delays = defaultsOf(GatewayConfig.properties.parking)
+
 /**
  * Checks every option and fills in the defaults.
  * @throws SG_ERR_OPTION naming the option and what is wrong with it
@@ -166,20 +176,20 @@ export function resolveOptions(options: WorkerServerOptions): ResolvedOptions {
   return {
     ...options,
     basePath: resolveBasePath(options.basePath),
-    maxBodyBytes: options.maxBodyBytes ?? 1024 * 1024,
-    disableBypassPermissions: options.disableBypassPermissions ?? false,
-    requireApiKey: options.requireApiKey ?? false,
-    maxSessions: options.maxSessions ?? 100_000,
-    maxSocketsPerSession: options.maxSocketsPerSession ?? 1_000,
+    maxBodyBytes: options.maxBodyBytes ?? DEFAULTS.maxBodyBytes,
+    disableBypassPermissions: options.disableBypassPermissions ?? DEFAULTS.disableBypassPermissions,
+    requireApiKey: options.requireApiKey ?? DEFAULTS.requireApiKey,
+    maxSessions: options.maxSessions ?? DEFAULTS.maxSessions,
+    maxSocketsPerSession: options.maxSocketsPerSession ?? DEFAULTS.maxSocketsPerSession,
     eventLog: { ...DEFAULT_EVENT_LOG_LIMITS, ...options.eventLog },
-    shutdownTimeoutMs: options.shutdownTimeoutMs ?? 30_000,
-    docs: options.docs ?? true,
+    shutdownTimeoutMs: options.shutdownTimeoutMs ?? DEFAULTS.shutdownTimeoutMs,
+    docs: options.docs ?? DEFAULTS.docs,
     logger,
     notices: options.logger ?? consoleNotices,
     parking: {
       store: options.parking?.store,
-      parkDelayMs: options.parking?.parkDelayMs ?? 2_000,
-      expiredGraceMs: options.parking?.expiredGraceMs ?? 60_000,
+      parkDelayMs: options.parking?.parkDelayMs ?? delays.parkDelayMs,
+      expiredGraceMs: options.parking?.expiredGraceMs ?? delays.expiredGraceMs,
       onError: options.parking?.onError,
     },
     cwdRoots: options.allowedCwdRoots && rootsOption('allowedCwdRoots', options.allowedCwdRoots),
@@ -187,7 +197,7 @@ export function resolveOptions(options: WorkerServerOptions): ResolvedOptions {
 }
 
 function assertShapes(options: WorkerServerOptions): void {
-  for (const [name, shape] of OPTION_SHAPES) {
+  for (const [name, shape] of OPTION_CHECKS) {
     const value = options[name as keyof WorkerServerOptions]
     if (value === undefined) continue
     const [first] = shape.errors(value, name)
@@ -198,11 +208,11 @@ function assertShapes(options: WorkerServerOptions): void {
 /** One that is misspelt would be one that has no effect, a limit perhaps. */
 function assertKnown(options: WorkerServerOptions): void {
   for (const [name, value] of Object.entries(options))
-    if (value !== undefined && !OPTION_SHAPES.has(name))
-      throw optionError(name, `${unknownName('option', name, [...OPTION_SHAPES.keys()])}.`.replace('?.', '?'))
+    if (value !== undefined && !OPTION_CHECKS.has(name))
+      throw optionError(name, `${unknownName('option', name, [...OPTION_CHECKS.keys()])}.`.replace('?.', '?'))
 }
 
-function resolveBasePath(basePath = '/v1'): string {
+function resolveBasePath(basePath = DEFAULTS.basePath): string {
   const trimmed = basePath.replace(/\/+$/, '')
   if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(trimmed))
     throw optionError('basePath', `${JSON.stringify(basePath)} must look like /v1 or /agents/v1.`)

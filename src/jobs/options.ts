@@ -1,3 +1,4 @@
+import { defaultsOf, GatewayConfig } from '../../schemas/config.js'
 import type { JobEvent } from '../../schemas/jobs.js'
 import type { QueueAdapter } from './adapter.js'
 
@@ -31,11 +32,6 @@ export interface QueueServerOptions {
   onEvent?: (event: JobEvent) => unknown
 }
 
-export const QUEUE_DEFAULTS = {
-  maxConcurrency: 1,
-  maxQueuedJobs: 100_000,
-  killGraceMs: 5_000,
-  sweepIntervalMs: 60_000,
-  webhookAttempts: 3,
-  webhookRetryDelayMs: 500,
-} as const
+const { queue } = GatewayConfig.properties
+
+export const QUEUE_DEFAULTS = { ...defaultsOf(queue), ...defaultsOf(queue.properties.retention) }

@@ -1,3 +1,4 @@
+import { defaultsOf, GatewayConfig } from '../../schemas/config.js'
 import type { SessionEventBody } from '../../schemas/events.js'
 import { rowOf } from '../engines/event-types.js'
 import { newId } from '../lib/clock.js'
@@ -14,7 +15,7 @@ export interface EventLogLimits {
   maxBytes: number
 }
 
-export const DEFAULT_EVENT_LOG_LIMITS: EventLogLimits = { maxEvents: 100_000, maxBytes: 16 * 1024 * 1024 }
+export const DEFAULT_EVENT_LOG_LIMITS: EventLogLimits = defaultsOf(GatewayConfig.properties.eventLog)
 
 /** Where the events of a log outlive its memory. */
 export interface LogJournal {
