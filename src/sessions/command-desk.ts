@@ -2,6 +2,7 @@ import type { SessionCommand, SessionCommandOf } from '../../schemas/commands.js
 import type { AnsweredBy, PermissionMode, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { Runner } from '../engines/runner.js'
 import { GatewayError, toError } from '../errors.js'
+import { within } from '../lib/within.js'
 import { answeredBy, type Principal } from '../principal.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Attachment } from './attachment.js'
@@ -14,7 +15,19 @@ import type { SessionWorld } from './session-world.js'
 /** Command ids remembered per session, so that a repeat is acknowledged and not run twice. */
 const REMEMBERED_IDS = 1_000
 const ENGINE_ANSWER_MS = 30_000
-const NEEDS_ENGINE: ReadonlySet<string> = new Set(['user_message', 'set_permission_mode', 'set_model'])
+
+/** Whether an engine that was let go is started again for it. */
+const NEEDS_ENGINE: Readonly<Record<SessionCommand['type'], boolean>> = {
+  user_message: true,
+  permission_decision: false,
+  interrupt: false,
+  set_permission_mode: true,
+  set_model: true,
+  tool_call_result: false,
+  tool_call_error: false,
+  close: false,
+  ping: false,
+}
 
 /** A session, as far as commands are carried out on it. */
 interface Commanded {
@@ -91,7 +104,7 @@ export class CommandDesk {
     if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
     if (session.parked) return this.#whileParked(command, by)
     // the first one that finds an engine starting waits for it as the one that started it
-    if (NEEDS_ENGINE.has(command.type) && !session.serving) await this.#world.dormancy.rouse(session)
+    if (NEEDS_ENGINE[command.type] && !session.serving) await this.#world.dormancy.rouse(session)
     await this.#carryOut(command, from, by)
   }
 
@@ -120,6 +133,10 @@ export class CommandDesk {
       case 'close':
         await session.accept({ type: 'close' })
         return session.end('client')
+      case 'ping':
+        return
+      default:
+        command satisfies never
     }
   }
 
@@ -205,19 +222,14 @@ export class CommandDesk {
 
   /** Asks the engine; what it throws becomes a refusal that says why, and silence does not last for ever. */
   async #ask(question: () => Promise<void> | undefined): Promise<void> {
-    let giveUp: { cancel(): void } | undefined
-    const silence = new Promise<never>((_, reject) => {
-      giveUp = this.#world.clock.after(ENGINE_ANSWER_MS, () =>
-        reject(new GatewayError('SG_ERR_ENGINE_REFUSED', { detail: 'The engine did not answer in time.' })),
-      )
-    })
+    const onLate = () => {
+      throw new GatewayError('SG_ERR_ENGINE_REFUSED', { detail: 'The engine did not answer in time.' })
+    }
     try {
-      await Promise.race([question(), silence])
+      await within(ENGINE_ANSWER_MS, question(), { clock: this.#world.clock, onLate })
     } catch (error) {
       if (error instanceof GatewayError) throw error
       throw new GatewayError('SG_ERR_ENGINE_REFUSED', { detail: toError(error).message, cause: error })
-    } finally {
-      giveUp?.cancel()
     }
   }
 }

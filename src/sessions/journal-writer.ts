@@ -1,6 +1,7 @@
 import type { RunnerSnapshot } from '../engines/runner.js'
 import type { GatewayError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
+import { type Backoff, delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import { PATIENCE_MS, unavailable } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
@@ -18,8 +19,7 @@ import type { News } from './news.js'
 /** Numbers reserved ahead with a write, so that none is used twice whatever a crash cuts off. */
 const RESERVED_AHEAD = 1_000
 /** A write that failed is tried again after this, doubled each time up to the longest. */
-const RETRY_MS = 1_000
-const LONGEST_RETRY_MS = 30_000
+const RETRY: Backoff = { firstMs: 1_000, longestMs: 30_000 }
 /** What may wait to be written while nothing is taken: of one session, and of all together. */
 const MAX_BACKLOG_BYTES = 4 * 1024 * 1024
 const MAX_BACKLOG_BYTES_OF_ALL = 64 * 1024 * 1024
@@ -82,7 +82,7 @@ export class JournalWriter implements LogJournal {
   #state: 'idle' | 'scheduled' | 'writing' | 'failing' | 'stopped' = 'idle'
   /** Nothing is written meanwhile. */
   #removing: Promise<void> | undefined
-  #retry: { timer: Timer; delayMs: number } | undefined
+  #retry: { timer: Timer; tries: number } | undefined
   /** Of the events that are not durable, the ones in the write that is under way included. */
   #backlogBytes = 0
   #writingSince = 0
@@ -375,8 +375,8 @@ export class JournalWriter implements LogJournal {
     this.#stateDue ||= write.state !== undefined
     this.#snapshot ??= write.snapshot
     this.#state = 'failing'
-    const delayMs = Math.min((this.#retry?.delayMs ?? RETRY_MS / 2) * 2, LONGEST_RETRY_MS)
-    this.#retry = { delayMs, timer: this.#parts.retryAfter(delayMs, () => this.#write()) }
+    const tries = (this.#retry?.tries ?? 0) + 1
+    this.#retry = { tries, timer: this.#parts.retryAfter(delayAfter(tries, RETRY), () => this.#write()) }
     const refusal = unavailable(error)
     const waiting = this.#waitingNow.splice(0)
     // who waits for the change itself goes on waiting

@@ -5,6 +5,7 @@ import type { DeferredExecution, ExecutionResult, RunnerSnapshot } from '../engi
 import { GatewayError, toError } from '../errors.js'
 import type { Executions } from '../executions/executions.js'
 import type { KeptKey } from '../idempotency/store.js'
+import { type Backoff, delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import { INTERRUPTED } from './deferred-executions.js'
@@ -46,8 +47,7 @@ export interface ParkingParts {
 }
 
 /** After a park that could not be saved: before the next try, doubled each time up to the longest. */
-const PARK_RETRY_MS = 1_000
-const LONGEST_PARK_RETRY_MS = 5 * 60_000
+const RETRY = { firstMs: 1_000, longestMs: 5 * 60_000 } satisfies Backoff
 
 /**
  * Parks sessions that wait, and wakes them. What is done to one session without an engine is done one step after the other, under its
@@ -62,7 +62,7 @@ export class ParkingLot implements SessionParking {
   /** Runs of jobs that wait. */
   readonly #holds = new Map<string, Timer>()
   /** Sessions whose park could not be saved: not to be tried again before `at`. */
-  readonly #refused = new Map<string, { at: number; delayMs: number }>()
+  readonly #refused = new Map<string, { at: number; tries: number }>()
 
   constructor(options: ParkingOptions, parts: ParkingParts) {
     this.#options = options
@@ -125,7 +125,7 @@ export class ParkingLot implements SessionParking {
       keeping.report(error, { sessionId: session.id, phase: 'park' })
       this.#holds.set(
         session.id,
-        retryAfter(PARK_RETRY_MS, () => this.consider(session)),
+        retryAfter(RETRY.firstMs, () => this.consider(session)),
       )
       return
     }
@@ -300,8 +300,8 @@ export class ParkingLot implements SessionParking {
     const { keeping, clock } = this.#parts
     const { id } = session
     keeping.report(refusal, { sessionId: id, phase: 'park' })
-    const delayMs = Math.min((this.#refused.get(id)?.delayMs ?? PARK_RETRY_MS / 2) * 2, LONGEST_PARK_RETRY_MS)
-    this.#refused.set(id, { at: clock.now() + delayMs, delayMs })
+    const tries = (this.#refused.get(id)?.tries ?? 0) + 1
+    this.#refused.set(id, { at: clock.now() + delayAfter(tries, RETRY), tries })
     try {
       await this.#waker.bringBack(session, snapshot)
     } catch (error) {

@@ -10,6 +10,7 @@ import type {
   SessionRunnerConfig,
 } from '../engines/runner.js'
 import { toError } from '../errors.js'
+import { within } from '../lib/within.js'
 import { interruptedResult } from './deferred-executions.js'
 import type { JournaledWhole, JournalWrite, MidTurn } from './journal.js'
 import { keptConfig, withChoice } from './journaled-state.js'
@@ -334,17 +335,14 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
   }
 
   async #endTurnSoon(): Promise<void> {
-    let giveUp: { cancel(): void } | undefined
     const over = new Promise<void>((resolve) => {
       this.onTurnOver = resolve
-      giveUp = this.world.clock.after(TURN_END_GRACE_MS, resolve)
     })
     const ending = this.endTurn().then(
       () => (this.turns.active ? over : undefined),
       () => {},
     )
-    await Promise.race([over, ending])
-    giveUp?.cancel()
+    await within(TURN_END_GRACE_MS, Promise.race([over, ending]), { clock: this.world.clock })
   }
 
   /** Tells what a session without an engine cannot go on with: a turn, questions, executions. */

@@ -1,7 +1,9 @@
 import type { RunnerSnapshot } from '../engines/runner.js'
 import { GatewayError } from '../errors.js'
+import { type Backoff, delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { KeyedLock } from '../lib/keyed-lock.js'
+import { within } from '../lib/within.js'
 import { CalledOff, type EngineStarter } from './engine-start.js'
 import type { JournaledWhole, MidTurn } from './journal.js'
 import type { Keeping } from './keeping.js'
@@ -9,8 +11,7 @@ import { isFinal, reasonOf } from './refusals.js'
 import type { Session } from './session.js'
 
 /** A wake that failed is tried again after this, doubled each time up to the longest. */
-const WAKE_RETRY_MS = 1_000
-const LONGEST_WAKE_RETRY_MS = 5 * 60_000
+const RETRY: Backoff = { firstMs: 1_000, longestMs: 5 * 60_000 }
 /** How long whoever brought the news waits for the session to be live again; the news is durable by then. */
 const WAKE_PATIENCE_MS = 5_000
 
@@ -42,7 +43,7 @@ export class Waker {
   readonly #parts: WakingParts
   /** Sessions that something came in for since they were parked. */
   readonly #expected = new Set<string>()
-  readonly #retries = new Map<string, { timer: Timer; delayMs: number }>()
+  readonly #retries = new Map<string, { timer: Timer; tries: number }>()
   #closed = false
 
   constructor(parts: WakingParts) {
@@ -58,12 +59,8 @@ export class Waker {
   async wake(id: string): Promise<void> {
     if (this.#closed) return
     const { clock, lock } = this.#parts
-    let patience: Timer | undefined
-    const waited = new Promise<void>((resolve) => {
-      patience = clock.after(WAKE_PATIENCE_MS, resolve)
-    })
-    await Promise.race([lock.run(id, () => this.#wakeInTurn(id)), waited])
-    patience?.cancel()
+    const waking = lock.run(id, () => this.#wakeInTurn(id))
+    await within(WAKE_PATIENCE_MS, waking, { clock })
   }
 
   /** Tries again at once what would have been tried later. */
@@ -140,8 +137,8 @@ export class Waker {
   #retry(id: string): void {
     const earlier = this.#retries.get(id)
     earlier?.timer.cancel()
-    const delayMs = Math.min((earlier?.delayMs ?? WAKE_RETRY_MS / 2) * 2, LONGEST_WAKE_RETRY_MS)
-    const timer = this.#parts.retryAfter(delayMs, () => void this.wake(id))
-    this.#retries.set(id, { timer, delayMs })
+    const tries = (earlier?.tries ?? 0) + 1
+    const timer = this.#parts.retryAfter(delayAfter(tries, RETRY), () => void this.wake(id))
+    this.#retries.set(id, { timer, tries })
   }
 }
