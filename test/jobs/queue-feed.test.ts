@@ -1,0 +1,74 @@
+import t from 'tap'
+import type { QueueFrame, QueueStats } from '../../schemas/jobs.js'
+import type { JobQueue } from '../../src/jobs/queue.js'
+import { QueueFeed } from '../../src/jobs/queue-feed.js'
+import { UNLIMITED } from '../../src/principal.js'
+
+const turns = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)))
+
+/** A queue that says how it stands when it is let. */
+function slowQueue() {
+  const listeners = new Map<string, (told: object) => void>()
+  const asked: { answer(queued: number): void; fail(): void }[] = []
+  const stats = () =>
+    new Promise<QueueStats>((resolve, reject) => {
+      asked.push({
+        answer: (queued) =>
+          resolve({ maxConcurrency: 1, queued, running: 0, parked: 0, paused: false, dailyTokensUsed: 0 }),
+        fail: () => reject(new Error('no answer')),
+      })
+    })
+  const on = (event: string, listener: (told: object) => void) => {
+    listeners.set(event, listener)
+    return () => {}
+  }
+  const feed = new QueueFeed({ stats, on } as unknown as JobQueue)
+  const frames: QueueFrame[] = []
+  let left = false
+  const sink = {
+    send: (frame: string) => void frames.push(JSON.parse(frame)),
+    leave: () => {
+      left = true
+    },
+  }
+  const attach = () => feed.attach(sink, UNLIMITED)
+  const happens = (type: string) => listeners.get('job_event')!({ event: { type, job: { id: 'j', profile: 'p' } } })
+  return { asked, frames, attach, happens, hasLeft: () => left }
+}
+
+t.test('how things stand comes first, and again when they changed while that was asked for', async (t) => {
+  const { asked, frames, attach, happens } = slowQueue()
+  attach()
+  happens('job_submitted')
+  await turns()
+  t.same(frames, [], 'not before the first frame')
+  asked[0]!.answer(0)
+  await turns()
+  t.match(frames, [{ type: 'queue_attached', stats: { queued: 0 } }])
+  asked[1]!.answer(1)
+  await turns()
+  t.match(frames.slice(1), [{ type: 'queue_stats', stats: { queued: 1 } }])
+  happens('job_started')
+  happens('job_completed')
+  await turns()
+  t.match(frames.slice(2), [{ type: 'job_event' }, { type: 'job_event' }])
+  t.equal(asked.length, 3, 'asked once for what happened in one go')
+  asked[2]!.answer(1)
+  await turns()
+  t.equal(frames.length, 4, 'what did not change is not told again')
+})
+
+t.test('who cannot be told how things stand is asked to come back; who has gone is told nothing', async (t) => {
+  const one = slowQueue()
+  one.attach()
+  one.asked[0]!.fail()
+  await turns()
+  t.ok(one.hasLeft())
+  t.same(one.frames, [])
+
+  const other = slowQueue()
+  other.attach().detach()
+  other.asked[0]!.answer(0)
+  await turns()
+  t.same(other.frames, [])
+})
