@@ -42,6 +42,7 @@ t.test('how things stand comes first, and again when they changed while that was
   happens('job_submitted')
   await turns()
   t.same(frames, [], 'not before the first frame')
+  t.equal(asked.length, 1, 'one question at a time')
   asked[0]!.answer(0)
   await turns()
   t.match(frames, [{ type: 'queue_attached', stats: { queued: 0 } }])
