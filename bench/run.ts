@@ -5,6 +5,7 @@ import { firstToken } from './first-token.js'
 import { idleHeap } from './idle-heap.js'
 import { jobApi } from './job-api.js'
 import { jobQueue } from './job-queue.js'
+import { notifications } from './notifications.js'
 import { parking } from './parking.js'
 import { permissionRoundTrip } from './permission-round-trip.js'
 import { replay } from './replay.js'
@@ -26,6 +27,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   'first-token': firstToken,
   storage,
   'durable-sessions': durableSessions,
+  notifications,
 }
 
 const asked = process.argv.slice(2)

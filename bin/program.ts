@@ -90,6 +90,14 @@ export function createProgram(): Command {
       const { doctor } = await import('./commands/doctor.js')
       await doctor(configOf(command), salvage)
     })
+  program
+    .command('rotate-keys')
+    .description('make all answer links that were given out void, also while the gateway runs')
+    .addOption(configOption())
+    .action(async (_options, command: Command) => {
+      const { rotateKeys } = await import('./commands/rotate-keys.js')
+      await rotateKeys(configOf(command))
+    })
   addClientCommands(program)
   return program
 }

@@ -31,12 +31,13 @@ export const apiDocuments: FastifyPluginAsync<{ gateway: Gateway }> = fp(
   },
 )
 
-export function featuresOf({ queue, options }: Gateway): Set<Feature> {
+export function featuresOf({ queue, options, notifications }: Gateway): Set<Feature> {
   const features = new Set<Feature>()
   if (queue) features.add('queue')
   if (options.profileStore) features.add('profileStore')
   if (options.health) features.add('health')
   if (options.metrics) features.add('metrics')
+  if (notifications.push) features.add('webPush')
   return features
 }
 

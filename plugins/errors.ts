@@ -20,7 +20,15 @@ const STATUS_HEADERS: Record<number, Record<string, string>> = {
   426: { connection: 'upgrade', upgrade: 'websocket' },
 }
 
-function toGatewayError(error: FastifyError): GatewayError {
+/** What is wrong, in the words of the catalogue; remembered for the request's line in the log. */
+export function toGatewayError(error: FastifyError, request: FastifyRequest): GatewayError {
+  const refusal = inCatalogue(error)
+  codes.set(request, refusal.code)
+  if (refusal.statusCode >= 500) request.log.error({ err: refusal, code: refusal.code }, 'request failed')
+  return refusal
+}
+
+function inCatalogue(error: FastifyError): GatewayError {
   if (error instanceof GatewayError) return error
   const known = FASTIFY_CODES[error.code]
   if (known) return new GatewayError(known, { cause: error })
@@ -34,9 +42,7 @@ export const codeOf = (request: FastifyRequest): ErrorCode | undefined => codes.
 
 /** Answers a refusal as `application/problem+json`. */
 export function sendProblem(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const refusal = toGatewayError(error)
-  codes.set(request, refusal.code)
-  if (refusal.statusCode >= 500) request.log.error({ err: refusal, code: refusal.code }, 'request failed')
+  const refusal = toGatewayError(error, request)
   if (refusal.retryAfterS !== undefined) reply.header('retry-after', refusal.retryAfterS)
   if (refusal.allow !== undefined) reply.header('allow', refusal.allow)
   reply.headers(STATUS_HEADERS[refusal.statusCode] ?? {})

@@ -5,6 +5,7 @@ import { optionError } from '../src/errors.js'
 import { createGateway, type Gateway } from '../src/gateway.js'
 import { within } from '../src/lib/within.js'
 import type { WorkerServerOptions } from '../src/options.js'
+import { answerPages } from './answer-page.js'
 import { createIdentify, requireIdentity } from './auth.js'
 import { parseJsonBodies } from './body.js'
 import { allowOrigins } from './cors.js'
@@ -20,6 +21,7 @@ import { refuseOtherMethods, refuseUnknownPaths } from './methods.js'
 import { metrics } from './metrics.js'
 import { notificationRoutes } from './notifications.js'
 import { profileRoutes } from './profiles.js'
+import { pushSubscriptionRoutes } from './push-subscriptions.js'
 import { queueStream } from './queue-stream.js'
 import { sdkSessionRoutes } from './sdk-sessions.js'
 import { sessionEvents } from './session-events.js'
@@ -126,6 +128,9 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   await scope.register(executionRoutes, { gateway })
   await scope.register(sdkSessionRoutes, { gateway })
   await scope.register(notificationRoutes, { gateway })
+  const { links, push } = gateway.notifications
+  if (push) await scope.register(pushSubscriptionRoutes, { push })
+  if (links) await scope.register(answerPages, { links })
   if (gateway.queue) await scope.register(jobRoutes, { queue: gateway.queue })
   await scope.register(async (sockets) => composeSockets(sockets, parts))
   methods.complete()

@@ -1,6 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import { ListNotificationsQuery, SessionNotification } from '../schemas/notifications.js'
+import { WebhookDelivery } from '../schemas/jobs.js'
+import { ListNotificationsQuery, NotificationParams, SessionNotification } from '../schemas/notifications.js'
+import { NoQuery } from '../schemas/sessions.js'
 import type { Gateway } from '../src/gateway.js'
 import { linkNext } from './paging.js'
 
@@ -22,6 +24,16 @@ export const notificationRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }>
       // their bytes as they were written
       const body = Buffer.from(`[${kept.map(({ json }) => json).join(',')}]`)
       return reply.type('application/json; charset=utf-8').send(body)
+    },
+  )
+
+  scope.get(
+    '/notifications/:id/deliveries',
+    { schema: { params: NotificationParams, querystring: NoQuery, response: { 200: Type.Array(WebhookDelivery) } } },
+    async ({ params, principal }) => {
+      const { json } = await feed.find(params.id, principal)
+      const { sessionId, seq } = JSON.parse(json) as SessionNotification
+      return gateway.notifications.deliveries(sessionId, seq)
     },
   )
 }

@@ -1,5 +1,6 @@
-import { type SchemaOptions, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { MAX_MS, Origin, strict } from './common.js'
+import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { Origin, strict } from './common.js'
+import { Count, Flag, Ms, PATH_MARK, Path, Secret, SecretRecord, SecretUrl, Section } from './config-parts.js'
 import { NotificationType } from './notifications.js'
 import { ProfileOptions } from './profiles.js'
 
@@ -9,20 +10,7 @@ import { ProfileOptions } from './profiles.js'
  * Every `default` here is the daemon's and is what an option that the file leaves out becomes.
  */
 
-/** Marks a string as a secret: it may come from a file, and no output shows it. `url`: the origin may be shown. */
-export const SECRET_MARK = 'x-secret'
-/** Marks a string as a path, taken relative to the config file. `command`: only when it contains a slash. */
-export const PATH_MARK = 'x-path'
-
-const Secret = (options: SchemaOptions = {}) => Type.String({ minLength: 1, [SECRET_MARK]: true, ...options })
-const SecretUrl = (options: SchemaOptions) => Secret({ ...options, [SECRET_MARK]: 'url' })
-const SecretRecord = (options: SchemaOptions) => Type.Record(Type.String(), Secret(), options)
-const Path = (options: SchemaOptions = {}) => Type.String({ minLength: 1, [PATH_MARK]: true, ...options })
-const Count = (options: SchemaOptions) => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, ...options })
-const Ms = (options: SchemaOptions, minimum = 0) => Type.Integer({ minimum, maximum: MAX_MS, ...options })
-const Flag = (options: SchemaOptions) => Type.Boolean(options)
-const Section = <T extends Record<string, TSchema>>(fields: T, options: SchemaOptions = {}) =>
-  Type.Object(fields, { ...strict, ...options })
+export { PATH_MARK, SECRET_MARK } from './config-parts.js'
 
 export const ConfigToken = Section({
   name: Type.String({ minLength: 1, description: 'Whom the token stands for; unique.' }),
@@ -146,6 +134,45 @@ const WebhookSecret = Type.Union([Secret(), Type.Array(Secret(), { minItems: 1, 
   description: 'Signs deliveries (Standard Webhooks). Two while rotating.',
 })
 
+const channelFilter = {
+  name: Type.Optional(
+    Type.String({ pattern: '^[A-Za-z0-9_.-]{1,64}$', description: 'Unique; default: the format. Reminders name it.' }),
+  ),
+  events: Type.Optional(Type.Array(NotificationType, { description: 'Left out: all four.' })),
+  profiles: Type.Optional(Type.Array(Type.String(), { description: 'Left out: every profile.' })),
+}
+
+const Channel = Type.Union([
+  Section({
+    format: Type.Literal('webhook'),
+    ...channelFilter,
+    url: SecretUrl({ description: 'http or https; gets one POST per notification, as notifications.webhook does.' }),
+    headers: Type.Optional(SecretRecord({ description: 'Sent with every delivery.' })),
+    secret: Type.Optional(WebhookSecret),
+  }),
+  Section({
+    format: Type.Literal('slack'),
+    ...channelFilter,
+    url: SecretUrl({ description: 'Of an incoming webhook of Slack, or of what understands the same.' }),
+  }),
+  Section({
+    format: Type.Literal('ntfy'),
+    ...channelFilter,
+    url: SecretUrl({ description: 'Of the topic, as in https://ntfy.example/my-topic.' }),
+    headers: Type.Optional(SecretRecord({ description: 'As in { "authorization": "Bearer tk_…" }.' })),
+  }),
+  Section({
+    format: Type.Literal('web_push'),
+    ...channelFilter,
+    subject: Type.Optional(
+      Type.String({
+        pattern: '^(mailto:|https://).+',
+        description: 'Whom a push service turns to, as in mailto:ops@example.com. Default: publicUrl.',
+      }),
+    ),
+  }),
+])
+
 const notifications = Section(
   {
     webhook: Type.Optional(
@@ -155,6 +182,51 @@ const notifications = Section(
         events: Type.Optional(Type.Array(NotificationType, { description: 'Left out: all four.' })),
         secret: Type.Optional(WebhookSecret),
       }),
+    ),
+    channels: Type.Optional(
+      Type.Array(Channel, {
+        maxItems: 64,
+        description: 'Where else notifications go: webhook, slack, ntfy, web_push.',
+      }),
+    ),
+    reminders: Type.Optional(
+      Type.Array(
+        Section({
+          afterMs: Ms({ description: 'After the request.' }, 1),
+          channel: Type.String({ minLength: 1, description: 'Name of a channel, or webhook.' }),
+        }),
+        { maxItems: 16, description: 'Tells a channel again of a permission request that nobody has answered.' },
+      ),
+    ),
+    publicUrl: Type.Optional(
+      Type.String({
+        pattern: '^https?://[^?#]+$',
+        description: 'Under which people reach the gateway, without basePath. Needed for answerLinks.',
+      }),
+    ),
+    answerLinks: Type.Optional(
+      Type.Union(
+        [
+          Type.Boolean(),
+          Section({
+            only: Type.Optional(Type.Literal('deny', { description: 'A link can only deny.' })),
+            tools: Type.Optional(
+              Type.Array(Type.String({ minLength: 1 }), { minItems: 1, description: 'Left out: every tool.' }),
+            ),
+          }),
+        ],
+        {
+          default: false,
+          description:
+            'Gives channels a link to each permission request: whoever holds it may answer that one request.',
+        },
+      ),
+    ),
+    answerLinkTtlMs: Type.Optional(
+      Ms(
+        { default: 86_400_000, description: 'How long a link works, if its request waits as long. Default one day.' },
+        1,
+      ),
     ),
     attempts: Type.Optional(Count({ default: 3 })),
     retryDelayMs: Type.Optional(Ms({ default: 500, description: 'Doubled on every retry.' })),

@@ -31,6 +31,12 @@ export const SessionNotification = Type.Object(
       ),
     ),
     reason: Type.Optional(Text('With `session_closed`: who ended it.')),
+    answerUrl: Type.Optional(
+      Text(
+        'To a channel, with `permission_requested`: where whoever holds the link may answer, when answer links are on.',
+      ),
+    ),
+    reminder: Type.Optional(Count('To a channel: told again, for the first, second … time, as nobody has answered.')),
   },
   { description: 'One of four moments of a session, as webhooks and the feed tell it.' },
 )
@@ -60,3 +66,80 @@ export const ListNotificationsQuery = Type.Object(
   strict,
 )
 export type ListNotificationsQuery = Static<typeof ListNotificationsQuery>
+export const NotificationParams = Type.Object({ id: Text('Of a notification.') })
+
+export const PushMessage = Type.Object(
+  {
+    id: Text('Of the delivery, the same in every attempt.'),
+    type: Type.Union([...NotificationType.anyOf, Type.Literal('permission_resolved')]),
+    sessionId: Type.String(),
+    seq: Type.Integer(),
+    ts: Moment('When it happened'),
+    title: Text('The session, and what happened, on one line.'),
+    body: Text('One line, fit for the body of a notification.'),
+    tag: Text('One with the same tag takes the place of what was shown.'),
+    profile: Text('Of the session.'),
+    requestId: Type.Optional(Text('Of the permission request that it is about.')),
+    url: Type.Optional(Text('Where the request may be answered, when answer links are on.')),
+  },
+  { description: 'What a service worker gets of a notification.' },
+)
+export type PushMessage = Static<typeof PushMessage>
+
+const Endpoint = Type.String({
+  minLength: 1,
+  maxLength: 2_000,
+  description: 'Where the push service of the browser takes messages for it.',
+})
+
+export const CreateSubscriptionRequest = Type.Object(
+  {
+    endpoint: Endpoint,
+    keys: Type.Object(
+      {
+        p256dh: Type.String({ minLength: 1, maxLength: 200, description: 'The public key of the browser, base64url.' }),
+        auth: Type.String({ minLength: 1, maxLength: 100, description: 'A secret of the browser, base64url.' }),
+      },
+      { ...strict, description: 'By which the browser reads what is sent.' },
+    ),
+    expirationTime: Type.Optional(
+      Type.Union([Type.Number(), Type.Null()], { description: 'When the browser lets it end, epoch milliseconds.' }),
+    ),
+    events: Type.Optional(
+      Type.Array(NotificationType, { maxItems: 16, description: 'Left out: what the channel tells.' }),
+    ),
+    profiles: Type.Optional(
+      Type.Array(Type.String(), { maxItems: 1_000, description: 'Left out: every profile that the caller may see.' }),
+    ),
+  },
+  { ...strict, description: "A browser's PushSubscription, as `toJSON` gives it, and what it is to be told." },
+)
+export type CreateSubscriptionRequest = Static<typeof CreateSubscriptionRequest>
+
+export const DeleteSubscriptionRequest = Type.Object(
+  { endpoint: Endpoint },
+  { ...strict, description: 'The browser that is not to be told any more.' },
+)
+
+export const PushSubscriptionInfo = Type.Object(
+  {
+    id: Text('Of the subscription.'),
+    createdAt: Moment('When it was first subscribed'),
+    expiresAt: Moment('When it ends unless the browser is subscribed again'),
+  },
+  { description: 'A browser that is told.' },
+)
+export type PushSubscriptionInfo = Static<typeof PushSubscriptionInfo>
+
+export const DeleteSubscriptionResponse = Type.Object(
+  { deleted: Type.Literal(true) },
+  { description: 'The browser is told nothing any more.' },
+)
+
+export const VapidKeyResponse = Type.Object(
+  { publicKey: Text('For `pushManager.subscribe`, base64url.') },
+  { description: 'By whom push services know this gateway.' },
+)
+
+export const ChannelFormat = described(StringEnum('webhook', 'slack', 'ntfy', 'web_push'), 'How a channel is told.')
+export type ChannelFormat = Static<typeof ChannelFormat>

@@ -12,6 +12,7 @@ export async function apiDocuments({ gatewayPlugin, createMemoryProfileStore }) 
     health: true,
     metrics: true,
     profileStore: createMemoryProfileStore(),
+    notifications: { channels: [{ format: 'web_push', subject: 'mailto:ops@example.com' }] },
   })
   const texts = {}
   for (const file of ['openapi.json', 'asyncapi.json'])

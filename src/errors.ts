@@ -57,6 +57,12 @@ const CATALOGUE = {
   SG_ERR_EXECUTION_EXISTS: [409, 'Another session has an execution with this id.'],
   SG_ERR_EXECUTION_NOT_FOUND: [404, 'There is no such execution.'],
   SG_ERR_UNKNOWN_COMMAND: [400, 'There is no command of that type.'],
+  // notifications
+  SG_ERR_NOTIFICATION_NOT_FOUND: [404, 'There is no such notification, or not any more.'],
+  SG_ERR_ANSWER_LINK: [404, 'This link does not lead to anything that could be answered.'],
+  SG_ERR_ANSWER_LINK_EXPIRED: [410, 'This link has expired.'],
+  SG_ERR_SUBSCRIPTION_NOT_FOUND: [404, 'There is no such subscription of this caller.'],
+  SG_ERR_SUBSCRIPTION_EXISTS: [409, 'This endpoint is subscribed with other keys by somebody else.'],
   // jobs
   SG_ERR_JOB_NOT_FOUND: [404, 'There is no such job.'],
   // idempotency

@@ -1,5 +1,5 @@
 import { homedir } from 'node:os'
-import type { JobEvent } from '../schemas/jobs.js'
+import type { JobEvent, WebhookDelivery } from '../schemas/jobs.js'
 import type { SessionNotification } from '../schemas/notifications.js'
 import { cliEngine, endOrphans } from './engines/cli/index.js'
 import { withHostedTools } from './engines/hosted-tools.js'
@@ -14,14 +14,20 @@ import type { QueueServerOptions } from './jobs/options.js'
 import { JobQueue } from './jobs/queue.js'
 import { type Clock, systemClock } from './lib/clock.js'
 import { within } from './lib/within.js'
+import type { AnswerLinks } from './notifications/answers/answer-links.js'
+import { answerableSessions } from './notifications/answers/sessions.js'
+import { attemptsLane } from './notifications/channels/channels.js'
+import type { WebPush } from './notifications/channels/push.js'
 import { DEFAULT_NOTIFICATION_RETENTION, NotificationFeed } from './notifications/feed.js'
-import { Notifier, webhookDeliveries } from './notifications/notifier.js'
+import { Notifier } from './notifications/notifier.js'
+import { Outward } from './notifications/outward.js'
 import { type ResolvedOptions, resolveOptions, type WorkerServerOptions } from './options.js'
 import { ProfileCatalog } from './profiles/catalog.js'
 import { CliProfiles } from './profiles/cli-profiles.js'
 import { Admission } from './sessions/admission.js'
 import { SessionRegistry } from './sessions/registry.js'
 import { refusing, StorageWatch } from './storage/availability.js'
+import { createMemoryChannelStore } from './storage/memory/channel-store.js'
 import { createMemoryDeliveryOutbox } from './storage/memory/delivery-outbox.js'
 import { createMemoryIdempotencyStore } from './storage/memory/idempotency-store.js'
 import { createMemoryNotificationStore } from './storage/memory/notification-store.js'
@@ -31,7 +37,6 @@ import { moveParked, recordJournal } from './storage/record/session-journal.js'
 import { WebhookDeliverer } from './webhooks/deliverer.js'
 import type { FindTarget } from './webhooks/delivery.js'
 import { EgressGuard } from './webhooks/egress.js'
-import { operatorTarget } from './webhooks/target.js'
 
 /** A store has at least that long to be closed. */
 const STORAGE_CLOSE_MS = 1_000
@@ -71,6 +76,12 @@ export interface Gateway {
      * @returns a function that ends it
      */
     on(listener: (notification: SessionNotification) => unknown): () => void
+    /** Present when answer links are on. */
+    readonly links: AnswerLinks | undefined
+    /** Present when a channel is for browsers. */
+    readonly push: WebPush | undefined
+    /** The last attempts to deliver the notification of an event, its reminders included, newest first. */
+    deliveries(sessionId: string, seq: number): Promise<WebhookDelivery[]>
   }
   /** What is sent to webhooks, and how it went. */
   readonly deliverer: WebhookDeliverer
@@ -187,6 +198,8 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     connections: options.webhookPolicy?.maxConnections,
   })
   const guard = new EgressGuard(egress)
+  // a browser's endpoint is nobody's private address, unless the operator says so
+  const pushGuard = new EgressGuard({ ...egress, allowPrivateNetworks: options.webhookPolicy?.allowPrivateNetworks })
   // where the operator's own deliveries go is the operator's decision
   const operatorGuard = new EgressGuard({ allowPrivateNetworks: true })
 
@@ -213,17 +226,22 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     ridesAlong: storage?.notifications !== undefined && storage.oneWrite === true,
     retention: { ...DEFAULT_NOTIFICATION_RETENTION, ...options.notifications?.retention },
   })
-  const { webhook, attempts = 3, retryDelayMs = 500, onNotification } = options.notifications ?? {}
-  const how = { option: 'notifications.webhook', attempts, retryDelayMs, guard: operatorGuard }
-  const notified = webhook && operatorTarget(webhook, how)
-  const notifier = new Notifier({
-    ...{ feed, logger },
-    deliveriesOf: notified ? webhookDeliveries(deliverer, notified, webhook.events) : () => [],
+  const { onNotification, ...outwardOptions } = options.notifications ?? {}
+  const outward = new Outward(outwardOptions, {
+    ...{ clock, logger, deliverer, outbox, outlasts: storage !== undefined, basePath },
+    store: storage?.channels ?? createMemoryChannelStore(),
+    guard: operatorGuard,
+    pushGuard,
+    sessions: answerableSessions(registry),
   })
+  const notifier = new Notifier({ feed, logger, outward })
   if (onNotification) notifier.on(onNotification)
   const notifications = {
     feed,
     on: (listener: (notification: SessionNotification) => unknown) => notifier.on(listener),
+    links: outward.links,
+    push: outward.push,
+    deliveries: (sessionId: string, seq: number) => deliverer.deliveries(attemptsLane(sessionId, seq)),
   }
 
   const findTarget: FindTarget = async ({ origin, payload }) => {
@@ -231,15 +249,18 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       case 'job':
         return queue?.targetOf(payload as JobEvent, origin)
       case 'notification':
-        return notified
+      case 'channel':
+        return outward.targetOf(origin)
       case 'dispatch':
         return dispatcher.targetOf(origin.tool)
+      case 'reminder':
+        return undefined
     }
   }
 
   const tellOfGone = () => {
-    for (const target of [notified, ...dispatcher.targets()])
-      if (target && deliverer.isGone(target))
+    for (const target of [...outward.targets(), ...dispatcher.targets()])
+      if (deliverer.isGone(target))
         logger.warn(
           { target: target.name },
           'this webhook answered 410 Gone: nothing is sent to it any more. Change its URL to begin again',
@@ -269,7 +290,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     for (const store of former) await store.close?.()
     await toolEndpoint.close()
     await deliverer.flush()
-    await Promise.all([guard.close(), operatorGuard.close()])
+    await Promise.all([guard.close(), operatorGuard.close(), pushGuard.close()])
   }
   let callOff = () => {}
   /** A start that hangs does not keep a shutdown waiting. */
@@ -285,6 +306,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     queue?.drain()
     executions.close()
     feed.close()
+    outward.stop()
     await within(options.shutdownTimeoutMs, windDown(), { clock })
     await deliverer.close()
     const leftMs = () => Math.max(endsAt - clock.now(), STORAGE_CLOSE_MS)
@@ -308,11 +330,13 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       () => storage?.open(),
       () => profiles.load(),
       () => (surroundings.createCliRunner ? undefined : endOrphans()),
-      () => deliverer.restore(findTarget),
+      () => outward.open(),
+      () => deliverer.restore(findTarget, (left) => outward.takeOver(left)),
       () => tellOfGone(),
       () => feed.open(),
       () => moveFormer(),
       () => registry.adopt(),
+      () => outward.start(),
       () => queue?.start(),
       () => answerLeft(idempotency, findMade),
     ]

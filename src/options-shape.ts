@@ -37,6 +37,7 @@ const beside = (section: { properties: TProperties }, more: Record<string, TSche
   Section({ ...section.properties, ...optional(more) })
 
 const file = GatewayConfig.properties
+const told = file.notifications.properties
 
 /**
  * What each option must look like. What the configuration file has, it says, with its default and its sentence; profiles have a validation
@@ -67,6 +68,8 @@ export const SHAPES = {
         url: Text,
         ...optional({ headers: Headers, events: Type.Array(NotificationType), secret: Secret }),
       }),
+      ...{ channels: told.channels, reminders: told.reminders, publicUrl: told.publicUrl },
+      ...{ answerLinks: told.answerLinks, answerLinkTtlMs: told.answerLinkTtlMs },
       onNotification: Fn,
       attempts: Count,
       retryDelayMs: Milliseconds(),

@@ -12,7 +12,10 @@ import type { QueueServerOptions } from './jobs/options.js'
 import { consoleNotices, type Logger, silentLogger } from './lib/logger.js'
 import { type PathRoots, resolveRoots } from './lib/paths-within-roots.js'
 import { unknownName } from './lib/unknown-name.js'
+import type { AnswerLinkLimits } from './notifications/answers/answer-links.js'
+import type { ChannelOptions } from './notifications/channels/channels.js'
 import type { NotificationRetention } from './notifications/feed.js'
+import type { ReminderOptions } from './notifications/reminders.js'
 import { OPTION_CHECKS, SHAPES } from './options-shape.js'
 import type { PrincipalClaims } from './principal.js'
 import type { ListSdkSessions } from './profiles/cli-profiles.js'
@@ -114,6 +117,19 @@ export interface WorkerServerOptions {
 export interface NotificationOptions {
   /** `events` defaults to all four; `secret` signs (Standard Webhooks), two while rotating. */
   webhook?: { url: string; headers?: Record<string, string>; events?: NotificationType[]; secret?: string | string[] }
+  /** Where else notifications go: a further webhook, Slack, ntfy, browsers by web push. Default: nowhere. */
+  channels?: ChannelOptions[]
+  /** Tells a channel again of a permission request that nobody has answered after so long. Default: never. */
+  reminders?: ReminderOptions[]
+  /** Under which people reach this gateway, as `https://gateway.example`; what stands before `basePath`. Needed for answer links. */
+  publicUrl?: string
+  /**
+   * Whether what channels are told of a permission request has an `answerUrl`: a page where whoever holds the link answers that one
+   * request, without credentials; all of them, or as limited. Default false.
+   */
+  answerLinks?: boolean | AnswerLinkLimits
+  /** How long a link works; never longer than its request waits. Default one day. */
+  answerLinkTtlMs?: number
   /** Hears of every notification in this process. */
   onNotification?: (notification: SessionNotification) => unknown
   /** Attempts per delivery. Default 3. */

@@ -2,7 +2,11 @@ import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionEvent } from '../../schemas/events.js'
 import type { ServerFrame } from '../../schemas/frames.js'
 import type { CreateJobRequest, JobInfo, QueueFrame, QueueStats, WebhookDelivery } from '../../schemas/jobs.js'
-import type { SessionNotification } from '../../schemas/notifications.js'
+import type {
+  CreateSubscriptionRequest,
+  PushSubscriptionInfo,
+  SessionNotification,
+} from '../../schemas/notifications.js'
 import type { GetProfileResponse, ProfileInfo } from '../../schemas/profiles.js'
 import type { SdkSession } from '../../schemas/sdk-sessions.js'
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
@@ -194,3 +198,29 @@ const line = (frame: unknown, id?: string) =>
   `${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(frame)}\n\n`
 export const eventStream = `${line(serverFrames.attached)}${line(serverFrames.event, 'b64e:12')}${line(serverFrames.synced)}`
 export const queueStream = `${line(queueFrames.queue_attached)}${line(queueFrames.job_event)}`
+
+export const notificationDelivery: WebhookDelivery = {
+  id: `${SESSION_ID}:12`,
+  type: 'permission_requested',
+  channel: 'ntfy',
+  attempt: 1,
+  at: AT + 2_010,
+  status: 200,
+  durationMs: 48,
+}
+
+export const vapidKey = 'BB4YUy_UdUwC8wQdnHXOszuD_9gax85P6ILMscmLxYlupGwxHE4v9A3ZajZT5uRURdMt_khuztdcepDGoYiBwKM'
+
+export const subscriptionRequest: CreateSubscriptionRequest = {
+  endpoint: 'https://push.example.com/send/8f0c1d2e',
+  keys: {
+    p256dh: 'BHE1-k_ZOgnc6Yu_aBtL_PUOfA1jVOYq-wv_KjQpYXhl7UwfAt25Aj7lalV-UV1qncZsEfIglg3llDNN9Yh3ZyQ',
+    auth: 'AAECAwQFBgcICQoLDA0ODw',
+  },
+}
+
+export const subscription: PushSubscriptionInfo = {
+  id: 'd3a5b7c9-1e2f-4a6b-8c0d-2e4f6a8b0c1d',
+  createdAt: AT,
+  expiresAt: AT + 60 * 24 * 60 * 60 * 1000,
+}

@@ -30,6 +30,8 @@ const NO_COMPONENT = new Set([
   'SessionEventBody',
   'GatewayConfig',
   'ConfigToken',
+  'ChannelFormat',
+  'PushMessage',
 ])
 
 const isComponent = (name: string, value: unknown): value is TSchema =>

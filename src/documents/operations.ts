@@ -3,10 +3,11 @@ import { SessionCommand } from '../../schemas/commands.js'
 import { Alive, NotReady, Ready } from '../../schemas/health.js'
 import { CreateSessionRequest } from '../../schemas/sessions.js'
 import type { ErrorCode } from '../errors.js'
+import { ADMISSION, BODY, IDEMPOTENT, JOB, MANAGE, PROFILE_RULES, SESSION, STATE, STORES, UNSERVED } from './codes.js'
 import * as examples from './examples.js'
 
 /** What a route needs that not every gateway has. */
-export type Feature = 'queue' | 'profileStore' | 'health' | 'metrics'
+export type Feature = 'queue' | 'profileStore' | 'health' | 'metrics' | 'webPush'
 
 /** The words for one route; its shapes are those that it checks with. */
 export interface Operation {
@@ -46,54 +47,6 @@ export const TAGS = {
   notifications: 'What sessions need people for.',
   operations: 'For who operates the gateway: probes and counters.',
 } as const
-
-const BODY: ErrorCode[] = [
-  'SG_ERR_VALIDATION',
-  'SG_ERR_INVALID_JSON',
-  'SG_ERR_TOO_DEEP',
-  'SG_ERR_BODY_TOO_LARGE',
-  'SG_ERR_UNSUPPORTED_MEDIA_TYPE',
-]
-const STORES: ErrorCode[] = ['SG_ERR_STORE_UNAVAILABLE']
-const SESSION: ErrorCode[] = ['SG_ERR_SESSION_NOT_FOUND', 'SG_ERR_NOT_FOUND']
-const JOB: ErrorCode[] = ['SG_ERR_JOB_NOT_FOUND', 'SG_ERR_NOT_FOUND']
-const IDEMPOTENT: ErrorCode[] = ['SG_ERR_IDEMPOTENCY_IN_FLIGHT', 'SG_ERR_IDEMPOTENCY_MISMATCH']
-/** Who may run what, where. */
-const ADMISSION: ErrorCode[] = [
-  'SG_ERR_PROFILE_REQUIRED',
-  'SG_ERR_PROFILE_UNKNOWN',
-  'SG_ERR_PROFILE_FORBIDDEN',
-  'SG_ERR_CWD_INVALID',
-  'SG_ERR_CWD_FORBIDDEN',
-  'SG_ERR_BYPASS_DISABLED',
-  'SG_ERR_PERMISSION_MODE',
-  'SG_ERR_CAPABILITY_NOT_GRANTED',
-  'SG_ERR_MCP_SERVERS_NOT_ALLOWED',
-  'SG_ERR_UNSUPPORTED',
-]
-/** What a session says to a command that does not fit its state. */
-const STATE: ErrorCode[] = [
-  'SG_ERR_SESSION_ENDED',
-  'SG_ERR_SESSION_BUSY',
-  'SG_ERR_SESSION_PARKED',
-  'SG_ERR_ENGINE_REFUSED',
-  'SG_ERR_ENGINE_START',
-  'SG_ERR_ENGINE_FAILED',
-]
-const MANAGE: ErrorCode[] = ['SG_ERR_PROFILES_NOT_MANAGEABLE', 'SG_ERR_PROFILE_FORBIDDEN', 'SG_ERR_NOT_FOUND']
-const PROFILE_RULES: ErrorCode[] = [
-  'SG_ERR_PROFILE_INVALID',
-  'SG_ERR_CONFIG_DIR_FORBIDDEN',
-  'SG_ERR_BYPASS_DISABLED',
-  'SG_ERR_PERMISSION_MODE',
-]
-
-const UNSERVED: ErrorCode[] = [
-  'SG_ERR_BAD_REQUEST',
-  'SG_ERR_REQUEST_TIMEOUT',
-  'SG_ERR_HEADERS_TOO_LARGE',
-  'SG_ERR_INTERNAL',
-]
 
 /** Every documented route, by method and path. */
 export const OPERATIONS: Record<string, Operation> = {
@@ -390,6 +343,45 @@ export const OPERATIONS: Record<string, Operation> = {
       'What sessions that the caller may see were in need of, or came to: oldest first after the notification `after`, without it the newest page. After an id that is not known any more, or of another gateway, comes everything that is kept. More of it is in `Link`.',
     codes: ['SG_ERR_VALIDATION', ...STORES],
     answer: [examples.notification],
+  },
+  'GET /notifications/:id/deliveries': {
+    id: 'listNotificationDeliveries',
+    tag: 'notifications',
+    summary: 'List the deliveries of a notification',
+    description:
+      'The latest attempts to deliver it, its reminders and how it was settled, newest first, each with its channel.',
+    codes: ['SG_ERR_VALIDATION', 'SG_ERR_NOTIFICATION_NOT_FOUND', 'SG_ERR_NOT_FOUND', ...STORES],
+    answer: [examples.notificationDelivery],
+  },
+  'GET /notifications/vapid-key': {
+    id: 'getVapidKey',
+    tag: 'notifications',
+    summary: 'Get the key for web push',
+    description: 'What a page hands to `pushManager.subscribe` as `applicationServerKey`.',
+    needs: 'webPush',
+    codes: ['SG_ERR_VALIDATION'],
+    answer: { publicKey: examples.vapidKey },
+  },
+  'POST /notifications/subscriptions': {
+    id: 'subscribe',
+    tag: 'notifications',
+    summary: 'Subscribe a browser',
+    description:
+      "Takes what `PushSubscription.toJSON()` gives. Subscribed again, it is renewed, and is the caller's from then on.",
+    needs: 'webPush',
+    codes: [...BODY, ...STORES, 'SG_ERR_SUBSCRIPTION_EXISTS', 'SG_ERR_TOO_MANY'],
+    body: examples.subscriptionRequest,
+    answer: examples.subscription,
+  },
+  'DELETE /notifications/subscriptions': {
+    id: 'unsubscribe',
+    tag: 'notifications',
+    summary: 'Forget a browser',
+    description: 'By the endpoint that it was subscribed with; only who subscribed it can.',
+    needs: 'webPush',
+    codes: [...BODY, ...STORES, 'SG_ERR_SUBSCRIPTION_NOT_FOUND', 'SG_ERR_NOT_FOUND'],
+    body: { endpoint: examples.subscriptionRequest.endpoint },
+    answer: { deleted: true },
   },
   'GET /healthz': {
     id: 'getHealth',

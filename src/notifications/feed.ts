@@ -44,6 +44,7 @@ export interface FeedEvents extends Record<string, unknown> {
 
 /** So that ids rise as text, too. */
 const DIGITS = 12
+const ID = /^([\w-]{1,64}):(\d{12,15})$/
 /** The newest ones are kept in memory for those who follow: as many, of so many characters. */
 const RECENT = 1_000
 const RECENT_CHARS = 4 * 1024 * 1024
@@ -210,10 +211,20 @@ export class NotificationFeed {
 
   /** The place of an id; undefined for one of another feed, or that this one has not come to. @throws SG_ERR_VALIDATION */
   resolve(id: string): number | undefined {
-    const match = /^([\w-]{1,64}):(\d{12,15})$/.exec(id)
+    const match = ID.exec(id)
     if (!match) throw invalidField('after', 'is not the id of a notification.')
     const number = Number(match[2])
     return match[1] === this.#epoch && number <= this.#numbering.head ? number : undefined
+  }
+
+  /** One that a caller may see. @throws SG_ERR_NOTIFICATION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE */
+  async find(id: string, principal: Principal): Promise<KeptNotification> {
+    const number = ID.test(id) ? this.resolve(id) : undefined
+    const after = (number ?? 0) - 1
+    const range = { ...this.#range(after, {}, principal), until: number ?? 0 }
+    const [found] = range.after === after ? await this.#read(range, { limit: 1, maxBytes: 0 }) : []
+    if (!found) throw new GatewayError('SG_ERR_NOTIFICATION_NOT_FOUND')
+    return found
   }
 
   /**

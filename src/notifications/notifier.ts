@@ -1,15 +1,13 @@
 import type { SessionEventBody } from '../../schemas/events.js'
-import type { NotificationType, SessionNotification } from '../../schemas/notifications.js'
+import type { SessionNotification } from '../../schemas/notifications.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { previewOfRequest } from '../jobs/progress.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import { oneLine } from '../lib/one-line.js'
-import type { WebhookDeliverer } from '../webhooks/deliverer.js'
-import type { PlannedDelivery } from '../webhooks/delivery.js'
-import type { WebhookTarget } from '../webhooks/target.js'
 import type { NotificationFeed } from './feed.js'
-import { type PlannedNotification, type PlanParts, planNotification } from './planned.js'
+import type { Outward } from './outward.js'
+import { type PlannedNotification, type PlanParts, planDeliveries, planNotification } from './planned.js'
 
 /** Where an event stands in the log of its session. */
 interface Place {
@@ -20,8 +18,7 @@ interface Place {
 export interface NotifierOptions {
   feed: NotificationFeed
   logger: Logger
-  /** What is to be delivered of a notification, to whichever channels want it. */
-  deliveriesOf(notification: SessionNotification): PlannedDelivery[]
+  outward: Pick<Outward, 'deliveriesOf' | 'settlementOf' | 'onAsked'>
 }
 
 /**
@@ -31,8 +28,11 @@ export interface NotifierOptions {
 export class Notifier {
   readonly #parts: PlanParts
   readonly #listeners: Listeners<{ notification: SessionNotification }>
+  readonly #outward: NotifierOptions['outward']
 
-  constructor({ feed, logger, deliveriesOf }: NotifierOptions) {
+  constructor({ feed, logger, outward }: NotifierOptions) {
+    const { deliveriesOf } = outward
+    this.#outward = outward
     this.#listeners = new Listeners((error) => logger.error({ err: error }, 'onNotification failed'))
     const tell = (notification: SessionNotification) => this.#listeners.emit('notification', notification)
     this.#parts = { feed, deliveriesOf, tell }
@@ -44,7 +44,12 @@ export class Notifier {
     place: Place,
     info: () => SessionInfo,
   ): PlannedNotification | undefined => {
+    if (body.type === 'permission_resolved') {
+      const deliveries = this.#outward.settlementOf(body, place, info)
+      return deliveries.length > 0 ? planDeliveries(deliveries) : undefined
+    }
     const told = notificationOf(body, place, info)
+    if (told?.request) this.#outward.onAsked(told.sessionId, told.request.id)
     return told && planNotification(told, this.#parts)
   }
 
@@ -83,18 +88,3 @@ function notificationOf(
       return undefined
   }
 }
-
-/** The operator's webhook: a lane for each session. @param events absent: all of them */
-export const webhookDeliveries =
-  (deliverer: WebhookDeliverer, target: WebhookTarget, events: readonly NotificationType[] | undefined) =>
-  (notification: SessionNotification): PlannedDelivery[] => {
-    const { type, sessionId, seq } = notification
-    if (events && !events.includes(type)) return []
-    const delivery = deliverer.plan(sessionId, {
-      id: `${sessionId}:${seq}`,
-      ...{ type, payload: notification, target },
-      origin: { kind: 'notification' },
-      importance: type === 'session_closed' ? 'last' : 'normal',
-    })
-    return [delivery]
-  }

@@ -70,3 +70,25 @@ export function planNotification(
     },
   }
 }
+
+/** What is delivered of an event that has no place in the feed. */
+export function planDeliveries(deliveries: readonly PlannedDelivery[]): PlannedNotification {
+  let isKept = false
+  return {
+    write: () => ({ deliveries: deliveries.flatMap((delivery) => delivery.kept ?? []) }),
+    written() {
+      isKept = true
+    },
+    unwritten() {},
+    keep() {
+      isKept = true
+      for (const delivery of deliveries) delivery.keep()
+    },
+    get isKept() {
+      return isKept
+    },
+    send() {
+      if (isKept) for (const delivery of deliveries) delivery.send()
+    },
+  }
+}

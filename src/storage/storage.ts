@@ -1,5 +1,6 @@
 import type { IdempotencyStore } from '../idempotency/store.js'
 import type { QueueAdapter } from '../jobs/adapter.js'
+import type { ChannelStore } from '../notifications/channels/store.js'
 import type { NotificationStore } from '../notifications/store.js'
 import type { ProfileStore } from '../profiles/store.js'
 import type { SessionJournal } from '../sessions/journal.js'
@@ -21,6 +22,8 @@ export interface GatewayStorage {
   readonly outbox: DeliveryOutbox
   /** Absent: notifications are kept for as long as the process runs. */
   readonly notifications?: NotificationStore
+  /** Keys of the gateway's own and push subscriptions. Absent: they last as long as the process. */
+  readonly channels?: ChannelStore
   /**
    * What rides along in a call, a key, deliveries or notifications, is kept in its write. Absent: it is kept by calls of its own, keys
    * before and the others in the same turn, so that little is left to chance.

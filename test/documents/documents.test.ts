@@ -165,11 +165,11 @@ t.test('the documents list the routes that exist, and no others', async (t) => {
   const { call } = await buildServer(t)
   const bare = (await call('GET', '/openapi.json')).json
   const paths = Object.keys(bare.paths)
-  t.notOk(paths.some((path) => /jobs|queue/.test(path)))
+  t.notOk(paths.some((path) => /jobs|queue|subscriptions|vapid/.test(path)))
   t.same(Object.keys(bare.paths['/v1/profiles']), ['get'])
   t.same(Object.keys(bare.paths['/v1/profiles/{name}']), ['get'])
   t.same(Object.keys((await call('GET', '/asyncapi.json')).json.channels), ['session'])
   const all = operations.map(({ operationId }) => operationId)
-  for (const id of ['submitJob', 'createProfile', 'updateProfile', 'deleteProfile', 'followQueue'])
+  for (const id of ['submitJob', 'createProfile', 'updateProfile', 'deleteProfile', 'followQueue', 'subscribe'])
     t.ok(all.includes(id), id)
 })

@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { idempotencyStoreConformance } from '../../src/idempotency/store-conformance.js'
 import { queueAdapterConformance } from '../../src/jobs/adapter-conformance.js'
+import { channelStoreConformance } from '../../src/notifications/channels/store-conformance.js'
 import { notificationStoreConformance } from '../../src/notifications/store-conformance.js'
 import { profileStoreConformance } from '../../src/profiles/store-conformance.js'
 import { sessionJournalConformance } from '../../src/sessions/journal-conformance.js'
@@ -38,6 +39,7 @@ conforms('profiles', profileStoreConformance)
 conforms('queue', queueAdapterConformance)
 conforms('outbox', deliveryOutboxConformance)
 conforms('notifications', notificationStoreConformance)
+conforms('channels', channelStoreConformance)
 
 t.test('idempotency', async (t) => {
   for (const { name, run } of idempotencyStoreConformance)

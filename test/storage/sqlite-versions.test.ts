@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import type { KeptSubscription } from '../../src/notifications/channels/store.js'
 import type { KeptNotification } from '../../src/notifications/store.js'
 import { type Database, loadDriver } from '../../src/storage/sqlite/driver.js'
 import { SCHEMA_VERSION } from '../../src/storage/sqlite/schema.js'
@@ -19,6 +20,10 @@ const TOLD: KeptNotification = {
   ...{ number: 12, type: 'session_closed', sessionId: 'removed', profile: 'one', ts: 1_760_000_000_000 },
   json: '{"id":"the-feed:000000000012"}',
 }
+const SUBSCRIBED: KeptSubscription = {
+  ...{ id: 's1', endpoint: 'https://push.example/1', keys: { p256dh: 'p', auth: 'a' } },
+  ...{ principal: 'ada', createdAt: 1_760_000_000_000, expiresAt: 1_765_000_000_000 },
+}
 const SNAPSHOT = { engine: 'provider', state: { messages: [] } }
 const parked = { id: 'parked', parkedAt: 7, settled: ['e1'] } as unknown as Parameters<
   SqliteStorage['sessions']['save']
@@ -33,6 +38,7 @@ async function fill({
   idempotency,
   outbox,
   notifications,
+  channels,
 }: SqliteStorage): Promise<void> {
   await journal.write({ ...firstWrite('kept'), snapshot: SNAPSHOT, reservedSeq: 64 })
   await journal.write({
@@ -56,6 +62,8 @@ async function fill({
   await outbox.log('done', ATTEMPT)
   await notifications.open('the-feed')
   await notifications.add(TOLD)
+  await channels.saveKey('vapid', 'kept')
+  await channels.saveSubscription(SUBSCRIBED)
 }
 
 /** The database as SQL that makes it again. */
@@ -144,6 +152,9 @@ for (const name of readdirSync(FIXTURES))
     })
     const told = await storage.notifications.read({ after: 0, until: 99, since: 0 }, { limit: 9, maxBytes: 10_000 })
     t.same(told, isNew ? [TOLD] : [])
+    const hasChannels = Number(/\d+/.exec(name)) >= 6
+    t.equal(await storage.channels.key('vapid'), hasChannels ? 'kept' : undefined)
+    t.same(await storage.channels.subscriptions(), hasChannels ? [SUBSCRIBED] : [])
     await journal.write({ ...firstWrite('new'), events: [eventOf(1)] })
     t.same(await journal.read('new', 0, 9, 10_000), [eventOf(1)])
     t.match(await storage.check(), { ok: true, schemaVersion: SCHEMA_VERSION, orphans: { events: 0 } })

@@ -1,4 +1,5 @@
 import type { GatewayStorage } from '../storage.js'
+import { createMemoryChannelStore } from './channel-store.js'
 import { createMemoryDeliveryOutbox } from './delivery-outbox.js'
 import { createMemoryIdempotencyStore } from './idempotency-store.js'
 import { createMemoryNotificationStore } from './notification-store.js'
@@ -24,6 +25,7 @@ export function createMemoryStorage({ now = Date.now }: { now?: () => number } =
     idempotency,
     outbox,
     notifications,
+    channels: createMemoryChannelStore(),
     async open() {
       idempotency.onRestart()
     },

@@ -3,6 +3,7 @@ import { cutOffBy, takeBack } from './cut-off.js'
 import { type Database, loadDriver } from './driver.js'
 import { damaged } from './failures.js'
 import { migrate, versionOf } from './schema.js'
+import { channelOperations } from './tables/channels.js'
 import { idempotencyOperations } from './tables/idempotency.js'
 import { jobOperations } from './tables/jobs.js'
 import { notificationOperations } from './tables/notifications.js'
@@ -78,6 +79,7 @@ export const operationsOf = (db: Database) => ({
   ...idempotencyOperations(db),
   ...outboxOperations(db),
   ...notificationOperations(db),
+  ...channelOperations(db),
   ...probeOperations(db),
 })
 

@@ -5,12 +5,13 @@ import { type Database, loadDriver } from './driver.js'
 import { failureOf, Refusal } from './failures.js'
 import type { MaintenanceTask, SqliteReport } from './maintenance.js'
 import { salvageFile } from './salvage.js'
-import { TABLES, versionOf } from './schema.js'
+import { SCHEMA_VERSION, TABLES, versionOf } from './schema.js'
+import { channelOperations } from './tables/channels.js'
 
 const BUSY_TIMEOUT_MS = 5_000
 const MAX_PROBLEMS = 20
 
-/** A thread that does one task through a connection of its own, which only reads, and ends. */
+/** A thread that does one task through a connection of its own and ends; but for keys, the connection only reads. */
 const task = workerData as MaintenanceTask
 const port = parentPort!
 
@@ -18,7 +19,14 @@ try {
   const OpenDatabase = await loadDriver()
   if (task.task === 'doctor') port.postMessage({ result: examine() })
   else if (task.task === 'salvage') port.postMessage({ result: await salvageFile(task.path, task.target) })
-  else {
+  else if (task.task === 'saveKey') {
+    const db = new OpenDatabase(task.path)
+    db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
+    assertCurrent(db, task.path)
+    channelOperations(db)['channels.saveKey'](task.name, task.value)
+    db.close()
+    port.postMessage({})
+  } else {
     const db = new OpenDatabase(task.path, { readOnly: true })
     db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
     versionOf(db, task.path)
@@ -53,6 +61,16 @@ try {
   }
 } catch (error) {
   port.postMessage({ failure: failureOf(error, task.path) })
+}
+
+/** Its tables are made by a gateway that opens it. */
+function assertCurrent(db: Database, path: string): void {
+  const version = versionOf(db, path)
+  if (version === SCHEMA_VERSION) return
+  throw new Refusal(
+    `${path} is of an earlier version: let the gateway of this one open it once, then try again. It was left as it is.`,
+    'STORAGE_OLDER',
+  )
 }
 
 function look(db: Database, report: SqliteReport): void {

@@ -39,6 +39,7 @@ export interface SalvageReport {
 export type MaintenanceTask =
   | { task: 'doctor'; path: string }
   | { task: 'backup' | 'salvage'; path: string; target: string }
+  | { task: 'saveKey'; path: string; name: string; value: string }
 
 /**
  * Looks through a database for damage, also while another process has it open.
@@ -55,6 +56,14 @@ export async function doctorSqlite(file: string): Promise<SqliteReport> {
 export async function backupSqlite(file: string, target: string): Promise<void> {
   const path = await existing(file)
   await intoNewFile(target, 'backups', (copy) => inThread<void>({ task: 'backup', path, target: copy }))
+}
+
+/**
+ * Replaces a key of the gateway's own, also while another process has the database open.
+ * @throws StorageError when there is no such database, or one that a gateway of this version has not opened yet
+ */
+export async function saveKeySqlite(file: string, name: string, value: string): Promise<void> {
+  await inThread<void>({ task: 'saveKey', path: await existing(file), name, value })
 }
 
 /**

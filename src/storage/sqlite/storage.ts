@@ -1,3 +1,4 @@
+import type { ChannelStore } from '../../notifications/channels/store.js'
 import type { NotificationStore } from '../../notifications/store.js'
 import type { SessionStore } from '../../sessions/store.js'
 import type { GatewayStorage } from '../storage.js'
@@ -7,7 +8,14 @@ import { idempotencyStore } from './idempotency-store.js'
 import { backupSqlite, doctorSqlite, type SqliteReport } from './maintenance.js'
 import { queueAdapter } from './queue-adapter.js'
 import { sessionJournal } from './session-journal.js'
-import { type CallDatabase, deliveryOutbox, notificationStore, profileStore, sessionStore } from './stores.js'
+import {
+  type CallDatabase,
+  channelStore,
+  deliveryOutbox,
+  notificationStore,
+  profileStore,
+  sessionStore,
+} from './stores.js'
 import { DatabaseThread } from './thread.js'
 
 export interface SqliteStorageOptions {
@@ -26,6 +34,7 @@ export interface SqliteStorageOptions {
 export interface SqliteStorage extends GatewayStorage {
   readonly sessions: SessionStore
   readonly notifications: NotificationStore
+  readonly channels: ChannelStore
   /** Copies the database as it is now into a new file, for this account alone, while it is in use. Rejects when the file exists. */
   backup(file: string): Promise<void>
   /** Looks for damage, while it is in use; takes a while when there is much. */
@@ -58,6 +67,7 @@ class Storage implements SqliteStorage {
   readonly idempotency
   readonly outbox
   readonly notifications
+  readonly channels
   readonly #options: SqliteStorageOptions
   readonly #internals: SqliteInternals
   readonly #call: CallDatabase
@@ -80,6 +90,7 @@ class Storage implements SqliteStorage {
     this.idempotency = idempotencyStore(call, now)
     this.outbox = deliveryOutbox(call)
     this.notifications = notificationStore(call)
+    this.channels = channelStore(call)
   }
 
   open(): Promise<void> {

@@ -1,4 +1,5 @@
 import { toError } from '../../errors.js'
+import type { ChannelStore } from '../../notifications/channels/store.js'
 import type { NotificationStore } from '../../notifications/store.js'
 import type { ProfileStore } from '../../profiles/store.js'
 import type { SessionStore } from '../../sessions/store.js'
@@ -57,6 +58,15 @@ export const notificationStore = (call: CallDatabase): NotificationStore => ({
   read: (range, page) => call('notifications.read', range, page),
   oldest: (since) => call('notifications.oldest', since),
   prune: (through, before) => call('notifications.prune', through, before),
+})
+
+export const channelStore = (call: CallDatabase): ChannelStore => ({
+  keyOnce: (name, value) => call('channels.keyOnce', name, value),
+  key: (name) => call('channels.key', name),
+  saveKey: (name, value) => call('channels.saveKey', name, value),
+  subscriptions: async () => (await call('channels.subscriptions')).map((text) => JSON.parse(text)),
+  saveSubscription: (subscription) => call('channels.saveSubscription', subscription.id, JSON.stringify(subscription)),
+  removeSubscription: (id) => call('channels.removeSubscription', id),
 })
 
 /**

@@ -1,0 +1,161 @@
+import { ECDH } from 'node:crypto'
+import type { CreateSubscriptionRequest } from '../../../schemas/notifications.js'
+import { GatewayError, invalidField } from '../../errors.js'
+import { type Clock, newId } from '../../lib/clock.js'
+import { KeyedLock } from '../../lib/keyed-lock.js'
+import { nameOf, type Principal, visible, visibleProfiles } from '../../principal.js'
+import type { EgressGuard } from '../../webhooks/egress.js'
+import type { ChannelStore, KeptSubscription } from './store.js'
+
+const MAX_PER_PRINCIPAL = 20
+const MAX_SUBSCRIPTIONS = 10_000
+/** A browser subscribes again whenever its page is opened; one that does not is told nothing after this. */
+const KEPT_MS = 60 * 24 * 60 * 60_000
+const CURVE = 'prime256v1'
+
+export interface PushSubscriptionsOptions {
+  store: ChannelStore
+  clock: Clock
+  /** Which endpoints may be named. */
+  guard: EgressGuard
+}
+
+/** The browsers that are told by web push, each of one principal; in the store, and all in memory. */
+export class PushSubscriptions {
+  readonly #options: PushSubscriptionsOptions
+  readonly #byId = new Map<string, KeptSubscription>()
+  readonly #lock = new KeyedLock()
+
+  constructor(options: PushSubscriptionsOptions) {
+    this.#options = options
+  }
+
+  /** Reads what earlier processes left. @throws what the store throws */
+  async load(): Promise<void> {
+    for (const subscription of await this.#options.store.subscriptions()) this.#byId.set(subscription.id, subscription)
+  }
+
+  get(id: string): KeptSubscription | undefined {
+    const subscription = this.#byId.get(id)
+    return subscription && this.#isLive(subscription) ? subscription : undefined
+  }
+
+  /** Those that may be told of a profile. */
+  ofProfile(profile: string): KeptSubscription[] {
+    return [...this.#byId.values()].filter((one) => this.#isLive(one) && visible(one, profile))
+  }
+
+  #isLive({ expiresAt }: KeptSubscription): boolean {
+    return expiresAt > this.#options.clock.now()
+  }
+
+  /**
+   * Subscribes a browser, or renews its subscription; durable when it resolves.
+   * @throws SG_ERR_VALIDATION · SG_ERR_SUBSCRIPTION_EXISTS · SG_ERR_TOO_MANY · SG_ERR_STORE_UNAVAILABLE
+   */
+  subscribe(
+    request: CreateSubscriptionRequest,
+    principal: Principal,
+  ): Promise<{ subscription: KeptSubscription; isNew: boolean }> {
+    this.#assertUsable(request)
+    return this.#lock.run('', async () => {
+      const known = this.#find(request.endpoint)
+      const subscription = this.#subscriptionOf(request, principal, known)
+      if (known && known.principal !== subscription.principal && !sameKeys(known, subscription))
+        throw new GatewayError('SG_ERR_SUBSCRIPTION_EXISTS')
+      if (known?.principal !== subscription.principal || !known) await this.#makeRoom(subscription.principal)
+      await this.#kept(this.#options.store.saveSubscription(subscription))
+      this.#byId.set(subscription.id, subscription)
+      return { subscription, isNew: !known }
+    })
+  }
+
+  /** @throws SG_ERR_SUBSCRIPTION_NOT_FOUND, the same for one that is not there and another caller's · SG_ERR_STORE_UNAVAILABLE */
+  unsubscribe(endpoint: string, principal: Principal): Promise<void> {
+    return this.#lock.run('', async () => {
+      const known = this.#find(endpoint)
+      if (!known || known.principal !== nameOf(principal)) throw new GatewayError('SG_ERR_SUBSCRIPTION_NOT_FOUND')
+      await this.#remove(known.id)
+    })
+  }
+
+  /** Its push service says that there is no such browser any more. */
+  forget(id: string): Promise<void> {
+    return this.#lock.run('', () => this.#remove(id))
+  }
+
+  async #remove(id: string): Promise<void> {
+    await this.#kept(this.#options.store.removeSubscription(id))
+    this.#byId.delete(id)
+  }
+
+  /** What has expired makes room. */
+  async #makeRoom(principal: string | undefined): Promise<void> {
+    for (const { id, expiresAt } of [...this.#byId.values()])
+      if (expiresAt <= this.#options.clock.now()) await this.#remove(id)
+    const own = [...this.#byId.values()].filter((one) => one.principal === principal).length
+    if (own >= MAX_PER_PRINCIPAL)
+      throw new GatewayError('SG_ERR_TOO_MANY', { detail: `A caller may subscribe ${MAX_PER_PRINCIPAL} browsers.` })
+    if (this.#byId.size >= MAX_SUBSCRIPTIONS) throw new GatewayError('SG_ERR_TOO_MANY')
+  }
+
+  #find(endpoint: string): KeptSubscription | undefined {
+    for (const one of this.#byId.values()) if (one.endpoint === endpoint) return one
+    return undefined
+  }
+
+  #subscriptionOf(
+    { endpoint, keys, expirationTime, events, profiles }: CreateSubscriptionRequest,
+    principal: Principal,
+    known: KeptSubscription | undefined,
+  ): KeptSubscription {
+    const now = this.#options.clock.now()
+    const name = nameOf(principal)
+    const allowedProfiles = visibleProfiles(principal)
+    return {
+      id: known?.id ?? newId(),
+      ...{ endpoint, keys, createdAt: known?.createdAt ?? now },
+      expiresAt: Math.min(now + KEPT_MS, expirationTime ?? Number.POSITIVE_INFINITY),
+      ...(name !== undefined && { principal: name }),
+      ...(allowedProfiles && { allowedProfiles }),
+      ...(events && { events }),
+      ...(profiles && { profiles }),
+    }
+  }
+
+  #assertUsable({ endpoint, keys, expirationTime }: CreateSubscriptionRequest): void {
+    try {
+      this.#options.guard.checkUrl(endpoint)
+    } catch (error) {
+      throw error instanceof GatewayError ? invalidField('endpoint', error.message) : error
+    }
+    if (!isPoint(keys.p256dh)) throw invalidField('keys.p256dh', 'is no public key of the curve P-256, as base64url.')
+    if (!isBytes(keys.auth, 16)) throw invalidField('keys.auth', 'must be 16 bytes as base64url.')
+    if (typeof expirationTime === 'number' && expirationTime <= this.#options.clock.now())
+      throw invalidField('expirationTime', 'is over.')
+  }
+
+  async #kept(saved: Promise<void>): Promise<void> {
+    try {
+      await saved
+    } catch (cause) {
+      throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause, retryAfterS: 5 })
+    }
+  }
+}
+
+const sameKeys = (one: KeptSubscription, other: KeptSubscription): boolean =>
+  one.keys.p256dh === other.keys.p256dh && one.keys.auth === other.keys.auth
+
+const isBytes = (text: string, length: number): boolean =>
+  /^[A-Za-z0-9_-]+$/.test(text) && Buffer.from(text, 'base64url').length === length
+
+function isPoint(text: string): boolean {
+  if (!isBytes(text, 65)) return false
+  try {
+    ECDH.convertKey(text, CURVE, 'base64url', 'hex', 'uncompressed')
+    return Buffer.from(text, 'base64url')[0] === 4
+  } catch {
+    return false
+  }
+}

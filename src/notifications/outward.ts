@@ -1,0 +1,266 @@
+import type { SessionEventOf } from '../../schemas/events.js'
+import type { SessionNotification } from '../../schemas/notifications.js'
+import type { SessionInfo } from '../../schemas/sessions.js'
+import { GatewayError, optionError } from '../errors.js'
+import type { Clock } from '../lib/clock.js'
+import type { Logger } from '../lib/logger.js'
+import { oneLine } from '../lib/one-line.js'
+import type { WebhookDeliverer } from '../webhooks/deliverer.js'
+import type { DeliveryOrigin, LeftDelivery, PlannedDelivery } from '../webhooks/delivery.js'
+import type { EgressGuard } from '../webhooks/egress.js'
+import type { DeliveryOutbox } from '../webhooks/outbox.js'
+import { type OperatorWebhook, operatorTarget, type WebhookTarget } from '../webhooks/target.js'
+import { AnswerKeys } from './answers/answer-keys.js'
+import { type AnswerableSessions, type AnswerLinkLimits, AnswerLinks } from './answers/answer-links.js'
+import { attemptsLane, type ChannelOptions, Channels, signedBy } from './channels/channels.js'
+import type { ChannelMessage, RequestSettled } from './channels/message.js'
+import { WebPush } from './channels/push.js'
+import type { ChannelStore } from './channels/store.js'
+import { PushSubscriptions } from './channels/subscriptions.js'
+import { type ReminderOptions, Reminders } from './reminders.js'
+
+/** What is to be told to whom outside. */
+export interface OutwardOptions {
+  webhook?: (OperatorWebhook & { events?: SessionNotification['type'][] }) | undefined
+  channels?: ChannelOptions[] | undefined
+  reminders?: ReminderOptions[] | undefined
+  publicUrl?: string | undefined
+  answerLinks?: boolean | AnswerLinkLimits | undefined
+  answerLinkTtlMs?: number | undefined
+  attempts?: number | undefined
+  retryDelayMs?: number | undefined
+}
+
+export interface OutwardParts {
+  clock: Clock
+  logger: Logger
+  deliverer: WebhookDeliverer
+  outbox: DeliveryOutbox
+  /** Whether the next process finds what this one leaves in the outbox. */
+  outlasts: boolean
+  store: ChannelStore
+  /** For the operator's endpoints, and for those that callers name. */
+  guard: EgressGuard
+  pushGuard: EgressGuard
+  /** What stands before the routes, as in `/v1`. */
+  basePath: string
+  sessions: AnswerableSessions
+}
+
+/** The webhook's name, where channels have one. */
+const WEBHOOK = 'webhook'
+const ANSWER_LINK_TTL_MS = 24 * 60 * 60 * 1000
+
+/** Everything by which notifications leave the gateway: the webhook, the channels, links to answer by, and reminders. */
+export class Outward {
+  /** Absent: no links. */
+  readonly links: AnswerLinks | undefined
+  /** Absent: no channel is for browsers. */
+  readonly push: WebPush | undefined
+  readonly #parts: OutwardParts
+  readonly #events: readonly string[] | undefined
+  readonly #webhook: WebhookTarget | undefined
+  readonly #channels: Channels
+  readonly #reminders: Reminders
+  readonly #asked = new Asked()
+
+  /** @throws SG_ERR_OPTION */
+  constructor(options: OutwardOptions, parts: OutwardParts) {
+    const { channels = [], webhook, attempts = 3, retryDelayMs = 500, reminders = [] } = options
+    const { store, clock, logger, guard, pushGuard } = parts
+    this.#parts = parts
+    const subscriptions = new PushSubscriptions({ store, clock, guard: pushGuard })
+    const pushed = channels.findIndex(({ format }) => format === 'web_push')
+    const subject = pushed < 0 ? '' : subjectOf(channels[pushed]!, pushed, options)
+    const push = new WebPush(store, subscriptions)
+    this.push = pushed < 0 ? undefined : push
+    this.links = this.#linksOf(options)
+    this.#channels = new Channels(channels, {
+      ...{ logger, attempts, retryDelayMs, guard, pushGuard, subscriptions, links: this.links },
+      vapid: () => push.identity(subject),
+    })
+    const how = { option: 'notifications.webhook', attempts, retryDelayMs, guard }
+    this.#webhook = webhook && this.#asChannel(operatorTarget(webhook, how))
+    this.#events = webhook?.events
+    for (const [index, { channel }] of reminders.entries())
+      if (!this.#knows(channel))
+        throw optionError(`notifications.reminders.${index}.channel`, `there is no channel ${JSON.stringify(channel)}.`)
+    this.#reminders = new Reminders({
+      ...{ reminders, clock, logger, outbox: parts.outbox, outlasts: parts.outlasts },
+      isWaiting: (sessionId, requestId) => this.#isWaiting(sessionId, requestId),
+      tell: (message, id, channel) => {
+        for (const planned of this.#planned(message, id, channel)) {
+          planned.keep()
+          planned.send()
+        }
+      },
+    })
+  }
+
+  /** What is to be delivered of a notification, now and later; to be kept with the event that it tells of. */
+  readonly deliveriesOf = (notification: SessionNotification): PlannedDelivery[] => {
+    const { sessionId, seq } = notification
+    if (notification.type === 'session_closed') this.#asked.forget(sessionId)
+    return [...this.#planned(notification, `${sessionId}:${seq}`), ...this.#reminders.plan(notification)]
+  }
+
+  onAsked(sessionId: string, requestId: string): void {
+    if (this.#channels.tellsSettlements) this.#asked.add(sessionId, requestId)
+  }
+
+  /** What is to be delivered when a request is settled: to those that replace what they showed of it. */
+  readonly settlementOf = (
+    event: SessionEventOf<'permission_resolved'>,
+    place: { seq: number; ts: number },
+    info: () => SessionInfo,
+  ): PlannedDelivery[] => {
+    const { requestId } = event
+    const isTold = this.#channels.tellsSettlements
+    if (!isTold && !this.#reminders.any) return []
+    const session = info()
+    const wasAsked = this.#asked.delete(session.id, requestId)
+    const message: RequestSettled = {
+      ...{ type: 'permission_resolved', sessionId: session.id, ...place, session, requestId },
+      preview: settlementText(event),
+    }
+    const reminders: PlannedDelivery = {
+      ...{ kept: undefined, keep() {}, withdraw() {} },
+      send: () => this.#reminders.onSettled(session.id, requestId),
+    }
+    // what the policy answers by itself nobody was ever asked
+    const isNews = isTold && (wasAsked || event.resolvedBy !== 'policy')
+    return [...(isNews ? this.#planned(message, `${session.id}:${place.seq}`) : []), reminders]
+  }
+
+  /** The target of a delivery that an earlier process left. */
+  targetOf(origin: DeliveryOrigin): WebhookTarget | undefined {
+    if (origin.kind === 'notification') return this.#webhook
+    return origin.kind === 'channel' ? this.#channels.targetOf(origin) : undefined
+  }
+
+  /** The operator's own endpoints. */
+  targets(): WebhookTarget[] {
+    return [...(this.#webhook ? [this.#webhook] : []), ...this.#channels.targets()]
+  }
+
+  takeOver(left: LeftDelivery): void {
+    this.#reminders.takeOver(left)
+  }
+
+  /** Reads what earlier processes left; before deliveries are taken up. @throws what the store throws */
+  async open(): Promise<void> {
+    await this.push?.open()
+  }
+
+  /** The sessions are there: whether a request waits can be said. */
+  start(): void {
+    this.#reminders.start()
+  }
+
+  stop(): void {
+    this.#reminders.stop()
+  }
+
+  #linksOf({
+    publicUrl,
+    answerLinks = false,
+    answerLinkTtlMs = ANSWER_LINK_TTL_MS,
+  }: OutwardOptions): AnswerLinks | undefined {
+    const base = publicUrl === undefined ? undefined : baseOf(publicUrl)
+    if (answerLinks === false) return undefined
+    if (base === undefined) throw optionError('notifications.answerLinks', 'needs notifications.publicUrl.')
+    const { store, clock, basePath, sessions } = this.#parts
+    return new AnswerLinks({
+      ...{ clock, sessions, ttlMs: answerLinkTtlMs, keys: new AnswerKeys(store) },
+      pageUrl: `${base}${basePath}/answer`,
+      limits: answerLinks === true ? {} : answerLinks,
+      recipient: (channel) =>
+        this.#channels.recipient(channel) ?? (channel === WEBHOOK && this.#webhook ? WEBHOOK : undefined),
+    })
+  }
+
+  #knows(channel: string): boolean {
+    return this.#channels.has(channel) || (channel === WEBHOOK && this.#webhook !== undefined)
+  }
+
+  #asChannel(target: WebhookTarget): WebhookTarget {
+    return { ...target, channel: WEBHOOK, write: this.#channels.writer(WEBHOOK, signedBy(target)) }
+  }
+
+  #planned(message: ChannelMessage, id: string, only?: string): PlannedDelivery[] {
+    const laned = this.#channels.deliveriesOf(message, id, only)
+    const planned = laned.map(({ lane, delivery }) => this.#parts.deliverer.plan(lane, delivery))
+    return [...this.#toWebhook(message, id, only), ...planned]
+  }
+
+  /** The webhook has a lane for each session, and hears of settlements from nobody. */
+  #toWebhook(message: ChannelMessage, id: string, only: string | undefined): PlannedDelivery[] {
+    const { type, sessionId, seq } = message
+    const target = this.#webhook
+    const isMeant =
+      only === undefined ? (this.#events?.includes(type) ?? true) : only === WEBHOOK && !this.#channels.has(only)
+    if (!target || !isMeant || type === 'permission_resolved') return []
+    return [
+      this.#parts.deliverer.plan(sessionId, {
+        ...{ id, type, payload: message, target, logLane: attemptsLane(sessionId, seq) },
+        origin: { kind: 'notification' },
+        importance: type === 'session_closed' ? 'last' : 'normal',
+      }),
+    ]
+  }
+
+  async #isWaiting(sessionId: string, requestId: string): Promise<boolean> {
+    try {
+      return (await this.#parts.sessions.waiting(sessionId, requestId)) !== undefined
+    } catch (error) {
+      if (error instanceof GatewayError && error.code === 'SG_ERR_SESSION_NOT_FOUND') return false
+      throw error
+    }
+  }
+}
+
+/** Requests that somebody was told of in this process, by session. */
+class Asked {
+  readonly #bySession = new Map<string, Set<string>>()
+
+  add(sessionId: string, requestId: string): void {
+    const known = this.#bySession.get(sessionId)
+    if (known) known.add(requestId)
+    else this.#bySession.set(sessionId, new Set([requestId]))
+  }
+
+  /** @returns whether it was there */
+  delete(sessionId: string, requestId: string): boolean {
+    const known = this.#bySession.get(sessionId)
+    const wasThere = known?.delete(requestId) ?? false
+    if (known?.size === 0) this.#bySession.delete(sessionId)
+    return wasThere
+  }
+
+  forget(sessionId: string): void {
+    this.#bySession.delete(sessionId)
+  }
+}
+
+function subjectOf(channel: ChannelOptions, index: number, { publicUrl }: OutwardOptions): string {
+  const subject = ('subject' in channel ? channel.subject : undefined) ?? publicUrl
+  if (subject !== undefined && /^(mailto:|https:\/\/)./.test(subject) && URL.canParse(subject)) return subject
+  throw optionError(
+    `notifications.channels.${index}.subject`,
+    'must be mailto: or https:, of whoever answers for the gateway.',
+  )
+}
+
+function baseOf(publicUrl: string): string {
+  const url = URL.canParse(publicUrl) ? new URL(publicUrl) : undefined
+  const isBase = url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash
+  if (!isBase)
+    throw optionError('notifications.publicUrl', 'must be http or https, without credentials, query and fragment.')
+  return url.href.replace(/\/+$/, '')
+}
+
+function settlementText({ behavior, resolvedBy, by }: SessionEventOf<'permission_resolved'>): string {
+  const what = behavior === 'allow' ? 'Allowed' : 'Denied'
+  if (resolvedBy === 'timeout') return 'Nobody answered in time: denied.'
+  return oneLine(by?.principal === undefined ? `${what}.` : `${what} by ${by.principal}.`)
+}

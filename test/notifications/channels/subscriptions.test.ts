@@ -1,0 +1,128 @@
+import t, { type Test } from 'tap'
+import { PushSubscriptions } from '../../../src/notifications/channels/subscriptions.js'
+import type { Principal } from '../../../src/principal.js'
+import { createMemoryChannelStore } from '../../../src/storage/memory/channel-store.js'
+import { EgressGuard } from '../../../src/webhooks/egress.js'
+import { PushService } from '../../fixtures/push-service.js'
+import { VirtualClock } from '../../fixtures/virtual-clock.js'
+
+const named = (name: string, allowedProfiles?: string[]): Principal => ({ claims: { name }, allowedProfiles })
+const ANN = named('ann')
+const DAY = 24 * 60 * 60_000
+
+async function world(t: Test, { store = createMemoryChannelStore() } = {}) {
+  const service = await PushService.start(t)
+  const guard = new EgressGuard({ allowedHosts: [service.host] })
+  const clock = new VirtualClock()
+  const subscriptions = new PushSubscriptions({ store, clock, guard })
+  await subscriptions.load()
+  const reopen = async () => {
+    const next = new PushSubscriptions({ store, clock, guard })
+    await next.load()
+    return next
+  }
+  return { service, clock, subscriptions, reopen, store }
+}
+
+t.test('a browser is subscribed once, renewed by its own page, and gone when it says so', async (t) => {
+  const { service, subscriptions, reopen, clock } = await world(t)
+  const { request } = service.subscribe()
+  const first = await subscriptions.subscribe(request, ANN)
+  t.equal(first.isNew, true)
+  await clock.advance(DAY)
+  const again = await subscriptions.subscribe({ ...request, events: ['session_error'] }, ANN)
+  t.equal(again.isNew, false)
+  t.equal(again.subscription.id, first.subscription.id)
+  t.equal(again.subscription.expiresAt, first.subscription.expiresAt + DAY)
+  t.match((await reopen()).ofProfile('one'), [
+    { id: first.subscription.id, principal: 'ann', events: ['session_error'] },
+  ])
+  await t.rejects(subscriptions.unsubscribe(request.endpoint, named('bob')), { code: 'SG_ERR_SUBSCRIPTION_NOT_FOUND' })
+  await subscriptions.unsubscribe(request.endpoint, ANN)
+  await t.rejects(subscriptions.unsubscribe(request.endpoint, ANN), { code: 'SG_ERR_SUBSCRIPTION_NOT_FOUND' })
+  t.same((await reopen()).ofProfile('one'), [])
+})
+
+t.test('each is told of the profiles that its principal may see', async (t) => {
+  const { service, subscriptions, reopen } = await world(t)
+  await subscriptions.subscribe(service.subscribe().request, ANN)
+  await subscriptions.subscribe(service.subscribe().request, named('bob', ['one']))
+  await subscriptions.subscribe(service.subscribe().request, named('eve', []))
+  for (const seen of [subscriptions, await reopen()]) {
+    t.same(
+      seen.ofProfile('one').map(({ principal }) => principal),
+      ['ann', 'bob'],
+    )
+    t.same(
+      seen.ofProfile('two').map(({ principal }) => principal),
+      ['ann'],
+    )
+  }
+})
+
+t.test('the next who signs in with a browser takes it over, and nobody else can', async (t) => {
+  const { service, subscriptions } = await world(t)
+  const { request } = service.subscribe()
+  await subscriptions.subscribe(request, ANN)
+  const stolen = { ...request, keys: service.subscribe().request.keys }
+  await t.rejects(subscriptions.subscribe(stolen, named('bob')), { code: 'SG_ERR_SUBSCRIPTION_EXISTS' })
+  await subscriptions.subscribe(request, named('bob', ['one']))
+  t.same(
+    subscriptions.ofProfile('one').map(({ principal }) => principal),
+    ['bob'],
+  )
+})
+
+t.test('a caller has room for twenty; what has expired takes none', async (t) => {
+  const { service, subscriptions, clock } = await world(t)
+  const many = Array.from({ length: 21 }, () => service.subscribe().request)
+  const outcomes = await Promise.allSettled(many.map((request) => subscriptions.subscribe(request, ANN)))
+  t.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 20)
+  t.match(outcomes.at(-1), { reason: { code: 'SG_ERR_TOO_MANY' } })
+  await subscriptions.subscribe(service.subscribe().request, named('bob'))
+  await clock.advance(61 * DAY)
+  t.same(subscriptions.ofProfile('one'), [], 'nobody is told for ever')
+  t.equal((await subscriptions.subscribe(many[20]!, ANN)).isNew, true)
+})
+
+t.test('what cannot be one is refused with its field', async (t) => {
+  const { service, subscriptions } = await world(t)
+  const { request } = service.subscribe()
+  const { p256dh, auth } = request.keys
+  const bad: [field: string, wrong: object][] = [
+    ...[
+      'http://127.0.0.1:1/x',
+      'https://10.0.0.8/',
+      'http://[::1]/',
+      'http://169.254.169.254/',
+      'http://2130706433/',
+    ].map((endpoint): [string, object] => ['endpoint', { endpoint }]),
+    ...['nowhere', 'ftp://push.example/', 'https://user:pass@push.example/', 'javascript:alert(1)'].map(
+      (endpoint): [string, object] => ['endpoint', { endpoint }],
+    ),
+    ['keys.p256dh', { keys: { p256dh: p256dh.slice(1), auth } }],
+    ['keys.p256dh', { keys: { p256dh: Buffer.alloc(65, 4).toString('base64url'), auth } }],
+    ['keys.p256dh', { keys: { p256dh: `${p256dh}=`, auth } }],
+    ['keys.auth', { keys: { p256dh, auth: 'AAAA' } }],
+    ['keys.auth', { keys: { p256dh, auth: '!'.repeat(22) } }],
+    ['expirationTime', { expirationTime: 1 }],
+  ]
+  for (const [path, wrong] of bad)
+    try {
+      await subscriptions.subscribe({ ...request, ...wrong }, ANN)
+      t.fail(`${JSON.stringify(wrong)} was taken`)
+    } catch (error) {
+      t.match(error, { statusCode: 400, errors: [{ path }] }, JSON.stringify(wrong))
+    }
+  t.same(subscriptions.ofProfile('one'), [], 'and changes nothing')
+})
+
+t.test('what the store does not take is refused, and nothing is told to it', async (t) => {
+  const store = createMemoryChannelStore()
+  const { service, subscriptions } = await world(t, { store })
+  store.saveSubscription = async () => {
+    throw new Error('disk full')
+  }
+  await t.rejects(subscriptions.subscribe(service.subscribe().request, ANN), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  t.same(subscriptions.ofProfile('one'), [])
+})
