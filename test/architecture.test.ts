@@ -175,6 +175,12 @@ t.test('no file names a path of this machine', { skip: !committed && 'not a chec
   )
 })
 
+t.test('the places that newcomers are sent to are there', async (t) => {
+  const named = [...textOf('docs/contributing.md').matchAll(/`((?:src|schemas|plugins|client|test)\/[\w./-]+)`/g)]
+  t.ok(named.length > 20)
+  for (const [, path = ''] of named) t.ok(existsSync(join(root, path)), `${path} is there`)
+})
+
 t.test('the rules bite', async (t) => {
   const wrong: [file: string, text: string][] = [
     ['schemas/x.ts', "import { GatewayError } from '../src/errors.js'"],
