@@ -16,7 +16,7 @@ import {
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { keptWith } from '../src/idempotency/making.js'
-import { parseCommand } from '../src/sessions/parse-command.js'
+import { parseCommand } from '../src/sessions/clients/parse-command.js'
 import { linkNext } from './paging.js'
 
 const FILE_HEADERS = {

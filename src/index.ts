@@ -83,12 +83,12 @@ export type {
   JournaledState,
   JournalWrite,
   SessionJournal,
-} from './sessions/journal.js'
-export { type SessionJournalCase, sessionJournalConformance } from './sessions/journal-conformance.js'
+} from './sessions/kept/journal.js'
+export { type SessionJournalCase, sessionJournalConformance } from './sessions/kept/journal-conformance.js'
+export type { ParkedSessionRecord, SessionStore } from './sessions/kept/store.js'
+export { type SessionStoreCase, sessionStoreConformance } from './sessions/kept/store-conformance.js'
 export type { SessionRegistry } from './sessions/registry.js'
 export type { CreateOptions, RegistryEvents } from './sessions/registry-options.js'
-export type { ParkedSessionRecord, SessionStore } from './sessions/store.js'
-export { type SessionStoreCase, sessionStoreConformance } from './sessions/store-conformance.js'
 export { createFileProfileStore } from './storage/file/profile-store.js'
 export { createFileSessionStore } from './storage/file/session-store.js'
 export { createMemoryProfileStore } from './storage/memory/profile-store.js'

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../errors.js'
-import { isPolicy } from '../sessions/refusals.js'
+import { isPolicy } from '../sessions/life/refusals.js'
 
 /** What a request says, or what its agent does not have: another attempt would meet it again. */
 const OF_THE_REQUEST: ReadonlySet<string> = new Set<ErrorCode>([

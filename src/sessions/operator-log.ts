@@ -5,7 +5,7 @@ import type { Logger } from '../lib/logger.js'
 import { oneLine } from '../lib/one-line.js'
 import { nameOf, type Principal } from '../principal.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
-import type { DeferredExecutions } from './deferred-executions.js'
+import type { DeferredExecutions } from './asks/deferred-executions.js'
 import type { SessionFacts } from './session-facts.js'
 
 /** Of a failure's reason: an agent's last words may be long. */

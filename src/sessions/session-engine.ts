@@ -11,15 +11,15 @@ import type {
 } from '../engines/runner.js'
 import { toError } from '../errors.js'
 import { within } from '../lib/within.js'
-import { interruptedResult } from './deferred-executions.js'
-import type { JournaledWhole, JournalWrite, MidTurn } from './journal.js'
-import { keptConfig, withChoice } from './journaled-state.js'
-import { isForEngine, type News } from './news.js'
-import { carriedDecision } from './permissions.js'
-import { RunnerLink, type RunnerOwner } from './runner-link.js'
+import { interruptedResult } from './asks/deferred-executions.js'
+import { carriedDecision } from './asks/permissions.js'
+import type { JournaledWhole, JournalWrite, MidTurn } from './kept/journal.js'
+import { keptConfig, withChoice } from './kept/journaled-state.js'
+import { isForEngine, type News } from './kept/news.js'
+import { RunnerLink, type RunnerOwner } from './life/runner-link.js'
+import { snapshotFiles } from './life/snapshot-files.js'
 import { interruptedTurn } from './session-facts.js'
 import { SessionTurns } from './session-turns.js'
-import { snapshotFiles } from './snapshot-files.js'
 
 /** How long an engine may take to end its turn when the process ends. */
 const TURN_END_GRACE_MS = 5_000

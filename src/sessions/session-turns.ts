@@ -2,9 +2,9 @@ import type { SessionClosedReason, SessionEventOf } from '../../schemas/events.j
 import { type ErrorCode, toError } from '../errors.js'
 import { newId } from '../lib/clock.js'
 import type { PlannedNotification } from '../notifications/planned.js'
+import type { QueuedMessage } from './life/turns.js'
 import { interruptedTurn } from './session-facts.js'
 import { SessionState } from './session-state.js'
-import type { QueuedMessage } from './turns.js'
 
 const REMEMBERED_MESSAGES = 100
 

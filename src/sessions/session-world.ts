@@ -7,10 +7,10 @@ import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { PreparedDelivery } from '../webhooks/delivery.js'
-import type { EventLogLimits } from './event-log.js'
-import type { Keeping } from './keeping.js'
+import type { AnswerBearing } from './asks/permissions.js'
+import type { Keeping } from './kept/keeping.js'
+import type { EventLogLimits } from './log/event-log.js'
 import type { OperatorLog } from './operator-log.js'
-import type { AnswerBearing } from './permissions.js'
 
 /**
  * A session, to those whom it only names itself to: they are given the `Session`, and know what it is; the world of a session need not.

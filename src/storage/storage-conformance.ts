@@ -4,7 +4,7 @@ import type { KeptKey, Made, StoredAnswer } from '../idempotency/store.js'
 import type { JobRecord } from '../jobs/adapter.js'
 import { newJob } from '../jobs/job.js'
 import type { KeptNotification } from '../notifications/store.js'
-import type { JournalWrite } from '../sessions/journal.js'
+import type { JournalWrite } from '../sessions/kept/journal.js'
 import type { GatewayStorage } from './storage.js'
 
 /** One thing that the parts of every GatewayStorage do together. */

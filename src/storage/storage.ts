@@ -3,8 +3,8 @@ import type { QueueAdapter } from '../jobs/adapter.js'
 import type { ChannelStore } from '../notifications/channels/store.js'
 import type { NotificationStore } from '../notifications/store.js'
 import type { ProfileStore } from '../profiles/store.js'
-import type { SessionJournal } from '../sessions/journal.js'
-import type { SessionStore } from '../sessions/store.js'
+import type { SessionJournal } from '../sessions/kept/journal.js'
+import type { SessionStore } from '../sessions/kept/store.js'
 import type { DeliveryOutbox } from '../webhooks/outbox.js'
 
 /**

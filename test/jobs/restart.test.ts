@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import type { JobEvent } from '../../schemas/jobs.js'
 import { providerEngine } from '../../src/engines/provider/index.js'
-import type { SessionStore } from '../../src/sessions/store.js'
+import type { SessionStore } from '../../src/sessions/kept/store.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
-import type { Attachment } from '../../src/sessions/attachment.js'
+import type { Attachment } from '../../src/sessions/clients/attachment.js'
 import type { Session } from '../../src/sessions/session.js'
 import { type BuildOptions, buildGateway, SOME_CWD } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { SessionEvent, SessionEventBody } from '../../schemas/events.js'
-import { DEFAULT_EVENT_LOG_LIMITS, EventLog } from '../../src/sessions/event-log.js'
+import { DEFAULT_EVENT_LOG_LIMITS, EventLog } from '../../src/sessions/log/event-log.js'
 
 const said = (text: string, uuid = 'm'): SessionEventBody => ({
   type: 'assistant_message',

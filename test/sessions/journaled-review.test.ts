@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
-import { eventsPage } from '../../src/sessions/events-page.js'
+import { eventsPage } from '../../src/sessions/log/events-page.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'

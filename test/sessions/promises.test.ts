@@ -1,7 +1,7 @@
 import t from 'tap'
 import { GatewayError } from '../../src/errors.js'
 import { UNLIMITED } from '../../src/principal.js'
-import { EventLog } from '../../src/sessions/event-log.js'
+import { EventLog } from '../../src/sessions/log/event-log.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { sessionStoreConformance } from '../../src/sessions/store-conformance.js'
+import { sessionStoreConformance } from '../../src/sessions/kept/store-conformance.js'
 import { createFileSessionStore } from '../../src/storage/file/session-store.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { buildGateway } from '../fixtures/build.js'

@@ -1,6 +1,6 @@
 import type { JobRecord } from '../../src/jobs/adapter.js'
 import { newJob } from '../../src/jobs/job.js'
-import type { JournaledEvent, JournalWrite } from '../../src/sessions/journal.js'
+import type { JournaledEvent, JournalWrite } from '../../src/sessions/kept/journal.js'
 
 /** What a session is journaled with first, made to measure. */
 export const firstWrite = (id: string, changes: { lastSeq?: number; title?: string } = {}): JournalWrite => ({

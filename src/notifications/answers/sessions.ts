@@ -1,6 +1,6 @@
 import type { SessionEvent } from '../../../schemas/events.js'
 import { UNLIMITED } from '../../principal.js'
-import { eventsPage } from '../../sessions/events-page.js'
+import { eventsPage } from '../../sessions/log/events-page.js'
 import type { SessionRegistry } from '../../sessions/registry.js'
 import type { AnswerableSessions, Resolved } from './answer-links.js'
 

@@ -5,7 +5,7 @@ import { Type } from '@sinclair/typebox'
 import { toError } from '../../errors.js'
 import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
-import type { ParkedSessionRecord, SessionStore } from '../../sessions/store.js'
+import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
 import { acquireProcessLock } from './process-lock.js'
 
 const VERSION = 1

@@ -7,8 +7,8 @@ import type {
   JournaledState,
   JournalWrite,
   SessionJournal,
-} from '../../sessions/journal.js'
-import type { News } from '../../sessions/news.js'
+} from '../../sessions/kept/journal.js'
+import type { News } from '../../sessions/kept/news.js'
 import type { KeptDelivery } from '../../webhooks/outbox.js'
 
 /** Facts are kept as JSON text, so that nothing is shared with who wrote them. */

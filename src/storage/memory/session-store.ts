@@ -1,4 +1,4 @@
-import type { ParkedSessionRecord, SessionStore } from '../../sessions/store.js'
+import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
 
 /** Parked sessions in memory: a park survives a disconnect, not a restart. */
 export class MemorySessionStore implements SessionStore {

@@ -1,16 +1,16 @@
 import { newId } from '../../lib/clock.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
+import { carriedDecision } from '../../sessions/asks/permissions.js'
 import type {
   JournaledSession,
   JournaledState,
   JournaledWhole,
   JournalWrite,
   SessionJournal,
-} from '../../sessions/journal.js'
-import type { News } from '../../sessions/news.js'
-import { carriedDecision } from '../../sessions/permissions.js'
+} from '../../sessions/kept/journal.js'
+import type { News } from '../../sessions/kept/news.js'
+import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
 import { derivedTitle } from '../../sessions/session-facts.js'
-import type { ParkedSessionRecord, SessionStore } from '../../sessions/store.js'
 
 /**
  * A session whose wake a crash cut off has told events that nobody knows any more: its numbering goes on so much later that none of

@@ -1,5 +1,5 @@
-import type { JournaledOrigin, JournaledSession, JournaledState, SessionJournal } from '../../sessions/journal.js'
-import { type Asked, type News, newsOf } from '../../sessions/news.js'
+import type { JournaledOrigin, JournaledSession, JournaledState, SessionJournal } from '../../sessions/kept/journal.js'
+import { type Asked, type News, newsOf } from '../../sessions/kept/news.js'
 import { type CallDatabase, listed, parsed } from './stores.js'
 import { keptRow } from './tables/idempotency.js'
 import { deliveryValues } from './tables/outbox.js'

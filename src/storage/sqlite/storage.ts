@@ -1,6 +1,6 @@
 import type { ChannelStore } from '../../notifications/channels/store.js'
 import type { NotificationStore } from '../../notifications/store.js'
-import type { SessionStore } from '../../sessions/store.js'
+import type { SessionStore } from '../../sessions/kept/store.js'
 import type { GatewayStorage } from '../storage.js'
 import { StorageError } from '../storage.js'
 import { type HeldFile, holdFile } from './files.js'

@@ -1,4 +1,4 @@
-import type { SessionFiles } from '../engines/runner.js'
+import type { SessionFiles } from '../../engines/runner.js'
 
 /** The scratch filesystem as a snapshot left it, for as long as no engine holds the live one. */
 export function snapshotFiles(contents: Record<string, string>, modifiedAt: number): SessionFiles {

@@ -1,8 +1,8 @@
-import type { Close } from '../../schemas/close-codes.js'
-import { type AttachedFrame, PROTOCOL_VERSION, type ServerFrame } from '../../schemas/frames.js'
-import { GatewayError } from '../errors.js'
+import type { Close } from '../../../schemas/close-codes.js'
+import { type AttachedFrame, PROTOCOL_VERSION, type ServerFrame } from '../../../schemas/frames.js'
+import { GatewayError } from '../../errors.js'
+import type { LogReaders } from '../log/log-segments.js'
 import { Attachment, type ClientSink, type LogSource } from './attachment.js'
-import type { LogReaders } from './log-segments.js'
 
 /** Where a client wants to go on. */
 export interface AttachPosition {

@@ -1,4 +1,4 @@
-import { type ErrorCode, GatewayError } from '../errors.js'
+import { type ErrorCode, GatewayError } from '../../errors.js'
 
 /**
  * Refusals of policy: who may run what, where and how was decided, and trying again does not change it. Everything else that keeps a

@@ -5,10 +5,10 @@ import type {
   Runner,
   RunnerEvent,
   RunnerHost,
-} from '../engines/runner.js'
-import { toError } from '../errors.js'
-import type { Clock } from '../lib/clock.js'
-import type { Logger } from '../lib/logger.js'
+} from '../../engines/runner.js'
+import { toError } from '../../errors.js'
+import type { Clock } from '../../lib/clock.js'
+import type { Logger } from '../../lib/logger.js'
 
 /** How long a runner may take to close before it is left behind. */
 const CLOSE_GRACE_MS = 10_000

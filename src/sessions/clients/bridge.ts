@@ -1,7 +1,7 @@
-import type { ServerFrame } from '../../schemas/frames.js'
-import type { BridgedCall, ClientBridge, ExecutionResult } from '../engines/runner.js'
-import type { Clock, Timer } from '../lib/clock.js'
-import { LazyMap } from '../lib/lazy-map.js'
+import type { ServerFrame } from '../../../schemas/frames.js'
+import type { BridgedCall, ClientBridge, ExecutionResult } from '../../engines/runner.js'
+import type { Clock, Timer } from '../../lib/clock.js'
+import { LazyMap } from '../../lib/lazy-map.js'
 import type { Attachment } from './attachment.js'
 
 /** How long a client may take when the call names no limit of its own. */

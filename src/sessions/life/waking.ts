@@ -1,14 +1,14 @@
-import type { RunnerSnapshot } from '../engines/runner.js'
-import { GatewayError } from '../errors.js'
-import { type Backoff, delayAfter } from '../lib/backoff.js'
-import type { Clock, Timer } from '../lib/clock.js'
-import type { KeyedLock } from '../lib/keyed-lock.js'
-import { within } from '../lib/within.js'
+import type { RunnerSnapshot } from '../../engines/runner.js'
+import { GatewayError } from '../../errors.js'
+import { type Backoff, delayAfter } from '../../lib/backoff.js'
+import type { Clock, Timer } from '../../lib/clock.js'
+import type { KeyedLock } from '../../lib/keyed-lock.js'
+import { within } from '../../lib/within.js'
+import type { JournaledWhole, MidTurn } from '../kept/journal.js'
+import type { Keeping } from '../kept/keeping.js'
+import type { Session } from '../session.js'
 import { CalledOff, type EngineStarter } from './engine-start.js'
-import type { JournaledWhole, MidTurn } from './journal.js'
-import type { Keeping } from './keeping.js'
 import { isFinal, reasonOf } from './refusals.js'
-import type { Session } from './session.js'
 
 /** A wake that failed is tried again after this, doubled each time up to the longest. */
 const RETRY: Backoff = { firstMs: 1_000, longestMs: 5 * 60_000 }

@@ -1,6 +1,6 @@
-import { CLOSE, type Close } from '../../schemas/close-codes.js'
-import type { AttachedFrame, ServerFrame } from '../../schemas/frames.js'
-import type { EventLog, LogSlice } from './event-log.js'
+import { CLOSE, type Close } from '../../../schemas/close-codes.js'
+import type { AttachedFrame, ServerFrame } from '../../../schemas/frames.js'
+import type { EventLog, LogSlice } from '../log/event-log.js'
 
 /** What a client is written to: a socket or a stream of server-sent events. */
 export interface ClientSink {

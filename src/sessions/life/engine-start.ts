@@ -1,8 +1,8 @@
-import type { Runner, RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
-import type { Clock, Timer } from '../lib/clock.js'
-import type { Admission } from './admission.js'
-import { withChoice } from './journaled-state.js'
-import type { Session } from './session.js'
+import type { Runner, RunnerSnapshot, SessionRunnerConfig } from '../../engines/runner.js'
+import type { Clock, Timer } from '../../lib/clock.js'
+import type { Admission } from '../admission.js'
+import { withChoice } from '../kept/journaled-state.js'
+import type { Session } from '../session.js'
 
 /** How long an engine may take to start again, before it is left behind; one agent has to wait for the next minute first. */
 const START_LIMIT_MS = 120_000

@@ -1,12 +1,12 @@
-import { type ErrorCode, GatewayError, toError } from '../errors.js'
-import { type Backoff, delayAfter } from '../lib/backoff.js'
-import type { Clock, Timer } from '../lib/clock.js'
-import { KeyedLock } from '../lib/keyed-lock.js'
-import type { Logger } from '../lib/logger.js'
+import { type ErrorCode, GatewayError, toError } from '../../errors.js'
+import { type Backoff, delayAfter } from '../../lib/backoff.js'
+import type { Clock, Timer } from '../../lib/clock.js'
+import { KeyedLock } from '../../lib/keyed-lock.js'
+import type { Logger } from '../../lib/logger.js'
+import type { Session } from '../session.js'
+import type { SessionDormancy } from '../session-world.js'
 import type { EngineStarter } from './engine-start.js'
 import { reasonOf } from './refusals.js'
-import type { Session } from './session.js'
-import type { SessionDormancy } from './session-world.js'
 
 /** Between tries to start an engine for messages that wait. */
 const RETRY: Backoff = { firstMs: 1_000, longestMs: 5 * 60_000 }

@@ -1,6 +1,6 @@
-import { type SessionCommand, SessionCommands } from '../../schemas/commands.js'
-import { GatewayError, invalidField } from '../errors.js'
-import { type Checker, compileSchema, validationError } from '../lib/validation.js'
+import { type SessionCommand, SessionCommands } from '../../../schemas/commands.js'
+import { GatewayError, invalidField } from '../../errors.js'
+import { type Checker, compileSchema, validationError } from '../../lib/validation.js'
 
 const CHECKERS: ReadonlyMap<string, Checker<SessionCommand>> = new Map(
   Object.entries(SessionCommands).map(([type, schema]) => [type, compileSchema(schema) as Checker<SessionCommand>]),

@@ -1,7 +1,7 @@
-import type { SessionEventBody } from '../../schemas/events.js'
-import type { PendingExecution } from '../../schemas/executions.js'
-import type { ExecutionResult } from '../engines/runner.js'
-import { LazyMap } from '../lib/lazy-map.js'
+import type { SessionEventBody } from '../../../schemas/events.js'
+import type { PendingExecution } from '../../../schemas/executions.js'
+import type { ExecutionResult } from '../../engines/runner.js'
+import { LazyMap } from '../../lib/lazy-map.js'
 
 /** What an execution comes to when its turn is cut off. */
 export const interruptedResult = (error: string): ExecutionResult => ({

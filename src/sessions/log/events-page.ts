@@ -1,5 +1,5 @@
-import type { EventsQuery } from '../../schemas/events.js'
-import type { Session } from './session.js'
+import type { EventsQuery } from '../../../schemas/events.js'
+import type { Session } from '../session.js'
 
 const DEFAULT_PAGE_EVENTS = 1_000
 const PAGE_BYTES = 1024 * 1024

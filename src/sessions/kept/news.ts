@@ -1,6 +1,6 @@
-import type { AnsweredBy, PermissionMode, ResolvePermissionRequest } from '../../schemas/permissions.js'
-import type { ExecutionResult } from '../engines/runner.js'
-import { newId } from '../lib/clock.js'
+import type { AnsweredBy, PermissionMode, ResolvePermissionRequest } from '../../../schemas/permissions.js'
+import type { ExecutionResult } from '../../engines/runner.js'
+import { newId } from '../../lib/clock.js'
 
 /** What was chosen for a session since its request; a model of `null` is the default one. */
 export interface Choice {

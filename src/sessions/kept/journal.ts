@@ -1,13 +1,13 @@
-import type { PendingExecution } from '../../schemas/executions.js'
-import type { AnsweredBy, PermissionRequest } from '../../schemas/permissions.js'
-import type { SessionInfo } from '../../schemas/sessions.js'
-import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
-import type { KeptKey } from '../idempotency/store.js'
-import type { KeptNotification } from '../notifications/store.js'
-import type { KeptDelivery } from '../webhooks/outbox.js'
+import type { PendingExecution } from '../../../schemas/executions.js'
+import type { AnsweredBy, PermissionRequest } from '../../../schemas/permissions.js'
+import type { SessionInfo } from '../../../schemas/sessions.js'
+import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../../engines/runner.js'
+import type { KeptKey } from '../../idempotency/store.js'
+import type { KeptNotification } from '../../notifications/store.js'
+import type { KeptDelivery } from '../../webhooks/outbox.js'
+import type { QueuedMessage } from '../life/turns.js'
+import type { RunningTotals } from '../session-facts.js'
 import type { Choice, News } from './news.js'
-import type { RunningTotals } from './session-facts.js'
-import type { QueuedMessage } from './turns.js'
 
 /** An event as it is sent: its JSON, never serialised again. */
 export interface JournaledEvent {

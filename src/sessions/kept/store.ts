@@ -1,7 +1,7 @@
-import type { PendingExecution } from '../../schemas/executions.js'
-import type { PermissionRequest } from '../../schemas/permissions.js'
-import type { SessionInfo } from '../../schemas/sessions.js'
-import type { RunnerSnapshot, SessionRunnerConfig } from '../engines/runner.js'
+import type { PendingExecution } from '../../../schemas/executions.js'
+import type { PermissionRequest } from '../../../schemas/permissions.js'
+import type { SessionInfo } from '../../../schemas/sessions.js'
+import type { RunnerSnapshot, SessionRunnerConfig } from '../../engines/runner.js'
 import type { CarriedDecision, CarriedResult, JournaledState } from './journal.js'
 
 /** A parked session as it is kept: everything to go on under the same id, and nothing that only the host may know. */

@@ -1,4 +1,4 @@
-import { GatewayError } from '../errors.js'
+import { GatewayError } from '../../errors.js'
 
 /** A message that waits for the turns before it to end. */
 export interface QueuedMessage {

@@ -1,11 +1,11 @@
-import type { PermissionRequest } from '../../schemas/permissions.js'
-import type { SessionInfo } from '../../schemas/sessions.js'
-import type { SessionRunnerConfig } from '../engines/runner.js'
-import type { DeferredExecutions } from './deferred-executions.js'
-import type { EventLog } from './event-log.js'
+import type { PermissionRequest } from '../../../schemas/permissions.js'
+import type { SessionInfo } from '../../../schemas/sessions.js'
+import type { SessionRunnerConfig } from '../../engines/runner.js'
+import type { DeferredExecutions } from '../asks/deferred-executions.js'
+import type { QueuedMessage } from '../life/turns.js'
+import type { EventLog } from '../log/event-log.js'
+import type { SessionFacts } from '../session-facts.js'
 import type { JournaledState, MidTurn } from './journal.js'
-import type { SessionFacts } from './session-facts.js'
-import type { QueuedMessage } from './turns.js'
 
 /** The parts of a session that say where it stands. */
 interface Standing {

@@ -1,11 +1,11 @@
-import type { RunnerSnapshot } from '../engines/runner.js'
-import type { GatewayError } from '../errors.js'
-import type { KeptKey } from '../idempotency/store.js'
-import { type Backoff, delayAfter } from '../lib/backoff.js'
-import type { Clock, Timer } from '../lib/clock.js'
-import { PATIENCE_MS, unavailable } from '../lib/patience.js'
-import type { PlannedNotification } from '../notifications/planned.js'
-import type { EventLog, LogJournal } from './event-log.js'
+import type { RunnerSnapshot } from '../../engines/runner.js'
+import type { GatewayError } from '../../errors.js'
+import type { KeptKey } from '../../idempotency/store.js'
+import { type Backoff, delayAfter } from '../../lib/backoff.js'
+import type { Clock, Timer } from '../../lib/clock.js'
+import { PATIENCE_MS, unavailable } from '../../lib/patience.js'
+import type { PlannedNotification } from '../../notifications/planned.js'
+import type { EventLog, LogJournal } from '../log/event-log.js'
 import {
   type JournaledEvent,
   type JournaledOrigin,

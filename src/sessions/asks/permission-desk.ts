@@ -1,7 +1,7 @@
-import type { SessionEventBody } from '../../schemas/events.js'
-import type { PermissionAsk, PermissionDecision, SessionRunnerConfig } from '../engines/runner.js'
-import { type Clock, newId } from '../lib/clock.js'
-import type { CarriedDecision } from './journal.js'
+import type { SessionEventBody } from '../../../schemas/events.js'
+import type { PermissionAsk, PermissionDecision, SessionRunnerConfig } from '../../engines/runner.js'
+import { type Clock, newId } from '../../lib/clock.js'
+import type { CarriedDecision } from '../kept/journal.js'
 import {
   changedInput,
   DEFAULT_APPROVAL_TIMEOUT_MS,

@@ -5,13 +5,13 @@ import {
   type PermissionRequest,
   type ResolvedBy,
   type ResolvePermissionRequest,
-} from '../../schemas/permissions.js'
-import type { QuestionBehavior } from '../../schemas/sessions.js'
-import type { PermissionAsk, PermissionDecision } from '../engines/runner.js'
-import type { KeptKey } from '../idempotency/store.js'
-import { type Clock, newId, type Timer } from '../lib/clock.js'
-import { LazyMap } from '../lib/lazy-map.js'
-import type { CarriedDecision } from './journal.js'
+} from '../../../schemas/permissions.js'
+import type { QuestionBehavior } from '../../../schemas/sessions.js'
+import type { PermissionAsk, PermissionDecision } from '../../engines/runner.js'
+import type { KeptKey } from '../../idempotency/store.js'
+import { type Clock, newId, type Timer } from '../../lib/clock.js'
+import { LazyMap } from '../../lib/lazy-map.js'
+import type { CarriedDecision } from '../kept/journal.js'
 
 /** How long an approval is waited for when neither the request nor the host says. */
 export const DEFAULT_APPROVAL_TIMEOUT_MS = 300_000

@@ -1,8 +1,8 @@
-import { defaultsOf, GatewayConfig } from '../../schemas/config.js'
-import type { SessionEventBody } from '../../schemas/events.js'
-import { rowOf } from '../engines/event-types.js'
-import { newId } from '../lib/clock.js'
-import type { JournaledEvent } from './journal.js'
+import { defaultsOf, GatewayConfig } from '../../../schemas/config.js'
+import type { SessionEventBody } from '../../../schemas/events.js'
+import { rowOf } from '../../engines/event-types.js'
+import { newId } from '../../lib/clock.js'
+import type { JournaledEvent } from '../kept/journal.js'
 import { type LogReaders, LogSegments, type LogSlice, SEGMENT_BYTES } from './log-segments.js'
 
 export type { LogSlice } from './log-segments.js'
