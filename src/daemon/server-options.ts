@@ -47,9 +47,12 @@ function authentication({ auth }: EffectiveConfig, hooks: Hooks): { authenticate
 }
 
 /** On loopback, Host headers are held to its names (on any port: a tunnel has its own) and the operator's; elsewhere to the latter. */
-function servedHosts({ listen, allowedHosts }: EffectiveConfig): { allowedHosts?: string[] } {
-  if (isLoopbackHost(listen.host)) return { allowedHosts: [...LOOPBACK_NAMES, ...(allowedHosts ?? [])] }
-  return allowedHosts ? { allowedHosts } : {}
+function servedHosts({ listen, allowedHosts, notifications }: EffectiveConfig): { allowedHosts?: string[] } {
+  const { publicUrl } = notifications ?? {}
+  // under which people come by answer links
+  const named = publicUrl !== undefined && URL.canParse(publicUrl) ? [new URL(publicUrl).host] : []
+  if (isLoopbackHost(listen.host)) return { allowedHosts: [...LOOPBACK_NAMES, ...(allowedHosts ?? []), ...named] }
+  return allowedHosts ? { allowedHosts: [...allowedHosts, ...named] } : {}
 }
 
 const parkingOptions = ({ store, ...delays }: NonNullable<EffectiveConfig['parking']>) => ({

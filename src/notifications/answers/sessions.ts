@@ -11,7 +11,7 @@ const PAGES = 5
 export const answerableSessions = (registry: SessionRegistry): AnswerableSessions => ({
   async waiting(sessionId, requestId) {
     const info = await registry.visibleInfo(sessionId, UNLIMITED)
-    if (info.pendingPermissions === 0) return undefined
+    if (!info.parked && info.pendingPermissions === 0) return undefined
     // what is asked of a parked session is in its record, which is read for nobody else
     const waiting =
       info.parked?.permissions?.find(({ id }) => id === requestId) ??
