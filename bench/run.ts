@@ -3,6 +3,7 @@ import { durableSessions } from './durable-sessions.js'
 import { fanOut } from './fan-out.js'
 import { firstToken } from './first-token.js'
 import { idleHeap } from './idle-heap.js'
+import { inbox } from './inbox.js'
 import { jobApi } from './job-api.js'
 import { jobQueue } from './job-queue.js'
 import { notifications } from './notifications.js'
@@ -21,6 +22,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   'permission-round-trip': permissionRoundTrip,
   'idle-heap': idleHeap,
   parking,
+  inbox,
   'returning-clients': returningClients,
   'job-queue': jobQueue,
   'job-api': jobApi,

@@ -1,6 +1,7 @@
 import { type CredentialOptions, Credentials } from './credentials.js'
 import { Http, type Query } from './http.js'
 import { iterablePages, type List, listOf } from './list.js'
+import { type WatchNotifications, watchNotifications } from './notifications.js'
 import { type Fetch, type Platform, platform, type SocketConstructor } from './platform.js'
 import { waitForJob, watchQueue } from './queue.js'
 import { type Answer, decisionOf, Session } from './session.js'
@@ -99,6 +100,29 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
         ).body,
     },
 
+    /** What waits for a person, in all sessions. */
+    inbox: {
+      /** Oldest first. */
+      list: (query: Omit<wire.ListInboxQuery, 'cursor'> & CallOptions = {}): List<wire.InboxItem> =>
+        listOf(http, '/inbox', withoutSignal(query), query.signal),
+      count: (options?: CallOptions) => get<wire.InboxCount>('/inbox/count', options),
+      /** Answers several at once; rejects only when none was looked at. @returns what became of each, in their order */
+      answer: async (answers: { sessionId: string; requestId: string; answer: Answer }[], options?: CreateOptions) => {
+        const body = {
+          answers: answers.map(({ answer, ...whose }) => ({ ...whose, ...decisionOf(answer) })),
+        }
+        return (await create<wire.AnswerInboxResponse>('/inbox/answers', body, options)).results
+      },
+    },
+
+    notifications: {
+      /** After an id, oldest first; without one the newest. */
+      list: (query: wire.ListNotificationsQuery & CallOptions = {}): List<wire.SessionNotification> =>
+        listOf(http, '/notifications', withoutSignal(query), query.signal),
+      /** What is told of all sessions, from an id on or from now on, over as many connections as it takes: none is missed, none comes twice. */
+      watch: (options?: WatchNotifications) => watchNotifications(http, options),
+    },
+
     executions: {
       /** Delivers the result of a deferred execution. `applied: false`: it had one already. */
       resolve: (id: string, result: wire.SubmitExecutionResultRequest, { signal }: CallOptions = {}) =>
@@ -142,12 +166,6 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
         get<wire.WebhookDelivery[]>(`/jobs/${segment(id)}/deliveries`, options),
       /** Resolves to the job once it has ended, whatever becomes of the connection until then. */
       wait: (id: string, { signal }: CallOptions = {}) => waitForJob(http, id, signal),
-    },
-
-    notifications: {
-      /** What sessions needed people for, or came to: what came after `after`, oldest first; without it the newest page. */
-      list: (query: wire.ListNotificationsQuery & CallOptions = {}): List<wire.SessionNotification> =>
-        listOf(http, '/notifications', withoutSignal(query), query.signal),
     },
 
     queue: {

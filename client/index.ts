@@ -4,6 +4,7 @@ export { type CallOptions, type Client, type ClientOptions, type CreateOptions, 
 export type { CommandOptions } from './commands.js'
 export { GatewayError, UNREACHABLE } from './errors.js'
 export type { List } from './list.js'
+export type { NotificationItem, WatchNotifications } from './notifications.js'
 export type { Answer, Session } from './session.js'
 export type { ConnectionState } from './stream.js'
 export * from './transcript.js'

@@ -19,7 +19,16 @@ export type {
   QueueStats,
   WebhookDelivery,
 } from '../schemas/jobs.js'
-export type { ListNotificationsQuery, SessionNotification } from '../schemas/notifications.js'
+export type {
+  AnswerInboxResponse,
+  InboxAnswerResult,
+  InboxCount,
+  InboxItem,
+  ListInboxQuery,
+  ListNotificationsQuery,
+  NotificationsFrame,
+  SessionNotification,
+} from '../schemas/notifications.js'
 export type { PermissionMode, PermissionRequest, ResolvePermissionRequest } from '../schemas/permissions.js'
 export type {
   CreateProfileRequest,

@@ -19,6 +19,7 @@ import { replayIdempotent } from './idempotency.js'
 import { jobRoutes } from './jobs.js'
 import { refuseOtherMethods, refuseUnknownPaths } from './methods.js'
 import { metrics } from './metrics.js'
+import { notificationStream } from './notification-stream.js'
 import { notificationRoutes } from './notifications.js'
 import { profileRoutes } from './profiles.js'
 import { pushSubscriptionRoutes } from './push-subscriptions.js'
@@ -143,6 +144,7 @@ async function composeSockets(scope: FastifyInstance, parts: Parts): Promise<voi
   requireUpgrade(scope)
   await openToWebSockets(host, scope, gateway)
   await scope.register(sessionSocket, parts)
+  await scope.register(notificationStream, parts)
   if (queue) await scope.register(queueStream, { ...parts, queue, clock })
 }
 

@@ -1,14 +1,47 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import { WebhookDelivery } from '../schemas/jobs.js'
-import { ListNotificationsQuery, NotificationParams, SessionNotification } from '../schemas/notifications.js'
+import {
+  AnswerInboxResponse,
+  InboxCount,
+  InboxItem,
+  ListInboxQuery,
+  ListNotificationsQuery,
+  NotificationParams,
+  SessionNotification,
+  UncheckedAnswers,
+} from '../schemas/notifications.js'
 import { NoQuery } from '../schemas/sessions.js'
 import type { Gateway } from '../src/gateway.js'
+import { answerAll } from '../src/notifications/answers.js'
 import { linkNext } from './paging.js'
 
 /** What sessions need people for, over REST. */
 export const notificationRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = async (scope, { gateway }) => {
-  const { feed } = gateway.notifications
+  const { registry } = gateway
+  const { logger } = gateway.options
+  const { feed, inbox } = gateway.notifications
+
+  scope.get(
+    '/inbox',
+    { schema: { querystring: ListInboxQuery, response: { 200: Type.Array(InboxItem) } } },
+    async (request, reply) => linkNext(request, reply, inbox.page(request.query, request.principal)),
+  )
+
+  scope.get(
+    '/inbox/count',
+    { schema: { querystring: NoQuery, response: { 200: InboxCount } } },
+    async ({ principal }) => inbox.count(principal),
+  )
+
+  scope.post(
+    '/inbox/answers',
+    {
+      config: { idempotent: true },
+      schema: { body: UncheckedAnswers, response: { 200: AnswerInboxResponse } },
+    },
+    async ({ body, principal }) => ({ results: await answerAll(body.answers, principal, { registry, logger }) }),
+  )
 
   scope.get(
     '/notifications',

@@ -9,10 +9,18 @@ import { encodeTextFrame } from '../src/sessions/log/frames.js'
 import { corsHeaders } from './cors.js'
 import { expectBadFrames } from './sockets.js'
 
+/** A frame that is text already, and an id that a client of an event stream can come back with. */
+export class MarkedFrame {
+  constructor(
+    readonly id: string,
+    readonly text: string,
+  ) {}
+}
+
 /** What carries the frames of a stream to one client. */
 export interface Wire {
   /**
-   * Writes everything in one go, in order: events as the log keeps them, frames as they are, and text that is a frame already.
+   * Writes everything in one go, in order: events as the log keeps them, frames as they are, and text that is a frame already, with an id or without.
    * @param epoch of the log that the events are of · @returns false when the client should be given time, until `onDrain`
    */
   write(parts: readonly (LogSlice | object | string)[], epoch?: string): boolean
@@ -151,7 +159,10 @@ class EventStreamWire implements Wire {
       if (isSlice(part))
         for (const { seq, json } of part.events())
           text += `id: ${epoch}:${seq}\ndata: {"type":"event","event":${json}}\n\n`
-      else text += `data: ${textOf(part)}\n\n`
+      else {
+        if (part instanceof MarkedFrame) text += `id: ${part.id}\n`
+        text += `data: ${textOf(part)}\n\n`
+      }
     }
     return this.#raw.write(text)
   }
@@ -182,4 +193,7 @@ class EventStreamWire implements Wire {
 }
 
 const isSlice = (part: LogSlice | object | string): part is LogSlice => typeof part === 'object' && 'frames' in part
-const textOf = (part: object | string): string => (typeof part === 'string' ? part : JSON.stringify(part))
+function textOf(part: object | string): string {
+  if (part instanceof MarkedFrame) return part.text
+  return typeof part === 'string' ? part : JSON.stringify(part)
+}

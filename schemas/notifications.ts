@@ -1,7 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Count, Duration, described, Flag, Moment, StringEnum, strict, Text } from './common.js'
-import { PermissionRequest } from './permissions.js'
-import { SessionInfo } from './sessions.js'
+import { Frame, protocolVersion } from './frames.js'
+import { PermissionRequest, permissionDecisionFields } from './permissions.js'
+import { pageQuery, SessionInfo } from './sessions.js'
 
 export const NotificationType = described(
   StringEnum('permission_requested', 'turn_completed', 'session_error', 'session_closed'),
@@ -143,3 +144,115 @@ export const VapidKeyResponse = Type.Object(
 
 export const ChannelFormat = described(StringEnum('webhook', 'slack', 'ntfy', 'web_push'), 'How a channel is told.')
 export type ChannelFormat = Static<typeof ChannelFormat>
+
+export const WaitingKind = described(
+  StringEnum('permission', 'question'),
+  'Whether a tool is to be allowed, or a question answered.',
+)
+export type WaitingKind = Static<typeof WaitingKind>
+
+export const InboxItem = Type.Object(
+  {
+    kind: WaitingKind,
+    request: PermissionRequest,
+    session: Type.Pick(SessionInfo, ['id', 'title', 'profile', 'cwd', 'jobId'], { description: 'Who asks.' }),
+    since: Moment('When it was asked'),
+    expiresAt: Type.Optional(Moment('When it is denied unless somebody answers')),
+    seq: Type.Integer({ description: 'Of its `permission_requested` in the log of the session.' }),
+  },
+  { description: 'Something that waits for a person.' },
+)
+export type InboxItem = Static<typeof InboxItem>
+
+export const ListInboxQuery = Type.Object(
+  {
+    ...pageQuery,
+    profile: Type.Optional(Text('Only what sessions of this profile ask.')),
+    kind: Type.Optional(described(WaitingKind, 'Only permission requests, or only questions.')),
+    sessionId: Type.Optional(Text('Only what this session asks.')),
+  },
+  strict,
+)
+export type ListInboxQuery = Static<typeof ListInboxQuery>
+
+export const InboxCount = Type.Object(
+  {
+    permissions: Type.Integer({ description: 'Permission requests that wait.' }),
+    questions: Type.Integer({ description: 'Questions that wait.' }),
+  },
+  { description: 'How much waits that the caller may see.' },
+)
+export type InboxCount = Static<typeof InboxCount>
+
+const whose = { sessionId: Text('Of the session that asks.'), requestId: Text('Of the request.') }
+
+export const InboxAnswer = Type.Union(
+  [
+    Type.Object(
+      { ...whose, ...permissionDecisionFields.allow },
+      { ...strict, description: 'Lets it run; without `updatedInput` with the input that was shown.' },
+    ),
+    Type.Object({ ...whose, ...permissionDecisionFields.deny }, { ...strict, description: 'Keeps it from running.' }),
+  ],
+  { description: 'One answer: whose, and what the route of that request takes.' },
+)
+export type InboxAnswer = Static<typeof InboxAnswer>
+
+export const AnswerInboxRequest = Type.Object(
+  { answers: Type.Array(InboxAnswer, { maxItems: 100 }) },
+  { ...strict, description: 'Answers, each judged by itself: a bad one hurts no other.' },
+)
+export type AnswerInboxRequest = Static<typeof AnswerInboxRequest>
+
+/** The same as its route checks it, which leaves the answers themselves to whoever gives them. */
+export const UncheckedAnswers = Type.Object(
+  { answers: Type.Array(Type.Object(whose, { additionalProperties: true }), { maxItems: 100 }) },
+  strict,
+)
+
+export const InboxAnswerResult = Type.Union(
+  [
+    Type.Object({ ...whose, resolved: Type.Literal(true) }, { description: 'It was taken.' }),
+    Type.Object(
+      {
+        ...whose,
+        resolved: Type.Literal(false),
+        code: Text('As the route of that request would have given it.'),
+        detail: Text('One sentence for a person.'),
+      },
+      { description: 'It was refused.' },
+    ),
+  ],
+  { description: 'What became of one answer.' },
+)
+export type InboxAnswerResult = Static<typeof InboxAnswerResult>
+
+export const AnswerInboxResponse = Type.Object(
+  { results: Type.Array(InboxAnswerResult) },
+  { description: 'What became of each answer, in their order.' },
+)
+export type AnswerInboxResponse = Static<typeof AnswerInboxResponse>
+
+export const FollowNotificationsQuery = Type.Object(
+  { after: Type.Optional(Text('The `id` of the last one that is known. Default: from now on.')), ...filter },
+  strict,
+)
+export type FollowNotificationsQuery = Static<typeof FollowNotificationsQuery>
+
+export const NotificationsFrame = Type.Union(
+  [
+    Frame('notifications_attached', 'The first frame: where it goes on.', {
+      protocolVersion,
+      after: Text('The place after which everything follows.'),
+      truncated: Flag('Whether some of what came after the place that was asked for is not kept any more.'),
+      inbox: InboxCount,
+    }),
+    Frame('notification', 'One of four moments of a session.', { notification: SessionNotification }),
+    Frame('notifications_synced', 'All that was there at the first frame was sent; once.', {
+      after: Text('The place that was come to.'),
+    }),
+    Frame('inbox_changed', 'Something came into the inbox or left it.', { inbox: InboxCount }),
+  ],
+  { description: 'What the gateway tells of all sessions.' },
+)
+export type NotificationsFrame = Static<typeof NotificationsFrame>

@@ -19,6 +19,7 @@ import { answerableSessions } from './notifications/answers/sessions.js'
 import { attemptsLane } from './notifications/channels/channels.js'
 import type { WebPush } from './notifications/channels/push.js'
 import { DEFAULT_NOTIFICATION_RETENTION, NotificationFeed } from './notifications/feed.js'
+import { Inbox } from './notifications/inbox.js'
 import { Notifier } from './notifications/notifier.js'
 import { Outward } from './notifications/outward.js'
 import { type ResolvedOptions, resolveOptions, type WorkerServerOptions } from './options.js'
@@ -71,6 +72,7 @@ export interface Gateway {
   readonly queue: JobQueue | undefined
   readonly notifications: {
     readonly feed: NotificationFeed
+    readonly inbox: Inbox
     /**
      * Hears of what notifications tell, whether or not `notifications` was given; a listener that fails is logged and breaks nothing.
      * @returns a function that ends it
@@ -166,6 +168,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     wake: (sessionId) => registry.parking.wake(sessionId),
     hasten: (sessionId) => registry.parking.hasten(sessionId),
   })
+  const inbox = new Inbox({ logger, find: (id, requestId) => registry.waitingRequest(id, requestId) })
   const registry: SessionRegistry = new SessionRegistry({
     ...options,
     clock,
@@ -179,6 +182,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     keepKey: keepKeyFor(storage?.journal, storage?.journal),
     dispatch: (sessionId, execution) => dispatcher.prepare(sessionId, execution),
     notify: (...event) => notifier.notify(...event),
+    waiting: inbox,
     sessionRetentionMs: options.sessionRetentionMs,
   })
 
@@ -238,6 +242,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   if (onNotification) notifier.on(onNotification)
   const notifications = {
     feed,
+    inbox,
     on: (listener: (notification: SessionNotification) => unknown) => notifier.on(listener),
     links: outward.links,
     push: outward.push,

@@ -2,14 +2,13 @@ import type { Answer, PermissionRequest } from '../../client/index.js'
 import { questionsOf } from '../terminal/asks.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
 import { CommandFailure, EXIT } from '../terminal/exit.js'
-import { pendingRequests } from '../terminal/find.js'
 import { note, type OutputOptions, printList } from '../terminal/output.js'
 import { inputSummary } from '../terminal/session-view.js'
 
 type Options = ConnectionOptions & OutputOptions
 
 export async function list(options: Options): Promise<void> {
-  const pending = await pendingRequests(connect(options))
+  const pending = await connect(options).inbox.list().toArray()
   if (pending.length === 0 && (options.output ?? 'table') === 'table') return note('Nothing waits for an approval.')
   printList(
     pending,
@@ -59,7 +58,7 @@ async function resolve(
   answerTo: (request: PermissionRequest) => Answer,
 ): Promise<void> {
   const gateway = connect(options)
-  const found = (await pendingRequests(gateway)).filter(({ request }) => request.id.startsWith(prefix))
+  const found = (await gateway.inbox.list().toArray()).filter(({ request }) => request.id.startsWith(prefix))
   const [only] = found
   if (!only || found.length > 1)
     throw new CommandFailure(

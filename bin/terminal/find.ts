@@ -1,4 +1,4 @@
-import type { Client, SessionInfo } from '../../client/index.js'
+import type { Client } from '../../client/index.js'
 import { CommandFailure, EXIT } from './exit.js'
 
 const FULL_ID = 36
@@ -24,32 +24,3 @@ export const sessionId = (gateway: Client, prefix: string): Promise<string> =>
   wholeId('session', prefix, () => gateway.sessions.list())
 export const jobId = (gateway: Client, prefix: string): Promise<string> =>
   wholeId('job', prefix, () => gateway.jobs.list())
-
-/** Everything that somebody is asked, in all sessions. */
-export async function pendingRequests(gateway: Client) {
-  const waiting: SessionInfo[] = []
-  for (const status of ['awaiting_approval', 'parked'] as const)
-    for await (const session of gateway.sessions.list({ status })) waiting.push(session)
-  const found = await Promise.all(
-    waiting.map(async (session) => {
-      const requests = session.parked ? (session.parked.permissions ?? []) : await requestsOf(gateway, session)
-      return requests.map((request) => ({ session, request }))
-    }),
-  )
-  return found.flat()
-}
-
-/** What a session that is awake asks stands in its snapshot alone. */
-async function requestsOf(gateway: Client, { id, lastSeq }: SessionInfo) {
-  const attachment = gateway.session(id).attach({ afterSeq: lastSeq })
-  try {
-    await new Promise<void>((resolve) =>
-      attachment.onConnection(({ state }) => {
-        if (state === 'live' || state === 'ended') resolve()
-      }),
-    )
-    return attachment.snapshot?.pendingPermissions ?? []
-  } finally {
-    attachment.close()
-  }
-}

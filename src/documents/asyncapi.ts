@@ -2,8 +2,9 @@ import type { TSchema } from '@sinclair/typebox'
 import { SessionCommands } from '../../schemas/commands.js'
 import { ServerFrame } from '../../schemas/frames.js'
 import { QueueFrame } from '../../schemas/jobs.js'
+import { NotificationsFrame } from '../../schemas/notifications.js'
 import { Components, type JsonSchema, sorted } from './components.js'
-import { commands, queueFrames, serverFrames } from './examples.js'
+import { commands, notificationFrames, queueFrames, serverFrames } from './examples.js'
 import { TITLE, VERSION } from './openapi.js'
 import type { Feature } from './operations.js'
 
@@ -21,6 +22,7 @@ const framesOf = (union: { anyOf: TSchema[] }, examples: Record<string, unknown>
 
 const SERVER_FRAMES = framesOf(ServerFrame, serverFrames)
 const QUEUE_FRAMES = framesOf(QueueFrame, queueFrames)
+const NOTIFICATION_FRAMES = framesOf(NotificationsFrame, notificationFrames)
 const COMMANDS: Frame[] = Object.entries(SessionCommands).map(([name, schema]) => ({
   name,
   schema,
@@ -38,11 +40,11 @@ const SECURITY = {
   cookie: { type: 'httpApiKey', in: 'cookie', name: 'session', description: "A cookie of the host's own sign-in." },
 }
 
-/** The sockets as AsyncAPI 3: both directions of a session's, and the queue's stream when there is a queue. */
+/** The sockets as AsyncAPI 3: both directions of a session's, the stream of notifications, and the queue's when there is a queue. */
 export function asyncApi(prefix: string, features: ReadonlySet<Feature>): JsonSchema {
   const components = new Components('asyncapi')
   // the unions first: they name their variants
-  for (const union of [ServerFrame, QueueFrame]) components.publish(union)
+  for (const union of [ServerFrame, QueueFrame, NotificationsFrame]) components.publish(union)
   const messages: Record<string, JsonSchema> = {}
   const hasQueue = features.has('queue')
   const channel = (frames: Frame[]) =>
@@ -54,6 +56,7 @@ export function asyncApi(prefix: string, features: ReadonlySet<Feature>): JsonSc
     )
   const session = channel([...SERVER_FRAMES, ...COMMANDS])
   const queue = hasQueue && channel(QUEUE_FRAMES)
+  const notifications = channel(NOTIFICATION_FRAMES)
   return {
     asyncapi: '3.0.0',
     info: {
@@ -83,6 +86,25 @@ export function asyncApi(prefix: string, features: ReadonlySet<Feature>): JsonSc
         },
         messages: session,
       },
+      notifications: {
+        address: `${prefix}/notifications/ws`,
+        description:
+          'All notifications, one way: `notifications_attached`, those after `after`, `notifications_synced`, then what happens, and `inbox_changed`.',
+        bindings: {
+          ws: {
+            method: 'GET',
+            query: {
+              type: 'object',
+              properties: {
+                after: { type: 'string', description: 'The id of the last one that is known; left out: from now on.' },
+                types: { type: 'string', description: 'Some of the types, with commas between them.' },
+                profile: { type: 'string', description: 'Of sessions of this profile alone.' },
+              },
+            },
+          },
+        },
+        messages: notifications,
+      },
       ...(queue && {
         queue: {
           address: `${prefix}/queue/ws`,
@@ -94,6 +116,12 @@ export function asyncApi(prefix: string, features: ReadonlySet<Feature>): JsonSc
     operations: {
       receiveFrames: operation('send', 'session', SERVER_FRAMES, 'What the gateway tells of a session.'),
       sendCommands: operation('receive', 'session', COMMANDS, 'What a client asks of a session.'),
+      receiveNotificationFrames: operation(
+        'send',
+        'notifications',
+        NOTIFICATION_FRAMES,
+        'What sessions need people for.',
+      ),
       ...(hasQueue && {
         receiveQueueFrames: operation('send', 'queue', QUEUE_FRAMES, 'What the gateway tells of its queue.'),
       }),

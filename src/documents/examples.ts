@@ -4,6 +4,8 @@ import type { ServerFrame } from '../../schemas/frames.js'
 import type { CreateJobRequest, JobInfo, QueueFrame, QueueStats, WebhookDelivery } from '../../schemas/jobs.js'
 import type {
   CreateSubscriptionRequest,
+  InboxItem,
+  NotificationsFrame,
   PushSubscriptionInfo,
   SessionNotification,
 } from '../../schemas/notifications.js'
@@ -73,6 +75,47 @@ export const notification: SessionNotification = {
   preview: 'fs_write asks to run',
   session,
   request: { id: REQUEST_ID, toolName: 'fs_write', toolUseId: 'call_1', input: { path: 'report.md' } },
+}
+
+export const inboxCount = { permissions: 1, questions: 0 }
+
+export const inboxItem: InboxItem = {
+  kind: 'permission',
+  request: { id: REQUEST_ID, toolName: 'fs_write', toolUseId: 'call_1', input: { path: 'report.md' } },
+  session: { id: SESSION_ID, title: 'Please write a report.', profile: 'assistant', cwd: '/srv/work/project' },
+  since: AT + 2_000,
+  seq: 12,
+}
+
+export const inboxAnswers = { answers: [{ sessionId: SESSION_ID, requestId: REQUEST_ID, behavior: 'allow' }] }
+
+export const inboxResults = {
+  results: [
+    { sessionId: SESSION_ID, requestId: REQUEST_ID, resolved: true },
+    {
+      sessionId: SESSION_ID,
+      requestId: EXECUTION_ID,
+      resolved: false,
+      code: 'SG_ERR_PERMISSION_NOT_FOUND',
+      detail: 'There is no such pending permission request.',
+    },
+  ],
+}
+
+export const notificationFrames: { [T in NotificationsFrame['type']]: Extract<NotificationsFrame, { type: T }> } = {
+  notifications_attached: {
+    type: 'notifications_attached',
+    protocolVersion: 1,
+    after: 'b64e1f2a-5c3d-4e6f-8a7b-0c9d8e7f6a5b:000000000041',
+    truncated: false,
+    inbox: inboxCount,
+  },
+  notification: { type: 'notification', notification },
+  notifications_synced: {
+    type: 'notifications_synced',
+    after: 'b64e1f2a-5c3d-4e6f-8a7b-0c9d8e7f6a5b:000000000042',
+  },
+  inbox_changed: { type: 'inbox_changed', inbox: inboxCount },
 }
 
 export const eventsPage = { events: [event], nextAfterSeq: 12, lastSeq: 12, epoch: 'b64e', truncated: false }
@@ -198,6 +241,7 @@ const line = (frame: unknown, id?: string) =>
   `${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(frame)}\n\n`
 export const eventStream = `${line(serverFrames.attached)}${line(serverFrames.event, 'b64e:12')}${line(serverFrames.synced)}`
 export const queueStream = `${line(queueFrames.queue_attached)}${line(queueFrames.job_event)}`
+export const notificationStream = `${line(notificationFrames.notifications_attached)}${line(notificationFrames.notification, notification.id)}${line(notificationFrames.inbox_changed)}`
 
 export const notificationDelivery: WebhookDelivery = {
   id: `${SESSION_ID}:12`,

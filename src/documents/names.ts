@@ -13,6 +13,8 @@ export const TAGGED: Record<string, TaggedUnion> = {
   SessionEvent: { by: 'type', suffix: 'Event' },
   ServerFrame: { by: 'type', suffix: 'Frame' },
   QueueFrame: { by: 'type', suffix: 'Frame' },
+  NotificationsFrame: { by: 'type', suffix: 'Frame' },
+  InboxAnswer: { by: 'behavior', suffix: 'InboxAnswer' },
   SessionCommand: { by: 'type', suffix: 'Command' },
   StreamDelta: { by: 'type', suffix: 'Delta' },
   ExecutionOutput: { by: 'type', suffix: 'Output' },
@@ -32,6 +34,7 @@ const NO_COMPONENT = new Set([
   'ConfigToken',
   'ChannelFormat',
   'PushMessage',
+  'UncheckedAnswers',
 ])
 
 const isComponent = (name: string, value: unknown): value is TSchema =>

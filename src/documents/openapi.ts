@@ -3,6 +3,7 @@ import type { TObject, TSchema } from '@sinclair/typebox'
 import { Problem } from '../../schemas/errors.js'
 import { ServerFrame } from '../../schemas/frames.js'
 import { QueueFrame } from '../../schemas/jobs.js'
+import { NotificationsFrame } from '../../schemas/notifications.js'
 import { type ErrorCode, GatewayError } from '../errors.js'
 import { Components, type JsonSchema, sorted } from './components.js'
 import { problem } from './examples.js'
@@ -38,7 +39,11 @@ const EVERYWHERE: ErrorCode[] = [
   'SG_ERR_SHUTTING_DOWN',
 ]
 
-const STREAMS: Record<NonNullable<Operation['stream']>['frames'], TSchema> = { ServerFrame, QueueFrame }
+const STREAMS: Record<NonNullable<Operation['stream']>['frames'], TSchema> = {
+  ServerFrame,
+  QueueFrame,
+  NotificationsFrame,
+}
 
 /** How callers may show who they are; which of them is understood, the host decides. */
 export const SECURITY_SCHEMES = {
@@ -102,7 +107,7 @@ function describe(route: Route, operation: Operation, components: Components): J
     ...parametersOf(route.params, 'path', components),
     ...parametersOf(route.querystring, 'query', components),
     ...(route.idempotent ? [IDEMPOTENCY_KEY] : []),
-    ...(operation.stream?.frames === 'ServerFrame' ? [LAST_EVENT_ID] : []),
+    ...(operation.stream && operation.stream.frames !== 'QueueFrame' ? [LAST_EVENT_ID] : []),
   ]
   return {
     operationId: id,

@@ -5,6 +5,7 @@ import { CreateSessionRequest } from '../../schemas/sessions.js'
 import type { ErrorCode } from '../errors.js'
 import { ADMISSION, BODY, IDEMPOTENT, JOB, MANAGE, PROFILE_RULES, SESSION, STATE, STORES, UNSERVED } from './codes.js'
 import * as examples from './examples.js'
+import { INBOX_OPERATIONS } from './inbox-operations.js'
 
 /** What a route needs that not every gateway has. */
 export type Feature = 'queue' | 'profileStore' | 'health' | 'metrics' | 'webPush'
@@ -25,7 +26,7 @@ export interface Operation {
   /** Of a route with several answers, by status. */
   answers?: Record<string, unknown>
   /** The stream that it answers to `Accept: text/event-stream`, and the frames in it. */
-  stream?: { frames: 'ServerFrame' | 'QueueFrame'; example: string }
+  stream?: { frames: 'ServerFrame' | 'QueueFrame' | 'NotificationsFrame'; example: string }
   /** Shapes of the route that it does not check with itself. */
   shapes?: { path?: string; params?: TSchema; body?: TSchema; response?: Record<string, TSchema> }
   /** Answers the bytes of a file. */
@@ -50,6 +51,7 @@ export const TAGS = {
 
 /** Every documented route, by method and path. */
 export const OPERATIONS: Record<string, Operation> = {
+  ...INBOX_OPERATIONS,
   'GET /sessions': {
     id: 'listSessions',
     tag: 'sessions',

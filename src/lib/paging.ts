@@ -43,20 +43,22 @@ export function pageOf<T, S>(
   show: (item: T) => S,
   { limit, cursor }: { limit?: number | undefined; cursor?: string | undefined },
 ): Page<S> {
-  const before = cursor === undefined ? Number.POSITIVE_INFINITY : decode(cursor)
+  const before = cursor === undefined ? Number.POSITIVE_INFINITY : decodeOrder(cursor)
   const page = new PageBuilder<S>(limit)
   let last: T | undefined
   for (const item of newestFirst) {
     if (orderOf(item) >= before) continue
-    if (!page.add(show(item))) return { items: page.items, next: encode(orderOf(last!)) }
+    if (!page.add(show(item))) return { items: page.items, next: encodeOrder(orderOf(last!)) }
     last = item
   }
   return { items: page.items, next: undefined }
 }
 
-const encode = (order: number): string => Buffer.from(String(order)).toString('base64url')
+/** The cursor of a place in an order. */
+export const encodeOrder = (order: number): string => Buffer.from(String(order)).toString('base64url')
 
-function decode(cursor: string): number {
+/** @throws SG_ERR_VALIDATION on a cursor that is none of ours */
+export function decodeOrder(cursor: string): number {
   const text = Buffer.from(cursor, 'base64url').toString('latin1')
   if (!/^\d{1,16}$/.test(text)) throw invalidField('cursor', 'is not one that this gateway gave out.')
   return Number(text)

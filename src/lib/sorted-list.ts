@@ -72,6 +72,17 @@ export class SortedList<T> {
     }
   }
 
+  /** From the first item to the last, of those that are `behind` some place; `behind` fails for a prefix of the list. */
+  *ascending(behind: (item: T) => boolean = () => true): Generator<T, void> {
+    const before = (item: T) => !behind(item)
+    let at = this.#chunkOf(before)
+    for (let index = prefixLength(this.#chunks[at] ?? [], before); at < this.#chunks.length; at++) {
+      const chunk = this.#chunks[at]!
+      for (; index < chunk.length; index++) yield chunk[index]!
+      index = 0
+    }
+  }
+
   /** The first chunk that does not lie `before` as a whole. */
   #chunkOf(before: (item: T) => boolean): number {
     return prefixLength(this.#chunks, (chunk) => before(chunk[chunk.length - 1]!))

@@ -88,7 +88,9 @@ export class NotificationFeed {
     this.#epoch = epoch
     this.#numbering = this.#numberingFrom(lastNumber)
     this.#recentFrom = lastNumber
-    if (lastNumber > 0) this.#prune()
+    if (lastNumber === 0) return
+    void this.#prune()
+    this.#sweepLater()
   }
 
   close(): void {
@@ -102,14 +104,15 @@ export class NotificationFeed {
 
   /** The id of the newest notification that can be read: the place from which everything is still to come. */
   get head(): string {
-    return this.#idOf(this.#numbering.head)
+    return this.idOf(this.#numbering.head)
   }
 
-  get epoch(): string {
-    return this.#epoch
+  get headNumber(): number {
+    return this.#numbering.head
   }
 
-  #idOf(number: number): string {
+  /** The id of a place. */
+  idOf(number: number): string {
     return `${this.#epoch}:${String(number).padStart(DIGITS, '0')}`
   }
 
@@ -118,7 +121,7 @@ export class NotificationFeed {
   /** Gives a notification its place, for a write that begins now. Exactly one of `commit` and `renounce` follows. */
   place(told: Omit<SessionNotification, 'id'>): Placed {
     const number = this.#numbering.take()
-    const notification: SessionNotification = { id: this.#idOf(number), ...told }
+    const notification: SessionNotification = { id: this.idOf(number), ...told }
     const { type, sessionId, ts, session } = notification
     const json = JSON.stringify(notification)
     return { notification, kept: { number, type, sessionId, profile: session.profile, ts, json } }
@@ -156,11 +159,20 @@ export class NotificationFeed {
     }
     this.listeners.emit('notification', kept)
     if (this.#closed) return
-    const { retention, clock } = this.#options
-    if (kept.number - retention.maxCount >= this.#prunedThrough + SLACK) this.#prune()
-    this.#sweep ??= clock.after(Math.min(SWEEP_MS, retention.maxAgeMs), () => {
+    const { retention } = this.#options
+    if (kept.number - retention.maxCount >= this.#prunedThrough + SLACK) void this.#prune()
+    this.#sweepLater()
+  }
+
+  /** Again and again, while there is anything. */
+  #sweepLater(): void {
+    const { store, retention, clock } = this.#options
+    if (this.#closed) return
+    this.#sweep ??= clock.after(Math.min(SWEEP_MS, retention.maxAgeMs), async () => {
       this.#sweep = undefined
-      this.#prune()
+      await this.#prune()
+      const isEmpty = (await store.oldest(0).catch(() => 0)) === undefined
+      if (!isEmpty) this.#sweepLater()
     })
   }
 
@@ -174,10 +186,10 @@ export class NotificationFeed {
     return Math.max(0, this.#numbering.head - this.#options.retention.maxCount)
   }
 
-  #prune(): void {
+  async #prune(): Promise<void> {
     const { store, logger } = this.#options
     this.#prunedThrough = this.#through
-    store
+    await store
       .prune(this.#through, this.#since)
       .catch((error) =>
         logger.warn({ err: toError(error) }, 'old notifications could not be forgotten; they will be later'),
@@ -200,7 +212,7 @@ export class NotificationFeed {
     const items = found.slice(0, limit)
     const last = items.at(-1)
     const isMore = !newest && last !== undefined && (found.length > limit || (await this.#hasAfter(last, range)))
-    return { items, next: isMore ? this.#idOf(last.number) : undefined }
+    return { items, next: isMore ? this.idOf(last.number) : undefined }
   }
 
   /** A page may have ended before its limit, at as many bytes as it may have. */
@@ -234,11 +246,11 @@ export class NotificationFeed {
   async placeAfter(id: string | undefined): Promise<{ number: number; id: string; truncated: boolean }> {
     const { head } = this.#numbering
     const known = id === undefined ? head : this.resolve(id)
-    if (known === head) return { number: head, id: this.#idOf(head), truncated: false }
+    if (known === head) return { number: head, id: this.idOf(head), truncated: false }
     const oldest = (await this.#oldest()) ?? head + 1
     const truncated = known === undefined || known < oldest - 1
     const number = truncated ? oldest - 1 : known
-    return { number, id: this.#idOf(number), truncated }
+    return { number, id: this.idOf(number), truncated }
   }
 
   /** The smallest number that can be read. */
@@ -263,12 +275,19 @@ export class NotificationFeed {
     const isRecent = after >= this.#recentFrom
     const found = isRecent
       ? pageOf(
-          this.#recent.filter((kept) => isIn(range, kept)),
+          this.#recentAfter(after).filter((kept) => isIn(range, kept)),
           page,
         )
       : await this.#read(range, page)
     // a page that ended early ends somewhere before the head
     return { found, through: found.at(-1)?.number ?? head }
+  }
+
+  /** The search begins at the end: who follows has seen almost all of them. */
+  #recentAfter(after: number): KeptNotification[] {
+    let at = this.#recent.length
+    while (at > 0 && this.#recent[at - 1]!.number > after) at--
+    return this.#recent.slice(at)
   }
 
   #range(after: number, { types, profile }: FeedFilter, principal: Principal): NotificationRange {
@@ -294,7 +313,8 @@ export class NotificationFeed {
   }
 }
 
-const filterOf = ({ types, profile }: ListNotificationsQuery): FeedFilter => ({
+/** What a query asks for. */
+export const filterOf = ({ types, profile }: Pick<ListNotificationsQuery, 'types' | 'profile'>): FeedFilter => ({
   types: types?.split(',') as NotificationType[] | undefined,
   profile,
 })

@@ -10,6 +10,7 @@ import type { PlannedNotification } from '../notifications/planned.js'
 import type { Principal } from '../principal.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Admission } from './admission.js'
+import type { WaitingObserver } from './asks/waiting.js'
 import type { SessionJournal } from './kept/journal.js'
 import type { ParkingOptions } from './life/parking.js'
 import type { Place } from './places.js'
@@ -50,6 +51,8 @@ export interface RegistryOptions
     place: { seq: number; ts: number },
     info: () => SessionInfo,
   ) => PlannedNotification | undefined
+  /** Who is told which requests wait for a person. */
+  waiting?: WaitingObserver
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
   retryAfter: Clock['after']
   /** After that long without a turn or a client the engine of a session goes; `undefined`: never. */

@@ -54,7 +54,7 @@ export class SessionRegistry {
       logger.error({ err: toError(error), event }, 'an observer of the registry failed'),
     )
     this.#places = new Places(options.maxSessions, () => this.#listeners.emit('room', {}))
-    this.#telling = new Telling({ clock, notify: options.notify, listeners: this.#listeners })
+    this.#telling = new Telling({ clock, notify: options.notify, waiting: options.waiting, listeners: this.#listeners })
     const starter = new EngineStarter({ admission, clock })
     this.parking = new ParkingLot(options.parking, {
       ...{ clock, executions, starter, retryAfter: options.retryAfter, keeping: this.#keeping },
@@ -152,9 +152,7 @@ export class SessionRegistry {
   }
 
   /** Every session, newest first. */
-  async list(): Promise<SessionInfo[]> {
-    return this.#table.list()
-  }
+  list = async (): Promise<SessionInfo[]> => this.#table.list()
 
   /** One page of the sessions that a caller may see, newest first. */
   async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
@@ -170,6 +168,9 @@ export class SessionRegistry {
     const entry = this.#table.get(id)
     return entry && infoOf(entry)
   }
+
+  /** A request that waits, and its session; at once, of a session that this process has. */
+  waitingRequest = (id: string, requestId: string) => this.#table.waitingRequest(id, requestId)
 
   /** @throws SG_ERR_SESSION_NOT_FOUND, the same for one that is not there and one that is not the caller's */
   async visibleInfo(id: string, principal: Principal): Promise<SessionInfo> {
@@ -202,7 +203,6 @@ export class SessionRegistry {
 
   /**
    * Answers a permission request, of a parked session too; first answer wins.
-   * @param key of the request that brings the answer, kept with it
    * @throws SG_ERR_SESSION_NOT_FOUND · SG_ERR_PERMISSION_NOT_FOUND
    */
   async resolvePermission(
@@ -213,9 +213,7 @@ export class SessionRegistry {
     { key, channel = 'rest' }: { key?: KeptKey | undefined; channel?: AnswerChannel } = {},
   ): Promise<void> {
     const session = await this.open(id, principal)
-    const by = answeredBy(principal, channel)
-    await session.answerPermission(requestId, answer, { key, by })
-    this.#operatorLog.onAnswered(session, requestId, answer.behavior, by)
+    await session.answerPermission(requestId, answer, { key, by: answeredBy(principal, channel) })
   }
 
   /**
@@ -348,6 +346,7 @@ export class SessionRegistry {
       resident: (id) => this.#table.get(id)?.session,
       isParked: (id) => this.#table.isParked(id),
       load: (id, whole) => this.#archive.load(id, whole),
+      onNews: (id, news) => this.#telling.onNews(id, news),
       onParked: (session) => {
         this.#setLives(session, false)
         this.#table.release(session.id)
@@ -375,6 +374,7 @@ export class SessionRegistry {
       placeOf: (id: string) => this.#table.get(id),
       enter: (journaled: JournaledSession, info: SessionInfo) => {
         const { id, profile, reservedSeq } = journaled
+        this.#telling.onAdopted(journaled)
         this.#table.adopt(id, orderOf(journaled), profile, info, reservedSeq)
         if (isTerminal(info)) this.#retainUntil(id, info.lastActivityAt)
       },
@@ -398,6 +398,7 @@ export class SessionRegistry {
     if (!this.#table.remove(id)) return
     this.#dormancy.forget(id)
     this.#options.executions.forget(id)
+    this.#options.waiting?.onRemoved(id)
     if (!this.#listeners.has('session_removed')) return
     const tell = () => this.#listeners.emit('session_removed', { sessionId: id })
     if (session) session.whenDurable(tell)

@@ -7,6 +7,7 @@ import type { PlannedNotification } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import { DeferredExecutions } from './asks/deferred-executions.js'
 import { PermissionDesk, type PermissionDeskOwner } from './asks/permission-desk.js'
+import type { AskedPlace, AskedPlaces } from './asks/waiting.js'
 import type { LogSource } from './clients/attachment.js'
 import { SessionBridge } from './clients/bridge.js'
 import { Clients } from './clients/clients.js'
@@ -113,7 +114,10 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     const isKnown = (id: string) => !midTurn || midTurn.waits.includes(id)
     const at = midTurn?.since ?? info.lastActivityAt
     this.facts.restore(info, state.firstPrompt, state.engineTitle)
-    this.permissions.restore(permissions.filter(({ id }) => isKnown(id)))
+    this.permissions.restore(
+      permissions.filter(({ id }) => isKnown(id)),
+      state.asked,
+    )
     for (const execution of executions) if (isKnown(execution.executionId)) this.executions.add(execution, at)
     this.executions.remember(state.settled ?? [])
     this.turns.restore(state.inTurn ?? false, state.queued)
@@ -325,6 +329,20 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
 
   get pendingPermissions() {
     return this.permissions.list()
+  }
+
+  /** Where these were made. */
+  get asked(): AskedPlaces | undefined {
+    return this.permissions.places
+  }
+
+  /** A request was told of in the log. */
+  onAsked(requestId: string, place: AskedPlace): void {
+    this.permissions.place(requestId, place)
+  }
+
+  isWaitingFor(requestId: string): boolean {
+    return this.permissions.get(requestId) !== undefined
   }
 
   onShown(): void {

@@ -1,3 +1,4 @@
+import type { PermissionRequest } from '../../schemas/permissions.js'
 import type { Engine, ListSessionsQuery, SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
@@ -85,6 +86,15 @@ export class SessionTable {
     const entry = this.#entries.get(id)
     if (!entry || !visible(principal, entry.profile)) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
     return entry
+  }
+
+  /** A request that waits, and its session. */
+  waitingRequest(id: string, requestId: string): { request: PermissionRequest; session: SessionInfo } | undefined {
+    const entry = this.#entries.get(id)
+    const session = entry && infoOf(entry)
+    const requests = entry?.session?.pendingPermissions ?? session?.parked?.permissions
+    const request = requests?.find((pending) => pending.id === requestId)
+    return session && request && { request, session }
   }
 
   /** @returns whether it was there */

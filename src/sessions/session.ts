@@ -151,10 +151,13 @@ export class Session extends SessionEngine {
     answer: ResolvePermissionRequest,
     bearing: AnswerBearing = {},
   ): Promise<void> {
-    if (this.frozen || this.parked) return this.world.parking.answer(this, requestId, answer, bearing)
-    const { by, key } = bearing
-    this.answerable(requestId, answer)
-    await this.accept({ type: 'answer', requestId, answer, ...(by && { by }) }, key)
+    if (this.frozen || this.parked) await this.world.parking.answer(this, requestId, answer, bearing)
+    else {
+      const { by, key } = bearing
+      this.answerable(requestId, answer)
+      await this.accept({ type: 'answer', requestId, answer, ...(by && { by }) }, key)
+    }
+    this.world.operatorLog.onAnswered(this, requestId, answer.behavior, bearing.by)
   }
 
   /** @throws SG_ERR_PERMISSION_NOT_FOUND when the request is unknown, answered or expired */

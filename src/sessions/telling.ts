@@ -1,7 +1,11 @@
 import type { SessionClosedReason, SessionEvent, SessionEventBody } from '../../schemas/events.js'
+import type { PermissionRequest } from '../../schemas/permissions.js'
 import type { Clock } from '../lib/clock.js'
 import type { Listeners } from '../lib/listeners.js'
 import type { PlannedNotification } from '../notifications/planned.js'
+import type { WaitingObserver } from './asks/waiting.js'
+import type { JournaledSession } from './kept/journal.js'
+import type { Asked } from './kept/news.js'
 import type { RegistryEvents, RegistryOptions } from './registry-options.js'
 import type { Session } from './session.js'
 
@@ -11,6 +15,7 @@ const ENDING_AHEAD = 1_000
 export interface TellingParts {
   clock: Clock
   notify: RegistryOptions['notify']
+  waiting: WaitingObserver | undefined
   listeners: Listeners<RegistryEvents>
 }
 
@@ -23,7 +28,9 @@ export class Telling {
   }
 
   onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void {
-    const { notify, listeners } = this.#parts
+    const { notify, listeners, waiting } = this.#parts
+    if (body.type === 'permission_requested') this.#onAsked(session, body.request, seq, ts)
+    else if (body.type === 'permission_resolved') waiting?.onSettled(session.id, body.requestId)
     const { ending } = session
     // told ahead, and kept with the removal
     if (ending?.isKept && body.type === 'session_closed') session.whenDurable(ending.send)
@@ -40,6 +47,38 @@ export class Telling {
     event.ts = ts
     if (isRunHeard) this.tell(session, 'run_event', { sessionId, event, run: session.runState() })
     if (isHeard) this.tell(session, 'session_event', { sessionId, event, session: session.info(seq) })
+  }
+
+  #onAsked(session: Session, request: PermissionRequest, seq: number, since: number): void {
+    const { waiting } = this.#parts
+    if (!waiting) return
+    const place = { seq, since, order: waiting.nextOrder(since) }
+    session.onAsked(request.id, place)
+    const { id: sessionId, profile } = session
+    session.whenDurable(() => {
+      if (session.isWaitingFor(request.id)) waiting.onWaiting({ sessionId, profile: profile.info.name, request, place })
+    })
+  }
+
+  /** What an earlier process left parked waits on, but for what was answered meanwhile. */
+  onAdopted({ id: sessionId, profile, state, news = [] }: JournaledSession): void {
+    const { waiting } = this.#parts
+    const { info, midTurn, permissions = [], asked = {} } = state
+    if (!waiting || !midTurn) return
+    const answered = new Set(
+      [...news, ...midTurn.decisions].flatMap((one) => ('requestId' in one ? one.requestId : [])),
+    )
+    for (const request of permissions) {
+      if (answered.has(request.id) || !midTurn.waits.includes(request.id)) continue
+      const { since } = midTurn
+      const place = asked[request.id] ?? { seq: info.lastSeq, since, order: waiting.nextOrder(since) }
+      waiting.onWaiting({ sessionId, profile, request, place })
+    }
+  }
+
+  /** A parked session was told something; its log tells that when it has an engine again. */
+  onNews(sessionId: string, news: readonly Asked[]): void {
+    for (const one of news) if (one.type === 'answer') this.#parts.waiting?.onSettled(sessionId, one.requestId)
   }
 
   onHeld(session: Session): void {

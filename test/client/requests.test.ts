@@ -168,7 +168,7 @@ t.test('every operation of a gateway has its method', async (t) => {
     return problem(404, 'SG_ERR_NOT_FOUND')
   }
   const { client } = w
-  const { sessions, profiles, jobs, queue, executions, sdkSessions, notifications } = client
+  const { sessions, profiles, jobs, queue, executions, sdkSessions, inbox, notifications } = client
   const request = { cwd: SOME_CWD, prompt: 'x' }
   const calls = [
     sessions.list().toArray(),
@@ -194,13 +194,19 @@ t.test('every operation of a gateway has its method', async (t) => {
     jobs.get('{id}'),
     jobs.cancel('{id}'),
     jobs.deliveries('{id}'),
+    inbox.list().toArray(),
+    inbox.count(),
+    inbox.answer([{ sessionId: '{id}', requestId: '{requestId}', answer: 'allow' }]),
     notifications.list().toArray(),
+    (async () => {
+      for await (const _ of notifications.watch());
+    })(),
     queue.stats(),
     (async () => {
       for await (const _ of queue.watch());
     })(),
   ]
-  await Promise.allSettled([...calls, w.settle().then(() => w.sockets[0]?.drop(1006))])
+  await Promise.allSettled([...calls, w.settle().then(() => w.sockets.map((socket) => socket.drop(1006)))])
   const document = (await (await fetch(`${api}/openapi.json`)).json()) as {
     paths: Record<string, Record<string, unknown>>
   }

@@ -168,7 +168,7 @@ t.test('the documents list the routes that exist, and no others', async (t) => {
   t.notOk(paths.some((path) => /jobs|queue|subscriptions|vapid/.test(path)))
   t.same(Object.keys(bare.paths['/v1/profiles']), ['get'])
   t.same(Object.keys(bare.paths['/v1/profiles/{name}']), ['get'])
-  t.same(Object.keys((await call('GET', '/asyncapi.json')).json.channels), ['session'])
+  t.same(Object.keys((await call('GET', '/asyncapi.json')).json.channels), ['session', 'notifications'])
   const all = operations.map(({ operationId }) => operationId)
   for (const id of ['submitJob', 'createProfile', 'updateProfile', 'deleteProfile', 'followQueue', 'subscribe'])
     t.ok(all.includes(id), id)

@@ -3,6 +3,7 @@ import fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { gatewayPlugin } from '../../plugins/gateway.js'
 import { SessionCommand, SessionCommands } from '../../schemas/commands.js'
+import { AnswerInboxRequest } from '../../schemas/notifications.js'
 import { CreateSessionRequest } from '../../schemas/sessions.js'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { type BuildOptions, buildServer, SOME_CWD } from '../fixtures/build.js'
@@ -77,6 +78,7 @@ async function routesOf(t: Test): Promise<Route[]> {
     if (route.method !== 'POST') continue
     else if (route.url.endsWith('/commands')) route.schema.body = SessionCommand
     else if (route.url.endsWith('/sessions')) route.schema.body = CreateSessionRequest
+    else if (route.url.endsWith('/inbox/answers')) route.schema.body = AnswerInboxRequest
   return routes
 }
 
@@ -85,6 +87,7 @@ async function buildWorld(t: Test) {
   const server = await buildServer(t, options)
   const { registry, call } = server
   const sessions: string[] = []
+  let told = 'none'
   const session = async () =>
     (await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', prompt: 'go' })).json.id as string
   /** Makes room and new sessions, so that most of what is touched lives. */
@@ -93,6 +96,7 @@ async function buildWorld(t: Test) {
     for (const { id } of live.slice(30)) await call('DELETE', `/sessions/${id}`)
     sessions.splice(0, Infinity, ...live.slice(0, 30).map(({ id }) => id))
     while (sessions.length < 6) sessions.push(await session())
+    told = (await call('GET', '/notifications?limit=1')).json[0]?.id ?? told
   }
   await renew()
   const asked = new Map<string, string>()
@@ -110,6 +114,8 @@ async function buildWorld(t: Test) {
     url: () => 'http://127.0.0.1:9/nobody',
     profile: () => values.pick(['scripted', 'agent']),
     requestId: () => waiting()?.requestId ?? 'none',
+    sessionId: () => waiting()?.id ?? 'none',
+    after: () => told,
     executionId: () => `call-${values.below(3)}`,
     name: () => values.pick(['scripted', 'managed', 'managed-2']),
   })

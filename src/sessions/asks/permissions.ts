@@ -12,6 +12,7 @@ import type { KeptKey } from '../../idempotency/store.js'
 import { type Clock, newId, type Timer } from '../../lib/clock.js'
 import { LazyMap } from '../../lib/lazy-map.js'
 import type { CarriedDecision } from '../kept/journal.js'
+import type { AskedPlace, AskedPlaces } from './waiting.js'
 
 /** How long an approval is waited for when neither the request nor the host says. */
 export const DEFAULT_APPROVAL_TIMEOUT_MS = 300_000
@@ -47,6 +48,8 @@ interface Pending {
   /** Absent while the session is parked and the engine has not asked again. */
   settle: Settle | undefined
   timer: Timer | undefined
+  /** Absent before its event was told, and for one of an earlier version. */
+  place?: AskedPlace
 }
 
 /**
@@ -107,14 +110,31 @@ export class PendingPermissions {
     return { request, decision }
   }
 
+  /** It was told of a request that it was made here. */
+  place(requestId: string, place: AskedPlace): void {
+    const pending = this.#pending.get(requestId)
+    if (pending) pending.place = place
+  }
+
+  /** Where they were made; undefined: none waits. */
+  get places(): AskedPlaces | undefined {
+    if (this.size === 0) return undefined
+    return Object.fromEntries(
+      [...this.#pending.values()].flatMap(({ request, place }) => (place ? [[request.id, place]] : [])),
+    )
+  }
+
   /** True when none of them has a time limit, so that they may be waited for without a process. */
   get patient(): boolean {
     return [...this.#pending.values()].every(({ timer }) => timer === undefined)
   }
 
   /** Takes up the requests of a parked session; their engine is to ask again, with the same `toolUseId`. */
-  restore(requests: readonly PermissionRequest[]): void {
-    for (const request of requests) this.#pending.set(request.id, { request, settle: undefined, timer: undefined })
+  restore(requests: readonly PermissionRequest[], places: AskedPlaces = {}): void {
+    for (const request of requests) {
+      const place = places[request.id]
+      this.#pending.set(request.id, { request, settle: undefined, timer: undefined, ...(place && { place }) })
+    }
   }
 
   /** The decision on a request that was restored, for the engine that asks it again; undefined when there is none. */

@@ -89,8 +89,6 @@ export class CommandDesk {
     const by = principal && answeredBy(principal, from ? 'socket' : 'rest')
     try {
       await this.#runInTurn(command, from, by)
-      if (command.type === 'permission_decision')
-        this.#world.operatorLog.onAnswered(session, command.requestId, command.behavior, by)
     } finally {
       session.concerns--
       this.#world.dormancy.consider(session)
@@ -145,7 +143,7 @@ export class CommandDesk {
     const { parking } = this.#world
     switch (command.type) {
       case 'permission_decision':
-        return parking.answer(this.#session, command.requestId, answerOf(command), { by })
+        return this.#session.answerPermission(command.requestId, answerOf(command), { by })
       case 'interrupt':
         return parking.interrupt(this.#session)
       case 'close':

@@ -5,6 +5,7 @@ import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunner
 import type { KeptKey } from '../../idempotency/store.js'
 import type { KeptNotification } from '../../notifications/store.js'
 import type { KeptDelivery } from '../../webhooks/outbox.js'
+import type { AskedPlaces } from '../asks/waiting.js'
 import type { QueuedMessage } from '../life/turns.js'
 import type { RunningTotals } from '../session-facts.js'
 import type { Choice, News } from './news.js'
@@ -79,6 +80,8 @@ export interface JournaledState {
   /** Messages that were accepted and that the engine was not given yet. */
   queued?: readonly QueuedMessage[]
   permissions?: readonly PermissionRequest[]
+  /** Where these were made. */
+  asked?: AskedPlaces
   executions?: readonly PendingExecution[]
   /** Ids of executions that were settled in this session's life. */
   settled?: readonly string[]

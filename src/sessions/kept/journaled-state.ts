@@ -2,6 +2,7 @@ import type { PermissionRequest } from '../../../schemas/permissions.js'
 import type { SessionInfo } from '../../../schemas/sessions.js'
 import type { SessionRunnerConfig } from '../../engines/runner.js'
 import type { DeferredExecutions } from '../asks/deferred-executions.js'
+import type { AskedPlaces } from '../asks/waiting.js'
 import type { QueuedMessage } from '../life/turns.js'
 import type { EventLog } from '../log/event-log.js'
 import type { SessionFacts } from '../session-facts.js'
@@ -14,6 +15,7 @@ interface Standing {
   readonly facts: SessionFacts
   readonly executions: DeferredExecutions
   readonly pendingPermissions: readonly PermissionRequest[]
+  readonly asked: AskedPlaces | undefined
   readonly chosen: JournaledState['chosen']
   readonly messageIds: readonly string[] | undefined
   readonly isStale: boolean
@@ -38,6 +40,7 @@ export function journaledState(
     // a copy: it is written down later
     ...(queued && { queued: [...queued] }),
     ...(pendingPermissions.length > 0 && { permissions: pendingPermissions }),
+    ...(session.asked && { asked: session.asked }),
     ...(executions.size > 0 && { executions: executions.list() }),
     ...(settled.length > 0 && { settled }),
     ...(chosen && { chosen }),

@@ -2,6 +2,7 @@ import type { PendingExecution } from '../../../schemas/executions.js'
 import type { PermissionRequest } from '../../../schemas/permissions.js'
 import type { SessionInfo } from '../../../schemas/sessions.js'
 import type { RunnerSnapshot, SessionRunnerConfig } from '../../engines/runner.js'
+import type { AskedPlaces } from '../asks/waiting.js'
 import type { CarriedDecision, CarriedResult, JournaledState } from './journal.js'
 
 /** A parked session as it is kept: everything to go on under the same id, and nothing that only the host may know. */
@@ -23,6 +24,8 @@ export interface ParkedSessionRecord {
   results: CarriedResult[]
   /** Permission requests that wait for an answer. */
   permissions: PermissionRequest[]
+  /** Where these were made. */
+  asked?: AskedPlaces
   /** Answers that were accepted and that the engine may not have seen yet. */
   decisions: CarriedDecision[]
   /** Whether anything came in since it was parked that the engine is to go on with. */

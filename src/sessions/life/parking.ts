@@ -30,6 +30,8 @@ export interface ParkingOptions {
 
 /** What the lot needs of the registry, which holds the sessions. */
 export interface ParkingHost extends WakingHost {
+  /** Something was kept for a session without an engine. */
+  onNews(id: string, news: readonly Asked[]): void
   /** A live session is parked now. */
   onParked(session: Session): void
   /** Closes and removes a session; its final SessionInfo. */
@@ -191,6 +193,7 @@ export class ParkingLot implements SessionParking {
     const news = asked.map(newsOf)
     if (!(await keeping.deposit(id, news, keys))) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
     host.resident(id)?.expect(news)
+    host.onNews(id, news)
     this.#waker.expect(id)
   }
 

@@ -136,6 +136,7 @@ function recordOf(write: JournalWrite, before?: ParkedSessionRecord): ParkedSess
     executions: [...(state.executions ?? [])],
     results: [...midTurn.results, ...(before?.results ?? []).filter(({ executionId }) => isNew(executionId))],
     permissions: [...(state.permissions ?? [])],
+    ...(state.asked && { asked: state.asked }),
     decisions: [...midTurn.decisions],
     hasNews: midTurn.due ?? false,
     ...(midTurn.isHeld && { isHeld: true }),
@@ -156,6 +157,7 @@ function listed(record: ParkedSessionRecord): JournaledSession {
     ...{ id, profile, generation, reservedSeq: info.lastSeq, lastSeq },
     state: {
       ...{ info: { ...info, lastSeq }, inTurn: true, executions, permissions, settled },
+      ...(record.asked && { asked: record.asked }),
       ...(order !== undefined && { order }),
       ...(config.title !== undefined && { hostTitle: config.title }),
       ...(firstPrompt !== undefined && { firstPrompt }),

@@ -1,0 +1,47 @@
+import type { InboxAnswerResult } from '../../schemas/notifications.js'
+import { ResolvePermissionRequest } from '../../schemas/permissions.js'
+import { GatewayError, toError } from '../errors.js'
+import type { Logger } from '../lib/logger.js'
+import { type Checker, compileSchema } from '../lib/validation.js'
+import type { Principal } from '../principal.js'
+import type { SessionRegistry } from '../sessions/registry.js'
+
+/** One answer as it came: only whose it is is known to be well-formed. */
+interface GivenAnswer {
+  sessionId: string
+  requestId: string
+  [member: string]: unknown
+}
+
+const checker: Checker<ResolvePermissionRequest> = compileSchema(ResolvePermissionRequest)
+
+/**
+ * Gives each answer as the route of its request would: the answers to one session one after the other, those to others meanwhile.
+ * @returns what became of each, in their order; never rejects
+ */
+export async function answerAll(
+  answers: readonly GivenAnswer[],
+  principal: Principal,
+  { registry, logger }: { registry: Pick<SessionRegistry, 'resolvePermission'>; logger: Logger },
+): Promise<InboxAnswerResult[]> {
+  const one = async ({ sessionId, requestId, ...answer }: GivenAnswer): Promise<InboxAnswerResult> => {
+    const whose = { sessionId, requestId }
+    try {
+      checker.assert(answer)
+      await registry.resolvePermission(sessionId, requestId, answer, principal, { channel: 'inbox' })
+      return { ...whose, resolved: true }
+    } catch (error) {
+      const refusal = error instanceof GatewayError ? error : new GatewayError('SG_ERR_INTERNAL', { cause: error })
+      if (refusal.statusCode >= 500) logger.error({ err: toError(error), ...whose }, 'an answer could not be given')
+      return { ...whose, resolved: false, code: refusal.code, detail: refusal.message }
+    }
+  }
+  const turns = new Map<string, Promise<unknown>>()
+  return Promise.all(
+    answers.map((answer) => {
+      const result = (turns.get(answer.sessionId) ?? Promise.resolve()).then(() => one(answer))
+      turns.set(answer.sessionId, result)
+      return result
+    }),
+  )
+}

@@ -1,0 +1,33 @@
+import type { PermissionRequest } from '../../../schemas/permissions.js'
+
+/** When and where a request was made. */
+export interface AskedPlace {
+  /** Of its `permission_requested`. */
+  seq: number
+  /** Epoch milliseconds. */
+  since: number
+  /** Its place among the requests of all sessions: rises, whatever the clock does, and outlives the process. */
+  order: number
+}
+
+/** Places of requests, by their ids; kept beside the requests. */
+export type AskedPlaces = Readonly<Record<string, AskedPlace>>
+
+export interface WaitingRequest {
+  sessionId: string
+  profile: string
+  request: PermissionRequest
+  place: AskedPlace
+}
+
+/** Who is told which requests wait for a person: live, dormant and parked sessions alike. Must not throw. */
+export interface WaitingObserver {
+  /** The order of a request that is made now. */
+  nextOrder(now: number): number
+  /** A request waits, and that is durable. One that an earlier process left may be told before its order was given out. */
+  onWaiting(waiting: WaitingRequest): void
+  /** It does not wait any more; it may never have been told of. */
+  onSettled(sessionId: string, requestId: string): void
+  /** Nothing of this session waits any more. */
+  onRemoved(sessionId: string): void
+}

@@ -1,0 +1,87 @@
+import t from 'tap'
+import type { SessionEventOf } from '../../schemas/events.js'
+import { silentLogger } from '../../src/lib/logger.js'
+import { answerAll } from '../../src/notifications/answers.js'
+import { UNLIMITED } from '../../src/principal.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { native } from '../fixtures/parked.js'
+import { rounds } from '../fixtures/rounds.js'
+
+const RACES = rounds(60, 1_000)
+
+/** A generator of its own, so that a race that was lost can be run again. */
+function randomFrom(seed: number) {
+  let state = seed
+  return (below: number) => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
+    return Math.floor((state / 2_147_483_648) * below)
+  }
+}
+
+t.test(`${RACES} races for an answer: exactly one wins each, and is told`, async (t) => {
+  const { registry, gateway, engine, clock } = await buildGateway(t, { script: native })
+  const { inbox } = gateway.notifications
+  const resolved: ({ sessionId: string } & SessionEventOf<'permission_resolved'>)[] = []
+  registry.on('session_event', ({ sessionId, event }) => {
+    if (event.type === 'permission_resolved') resolved.push({ sessionId, ...event })
+  })
+  const faults: string[] = []
+  for (let race = 0; race < RACES; race++) {
+    const random = randomFrom(race)
+    const isParked = random(2) === 0
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'x', approvalTimeoutMs: isParked ? 0 : 1_000 })
+    const runner = engine.last
+    await until(() => runner.sent.length === 1)
+    void runner.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
+    if (isParked) await until(() => registry.here(id)?.status === 'parked')
+    const [item] = inbox.page({ sessionId: id }, UNLIMITED).items
+    const requestId = item!.request.id
+    const whose = { sessionId: id, requestId }
+    const won: string[] = []
+    const runners = [
+      async () => {
+        const answers = [
+          { ...whose, behavior: 'allow' },
+          { ...whose, behavior: 'deny' },
+        ]
+        const results = await answerAll(answers, UNLIMITED, { registry, logger: silentLogger })
+        for (const result of results) if (result.resolved) won.push('inbox')
+      },
+      () => registry.resolvePermission(id, requestId, { behavior: 'deny' }, UNLIMITED).then(() => won.push('rest')),
+      () =>
+        registry
+          .resolvePermission(id, requestId, { behavior: 'allow' }, UNLIMITED, { channel: 'link' })
+          .then(() => won.push('link')),
+      () => clock.advance(1_000),
+      ...(random(2) === 0 ? [() => registry.close(id, 'client')] : []),
+    ]
+    const order = runners.map((run) => ({ run, at: random(1_000), after: random(4) })).sort((a, b) => a.at - b.at)
+    const under = order.map(async ({ run, after }) => {
+      for (let turn = 0; turn < after; turn++) await new Promise(setImmediate)
+      await run()
+    })
+    const outcomes = Promise.allSettled(under)
+    let isOver = false
+    void outcomes.then(() => {
+      isOver = true
+    })
+    await until(async () => {
+      await clock.advance(1_000)
+      return isOver
+    }, `the end of race ${race}`)
+    const told = () => resolved.filter((event) => event.requestId === requestId)
+    await until(() => told().length > 0, `an end that is told in race ${race}`)
+    if (told().length !== 1) faults.push(`race ${race} was told ${told().length} times`)
+    if (won.length > 1) faults.push(`race ${race} was won by ${won}`)
+    const { channel } = told()[0]?.by ?? {}
+    // the answer of a session that is removed before it could tell it is told as its end
+    const isAnswered = channel === 'inbox' || channel === 'rest' || channel === 'link'
+    if (isAnswered !== (won.length === 1) && !(won.length === 1 && channel === 'policy'))
+      faults.push(`race ${race} was won by ${won} and told as ${channel}`)
+    if (isAnswered && won.length === 1 && won[0] !== channel) faults.push(`race ${race}: ${won} and ${channel}`)
+    if (inbox.page({ sessionId: id }, UNLIMITED).items.length > 0) faults.push(`race ${race} still waits`)
+    await registry.close(id, 'client').catch(() => {})
+  }
+  t.same(faults, [])
+  t.same(inbox.count(UNLIMITED), { permissions: 0, questions: 0 })
+})
