@@ -1,6 +1,8 @@
 import type { Following } from './attachment.js'
+import { GatewayError, unreachable } from './errors.js'
 import type { Http } from './http.js'
-import { Stream } from './stream.js'
+import { backoffMs, sleep } from './platform.js'
+import { isFinal, Stream } from './stream.js'
 import type { Wire } from './transport.js'
 import type { JobInfo, QueueFrame, QueueStats } from './types.js'
 
@@ -18,7 +20,8 @@ export function watchQueue(http: Http, signal?: AbortSignal): Following<QueueFra
         stream.push(frame)
       },
       // the socket is one-way: that it is still there shows in knowing the same as the gateway
-      probe: () => http.json<QueueStats>('GET', '/queue').then((stats) => countsOf(stats) === countsOf(known)),
+      probe: (_wire, signal) =>
+        http.json<QueueStats>('GET', '/queue', { signal }).then((stats) => countsOf(stats) === countsOf(known)),
       onDown: () => false,
     },
     signal,
@@ -33,13 +36,23 @@ const TERMINAL = new Set<JobInfo['status']>(['succeeded', 'failed', 'canceled'])
 
 /** Resolves to the job once it has ended, whatever becomes of the connection until then. */
 export async function waitForJob(http: Http, id: string, signal?: AbortSignal): Promise<JobInfo> {
-  const read = () => http.json<JobInfo>('GET', `/jobs/${encodeURIComponent(id)}`, { signal })
   for await (const frame of watchQueue(http, signal)) {
     if (frame.type === 'queue_stats') continue
     if (frame.type === 'job_event' && (frame.event.job.id !== id || frame.event.type !== 'job_completed')) continue
-    const job = await read()
+    const job = await readJob(http, id, signal)
     if (TERMINAL.has(job.status)) return job
   }
   signal?.throwIfAborted()
-  throw new Error('The queue can no longer be followed.')
+  throw unreachable('The queue can no longer be followed.')
+}
+
+/** A gateway may be away for longer than one request is worth. */
+async function readJob(http: Http, id: string, signal?: AbortSignal): Promise<JobInfo> {
+  for (let tries = 0; ; tries++)
+    try {
+      return await http.json<JobInfo>('GET', `/jobs/${encodeURIComponent(id)}`, { signal })
+    } catch (error) {
+      if (!(error instanceof GatewayError) || isFinal(error, true)) throw error
+      await sleep(http.platform, Math.max(backoffMs(http.platform, tries), error.retryAfterMs ?? 0), signal)
+    }
 }

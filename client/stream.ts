@@ -135,7 +135,7 @@ export class Stream<T> implements AsyncIterable<T> {
     const follower: Follower = {
       path: this.#source.path,
       query: () => this.#source.query(),
-      probe: (wire) => this.#source.probe(wire),
+      probe: (wire) => this.#source.probe(wire, signal),
       isFull: () => this.#inbox.size >= MAX_UNREAD,
       onFrame: (frame, wire) => {
         if (!hasSpoken && wire.name === 'event-stream' && triedSocket)
@@ -207,7 +207,7 @@ function refusalByCode(code: number | undefined): GatewayError | undefined {
 }
 
 /** Whether trying again can change nothing. What stands between may say anything while the gateway is away. */
-function isFinal({ status, code }: GatewayError, wasLive: boolean): boolean {
+export function isFinal({ status, code }: GatewayError, wasLive: boolean): boolean {
   if (status === 0 || status === 408 || status === 429 || status >= 500) return false
   return code !== UNREACHABLE || !wasLive
 }

@@ -29,7 +29,7 @@ export interface Follower {
   query(): Query
   onFrame(frame: Frame, wire: Wire): void
   /** Called when nothing came over a socket for a while: makes the gateway say something, or finds out by itself that it is there. */
-  probe(wire: Wire): Promise<boolean> | undefined
+  probe(wire: Wire, signal: AbortSignal): Promise<boolean> | undefined
   /** Whether as much is unread as may be. */
   isFull(): boolean
 }
@@ -101,7 +101,9 @@ export async function overSocket(http: Http, follower: Follower, signal: AbortSi
       }
     }
     const probe = () =>
-      attempt(() => void follower.probe(wire)?.then((isThere) => (isThere ? watched.heard() : cutOff()), cutOff))
+      attempt(
+        () => void follower.probe(wire, signal)?.then((isThere) => (isThere ? watched.heard() : cutOff()), cutOff),
+      )
     const watched = watch(http.platform, { probe, onDead: cutOff })
     signal.addEventListener('abort', leave)
     socket.onerror = () => {}
