@@ -1,14 +1,11 @@
 import { spawn } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { chromium } from 'playwright-core'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import WebSocket from 'ws'
-import { type Client, createClient, foldTranscript } from '../../client/index.js'
-import { hashToken } from '../../src/daemon/tokens.js'
+import { type Client, foldTranscript } from '../../client/index.js'
 import { until } from '../fixtures/build.js'
 import { ChaosProxy, type Mood } from '../fixtures/chaos-proxy.js'
-import { type DaemonProcess, DEMO, runDaemon, TOKEN } from '../fixtures/daemon-process.js'
+import { mortalDaemon, TOKEN } from '../fixtures/daemon-process.js'
 import { rounds } from '../fixtures/rounds.js'
 import { bundle, CHROMIUM_FLAGS, chromiumPath, fetchNode } from '../fixtures/runtimes.js'
 import { type ConsumerReport, type ConsumerTask, consume, plain } from '../fixtures/stream-consumer.js'
@@ -25,7 +22,7 @@ interface Consumer {
 }
 
 t.test(`a gateway that is killed ${KILLS} times while it speaks, behind proxies that cut`, async (t) => {
-  const world = await start(t)
+  const world = await mortalDaemon(t)
   const consumers: Consumer[] = [
     { name: 'Node 20, ws', mood: 'cuts', run: (task) => consume(task, { WebSocket }) },
     { name: 'Node 20, upgrades blocked', mood: 'blocks upgrades', run: (task) => consume(task, { WebSocket }) },
@@ -113,37 +110,6 @@ async function isSpeaking(client: Client, id: string): Promise<void> {
   for await (const { type } of client.session(id).attach({ afterSeq: lastSeq })) if (type === 'stream_delta') return
 }
 
-/** A durable daemon, each time on another port. */
-async function start(t: Test) {
-  const cwd = t.testdir({ work: {} })
-  const config = {
-    listen: { port: 0 },
-    auth: { tokens: [{ name: 'ada', sha256: hashToken(TOKEN) }] },
-    allowedCwdRoots: ['work'],
-    profiles: [DEMO],
-    log: { level: 'info', pretty: false },
-  }
-  writeFileSync(join(cwd, 'gateway.json'), JSON.stringify(config), { mode: 0o600 })
-  let daemon: DaemonProcess
-  const world = {
-    work: join(cwd, 'work'),
-    port: 0,
-    client: createClient({ baseUrl: 'http://127.0.0.1' }),
-    async restart() {
-      daemon.child.kill('SIGKILL')
-      await daemon.exited
-      await boot()
-    },
-  }
-  const boot = async () => {
-    daemon = runDaemon(t, [], { cwd })
-    const url = String((await daemon.logged('listening')).url)
-    world.port = Number(new URL(url).port)
-    world.client = createClient({ baseUrl: url, token: TOKEN })
-  }
-  await boot()
-  return world
-}
 const never = (): Promise<ConsumerReport> => Promise.reject(new Error('it is not there'))
 
 /** In a process of its own, with the sockets that its version has. */
