@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createClient } from '../../client/index.js'
@@ -206,11 +206,30 @@ t.test('shells complete commands and flags', async (t) => {
   t.strictSame(completed('ses'), ['sessions'])
   t.strictSame(completed('sessions', 'r'), ['rename', 'rm'])
   t.strictSame(completed('jobs', 'submit', '--max'), ['--max-tokens', '--max-duration'])
-  const hasZsh = existsSync('/usr/bin/zsh')
-  await t.test('zsh takes its script', { skip: !hasZsh && 'zsh is not installed' }, async (t) => {
-    const { stdout, code } = await runPlain(['completion', 'zsh'], { cwd })
-    t.equal(code, 0)
-    t.equal(spawnSync('zsh', ['-n'], { input: stdout }).status, 0)
+  const zsh = '/usr/bin/zsh'
+  const noZsh = !existsSync(zsh) && 'zsh is not installed'
+  await t.test('zsh completes with it', { skip: noZsh || skip }, async (t) => {
+    const { stdout } = await runPlain(['completion', 'zsh'], { cwd })
+    writeFileSync(join(cwd, 'completion.zsh'), stdout)
+    const shell = new Terminal(t, ['-f', '-i'], { cwd, env: { HOME: cwd }, command: [zsh] })
+    // what the line has become once it is entered
+    shell.press("session-gateway() { print -r -- \"<$*>\" }; PS1='' PS2=''; autoload -U compinit && compinit -D -u\n")
+    shell.press("source ./completion.zsh && print is-''loaded\n")
+    await shell.shows('is-loaded')
+    shell.press('session-gateway ses\t\n')
+    await shell.shows('<sessions>')
+    shell.press('session-gateway sessions r\t')
+    await shell.shows('rename')
+    await shell.shows('rm')
+    shell.press('e\t\n')
+    await shell.shows('<sessions rename>')
+    shell.press('session-gateway jobs submit --max\t\t')
+    await shell.shows('--max-duration')
+    await shell.shows('--max-tokens')
+    shell.press('t\t\n')
+    await shell.shows('<jobs submit --max-tokens>')
+    shell.press('exit\n')
+    t.equal(await shell.exited, 0)
   })
   const hasFish = existsSync('/usr/bin/fish')
   await t.test('fish completes with it', { skip: !hasFish && 'fish is not installed' }, async (t) => {
