@@ -1,4 +1,4 @@
-import type { JobPatch } from './adapter.js'
+import type { JobPatch, JobRecord } from './adapter.js'
 import { type AttemptOutcome, lastNotes, retryDelay } from './job.js'
 import type { JobRun } from './run.js'
 
@@ -17,6 +17,12 @@ export function retryPatch(run: JobRun, { error }: AttemptOutcome, now: number):
     notes: { ...kept, sessions: [...sessions, run.sessionId] },
     error,
   }
+}
+
+/** What an attempt that did not begin leaves of what its start changed. @param claimed the job before that */
+export function unbegunPatch({ info }: JobRecord): JobPatch {
+  const { startedAt, sessionId, sdkSessionId, result, error } = info
+  return { status: 'queued', startedAt, sessionId, sdkSessionId, result, error }
 }
 
 /** What the end of the last attempt changes. */

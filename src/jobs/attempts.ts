@@ -7,10 +7,10 @@ import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
 import type { RegistryEvents } from '../sessions/registry-options.js'
 import type { JobPatch, JobRecord } from './adapter.js'
-import { endPatch, retryPatch } from './attempt-patches.js'
+import { endPatch, retryPatch, unbegunPatch } from './attempt-patches.js'
 import { stricter } from './budgets.js'
 import type { AttemptOutcome, StoredJob } from './job.js'
-import type { Announcement, JobEvents } from './job-events.js'
+import { type Announcement, type JobEvents, UNHEARD } from './job-events.js'
 import type { JobStore } from './job-store.js'
 import { JobRun, type RunLimits, type RunOwner } from './run.js'
 import type { JobSessions } from './sessions.js'
@@ -27,6 +27,8 @@ export interface AttemptsOptions {
   /** A slot became free, or a job can be claimed. */
   onSlot(): void
   onTerminal(job: StoredJob): void
+  /** The storage refused what a run begins with. */
+  onUnbegun(): void
 }
 
 type RunEvent = RegistryEvents['run_event']
@@ -36,6 +38,8 @@ const IN_A_TURN: readonly SessionStatus[] = ['running', 'awaiting_approval', 'pa
 
 interface Tracked {
   run: JobRun
+  /** The job as it was claimed, for a run that this process began. */
+  claimed: JobRecord | undefined
   /** Parked, as everybody can see: it takes no slot. */
   parked: boolean
   /** What is written about the run, one after the other; told after it was written. */
@@ -108,7 +112,7 @@ export class Attempts implements RunOwner {
   /** Begins an attempt with a job that was just claimed. */
   start(record: JobRecord, place: Place): void {
     const run = new JobRun(this, record, this.#limitsOf(record), { place })
-    const tracked = this.#track(run)
+    const tracked = this.#track(run, record)
     this.#write(tracked, async () => {
       if (run.ended) return
       const cleared = { sdkSessionId: undefined, nextRunAt: undefined, result: undefined, error: undefined }
@@ -264,9 +268,14 @@ export class Attempts implements RunOwner {
     const { run } = tracked
     this.#setParked(tracked, false)
     this.#bySession.delete(run.sessionId)
+    if (outcome.unbegun) this.#options.onUnbegun()
     this.#write(tracked, async () => {
       if (tracked.canceled) {
         this.#over(tracked, 'end', tracked.canceled)
+        return
+      }
+      if (outcome.unbegun && tracked.claimed && !run.cancelRequested) {
+        await this.#putBack(tracked, tracked.claimed)
         return
       }
       const { attempt, maxAttempts } = run.record.info
@@ -287,6 +296,12 @@ export class Attempts implements RunOwner {
     const told = events.announce(type, record, { patch })
     const written = await store.settle(record, patch, run.tokens, told)
     this.#over(tracked, next, { written, told })
+  }
+
+  async #putBack(tracked: Tracked, claimed: JobRecord): Promise<void> {
+    const { record } = tracked.run
+    const written = await this.#options.store.change(record, unbegunPatch(claimed), UNHEARD)
+    this.#over(tracked, 'retry', { written, told: UNHEARD })
   }
 
   #over({ run, settle }: Tracked, next: 'retry' | 'end', { written, told }: Ending): void {
@@ -312,12 +327,12 @@ export class Attempts implements RunOwner {
 
   // ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #track(run: JobRun): Tracked {
+  #track(run: JobRun, claimed?: JobRecord): Tracked {
     let settle = () => {}
     const settled = new Promise<void>((resolve) => {
       settle = resolve
     })
-    const tracked: Tracked = { run, parked: false, writing: Promise.resolve(), settled, settle }
+    const tracked: Tracked = { run, claimed, parked: false, writing: Promise.resolve(), settled, settle }
     this.#byJob.set(run.record.info.id, tracked)
     this.#bySession.set(run.sessionId, tracked)
     return tracked

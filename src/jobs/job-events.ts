@@ -39,7 +39,8 @@ export interface Announcement {
   send(): void
 }
 
-const UNHEARD: Announcement = { keep() {}, withdraw() {}, send() {} }
+/** Of a change that nobody is told of. */
+export const UNHEARD: Announcement = { keep() {}, withdraw() {}, send() {} }
 
 const IMPORTANCE: Partial<Record<JobEventType, Importance>> = { job_progress: 'progress', job_completed: 'last' }
 

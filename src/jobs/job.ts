@@ -128,6 +128,8 @@ export interface AttemptOutcome {
   result?: JobResult
   /** No further attempt, whatever is left. */
   final?: boolean
+  /** It did not begin, for a reason that passes: it does not count, and the job waits on. */
+  unbegun?: boolean
 }
 
 const DEFAULT_RETRY_DELAY_MS = 5_000

@@ -9,7 +9,7 @@ import {
 import { GatewayError, toError } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
-import { type Clock, newId } from '../lib/clock.js'
+import { type Clock, newId, type Timer } from '../lib/clock.js'
 import { assertMeta } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
 import type { Page } from '../lib/paging.js'
@@ -83,6 +83,8 @@ export class JobQueue {
   /** There may be something to claim. */
   #work = true
   #pumping = false
+  /** The storage refused what a run begins with: nothing is claimed meanwhile. */
+  #refused: Timer | undefined
   /** Claims and the cancels of queued jobs, one after the other. */
   #exclusive: Promise<unknown> = Promise.resolve()
   /** Jobs whose submission is not told yet, and whether it came about. */
@@ -145,6 +147,7 @@ export class JobQueue {
         generation === undefined ? profiles.resolve(name, UNLIMITED) : profiles.recall(name, generation),
       onSlot: () => this.#wake(),
       onTerminal: (job) => this.#retention?.onTerminal(job),
+      onUnbegun: () => this.#awaitStorage(),
     })
     this.#unsubscribe.push(sessions.on('room', () => this.#wake()))
     const { onEvent } = options
@@ -333,6 +336,7 @@ export class JobQueue {
     await this.#exclusive
     await this.#attempts.settled()
     this.#attempts.stop()
+    this.#refused?.cancel()
     this.#due.stop()
     this.#budget.stop()
     this.#retention?.stop()
@@ -343,13 +347,21 @@ export class JobQueue {
 
   #wake(): void {
     this.#work = true
-    if (!this.#pumping && this.#ready && !this.#draining) void this.#pump()
+    if (!this.#pumping && this.#ready && !this.#draining && !this.#refused) void this.#pump()
+  }
+
+  /** Not as soon as it takes something: it may take that and refuse again what is larger. */
+  #awaitStorage(): void {
+    this.#refused ??= this.#options.clock.after(CLAIM_RETRY_MS, () => {
+      this.#refused = undefined
+      this.#wake()
+    })
   }
 
   async #pump(): Promise<void> {
     this.#pumping = true
     try {
-      while (this.#work && !this.#draining && this.#attempts.slots < this.#maxConcurrency) {
+      while (this.#work && !this.#draining && !this.#refused && this.#attempts.slots < this.#maxConcurrency) {
         if (!this.#budget.isCurrent) await this.#budget.refresh()
         if (this.#budget.exhausted) break
         const place = this.#mayHaveWork ? this.#options.sessions.reserve() : undefined

@@ -311,6 +311,11 @@ export class JobRun {
 
   #failed(error: unknown): void {
     if (this.ended) return
+    // told before its engine was given anything
+    if (error instanceof GatewayError && error.code === 'SG_ERR_STORE_UNAVAILABLE') {
+      this.#end({ status: 'failed', error: error.message, unbegun: true })
+      return
+    }
     const told = error instanceof GatewayError
     if (!told || error.cause !== undefined) this.#owner.onFault(this, error)
     this.#end(told ? refused(error.message, error.code) : refused('The session could not be started.'))

@@ -106,27 +106,36 @@ export class SessionRegistry {
       if (key && keepKey) await keepKey(key)
       session = new Session(this.#world, { id, profile, request: asked, config, jobId, key })
       // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
-      if (options.jobId !== undefined) registered = this.#register(session, options.principal)
+      if (jobId !== undefined) registered = this.#register(session, options.principal)
       const runner = await admission.buildRunner(admitted, session.id, session.bridge)
-      if (this.#draining || session.ended) {
+      await this.#mayBegin(session).catch(async (error) => {
         await runner.close().catch(() => {})
-        throw new GatewayError(this.#draining ? 'SG_ERR_SHUTTING_DOWN' : 'SG_ERR_SESSION_ENDED', { retryAfterS: 5 })
-      }
+        throw error
+      })
       registered ||= this.#register(session, options.principal)
       session.begin(runner)
       // an engine that starts at once has started then, and the answer says so
-      await session.durable()
+      if (jobId === undefined) await session.durable()
       return session.info()
     } catch (error) {
       if (!registered) this.#places.leave()
       else if (session && !session.ended) {
         const { message, code } = error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START')
-        session.fail(message, code)
+        // of one that nothing was done in and that comes again there is no failure to tell
+        if (session.jobId !== undefined && code === 'SG_ERR_STORE_UNAVAILABLE') void session.end('server')
+        else session.fail(message, code)
         this.#remove(session.id)
         this.#disown(session)
       }
       throw error
     }
+  }
+
+  /** A job that was refused comes again: its engine must not have begun by then. */
+  async #mayBegin(session: Session): Promise<void> {
+    if (session.jobId !== undefined) await session.durable()
+    if (this.#draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
+    if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED', { retryAfterS: 5 })
   }
 
   /** What was written of a session that was refused goes again, as soon as the journal lets it. */
@@ -139,8 +148,8 @@ export class SessionRegistry {
   #register(session: Session, principal: Principal | undefined): true {
     this.#table.add(session)
     this.#operatorLog.onCreated(session, principal)
-    // so that nobody is told of it before it is durable; a job's is nothing yet that a crash could leave to be gone on with
-    if (session.jobId === undefined) session.touch()
+    // so that nobody is told of it before it is durable
+    session.touch()
     if (!this.#listeners.has('session_created')) return true
     this.#telling.tell(session, 'session_created', { session: session.info() })
     return true

@@ -1,0 +1,82 @@
+import t, { type Test } from 'tap'
+import type { JobEvent } from '../../schemas/jobs.js'
+import { PATIENCE_MS } from '../../src/lib/patience.js'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { failingDisk } from '../fixtures/failing-disk.js'
+
+/** A gateway whose disk takes everything but what a session begins with. */
+async function world(t: Test) {
+  const { disk, storage } = failingDisk()
+  const jobEvents: JobEvent[] = []
+  const sessionEvents: string[] = []
+  const server = await buildServer(t, {
+    storage,
+    queue: { maxConcurrency: 1, dailyTokenLimit: 1_000, onEvent: (event) => void jobEvents.push(event) },
+  })
+  server.registry.on('session_event', ({ event }) => sessionEvents.push(event.type))
+  disk.only = 'journal.write'
+  const { call } = server
+  const submit = async (prompt = 'once') => {
+    const { json, status } = await call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt }, attempts: 1 })
+    t.equal(status, 201)
+    return json.id as string
+  }
+  const job = async (id: string) => (await call('GET', `/jobs/${id}`)).json
+  const sessions = async () => (await call('GET', '/sessions')).json
+  const isQueued = (id: string) =>
+    until(async () => (await job(id)).status === 'queued' && told().length > 1, 'put back')
+  const told = () => jobEvents.map(({ type }) => type)
+  return { ...server, disk, submit, job, sessions, isQueued, told, sessionEvents }
+}
+
+for (const how of ['refuses', 'hangs'] as const)
+  t.test(`a disk that ${how} when the session of a job begins: the job waits on, as if it had not begun`, async (t) => {
+    const { disk, submit, job, sessions, isQueued, told, call, clock, engine, sessionEvents } = await world(t)
+    if (how === 'refuses') disk.fails = 'SQLITE_FULL'
+    else disk.hold()
+    const id = await submit()
+    if (how === 'hangs') {
+      await until(() => disk.held > 0, 'the write')
+      await clock.advance(PATIENCE_MS)
+      // what was refused lands after all
+      disk.release()
+    }
+    await isQueued(id)
+    const waiting = await job(id)
+    t.match(waiting, { attempt: 1, usage: { tokens: 0 } })
+    for (const field of ['startedAt', 'sessionId', 'error', 'finishedAt', 'nextRunAt']) t.notOk(field in waiting, field)
+    t.same(told(), ['job_submitted', 'job_started'], 'no failure is told')
+    await until(async () => (await sessions()).length === 0, 'no session is left')
+    t.match((await call('GET', '/queue')).json, { queued: 1, running: 0 })
+    t.same(engine.last.sent, [], 'its engine was given nothing')
+    t.ok(engine.last.closed)
+    const runners = engine.runners.length
+    await clock.advance(900)
+    t.equal(engine.runners.length, runners, 'nor is it begun again while nothing is taken')
+    disk.fails = undefined
+    await clock.advance(1_000)
+    await until(() => engine.last.sent.length === 1, 'begun again')
+    engine.last.complete()
+    await until(async () => (await job(id)).finishedAt !== undefined, 'its end')
+    t.match(await job(id), { status: 'succeeded', attempt: 1 })
+    t.equal(engine.runners.filter(({ sent }) => sent.length > 0).length, 1, 'its prompt was given once')
+    t.notOk(sessionEvents.includes('session_error'))
+    t.equal((await sessions()).length, 1, 'and it has one session')
+  })
+
+t.test('a job that waits for the disk to begin can be canceled, and holds nobody up', async (t) => {
+  const { disk, submit, job, isQueued, told, call, clock, engine } = await world(t)
+  disk.fails = 'SQLITE_FULL'
+  const first = await submit('first')
+  const second = await submit('second')
+  await isQueued(first)
+  t.equal((await call('DELETE', `/jobs/${first}`)).status, 200)
+  t.equal((await job(first)).status, 'canceled')
+  disk.fails = undefined
+  await clock.advance(1_000)
+  await until(async () => (await job(second)).status === 'running', 'the next one')
+  await until(() => engine.last.sent.length === 1)
+  engine.last.complete()
+  await until(async () => (await job(second)).status === 'succeeded', 'its end')
+  t.equal(told().filter((type) => type === 'job_retrying').length, 0)
+})
