@@ -121,6 +121,9 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
         listOf(http, '/notifications', withoutSignal(query), query.signal),
       /** What is told of all sessions, from an id on or from now on, over as many connections as it takes: none is missed, none comes twice. */
       watch: (options?: WatchNotifications) => watchNotifications(http, options),
+      /** What became of telling it, by every channel. */
+      deliveries: (id: string, options?: CallOptions) =>
+        get<wire.WebhookDelivery[]>(`/notifications/${segment(id)}/deliveries`, options),
     },
 
     executions: {

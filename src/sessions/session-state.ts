@@ -72,6 +72,8 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   protected scratchFiles: SessionFiles | undefined
   protected readonly turns = new Turns()
   #shownStatus: SessionStatus = 'starting'
+  /** Where the log tells that it is parked. */
+  #parkedSeq = 0
   #life = BUILDING
   /** Resolves when the engine is gone that it had last, or was given up on. */
   engineGone: Promise<void> | undefined
@@ -157,8 +159,17 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   }
 
   get status(): SessionStatus {
+    return this.#statusWhen(this.parked)
+  }
+
+  /** As far as clients may be shown: whoever sees that it is parked finds it parked after a crash, too. */
+  get visibleStatus(): SessionStatus {
+    return this.#statusWhen(this.#parkedSinceAt(this.log.visibleSeq) !== undefined)
+  }
+
+  #statusWhen(isParked: boolean): SessionStatus {
     if (this.#life.is === 'ended') return this.#life.as
-    if (this.parked) return 'parked'
+    if (isParked) return 'parked'
     if (!this.started) return 'starting'
     if (this.permissions.size > 0) return 'awaiting_approval'
     return this.turns.busy ? 'running' : 'idle'
@@ -220,18 +231,23 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     return this.#life.is === 'leaving'
   }
 
+  #parkedSinceAt(seq: number): number | undefined {
+    return seq >= this.#parkedSeq ? this.parkedSince : undefined
+  }
+
   /** @param lastSeq default: as far as clients may be shown */
   info(lastSeq = this.log.visibleSeq): SessionInfo {
+    const parkedSince = this.#parkedSinceAt(lastSeq)
     return this.facts.info({
       id: this.id,
-      status: this.status,
+      status: this.#statusWhen(parkedSince !== undefined),
       profile: this.profile.info,
       createdAt: this.createdAt,
       lastSeq,
       pendingPermissions: this.permissions.size,
       attachedClients: this.clients.count,
       jobId: this.jobId,
-      parked: this.parkedSince === undefined ? undefined : this.parkedInfo(this.parkedSince),
+      parked: parkedSince === undefined ? undefined : this.parkedInfo(parkedSince),
     })
   }
 
@@ -369,6 +385,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
       detail === undefined ? { type: 'status_changed', status } : { type: 'status_changed', status, detail },
       ts,
     )
+    if (status === 'parked') this.#parkedSeq = this.log.headSeq
     this.world.operatorLog.onStatus(this, before, status, detail)
     return true
   }

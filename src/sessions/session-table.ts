@@ -218,6 +218,6 @@ export class SessionTable {
 
 export const infoOf = ({ session, storedInfo }: SessionEntry): SessionInfo => session?.info() ?? JSON.parse(storedInfo!)
 
-const statusOf = ({ session, storedStatus }: SessionEntry): SessionStatus => session?.status ?? storedStatus
+const statusOf = ({ session, storedStatus }: SessionEntry): SessionStatus => session?.visibleStatus ?? storedStatus
 
 const isOver = (status: SessionStatus): boolean => status === 'failed' || status === 'closed'

@@ -198,6 +198,7 @@ t.test('every operation of a gateway has its method', async (t) => {
     inbox.count(),
     inbox.answer([{ sessionId: '{id}', requestId: '{requestId}', answer: 'allow' }]),
     notifications.list().toArray(),
+    notifications.deliveries('{id}'),
     (async () => {
       for await (const _ of notifications.watch());
     })(),

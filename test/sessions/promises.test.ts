@@ -14,7 +14,7 @@ const turns = async (count = 20) => {
 
 const started = async (t: Parameters<typeof buildJournaled>[0], options: Parameters<typeof buildJournaled>[1] = {}) => {
   const world = await buildJournaled(t, options)
-  const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
   await until(() => world.engine.last.sent.length === 1)
   const session = await world.registry.open(id, UNLIMITED)
   await session.durable()
@@ -129,4 +129,16 @@ t.test('a session whose engine cannot be built is woken later, and nothing that 
   t.same(engine.last.settled, [{ executionId: 'e1', result: ok }])
   t.match(await registry.get(id), { status: 'running' })
   t.match(await gateway.executions.submit('e1', ok), { applied: false })
+})
+
+t.test('nobody sees a session parked that a crash would not leave parked', async (t) => {
+  const { registry, engine, journal, id, session, again } = await started(t, { script: native })
+  journal.hold(1)
+  void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
+  await until(() => session.parked)
+  t.match(await registry.get(id), { status: 'awaiting_approval', parked: undefined })
+  t.same((await registry.page({ status: 'parked' }, UNLIMITED)).items, [], 'nor in a list of those that are')
+  journal.release()
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  t.match(await (await again()).registry.get(id), { status: 'parked' })
 })
