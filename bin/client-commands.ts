@@ -51,7 +51,7 @@ function addRun(program: Command): void {
     client(program, 'run', 'start a session with a prompt and stay with it until it is done', [
       'run "Please write a report."',
       'run --json "What changed?" | jq -r .type',
-      'git diff | session-gateway run -',
+      'run - < prompt.md',
       'run --detach --mode plan "Look around."',
     ]),
   )
