@@ -172,7 +172,9 @@ function mutatedRequest(routes: Route[], seed: number, world: Awaited<ReturnType
 /** What is wrong with an answer, if anything. */
 function complaint(answer: RawAnswer): string | undefined {
   if (answer.upgraded) return undefined
-  if (answer.status >= 500 || answer.status < 200) return `status ${answer.status}: ${answer.text}`
+  // the agent that is asked for its sessions is not installed here: no fault of the request's
+  const isAgentMissing = answer.status === 502 && answer.text.includes('"SG_ERR_ENGINE_START"')
+  if ((answer.status >= 500 && !isAgentMissing) || answer.status < 200) return `status ${answer.status}: ${answer.text}`
   if (answer.status < 400 || answer.text === '') return undefined
   if (!/^application\/problem\+json/.test(answer.headers['content-type'] ?? '')) return `no problem: ${answer.text}`
   return /^SG_ERR_\w+$/.test(answer.json?.code) && answer.json.status === answer.status ? undefined : answer.text
