@@ -26,7 +26,7 @@ const EXECUTION_ID = '9e8d7c6b-5a49-4837-a625-1403f2e1d0c9'
 const usage = { inputTokens: 1_200, outputTokens: 340, cacheCreationTokens: 0, cacheReadTokens: 800 }
 
 export const sessionRequest: CreateSessionRequest = {
-  cwd: '/srv/work/project',
+  cwd: '/srv/projects/site',
   profile: 'assistant',
   prompt: 'Please write a report.',
   permissionMode: 'default',
@@ -39,7 +39,7 @@ export const session: SessionInfo = {
   profile: 'assistant',
   engine: 'provider',
   title: 'Please write a report.',
-  cwd: '/srv/work/project',
+  cwd: '/srv/projects/site',
   model: 'llama3',
   permissionMode: 'default',
   createdAt: AT,
@@ -82,7 +82,7 @@ export const inboxCount = { permissions: 1, questions: 0 }
 export const inboxItem: InboxItem = {
   kind: 'permission',
   request: { id: REQUEST_ID, toolName: 'fs_write', toolUseId: 'call_1', input: { path: 'report.md' } },
-  session: { id: SESSION_ID, title: 'Please write a report.', profile: 'assistant', cwd: '/srv/work/project' },
+  session: { id: SESSION_ID, title: 'Please write a report.', profile: 'assistant', cwd: '/srv/projects/site' },
   since: AT + 2_000,
   seq: 12,
 }
@@ -177,13 +177,13 @@ export const sdkSession: SdkSession = {
   sessionId: '2b7c1f6e-0d9a-4e8b-b3c5-7a6d5e4f3c2b',
   summary: 'Fix the build',
   lastModified: AT,
-  cwd: '/srv/work/project',
+  cwd: '/srv/projects/site',
   profile: 'work',
   agent: 'claude',
 }
 
 export const jobRequest: CreateJobRequest = {
-  session: { cwd: '/srv/work/project', profile: 'assistant', prompt: 'Please write a report.' },
+  session: { cwd: '/srv/projects/site', profile: 'assistant', prompt: 'Please write a report.' },
   attempts: 3,
   webhook: { url: 'https://hooks.example.org/jobs', progress: 'completion' },
 }
@@ -192,7 +192,7 @@ export const job: JobInfo = {
   id: JOB_ID,
   status: 'running',
   profile: 'assistant',
-  cwd: '/srv/work/project',
+  cwd: '/srv/projects/site',
   prompt: 'Please write a report.',
   sessionId: SESSION_ID,
   createdAt: AT,
