@@ -13,7 +13,7 @@ import {
 } from '../schemas/notifications.js'
 import { NoQuery } from '../schemas/sessions.js'
 import type { Gateway } from '../src/gateway.js'
-import { answerAll } from '../src/notifications/answers.js'
+import { answerAll } from '../src/notifications/bulk-answers.js'
 import { linkNext } from './paging.js'
 
 /** What sessions need people for, over REST. */

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { SessionEventOf } from '../../schemas/events.js'
 import { silentLogger } from '../../src/lib/logger.js'
-import { answerAll } from '../../src/notifications/answers.js'
+import { answerAll } from '../../src/notifications/bulk-answers.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { native } from '../fixtures/parked.js'
