@@ -30,7 +30,8 @@ t.test(`${RACES} races for an answer: exactly one wins each, and is told`, async
     const random = randomFrom(race)
     const isParked = random(2) === 0
     const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'x', approvalTimeoutMs: isParked ? 0 : 1_000 })
-    const runner = engine.last
+    // the last one that was built may be a session's of an earlier race, which wakes
+    const runner = engine.runners.find(({ context }) => context.sessionId === id)!
     await until(() => runner.sent.length === 1)
     void runner.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
     if (isParked) await until(() => registry.here(id)?.status === 'parked')
