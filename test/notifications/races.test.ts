@@ -6,6 +6,7 @@ import { UNLIMITED } from '../../src/principal.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { native } from '../fixtures/parked.js'
 import { rounds } from '../fixtures/rounds.js'
+import type { Script } from '../fixtures/scripted-engine.js'
 
 const RACES = rounds(60, 1_000)
 
@@ -61,15 +62,12 @@ t.test(`${RACES} races for an answer: exactly one wins each, and is told`, async
       for (let turn = 0; turn < after; turn++) await new Promise(setImmediate)
       await run()
     })
-    const outcomes = Promise.allSettled(under)
+    // time stands still from here on: were it moved turn by turn, it would outrun an engine that is being started
     let isOver = false
-    void outcomes.then(() => {
+    void Promise.allSettled(under).then(() => {
       isOver = true
     })
-    await until(async () => {
-      await clock.advance(1_000)
-      return isOver
-    }, `the end of race ${race}`)
+    await until(() => isOver, `the end of race ${race}`)
     const told = () => resolved.filter((event) => event.requestId === requestId)
     // one that is removed while nothing serves it takes its request with it
     const isRemoved = () => registry.here(id) === undefined
@@ -90,3 +88,41 @@ t.test(`${RACES} races for an answer: exactly one wins each, and is told`, async
   t.same(faults, [])
   t.same(inbox.count(UNLIMITED), { permissions: 0, questions: 0 })
 })
+
+t.test(
+  'an answer that is given while its engine does not start is told once, by whom it was, when one does',
+  async (t) => {
+    let hangs = true
+    const start: Script['start'] = (runner) => {
+      runner.init()
+      return hangs && runner.context.restore ? new Promise<void>(() => {}) : undefined
+    }
+    const { registry, gateway, engine, clock } = await buildGateway(t, { script: { ...native, start } })
+    const { inbox } = gateway.notifications
+    const told: string[] = []
+    registry.on('session_event', ({ event }) => {
+      if (event.type === 'permission_resolved') told.push(`${event.behavior} by ${event.by?.channel}`)
+    })
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'x', approvalTimeoutMs: 0 })
+    await until(() => engine.last.sent.length === 1)
+    void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
+    await until(() => registry.here(id)?.status === 'parked')
+    const requestId = inbox.page({}, UNLIMITED).items[0]!.request.id
+    const answers = [{ sessionId: id, requestId, behavior: 'allow' as const }]
+    const given = answerAll(answers, UNLIMITED, { registry, logger: silentLogger })
+    await until(() => engine.runners.length === 2)
+    await clock.advance(5_000)
+    t.match(await given, [{ resolved: true }], 'whoever answers is not kept waiting')
+    t.same(inbox.count(UNLIMITED), { permissions: 0, questions: 0 })
+    await t.rejects(registry.resolvePermission(id, requestId, { behavior: 'deny' }, UNLIMITED), {
+      code: 'SG_ERR_PERMISSION_NOT_FOUND',
+    })
+    t.same(told, [])
+    await clock.advance(115_000)
+    await until(() => registry.here(id)?.status === 'parked', 'a start that is given up')
+    hangs = false
+    await clock.advance(1_000)
+    await until(() => told.length > 0)
+    t.same(told, ['allow by inbox'])
+  },
+)
