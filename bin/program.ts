@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { ConfigFlags, LogLevel } from '../src/daemon/load-config.js'
-import { VERSION } from '../src/daemon/package-root.js'
+import { VERSION } from '../src/lib/package-root.js'
 import { addClientCommands } from './client-commands.js'
 import { EXIT_HELP } from './terminal/exit.js'
 

@@ -5,6 +5,8 @@ import type { Clock } from '../src/lib/clock.js'
 import { within } from '../src/lib/within.js'
 import type { Authenticate } from '../src/options.js'
 import { NOBODY, normalizePrincipal, type Principal, UNLIMITED } from '../src/principal.js'
+import { ownOrigins } from './origins.js'
+import { signedIn } from './sign-in-cookie.js'
 
 const AUTHENTICATE_MS = 10_000
 
@@ -14,13 +16,16 @@ const AUTHENTICATE_MS = 10_000
  */
 export type Identify = (request: FastifyRequest) => Principal | Promise<Principal>
 
-export function createIdentify(authenticate: Authenticate | undefined, clock: Clock): Identify {
+export function createIdentify(gateway: Gateway): Identify {
+  const { options, clock, signIns } = gateway
+  const { authenticate } = options
   if (!authenticate) return () => UNLIMITED
-  return async (request) => {
+  const identify: Identify = async (request) => {
     const principal = normalizePrincipal(await ask(authenticate, request, clock))
     if (!principal) throw new GatewayError('SG_ERR_UNAUTHENTICATED')
     return principal
   }
+  return signIns ? signedIn(identify, signIns, ownOrigins(gateway)) : identify
 }
 
 async function ask(authenticate: Authenticate, request: FastifyRequest, clock: Clock): Promise<unknown> {
@@ -41,6 +46,7 @@ const isPromise = <T>(value: T | Promise<T>): value is Promise<T> => typeof (val
 /** Every route of the scope, upgrades and unknown paths included, is behind this hook. Async only where there is something to wait for. */
 export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identify: Identify): void {
   scope.decorateRequest('principal')
+  scope.decorateRequest('signInId')
   scope.addHook('onRequest', (request, _reply, done) => {
     if (gateway.draining) {
       done(new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 }))
@@ -53,6 +59,7 @@ export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identi
     }
     const enter = (principal: Principal) => {
       request.principal = principal
+      if (request.signInId !== undefined) gateway.signIns?.use(request.signInId)
       done()
     }
     const identified = identify(request)

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
+import { ownOrigins } from './origins.js'
 import { isUpgrade } from './upgrades.js'
 
 declare module 'fastify' {
@@ -25,10 +26,17 @@ export function guardHost(scope: FastifyInstance, { options }: Gateway): void {
 const withoutPort = (host: string): string => host.replace(/:\d+$/, '')
 
 /** Settles an upgrade before the 101: where from, to what, and whether it is the handshake of a WebSocket at all. */
-export function guardUpgrades(scope: FastifyInstance, { options }: Gateway): void {
-  const allowed = new Set([...(options.allowedOrigins ?? []), ...(options.cors?.origins ?? [])])
+export function guardUpgrades(scope: FastifyInstance, gateway: Gateway): void {
+  const { allowedOrigins = [], cors } = gateway.options
+  const listed = new Set([...allowedOrigins, ...(cors?.origins ?? [])])
+  const isOwn = ownOrigins(gateway)
+  // absent: no browser
+  const isAllowed = (request: FastifyRequest) => {
+    const { origin } = request.headers
+    return origin === undefined || listed.has(origin) || isOwn(request)
+  }
   scope.addHook('onRequest', (request, _reply, done) =>
-    done(isUpgrade(request) ? upgradeRefusal(request, allowed) : undefined),
+    done(isUpgrade(request) ? upgradeRefusal(request, isAllowed(request)) : undefined),
   )
 }
 
@@ -40,10 +48,9 @@ export function requireUpgrade(scope: FastifyInstance): void {
   })
 }
 
-function upgradeRefusal(request: FastifyRequest, allowed: ReadonlySet<string>): GatewayError | undefined {
+function upgradeRefusal(request: FastifyRequest, isAllowed: boolean): GatewayError | undefined {
   const { socket } = request.routeOptions.config
-  if (!originAllowed(request.headers.origin, request.headers.host, allowed))
-    return new GatewayError('SG_ERR_ORIGIN_REFUSED')
+  if (!isAllowed) return new GatewayError('SG_ERR_ORIGIN_REFUSED')
   if (!socket) return new GatewayError('SG_ERR_BAD_REQUEST', { detail: 'This path is no WebSocket.' })
   if (!isHandshake(request))
     return new GatewayError('SG_ERR_BAD_REQUEST', { detail: 'This is no handshake of a WebSocket of version 13.' })
@@ -56,13 +63,3 @@ const isHandshake = ({ method, headers }: FastifyRequest): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket' &&
   headers['sec-websocket-version'] === '13' &&
   /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')
-
-/** Absent: no browser. Else the server's own host or an exact entry; `null` and everything else is refused. */
-function originAllowed(origin: string | undefined, host: string | undefined, allowed: ReadonlySet<string>): boolean {
-  if (origin === undefined) return true
-  if (allowed.has(origin)) return true
-  const url = URL.canParse(origin) ? new URL(origin) : undefined
-  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:') || host === undefined) return false
-  const own = `${url.protocol}//${host}`
-  return URL.canParse(own) && new URL(own).host === url.host && url.origin === origin.toLowerCase()
-}

@@ -8,6 +8,7 @@ import type { WorkerServerOptions } from '../src/options.js'
 import { answerPages } from './answer-page.js'
 import { createIdentify, requireIdentity } from './auth.js'
 import { parseJsonBodies } from './body.js'
+import { consoleRoutes } from './console.js'
 import { allowOrigins } from './cors.js'
 import { docsPages } from './docs-page.js'
 import { apiDocuments } from './documents.js'
@@ -57,7 +58,8 @@ export const gatewayPlugin = fp<GatewayPluginOptions>(
     const streams = new Streams(gateway)
     const { basePath } = gateway.options
     endUpgrades(fastify)
-    const identify = createIdentify(gateway.options.authenticate, gateway.clock)
+    const identify = createIdentify(gateway)
+    gateway.signIns?.onEnded((id) => streams.judge(({ signInId }) => signInId === id))
     await fastify.register(async (scope) => composeScope(scope, { host: fastify, gateway, identify, streams }), {
       ...registration,
       prefix: `${prefix}${basePath}`,
@@ -122,6 +124,7 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   replayIdempotent(scope, gateway)
   const methods = refuseOtherMethods(scope)
   await scope.register(apiDocuments, { gateway })
+  if (gateway.options.console) await scope.register(consoleRoutes, parts)
   if (gateway.options.docs !== false) await scope.register(docsPages, { gateway })
   await scope.register(sessionRoutes, { gateway })
   await scope.register(sessionEvents, parts)

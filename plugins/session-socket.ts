@@ -90,6 +90,7 @@ class SocketClient extends SessionClient<SocketWire> {
       const command = parseCommand(frame)
       // over a socket it is authenticated as it is over REST
       if (!(await this.stillWelcome())) return
+      if (command.type !== 'ping') this.parts.streams.onUsed(this.request)
       await this.session.handle(command, this.attachment, this.request.principal)
       if (command.type === 'ping') this.attachment?.send({ type: 'pong' })
       if (id !== undefined) this.attachment?.send({ type: 'ack', id })

@@ -18,12 +18,12 @@ export interface StreamParts {
 /** One client of a stream, whatever carries it: known to all streams while it is there, and let in anew at every beat. */
 export abstract class StreamClient<W extends Wire = Wire> {
   protected readonly wire: W
-  protected readonly request: FastifyRequest
-  readonly #parts: StreamParts
+  readonly request: FastifyRequest
+  protected readonly parts: StreamParts
 
   constructor(open: OpenWire<W>, request: FastifyRequest, parts: StreamParts) {
     this.request = request
-    this.#parts = parts
+    this.parts = parts
     this.wire = open({
       onGone: () => {
         parts.streams.delete(this)
@@ -63,9 +63,9 @@ export abstract class StreamClient<W extends Wire = Wire> {
   }
 
   /** Authenticates the client again, as every request is. @returns false when it was told to go */
-  protected async stillWelcome(): Promise<boolean> {
+  async stillWelcome(): Promise<boolean> {
     try {
-      if (this.admits(await this.#parts.identify(this.request))) return true
+      if (this.admits(await this.parts.identify(this.request))) return true
     } catch {
       // told by the close code
     }
@@ -97,6 +97,16 @@ export class Streams {
   delete(stream: StreamClient): void {
     this.#open.delete(stream)
     if (this.#open.size === 0) this.#onEmpty?.()
+  }
+
+  /** Somebody is at the other end of a stream, and not only a page. */
+  onUsed({ signInId }: FastifyRequest): void {
+    if (signInId !== undefined) this.#gateway.signIns?.use(signInId)
+  }
+
+  /** Lets in anew, or not, those whose requests are meant. */
+  judge(isMeant: (request: FastifyRequest) => boolean): void {
+    for (const stream of this.#open) if (isMeant(stream.request)) void stream.stillWelcome()
   }
 
   #beat(): void {

@@ -1,5 +1,6 @@
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { Origin, strict } from './common.js'
+import { consoleSection as console } from './config-console.js'
 import { Count, Flag, Ms, PATH_MARK, Path, Secret, SecretRecord, SecretUrl, Section } from './config-parts.js'
 import { NotificationType } from './notifications.js'
 import { ProfileOptions } from './profiles.js'
@@ -330,6 +331,7 @@ export const GatewayConfig = Type.Object(
         description: 'Whether the API documents and their page are for everybody, or who is let in; false: no page.',
       }),
     ),
+    console: Type.Optional(console),
     basePath: Type.Optional(
       Type.String({
         pattern: '^(/[A-Za-z0-9._~-]+)*$',

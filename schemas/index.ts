@@ -1,6 +1,7 @@
 export * from './commands.js'
 export * from './common.js'
 export { ConfigToken, GatewayConfig } from './config.js'
+export * from './console.js'
 export * from './errors.js'
 export * from './events.js'
 export * from './executions.js'

@@ -1,6 +1,7 @@
 import { homedir } from 'node:os'
 import type { JobEvent, WebhookDelivery } from '../schemas/jobs.js'
 import type { SessionNotification } from '../schemas/notifications.js'
+import { SignIns } from './console/sign-ins.js'
 import { cliEngine, endOrphans } from './engines/cli/index.js'
 import { withHostedTools } from './engines/hosted-tools.js'
 import type { CreateEngineRunner } from './engines/runner.js'
@@ -34,6 +35,7 @@ import { createMemoryIdempotencyStore } from './storage/memory/idempotency-store
 import { createMemoryNotificationStore } from './storage/memory/notification-store.js'
 import { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
 import { MemorySessionStore } from './storage/memory/session-store.js'
+import { createMemorySignInStore } from './storage/memory/sign-in-store.js'
 import { moveParked, recordJournal } from './storage/record/session-journal.js'
 import { WebhookDeliverer } from './webhooks/deliverer.js'
 import type { FindTarget } from './webhooks/delivery.js'
@@ -88,6 +90,8 @@ export interface Gateway {
   /** What is sent to webhooks, and how it went. */
   readonly deliverer: WebhookDeliverer
   readonly idempotency: IdempotencyStore
+  /** Browsers that are signed in to the console; present when there is one, and somebody decides who is let in. */
+  readonly signIns: SignIns | undefined
   /** False before `start`, from the beginning of `close`, and while the storage takes nothing. */
   readonly ready: boolean
   /** Whether what has to be kept is taken. */
@@ -231,9 +235,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     retention: { ...DEFAULT_NOTIFICATION_RETENTION, ...options.notifications?.retention },
   })
   const { onNotification, ...outwardOptions } = options.notifications ?? {}
+  const channels = storage?.channels ?? createMemoryChannelStore()
   const outward = new Outward(outwardOptions, {
     ...{ clock, logger, deliverer, outbox, outlasts: storage !== undefined, basePath },
-    store: storage?.channels ?? createMemoryChannelStore(),
+    store: channels,
     guard: operatorGuard,
     pushGuard,
     sessions: answerableSessions(registry),
@@ -248,6 +253,15 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     push: outward.push,
     deliveries: (sessionId: string, seq: number) => deliverer.deliveries(attemptsLane(sessionId, seq)),
   }
+
+  const signIns =
+    options.console && options.authenticate
+      ? new SignIns({
+          ...{ ...options.console, clock, logger },
+          store: storage?.signIns ?? createMemorySignInStore(),
+          keyOnce: (name, value) => channels.keyOnce(name, value),
+        })
+      : undefined
 
   const findTarget: FindTarget = async ({ origin, payload }) => {
     switch (origin.kind) {
@@ -336,6 +350,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       () => profiles.load(),
       () => (surroundings.createCliRunner ? undefined : endOrphans()),
       () => outward.open(),
+      () => signIns?.open(),
       () => deliverer.restore(findTarget, (left) => outward.takeOver(left)),
       () => tellOfGone(),
       () => feed.open(),
@@ -361,6 +376,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     cliProfiles,
     deliverer,
     idempotency,
+    signIns,
     get ready() {
       return state === 'ready' && this.writable
     },

@@ -83,6 +83,7 @@ export const SHAPES = {
   allowedHosts: file.allowedHosts,
   cors: file.cors,
   docs: file.docs,
+  console: file.console,
   maxSessions: file.maxSessions,
   maxSocketsPerSession: file.maxSocketsPerSession,
   eventLog: file.eventLog,

@@ -1,7 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import { defaultsOf, GatewayConfig } from '../schemas/config.js'
+import { consoleSettings } from '../schemas/config-console.js'
 import type { NotificationType, SessionNotification } from '../schemas/notifications.js'
 import type { ProfileOptions } from '../schemas/profiles.js'
+import type { SignInOptions } from './console/sign-ins.js'
 import type { AgentDeclaration } from './engines/cli/agent-table.js'
 import type { CredentialProbe } from './engines/cli/credentials.js'
 import { assertDeferredToolNames } from './engines/deferred-tools.js'
@@ -89,6 +91,11 @@ export interface WorkerServerOptions {
    * (`authenticated`). False: no page, and the documents for callers that are let in.
    */
   docs?: boolean | 'authenticated'
+  /**
+   * Mounts the console, a web application for people, under `{basePath}/console/`. A sign-in there ends when it is not used for
+   * `sessionTtlMs` (default 12 hours), at the latest after `sessionMaxAgeMs` (default 7 days). Default false.
+   */
+  console?: boolean | Partial<SignInOptions>
   /** Values of the Host header that are served, as `host` or `host:port`. Default: any. */
   allowedHosts?: string[]
   /** Sessions that are not terminal. Default 100,000. */
@@ -152,7 +159,7 @@ export interface DeferredToolOptions extends DeferredTool {
 }
 
 /** Options as the code reads them: defaults filled in, once. */
-export interface ResolvedOptions extends Omit<WorkerServerOptions, 'parking'> {
+export interface ResolvedOptions extends Omit<WorkerServerOptions, 'parking' | 'console'> {
   basePath: string
   maxBodyBytes: number
   disableBypassPermissions: boolean
@@ -162,6 +169,8 @@ export interface ResolvedOptions extends Omit<WorkerServerOptions, 'parking'> {
   eventLog: EventLogLimits
   shutdownTimeoutMs: number
   docs: boolean | 'authenticated'
+  /** Absent: there is none. */
+  console: SignInOptions | undefined
   logger: Logger
   /** Where the few lines go that every operator is to see: the console when there is no logger. */
   notices: Logger
@@ -200,6 +209,7 @@ export function resolveOptions(options: WorkerServerOptions): ResolvedOptions {
     eventLog: { ...DEFAULT_EVENT_LOG_LIMITS, ...options.eventLog },
     shutdownTimeoutMs: options.shutdownTimeoutMs ?? DEFAULTS.shutdownTimeoutMs,
     docs: options.docs ?? DEFAULTS.docs,
+    console: consoleOption(options.console),
     logger,
     notices: options.logger ?? consoleNotices,
     parking: {
@@ -226,6 +236,11 @@ function assertKnown(options: WorkerServerOptions): void {
   for (const [name, value] of Object.entries(options))
     if (value !== undefined && !OPTION_CHECKS.has(name))
       throw optionError(name, `${unknownName('option', name, [...OPTION_CHECKS.keys()])}.`.replace('?.', '?'))
+}
+
+function consoleOption(given: WorkerServerOptions['console']): SignInOptions | undefined {
+  if (!given) return undefined
+  return { ...defaultsOf(consoleSettings), ...(given === true ? {} : given) }
 }
 
 function resolveBasePath(basePath = DEFAULTS.basePath): string {

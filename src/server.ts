@@ -61,6 +61,7 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
   // with an empty basePath the gateway's own, behind authenticate, is the one for every path
   if (gateway.options.basePath !== '')
     app.setNotFoundHandler((request, reply) => sendProblem(new GatewayError('SG_ERR_NOT_FOUND'), request, reply))
+  if (gateway.options.console && gateway.options.basePath !== '') leadToConsole(app, gateway.options.basePath)
   app.register(gatewayPlugin, { ...options, gateway })
   return {
     server: app.server,
@@ -80,6 +81,12 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
       })
     },
   }
+}
+
+/** `/console` is where people look for it; relative, so that it leads there behind whatever a proxy puts before it. */
+function leadToConsole(app: FastifyInstance, basePath: string): void {
+  app.get('/console', (_request, reply) => reply.redirect(`.${basePath}/console/`, 308))
+  app.get('/console/', (_request, reply) => reply.redirect(`..${basePath}/console/`, 308))
 }
 
 /** Requests are logged by a logger that has all that Fastify asks of one; a smaller one still hears of what matters. */

@@ -28,7 +28,8 @@ function identityOf(principal: Principal): unknown[] {
   return [whoOf(principal.claims), visibleProfiles(principal)?.sort() ?? null, principal.canManageProfiles === true]
 }
 
-function whoOf(claims: unknown): unknown {
+/** By `id`, `sub` or `name` of what `authenticate` returned, else by all of it. */
+export function whoOf(claims: unknown): unknown {
   if (typeof claims !== 'object' || claims === null) return String(claims)
   const { id, sub, name } = claims as Record<string, unknown>
   const named = [id, sub, name].find((value) => typeof value === 'string' || typeof value === 'number')

@@ -1,3 +1,4 @@
+import type { SignInStore } from '../console/store.js'
 import type { IdempotencyStore } from '../idempotency/store.js'
 import type { QueueAdapter } from '../jobs/adapter.js'
 import type { ChannelStore } from '../notifications/channels/store.js'
@@ -24,6 +25,8 @@ export interface GatewayStorage {
   readonly notifications?: NotificationStore
   /** Keys of the gateway's own and push subscriptions. Absent: they last as long as the process. */
   readonly channels?: ChannelStore
+  /** Browsers that are signed in to the console. Absent: they last as long as the process. */
+  readonly signIns?: SignInStore
   /**
    * What rides along in a call, a key, deliveries or notifications, is kept in its write. Absent: it is kept by calls of its own, keys
    * before and the others in the same turn, so that little is left to chance.

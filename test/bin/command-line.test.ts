@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { VERSION } from '../../src/daemon/package-root.js'
 import { hashToken } from '../../src/daemon/tokens.js'
+import { VERSION } from '../../src/lib/package-root.js'
 import { DEMO, runDaemon } from '../fixtures/daemon-process.js'
 
 /** Runs the command line to its end, in a folder that has the given files. */

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { signInStoreConformance } from '../../src/console/store-conformance.js'
 import { idempotencyStoreConformance } from '../../src/idempotency/store-conformance.js'
 import { queueAdapterConformance } from '../../src/jobs/adapter-conformance.js'
 import { channelStoreConformance } from '../../src/notifications/channels/store-conformance.js'
@@ -40,6 +41,7 @@ conforms('queue', queueAdapterConformance)
 conforms('outbox', deliveryOutboxConformance)
 conforms('notifications', notificationStoreConformance)
 conforms('channels', channelStoreConformance)
+conforms('signIns', signInStoreConformance)
 
 t.test('idempotency', async (t) => {
   for (const { name, run } of idempotencyStoreConformance)

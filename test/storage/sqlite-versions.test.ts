@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import type { KeptSignIn } from '../../src/console/store.js'
 import type { KeptSubscription } from '../../src/notifications/channels/store.js'
 import type { KeptNotification } from '../../src/notifications/store.js'
 import { type Database, loadDriver } from '../../src/storage/sqlite/driver.js'
@@ -24,6 +25,10 @@ const SUBSCRIBED: KeptSubscription = {
   ...{ id: 's1', endpoint: 'https://push.example/1', keys: { p256dh: 'p', auth: 'a' } },
   ...{ principal: 'ada', createdAt: 1_760_000_000_000, expiresAt: 1_765_000_000_000 },
 }
+const SIGNED_IN: KeptSignIn = {
+  ...{ id: 'i1', secretHash: 'h', sealedToken: 's', owner: 'ada' },
+  ...{ createdAt: 1_760_000_000_000, lastSeenAt: 1_760_000_000_000, endsAt: 1_765_000_000_000 },
+}
 const SNAPSHOT = { engine: 'provider', state: { messages: [] } }
 const parked = { id: 'parked', parkedAt: 7, settled: ['e1'] } as unknown as Parameters<
   SqliteStorage['sessions']['save']
@@ -39,6 +44,7 @@ async function fill({
   outbox,
   notifications,
   channels,
+  signIns,
 }: SqliteStorage): Promise<void> {
   await journal.write({ ...firstWrite('kept'), snapshot: SNAPSHOT, reservedSeq: 64 })
   await journal.write({
@@ -64,6 +70,7 @@ async function fill({
   await notifications.add(TOLD)
   await channels.saveKey('vapid', 'kept')
   await channels.saveSubscription(SUBSCRIBED)
+  await signIns.save(SIGNED_IN)
 }
 
 /** The database as SQL that makes it again. */
@@ -155,6 +162,7 @@ for (const name of readdirSync(FIXTURES))
     const hasChannels = Number(/\d+/.exec(name)) >= 6
     t.equal(await storage.channels.key('vapid'), hasChannels ? 'kept' : undefined)
     t.same(await storage.channels.subscriptions(), hasChannels ? [SUBSCRIBED] : [])
+    t.same(await storage.signIns.list(), Number(/\d+/.exec(name)) >= 7 ? [SIGNED_IN] : [])
     await journal.write({ ...firstWrite('new'), events: [eventOf(1)] })
     t.same(await journal.read('new', 0, 9, 10_000), [eventOf(1)])
     t.match(await storage.check(), { ok: true, schemaVersion: SCHEMA_VERSION, orphans: { events: 0 } })

@@ -77,7 +77,7 @@ export async function sqliteWorld(
   return world
 }
 
-type Part = 'sessions' | 'journal' | 'profiles' | 'queue' | 'idempotency' | 'outbox' | 'notifications' | 'channels'
+type Part = Exclude<keyof SqliteStorage, 'open' | 'close' | 'backup' | 'check' | 'probe' | 'oneWrite'>
 
 /** A part that goes on to work after a reopening, for cases that use both. */
 export function partOf<P extends Part>(world: SqliteWorld, part: P): SqliteStorage[P] {

@@ -6,6 +6,7 @@ import { createMemoryNotificationStore } from './notification-store.js'
 import { createMemoryProfileStore } from './profile-store.js'
 import { createMemoryQueueAdapter } from './queue-adapter.js'
 import { createMemorySessionJournal } from './session-journal.js'
+import { createMemorySignInStore } from './sign-in-store.js'
 
 /**
  * Everything that a gateway keeps, for as long as the process runs; what is written together is there together. Opened again, it is as
@@ -26,6 +27,7 @@ export function createMemoryStorage({ now = Date.now }: { now?: () => number } =
     outbox,
     notifications,
     channels: createMemoryChannelStore(),
+    signIns: createMemorySignInStore(),
     async open() {
       idempotency.onRestart()
     },

@@ -11,6 +11,7 @@ import { outboxOperations } from './tables/outbox.js'
 import { probeOperations } from './tables/probe.js'
 import { profileOperations } from './tables/profiles.js'
 import { journalOperations, parkedOperations } from './tables/sessions.js'
+import { signInOperations } from './tables/sign-ins.js'
 
 export interface ConnectionOptions {
   /** Of a file that exists; an empty one becomes a database. */
@@ -80,6 +81,7 @@ export const operationsOf = (db: Database) => ({
   ...outboxOperations(db),
   ...notificationOperations(db),
   ...channelOperations(db),
+  ...signInOperations(db),
   ...probeOperations(db),
 })
 

@@ -100,13 +100,15 @@ const MIGRATIONS: readonly string[] = [
   CREATE TABLE gateway_keys (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE push_subscriptions (n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, subscription TEXT NOT NULL);
   `,
+  // browsers that are signed in to the console
+  'CREATE TABLE sign_ins (n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, sign_in TEXT NOT NULL)',
 ]
 
 /** Tables that grow with use, for reports of their size. */
 export const TABLES = [
   ...['sessions', 'origins', 'snapshots', 'events', 'removed_sessions', 'parked', 'profiles', 'jobs', 'daily_tokens'],
   ...['idempotency_keys', 'deliveries', 'delivery_attempts', 'gone_targets', 'notifications', 'feed', 'news'],
-  ...['gateway_keys', 'push_subscriptions'],
+  ...['gateway_keys', 'push_subscriptions', 'sign_ins'],
 ] as const
 
 export const SCHEMA_VERSION = MIGRATIONS.length

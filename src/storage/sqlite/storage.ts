@@ -1,3 +1,4 @@
+import type { SignInStore } from '../../console/store.js'
 import type { ChannelStore } from '../../notifications/channels/store.js'
 import type { NotificationStore } from '../../notifications/store.js'
 import type { SessionStore } from '../../sessions/kept/store.js'
@@ -15,6 +16,7 @@ import {
   notificationStore,
   profileStore,
   sessionStore,
+  signInStore,
 } from './stores.js'
 import { DatabaseThread } from './thread.js'
 
@@ -35,6 +37,7 @@ export interface SqliteStorage extends GatewayStorage {
   readonly sessions: SessionStore
   readonly notifications: NotificationStore
   readonly channels: ChannelStore
+  readonly signIns: SignInStore
   /** Copies the database as it is now into a new file, for this account alone, while it is in use. Rejects when the file exists. */
   backup(file: string): Promise<void>
   /** Looks for damage, while it is in use; takes a while when there is much. */
@@ -68,6 +71,7 @@ class Storage implements SqliteStorage {
   readonly outbox
   readonly notifications
   readonly channels
+  readonly signIns
   readonly #options: SqliteStorageOptions
   readonly #internals: SqliteInternals
   readonly #call: CallDatabase
@@ -91,6 +95,7 @@ class Storage implements SqliteStorage {
     this.outbox = deliveryOutbox(call)
     this.notifications = notificationStore(call)
     this.channels = channelStore(call)
+    this.signIns = signInStore(call)
   }
 
   open(): Promise<void> {

@@ -1,3 +1,4 @@
+import type { SignInStore } from '../../console/store.js'
 import { toError } from '../../errors.js'
 import type { ChannelStore } from '../../notifications/channels/store.js'
 import type { NotificationStore } from '../../notifications/store.js'
@@ -67,6 +68,12 @@ export const channelStore = (call: CallDatabase): ChannelStore => ({
   subscriptions: async () => (await call('channels.subscriptions')).map((text) => JSON.parse(text)),
   saveSubscription: (subscription) => call('channels.saveSubscription', subscription.id, JSON.stringify(subscription)),
   removeSubscription: (id) => call('channels.removeSubscription', id),
+})
+
+export const signInStore = (call: CallDatabase): SignInStore => ({
+  list: async () => (await call('signIns.list')).map((text) => JSON.parse(text)),
+  save: (signIn) => call('signIns.save', signIn.id, JSON.stringify(signIn)),
+  remove: (id) => call('signIns.remove', id),
 })
 
 /**

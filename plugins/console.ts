@@ -1,0 +1,127 @@
+import rateLimit from '@fastify/rate-limit'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import type { FastifyRequest } from 'fastify'
+import { ConsoleMe, SignInInfo, SignInParams, SignInRequest } from '../schemas/console.js'
+import { NoQuery } from '../schemas/sessions.js'
+import type { SignIns } from '../src/console/sign-ins.js'
+import { GatewayError } from '../src/errors.js'
+import type { Gateway } from '../src/gateway.js'
+import { nameOf, type Principal, visibleProfiles } from '../src/principal.js'
+import type { Identify } from './auth.js'
+import { consoleFiles } from './console-files.js'
+import { featuresOf } from './documents.js'
+import { ownOrigins } from './origins.js'
+import { signInCookie, withToken } from './sign-in-cookie.js'
+
+/** Tokens that are tried from one address, a minute. */
+const MAX_PER_MINUTE = 30
+
+interface ConsoleParts {
+  gateway: Gateway
+  identify: Identify
+}
+
+/** The console: its files, who is asking, and the sign-ins of browsers where somebody decides who is let in. */
+export const consoleRoutes: FastifyPluginAsyncTypebox<ConsoleParts> = async (scope, { gateway, identify }) => {
+  await scope.register(consoleFiles)
+
+  scope.get(
+    '/console/me',
+    { config: { isPublic: true }, schema: { querystring: NoQuery, response: { 200: ConsoleMe } } },
+    async (request, reply) => {
+      reply.header('cache-control', 'no-store')
+      const required = gateway.options.authenticate !== undefined
+      const principal = await letIn(request, identify)
+      if (!principal) return { required, authenticated: false }
+      const signIn = gateway.signIns?.list(principal, request.signInId).find(({ current }) => current)
+      const features = featuresOf(gateway)
+      return {
+        ...{ required, authenticated: true, caller: callerOf(principal, features.has('profileStore')) },
+        ...(signIn && { signIn }),
+        features: {
+          queue: features.has('queue'),
+          profileStore: features.has('profileStore'),
+          webPush: features.has('webPush'),
+        },
+      }
+    },
+  )
+
+  const { signIns } = gateway
+  if (signIns) await scope.register(signInRoutes, { gateway, identify, signIns })
+}
+
+/** @returns undefined for who is not let in */
+async function letIn(request: FastifyRequest, identify: Identify): Promise<Principal | undefined> {
+  try {
+    return await identify(request)
+  } catch (error) {
+    if (error instanceof GatewayError && error.statusCode < 500) return undefined
+    throw error
+  }
+}
+
+function callerOf(principal: Principal, hasStore: boolean) {
+  const name = nameOf(principal)
+  const allowedProfiles = visibleProfiles(principal)
+  return {
+    ...(name !== undefined && { name }),
+    ...(allowedProfiles && { allowedProfiles }),
+    canManageProfiles: hasStore && principal.canManageProfiles === true,
+    isLimited: allowedProfiles !== undefined,
+  }
+}
+
+const signInRoutes: FastifyPluginAsyncTypebox<ConsoleParts & { signIns: SignIns }> = async (
+  scope,
+  { gateway, identify, signIns },
+) => {
+  const isOwnOrigin = ownOrigins(gateway)
+  const { publicUrl = '' } = gateway.options.notifications ?? {}
+  const cookieFor = (request: FastifyRequest, path = scope.prefix) => ({
+    path: path.replace(/(?<=.)\/$/, '') || '/',
+    isSecure: (request.headers.origin ?? `${request.protocol}:`).startsWith('https:') || publicUrl.startsWith('https:'),
+  })
+
+  await scope.register(async (limited: typeof scope) => {
+    await limited.register(rateLimit, {
+      max: MAX_PER_MINUTE,
+      timeWindow: 60_000,
+      errorResponseBuilder: (_request, { ttl }) =>
+        new GatewayError('SG_ERR_TOO_MANY', { retryAfterS: Math.ceil(ttl / 1000) }),
+    })
+    limited.post(
+      '/console/sessions',
+      { config: { isPublic: true }, schema: { body: SignInRequest, response: { 201: SignInInfo } } },
+      async (request, reply) => {
+        const { token, path } = request.body
+        // a page elsewhere is not to sign anybody in, as itself
+        if (request.headers.origin !== undefined && !isOwnOrigin(request))
+          throw new GatewayError('SG_ERR_ORIGIN_REFUSED')
+        // what cannot stand in the header stands for nobody
+        if (!/^[!-~]+$/.test(token)) throw new GatewayError('SG_ERR_UNAUTHENTICATED')
+        const principal = await identify(withToken(request, token))
+        const { secret, signIn, maxAgeMs } = await signIns.create(token, principal, request.headers['user-agent'])
+        const cookie = signInCookie(signIns.cookieName, secret, { ...cookieFor(request, path), maxAgeMs })
+        return reply
+          .code(201)
+          .headers({ 'set-cookie': cookie, 'cache-control': 'no-store' })
+          .send({ ...signIn, current: true })
+      },
+    )
+  })
+
+  scope.get(
+    '/console/sessions',
+    { schema: { querystring: NoQuery, response: { 200: Type.Array(SignInInfo) } } },
+    async ({ principal, signInId }) => signIns.list(principal, signInId),
+  )
+
+  scope.delete('/console/sessions/:id', { schema: { params: SignInParams } }, async (request, reply) => {
+    const { signInId, principal, params } = request
+    const id = params.id === 'current' ? (signInId ?? '') : params.id
+    await signIns.end(id, principal, signInId)
+    return reply.code(204).send()
+  })
+}

@@ -1,0 +1,219 @@
+import { createHash } from 'node:crypto'
+import type { SignInInfo } from '../../schemas/console.js'
+import { GatewayError, toError } from '../errors.js'
+import { whoOf } from '../idempotency/scope.js'
+import { type Clock, newId } from '../lib/clock.js'
+import { Listeners } from '../lib/listeners.js'
+import type { Logger } from '../lib/logger.js'
+import { unavailable } from '../lib/patience.js'
+import type { Principal } from '../principal.js'
+import { hashOfSecret, newSecret, openToken, sealToken } from './secrets.js'
+import type { KeptSignIn, SignInStore } from './store.js'
+
+/** That it was used is written down this often. */
+const SAVE_MS = 60_000
+/** Of one caller; the one that was not used for longest makes room. */
+const MAX_OF_ONE = 50
+const MAX_USER_AGENT = 300
+/** The name of the key whose digest tells this gateway's cookies from those of others on the same host. */
+export const SIGN_IN_KEY = 'sign-ins'
+
+export interface SignInOptions {
+  /** A sign-in that is not used for so long ends. */
+  sessionTtlMs: number
+  /** It ends then, however much it is used. */
+  sessionMaxAgeMs: number
+}
+
+export interface SignInParts extends SignInOptions {
+  clock: Clock
+  logger: Logger
+  store: SignInStore
+  /** What is kept under a name, `value` when there was nothing. */
+  keyOnce(name: string, value: string): Promise<string>
+}
+
+/** A sign-in that holds, with what it was made with. */
+export interface FoundSignIn {
+  id: string
+  token: string
+}
+
+/**
+ * Browsers that are signed in: each holds a secret, for which the gateway finds the token that it was exchanged for and asks
+ * `authenticate` again. A token that is not let in any more ends its sign-ins.
+ */
+export class SignIns {
+  readonly #parts: SignInParts
+  readonly #bySecret = new Map<string, KeptSignIn>()
+  readonly #byId = new Map<string, KeptSignIn>()
+  readonly #saved = new Map<string, number>()
+  readonly #listeners: Listeners<{ ended: string }>
+  /** Of the cookie; another one for each gateway, since browsers keep the cookies of all ports of a host together. */
+  cookieName = 'sgw_console'
+
+  constructor(parts: SignInParts) {
+    this.#parts = parts
+    this.#listeners = new Listeners((error) => parts.logger.error({ err: error }, 'the end of a sign-in was not told'))
+  }
+
+  /** Reads what an earlier process kept. */
+  async open(): Promise<void> {
+    const { store, keyOnce } = this.#parts
+    const key = await keyOnce(SIGN_IN_KEY, newSecret())
+    this.cookieName = `sgw_console_${hashOfSecret(key).slice(0, 8)}`
+    for (const kept of await store.list()) {
+      this.#know(kept)
+      this.#saved.set(kept.id, kept.lastSeenAt)
+    }
+    this.#dropOver()
+  }
+
+  /**
+   * @param principal whom the token stands for
+   * @returns the secret, which is given away once
+   * @throws SG_ERR_STORE_UNAVAILABLE
+   */
+  async create(
+    token: string,
+    principal: Principal,
+    userAgent: string | undefined,
+  ): Promise<{ secret: string; signIn: SignInInfo; maxAgeMs: number }> {
+    const { clock, sessionMaxAgeMs } = this.#parts
+    const id = newId()
+    const secret = newSecret()
+    const now = clock.now()
+    const owner = ownerOf(principal)
+    this.#dropOver()
+    const kept: KeptSignIn = {
+      id,
+      secretHash: hashOfSecret(secret),
+      sealedToken: sealToken(token, secret, id),
+      owner,
+      createdAt: now,
+      lastSeenAt: now,
+      endsAt: now + sessionMaxAgeMs,
+      ...(userAgent && { userAgent: userAgent.slice(0, MAX_USER_AGENT) }),
+    }
+    await this.#save(kept)
+    this.#know(kept)
+    const others = this.#of(owner)
+    for (const oldest of others.slice(0, Math.max(0, others.length - MAX_OF_ONE))) this.#drop(oldest)
+    return { secret, signIn: this.#infoOf(kept), maxAgeMs: sessionMaxAgeMs }
+  }
+
+  /** @returns undefined for a secret that nobody was given, or whose sign-in is over */
+  find(secret: string): FoundSignIn | undefined {
+    const kept = this.#bySecret.get(hashOfSecret(secret))
+    if (!kept) return undefined
+    const token = this.#isOver(kept) ? undefined : openToken(kept.sealedToken, secret, kept.id)
+    if (token !== undefined) return { id: kept.id, token }
+    this.#drop(kept)
+    return undefined
+  }
+
+  /** Somebody has used it just now. */
+  use(id: string): void {
+    const { clock } = this.#parts
+    const kept = this.#byId.get(id)
+    if (!kept) return
+    kept.lastSeenAt = clock.now()
+    if (kept.lastSeenAt - (this.#saved.get(id) ?? 0) < SAVE_MS) return
+    this.#save(kept).catch((error) => this.#onFailed(error))
+  }
+
+  /** The caller's own, the newest first. @param current which of them asks */
+  list(principal: Principal, current: string | undefined): SignInInfo[] {
+    const owner = ownerOf(principal)
+    const own = [...this.#byId.values()].filter((kept) => kept.owner === owner || kept.id === current)
+    const held = own.filter((kept) => !this.#isOver(kept)).sort((a, b) => b.createdAt - a.createdAt)
+    return held.map((kept) => ({ ...this.#infoOf(kept), ...(kept.id === current && { current: true as const }) }))
+  }
+
+  /**
+   * @param current which of the caller's asks
+   * @throws SG_ERR_NOT_FOUND for one that is not the caller's, SG_ERR_STORE_UNAVAILABLE, and then it holds still
+   */
+  async end(id: string, principal: Principal, current: string | undefined): Promise<void> {
+    const kept = this.#byId.get(id)
+    if (!kept || (id !== current && kept.owner !== ownerOf(principal)))
+      throw new GatewayError('SG_ERR_NOT_FOUND', { detail: 'There is no such sign-in of this caller.' })
+    await this.#parts.store.remove(id).catch((error) => {
+      throw unavailable(error)
+    })
+    this.#forget(kept)
+  }
+
+  /** Its token is not let in any more. */
+  lapse(id: string): void {
+    const kept = this.#byId.get(id)
+    if (kept) this.#drop(kept)
+  }
+
+  /** @param listener told the id of each sign-in that ended · @returns a function that ends it */
+  onEnded(listener: (id: string) => void): () => void {
+    return this.#listeners.on('ended', listener)
+  }
+
+  #know(kept: KeptSignIn): void {
+    this.#bySecret.set(kept.secretHash, kept)
+    this.#byId.set(kept.id, kept)
+  }
+
+  /** The one that was used last comes last. */
+  #of(owner: string): KeptSignIn[] {
+    const own = [...this.#byId.values()].filter((kept) => kept.owner === owner && !this.#isOver(kept))
+    return own.sort((a, b) => a.lastSeenAt - b.lastSeenAt)
+  }
+
+  #isOver(kept: KeptSignIn): boolean {
+    return this.#parts.clock.now() >= this.#endOf(kept)
+  }
+
+  #endOf({ lastSeenAt, endsAt }: KeptSignIn): number {
+    return Math.min(endsAt, lastSeenAt + this.#parts.sessionTtlMs)
+  }
+
+  #infoOf(kept: KeptSignIn): SignInInfo {
+    const { id, createdAt, lastSeenAt, userAgent } = kept
+    return { id, createdAt, lastSeenAt, expiresAt: this.#endOf(kept), ...(userAgent !== undefined && { userAgent }) }
+  }
+
+  /** @throws SG_ERR_STORE_UNAVAILABLE */
+  async #save(kept: KeptSignIn): Promise<void> {
+    this.#saved.set(kept.id, kept.lastSeenAt)
+    try {
+      await this.#parts.store.save(kept)
+    } catch (error) {
+      this.#saved.delete(kept.id)
+      throw unavailable(error)
+    }
+  }
+
+  #dropOver(): void {
+    for (const kept of [...this.#byId.values()]) if (this.#isOver(kept)) this.#drop(kept)
+  }
+
+  /** It is over for good here, whatever becomes of what is kept. */
+  #drop(kept: KeptSignIn): void {
+    this.#forget(kept)
+    this.#parts.store.remove(kept.id).catch((error) => this.#onFailed(error))
+  }
+
+  #forget(kept: KeptSignIn): void {
+    this.#bySecret.delete(kept.secretHash)
+    this.#byId.delete(kept.id)
+    this.#saved.delete(kept.id)
+    this.#listeners.emit('ended', kept.id)
+  }
+
+  #onFailed(error: unknown): void {
+    this.#parts.logger.warn({ err: toError(error) }, 'what became of a sign-in could not be written down')
+  }
+}
+
+/** Callers that `authenticate` does not tell apart are one. */
+const ownerOf = ({ claims }: Principal): string =>
+  createHash('sha256')
+    .update(JSON.stringify(whoOf(claims)) ?? '')
+    .digest('base64url')

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import type { KeptSignIn, SignInStore } from './store.js'
+
+/** One promise of a SignInStore. `reopen` gives what the next process finds; absent: nothing outlives this one. */
+export interface SignInStoreCase {
+  name: string
+  run(store: SignInStore, reopen?: () => Promise<SignInStore>): Promise<void>
+}
+
+const signIn = (id: string, more: Partial<KeptSignIn> = {}): KeptSignIn => ({
+  ...{ id, secretHash: `hash of ${id}`, sealedToken: 'sealed', owner: 'ann', createdAt: 1, lastSeenAt: 1, endsAt: 9 },
+  ...more,
+})
+
+/** What every SignInStore promises: run each on an empty one. */
+export const signInStoreConformance: readonly SignInStoreCase[] = [
+  {
+    name: 'keeps sign-ins in their first order, each once, until they are removed',
+    async run(store, reopen) {
+      await store.save(signIn('1'))
+      await store.save(signIn('2', { userAgent: 'A browser/1.0 (🥊)' }))
+      await store.save(signIn('3'))
+      await store.save(signIn('1', { lastSeenAt: 5 }))
+      await store.remove('3')
+      await store.remove('nobody')
+      const seen = reopen ? await reopen() : store
+      assert.deepEqual(await seen.list(), [
+        signIn('1', { lastSeenAt: 5 }),
+        signIn('2', { userAgent: 'A browser/1.0 (🥊)' }),
+      ])
+    },
+  },
+  {
+    name: 'is not affected by what happens to what it took or gave',
+    async run(store) {
+      const mine = signIn('1')
+      await store.save(mine)
+      mine.endsAt = 100
+      for (const theirs of await store.list()) theirs.endsAt = 100
+      assert.deepEqual(await store.list(), [signIn('1')])
+    },
+  },
+]
