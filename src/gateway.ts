@@ -186,6 +186,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     keepKey: keepKeyFor(storage?.journal, storage?.journal),
     dispatch: (sessionId, execution) => dispatcher.prepare(sessionId, execution),
     notify: (...event) => notifier.notify(...event),
+    onRestored: (...restored) => outward.onRestored(...restored),
     waiting: inbox,
     sessionRetentionMs: options.sessionRetentionMs,
   })

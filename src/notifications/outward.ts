@@ -100,12 +100,35 @@ export class Outward {
   /** What is to be delivered of a notification, now and later; to be kept with the event that it tells of. */
   readonly deliveriesOf = (notification: SessionNotification): PlannedDelivery[] => {
     const { sessionId, seq } = notification
-    if (notification.type === 'session_closed') this.#asked.forget(sessionId)
-    return [...this.#planned(notification, `${sessionId}:${seq}`), ...this.#reminders.plan(notification)]
+    const told = [...this.#planned(notification, `${sessionId}:${seq}`), ...this.#reminders.plan(notification)]
+    return notification.type === 'session_closed' ? [...this.#unanswered(notification), ...told] : told
   }
 
   onAsked(sessionId: string, requestId: string): void {
-    if (this.#channels.tellsSettlements) this.#asked.add(sessionId, requestId)
+    if (this.#channels.tellsSettlements || this.#reminders.any) this.#asked.add(sessionId, requestId)
+  }
+
+  /** Requests that somebody was told of before wait in a session that is here again. */
+  onRestored(sessionId: string, requestIds: readonly string[]): void {
+    for (const requestId of requestIds) this.onAsked(sessionId, requestId)
+  }
+
+  /** Of a session that is removed nothing but its end is written down: what was still asked then is settled with it. */
+  #unanswered({ sessionId, seq, ts, session }: SessionNotification): PlannedDelivery[] {
+    const place = { sessionId, seq, ts, session, preview: 'Denied: the session has ended.' }
+    const settlements = this.#asked.of(sessionId).flatMap((requestId) => {
+      const message: RequestSettled = { type: 'permission_resolved', ...place, requestId }
+      const planned = this.#channels.tellsSettlements ? this.#planned(message, `${sessionId}:${seq}:${requestId}`) : []
+      // answered meanwhile, it has been told
+      const send = (delivery: PlannedDelivery) => () =>
+        this.#asked.has(sessionId, requestId) ? delivery.send() : delivery.withdraw()
+      return planned.map((delivery) => ({ ...delivery, send: send(delivery) }))
+    })
+    const over = onSent(() => {
+      for (const requestId of this.#asked.of(sessionId)) this.#reminders.onSettled(sessionId, requestId)
+      this.#asked.forget(sessionId)
+    })
+    return [...settlements, over]
   }
 
   /** What is to be delivered when a request is settled: to those that replace what they showed of it. */
@@ -123,10 +146,7 @@ export class Outward {
       ...{ type: 'permission_resolved', sessionId: session.id, ...place, session, requestId },
       preview: settlementText(event),
     }
-    const reminders: PlannedDelivery = {
-      ...{ kept: undefined, keep() {}, withdraw() {} },
-      send: () => this.#reminders.onSettled(session.id, requestId),
-    }
+    const reminders = onSent(() => this.#reminders.onSettled(session.id, requestId))
     // what the policy answers by itself nobody was ever asked
     const isNews = isTold && (wasAsked || event.resolvedBy !== 'policy')
     return [...(isNews ? this.#planned(message, `${session.id}:${place.seq}`) : []), reminders]
@@ -219,7 +239,10 @@ export class Outward {
   }
 }
 
-/** Requests that somebody was told of in this process, by session. */
+/** What is done when a notification is sent, and of which nothing is kept. */
+const onSent = (send: () => void): PlannedDelivery => ({ kept: undefined, keep() {}, withdraw() {}, send })
+
+/** Requests that somebody was told of, of the sessions that are or were in memory. */
 class Asked {
   readonly #bySession = new Map<string, Set<string>>()
 
@@ -235,6 +258,14 @@ class Asked {
     const wasThere = known?.delete(requestId) ?? false
     if (known?.size === 0) this.#bySession.delete(sessionId)
     return wasThere
+  }
+
+  has(sessionId: string, requestId: string): boolean {
+    return this.#bySession.get(sessionId)?.has(requestId) ?? false
+  }
+
+  of(sessionId: string): string[] {
+    return [...(this.#bySession.get(sessionId) ?? [])]
   }
 
   forget(sessionId: string): void {

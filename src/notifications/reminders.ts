@@ -86,9 +86,9 @@ export class Reminders {
     }
   }
 
-  /** Whether any request is to be reminded of. */
+  /** Whether requests are reminded of. */
   get any(): boolean {
-    return this.#byId.size > 0
+    return this.#options.reminders.length > 0
   }
 
   /** A request was answered: it is not reminded of any more. */

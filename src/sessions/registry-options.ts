@@ -51,6 +51,8 @@ export interface RegistryOptions
     place: { seq: number; ts: number },
     info: () => SessionInfo,
   ) => PlannedNotification | undefined
+  /** A session was read into memory: these requests of it were told of by an earlier process, or when it was in memory before. */
+  onRestored?: (sessionId: string, requestIds: readonly string[]) => void
   /** Who is told which requests wait for a person. */
   waiting?: WaitingObserver
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */

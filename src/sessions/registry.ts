@@ -390,6 +390,8 @@ export class SessionRegistry {
       hold: (init: SessionInit, left: LeftSession) => {
         const session = new Session(this.#world, init, left)
         this.#table.hold(session)
+        const waits = session.pendingPermissions.map((request) => request.id)
+        if (waits.length > 0) this.#options.onRestored?.(session.id, waits)
         return session
       },
       profileInfo: (name: string) => this.#options.profileInfo(name),

@@ -32,9 +32,9 @@ export class Telling {
     if (body.type === 'permission_requested') this.#onAsked(session, body.request, seq, ts)
     else if (body.type === 'permission_resolved') waiting?.onSettled(session.id, body.requestId)
     const { ending } = session
-    // told ahead, and kept with the removal
+    // told ahead, and kept with the removal; what waited for an answer is told with it
     if (ending?.isKept && body.type === 'session_closed') session.whenDurable(ending.send)
-    else {
+    else if (!ending?.isKept || body.type !== 'permission_resolved') {
       const notification = notify?.(body, { seq, ts }, () => session.info(seq))
       if (notification) session.tell(notification)
     }
