@@ -1,5 +1,8 @@
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { interleave, line, type Paired } from './lib/figures.js'
+import { join } from 'node:path'
+import { DiskProbe } from './lib/disk-probe.js'
+import { format, interleave, line, median, type Paired } from './lib/figures.js'
 import { RawHttp } from './lib/raw-http.js'
 import { ServerProcess } from './lib/server-process.js'
 
@@ -9,6 +12,8 @@ const PAIRS_PER_SLICE = 8_000
 const PROCESSES = 5
 const ROUNDS = 4
 const TARGET = 1.15
+const DURABLE_PAIRS_PER_SLICE = 1_500
+const DURABLE_TARGET = 1.5
 const BODY = JSON.stringify({ cwd: tmpdir(), permissionMode: 'default', title: 'A session', meta: { ticket: 'T-1' } })
 
 /** CPU of the server to create a session over HTTP and to delete it again. */
@@ -20,6 +25,32 @@ export async function createDelete(): Promise<void> {
     all.baseline.push(...baseline)
   }
   console.log(line('create and delete a session, CPU per pair', all, 'us', TARGET))
+}
+
+/** The same with sessions that are kept on disk, beside those that are not. */
+export async function durableCreateDelete(): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'bench-create-'))
+  const disk = await DiskProbe.open(folder)
+  const sqlite = await Api.open('servers/gateway.js', ['{}', folder])
+  const memory = await Api.open('servers/gateway.js')
+  const toTransactions: number[] = []
+  const rates: number[] = []
+  const onDisk = async () => {
+    const transactions = await disk.measure()
+    const start = performance.now()
+    const cpu = await sqlite.slice(DURABLE_PAIRS_PER_SLICE)
+    rates.push((DURABLE_PAIRS_PER_SLICE / (performance.now() - start)) * 1000)
+    toTransactions.push(rates.at(-1)! / transactions)
+    return cpu
+  }
+  const cpu = await interleave(ROUNDS, onDisk, () => memory.slice(DURABLE_PAIRS_PER_SLICE))
+  console.log(line('create and delete a session on disk, CPU per pair against memory', cpu, 'us', DURABLE_TARGET))
+  console.log(
+    `  ${format(median(rates))} pairs a second, ${format(median(toTransactions))} for each transaction a second that the disk allows`,
+  )
+  console.log(`${disk}`)
+  await Promise.all([sqlite.close(), memory.close(), disk.stop()])
+  await rm(folder, { recursive: true, force: true })
 }
 
 async function inFreshProcesses(): Promise<Paired> {
@@ -43,22 +74,22 @@ class Api {
     this.#connections = connections
   }
 
-  static async open(module: string): Promise<Api> {
-    const server = await ServerProcess.start(module)
+  static async open(module: string, argv: string[] = []): Promise<Api> {
+    const server = await ServerProcess.start(module, { argv })
     const url = await server.call<string>('url')
     return new Api(server, await Promise.all(Array.from({ length: CONNECTIONS }, () => RawHttp.open(url))))
   }
 
   /** Microseconds of server CPU per session. */
-  async slice(): Promise<number> {
+  async slice(pairs = PAIRS_PER_SLICE): Promise<number> {
     const spent = await this.#server.cpuOf(async () => {
-      let left = PAIRS_PER_SLICE
+      let left = pairs
       const callers = this.#connections.map(async (connection) => {
         while (left-- > 0) await createAndDelete(connection)
       })
       await Promise.all(callers)
     })
-    return spent / PAIRS_PER_SLICE
+    return spent / pairs
   }
 
   async close(): Promise<void> {

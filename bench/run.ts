@@ -1,4 +1,5 @@
-import { createDelete } from './create-delete.js'
+import { createDelete, durableCreateDelete } from './create-delete.js'
+import { durableQueue } from './durable-queue.js'
 import { durableSessions } from './durable-sessions.js'
 import { fanOut } from './fan-out.js'
 import { firstToken } from './first-token.js'
@@ -29,6 +30,8 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   'first-token': firstToken,
   storage,
   'durable-sessions': durableSessions,
+  'durable-queue': durableQueue,
+  'durable-create-delete': durableCreateDelete,
   notifications,
 }
 

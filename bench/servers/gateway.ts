@@ -1,11 +1,17 @@
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { CreateEngineRunner } from '../../src/engines/runner.js'
 import { createWorkerServer } from '../../src/server.js'
+import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
 import { answer } from '../lib/child.js'
 import { Producer, type Work } from '../lib/producer.js'
 
-/** The gateway as it is shipped, on an engine that does nothing by itself. */
+/**
+ * The gateway as it is shipped, on an engine that does nothing by itself. Its options are the first argument, as JSON; the second names
+ * the folder that it keeps its sessions in.
+ */
+const [given = '{}', folder] = process.argv.slice(2)
 const runners = new Map<string, ScriptedRunner>()
 const producers = new Map<string, Producer>()
 
@@ -20,7 +26,8 @@ const worker = createWorkerServer({
   allowUnauthenticated: true,
   profiles: [{ name: 'bench', engine: 'provider', provider: { id: 'bench' } }],
   createEngineRunner,
-  ...(JSON.parse(process.argv[2] ?? '{}') as object),
+  ...(JSON.parse(given) as object),
+  ...(folder !== undefined && { storage: createSqliteStorage({ path: join(folder, 'gateway.db') }) }),
 })
 const { url } = await worker.listen(0)
 const socketUrl = (id: string) => `${url}/v1/sessions/${id}/ws`

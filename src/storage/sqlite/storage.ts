@@ -4,6 +4,7 @@ import type { NotificationStore } from '../../notifications/store.js'
 import type { SessionStore } from '../../sessions/kept/store.js'
 import type { GatewayStorage } from '../storage.js'
 import { StorageError } from '../storage.js'
+import type { Call } from './batch.js'
 import { type HeldFile, holdFile } from './files.js'
 import { idempotencyStore } from './idempotency-store.js'
 import { backupSqlite, doctorSqlite, type SqliteReport } from './maintenance.js'
@@ -44,11 +45,13 @@ export interface SqliteStorage extends GatewayStorage {
   check(): Promise<SqliteReport>
 }
 
-/** For tests of this folder. */
+/** For tests of this folder, and for benchmarks. */
 export interface SqliteInternals {
   pragmas?: readonly string[]
   /** Of the thread's code. */
   worker?: URL
+  /** Hears what each batch asks for as it goes to the database, which does it in one transaction. */
+  onBatch?: (names: readonly Call[0][]) => void
 }
 
 /**
@@ -139,8 +142,8 @@ class Storage implements SqliteStorage {
     const file = await holdFile(this.#options.path)
     try {
       const { synchronous = 'full' } = this.#options
-      const { pragmas = [], worker } = this.#internals
-      this.#thread = await DatabaseThread.start({ path: file.path, synchronous, pragmas }, worker)
+      const { pragmas = [], worker, onBatch } = this.#internals
+      this.#thread = await DatabaseThread.start({ path: file.path, synchronous, pragmas }, worker, onBatch)
       this.#file = file
     } catch (error) {
       await file.release()

@@ -27,6 +27,8 @@ interface Pending {
   reject(error: Error): void
 }
 
+type OnBatch = (names: readonly Call[0][]) => void
+
 /**
  * The main thread's end of a database. The calls of one turn of the event loop travel together; while a batch is under way, the next
  * one gathers. So the disk is asked to sync once for all who wait, at once when it is idle.
@@ -39,10 +41,12 @@ export class DatabaseThread {
   #underWay: Pending[] = []
   #ended: StorageError | undefined
   #onIdle = () => {}
+  readonly #onBatch: OnBatch | undefined
 
-  private constructor(worker: Worker, path: string) {
+  private constructor(worker: Worker, path: string, onBatch: OnBatch | undefined) {
     this.#worker = worker
     this.#path = path
+    this.#onBatch = onBatch
     worker.on('message', (outcome: BatchOutcome) => this.#settle(outcome))
     worker.on('error', (error) => this.#end(error.message))
     worker.on('exit', () => this.#end('it exited'))
@@ -50,10 +54,14 @@ export class DatabaseThread {
   }
 
   /** @throws StorageError when the database cannot be opened */
-  static async start(options: ConnectionOptions, file = threadFile('worker')): Promise<DatabaseThread> {
+  static async start(
+    options: ConnectionOptions,
+    file = threadFile('worker'),
+    onBatch?: OnBatch,
+  ): Promise<DatabaseThread> {
     const worker = startThread(file, options)
     const [{ failure }] = (await once(worker, 'message')) as [{ failure?: Failure }]
-    if (!failure) return new DatabaseThread(worker, options.path)
+    if (!failure) return new DatabaseThread(worker, options.path, onBatch)
     await worker.terminate()
     throw new StorageError(failure.code, failure.message)
   }
@@ -95,7 +103,9 @@ export class DatabaseThread {
     this.#underWay = this.#turns.splice(0, taken).flat()
     // A process ends when nothing is left to do, but not before it knows what became of its writes.
     this.#worker.ref()
-    this.#worker.postMessage(this.#underWay.map(({ call }) => call))
+    const calls = this.#underWay.map(({ call }) => call)
+    this.#onBatch?.(calls.map(([name]) => name))
+    this.#worker.postMessage(calls)
   }
 
   #settle({ results, failures }: BatchOutcome): void {
