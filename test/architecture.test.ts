@@ -37,6 +37,13 @@ const FLOORS: Floor[] = [
     fastify: 'no',
     browser: /^schemas\/close-codes\.ts$/,
   },
+  {
+    name: 'the console',
+    files: /^console\//,
+    // what it can do, others can build: of ours it has the published client alone
+    ours: /^(client\/index\.ts$|console\/)/,
+    fastify: 'no',
+  },
   { name: 'src/gateway.ts', files: /^src\/gateway\.ts$/, ours: RegExp(`^(schemas/|${UP_TO_GATEWAY})`), fastify: 'no' },
   {
     name: 'src/options.ts',
@@ -56,7 +63,7 @@ const FLOORS: Floor[] = [
   { name: 'bin', files: /^bin\//, ours: /^(src|bin|client)\//, fastify: 'no' },
 ]
 
-const FOLDERS = ['schemas', 'client', 'src', 'plugins', 'bin']
+const FOLDERS = ['schemas', 'client', 'console', 'src', 'plugins', 'bin']
 const MAX_LINES = 450
 const FASTIFY = /^(@fastify\/|fastify(-plugin)?($|\/))/
 
@@ -109,7 +116,7 @@ function problemsOf(file: string, text: string): string[] {
 const files = FOLDERS.filter((folder) => existsSync(join(root, folder))).flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .map((name) => posix.join(folder, name.replaceAll('\\', '/')))
-    .filter((file) => file.endsWith('.ts')),
+    .filter((file) => /\.tsx?$/.test(file)),
 )
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 
@@ -200,6 +207,8 @@ t.test('the rules bite', async (t) => {
     ['client/x.ts', "import { readFileSync } from 'node:fs'"],
     ['client/x.ts', "import type { GatewayError } from '../src/errors.js'"],
     ['client/x.ts', "import { WebSocket } from 'ws'"],
+    ['console/src/x.tsx', "import { Http } from '../../client/http.js'"],
+    ['console/src/x.tsx', "import type { SessionInfo } from '../../schemas/sessions.js'"],
     ['src/x.ts', "import { createClient } from '../client/index.js'"],
     ['plugins/x.ts', "import { x } from '../bin/commands/serve.js'"],
     ['plugins/x.ts', "import { x } from '../src/server.js'"],
@@ -218,6 +227,7 @@ t.test('the rules bite', async (t) => {
     ['src/server.ts', "import Fastify from 'fastify'\nimport gateway from '../plugins/gateway.js'"],
     ['client/x.ts', "import type { SessionInfo } from '../schemas/sessions.js'"],
     ['client/x.ts', "import { CLOSE } from '../schemas/close-codes.js'"],
+    ['console/src/x.tsx', "import { createClient } from '../../client/index.js'"],
     ['bin/commands/x.ts', "import { createClient } from '../../client/index.js'"],
     ['plugins/x.ts', "import fp from 'fastify-plugin'\nimport { createGateway } from '../src/gateway.js'"],
     ['bin/session-gateway.ts', "import { createWorkerServer } from '../src/server.js'"],

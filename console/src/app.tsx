@@ -1,0 +1,84 @@
+import { useSignal, useSignalEffect } from '@preact/signals'
+import type { FunctionComponent } from 'preact'
+import { useEffect, useErrorBoundary } from 'preact/hooks'
+import { ConnectionBar } from './parts/connection.js'
+import { Navigation } from './parts/navigation.js'
+import { Failure, Loading } from './parts/notice.js'
+import { Page } from './parts/page.js'
+import { SignIn } from './parts/sign-in.js'
+import { route } from './route.js'
+import { SCREENS } from './screens.js'
+import { feedLink, startFeed, stopFeed, waiting } from './state/feed.js'
+import { access, findOut } from './state/me.js'
+import { texts } from './texts.js'
+
+/** The frame around the screens: who is in, where they are, and how the connection stands. */
+export function App() {
+  useEffect(() => void findOut(), [])
+  const isIn = access.value.state === 'in'
+  useEffect(() => {
+    if (!isIn) return
+    void startFeed()
+    return stopFeed
+  }, [isIn])
+  useSignalEffect(() => {
+    const { permissions, questions } = waiting.value
+    const count = permissions + questions
+    const screen = SCREENS.find(({ name }) => name === route.value.name)
+    document.title = `${count > 0 ? `(${count}) ` : ''}${screen ? `${screen.title} · ` : ''}${texts.shell.product}`
+  })
+
+  const now = access.value
+  if (now.state === 'asking') return <Loading />
+  if (now.state === 'unreachable')
+    return (
+      <main class="alone">
+        <Failure error={now.error} retry={() => void findOut()} />
+      </main>
+    )
+  if (now.state === 'out' && !now.hasExpired) return <SignIn />
+  return (
+    <div class="shell">
+      <button type="button" class="skip" onClick={skip}>
+        {texts.shell.skip}
+      </button>
+      <Navigation />
+      <main id="main" tabIndex={-1}>
+        <ConnectionBar link={feedLink.value} />
+        {now.state === 'out' && <SignIn hasExpired />}
+        <CurrentScreen />
+      </main>
+    </div>
+  )
+}
+
+/** No link to a fragment: that is the route's. */
+const skip = (): void => document.getElementById('main')?.focus()
+
+function CurrentScreen() {
+  const { name } = route.value
+  const found = SCREENS.find((screen) => screen.name === name)
+  const loaded = useSignal<{ name: string; screen?: FunctionComponent; error?: unknown } | undefined>(undefined)
+  const [error, reset] = useErrorBoundary()
+  const load = (): void => {
+    if (!found) return
+    found.load().then(
+      ({ screen }) => {
+        loaded.value = { name, screen }
+      },
+      (failure) => {
+        loaded.value = { name, error: failure }
+      },
+    )
+  }
+  useEffect(() => {
+    if (error) reset()
+    load()
+  }, [name])
+  if (!found) return <Page title={texts.shell.notFound}>{null}</Page>
+  if (error) return <Failure error={error} retry={reset} />
+  if (loaded.value?.name !== name) return <Loading />
+  if (loaded.value.error) return <Failure error={new Error(texts.shell.failedToLoad)} retry={() => location.reload()} />
+  const Screen = loaded.value.screen!
+  return <Screen key={name} />
+}

@@ -1,0 +1,48 @@
+import { sentenceOf } from '../api.js'
+import { now } from '../state/clock.js'
+import type { Link } from '../state/link.js'
+import { texts } from '../texts.js'
+
+const { connection: says } = texts.shell
+
+/** What a link is at, in words. */
+export function wordsOf(link: Link, at: number): string {
+  switch (link.state) {
+    case 'connecting':
+      return says.connecting
+    case 'live':
+      return says.live
+    case 'catching-up':
+      return says.catchingUp
+    case 'back':
+      return link.missed ? says.gap : says.caughtUp
+    case 'away':
+      return says.reconnecting(Math.ceil((link.retryAt - at) / 1000))
+    case 'ended':
+      return link.error === undefined ? says.live : says.ended(sentenceOf(link.error))
+  }
+}
+
+/** How things stand, always in sight: a mark and a word. */
+export const ConnectionMark = ({ link }: { link: Link }) => (
+  <p class={`link-mark link-${link.state}`}>
+    <span class="mark" aria-hidden="true" />
+    {wordsOf(link, now.value)}
+  </p>
+)
+
+/** Says above the screen what is worth knowing: that we are away, or that we are back and whether something was missed. */
+export function ConnectionBar({ link }: { link: Link }) {
+  const isShown = link.state === 'away' || link.state === 'back' || (link.state === 'ended' && link.error !== undefined)
+  const isBad = link.state !== 'back' || link.missed
+  return (
+    <div class="connection-bar" data-shown={isShown} data-bad={isBad}>
+      {/* the countdown is for the eye; who listens is told the state once */}
+      {isShown && <span aria-hidden="true">{wordsOf(link, now.value)}</span>}
+      {link.state === 'away' && <span class="quiet-text">{says.offline}</span>}
+      <span class="unseen" role="status">
+        {isShown ? (link.state === 'away' ? says.reconnecting(0) : wordsOf(link, 0)) : ''}
+      </span>
+    </div>
+  )
+}

@@ -1,0 +1,25 @@
+import type { ComponentChildren } from 'preact'
+import { sentenceOf } from '../api.js'
+import { texts } from '../texts.js'
+
+/** Something that went wrong, and what can be done about it. */
+export const Failure = ({ error, retry }: { error: unknown; retry?: () => void }) => (
+  <div class="notice notice-bad" role="alert">
+    <p dir="auto">{sentenceOf(error)}</p>
+    {retry && (
+      <button type="button" class="quiet" onClick={retry}>
+        {texts.shell.tryAgain}
+      </button>
+    )}
+  </div>
+)
+
+/** Where there is nothing to show. */
+export const Empty = ({ children }: { children: ComponentChildren }) => <div class="empty">{children}</div>
+
+/** Something is on its way; read out, but only when it takes a while. */
+export const Loading = () => (
+  <p class="loading" role="status">
+    {texts.shell.loading}
+  </p>
+)

@@ -1,0 +1,55 @@
+import { useSignal } from '@preact/signals'
+import { useRef } from 'preact/hooks'
+import { sentenceOf } from '../api.js'
+import { isUnauthorized, signIn } from '../state/me.js'
+import { texts } from '../texts.js'
+import { Field } from './field.js'
+
+const says = texts.signIn
+
+/** Exchanges a token for a cookie. The token leaves the field at once, and is kept nowhere. */
+export function SignIn({ hasExpired = false }: { hasExpired?: boolean }) {
+  const input = useRef<HTMLInputElement>(null)
+  const error = useSignal<string | undefined>(undefined)
+  const isBusy = useSignal(false)
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault()
+    const token = input.current?.value.trim() ?? ''
+    if (!token || isBusy.value) return
+    isBusy.value = true
+    error.value = undefined
+    try {
+      await signIn(token)
+    } catch (failure) {
+      error.value = isUnauthorized(failure) ? says.refused : sentenceOf(failure)
+      if (input.current) {
+        input.current.value = ''
+        input.current.focus()
+      }
+    } finally {
+      isBusy.value = false
+    }
+  }
+  const form = (
+    <form class="sign-in" onSubmit={submit}>
+      {hasExpired ? (
+        <p role="alert">{says.expired}</p>
+      ) : (
+        <>
+          <img src="./icon.svg" alt="" width="40" height="40" />
+          <h1>{says.title}</h1>
+          <p class="quiet-text">{says.lead}</p>
+        </>
+      )}
+      <Field label={says.token} hint={says.hint} error={error.value}>
+        {(given) => (
+          <input {...given} ref={input} type="password" autocomplete="current-password" spellcheck={false} required />
+        )}
+      </Field>
+      <button type="submit" class="primary" disabled={isBusy.value}>
+        {says.submit}
+      </button>
+    </form>
+  )
+  return hasExpired ? form : <main class="alone">{form}</main>
+}

@@ -1,0 +1,49 @@
+import { useState } from 'preact/hooks'
+import { bytes } from '../model/format.js'
+import { cut, visible, visibleLine } from '../model/visible.js'
+import { texts } from '../texts.js'
+
+/** One line of text that an agent or a user wrote: a title, a name, a path. The whole of it on hover. */
+export const Line = ({
+  text,
+  class: name,
+  length = 200,
+}: {
+  text: string
+  class?: string | undefined
+  length?: number
+}) => (
+  <bdi class={name} dir="auto" title={text.length > 40 ? visibleLine(text, 1000) : undefined}>
+    {visibleLine(text, length)}
+  </bdi>
+)
+
+/** As much of a long text as is shown at first, and more of it with each press. */
+const FIRST = 4_000
+const STEP = 100_000
+
+/** Text that an agent or a user wrote, as it is: cut, with "show more". */
+export function Text({
+  text,
+  first = FIRST,
+  class: name,
+}: {
+  text: string
+  first?: number
+  class?: string | undefined
+}) {
+  const [shown, setShown] = useState(first)
+  const rest = text.length - shown
+  return (
+    <>
+      <pre class={`text ${name ?? ''}`} dir="auto">
+        {visible(rest > 0 ? cut(text, shown) : text)}
+      </pre>
+      {rest > 0 && (
+        <button type="button" class="more" onClick={() => setShown(shown + STEP)}>
+          {texts.shell.showMore(bytes(rest))}
+        </button>
+      )}
+    </>
+  )
+}
