@@ -24,6 +24,13 @@ export interface CreateOptions extends CallOptions {
   idempotencyKey?: string | undefined
 }
 
+/** A page's own `PushSubscription`, or what it is as JSON. */
+export type BrowserSubscription =
+  | { endpoint: string; toJSON(): object }
+  | (Pick<wire.CreateSubscriptionRequest, 'endpoint' | 'keys' | 'expirationTime'> & { toJSON?: undefined })
+
+export type SubscribeOptions = Pick<wire.CreateSubscriptionRequest, 'events' | 'profiles'> & CallOptions
+
 const segment = encodeURIComponent
 const withoutSignal = <T extends CallOptions>({ signal: _, ...query }: T): Query => query as Query
 
@@ -124,6 +131,19 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
       /** What became of telling it, by every channel. */
       deliveries: (id: string, options?: CallOptions) =>
         get<wire.WebhookDelivery[]>(`/notifications/${segment(id)}/deliveries`, options),
+      /** The `applicationServerKey` for `pushManager.subscribe`. */
+      vapidKey: async (options?: CallOptions) =>
+        (await get<wire.VapidKeyResponse>('/notifications/vapid-key', options)).publicKey,
+      /** Has a browser told by web push, which it is until `expiresAt`: each call begins that time anew. */
+      subscribe: (subscription: BrowserSubscription, { signal, ...wanted }: SubscribeOptions = {}) =>
+        http.json<wire.PushSubscriptionInfo>('POST', '/notifications/subscriptions', {
+          body: { ...(subscription.toJSON?.() ?? subscription), ...wanted },
+          signal,
+          repeatable: true,
+        }),
+      /** Has a browser told no more. */
+      unsubscribe: ({ endpoint }: { endpoint: string }, { signal }: CallOptions = {}) =>
+        http.json<{ deleted: true }>('DELETE', '/notifications/subscriptions', { body: { endpoint }, signal }),
     },
 
     executions: {

@@ -1,6 +1,14 @@
 /** A gateway's client, for browsers and Node: nothing but the platform underneath. */
 export type { AttachItem, Attachment, AttachOptions, Following, Gap, ToolCall } from './attachment.js'
-export { type CallOptions, type Client, type ClientOptions, type CreateOptions, createClient } from './client.js'
+export {
+  type BrowserSubscription,
+  type CallOptions,
+  type Client,
+  type ClientOptions,
+  type CreateOptions,
+  createClient,
+  type SubscribeOptions,
+} from './client.js'
 export type { CommandOptions } from './commands.js'
 export { GatewayError, UNREACHABLE } from './errors.js'
 export type { List } from './list.js'

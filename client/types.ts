@@ -21,13 +21,17 @@ export type {
 } from '../schemas/jobs.js'
 export type {
   AnswerInboxResponse,
+  CreateSubscriptionRequest,
   InboxAnswerResult,
   InboxCount,
   InboxItem,
   ListInboxQuery,
   ListNotificationsQuery,
   NotificationsFrame,
+  PushMessage,
+  PushSubscriptionInfo,
   SessionNotification,
+  VapidKeyResponse,
 } from '../schemas/notifications.js'
 export type { PermissionMode, PermissionRequest, ResolvePermissionRequest } from '../schemas/permissions.js'
 export type {

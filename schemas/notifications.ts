@@ -141,6 +141,7 @@ export const VapidKeyResponse = Type.Object(
   { publicKey: Text('For `pushManager.subscribe`, base64url.') },
   { description: 'By whom push services know this gateway.' },
 )
+export type VapidKeyResponse = Static<typeof VapidKeyResponse>
 
 export const ChannelFormat = described(StringEnum('webhook', 'slack', 'ntfy', 'web_push'), 'How a channel is told.')
 export type ChannelFormat = Static<typeof ChannelFormat>

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { request } from 'undici'
+import { Agent, request } from 'undici'
 import { createGateway } from '../../src/gateway.js'
 import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
@@ -29,6 +29,8 @@ const gateway = createGateway({
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 /** The same clock in every process of the machine, to microseconds. */
 const now = () => performance.timeOrigin + performance.now()
+/** As many connections as a gateway opens to one receiver. */
+const bareDispatcher = new Agent({ connections: 8 })
 const BARE_BODY = { title: '', filler: 'x'.repeat(1_400) }
 
 /** Spreads work evenly over the time that it is to take. */
@@ -55,8 +57,9 @@ answer({
   bare: ({ count, perSecond }: { count: number; perSecond: number }) =>
     pace(count, perSecond, () => {
       const body = JSON.stringify({ ...BARE_BODY, title: `at ${now()}` })
-      void request(`${url}/bare`, { method: 'POST', headers: { 'content-type': 'application/json' }, body }).then(
-        (response) => response.body.dump(),
+      const headers = { 'content-type': 'application/json' }
+      void request(`${url}/bare`, { method: 'POST', headers, body, dispatcher: bareDispatcher }).then((response) =>
+        response.body.dump(),
       )
     }),
   close: () => gateway.close(),

@@ -17,7 +17,7 @@ import type { DeliveryOutbox } from './outbox.js'
 import { type PostError, type PostOutcome, post } from './post.js'
 import { deliveryHeaders } from './signing.js'
 import { type ConnectionLimits, Slots } from './slots.js'
-import type { WebhookTarget, WrittenRequest } from './target.js'
+import type { WebhookTarget, WriteRequest } from './target.js'
 import { WaitingCounts } from './waiting.js'
 
 /** How deliveries went, since the start. */
@@ -56,14 +56,12 @@ const FINAL: ReadonlySet<string> = new Set<PostError>(['blocked', 'unwritten'])
 const isGone = ({ goneStatuses = GONE }: WebhookTarget, status: number | undefined): boolean =>
   status !== undefined && goneStatuses.includes(status)
 
-async function signedJson(
-  { id, payload }: { id: string; payload: object },
-  { signingKeys }: WebhookTarget,
-  now: number,
-): Promise<WrittenRequest> {
-  const body = Buffer.from(JSON.stringify(payload))
-  return { body, headers: deliveryHeaders(id, body, signingKeys, Math.floor(now / 1000)) }
-}
+const signedJson =
+  ({ id, payload }: Delivery, { signingKeys }: WebhookTarget): WriteRequest =>
+  (now) => {
+    const body = Buffer.from(JSON.stringify(payload))
+    return { body, headers: deliveryHeaders(id, body, signingKeys, Math.floor(now / 1000)) }
+  }
 
 const UNWANTED: PlannedDelivery = { kept: undefined, keep() {}, send() {}, withdraw() {} }
 
@@ -274,12 +272,16 @@ export class WebhookDeliverer {
   }
 
   /** @returns undefined when it was not made, as this process is ending */
-  async #attempt({ id, target, payload }: Delivery): Promise<PostOutcome | 'unwanted' | undefined> {
+  async #attempt(delivery: Delivery): Promise<PostOutcome | 'unwanted' | undefined> {
+    const { id, target } = delivery
     const receiver = target.slot ?? (URL.canParse(target.url) ? new URL(target.url).origin : target.url)
+    // what has to be read for it is read before it takes a connection from others
+    const write = await this.#tried(id, () => target.write?.(delivery) ?? signedJson(delivery, target))
+    if (!write) return { error: 'unwritten' }
     if (!(await this.#slots.take(receiver))) return undefined
     try {
       if (this.#gone.has(target.key)) return 'unwanted'
-      const written = await this.#written(target, { id, payload })
+      const written = await this.#tried(id, () => write(this.#clock.now()))
       if (!written) return { error: 'unwritten' }
       const outcome = await post(target, written, this.#clock, this.#stop.signal)
       // before the next one may ask
@@ -290,15 +292,12 @@ export class WebhookDeliverer {
     }
   }
 
-  async #written(
-    target: WebhookTarget,
-    delivery: { id: string; payload: object },
-  ): Promise<WrittenRequest | undefined> {
-    const now = this.#clock.now()
+  /** @returns undefined when it failed, which is logged */
+  async #tried<T>(delivery: string, step: () => T | Promise<T>): Promise<T | undefined> {
     try {
-      return await (target.write?.(delivery, now) ?? signedJson(delivery, target, now))
+      return await step()
     } catch (error) {
-      this.#logger.error({ err: toError(error), delivery: delivery.id }, 'a delivery could not be written')
+      this.#logger.error({ err: toError(error), delivery }, 'a delivery could not be written')
       return undefined
     }
   }

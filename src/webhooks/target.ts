@@ -20,8 +20,8 @@ export interface WebhookTarget {
   readonly guard: EgressGuard
   /** The channel that it belongs to, as its attempts show it. */
   readonly channel?: string
-  /** Writes the request of one attempt. Absent: the payload as JSON, signed with each key. */
-  readonly write?: (delivery: { id: string; payload: object }, now: number) => Promise<WrittenRequest>
+  /** Reads what the request of one attempt needs, for the request to be written once it may connect. Absent: the payload as JSON, signed with each key. */
+  readonly write?: (delivery: { id: string; payload: object }) => Promise<WriteRequest>
   /** Statuses that say that nothing is wanted here any more. Default 410. */
   readonly goneStatuses?: readonly number[]
   /** Told of such an answer, by whoever keeps the target; absent: it is kept as a target that is gone. */
@@ -31,6 +31,9 @@ export interface WebhookTarget {
   /** Deliveries that may wait for it, of all lanes; one more is given up. Default: as many as come. */
   readonly maxWaiting?: number
 }
+
+/** @param now of the attempt, epoch milliseconds */
+export type WriteRequest = (now: number) => WrittenRequest
 
 /** A request as it is sent; names of headers in lower case. */
 export interface WrittenRequest {

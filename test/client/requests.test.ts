@@ -1,8 +1,9 @@
 import t from 'tap'
 import { type ClientOptions, clientOn } from '../../client/client.js'
 import { createClient } from '../../client/index.js'
-import { buildServer, SOME_CWD } from '../fixtures/build.js'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { fakePlatform, problem } from '../fixtures/client-platform.js'
+import { PushService } from '../fixtures/push-service.js'
 
 const BASE = 'http://gateway.test/v1'
 
@@ -160,7 +161,8 @@ t.test('a list comes page by page, as far as it is read, also behind a proxy tha
 })
 
 t.test('every operation of a gateway has its method', async (t) => {
-  const { api } = await buildServer(t, { queue: {} })
+  const channels = [{ format: 'web_push' as const, subject: 'mailto:ops@example.com' }]
+  const { api } = await buildServer(t, { queue: {}, notifications: { channels } })
   const asked = new Set<string>()
   const w = world()
   w.answer = ({ method, url }) => {
@@ -199,6 +201,9 @@ t.test('every operation of a gateway has its method', async (t) => {
     inbox.answer([{ sessionId: '{id}', requestId: '{requestId}', answer: 'allow' }]),
     notifications.list().toArray(),
     notifications.deliveries('{id}'),
+    notifications.vapidKey(),
+    notifications.subscribe({ endpoint: 'https://push.example/1', keys: { p256dh: 'x', auth: 'x' } }),
+    notifications.unsubscribe({ endpoint: 'https://push.example/1' }),
     (async () => {
       for await (const _ of notifications.watch());
     })(),
@@ -224,6 +229,42 @@ t.test('every operation of a gateway has its method', async (t) => {
     'add a method to client/client.ts',
   )
   t.ok(documented.length > 15)
+})
+
+t.test('has a browser told, which a page gives as it got it', async (t) => {
+  const service = await PushService.start(t)
+  const { api, engine } = await buildServer(t, {
+    notifications: { channels: [{ format: 'web_push', subject: 'mailto:ops@example.com' }] },
+    webhookPolicy: { allowPrivateNetworks: true },
+  })
+  const { notifications, sessions } = createClient({ baseUrl: api })
+  service.publicKey = await notifications.vapidKey()
+  t.equal(Buffer.from(service.publicKey, 'base64url').length, 65)
+  const browser = service.subscribe()
+  // a PushSubscription has getters and methods, and says what it is by toJSON
+  class PageSubscription {
+    get endpoint() {
+      return browser.endpoint
+    }
+    unsubscribe() {}
+    toJSON() {
+      return { ...browser.request, expirationTime: null }
+    }
+  }
+  const first = await notifications.subscribe(new PageSubscription(), { events: ['permission_requested'] })
+  t.ok(first.expiresAt > first.createdAt)
+  const again = await notifications.subscribe({ ...browser.request, expirationTime: null })
+  t.equal(again.id, first.id, 'the same browser')
+  await sessions.create({ cwd: SOME_CWD, prompt: 'x' })
+  void engine.last.host.requestPermission({ toolName: 'Bash', toolUseId: 'tool', input: {} })
+  await until(() => browser.received.length === 1, 'what the browser is told')
+  t.equal(browser.received[0]?.message.type, 'permission_requested')
+  t.same(await notifications.unsubscribe(browser), { deleted: true })
+  await t.rejects(notifications.unsubscribe(browser), { code: 'SG_ERR_SUBSCRIPTION_NOT_FOUND' })
+  await t.rejects(notifications.subscribe({ ...browser.request, keys: { p256dh: 'x', auth: 'y' } }), {
+    code: 'SG_ERR_VALIDATION',
+    errors: [{ path: 'keys.p256dh' }],
+  })
 })
 
 t.test('drives a real gateway', async (t) => {

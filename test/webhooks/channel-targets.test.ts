@@ -10,10 +10,12 @@ t.test('a target may write its requests itself, each attempt anew', async (t) =>
     channel: 'phone',
     attempts: 2,
     retryDelayMs: 100,
-    write: async ({ id, payload }, now) => {
-      const body = Buffer.from(JSON.stringify({ id, payload, now, write: ++writes }))
-      return { body, headers: { 'content-type': 'text/plain', 'x-own': 'yes' } }
-    },
+    write:
+      async ({ id, payload }) =>
+      (now) => {
+        const body = Buffer.from(JSON.stringify({ id, payload, now, write: ++writes }))
+        return { body, headers: { 'content-type': 'text/plain', 'x-own': 'yes' } }
+      },
   })
   sink.answer = status(500)
   const id = send('lane', { logLane: 'about it' })
@@ -35,18 +37,46 @@ t.test('a target may write its requests itself, each attempt anew', async (t) =>
   await attempts(0)
 })
 
+t.test('whoever still reads what it is to write keeps nobody from the connection', async (t) => {
+  let read = () => {}
+  const { sink, send } = await deliveryWorld(t, {
+    connections: { perTarget: 1 },
+    write: async ({ payload }) => {
+      if ((payload as { n: number }).n === 1)
+        await new Promise<void>((resolve) => {
+          read = resolve
+        })
+      return () => ({ body: Buffer.from(JSON.stringify(payload)), headers: {} })
+    },
+  })
+  send('slow')
+  send('fast')
+  await until(() => sink.received.length === 1, 'the second one')
+  read()
+  await until(() => sink.received.length === 2, 'the first one')
+  t.same(
+    sink.received.map(({ body }) => body.n),
+    [2, 1],
+  )
+})
+
 t.test('what cannot be written is given up, and the next one goes out', async (t) => {
   const { sink, send, attempts, deliverer } = await deliveryWorld(t, {
     write: async ({ payload }) => {
       if ((payload as { n: number }).n === 1) throw new Error('no')
-      return { body: Buffer.from('{}'), headers: {} }
+      return () => {
+        if ((payload as { n: number }).n === 2) throw new Error('no')
+        return { body: Buffer.from('{}'), headers: {} }
+      }
     },
   })
   send()
   send()
-  await attempts(2)
+  send()
+  await attempts(3)
   t.match(await deliverer.deliveries('lane'), [
-    { id: 'd2', status: 204 },
+    { id: 'd3', status: 204 },
+    { id: 'd2', attempt: 1, error: 'unwritten' },
     { id: 'd1', attempt: 1, error: 'unwritten' },
   ])
   t.equal(sink.received.length, 1)

@@ -181,7 +181,7 @@ export class Channels {
     render: (message: ChannelMessage, context: RenderContext) => RenderedMessage,
   ): NonNullable<WebhookTarget['write']> {
     const { links, logger } = this.#options
-    return async ({ id, payload }, now) => {
+    return async ({ id, payload }) => {
       const message = payload as ChannelMessage
       const answerUrl = await links?.urlFor(message, to).catch((error) => {
         logger.warn(
@@ -190,7 +190,7 @@ export class Channels {
         )
         return undefined
       })
-      return render(message, { id, now, answerUrl })
+      return (now) => render(message, { id, now, answerUrl })
     }
   }
 }
