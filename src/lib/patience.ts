@@ -12,22 +12,33 @@ const RETRY: Backoff = { firstMs: 500, longestMs: 30_000 }
 export const unavailable = (cause?: unknown): GatewayError =>
   new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause, retryAfterS: 5 })
 
+/** The same of what the storage was given and does not answer: only the end of the process can make it true. */
+export const overdue = (): GatewayError =>
+  new GatewayError('SG_ERR_STORE_UNAVAILABLE', {
+    detail:
+      'The storage does not answer. What it still keeps of this is taken back, unless the gateway ends before that. Try again shortly.',
+    retryAfterS: 5,
+  })
+
 /**
  * Does something that has to be kept for somebody who does not wait for ever.
  * @param work takes back what it has done when they were refused meanwhile: they were told that nothing was
+ * @param onLate told when they are refused, with what is still under way
  * @throws SG_ERR_STORE_UNAVAILABLE when it takes too long
  */
-export function patiently<T>(clock: Pick<Clock, 'after'>, work: (isRefused: () => boolean) => Promise<T>): Promise<T> {
+export function patiently<T>(
+  clock: Pick<Clock, 'after'>,
+  work: (isRefused: () => boolean) => Promise<T>,
+  onLate?: (working: Promise<T>) => void,
+): Promise<T> {
   let refused = false
-  const onLate = (): never => {
+  const working = work(() => refused)
+  const late = (): never => {
     refused = true
-    throw unavailable()
+    onLate?.(working)
+    throw overdue()
   }
-  return within(
-    PATIENCE_MS,
-    work(() => refused),
-    { clock, onLate },
-  )
+  return within(PATIENCE_MS, working, { clock, onLate: late })
 }
 
 /** How a write is repeated. */

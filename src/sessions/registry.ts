@@ -268,7 +268,8 @@ export class SessionRegistry {
   /** Durable before it is said. @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */
   async #erase(id: string, reason?: SessionClosedReason): Promise<void> {
     const session = this.#table.get(id)?.session
-    await this.#keeping.erase(id, session, reason && session && this.#telling.endingOf(session, reason))
+    if (reason === undefined) await this.#keeping.erase(id, session)
+    else await this.#keeping.remove(id, session, { reason, ending: session && this.#telling.endingOf(session, reason) })
     const readMeanwhile = this.#table.get(id)?.session
     if (readMeanwhile !== session) await this.#keeping.erase(id, readMeanwhile)
   }
@@ -395,6 +396,7 @@ export class SessionRegistry {
         return session
       },
       profileInfo: (name: string) => this.#options.profileInfo(name),
+      remove: (id: string, reason: SessionClosedReason) => this.close(id, reason),
       goOn: (session: Session) => void this.#dormancy.goOn(session),
     }
   }

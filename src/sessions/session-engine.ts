@@ -90,7 +90,7 @@ export abstract class SessionEngine extends SessionTurns implements RunnerOwner 
     const runner = this.link?.runner
     if (!runner?.snapshot || runner.capabilities.parking !== 'native' || !this.started) return false
     // what is written while the session is being removed would bring it back
-    if (this.writer?.removed) return false
+    if (this.isGoing) return false
     // a message or an answer that is on its way to the engine would not be in its snapshot
     if (this.handing || this.permissions.handing || this.accepting > 0) return false
     if (this.bridge.pending.length > 0 || !this.permissions.patient || runner.canPark === false) return false

@@ -12,7 +12,7 @@ import type { LogSource } from './clients/attachment.js'
 import { SessionBridge } from './clients/bridge.js'
 import { Clients } from './clients/clients.js'
 import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn } from './kept/journal.js'
-import { type JournalOwner, JournalWriter } from './kept/journal-writer.js'
+import { type JournalOwner, JournalWriter, type Removal } from './kept/journal-writer.js'
 import { journaledState, keptConfig } from './kept/journaled-state.js'
 import { after, BUILDING, type Life } from './life/life.js'
 import type { RunnerLink } from './life/runner-link.js'
@@ -318,8 +318,13 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   }
 
   /** Removes the session from the journal, for good. @throws what the journal throws; nothing was removed then */
-  async erase(ending?: PlannedNotification): Promise<void> {
-    await this.writer?.remove(ending)
+  async erase(removal?: Removal): Promise<void> {
+    await this.writer?.remove(removal)
+  }
+
+  /** Whether it is being removed from the journal, or was. */
+  get isGoing(): boolean {
+    return this.writer?.removed ?? false
   }
 
   /** Has what was just appended told outside, once it is durable: that is kept in the same write. */

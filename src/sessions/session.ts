@@ -118,6 +118,9 @@ export class Session extends SessionEngine {
         return
       case 'close':
         void this.end('client')
+        return
+      case 'removal':
+      // whoever takes it up from the journal removes it
     }
   }
 

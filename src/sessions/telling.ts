@@ -33,8 +33,9 @@ export class Telling {
     else if (body.type === 'permission_resolved') waiting?.onSettled(session.id, body.requestId)
     const { ending } = session
     // told ahead, and kept with the removal; what waited for an answer is told with it
-    if (ending?.isKept && body.type === 'session_closed') session.whenDurable(ending.send)
-    else if (!ending?.isKept || body.type !== 'permission_resolved') {
+    const isToldAhead = ending !== undefined && (ending.isKept || session.isGoing)
+    if (isToldAhead && body.type === 'session_closed') session.whenDurable(ending.send)
+    else if (!isToldAhead || body.type !== 'permission_resolved') {
       const notification = notify?.(body, { seq, ts }, () => session.info(seq))
       if (notification) session.tell(notification)
     }

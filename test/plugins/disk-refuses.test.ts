@@ -1,8 +1,9 @@
 import t, { type Test } from 'tap'
 import { PATIENCE_MS } from '../../src/lib/patience.js'
-import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import { failingDisk } from '../fixtures/failing-disk.js'
+import { type BuildOptions, buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { failingDisk, failingRecords } from '../fixtures/failing-disk.js'
 import { ok } from '../fixtures/parked.js'
+import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
 
 async function world(t: Test) {
   const { disk, storage } = failingDisk()
@@ -135,15 +136,12 @@ t.test('a job whose end could not be kept is told to its end as soon as the disk
   await until(async () => (await call('GET', `/jobs/${running.id}`)).json.status === 'succeeded', 'its end')
 })
 
-/** What is taken back when it lands; a removal cannot be, and is waited for. */
-const TAKEN_BACK = Object.keys(ROUTES).filter((route) => route !== 'DELETE /sessions/:id')
-
 t.test('a write that hangs: whoever asked is refused in time, and nothing of it is there when it lands', async (t) => {
   const built = await world(t)
   const { call, disk, url, clock } = built
   const before = await seen(built)
   const ready = async () => (await fetch(`${url}/readyz`)).status === 200
-  for (const route of TAKEN_BACK) {
+  for (const route of Object.keys(ROUTES)) {
     disk.hold()
     const asked = call(...ROUTES[route]!(built))
     let answered = false
@@ -163,8 +161,105 @@ t.test('a write that hangs: whoever asked is refused in time, and nothing of it 
     await clock.advance(5_000)
     t.same(await seen(built), before, `${route}: nothing of it when it lands`)
   }
-  for (const route of TAKEN_BACK) {
+  for (const route of Object.keys(ROUTES)) {
+    if (route === 'DELETE /sessions/:id') continue
     const { status } = await call(...ROUTES[route]!(built))
     t.ok(status < 300 || (status === 409 && /commands/.test(route)), `${route} is taken then: ${status}`)
   }
+  t.match(await call('DELETE', `/sessions/${built.session.id}`), { status: 200, json: { status: 'closed' } })
 })
+
+/** A session that is parked waiting for an answer and an execution, on a storage of one kind. */
+const PARKED_ON: Record<string, () => { disk: ReturnType<typeof failingDisk>['disk']; options: BuildOptions }> = {
+  'a storage': () => {
+    const { disk, storage } = failingDisk()
+    return { disk, options: { storage } }
+  },
+  'a store of records': () => {
+    const { disk, store } = failingRecords()
+    return { disk, options: { parking: { store } } }
+  },
+}
+
+for (const [kind, build] of Object.entries(PARKED_ON)) {
+  const parked = async (t: Test) => {
+    const { disk, options } = build()
+    const wake = { fails: false }
+    const script = {
+      capabilities: { parking: 'native' as const },
+      start(runner: ScriptedRunner) {
+        if (wake.fails) throw new Error('not yet')
+        runner.init()
+      },
+    }
+    const server = await buildServer(t, { ...options, script })
+    const { call, engine } = server
+    const { json: session } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+    await until(() => engine.last.sent.length === 1)
+    const { host } = engine.last
+    void host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} }).catch(() => {})
+    await host.deferExecution({ executionId: 'e1', toolName: 'elsewhere' })
+    host.waitForExecutions()
+    const info = async () => (await call('GET', `/sessions/${session.id}`)).json
+    await until(async () => (await info())?.status === 'parked', 'parked')
+    const [{ id: requestId }] = (await info()).parked.permissions
+    const routes: Record<string, [method: string, path: string, body?: unknown]> = {
+      answer: ['POST', `/sessions/${session.id}/permissions/${requestId}`, { behavior: 'allow' }],
+      result: ['POST', '/executions/e1/result', ok],
+      interrupt: ['POST', `/sessions/${session.id}/commands`, { type: 'interrupt' }],
+      title: ['PATCH', `/sessions/${session.id}`, { title: 'refused' }],
+      removal: ['DELETE', `/sessions/${session.id}`],
+    }
+    return { ...server, disk, info, routes, wake }
+  }
+
+  t.test(`${kind} that hangs: what is asked of a parked session is refused in time, and never done`, async (t) => {
+    const { call, clock, disk, engine, info, routes } = await parked(t)
+    const before = await info()
+    for (const [name, route] of Object.entries(routes)) {
+      disk.hold()
+      const asked = call(...route)
+      await until(() => disk.held > 0, `${name}: the write`)
+      // what comes meanwhile waits for the same
+      const second = call(...route)
+      await clock.advance(PATIENCE_MS)
+      const refused = async (answer: typeof asked) => {
+        const { status, json, headers } = await answer
+        t.match({ status, code: json?.code }, { status: 503, code: 'SG_ERR_STORE_UNAVAILABLE' }, name)
+        t.ok(Number(headers.get('retry-after')) > 0, `${name}: when to come again`)
+      }
+      await refused(asked)
+      let isAnswered = false
+      void second.then(() => (isAnswered = true))
+      // it may have come a little later
+      await until(async () => isAnswered || void (await clock.advance(1_000)), `${name}: an answer for the second`)
+      await refused(second)
+      t.match(await info(), before, `${name}: as it was`)
+      disk.release()
+      await clock.advance(60_000)
+      t.match(await info(), before, `${name}: nothing of it when it lands`)
+    }
+    t.equal(engine.runners.length, 1, 'nothing woke it')
+    t.match(await call(...routes.title!), { status: 200, json: { title: 'refused', status: 'parked' } })
+    t.match(await call(...routes.result!), { status: 200, json: { applied: true } }, 'the first result is taken')
+    await until(() => engine.runners.length === 2, 'it wakes')
+    t.match(await call(...routes.removal!), { status: 200, json: { status: 'closed' } })
+  })
+
+  t.test(`${kind} that hangs: a session whose removal was refused still wakes for what came before`, async (t) => {
+    const { call, clock, disk, info, routes, registry, wake } = await parked(t)
+    const { id } = await info()
+    wake.fails = true
+    t.match(await call(...routes.result!), { status: 200, json: { applied: true } })
+    await until(async () => /tried again/.test((await info()).statusDetail ?? ''), 'a wake that failed')
+    wake.fails = false
+    disk.hold()
+    const removal = call(...routes.removal!)
+    await until(() => disk.held > 0)
+    await clock.advance(PATIENCE_MS)
+    t.match(await removal, { status: 503 })
+    disk.release()
+    for (let minute = 0; minute < 6 && registry.here(id)?.status === 'parked'; minute++) await clock.advance(60_000)
+    await until(async () => (await info()).status !== 'parked', 'awake')
+  })
+}

@@ -73,12 +73,35 @@ t.test('DELETE that the store refuses: 503, and the session is still parked', as
   const store = new SlowStore()
   const { registry, id, park } = await buildParked(t, { parking: { store } })
   await park()
-  store.keepsAll = true
+  store.broken = true
   await t.rejects(registry.close(id), { code: 'SG_ERR_STORE_UNAVAILABLE' })
   t.equal((await registry.get(id))?.status, 'parked')
-  store.keepsAll = false
+  store.broken = false
   t.match(await registry.close(id), { status: 'closed' })
+  t.same(await store.list(), [])
 })
+
+t.test(
+  'DELETE that the store takes and is slow to carry out: it is done, by the next process at the latest',
+  async (t) => {
+    const store = new SlowStore()
+    const { registry, id, park, clock, gateway } = await buildParked(t, { parking: { store } })
+    await park()
+    store.keepsAll = true
+    const removal = registry.close(id)
+    let isSaid = false
+    void removal.then(() => (isSaid = true))
+    await until(async () => isSaid || void (await clock.advance(1_000)), 'said')
+    t.match(await removal, { status: 'closed' })
+    t.equal(await registry.get(id), undefined)
+    t.equal((await store.list()).length, 1)
+    await gateway.close()
+    store.keepsAll = false
+    const { gateway: next } = await buildGateway(t, { parking: { store } })
+    t.same(await next.registry.list(), [])
+    t.same(await store.list(), [])
+  },
+)
 
 t.test('a parked session takes no place of maxSessions, however its waiting ends', async (t) => {
   const { registry, engine, executions, id, park } = await buildParked(t, { maxSessions: 1 })

@@ -1,3 +1,4 @@
+import type { SessionClosedReason } from '../../../schemas/events.js'
 import type { ProfileInfo } from '../../../schemas/profiles.js'
 import type { SessionInfo } from '../../../schemas/sessions.js'
 import { toError } from '../../errors.js'
@@ -21,6 +22,8 @@ export interface ArchiveHost {
   /** Makes a Session and holds it in memory. */
   hold(init: SessionInit, left: LeftSession): Session
   profileInfo(name: string): ProfileInfo | undefined
+  /** Ends a session and takes it out of the journal. @throws SG_ERR_STORE_UNAVAILABLE */
+  remove(id: string, reason: SessionClosedReason): Promise<unknown>
   /** Gives a session an engine again for the messages that wait in it. */
   goOn(session: Session): void
 }
@@ -52,7 +55,13 @@ export class Archive {
   /** Never rejects. */
   async #adopt(left: JournaledSession): Promise<void> {
     const { executions, host, logger, parking, keeping } = this.#parts
-    const { id, state, lastSeq } = left
+    const { id, state, lastSeq, news = [] } = left
+    const removal = news.find((one) => one.type === 'removal')
+    if (removal) {
+      host.enter(left, { ...(isMidTurn(left) ? parkedInfo(left) : state.info), lastSeq })
+      await host.remove(id, removal.reason).catch((error) => keeping.report(error, { sessionId: id, phase: 'adopt' }))
+      return
+    }
     if (isMidTurn(left)) {
       host.enter(left, { ...parkedInfo(left), lastSeq })
       try {
@@ -97,7 +106,7 @@ export class Archive {
     else if (!isTerminal(info) && isCutOff(whole)) {
       session.takeUp(news)
       session.cutOff(RESTARTED)
-      if (session.busy) host.goOn(session)
+      if (session.busy && !news.some(({ type }) => type === 'removal')) host.goOn(session)
     }
     return session
   }

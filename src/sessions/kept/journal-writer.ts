@@ -1,9 +1,10 @@
 import type { RunnerSnapshot } from '../../engines/runner.js'
-import type { GatewayError } from '../../errors.js'
+import { GatewayError } from '../../errors.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import type { Clock, Timer } from '../../lib/clock.js'
-import { PATIENCE_MS, unavailable } from '../../lib/patience.js'
+import { PATIENCE_MS, patiently, unavailable } from '../../lib/patience.js'
+import { within } from '../../lib/within.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
 import type { EventLog, LogJournal } from '../log/event-log.js'
 import {
@@ -48,6 +49,21 @@ export interface JournalWriterParts {
   retryAfter: Clock['after']
   /** Bytes that wait to be written, of all sessions. */
   backlog: { bytes: number }
+}
+
+/** How a session is removed. */
+export interface Removal {
+  /** What is to be told of its end, kept in the same write. */
+  ending: PlannedNotification | undefined
+  /**
+   * Who asked for it may be refused. It is decided by a write that can be taken back, as the removal cannot, and then done whatever
+   * becomes of this process.
+   */
+  decision?: {
+    news: News
+    isRefused(): boolean
+    onDecided(): void
+  }
 }
 
 interface Waiter {
@@ -148,29 +164,30 @@ export class JournalWriter implements LogJournal {
       this.touch()
       await this.durable()
     }
+    if (this.#removing) await this.#removalOver(this.#removing)
     if (this.removed) return
-    let patience: Timer | undefined
-    const waited = new Promise<never>((_, reject) => {
-      patience = this.#clock.after(PATIENCE_MS, () => reject(unavailable()))
-    })
-    let isLate = false
-    const kept = this.#parts.journal.deposit(this.#owner.id, [news], key && [key])
-    kept.then(
-      () => {
-        if (!isLate) return
+    try {
+      await patiently(this.#clock, async (isRefused) => {
+        await this.#parts.journal.deposit(this.#owner.id, [news], key && [key])
+        if (!isRefused()) return
         this.take(news.key)
         this.touch()
-      },
-      () => {},
-    )
-    try {
-      await Promise.race([kept, waited])
+      })
     } catch (error) {
-      isLate = true
-      throw unavailable(error)
-    } finally {
-      patience?.cancel()
+      throw error instanceof GatewayError ? error : unavailable(error)
     }
+  }
+
+  /** Whoever comes while it is being removed is told how that ended. @throws SG_ERR_STORE_UNAVAILABLE when it takes too long */
+  async #removalOver(removing: Promise<void>): Promise<void> {
+    const onLate = (): never => {
+      throw unavailable()
+    }
+    await within(
+      PATIENCE_MS,
+      removing.catch(() => {}),
+      { clock: this.#clock, onLate },
+    )
   }
 
   /** The next write tells of this news. */
@@ -226,28 +243,50 @@ export class JournalWriter implements LogJournal {
 
   /**
    * Removes the session from the journal; nothing is written meanwhile.
-   * @param ending what is to be told of its end, kept in the same write
-   * @throws what the journal throws, and then it goes on
+   * @throws what the journal throws, and SG_ERR_STORE_UNAVAILABLE when whoever asked was refused; it goes on then
    */
-  remove(ending?: PlannedNotification): Promise<void> {
+  remove(removal: Removal = { ending: undefined }): Promise<void> {
     if (this.#state === 'stopped') return Promise.resolve()
-    this.#removing ??= this.#remove(ending)
+    this.#removing ??= this.#remove(removal)
     return this.#removing
   }
 
-  async #remove(ending: PlannedNotification | undefined): Promise<void> {
+  async #remove({ ending, decision }: Removal): Promise<void> {
     try {
       await this.#written()
       this.#retry?.timer.cancel()
-      if (!this.#originDue) await this.#removeFromJournal(ending)
+      if (decision && !this.#originDue) await this.#decide(decision)
+      else if (!this.#originDue) await this.#removeFromJournal(ending)
     } catch (error) {
       this.#removing = undefined
       this.#state = 'idle'
       this.#schedule()
       throw error
     }
+    if (decision && !this.#originDue) await this.#removeAtLast(ending)
     this.#removing = undefined
     this.#stop()
+  }
+
+  async #decide({ news, isRefused, onDecided }: NonNullable<Removal['decision']>): Promise<void> {
+    if (isRefused()) throw unavailable()
+    await this.#parts.journal.deposit(this.#owner.id, [news])
+    if (isRefused()) {
+      this.#taken.push(news.key)
+      throw unavailable()
+    }
+    onDecided()
+  }
+
+  async #removeAtLast(ending: PlannedNotification | undefined): Promise<void> {
+    for (let tries = 1; ; tries++)
+      try {
+        await this.#removeFromJournal(ending)
+        return
+      } catch (error) {
+        this.#parts.onFault(this.#owner.id, error)
+        await new Promise<void>((resolve) => this.#parts.retryAfter(delayAfter(tries, RETRY), resolve))
+      }
   }
 
   async #removeFromJournal(ending: PlannedNotification | undefined): Promise<void> {

@@ -1,11 +1,15 @@
+import type { SessionClosedReason } from '../../../schemas/events.js'
 import { GatewayError, toError } from '../../errors.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import type { Clock } from '../../lib/clock.js'
+import { KeyedLock } from '../../lib/keyed-lock.js'
 import type { Logger } from '../../lib/logger.js'
+import { overdue, patiently, persistently } from '../../lib/patience.js'
+import { within } from '../../lib/within.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
 import type { JournaledSession, JournaledWhole, JournalWrite, MidTurn, SessionJournal } from './journal.js'
-import type { JournalWriterParts } from './journal-writer.js'
-import type { News } from './news.js'
+import type { JournalWriterParts, Removal } from './journal-writer.js'
+import { type News, newsOf } from './news.js'
 
 export type ParkingPhase = 'park' | 'wake' | 'adopt' | 'store'
 export type OnParkingError = (error: Error, context: { sessionId?: string; phase: ParkingPhase }) => void
@@ -14,8 +18,11 @@ export type OnParkingError = (error: Error, context: { sessionId?: string; phase
 interface KeptSession {
   midTurn: MidTurn | undefined
   /** Removes it from the journal, when that has all. */
-  erase(ending?: PlannedNotification): Promise<void>
+  erase(removal?: Removal): Promise<void>
 }
+
+/** Whoever has a session removed is answered soon after that is decided, although it may take longer. */
+const REMOVAL_MS = 1_000
 
 /** The journal as a registry uses it: its failures are told, to the operator with the cause, to the caller as "come again". */
 export class Keeping implements JournalWriterParts {
@@ -25,12 +32,17 @@ export class Keeping implements JournalWriterParts {
   readonly oneWrite: boolean
   readonly #onError: OnParkingError | undefined
   readonly #logger: Logger
+  readonly #clock: Clock
+  readonly #lock = new KeyedLock()
+  /** How much of each session was refused since the storage did not answer, and is not taken back yet. */
+  readonly #overdue = new Map<string, number>()
   /** Sessions whose last write failed. */
   readonly #unwritable = new Set<string>()
 
   constructor(
     journal: SessionJournal,
     options: {
+      clock: Clock
       logger: Logger
       retryAfter: Clock['after']
       oneWrite?: boolean
@@ -42,6 +54,7 @@ export class Keeping implements JournalWriterParts {
     this.oneWrite = options.oneWrite ?? false
     this.#onError = options.onError
     this.#logger = options.logger
+    this.#clock = options.clock
   }
 
   /** Whether it has every session, from its first event on. */
@@ -70,27 +83,68 @@ export class Keeping implements JournalWriterParts {
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */
   get(id: string): Promise<JournaledWhole | undefined> {
-    return this.#guarded(id, () => this.journal.get(id))
+    return this.#asked(id, () => this.journal.get(id))
   }
 
   /** False: there is no such session. @throws SG_ERR_STORE_UNAVAILABLE, and then nothing of it is kept */
   deposit(id: string, news: readonly News[], keys?: readonly KeptKey[]): Promise<boolean> {
-    return this.#guarded(id, () => this.journal.deposit(id, news, keys))
+    return this.#asked(id, async (isRefused) => {
+      const isThere = await this.journal.deposit(id, news, keys)
+      if (isThere && isRefused())
+        await this.#takeBack(() => this.journal.write({ id, taken: news.map(({ key }) => key) }))
+      return isThere
+    })
   }
 
-  /** Writes a session that sleeps, into a journal that has no other. @throws what the journal throws */
+  /** Writes a session that sleeps, into a journal that has no other. @throws what the journal throws · SG_ERR_STORE_UNAVAILABLE */
   write(write: JournalWrite): Promise<void> {
-    return this.journal.write(write)
+    return this.#inTurn(write.id, () => this.journal.write(write))
+  }
+
+  /** The same for one that goes on when it cannot be. @throws as `write`, and then nothing of it is kept */
+  park(write: JournalWrite, session: KeptSession): Promise<void> {
+    const { id } = write
+    return this.#inTurn(id, async (isRefused) => {
+      await this.journal.write(write)
+      if (isRefused() && !session.midTurn) await this.#takeBack(() => this.journal.remove(id))
+    })
   }
 
   /**
-   * Removes a session, in memory or not; durable when it resolves.
+   * Removes a session for somebody who asked for it: once that is decided, durably, it is done whatever becomes of this process.
    * @param ending what is to be told of its end
    * @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then
    */
-  async erase(id: string, session: KeptSession | undefined, ending?: PlannedNotification): Promise<void> {
-    await this.#guarded(id, async () => {
-      if (session && this.hasAll) await session.erase(ending)
+  async remove(
+    id: string,
+    session: KeptSession | undefined,
+    { reason, ending }: { reason: SessionClosedReason; ending: PlannedNotification | undefined },
+  ): Promise<void> {
+    const news = newsOf({ type: 'removal', reason })
+    let gone: Promise<void> = Promise.resolve()
+    if (session && this.hasAll)
+      await this.#guarded(id, () =>
+        patiently(
+          this.#clock,
+          (isRefused) =>
+            new Promise<void>((onDecided, reject) => {
+              gone = session.erase({ ending, decision: { news, isRefused, onDecided } })
+              gone.then(onDecided, reject)
+            }),
+        ),
+      )
+    else if (!session || session.midTurn) {
+      if (await this.deposit(id, [news])) gone = this.#takeBack(() => this.journal.remove(id))
+    }
+    if (session) session.midTurn = undefined
+    this.#unwritable.delete(id)
+    await within(REMOVAL_MS, gone, { clock: this.#clock })
+  }
+
+  /** Removes what is kept of a session that nobody asked about. @throws SG_ERR_STORE_UNAVAILABLE */
+  async erase(id: string, session: KeptSession | undefined): Promise<void> {
+    await this.#asked(id, async () => {
+      if (session && this.hasAll) await session.erase()
       else if (!session || session.midTurn) await this.journal.remove(id)
     })
     if (session) session.midTurn = undefined
@@ -110,11 +164,42 @@ export class Keeping implements JournalWriterParts {
     }
   }
 
+  #takeBack(write: () => Promise<void>): Promise<void> {
+    return persistently(write, { logger: this.#logger, retryAfter: this.retryAfter })
+  }
+
+  /**
+   * One after the other: until what was refused is taken back nothing more is asked about the session, so that nobody goes on from it.
+   */
+  async #inTurn<T>(id: string, work: (isRefused: () => boolean) => Promise<T>): Promise<T> {
+    if (this.#overdue.has(id)) throw overdue()
+    const count = (by: 1 | -1) => {
+      const left = (this.#overdue.get(id) ?? 0) + by
+      if (left > 0) this.#overdue.set(id, left)
+      else this.#overdue.delete(id)
+    }
+    const inTurn = (isRefused: () => boolean) =>
+      this.#lock.run(id, () => {
+        if (isRefused()) throw overdue()
+        return work(isRefused)
+      })
+    return patiently(this.#clock, inTurn, (working) => {
+      count(1)
+      const done = () => count(-1)
+      working.then(done, done)
+    })
+  }
+
+  #asked<T>(id: string, work: (isRefused: () => boolean) => Promise<T>): Promise<T> {
+    return this.#guarded(id, () => this.#inTurn(id, work))
+  }
+
   async #guarded<T>(sessionId: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
       this.report(error, { sessionId, phase: 'store' })
+      if (error instanceof GatewayError && error.code === 'SG_ERR_STORE_UNAVAILABLE') throw error
       throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause: error, retryAfterS: 5 })
     }
   }

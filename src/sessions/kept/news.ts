@@ -1,3 +1,4 @@
+import type { SessionClosedReason } from '../../../schemas/events.js'
 import type { AnsweredBy, PermissionMode, ResolvePermissionRequest } from '../../../schemas/permissions.js'
 import type { ExecutionResult } from '../../engines/runner.js'
 import { newId } from '../../lib/clock.js'
@@ -17,6 +18,7 @@ export type Asked =
   | { type: 'choice'; choice: Choice }
   | { type: 'title'; title: string | null }
   | { type: 'close' }
+  | { type: 'removal'; reason: SessionClosedReason }
 
 /**
  * What a session was asked to do and has not done yet. It is kept before it is done, once per key: what cannot be kept is refused and
@@ -24,13 +26,15 @@ export type Asked =
  */
 export type News = Asked & { key: string }
 
-/** A result and an answer can come twice; everything else is as often as it was asked for. */
+/** A result, an answer and the removal can come twice; everything else is as often as it was asked for. */
 export function newsOf(asked: Asked): News {
   switch (asked.type) {
     case 'result':
       return { ...asked, key: `result ${asked.executionId}` }
     case 'answer':
       return { ...asked, key: `answer ${asked.requestId}` }
+    case 'removal':
+      return { ...asked, key: 'removal' }
     default:
       return { ...asked, key: `${asked.type} ${newId()}` }
   }

@@ -1,3 +1,4 @@
+import type { SessionClosedReason } from '../../../schemas/events.js'
 import type { PendingExecution } from '../../../schemas/executions.js'
 import type { PermissionRequest } from '../../../schemas/permissions.js'
 import type { SessionInfo } from '../../../schemas/sessions.js'
@@ -42,6 +43,8 @@ export interface ParkedSessionRecord {
   /** What was chosen since the request; `config` has it already. */
   chosen?: JournaledState['chosen']
   before?: JournaledState['before']
+  /** It is to be removed, for this reason. */
+  removal?: SessionClosedReason
   /** Messages that wait for the turn to end. */
   queued?: { text: string; commandId?: string }[]
   /** Ids of the last accepted messages. */

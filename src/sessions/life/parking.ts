@@ -200,14 +200,20 @@ export class ParkingLot implements SessionParking {
   /** @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */
   remove(id: string, reason: SessionClosedReason): Promise<SessionInfo> {
     const { host } = this.#parts
-    this.#waker.callOff(id)
-    return this.#lock.run(id, async () => {
+    const wasExpected = this.#waker.callOff(id)
+    const removal = this.#lock.run(id, async () => {
       const session = await host.load(id)
       if (!session) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
       const removed = await host.remove(session, reason)
       this.#forget(id)
       return removed
     })
+    if (wasExpected)
+      removal.catch(() => {
+        this.#waker.expect(id)
+        void this.#waker.wake(id)
+      })
+    return removal
   }
 
   /** A session has ended: nothing is to be woken of it. */
@@ -282,7 +288,7 @@ export class ParkingLot implements SessionParking {
       await session.engineGone
       if (!keeping.hasAll)
         try {
-          await keeping.write(session.asleep(snapshot, since))
+          await keeping.park(session.asleep(snapshot, since), session)
         } catch (error) {
           await this.#onRefused(session, snapshot, error)
           return

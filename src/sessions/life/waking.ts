@@ -68,10 +68,12 @@ export class Waker {
     if (this.#retries.has(id)) await this.wake(id)
   }
 
-  /** Ends the wakes of a session that is going to be removed. */
-  callOff(id: string): void {
+  /** Ends the wakes of a session that is going to be removed. @returns whether there was something to wake it for */
+  callOff(id: string): boolean {
+    const wasExpected = this.#expected.has(id)
     this.#parts.starter.callOff(id)
     this.#forget(id)
+    return wasExpected
   }
 
   #forget(id: string): void {

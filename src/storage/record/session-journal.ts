@@ -8,7 +8,7 @@ import type {
   JournalWrite,
   SessionJournal,
 } from '../../sessions/kept/journal.js'
-import type { News } from '../../sessions/kept/news.js'
+import { type News, newsOf } from '../../sessions/kept/news.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
 import { derivedTitle } from '../../sessions/session-facts.js'
 
@@ -21,13 +21,13 @@ const LOST_SEQS = 1_000_000
 /** A journal that has only what is asleep, each session as one `ParkedSessionRecord` of a store. */
 export function recordJournal(store: SessionStore): SessionJournal {
   const lock = new KeyedLock()
-  /** What was just saved and is about to be asked for. */
-  const fresh = new Map<string, ParkedSessionRecord>()
+  /** What was just saved and is about to be asked for, and what it was before. */
+  const fresh = new Map<string, { record: ParkedSessionRecord; before: ParkedSessionRecord }>()
 
   const find = async (id: string): Promise<ParkedSessionRecord | undefined> => {
-    const record = fresh.get(id)
+    const known = fresh.get(id)
     fresh.delete(id)
-    return record ?? (await store.get(id))
+    return known?.record ?? (await store.get(id))
   }
   const save = async (record: ParkedSessionRecord): Promise<void> => {
     fresh.delete(record.id)
@@ -38,6 +38,11 @@ export function recordJournal(store: SessionStore): SessionJournal {
     onlyAsleep: true,
     write: (write) =>
       lock.run(write.id, async () => {
+        if (!write.state && write.taken) {
+          const before = fresh.get(write.id)?.before
+          if (before) await save(before)
+          return
+        }
         const before = write.origin ? undefined : await find(write.id)
         if (write.origin || before) await save(recordOf(write, before))
       }),
@@ -45,9 +50,10 @@ export function recordJournal(store: SessionStore): SessionJournal {
       lock.run(id, async () => {
         const record = await find(id)
         if (!record) return false
+        const before = structuredClone(record)
         for (const one of news) takeIn(record, one)
         await save(record)
-        fresh.set(id, record)
+        fresh.set(id, { record, before })
         return true
       }),
     async list(onUnreadable) {
@@ -155,6 +161,7 @@ function listed(record: ParkedSessionRecord): JournaledSession {
   const waits = [...executions.map(({ executionId }) => executionId), ...permissions.map((request) => request.id)]
   return {
     ...{ id, profile, generation, reservedSeq: info.lastSeq, lastSeq },
+    ...(record.removal && { news: [newsOf({ type: 'removal', reason: record.removal })] }),
     state: {
       ...{ info: { ...info, lastSeq }, inTurn: true, executions, permissions, settled },
       ...(record.asked && { asked: record.asked }),
@@ -206,6 +213,9 @@ function takeIn(record: ParkedSessionRecord, news: News): void {
       record.info = { ...record.info, title: news.title ?? derivedTitle({ ...record, cwd: config.cwd }) }
       return
     }
+    case 'removal':
+      record.removal = news.reason
+      return
     default:
       return
   }

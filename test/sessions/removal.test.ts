@@ -1,0 +1,102 @@
+import t from 'tap'
+import { PATIENCE_MS } from '../../src/lib/patience.js'
+import { UNLIMITED } from '../../src/principal.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
+import { buildJournaled } from '../fixtures/journaled.js'
+
+const script = {
+  capabilities: { parking: 'native' as const },
+  send: (runner: { complete(): void }) => runner.complete(),
+}
+
+async function idle(t: Parameters<typeof buildJournaled>[0]) {
+  const world = await buildJournaled(t, { script })
+  const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(async () => (await world.registry.get(id))?.status === 'idle')
+  await world.registry.durable(id)
+  return { ...world, id }
+}
+
+t.test('DELETE is said once it is decided: a kill before the journal has carried it out leaves nothing', async (t) => {
+  const { registry, clock, journal, id, kill, again } = await idle(t)
+  // the decision passes
+  journal.hold(1)
+  const removal = registry.close(id, 'client')
+  let isSaid = false
+  void removal.then(() => (isSaid = true))
+  await until(async () => isSaid || void (await clock.advance(500)), 'said')
+  t.match(await removal, { status: 'closed' })
+  t.equal(await registry.get(id), undefined)
+  kill()
+  journal.hold(0)
+  const left = await journal.get(id)
+  t.ok(left, 'it is there')
+  journal.release()
+  const { registry: next } = await again()
+  t.equal(await next.get(id), undefined)
+  t.equal(await journal.get(id), undefined)
+})
+
+t.test('a removal that the journal refuses once it is decided is tried until it is done', async (t) => {
+  const { registry, clock, journal, id } = await idle(t)
+  const remove = journal.remove.bind(journal)
+  let refusals = 0
+  journal.remove = async (...removal) => {
+    if (++refusals < 4) throw new Error('no space left on device')
+    await remove(...removal)
+  }
+  const removal = registry.close(id, 'client')
+  let isSaid = false
+  void removal.then(() => (isSaid = true))
+  await until(async () => isSaid || void (await clock.advance(500)), 'said')
+  t.match(await removal, { status: 'closed' })
+  await until(async () => (await journal.get(id)) === undefined || void (await clock.advance(1_000)), 'gone')
+  t.equal(refusals, 4)
+})
+
+for (const isDone of [false, true])
+  t.test(
+    `a kill after a refusal, ${isDone ? 'with the write done all the same' : 'before the write was done'}: one outcome, and asking again ends in it`,
+    async (t) => {
+      const { registry, clock, journal, id, kill, again } = await idle(t)
+      journal.hold()
+      const removal = registry.close(id, 'client')
+      removal.catch(() => {})
+      await new Promise(setImmediate)
+      await clock.advance(PATIENCE_MS)
+      await t.rejects(removal, { code: 'SG_ERR_STORE_UNAVAILABLE', message: /unless the gateway ends/ })
+      t.match(await registry.get(id), { status: 'idle' }, 'here nothing of it is done')
+      kill()
+      journal.broken = !isDone
+      journal.release()
+      await new Promise(setImmediate)
+      journal.broken = false
+      const { registry: next } = await again()
+      t.equal((await next.get(id))?.status, isDone ? undefined : 'idle')
+      if (!isDone) t.match(await next.close(id, 'client'), { status: 'closed' })
+      await t.rejects(next.open(id, UNLIMITED), { code: 'SG_ERR_SESSION_NOT_FOUND' })
+      t.equal(await journal.get(id), undefined)
+    },
+  )
+
+t.test('what is said to a session whose removal hangs is kept, or refused', async (t) => {
+  const { registry, clock, journal, id, engine } = await idle(t)
+  journal.hold()
+  const removal = registry.close(id, 'client')
+  removal.catch(() => {})
+  await new Promise(setImmediate)
+  const message = registry.send(id, { type: 'user_message', text: 'second' })
+  let isAnswered = false
+  message.catch(() => (isAnswered = true))
+  await until(async () => isAnswered || void (await clock.advance(1_000)), 'an answer')
+  await t.rejects(removal, { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  await t.rejects(message, { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  journal.release()
+  await clock.advance(60_000)
+  t.same(
+    engine.last.sent.map(({ text }) => text),
+    ['first'],
+  )
+  await registry.send(id, { type: 'user_message', text: 'third' })
+  await until(() => engine.last.sent.length === 2)
+})
