@@ -99,6 +99,71 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
     },
   },
   {
+    name: 'claims several at once, in the same order and none twice, when it offers that',
+    async run(adapter, reopen) {
+      if (!adapter.claim) return
+      const all = Array.from({ length: 9 }, (_, index) => `job-${index}`)
+      for (const id of all) await adapter.add(record(id, { priority: id === 'job-7' ? 1 : 0 }))
+      await adapter.add(record('later', { runAt: Date.now() + HOUR_MS, priority: 9 }))
+      const first = await adapter.claim(3)
+      assert.deepEqual(ids(first.jobs), ['job-7', 'job-0', 'job-1'])
+      assert.equal(first.paused, false)
+      for (const job of first.jobs) {
+        assert.equal(job.info.status, 'running')
+        assert.deepEqual(await adapter.get(job.info.id), job)
+      }
+      const other = reopen ? await reopen() : adapter
+      const [two, one, rest] = await Promise.all([adapter.claim(2), other.claimNext(), other.claim!(9)])
+      const claimed = [...two.jobs, one!, ...rest.jobs]
+      assert.deepEqual(ids(claimed).sort(), ['job-2', 'job-3', 'job-4', 'job-5', 'job-6', 'job-8'])
+      assert.deepEqual(await adapter.claim(1), { jobs: [], paused: false })
+    },
+  },
+  {
+    name: 'begins what it claims in the same write, or leaves that out, but not what was begun before or has a webhook',
+    async run(adapter) {
+      if (!adapter.claim) return
+      const { webhook: _, ...request } = record('a').request
+      const withoutWebhook = (id: string): JobRecord => {
+        const { webhook: _, ...info } = record(id).info
+        return { request, info }
+      }
+      await adapter.add(withoutWebhook('new'))
+      await adapter.add(record('watched'))
+      await adapter.add(withoutWebhook('again'))
+      await adapter.update('again', { startedAt: 1, sessionId: 'earlier' })
+      const { jobs } = await adapter.claim(5, { begin: { at: 7, sessionIds: ['s0', 's1', 's2', 's3', 's4'] } })
+      const begun = jobs.map(({ info: { id, startedAt, sessionId } }) => [id, startedAt, sessionId])
+      if (begun[0]![2] !== undefined) assert.deepEqual(begun[0], ['new', 7, 's0'])
+      assert.deepEqual(begun.slice(1), [
+        ['watched', undefined, undefined],
+        ['again', 1, 'earlier'],
+      ])
+      for (const job of jobs) assert.deepEqual(await adapter.get(job.info.id), job)
+    },
+  },
+  {
+    name: 'claims nothing at once when the tokens of the day are used up, what is being charged included',
+    async run(adapter) {
+      if (!adapter.claim) return
+      for (const id of ['a', 'b', 'c']) await adapter.add(record(id))
+      const tokens = { day: '2026-01-01', limit: 10 }
+      await adapter.addDailyTokens('2026-01-01', 9)
+      assert.deepEqual(ids((await adapter.claim(1, { tokens })).jobs), ['a'])
+      const charge = { day: '2026-01-01', tokens: 1 }
+      const patch: JobPatch = { status: 'succeeded', finishedAt: 1 }
+      const [, claimed] = await Promise.all([
+        adapter.settle
+          ? adapter.settle('a', patch, charge, 'running')
+          : adapter.addDailyTokens(charge.day, charge.tokens),
+        adapter.claim(2, { tokens }),
+      ])
+      assert.deepEqual(claimed, { jobs: [], paused: true })
+      assert.deepEqual(ids((await adapter.claim(1, { tokens: { day: '2026-01-02', limit: 10 } })).jobs), ['b'])
+      assert.deepEqual(ids((await adapter.claim(2)).jobs), ['c'])
+    },
+  },
+  {
     name: 'leaves a job whose time has not come, and what comes after it does not wait',
     async run(adapter) {
       await adapter.add(record('later', { runAt: Date.now() + HOUR_MS, priority: 9 }))

@@ -46,6 +46,28 @@ export interface DailyCharge {
   tokens: number
 }
 
+/** On what terms jobs are claimed. */
+export interface ClaimTerms {
+  /** Nothing is claimed once the tokens of that day (`YYYY-MM-DD`, UTC) have reached the limit. Absent: whatever they are. */
+  tokens?: { day: string; limit: number }
+  /**
+   * Begins what is claimed in the same write: the first job claimed gets the first id as its `sessionId`, and so on, and each `at` as its
+   * `startedAt`. Not a job that has begun before, or that has a webhook: their ids stay unused. An adapter may leave it out.
+   */
+  begin?: { at: number; sessionIds: readonly string[] }
+}
+
+/**
+ * What a claim changes about a job. It is begun with it where nobody has to be told of that in the same write, and where taking it back
+ * needs to know nothing of an attempt before.
+ * @param index of the job among those that are claimed
+ */
+export function claimPatch(job: Readonly<StoredJob>, begin: ClaimTerms['begin'], index: number): JobPatch {
+  const sessionId = begin?.sessionIds[index]
+  const begins = sessionId !== undefined && job.startedAt === undefined && job.webhook === undefined
+  return { status: 'running', nextRunAt: undefined, ...(begins && { startedAt: begin!.at, sessionId }) }
+}
+
 /**
  * Where jobs are kept. `queueAdapterConformance` says what each method does; an adapter that passes it fits.
  * Whatever resolved is durable to the degree that the adapter is.
@@ -58,6 +80,11 @@ export interface QueueAdapter {
    * becomes `running` and `nextRunAt` is cleared. Atomic: no two claims, of any process, return the same job.
    */
   claimNext(): Promise<JobRecord | null>
+  /**
+   * As `claimNext`, at most so many, in one write: in the order in which `claimNext` would have given them. None, and `paused`, when the
+   * day's tokens are used up; what was asked for earlier in the same turn of the event loop counts. Absent: jobs are claimed one by one.
+   */
+  claim?(limit: number, terms?: ClaimTerms): Promise<{ jobs: JobRecord[]; paused: boolean }>
   get(id: string): Promise<JobRecord | null>
   /** In the order of submission, the last one first, whatever `createdAt` says: the clock may have gone back. */
   list(filter?: JobFilter): Promise<JobRecord[]>

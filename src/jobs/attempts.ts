@@ -12,6 +12,7 @@ import { stricter } from './budgets.js'
 import type { AttemptOutcome, StoredJob } from './job.js'
 import { type Announcement, type JobEvents, UNHEARD } from './job-events.js'
 import type { JobStore } from './job-store.js'
+import { patched } from './patch.js'
 import { JobRun, type RunLimits, type RunOwner } from './run.js'
 import type { JobSessions } from './sessions.js'
 
@@ -44,6 +45,8 @@ interface Tracked {
   parked: boolean
   /** What is written about the run, one after the other; told after it was written. */
   writing: Promise<void>
+  /** It is over, its engine is gone, and that is being written: its slot is another's. */
+  isFree: boolean
   /** Resolves when the end of the attempt is written. */
   settled: Promise<void>
   settle(): void
@@ -70,6 +73,9 @@ export class Attempts implements RunOwner {
   /** Ended runs whose engine is not gone yet: they still take their slots. */
   #closing = 0
   #parked = 0
+  #freed = 0
+  /** Tokens of attempts that are over and whose charge is being written. */
+  #uncharged = 0
   /** What sessions of jobs told before their jobs were taken up, by session; nothing is missed any more after that. */
   #missed: Map<string, RunEvent[]> | undefined = new Map()
   readonly #unsubscribe: (() => void)[]
@@ -87,7 +93,12 @@ export class Attempts implements RunOwner {
 
   /** How many slots are taken. */
   get slots(): number {
-    return this.#byJob.size - this.#parked + this.#closing
+    return this.#byJob.size - this.#parked - this.#freed + this.#closing
+  }
+
+  /** Tokens that are used up and that no total of a day has yet. */
+  get uncharged(): number {
+    return this.#uncharged
   }
 
   /** The live state of a job that this process runs. */
@@ -109,9 +120,19 @@ export class Attempts implements RunOwner {
     return this.#byJob.get(jobId)?.settled
   }
 
-  /** Begins an attempt with a job that was just claimed. */
-  start(record: JobRecord, place: Place): void {
-    const run = new JobRun(this, record, this.#limitsOf(record), { place })
+  /** Begins an attempt with a job that was just claimed. @param sessionId of the attempt; it may be begun with it already */
+  start(record: JobRecord, place: Place, sessionId: string): void {
+    const run = new JobRun(this, record, this.#limitsOf(record), { place, sessionId })
+    if (record.info.sessionId === sessionId) {
+      const { info, request } = record
+      const tracked = this.#track(run, { request, info: patched(info, { startedAt: undefined, sessionId: undefined }) })
+      this.#write(tracked, () => {
+        if (run.ended) return
+        this.#options.events.emit('job_started', run.record, { job: run.live })
+        this.#begin(run)
+      })
+      return
+    }
     const tracked = this.#track(run, record)
     this.#write(tracked, async () => {
       if (run.ended) return
@@ -123,9 +144,13 @@ export class Attempts implements RunOwner {
         return
       }
       started?.send()
-      const { profile, notes } = run.record.info
-      run.begin(() => this.#options.recallProfile(profile, notes?.generation))
+      this.#begin(run)
     })
+  }
+
+  #begin(run: JobRun): void {
+    const { profile, notes } = run.record.info
+    run.begin(() => this.#options.recallProfile(profile, notes?.generation))
   }
 
   #onRunEvent(told: RunEvent): void {
@@ -294,8 +319,21 @@ export class Attempts implements RunOwner {
     const patch = next === 'retry' ? retryPatch(run, outcome, now) : endPatch(run, outcome, now)
     const type = next === 'retry' ? 'job_retrying' : 'job_completed'
     const told = events.announce(type, record, { patch })
-    const written = await store.settle(record, patch, run.tokens, told)
+    const { tokens } = run
+    this.#uncharged += tokens
+    const writing = store.settle(record, patch, tokens, told)
+    if (store.claimsTogether) void run.closed.then(() => this.#free(tracked))
+    const written = await writing
+    this.#uncharged -= tokens
     this.#over(tracked, next, { written, told })
+  }
+
+  /** Gives the slot of an attempt that is over to the next job in the turn in which its end is written, so that both are one write. */
+  #free(tracked: Tracked): void {
+    if (this.#byJob.get(tracked.run.record.info.id) !== tracked) return
+    tracked.isFree = true
+    this.#freed++
+    this.#options.onSlot()
   }
 
   async #putBack(tracked: Tracked, claimed: JobRecord): Promise<void> {
@@ -304,11 +342,12 @@ export class Attempts implements RunOwner {
     this.#over(tracked, 'retry', { written, told: UNHEARD })
   }
 
-  #over({ run, settle }: Tracked, next: 'retry' | 'end', { written, told }: Ending): void {
+  #over({ run, settle, isFree }: Tracked, next: 'retry' | 'end', { written, told }: Ending): void {
     const { onSlot, onTerminal } = this.#options
     if (written) run.record = written
     this.#byJob.delete(run.record.info.id)
-    this.#holdSlot(run)
+    if (isFree) this.#freed--
+    else this.#holdSlot(run)
     settle()
     if (!written) return
     told.send()
@@ -332,7 +371,7 @@ export class Attempts implements RunOwner {
     const settled = new Promise<void>((resolve) => {
       settle = resolve
     })
-    const tracked: Tracked = { run, claimed, parked: false, writing: Promise.resolve(), settled, settle }
+    const tracked: Tracked = { run, claimed, parked: false, isFree: false, writing: Promise.resolve(), settled, settle }
     this.#byJob.set(run.record.info.id, tracked)
     this.#bySession.set(run.sessionId, tracked)
     return tracked

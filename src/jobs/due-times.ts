@@ -20,6 +20,11 @@ export class DueTimes {
     this.#alarm = new WallAlarm(clock, () => onDue(this.#dropDue()))
   }
 
+  /** How many wait. */
+  get size(): number {
+    return this.#byId.size
+  }
+
   set(id: string, at: number): void {
     this.delete(id)
     const due = { at, id }

@@ -2,7 +2,7 @@ import type { JobInfo, JobStatus } from '../../schemas/jobs.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import { type Persistence, persistently } from '../lib/patience.js'
-import type { JobPatch, JobRecord, QueueAdapter } from './adapter.js'
+import type { ClaimTerms, JobPatch, JobRecord, QueueAdapter } from './adapter.js'
 import type { DailyBudget } from './budgets.js'
 import type { JobCounters } from './counters.js'
 import type { DueTimes } from './due-times.js'
@@ -68,10 +68,33 @@ export class JobStore {
     this.#remind(info)
   }
 
-  async claimNext(): Promise<JobRecord | null> {
-    const record = await this.#options.adapter.claimNext()
-    if (record) this.#moved('queued', record.info)
-    return record
+  /** Whether several jobs are claimed at once, and in one write with what was asked for in the same turn. */
+  get claimsTogether(): boolean {
+    return this.#options.adapter.claim !== undefined
+  }
+
+  /** Claims at most so many jobs; one that `begin` began has its id as its `sessionId`. */
+  async claim(limit: number, begin: ClaimTerms['begin']): Promise<JobRecord[]> {
+    const records = await this.#claim(limit, begin)
+    for (const { info } of records) this.#moved('queued', info)
+    return records
+  }
+
+  async #claim(limit: number, begin: ClaimTerms['begin']): Promise<JobRecord[]> {
+    const { adapter, budget } = this.#options
+    if (!adapter.claim) {
+      const record = await adapter.claimNext()
+      return record ? [record] : []
+    }
+    const day = budget.today
+    const terms: ClaimTerms = {
+      ...(begin && { begin }),
+      ...(budget.limit !== undefined && { tokens: { day, limit: budget.limit } }),
+    }
+    const { jobs, paused } = await adapter.claim(limit, terms)
+    // another process may have used them up
+    if (paused && !budget.exhausted) budget.report(day, await adapter.dailyTokens(day))
+    return jobs
   }
 
   /**

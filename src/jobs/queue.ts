@@ -83,6 +83,7 @@ export class JobQueue {
   /** There may be something to claim. */
   #work = true
   #pumping = false
+  #wakesSoon = false
   /** The storage refused what a run begins with: nothing is claimed meanwhile. */
   #refused: Timer | undefined
   /** Claims and the cancels of queued jobs, one after the other. */
@@ -145,7 +146,7 @@ export class JobQueue {
       },
       recallProfile: (name, generation) =>
         generation === undefined ? profiles.resolve(name, UNLIMITED) : profiles.recall(name, generation),
-      onSlot: () => this.#wake(),
+      onSlot: () => this.#wakeSoon(),
       onTerminal: (job) => this.#retention?.onTerminal(job),
       onUnbegun: () => this.#awaitStorage(),
     })
@@ -347,7 +348,21 @@ export class JobQueue {
 
   #wake(): void {
     this.#work = true
-    if (!this.#pumping && this.#ready && !this.#draining && !this.#refused) void this.#pump()
+    if (!this.#pumping && this.#mayPump) void this.#pump()
+  }
+
+  /** Once all that ends in this turn has ended: one claim for all the slots, in the write of those ends. */
+  #wakeSoon(): void {
+    if (this.#wakesSoon) return
+    this.#wakesSoon = true
+    process.nextTick(() => {
+      this.#wakesSoon = false
+      this.#wake()
+    })
+  }
+
+  get #mayPump(): boolean {
+    return this.#ready && !this.#draining && !this.#refused
   }
 
   /** Not as soon as it takes something: it may take that and refuse again what is larger. */
@@ -360,17 +375,16 @@ export class JobQueue {
 
   async #pump(): Promise<void> {
     this.#pumping = true
+    let claimed = false
     try {
-      while (this.#work && !this.#draining && !this.#refused && this.#attempts.slots < this.#maxConcurrency) {
-        if (!this.#budget.isCurrent) await this.#budget.refresh()
-        if (this.#budget.exhausted) break
-        const place = this.#mayHaveWork ? this.#options.sessions.reserve() : undefined
-        if (!place) break
+      if (!this.#budget.isCurrent) await this.#budget.refresh()
+      const places = this.#mayPump && this.#mayBegin ? this.#reserve() : []
+      if (places.length > 0) {
         this.#work = false
-        await this.#inTurn(() => this.#claim(place)).catch((error) => {
-          place.release()
-          throw error
+        await this.#inTurn(() => this.#claim(places)).finally(() => {
+          for (const place of places.splice(0)) place.release()
         })
+        claimed = true
       }
       this.#tellPause()
     } catch (error) {
@@ -379,28 +393,52 @@ export class JobQueue {
     } finally {
       this.#pumping = false
     }
+    if (claimed && this.#work) this.#wakeSoon()
   }
 
-  /** Whether a place is worth keeping while the adapter is asked; one that tells of work knows of jobs that nobody here has counted. */
-  get #mayHaveWork(): boolean {
-    return this.#counters.queued > 0 || this.#options.adapter.onWork !== undefined
+  /** Whether the day has tokens left when those are counted whose charge is being written. */
+  get #mayBegin(): boolean {
+    const { limit, used, exhausted } = this.#budget
+    return !exhausted && (limit === undefined || used + this.#attempts.uncharged < limit)
   }
 
-  async #claim(place: Place): Promise<void> {
-    const record = await this.#store.claimNext()
-    if (!record) {
-      place.release()
-      return
+  /** Places for as many sessions as there are slots and jobs. Only those are kept while the adapter is asked. */
+  #reserve(): Place[] {
+    const { sessions } = this.#options
+    const places: Place[] = []
+    for (let wanted = this.#claimable; wanted > 0; wanted--) {
+      const place = sessions.reserve()
+      if (!place) break
+      places.push(place)
     }
-    this.#work = true
-    // what is stored can be claimed before it was told: a submission, or the attempt before
-    const { id } = record.info
-    const isThere = (await this.#submitting.get(id)) ?? true
-    await this.#attempts.over(id)
-    if (isThere) this.#attempts.start(record, place)
-    else {
-      this.#store.unclaim(record)
-      place.release()
+    return places
+  }
+
+  /** How many jobs to ask for; an adapter that tells of work knows of jobs that nobody here has counted. */
+  get #claimable(): number {
+    const slots = this.#maxConcurrency - this.#attempts.slots
+    const { queued } = this.#counters
+    const isToldOfWork = this.#options.adapter.onWork !== undefined
+    if (queued === 0 && !isToldOfWork) return 0
+    if (!this.#store.claimsTogether) return Math.min(slots, 1)
+    // one that waits for its time may be due by the adapter's clock
+    return isToldOfWork ? slots : Math.min(slots, Math.max(queued - this.#due.size, 1))
+  }
+
+  /** Begins what it claims, in that order, in the places, and takes those from the list. */
+  async #claim(places: Place[]): Promise<void> {
+    const sessionIds = places.map(() => newId())
+    const records = await this.#store.claim(places.length, { at: this.#options.clock.now(), sessionIds })
+    // there may be more
+    if (records.length === places.length) this.#work = true
+    for (const [index, record] of records.entries()) {
+      const sessionId = sessionIds[index]!
+      // what is stored can be claimed before it was told: a submission, or the attempt before
+      const { id } = record.info
+      const isThere = (await this.#submitting.get(id)) ?? true
+      await this.#attempts.over(id)
+      if (isThere) this.#attempts.start(record, places.shift()!, sessionId)
+      else this.#store.unclaim(record)
     }
   }
 

@@ -9,7 +9,7 @@ const PROBE_MS = 1_000
 const PARTS = ['journal', 'sessions', 'profiles', 'queue', 'idempotency', 'outbox', 'notifications'] as const
 /** What is answered without a write says nothing of whether one would be taken. */
 const READS: ReadonlySet<string> = new Set([
-  ...['list', 'get', 'read', 'dailyTokens', 'claimNext', 'attempts', 'begin', 'left', 'gone', 'oldest'],
+  ...['list', 'get', 'read', 'dailyTokens', 'claimNext', 'claim', 'attempts', 'begin', 'left', 'gone', 'oldest'],
 ])
 /** What may well take long. */
 const LONG: ReadonlySet<string> = new Set(['list', 'prune'])

@@ -189,20 +189,23 @@ t.test('tokens are charged once per attempt, also over an adapter without settle
   t.equal((await queue.stats()).dailyTokensUsed, 10)
 })
 
-t.test('claims are tried again when the adapter fails', async (t) => {
-  const clock = new VirtualClock()
-  const memory = createMemoryQueueAdapter({ now: () => clock.now() })
-  let fails = true
-  const adapter = {
-    ...memory,
-    claimNext: () => (fails ? Promise.reject(new Error('gone')) : memory.claimNext()),
-  }
-  const { queue, job } = await jobWorld(t, { adapter, clock })
-  const submitted = await queue.submit(jobRequest())
-  await settle()
-  t.match(await job(submitted), { status: 'queued' })
-  fails = false
-  await clock.advance(1000)
-  await settle()
-  t.match(await job(submitted), { status: 'running' })
-})
+for (const method of ['claim', 'claimNext'] as const)
+  t.test(`claims are tried again when the adapter fails, by ${method}`, async (t) => {
+    const clock = new VirtualClock()
+    const { claim, ...memory } = createMemoryQueueAdapter({ now: () => clock.now() })
+    let fails = true
+    const failing =
+      <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
+      (...args: A): Promise<R> =>
+        fails ? Promise.reject(new Error('gone')) : call(...args)
+    const adapter =
+      method === 'claim' ? { ...memory, claim: failing(claim!) } : { ...memory, claimNext: failing(memory.claimNext) }
+    const { queue, job } = await jobWorld(t, { adapter, clock })
+    const submitted = await queue.submit(jobRequest())
+    await settle()
+    t.match(await job(submitted), { status: 'queued' })
+    fails = false
+    await clock.advance(1000)
+    await settle()
+    t.match(await job(submitted), { status: 'running' })
+  })

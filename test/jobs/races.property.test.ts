@@ -36,8 +36,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('pause' as const), turns: fc.integer({ min: 1, max: 4 }) }) },
 )
 
-/** An adapter whose every answer takes some turns, before it takes effect and after it. */
-function slow(adapter: QueueAdapter, delays: number[]): QueueAdapter {
+/** An adapter whose every answer takes some turns, before it takes effect and after it. @param together it claims several at once */
+function slow(adapter: QueueAdapter, delays: number[], together: boolean): QueueAdapter {
   let next = 0
   const turns = async () => {
     for (let left = delays[next++ % delays.length] ?? 0; left > 0; left--) await new Promise(setImmediate)
@@ -50,10 +50,11 @@ function slow(adapter: QueueAdapter, delays: number[]): QueueAdapter {
       await turns()
       return result
     }
-  const { add, claimNext, get, list, update, prune, addDailyTokens, dailyTokens, settle } = adapter
+  const { add, claimNext, claim, get, list, update, prune, addDailyTokens, dailyTokens, settle } = adapter
   return {
     add: delayed(add),
     claimNext: delayed(claimNext),
+    ...(together && { claim: delayed(claim!) }),
     get: delayed(get),
     list: delayed(list),
     update: delayed(update),
@@ -91,10 +92,11 @@ t.test('whatever races, every job has one story and one end, and everything adds
     fc.array(step, { minLength: 5, maxLength: 60 }),
     delays,
     fc.integer({ min: 1, max: 3 }),
-    async (steps, delays, maxConcurrency) => {
+    fc.boolean(),
+    async (steps, delays, maxConcurrency, together) => {
       const clock = new VirtualClock()
       const memory = createMemoryQueueAdapter({ now: () => clock.now() })
-      const world = await jobWorld(t, { clock, adapter: slow(memory, delays), maxConcurrency })
+      const world = await jobWorld(t, { clock, adapter: slow(memory, delays, together), maxConcurrency })
       const { queue, sessions, events } = world
       sessions.onInterrupt = () => {}
       const submitted: string[] = []

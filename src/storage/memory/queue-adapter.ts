@@ -1,6 +1,13 @@
 import type { JobStatus } from '../../../schemas/jobs.js'
 import type { KeptKey } from '../../idempotency/store.js'
-import type { JobPatch, JobPlace, JobRecord, QueueAdapter } from '../../jobs/adapter.js'
+import {
+  type ClaimTerms,
+  claimPatch,
+  type JobPatch,
+  type JobPlace,
+  type JobRecord,
+  type QueueAdapter,
+} from '../../jobs/adapter.js'
 import { isTerminal } from '../../jobs/job.js'
 import { patched } from '../../jobs/patch.js'
 import { SortedList } from '../../lib/sorted-list.js'
@@ -98,6 +105,14 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey }: MemoryQueueO
     }
   }
 
+  const claim = (limit: number, begin?: ClaimTerms['begin']): JobRecord[] => {
+    const claimed: JobRecord[] = []
+    takeDue()
+    for (let entry = ready.first; entry && claimed.length < limit; entry = ready.first)
+      claimed.push(change(entry, claimPatch(entry.record.info, begin, claimed.length)))
+    return claimed
+  }
+
   const before = ({ id, createdAt, position = entries.get(id)?.ordinal }: JobPlace) => {
     if (position !== undefined) return (entry: Entry) => entry.ordinal < position
     return (entry: Entry) => entry.record.info.createdAt <= createdAt
@@ -112,9 +127,11 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey }: MemoryQueueO
       if (key) onKey?.(key)
     },
     async claimNext() {
-      takeDue()
-      const entry = ready.first
-      return entry ? change(entry, { status: 'running', nextRunAt: undefined }) : null
+      return claim(1)[0] ?? null
+    },
+    async claim(limit, { tokens, begin } = {}) {
+      const paused = tokens !== undefined && (tokensByDay.get(tokens.day) ?? 0) >= tokens.limit
+      return { jobs: paused ? [] : claim(limit, begin), paused }
     },
     async get(id) {
       return entries.get(id)?.record ?? null

@@ -9,7 +9,11 @@ const PRUNED_AT_ONCE = 500
 export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapter => ({
   add: ({ info, request }, key) =>
     call('jobs.add', JSON.stringify(info), JSON.stringify(request), request.priority ?? 0, key && keptRow(key, now())),
-  claimNext: async () => recordOf(await call('jobs.claim', now())),
+  claimNext: async () => recordOf((await call('jobs.claim', now(), 1)).rows[0]),
+  async claim(limit, terms) {
+    const { rows, paused } = await call('jobs.claim', now(), limit, terms)
+    return { jobs: rows.map((row) => recordOf(row)), paused }
+  },
   get: async (id) => recordOf(await call('jobs.get', id)),
   async list({ status, profiles, after, limit = Number.POSITIVE_INFINITY } = {}) {
     const filter = {

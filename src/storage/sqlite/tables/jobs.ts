@@ -1,5 +1,5 @@
 import type { JobStatus } from '../../../../schemas/jobs.js'
-import type { JobPatch, JobPlace } from '../../../jobs/adapter.js'
+import { type ClaimTerms, claimPatch, type JobPatch, type JobPlace } from '../../../jobs/adapter.js'
 import { isTerminal, LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
 import type { Database } from '../driver.js'
@@ -38,7 +38,7 @@ export function jobOperations(db: Database) {
     'UPDATE jobs SET status = ?, next_run_at = ?, ready = ?, finished_at = ?, info = ? WHERE n = ?',
   )
   const takeDue = db.prepare('UPDATE jobs SET ready = 1 WHERE ready = 0 AND next_run_at <= ?')
-  const next = db.prepare('SELECT n, info, request FROM jobs WHERE ready = 1 ORDER BY priority DESC, n LIMIT 1')
+  const next = db.prepare('SELECT n, info, request FROM jobs WHERE ready = 1 ORDER BY priority DESC, n LIMIT ?')
   const positionOf = db.prepare('SELECT n FROM jobs WHERE id = ?')
   const positionAt = db.prepare('SELECT n FROM jobs WHERE created_at <= ? ORDER BY created_at DESC, n DESC LIMIT 1')
   const newest = db.prepare('SELECT n FROM jobs WHERE n < ? ORDER BY n DESC LIMIT ?')
@@ -57,8 +57,8 @@ export function jobOperations(db: Database) {
   const keepKey = keyKeeper(db)
   const tokensOf = db.prepare('SELECT tokens FROM daily_tokens WHERE day = ?')
 
-  const change = ({ n, info, request }: JobRow, patch: JobPatch): JobRow => {
-    const job = patched(JSON.parse(info) as StoredJob, patch)
+  const change = ({ n, info, request }: JobRow, patch: JobPatch, parsed: StoredJob = JSON.parse(info)): JobRow => {
+    const job = patched(parsed, patch)
     const text = JSON.stringify(job)
     save.run(job.status, ...times(job), text, n)
     return { n, info: text, request }
@@ -95,10 +95,15 @@ export function jobOperations(db: Database) {
       if (changes === 0) throw new Refusal(`There is a job ${id} already.`)
       if (key) keepKey(key)
     },
-    'jobs.claim'(now: number): JobRow | null {
+    'jobs.claim'(now: number, limit: number, { tokens, begin }: ClaimTerms = {}): { rows: JobRow[]; paused: boolean } {
+      if (tokens && (tokensOf.get(tokens.day)?.tokens ?? 0) >= tokens.limit) return { rows: [], paused: true }
       takeDue.run(now)
-      const row: JobRow | undefined = next.get()
-      return row ? change(row, { status: 'running', nextRunAt: undefined }) : null
+      const ready: JobRow[] = next.all(limit)
+      const rows = ready.map((row, index) => {
+        const info: StoredJob = JSON.parse(row.info)
+        return change(row, claimPatch(info, begin, index), info)
+      })
+      return { rows, paused: false }
     },
     'jobs.get'(id: string): JobRow | undefined {
       return find.get(id)
