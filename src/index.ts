@@ -56,6 +56,7 @@ export type {
 } from './idempotency/store.js'
 export { idempotencyStoreConformance } from './idempotency/store-conformance.js'
 export {
+  type ClaimTerms,
   type DailyCharge,
   type JobFilter,
   type JobPatch,

@@ -1,0 +1,103 @@
+import t from 'tap'
+import type { SqliteInternals } from '../../src/storage/sqlite/storage.js'
+import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { native, ok } from '../fixtures/parked.js'
+import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
+import { workerFile } from './sqlite-world.js'
+
+/** What is asked of the database once the returned function is called. */
+function counter() {
+  let calls: string[] = []
+  let commits = 0
+  const onBatch: NonNullable<SqliteInternals['onBatch']> = (names) => {
+    calls.push(...names)
+    commits++
+  }
+  const from = () => {
+    calls = []
+    commits = 0
+  }
+  const of = (name: string) => calls.filter((one) => one === name).length
+  return { onBatch, from, of, all: () => calls.length, commits: () => commits }
+}
+
+async function world(t: Parameters<typeof buildGateway>[0], options: Parameters<typeof buildGateway>[1] = {}) {
+  const asked = counter()
+  const path = `${t.testdir()}/gateway.db`
+  const storage = createSqliteStorage({ path }, { worker: workerFile(), onBatch: asked.onBatch })
+  return { asked, ...(await buildGateway(t, { storage, ...options })) }
+}
+
+/** A backlog of jobs whose turns end as they begin, from the moment that the first ones may end. */
+async function drained(t: Parameters<typeof buildGateway>[0], slots: number, jobs: number) {
+  let held: ScriptedRunner[] | undefined = []
+  const { asked, gateway } = await world(t, {
+    script: { send: (runner) => void (held ? held.push(runner) : runner.complete()) },
+    queue: { maxConcurrency: slots },
+  })
+  const queue = gateway.queue!
+  let over = 0
+  queue.on('job_event', ({ event }) => void (event.type === 'job_completed' && over++))
+  await Promise.all(Array.from({ length: jobs }, () => queue.submit({ session: { cwd: SOME_CWD, prompt: 'go' } })))
+  await until(() => held!.length === slots, 'taken slots')
+  asked.from()
+  const first = held
+  held = undefined
+  for (const runner of first) runner.complete()
+  await until(() => over === jobs, 'the end of all jobs')
+  return asked
+}
+
+t.test(
+  'a job costs five commits with one slot, its end and the claim of the next being one, and seven calls',
+  async (t) => {
+    const asked = await drained(t, 1, 20)
+    t.ok(asked.commits() <= 5 * 20, `${asked.commits()} commits`)
+    t.ok(asked.all() <= 7 * 20, `${asked.all()} calls`)
+    t.equal(asked.of('jobs.claim'), 19, 'one for each')
+    t.equal(asked.of('jobs.update'), 0, 'begun by its claim')
+  },
+)
+
+t.test('with fifty slots a job costs a fifth of a commit, and is not claimed alone', async (t) => {
+  const asked = await drained(t, 50, 300)
+  t.ok(asked.commits() <= 300 / 5, `${asked.commits()} commits`)
+  t.ok(asked.all() <= 7 * 300, `${asked.all()} calls`)
+  t.ok(asked.of('jobs.claim') <= 300 / 10, `${asked.of('jobs.claim')} claims`)
+})
+
+t.test('a session is there after two commits, and a turn of it takes four', async (t) => {
+  const { asked, registry, engine } = await world(t)
+  asked.from()
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  t.ok(asked.commits() <= 2, `${asked.commits()} commits for the creation`)
+  await registry.durable(id)
+  asked.from()
+  await registry.send(id, { type: 'user_message', text: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  engine.last.complete()
+  await registry.durable(id)
+  t.ok(asked.commits() <= 4, `${asked.commits()} commits for a turn`)
+  t.ok(asked.all() <= 4, `${asked.all()} calls for a turn`)
+})
+
+t.test('a park and a wake', async (t) => {
+  const { asked, registry, engine, gateway } = await world(t, { script: native })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  await registry.durable(id)
+  asked.from()
+  const runner = engine.last
+  await runner.defer('e1')
+  await until(async () => (await registry.get(id))?.status === 'parked', 'a parked session')
+  await registry.durable(id)
+  t.comment(`${asked.commits()} commits, ${asked.all()} calls for a park`)
+  t.ok(asked.commits() <= 4, `${asked.commits()} commits for a park`)
+  asked.from()
+  await gateway.executions.submit('e1', ok)
+  await until(() => engine.last !== runner && engine.last.settled.length === 1, 'a woken engine')
+  await registry.durable(id)
+  t.comment(`${asked.commits()} commits, ${asked.all()} calls for a wake`)
+  t.ok(asked.commits() <= 4, `${asked.commits()} commits for a wake`)
+})
