@@ -45,8 +45,6 @@ interface Tracked {
   parked: boolean
   /** What is written about the run, one after the other; told after it was written. */
   writing: Promise<void>
-  /** It is over, its engine is gone, and that is being written: its slot is another's. */
-  isFree: boolean
   /** Resolves when the end of the attempt is written. */
   settled: Promise<void>
   settle(): void
@@ -73,7 +71,8 @@ export class Attempts implements RunOwner {
   /** Ended runs whose engine is not gone yet: they still take their slots. */
   #closing = 0
   #parked = 0
-  #freed = 0
+  /** Over, their engines gone, and that is being written: their slots are others'. */
+  readonly #freed = new Set<Tracked>()
   /** Tokens of attempts that are over and whose charge is being written. */
   #uncharged = 0
   /** What sessions of jobs told before their jobs were taken up, by session; nothing is missed any more after that. */
@@ -93,7 +92,7 @@ export class Attempts implements RunOwner {
 
   /** How many slots are taken. */
   get slots(): number {
-    return this.#byJob.size - this.#parked - this.#freed + this.#closing
+    return this.#byJob.size - this.#parked - this.#freed.size + this.#closing
   }
 
   /** Tokens that are used up and that no total of a day has yet. */
@@ -229,6 +228,11 @@ export class Attempts implements RunOwner {
     run.cancel()
   }
 
+  /** Resolves when the ends are written and told whose slots were given away already. */
+  async freed(): Promise<void> {
+    for (const { settled } of this.#freed) await settled
+  }
+
   /** Resolves when the end of every run is written, or how it was left for the next process. */
   async settled(): Promise<void> {
     const goesOn = ({ run }: Tracked) => !run.ended && !run.parked && this.sessions.serves(run.sessionId)
@@ -331,8 +335,7 @@ export class Attempts implements RunOwner {
   /** Gives the slot of an attempt that is over to the next job in the turn in which its end is written, so that both are one write. */
   #free(tracked: Tracked): void {
     if (this.#byJob.get(tracked.run.record.info.id) !== tracked) return
-    tracked.isFree = true
-    this.#freed++
+    this.#freed.add(tracked)
     this.#options.onSlot()
   }
 
@@ -342,12 +345,12 @@ export class Attempts implements RunOwner {
     this.#over(tracked, 'retry', { written, told: UNHEARD })
   }
 
-  #over({ run, settle, isFree }: Tracked, next: 'retry' | 'end', { written, told }: Ending): void {
+  #over(tracked: Tracked, next: 'retry' | 'end', { written, told }: Ending): void {
+    const { run, settle } = tracked
     const { onSlot, onTerminal } = this.#options
     if (written) run.record = written
     this.#byJob.delete(run.record.info.id)
-    if (isFree) this.#freed--
-    else this.#holdSlot(run)
+    if (!this.#freed.delete(tracked)) this.#holdSlot(run)
     settle()
     if (!written) return
     told.send()
@@ -371,7 +374,7 @@ export class Attempts implements RunOwner {
     const settled = new Promise<void>((resolve) => {
       settle = resolve
     })
-    const tracked: Tracked = { run, claimed, parked: false, isFree: false, writing: Promise.resolve(), settled, settle }
+    const tracked: Tracked = { run, claimed, parked: false, writing: Promise.resolve(), settled, settle }
     this.#byJob.set(run.record.info.id, tracked)
     this.#bySession.set(run.sessionId, tracked)
     return tracked

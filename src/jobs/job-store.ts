@@ -41,9 +41,9 @@ export class JobStore {
     await persistently(() => adapter.remove?.(id) ?? adapter.update(id, canceled).then(() => {}), this.#options)
   }
 
-  /** Takes a claim back of a job that was disowned. */
-  unclaim({ info }: JobRecord): void {
-    this.#options.counters.move(info.profile, 'running', 'queued')
+  /** Takes a job into account that was claimed. */
+  take({ info }: JobRecord): void {
+    this.#moved('queued', info)
   }
 
   /**
@@ -73,14 +73,8 @@ export class JobStore {
     return this.#options.adapter.claim !== undefined
   }
 
-  /** Claims at most so many jobs; one that `begin` began has its id as its `sessionId`. */
+  /** Claims at most so many jobs, which are then to be taken; one that `begin` began has its id as its `sessionId`. */
   async claim(limit: number, begin: ClaimTerms['begin']): Promise<JobRecord[]> {
-    const records = await this.#claim(limit, begin)
-    for (const { info } of records) this.#moved('queued', info)
-    return records
-  }
-
-  async #claim(limit: number, begin: ClaimTerms['begin']): Promise<JobRecord[]> {
     const { adapter, budget } = this.#options
     if (!adapter.claim) {
       const record = await adapter.claimNext()

@@ -6,10 +6,10 @@ import {
   type QueueStats,
   type WebhookDelivery,
 } from '../../schemas/jobs.js'
-import { GatewayError, toError } from '../errors.js'
+import { GatewayError } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
-import { type Clock, newId, type Timer } from '../lib/clock.js'
+import { type Clock, newId } from '../lib/clock.js'
 import { assertMeta } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
 import type { Page } from '../lib/paging.js'
@@ -18,7 +18,6 @@ import { type Checker, compileSchema, validationError } from '../lib/validation.
 import { type Principal, UNLIMITED, visible } from '../principal.js'
 import type { ProfileCatalog } from '../profiles/catalog.js'
 import type { Admission } from '../sessions/admission.js'
-import type { Place } from '../sessions/places.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
 import type { DeliveryOrigin } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
@@ -27,6 +26,7 @@ import { targetProblems, type WebhookTarget } from '../webhooks/target.js'
 import type { JobPatch, JobRecord, QueueAdapter } from './adapter.js'
 import { Attempts } from './attempts.js'
 import { DailyBudget } from './budgets.js'
+import { Claims } from './claims.js'
 import { JobCounters } from './counters.js'
 import { DueTimes } from './due-times.js'
 import { isTerminal, lastNotes, newJob, type StoredJob } from './job.js'
@@ -58,7 +58,6 @@ export interface JobQueueOptions extends QueueServerOptions {
 }
 
 const requestChecker: Checker<CreateJobRequest> = compileSchema(CreateJobRequest)
-const CLAIM_RETRY_MS = 1_000
 const RETRY_AFTER_S = 5
 
 /**
@@ -75,19 +74,10 @@ export class JobQueue {
   readonly #events: JobEvents
   readonly #attempts: Attempts
   readonly #retention: Retention | undefined
+  readonly #claims: Claims
   readonly #started: Promise<void>
   #onStarted = () => {}
-  #ready = false
   #draining = false
-  #paused = false
-  /** There may be something to claim. */
-  #work = true
-  #pumping = false
-  #wakesSoon = false
-  /** The storage refused what a run begins with: nothing is claimed meanwhile. */
-  #refused: Timer | undefined
-  /** Claims and the cancels of queued jobs, one after the other. */
-  #exclusive: Promise<unknown> = Promise.resolve()
   /** Jobs whose submission is not told yet, and whether it came about. */
   readonly #submitting = new Map<string, Promise<boolean>>()
   readonly #unsubscribe: (() => void)[] = []
@@ -99,12 +89,12 @@ export class JobQueue {
     this.#started = new Promise((resolve) => {
       this.#onStarted = resolve
     })
-    this.#due = new DueTimes(clock, () => this.#wake())
+    this.#due = new DueTimes(clock, () => this.#claims.wake())
     this.#budget = new DailyBudget({
       limit: options.dailyTokenLimit,
       clock,
       adapter,
-      onRollover: () => this.#wake(),
+      onRollover: () => this.#claims.wake(),
     })
     this.#store = new JobStore({
       adapter,
@@ -146,11 +136,23 @@ export class JobQueue {
       },
       recallProfile: (name, generation) =>
         generation === undefined ? profiles.resolve(name, UNLIMITED) : profiles.recall(name, generation),
-      onSlot: () => this.#wakeSoon(),
+      onSlot: () => this.#claims.wakeSoon(),
       onTerminal: (job) => this.#retention?.onTerminal(job),
-      onUnbegun: () => this.#awaitStorage(),
+      onUnbegun: () => this.#claims.awaitStorage(),
     })
-    this.#unsubscribe.push(sessions.on('room', () => this.#wake()))
+    this.#claims = new Claims({
+      ...{ adapter, clock, logger, sessions, maxConcurrency: this.#maxConcurrency },
+      ...{
+        counters: this.#counters,
+        due: this.#due,
+        budget: this.#budget,
+        store: this.#store,
+        attempts: this.#attempts,
+      },
+      submitting: this.#submitting,
+      onPause: (paused) => this.#events.budgetChanged(paused),
+    })
+    this.#unsubscribe.push(sessions.on('room', () => this.#claims.wake()))
     const { onEvent } = options
     if (onEvent) this.#unsubscribe.push(this.on('job_event', ({ event }) => onEvent(event)))
   }
@@ -161,11 +163,10 @@ export class JobQueue {
     await this.#budget.refresh()
     await this.#retention?.takeUp()
     await recover({ adapter, sessions, logger, graceMs, store: this.#store, attempts: this.#attempts })
-    const unsubscribe = adapter.onWork?.(() => this.#wake())
+    const unsubscribe = adapter.onWork?.(() => this.#claims.wake())
     if (unsubscribe) this.#unsubscribe.push(unsubscribe)
-    this.#ready = true
     this.#onStarted()
-    this.#wake()
+    if (!this.#draining) this.#claims.open()
   }
 
   /**
@@ -198,7 +199,7 @@ export class JobQueue {
         await submission
       } finally {
         this.#submitting.delete(info.id)
-        this.#wake()
+        this.#claims.wake()
       }
     })
     return shown(info)
@@ -269,7 +270,7 @@ export class JobQueue {
   cancel(id: string): Promise<JobInfo> {
     return patiently(this.#options.clock, async (isRefused) => {
       for (;;) {
-        const stored = () => this.#inTurn(() => this.#cancelStored(id, isRefused))
+        const stored = () => this.#claims.inTurn(() => this.#cancelStored(id, isRefused))
         const over = (await this.#attempts.cancel(id, isRefused)) ?? (await stored())
         if (isRefused()) throw unavailable()
         if (over && isTerminal(over.status)) return shown(over)
@@ -296,7 +297,7 @@ export class JobQueue {
     if (isRefused()) {
       completed.withdraw()
       await this.#store.restore(record)
-      this.#wake()
+      this.#claims.wake()
       return undefined
     }
     completed.send()
@@ -329,128 +330,18 @@ export class JobQueue {
     if (!this.#draining) this.#events.draining()
     this.#draining = true
     this.#attempts.draining = true
+    this.#claims.close()
   }
 
   /** Resolves when what runs has ended and is written down; jobs that are parked stay so. */
   async close(): Promise<void> {
     this.drain()
-    await this.#exclusive
+    await this.#claims.idle()
     await this.#attempts.settled()
     this.#attempts.stop()
-    this.#refused?.cancel()
     this.#due.stop()
     this.#budget.stop()
     this.#retention?.stop()
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
-  }
-
-  // ── claiming ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #wake(): void {
-    this.#work = true
-    if (!this.#pumping && this.#mayPump) void this.#pump()
-  }
-
-  /** Once all that ends in this turn has ended: one claim for all the slots, in the write of those ends. */
-  #wakeSoon(): void {
-    if (this.#wakesSoon) return
-    this.#wakesSoon = true
-    process.nextTick(() => {
-      this.#wakesSoon = false
-      this.#wake()
-    })
-  }
-
-  get #mayPump(): boolean {
-    return this.#ready && !this.#draining && !this.#refused
-  }
-
-  /** Not as soon as it takes something: it may take that and refuse again what is larger. */
-  #awaitStorage(): void {
-    this.#refused ??= this.#options.clock.after(CLAIM_RETRY_MS, () => {
-      this.#refused = undefined
-      this.#wake()
-    })
-  }
-
-  async #pump(): Promise<void> {
-    this.#pumping = true
-    let claimed = false
-    try {
-      if (!this.#budget.isCurrent) await this.#budget.refresh()
-      const places = this.#mayPump && this.#mayBegin ? this.#reserve() : []
-      if (places.length > 0) {
-        this.#work = false
-        await this.#inTurn(() => this.#claim(places)).finally(() => {
-          for (const place of places.splice(0)) place.release()
-        })
-        claimed = true
-      }
-      this.#tellPause()
-    } catch (error) {
-      this.#options.logger.error({ err: toError(error) }, 'jobs could not be claimed; it is tried again')
-      this.#options.clock.after(CLAIM_RETRY_MS, () => this.#wake())
-    } finally {
-      this.#pumping = false
-    }
-    if (claimed && this.#work) this.#wakeSoon()
-  }
-
-  /** Whether the day has tokens left when those are counted whose charge is being written. */
-  get #mayBegin(): boolean {
-    const { limit, used, exhausted } = this.#budget
-    return !exhausted && (limit === undefined || used + this.#attempts.uncharged < limit)
-  }
-
-  /** Places for as many sessions as there are slots and jobs. Only those are kept while the adapter is asked. */
-  #reserve(): Place[] {
-    const { sessions } = this.#options
-    const places: Place[] = []
-    for (let wanted = this.#claimable; wanted > 0; wanted--) {
-      const place = sessions.reserve()
-      if (!place) break
-      places.push(place)
-    }
-    return places
-  }
-
-  /** How many jobs to ask for; an adapter that tells of work knows of jobs that nobody here has counted. */
-  get #claimable(): number {
-    const slots = this.#maxConcurrency - this.#attempts.slots
-    const { queued } = this.#counters
-    const isToldOfWork = this.#options.adapter.onWork !== undefined
-    if (queued === 0 && !isToldOfWork) return 0
-    if (!this.#store.claimsTogether) return Math.min(slots, 1)
-    // one that waits for its time may be due by the adapter's clock
-    return isToldOfWork ? slots : Math.min(slots, Math.max(queued - this.#due.size, 1))
-  }
-
-  /** Begins what it claims, in that order, in the places, and takes those from the list. */
-  async #claim(places: Place[]): Promise<void> {
-    const sessionIds = places.map(() => newId())
-    const records = await this.#store.claim(places.length, { at: this.#options.clock.now(), sessionIds })
-    // there may be more
-    if (records.length === places.length) this.#work = true
-    for (const [index, record] of records.entries()) {
-      const sessionId = sessionIds[index]!
-      // what is stored can be claimed before it was told: a submission, or the attempt before
-      const { id } = record.info
-      const isThere = (await this.#submitting.get(id)) ?? true
-      await this.#attempts.over(id)
-      if (isThere) this.#attempts.start(record, places.shift()!, sessionId)
-      else this.#store.unclaim(record)
-    }
-  }
-
-  #tellPause(): void {
-    if (this.#budget.exhausted === this.#paused) return
-    this.#paused = this.#budget.exhausted
-    this.#events.budgetChanged(this.#paused)
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#exclusive.then(work)
-    this.#exclusive = result.catch(() => {})
-    return result
   }
 }
