@@ -129,7 +129,7 @@ export class TranscriptEditor {
   #onMessage(event: EventOf<'user_message' | 'assistant_message'>): void {
     this.#set({ streaming: without(this.#now.streaming, ({ uuid }) => uuid === event.uuid) })
     const blocks = blocksOf(event.message)
-    for (const block of blocks) if (block.type === 'tool_result') this.#onToolResult(block)
+    for (const block of blocks) if (block.type === 'tool_result') this.#onToolResult(block, event.ts)
     const parts = blocks.flatMap((block) => (block.type === 'tool_result' ? [] : [partOf(block)]))
     // tool results are shown with their calls
     if (parts.length === 0) return
@@ -147,9 +147,9 @@ export class TranscriptEditor {
     this.#items.changeTool(id, (tool) => withPermission(tool, permission))
   }
 
-  #onToolResult(block: Block): void {
+  #onToolResult(block: Block, ts: number): void {
     const id = String(block.tool_use_id)
-    this.#items.changeTool(id, (tool) => withResult(tool, block))
+    this.#items.changeTool(id, (tool) => withResult(tool, block, ts))
     this.#set({ openToolCalls: without(this.#now.openToolCalls, (open) => open === id) })
   }
 

@@ -68,10 +68,11 @@ export const withPermission = (tool: ToolPart, permission: ToolPermission): Tool
         : 'running',
 })
 
-export const withResult = (tool: ToolPart, block: Block): ToolPart => ({
+export const withResult = (tool: ToolPart, block: Block, endedAt: number): ToolPart => ({
   ...tool,
   status: isDenied(tool) ? 'denied' : block.is_error === true ? 'failed' : 'succeeded',
   result: block.content,
+  endedAt,
 })
 
 /** Of a call whose turn ended without a result. */

@@ -47,6 +47,8 @@ export interface ToolPart {
   status: ToolStatus
   /** What the tool said: text, or the blocks of the result. */
   result?: unknown
+  /** When its result came, epoch milliseconds. Its message says when it was called. */
+  endedAt?: number
   permission?: ToolPermission
 }
 /** A block that this version has no shape for, as it came. */

@@ -2,7 +2,7 @@ import { createClient, GatewayError } from '../../client/index.js'
 
 /** Where the API is: what the page that the gateway serves says of itself, against the page's own address. */
 export const apiBase = new URL(
-  document.querySelector<HTMLMetaElement>('meta[name="gateway-base"]')?.content ?? '../v1',
+  document.querySelector<HTMLMetaElement>('meta[name="gateway-base"]')?.content ?? '..',
   document.baseURI,
 ).href.replace(/\/+$/, '')
 

@@ -1,6 +1,122 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { type Filter, fitting, isWaiting } from '../model/session-filter.js'
+import { Icon } from '../parts/icon.js'
+import { Empty, Failure, Loading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
+import { route } from '../route.js'
+import { lastTold, waiting } from '../state/feed.js'
+import { followSessions, listing, loadEarlier, refreshSessions, sessions } from '../state/sessions.js'
+import '../styles/sessions.css'
 import { texts } from '../texts.js'
+import { Row } from './sessions/row.js'
+import { StartDialog } from './sessions/start.js'
+import { TranscriptScreen } from './transcript.js'
 
+const says = texts.sessions
+
+/** The list, or one of them. */
 export function screen() {
-  return <Page title={texts.sessions.title}>{null}</Page>
+  const [id, seq] = route.value.params
+  if (id === undefined) return <SessionList />
+  return <TranscriptScreen key={id} id={id} seq={seq === undefined ? undefined : Number(seq)} />
+}
+
+function SessionList() {
+  useEffect(followSessions, [])
+  const filter = useSignal<Filter>('all')
+  const profile = useSignal('')
+  const search = useSignal('')
+  const isStarting = useSignal(route.value.query.has('new'))
+  const { isLoaded, hasMore, error } = listing.value
+  const all = sessions.value
+  const told = lastTold.value
+  const lineOf = ({ id }: { id: string }): string => told.get(id)?.preview ?? ''
+  const shown = fitting(all, { filter: filter.value, profile: profile.value, search: search.value }, lineOf)
+  const profiles = [...new Set(all.map((session) => session.profile))].filter(Boolean).sort()
+  const waits = all.filter(isWaiting).length || waiting.value.permissions + waiting.value.questions
+  return (
+    <Page
+      title={says.title}
+      actions={
+        <button
+          type="button"
+          class="primary"
+          onClick={() => {
+            isStarting.value = true
+          }}
+        >
+          <Icon name="plus" />
+          {says.start}
+        </button>
+      }
+    >
+      <div class="filters">
+        <fieldset class="segments">
+          <legend class="unseen">{says.show}</legend>
+          {(Object.keys(says.filters) as Filter[]).map((name) => (
+            <label key={name}>
+              <input
+                type="radio"
+                name="filter"
+                checked={filter.value === name}
+                onChange={() => {
+                  filter.value = name
+                }}
+              />
+              <span>
+                {says.filters[name]}
+                {name === 'waiting' && waits > 0 && <b class="count">{waits}</b>}
+              </span>
+            </label>
+          ))}
+        </fieldset>
+        <input
+          type="search"
+          aria-label={says.search}
+          placeholder={says.searchHint}
+          value={search.value}
+          onInput={(event) => {
+            search.value = event.currentTarget.value
+          }}
+        />
+        {profiles.length > 1 && (
+          <select
+            aria-label={says.profile}
+            value={profile.value}
+            onChange={(event) => {
+              profile.value = event.currentTarget.value
+            }}
+          >
+            <option value="">{says.everyProfile}</option>
+            {profiles.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        )}
+      </div>
+      {error !== undefined && <Failure error={error} retry={() => void refreshSessions()} />}
+      {!isLoaded && error === undefined && <Loading />}
+      {isLoaded && shown.length === 0 && <Empty>{all.length === 0 ? says.empty : says.noneMatch}</Empty>}
+      {shown.length > 0 && (
+        <ul class="session-list" aria-label={says.list}>
+          {shown.map((session) => (
+            <Row key={session.id} session={session} line={lineOf(session)} />
+          ))}
+        </ul>
+      )}
+      {hasMore && (
+        <button type="button" class="quiet" onClick={() => void loadEarlier()}>
+          {says.loadMore}
+        </button>
+      )}
+      {isStarting.value && (
+        <StartDialog
+          onClose={() => {
+            isStarting.value = false
+          }}
+        />
+      )}
+    </Page>
+  )
 }

@@ -1,0 +1,241 @@
+import { emptyTranscript, foldTranscript, type SessionEvent, type Transcript } from '../../../client/index.js'
+
+/** A page of a session's log, as the gateway gives it. */
+export interface LogPage {
+  events: SessionEvent[]
+  nextAfterSeq: number
+  lastSeq: number
+  epoch: string
+  /** Some of what came after the place that was asked for is not kept any more. */
+  truncated: boolean
+}
+export type ReadPage = (query: { afterSeq: number; limit: number; epoch?: string }) => Promise<LogPage>
+
+export interface WindowLimits {
+  /** As many events are held. */
+  maxEvents: number
+  /** Of the text in them, characters; one event is held whatever its size. */
+  maxChars: number
+  /** So many events, about, come with each step. */
+  step: number
+}
+const LIMITS: WindowLimits = { maxEvents: 2400, maxChars: 8_000_000, step: 400 }
+const MAX_PAGE = 1000
+/** A step that finds fewer goes on: much of the range was typing that is not kept. */
+const ENOUGH = 60
+
+/**
+ * The part of a session's log that is looked at: everything between two places in it, and nothing else, however long it is. It moves by
+ * steps, and lets go at the far end what is too much.
+ */
+export class LogWindow {
+  readonly #read: ReadPage
+  readonly #limits: WindowLimits
+  #events: SessionEvent[] = []
+  #transcript: Transcript = emptyTranscript
+  #after = 0
+  #through = 0
+  #head = 0
+  #epoch: string | undefined
+  #busy: Promise<unknown> | undefined
+  /** Nothing comes before it. */
+  atStart = false
+  /** Nothing comes after it, but what happens from now on. */
+  atEnd = false
+  /** The log does not reach back to the beginning of the session. */
+  isCut = false
+
+  constructor(read: ReadPage, limits: Partial<WindowLimits> = {}) {
+    this.#read = read
+    this.#limits = { ...LIMITS, ...limits }
+  }
+
+  get events(): readonly SessionEvent[] {
+    return this.#events
+  }
+  /** What the window shows. */
+  get transcript(): Transcript {
+    return this.#transcript
+  }
+  /** Of the last event in it. */
+  get through(): number {
+    return this.#through
+  }
+  get epoch(): string | undefined {
+    return this.#epoch
+  }
+  has(seq: number): boolean {
+    return seq > this.#after && seq <= this.#through
+  }
+
+  /** Begins anew at the end of the log. @param lastSeq of the session, as far as is known */
+  openEnd(lastSeq: number): Promise<void> {
+    return this.#once(async () => {
+      this.#reset(lastSeq)
+      await this.#stepBack()
+      await this.#stepOn()
+    })
+  }
+
+  /** Begins anew around an event. */
+  openAt(seq: number): Promise<void> {
+    return this.#once(async () => {
+      this.#reset(Math.max(0, seq))
+      await this.#stepBack()
+      await this.#stepOn()
+    })
+  }
+
+  /** @returns whether there was anything more */
+  earlier(): Promise<boolean> {
+    if (this.atStart || this.#busy) return Promise.resolve(false)
+    return this.#once(async () => {
+      await this.#stepBack()
+      return true
+    })
+  }
+
+  later(): Promise<boolean> {
+    if (this.atEnd || this.#busy) return Promise.resolve(false)
+    return this.#once(async () => {
+      await this.#stepOn()
+      return true
+    })
+  }
+
+  /** Takes what happens, where the window is at the end. @returns whether it shows any of it */
+  append(events: readonly SessionEvent[]): boolean {
+    const last = events.at(-1)
+    if (!last) return false
+    this.#head = Math.max(this.#head, last.seq)
+    if (!this.atEnd) return false
+    const fresh = events.filter(({ seq }) => seq > this.#through)
+    if (fresh.length === 0) return false
+    this.#events.push(...fresh)
+    this.#through = last.seq
+    if (this.#trim('head')) this.#refold()
+    else this.#transcript = foldTranscript(fresh, this.#transcript)
+    return true
+  }
+
+  async #once<T>(act: () => Promise<T>): Promise<T> {
+    await this.#busy?.catch(() => {})
+    const busy = act()
+    this.#busy = busy
+    try {
+      return await busy
+    } finally {
+      if (this.#busy === busy) this.#busy = undefined
+    }
+  }
+
+  #reset(place: number): void {
+    this.#events = []
+    this.#after = this.#through = place
+    this.#head = 0
+    this.#epoch = undefined
+    this.atStart = this.atEnd = this.isCut = false
+    this.#transcript = emptyTranscript
+  }
+
+  async #stepBack(): Promise<void> {
+    const found: SessionEvent[] = []
+    let end = this.#after
+    for (let span = this.#limits.step; end > 0; span *= 4) {
+      const from = Math.max(0, end - span)
+      const part = await this.#range(from, end)
+      found.unshift(...part.events)
+      end = part.isCut ? 0 : from
+      if (part.isCut) this.isCut = true
+      if (found.filter(({ type }) => type !== 'stream_delta').length >= ENOUGH) break
+    }
+    this.#after = end
+    this.atStart = end === 0
+    this.#events = [...found, ...this.#events]
+    if (this.#trim('tail')) this.atEnd = false
+    this.#refold()
+  }
+
+  /** What comes after `from`, up to and with `end`. */
+  async #range(from: number, end: number): Promise<{ events: SessionEvent[]; isCut: boolean }> {
+    const events: SessionEvent[] = []
+    let isCut = false
+    for (let after = from; after < end; ) {
+      const page = await this.#page(after, Math.min(MAX_PAGE, end - after))
+      isCut ||= page.truncated
+      for (const event of page.events) if (event.seq <= end) events.push(event)
+      if (page.events.length === 0 || page.nextAfterSeq <= after) break
+      after = page.nextAfterSeq
+    }
+    return { events, isCut }
+  }
+
+  async #stepOn(): Promise<void> {
+    const page = await this.#page(this.#through, this.#limits.step)
+    this.#events.push(...page.events.filter(({ seq }) => seq > this.#through))
+    const isLast = page.events.length === 0 || page.nextAfterSeq >= page.lastSeq
+    this.#through = Math.max(this.#through, isLast ? page.lastSeq : page.nextAfterSeq)
+    // what happened while the page was on its way is read with the next
+    this.atEnd = isLast && this.#through >= this.#head
+    if (this.#trim('head')) this.atStart = false
+    this.#refold()
+  }
+
+  async #page(afterSeq: number, limit: number): Promise<LogPage> {
+    const page = await this.#read({ afterSeq, limit, ...(this.#epoch !== undefined && { epoch: this.#epoch }) })
+    this.#epoch ??= page.epoch
+    if (page.epoch !== this.#epoch) throw new LogChanged()
+    return page
+  }
+
+  /** Lets go of what is too much, at one end. @returns whether there was any */
+  #trim(where: 'head' | 'tail'): boolean {
+    const { maxEvents, maxChars } = this.#limits
+    let chars = 0
+    for (const event of this.#events) chars += charsOf(event)
+    if (this.#events.length <= maxEvents && chars <= maxChars) return false
+    // well below the limit, so that it is not done at each step
+    let keep = this.#events.length
+    const at = (index: number): SessionEvent =>
+      this.#events[where === 'head' ? index : this.#events.length - 1 - index]!
+    for (let gone = 0; keep > 1 && (keep > maxEvents * 0.75 || chars > maxChars * 0.75); gone++, keep--)
+      chars -= charsOf(at(gone))
+    if (where === 'head') {
+      this.#after = this.#events[this.#events.length - keep - 1]?.seq ?? this.#after
+      this.#events = this.#events.slice(-keep)
+      this.atStart = false
+    } else {
+      this.#events = this.#events.slice(0, keep)
+      this.#through = this.#events.at(-1)?.seq ?? this.#after
+    }
+    return true
+  }
+
+  #refold(): void {
+    const whole = new Set<string>()
+    for (const event of this.#events) if (event.type === 'assistant_message') whole.add(event.uuid)
+    this.#events = this.#events.filter((event) => event.type !== 'stream_delta' || !whole.has(event.uuid))
+    this.#transcript = foldTranscript(this.#events)
+  }
+}
+
+/** The log is another one than it was: what is shown is to be read anew. */
+export class LogChanged extends Error {}
+
+const CHARS = new WeakMap<object, number>()
+
+/** How much text an event holds, about. */
+function charsOf(event: SessionEvent): number {
+  const known = CHARS.get(event)
+  if (known !== undefined) return known
+  let chars = 0
+  const stack: unknown[] = [event]
+  while (stack.length > 0) {
+    const value = stack.pop()
+    chars += typeof value === 'string' ? value.length : 8
+    // an array of millions is no argument list
+    if (typeof value === 'object' && value !== null) for (const inner of Object.values(value)) stack.push(inner)
+  }
+  CHARS.set(event, chars)
+  return chars
+}

@@ -1,0 +1,248 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { CreateSessionRequest, GatewayError, PermissionMode, ProfileInfo } from '../../../../client/index.js'
+import { client, request, sentenceOf } from '../../api.js'
+import { Dialog } from '../../parts/dialog.js'
+import { Field } from '../../parts/field.js'
+import { Failure } from '../../parts/notice.js'
+import { go, hrefTo } from '../../route.js'
+import { noteFailure } from '../../state/me.js'
+import { keepSession, sessions } from '../../state/sessions.js'
+import { texts } from '../../texts.js'
+import { Adopt } from './adopt.js'
+
+const says = texts.start
+const PROVIDER_MODES: PermissionMode[] = ['default', 'dontAsk', 'bypassPermissions']
+const CLI_MODES: PermissionMode[] = ['default', 'acceptEdits', 'plan', 'auto', 'dontAsk', 'bypassPermissions']
+
+/** What a profile offers to choose from. */
+const modelsOf = (profile: ProfileInfo | undefined): string[] =>
+  [...new Set([...(profile?.provider?.models ?? []), profile?.provider?.model, profile?.defaults?.model])].filter(
+    (model): model is string => model !== undefined,
+  )
+
+/** Starts a session, or goes on with one that an agent keeps. */
+export function StartDialog({ onClose }: { onClose: () => void }) {
+  const profiles = useSignal<ProfileInfo[]>([])
+  const profile = useSignal('')
+  const directory = useSignal(sessions.value[0]?.cwd ?? '')
+  const mode = useSignal<'' | PermissionMode>('')
+  const model = useSignal('')
+  const prompt = useSignal('')
+  const isAdopting = useSignal(false)
+  const error = useSignal<unknown>(undefined)
+  const isBusy = useSignal(false)
+
+  useEffect(() => {
+    client.profiles.list().then(
+      (answer) => {
+        profiles.value = answer.profiles
+        profile.value ||= answer.profiles[0]?.name ?? ''
+      },
+      (failure) => {
+        error.value = failure
+      },
+    )
+  }, [])
+
+  const start = async (more: Partial<CreateSessionRequest> = {}): Promise<void> => {
+    if (isBusy.value) return
+    isBusy.value = true
+    error.value = undefined
+    try {
+      const session = await client.sessions.create({
+        cwd: directory.value.trim(),
+        ...(profile.value && { profile: profile.value }),
+        ...(mode.value && { permissionMode: mode.value }),
+        ...(model.value.trim() && { model: model.value.trim() }),
+        ...(prompt.value.trim() && { prompt: prompt.value }),
+        ...more,
+      })
+      keepSession(session)
+      onClose()
+      go(hrefTo('sessions', session.id))
+    } catch (failure) {
+      noteFailure(failure)
+      error.value = failure
+    } finally {
+      isBusy.value = false
+    }
+  }
+
+  const chosen = profiles.value.find(({ name }) => name === profile.value)
+  const refusals = (error.value as GatewayError | undefined)?.errors ?? []
+  const refusalOf = (field: string): string | undefined =>
+    refusals.find(({ path }) => path.replace(/^\//, '') === field)?.message
+  const isAtField = ['cwd', 'profile', 'permissionMode', 'model', 'prompt'].some(refusalOf)
+  return (
+    <Dialog title={says.title} onClose={onClose}>
+      <form
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (!isAdopting.value) void start()
+        }}
+      >
+        <fieldset class="segments">
+          <legend class="unseen">{says.title}</legend>
+          {[false, true].map((adopts) => (
+            <label key={String(adopts)}>
+              <input
+                type="radio"
+                name="how"
+                checked={isAdopting.value === adopts}
+                onChange={() => {
+                  isAdopting.value = adopts
+                }}
+              />
+              <span>{adopts ? says.adopt : says.fresh}</span>
+            </label>
+          ))}
+        </fieldset>
+        {profiles.value.length > 0 && (
+          <Field label={texts.sessions.profile} hint={chosen?.description} error={refusalOf('profile')}>
+            {(given) => (
+              <select
+                {...given}
+                value={profile.value}
+                onChange={(event) => {
+                  profile.value = event.currentTarget.value
+                }}
+              >
+                {profiles.value.map(({ name }) => (
+                  <option key={name}>{name}</option>
+                ))}
+              </select>
+            )}
+          </Field>
+        )}
+        <Directory value={directory} error={refusalOf('cwd')} />
+        {isAdopting.value ? (
+          <Adopt profile={profile.value} directory={directory.value.trim()} isBusy={isBusy.value} onChoose={start} />
+        ) : (
+          <>
+            <div class="form-pair">
+              <Field label={says.mode} error={refusalOf('permissionMode')}>
+                {(given) => (
+                  <select
+                    {...given}
+                    value={mode.value}
+                    onChange={(event) => {
+                      mode.value = event.currentTarget.value as PermissionMode
+                    }}
+                  >
+                    <option value="">{says.byProfile}</option>
+                    {(chosen?.engine === 'cli' ? CLI_MODES : PROVIDER_MODES).map((name) => (
+                      <option key={name} value={name}>
+                        {texts.modes[name]}
+                      </option>
+                    ))}
+                  </select>
+                )}
+              </Field>
+              <Field label={says.model} hint={says.modelHint} error={refusalOf('model')}>
+                {(given) => (
+                  <>
+                    <input
+                      {...given}
+                      list="start-models"
+                      value={model.value}
+                      spellcheck={false}
+                      onInput={(event) => {
+                        model.value = event.currentTarget.value
+                      }}
+                    />
+                    <datalist id="start-models">
+                      {modelsOf(chosen).map((name) => (
+                        <option key={name} value={name} />
+                      ))}
+                    </datalist>
+                  </>
+                )}
+              </Field>
+            </div>
+            <Field label={says.prompt} hint={says.promptHint} error={refusalOf('prompt')}>
+              {(given) => (
+                <textarea
+                  {...given}
+                  rows={4}
+                  dir="auto"
+                  value={prompt.value}
+                  onInput={(event) => {
+                    prompt.value = event.currentTarget.value
+                  }}
+                  onKeyDown={(event) => {
+                    if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) void start()
+                  }}
+                />
+              )}
+            </Field>
+          </>
+        )}
+        {error.value !== undefined && !isAtField && <Failure error={error.value} />}
+        {error.value !== undefined && isAtField && (
+          <p class="unseen" role="alert">
+            {sentenceOf(error.value)}
+          </p>
+        )}
+        {!isAdopting.value && (
+          <div class="form-end">
+            <button type="submit" class="primary" disabled={isBusy.value}>
+              {says.submit}
+            </button>
+          </div>
+        )}
+      </form>
+    </Dialog>
+  )
+}
+
+/** A path, completed from the directories that this gateway allows. */
+function Directory({ value, error }: { value: { value: string }; error: string | undefined }) {
+  const offers = useSignal<string[]>([])
+  const prefix = value.value
+  useEffect(() => {
+    const aborter = new AbortController()
+    const timer = setTimeout(async () => {
+      try {
+        const answer = await request<{ directories: { path: string }[] }>('GET', '/directories', {
+          query: { prefix },
+          signal: aborter.signal,
+        })
+        offers.value = answer.directories.map(({ path }) => path)
+        // the one place there is
+        if (prefix === '' && offers.value.length === 1) value.value = offers.value[0]!
+      } catch {
+        // typing it out works all the same
+      }
+    }, 120)
+    return () => {
+      clearTimeout(timer)
+      aborter.abort()
+    }
+  }, [prefix])
+  return (
+    <Field label={says.directory} hint={says.directoryHint} error={error}>
+      {(given) => (
+        <>
+          <input
+            {...given}
+            list="start-directories"
+            required
+            spellcheck={false}
+            autocapitalize="off"
+            value={value.value}
+            onInput={(event) => {
+              value.value = event.currentTarget.value
+            }}
+          />
+          <datalist id="start-directories">
+            {offers.value.map((path) => (
+              <option key={path} value={path} />
+            ))}
+          </datalist>
+        </>
+      )}
+    </Field>
+  )
+}

@@ -1,0 +1,166 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import { rowsOf } from '../model/transcript-rows.js'
+import { ConnectionBar } from '../parts/connection.js'
+import { Icon } from '../parts/icon.js'
+import { Failure, Loading } from '../parts/notice.js'
+import '../styles/transcript.css'
+import { texts } from '../texts.js'
+import { Composer } from './transcript/composer.js'
+import { Find } from './transcript/find.js'
+import { Head } from './transcript/head.js'
+import { Row, Streaming } from './transcript/items.js'
+import { TranscriptState } from './transcript/state.js'
+import { WaitedFor } from './transcript/waited-for.js'
+
+const says = texts.transcript
+/** So near the end counts as at the end. */
+const NEAR_PX = 48
+/** So near an end of the window, its next part is fetched. */
+const FETCH_PX = 1_200
+
+/** One session: what was said and done, what it waits for, and what to say next. */
+export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefined }) {
+  const state = useMemo(() => new TranscriptState(id), [id])
+  const scroller = useRef<HTMLDivElement>(null)
+  const isFollowing = useSignal(seq === undefined)
+  const isFinding = useSignal(false)
+  const marked = useSignal(seq)
+
+  useEffect(() => {
+    void state.open(seq)
+    return () => state.close()
+  }, [state])
+
+  // the address names a line: another one of the same session moves the window
+  useEffect(() => {
+    if (seq === undefined || !state.isLoaded.value) return
+    isFollowing.value = false
+    marked.value = seq
+    void state.to(seq)
+  }, [seq])
+
+  const { transcript, atStart, atEnd, isCut } = state.view.value
+  const { rows, nested } = useMemo(() => rowsOf(transcript), [transcript])
+  const goal = marked.value
+
+  useLayoutEffect(() => {
+    const element = scroller.current
+    if (!element || !state.isLoaded.value) return
+    if (goal !== undefined && !isFollowing.value) {
+      const line = lineAt(element, goal)
+      if (line) {
+        line.scrollIntoView({ block: 'center' })
+        line.focus({ preventScroll: true })
+        marked.value = undefined
+      }
+    } else if (isFollowing.value && atEnd) element.scrollTop = element.scrollHeight
+  })
+
+  const onScroll = (): void => {
+    const element = scroller.current
+    if (!element) return
+    const { scrollTop, scrollHeight, clientHeight } = element
+    const below = scrollHeight - scrollTop - clientHeight
+    isFollowing.value = atEnd && below < NEAR_PX
+    if (scrollTop < FETCH_PX && !atStart) {
+      // the browser keeps the place when something comes above, but not at the very top
+      if (scrollTop === 0) element.scrollTop = 1
+      void state.earlier()
+    } else if (below < FETCH_PX && !atEnd) void state.later()
+  }
+  const toEnd = async (): Promise<void> => {
+    await state.toEnd()
+    isFollowing.value = true
+  }
+
+  // a window that does not fill the screen has nothing to scroll
+  useEffect(() => {
+    const element = scroller.current
+    if (element && state.isLoaded.value && !atStart && element.scrollHeight <= element.clientHeight)
+      void state.earlier()
+  }, [transcript, atStart])
+
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if ((event.metaKey || event.ctrlKey) && event.key === 'f' && !event.shiftKey) {
+      event.preventDefault()
+      isFinding.value = true
+    }
+  }
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: keys of everything within
+    <section class="page page-fills transcript" onKeyDown={onKeyDown}>
+      <Head
+        state={state}
+        onFind={() => {
+          isFinding.value = !isFinding.value
+        }}
+      />
+      <ConnectionBar link={state.link.value} />
+      <WaitedFor state={state} />
+      {isFinding.value && (
+        <Find
+          state={state}
+          onGo={(found) => {
+            isFollowing.value = false
+            marked.value = found
+            void state.to(found)
+          }}
+          onClose={() => {
+            isFinding.value = false
+          }}
+        />
+      )}
+      {state.error.value !== undefined && <Failure error={state.error.value} retry={() => void state.open(seq)} />}
+      {!state.isLoaded.value && state.error.value === undefined && <Loading />}
+      <div class="scroller" ref={scroller} onScroll={onScroll}>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
+        <div class="lines" role="log" aria-label={says.log} aria-live="off" tabIndex={0}>
+          {state.isLoaded.value && (
+            <p class="quiet-text lines-begin">{atStart ? (isCut ? says.cut : says.begin) : texts.shell.loading}</p>
+          )}
+          {rows.map((item) => (
+            <Row key={`${item.kind}${item.seq}`} item={item} nested={nested} state={state} />
+          ))}
+          {atEnd && <Streaming messages={transcript.streaming} />}
+          {state.outgoing.value.map((message) => (
+            <div key={message.id} class="line line-user outgoing" data-failed={message.error !== undefined}>
+              <p dir="auto" class="outgoing-text">
+                {message.text}
+              </p>
+              {message.error === undefined ? (
+                <p class="quiet-text">{says.onItsWay}</p>
+              ) : (
+                <div class="form-row">
+                  <Failure error={message.error} retry={() => void state.sendAgain(message)} />
+                  <button type="button" class="quiet" onClick={() => state.drop(message.id)}>
+                    {texts.shell.dismiss}
+                  </button>
+                </div>
+              )}
+            </div>
+          ))}
+        </div>
+      </div>
+      {!(isFollowing.value && atEnd) && state.isLoaded.value && (
+        <div class="to-live">
+          <button type="button" onClick={() => void toEnd()}>
+            <Icon name="down" />
+            {state.unseen.value > 0 ? says.newer(state.unseen.value) : says.toLive}
+          </button>
+        </div>
+      )}
+      <Composer state={state} onSent={() => void toEnd()} />
+    </section>
+  )
+}
+
+/** The line that an event is in: the last that began at it or before. */
+function lineAt(element: HTMLElement, seq: number): HTMLElement | undefined {
+  let found: HTMLElement | undefined
+  for (const line of element.querySelectorAll<HTMLElement>('[data-seq]')) {
+    if (Number(line.dataset.seq) > seq) break
+    found = line
+  }
+  return found
+}

@@ -1,0 +1,118 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import { Icon } from '../../parts/icon.js'
+import { Failure } from '../../parts/notice.js'
+import { noteFailure } from '../../state/me.js'
+import { texts } from '../../texts.js'
+import type { TranscriptState } from './state.js'
+
+const says = texts.transcript.composer
+/** What was begun in a session, and what was said in any, for as long as the page is there. */
+const drafts = new Map<string, string>()
+const history: string[] = []
+const MAX_HISTORY = 100
+
+const isPhone = matchMedia('(pointer: coarse)')
+
+/** What to say next. Enter sends, Shift+Enter begins a line; on a phone Enter is a line. The arrow keys go through what was said. */
+export function Composer({ state, onSent }: { state: TranscriptState; onSent: () => void }) {
+  const text = useSignal(drafts.get(state.id) ?? '')
+  const place = useSignal(history.length)
+  const error = useSignal<unknown>(undefined)
+  const area = useRef<HTMLTextAreaElement>(null)
+  const status = state.status.value
+  const isOver = status === 'closed' || status === 'failed'
+  const isBusy = status === 'running' || status === 'awaiting_approval' || status === 'starting'
+
+  useEffect(() => {
+    const element = area.current
+    if (!element) return
+    element.style.height = 'auto'
+    element.style.height = `${Math.min(element.scrollHeight + 2, innerHeight * 0.4)}px`
+  }, [text.value])
+
+  const put = (value: string): void => {
+    text.value = value
+    if (value) drafts.set(state.id, value)
+    else drafts.delete(state.id)
+  }
+  const send = (): void => {
+    const said = text.value.trim()
+    if (!said || isOver) return
+    history.push(said)
+    if (history.length > MAX_HISTORY) history.shift()
+    place.value = history.length
+    put('')
+    void state.send(said)
+    onSent()
+  }
+  const interrupt = async (): Promise<void> => {
+    error.value = undefined
+    try {
+      await state.handle.interrupt()
+    } catch (failure) {
+      noteFailure(failure)
+      error.value = failure
+    }
+  }
+  const recall = (step: number): boolean => {
+    const next = place.value + step
+    if (next < 0 || next > history.length) return false
+    place.value = next
+    put(history[next] ?? '')
+    return true
+  }
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const element = area.current
+    if (event.isComposing || !element) return
+    const isMod = event.ctrlKey || event.metaKey
+    if (event.key === 'Enter' && !event.shiftKey && (isMod || !isPhone.matches)) {
+      event.preventDefault()
+      send()
+    } else if (event.key === 'ArrowUp' && element.selectionStart === 0 && element.selectionEnd === 0) {
+      if (recall(-1)) event.preventDefault()
+    } else if (event.key === 'ArrowDown' && element.selectionStart === text.value.length) {
+      if (recall(1)) event.preventDefault()
+    } else if (event.key === 'Escape' && isBusy && !text.value) void interrupt()
+  }
+  if (isOver) return <p class="composer quiet-text">{says.over[status === 'failed' ? 'failed' : 'closed']}</p>
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault()
+        send()
+      }}
+    >
+      {error.value !== undefined && <Failure error={error.value} retry={() => void interrupt()} />}
+      <div class="composer-row">
+        <textarea
+          ref={area}
+          rows={1}
+          dir="auto"
+          aria-label={says.label}
+          placeholder={isBusy ? says.whileBusy : says.placeholder}
+          value={text.value}
+          disabled={status === 'parked'}
+          onInput={(event) => put(event.currentTarget.value)}
+          onKeyDown={onKeyDown}
+        />
+        {(isBusy || status === 'parked') && (
+          <button type="button" class="danger" onClick={() => void interrupt()} title={says.interruptHint}>
+            <Icon name="stop" />
+            <span class="wide">{says.interrupt}</span>
+          </button>
+        )}
+        <button
+          type="submit"
+          class="primary"
+          disabled={!text.value.trim()}
+          aria-label={isBusy ? says.queue : says.send}
+        >
+          <Icon name="send" />
+          <span class="wide">{isBusy ? says.queue : says.send}</span>
+        </button>
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,100 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import { client, sentenceOf } from '../../api.js'
+import { type Hit, hitsIn } from '../../model/search.js'
+import { visible } from '../../model/visible.js'
+import { Icon } from '../../parts/icon.js'
+import { Time } from '../../parts/time.js'
+import { texts } from '../../texts.js'
+import type { TranscriptState } from './state.js'
+
+const says = texts.transcript.finding
+const MAX_HITS = 500
+
+interface FindProps {
+  state: TranscriptState
+  onGo: (seq: number) => void
+  onClose: () => void
+}
+
+/** Finds a text in the whole log, page by page: nothing of it is kept but what was found. */
+export function Find({ state, onGo, onClose }: FindProps) {
+  const input = useRef<HTMLInputElement>(null)
+  const wanted = useSignal('')
+  const hits = useSignal<readonly Hit[]>([])
+  const progress = useSignal<string | undefined>(undefined)
+  useEffect(() => input.current?.focus(), [])
+  useEffect(() => {
+    hits.value = []
+    const text = wanted.value.trim()
+    if (text.length < 2) {
+      progress.value = undefined
+      return
+    }
+    const aborter = new AbortController()
+    const { signal } = aborter
+    const look = async (): Promise<void> => {
+      progress.value = says.looking
+      for await (const page of client.sessions.events(state.id, { signal }).pages()) {
+        if (signal.aborted) return
+        hits.value = [...hits.value, ...hitsIn(page, text)].slice(0, MAX_HITS)
+        if (hits.value.length >= MAX_HITS) break
+      }
+      progress.value = says.found(hits.value.length, hits.value.length >= MAX_HITS)
+    }
+    const timer = setTimeout(() => {
+      look().catch((error) => {
+        if (!signal.aborted) progress.value = sentenceOf(error)
+      })
+    }, 250)
+    return () => {
+      clearTimeout(timer)
+      aborter.abort()
+    }
+  }, [wanted.value])
+  return (
+    <search
+      class="find"
+      onKeyDown={(event) => {
+        if (event.key === 'Escape') onClose()
+      }}
+    >
+      <div class="form-row">
+        <input
+          ref={input}
+          type="search"
+          aria-label={says.label}
+          placeholder={says.label}
+          value={wanted.value}
+          onInput={(event) => {
+            wanted.value = event.currentTarget.value
+          }}
+        />
+        <span class="quiet-text" role="status">
+          {progress.value}
+        </span>
+        <button type="button" class="bare" aria-label={texts.shell.close} onClick={onClose}>
+          <Icon name="close" />
+        </button>
+      </div>
+      {hits.value.length > 0 && (
+        <ul class="hits">
+          {hits.value.map((hit) => (
+            <li key={hit.seq}>
+              <button type="button" class="hit" onClick={() => onGo(hit.seq)}>
+                <span class="quiet-text">
+                  #{hit.seq} <Time at={hit.ts} />
+                </span>
+                <bdi>
+                  {visible(hit.before)}
+                  <mark>{visible(hit.match)}</mark>
+                  {visible(hit.after)}
+                </bdi>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </search>
+  )
+}

@@ -1,0 +1,270 @@
+import { useSignal } from '@preact/signals'
+import type { PermissionMode, SessionInfo } from '../../../../client/index.js'
+import { client } from '../../api.js'
+import { count, money } from '../../model/format.js'
+import { Dialog } from '../../parts/dialog.js'
+import { Field } from '../../parts/field.js'
+import { Icon } from '../../parts/icon.js'
+import { Failure } from '../../parts/notice.js'
+import { Status } from '../../parts/status.js'
+import { Line } from '../../parts/untrusted.js'
+import { go, hrefTo } from '../../route.js'
+import { noteFailure } from '../../state/me.js'
+import { forgetSession, keepSession } from '../../state/sessions.js'
+import { texts } from '../../texts.js'
+import type { TranscriptState } from './state.js'
+
+const says = texts.transcript
+const PROVIDER_MODES: PermissionMode[] = ['default', 'dontAsk', 'bypassPermissions']
+const CLI_MODES: PermissionMode[] = ['default', 'acceptEdits', 'plan', 'auto', 'dontAsk', 'bypassPermissions']
+
+type Asking = 'menu' | 'rename' | 'end' | 'remove' | undefined
+
+/** Which session it is, how it stands, what it costs, and what can be done with it. */
+export function Head({ state, onFind }: { state: TranscriptState; onFind: () => void }) {
+  const asking = useSignal<Asking>(undefined)
+  const session = state.session.value
+  if (!session) return <header class="page-head transcript-head" />
+  const now = state.now.value
+  const status = state.status.value ?? session.status
+  return (
+    <header class="page-head transcript-head">
+      <a class="button bare back" href={hrefTo('sessions')} aria-label={says.back}>
+        <Icon name="back" />
+      </a>
+      <div class="head-title">
+        <h1 tabIndex={-1}>
+          <Line text={session.title} length={120} />
+        </h1>
+        <p class="quiet-text">
+          <Status status={status} detail={now.statusDetail} /> · <Line text={session.profile} length={40} /> ·{' '}
+          <Line text={session.cwd} length={120} class="path" />
+        </p>
+      </div>
+      <div class="meters">
+        {now.context && (
+          <span class="meter" title={says.context(count(now.context.totalTokens), count(now.context.maxTokens))}>
+            <meter min={0} max={100} value={Math.min(100, now.context.percentage)} aria-label={says.contextLabel} />
+            {Math.round(now.context.percentage)} %
+          </span>
+        )}
+        <span title={says.tokens(count(now.usage.inputTokens), count(now.usage.outputTokens))}>
+          {money(now.totalCostUsd)}
+        </span>
+      </div>
+      <div class="page-actions">
+        <Switches state={state} session={session} />
+        <button type="button" class="bare" aria-label={says.find} title={says.find} onClick={onFind}>
+          <Icon name="search" />
+        </button>
+        <button
+          type="button"
+          class="bare"
+          aria-label={says.actions}
+          title={says.actions}
+          onClick={() => {
+            asking.value = 'menu'
+          }}
+        >
+          <Icon name="more" />
+        </button>
+      </div>
+      {asking.value !== undefined && <Actions state={state} session={session} asking={asking} />}
+    </header>
+  )
+}
+
+function Switches({ state, session }: { state: TranscriptState; session: SessionInfo }) {
+  const error = useSignal<unknown>(undefined)
+  const { permissionMode, model, capabilities } = state.now.value
+  const isOver = state.status.value === 'closed' || state.status.value === 'failed'
+  const change = async (act: () => Promise<void>): Promise<void> => {
+    error.value = undefined
+    try {
+      await act()
+    } catch (failure) {
+      noteFailure(failure)
+      error.value = failure
+    }
+  }
+  const modes = session.engine === 'cli' ? CLI_MODES : PROVIDER_MODES
+  const models = capabilities?.models ?? []
+  return (
+    <>
+      <select
+        aria-label={says.mode}
+        title={says.mode}
+        disabled={isOver}
+        value={permissionMode ?? 'default'}
+        onChange={(event) => {
+          const mode = event.currentTarget.value as PermissionMode
+          // it shows what is, until the agent says that it has changed
+          event.currentTarget.value = permissionMode ?? 'default'
+          void change(() => state.handle.setMode(mode))
+        }}
+      >
+        {modes.map((mode) => (
+          <option key={mode} value={mode}>
+            {texts.modes[mode]}
+          </option>
+        ))}
+      </select>
+      {models.length > 0 ? (
+        <select
+          aria-label={says.model}
+          title={says.model}
+          disabled={isOver}
+          value={model ?? ''}
+          onChange={(event) => {
+            const chosen = event.currentTarget.value
+            event.currentTarget.value = model ?? ''
+            void change(() => state.handle.setModel(chosen || undefined))
+          }}
+        >
+          {!models.some(({ value }) => value === model) && <option value={model ?? ''}>{model ?? says.model}</option>}
+          {models.map(({ value, displayName }) => (
+            <option key={value} value={value}>
+              {displayName}
+            </option>
+          ))}
+        </select>
+      ) : (
+        model && <Line text={model} class="quiet-text model" length={40} />
+      )}
+      {error.value !== undefined && <Failure error={error.value} />}
+    </>
+  )
+}
+
+interface ActionsProps {
+  state: TranscriptState
+  session: SessionInfo
+  asking: { value: Asking }
+}
+
+function Actions({ state, session, asking }: ActionsProps) {
+  const error = useSignal<unknown>(undefined)
+  const title = useSignal(session.title)
+  const done = useSignal<string | undefined>(undefined)
+  const close = (): void => {
+    asking.value = undefined
+  }
+  const attempt = async (act: () => Promise<unknown>): Promise<void> => {
+    error.value = undefined
+    try {
+      await act()
+      close()
+    } catch (failure) {
+      noteFailure(failure)
+      error.value = failure
+    }
+  }
+  const save = (format: 'markdown' | 'json', how: 'copy' | 'download') => async (): Promise<void> => {
+    error.value = undefined
+    try {
+      const { copyTranscript, downloadTranscript } = await import('./save.js')
+      await (how === 'copy' ? copyTranscript : downloadTranscript)(session, format)
+      done.value = how === 'copy' ? says.copied : undefined
+    } catch (failure) {
+      error.value = failure
+    }
+  }
+  const rename = async (): Promise<void> => {
+    const renamed = await client.sessions.rename(session.id, title.value.trim() || null)
+    state.session.value = renamed
+    keepSession(renamed)
+  }
+  const kind = asking.value
+  const isOver = state.status.value === 'closed' || state.status.value === 'failed'
+  return (
+    <Dialog title={kind === 'end' || kind === 'remove' ? texts.sessions.sure[kind] : says.actions} onClose={close}>
+      {kind === 'menu' && (
+        <div class="menu">
+          <button type="button" onClick={() => void save('markdown', 'copy')()}>
+            {says.copyMarkdown}
+          </button>
+          <button type="button" onClick={() => void save('markdown', 'download')()}>
+            {says.downloadMarkdown}
+          </button>
+          <button type="button" onClick={() => void save('json', 'download')()}>
+            {says.downloadJson}
+          </button>
+          <button type="button" onClick={() => void state.toStart().then(close)}>
+            {says.toBegin}
+          </button>
+          {(['rename', 'end', 'remove'] as const).map(
+            (next) =>
+              !(next === 'end' && isOver) && (
+                <button
+                  key={next}
+                  type="button"
+                  class={next === 'rename' ? undefined : 'danger'}
+                  onClick={() => {
+                    asking.value = next
+                  }}
+                >
+                  {texts.sessions[next]}
+                </button>
+              ),
+          )}
+          <p class="quiet-text" role="status">
+            {done.value}
+          </p>
+        </div>
+      )}
+      {kind === 'rename' && (
+        <form
+          class="form"
+          onSubmit={(event) => {
+            event.preventDefault()
+            void attempt(rename)
+          }}
+        >
+          <Field label={texts.sessions.name} hint={texts.sessions.renameHint}>
+            {(given) => (
+              <input
+                {...given}
+                dir="auto"
+                maxLength={500}
+                value={title.value}
+                onInput={(event) => {
+                  title.value = event.currentTarget.value
+                }}
+              />
+            )}
+          </Field>
+          <div class="form-end">
+            <button type="submit" class="primary">
+              {texts.sessions.save}
+            </button>
+          </div>
+        </form>
+      )}
+      {(kind === 'end' || kind === 'remove') && (
+        <div class="form">
+          <p>{texts.sessions[`${kind}Explain`]}</p>
+          <div class="form-end">
+            <button type="button" onClick={close}>
+              {texts.shell.cancel}
+            </button>
+            <button
+              type="button"
+              class="danger"
+              onClick={() =>
+                void attempt(async () => {
+                  if (kind === 'end') return state.handle.close()
+                  await client.sessions.remove(session.id)
+                  forgetSession(session.id)
+                  go(hrefTo('sessions'))
+                })
+              }
+            >
+              {texts.sessions[kind]}
+            </button>
+          </div>
+        </div>
+      )}
+      {error.value !== undefined && <Failure error={error.value} />}
+    </Dialog>
+  )
+}

@@ -1,0 +1,56 @@
+import { emptyTranscript, foldTranscript, type SessionEvent, type SessionInfo } from '../../../../client/index.js'
+import { client } from '../../api.js'
+import { headMarkdown, itemMarkdown } from '../../model/export.js'
+
+type Format = 'markdown' | 'json'
+
+/** What the whole log says, in pieces. */
+async function pieces(session: SessionInfo, format: Format): Promise<string[]> {
+  const parts: string[] =
+    format === 'json' ? [`{"session":${JSON.stringify(session)},"events":[`] : [headMarkdown(session)]
+  const events: SessionEvent[] = []
+  let isFirst = true
+  for await (const page of client.sessions.events(session.id).pages()) {
+    if (format === 'markdown') events.push(...page.filter(({ type }) => type !== 'stream_delta'))
+    else
+      for (const event of page) {
+        parts.push(`${isFirst ? '\n' : ',\n'}${JSON.stringify(event)}`)
+        isFirst = false
+      }
+  }
+  if (format === 'json') parts.push('\n]}\n')
+  else for (const item of foldTranscript(events, emptyTranscript).items) parts.push(itemMarkdown(item))
+  return format === 'json' ? parts : parts.filter(Boolean).map((part) => `${part}\n\n`)
+}
+
+/** Hands a file to the person. It is never opened here: what an agent made could be anything. */
+function save(name: string, content: Blob): void {
+  const link = document.createElement('a')
+  const url = URL.createObjectURL(new Blob([content], { type: 'application/octet-stream' }))
+  link.href = url
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 60_000)
+}
+
+/** Of letters and digits alone. */
+const nameOf = (text: string): string =>
+  text
+    .normalize('NFKD')
+    .replace(/[^\w.-]+/g, '-')
+    .replace(/^[-.]+|[-.]+$/g, '')
+    .slice(0, 80) || 'session'
+
+export async function downloadTranscript(session: SessionInfo, format: Format): Promise<void> {
+  save(`${nameOf(session.title)}.${format === 'json' ? 'json' : 'md'}`, new Blob(await pieces(session, format)))
+}
+
+export async function copyTranscript(session: SessionInfo, format: Format): Promise<void> {
+  const text = pieces(session, format).then((parts) => new Blob(parts, { type: 'text/plain' }))
+  // the browser wants to be asked at once, while the press of the button is fresh
+  await navigator.clipboard.write([new ClipboardItem({ 'text/plain': text })])
+}
+
+export async function saveFile(sessionId: string, path: string): Promise<void> {
+  save(nameOf(path.split('/').at(-1) ?? ''), await client.sessions.file(sessionId, path))
+}

@@ -1,0 +1,258 @@
+import { batch, computed, signal } from '@preact/signals'
+import {
+  type AttachItem,
+  type Attachment,
+  emptyTranscript,
+  foldTranscript,
+  type SessionInfo,
+  type Transcript,
+} from '../../../../client/index.js'
+import { client, request } from '../../api.js'
+import { LogChanged, type LogPage, LogWindow } from '../../model/log-window.js'
+import { LinkState } from '../../state/link.js'
+import { noteFailure } from '../../state/me.js'
+import { keepSession } from '../../state/sessions.js'
+
+/** A message that was written here and is not in the log yet. */
+export interface Outgoing {
+  id: string
+  text: string
+  /** Why it was not taken; undefined while it is on its way. */
+  error?: unknown
+}
+
+/** What the beginning of a log says of the whole session. */
+const HEAD_EVENTS = 50
+
+/** One session as it is looked at: a window into its log, and what is true of it now. */
+export class TranscriptState {
+  readonly id: string
+  readonly #window: LogWindow
+  readonly #aborter = new AbortController()
+  readonly #link = new LinkState()
+  #attachment: Attachment | undefined
+  #pending: AttachItem[] = []
+  #isDue = false
+
+  readonly session = signal<SessionInfo | undefined>(undefined)
+  /** What is shown of the log. */
+  readonly view = signal<{ transcript: Transcript; atStart: boolean; atEnd: boolean; isCut: boolean }>({
+    transcript: emptyTranscript,
+    atStart: false,
+    atEnd: false,
+    isCut: false,
+  })
+  /** What is true now, wherever the window is: without items. */
+  readonly now = signal<Transcript>(emptyTranscript)
+  readonly isLoaded = signal(false)
+  readonly error = signal<unknown>(undefined)
+  readonly outgoing = signal<readonly Outgoing[]>([])
+  /** Events that came while the window was elsewhere. */
+  readonly unseen = signal(0)
+
+  /** The API of the session, whose commands wait for the connection and are sent again under their id. */
+  readonly handle: ReturnType<typeof client.session>
+
+  constructor(id: string) {
+    this.id = id
+    this.handle = client.session(id)
+    this.#window = new LogWindow((query) =>
+      request<LogPage>('GET', `/sessions/${encodeURIComponent(id)}/events`, { query, signal: this.#aborter.signal }),
+    )
+  }
+
+  get link() {
+    return this.#link.link
+  }
+
+  readonly status = computed(() => this.now.value.status ?? this.session.value?.status)
+
+  /** @param seq to begin at; undefined: at the end */
+  async open(seq: number | undefined): Promise<void> {
+    await this.#attempt(async () => {
+      const session = await client.sessions.get(this.id, { signal: this.#aborter.signal })
+      this.session.value = session
+      keepSession(session)
+      this.now.value = {
+        ...emptyTranscript,
+        status: session.status,
+        statusDetail: session.statusDetail,
+        model: session.model,
+        permissionMode: session.permissionMode,
+        numTurns: session.numTurns,
+        totalCostUsd: session.cost,
+        usage: session.usage,
+      }
+      await (seq === undefined ? this.#window.openEnd(session.lastSeq) : this.#window.openAt(seq))
+      this.#show()
+      this.isLoaded.value = true
+      void this.#follow(session.lastSeq)
+      void this.#learn()
+    })
+  }
+
+  close(): void {
+    this.#aborter.abort()
+    this.#attachment?.close()
+  }
+
+  readonly earlier = (): Promise<void> => this.#move(() => this.#window.earlier())
+  readonly later = (): Promise<void> => this.#move(() => this.#window.later())
+  readonly toEnd = (): Promise<void> =>
+    this.#move(async () => {
+      if (!this.#window.atEnd) await this.#window.openEnd(Math.max(this.#window.through, this.now.value.lastSeq))
+    })
+  readonly toStart = (): Promise<void> => this.#move(() => this.#window.openAt(0))
+  /** Moves to an event, if it is not in the window. */
+  readonly to = (seq: number): Promise<void> =>
+    this.#move(async () => {
+      if (!this.#window.has(seq)) await this.#window.openAt(seq)
+    })
+
+  async send(text: string, whenBusy: 'enqueue' | 'interrupt' = 'enqueue'): Promise<void> {
+    await this.#deliver({ id: crypto.randomUUID(), text }, whenBusy)
+  }
+
+  /** Under the same id: what was taken after all is not said twice. */
+  async sendAgain({ id, text }: Outgoing): Promise<void> {
+    this.drop(id)
+    await this.#deliver({ id, text }, 'enqueue')
+  }
+
+  drop(id: string): void {
+    this.outgoing.value = this.outgoing.value.filter((other) => other.id !== id)
+  }
+
+  async #deliver(message: Outgoing, whenBusy: 'enqueue' | 'interrupt'): Promise<void> {
+    this.outgoing.value = [...this.outgoing.value, message]
+    try {
+      await this.handle.send(message.text, { commandId: message.id, whenBusy, signal: this.#aborter.signal })
+      // the log shows it from now on; it may have done so before
+      if (!this.#window.atEnd) this.drop(message.id)
+      else setTimeout(() => this.drop(message.id), 2_000)
+    } catch (error) {
+      noteFailure(error)
+      this.outgoing.value = this.outgoing.value.map((other) => (other.id === message.id ? { ...other, error } : other))
+    }
+  }
+
+  async #attempt(act: () => Promise<unknown>): Promise<void> {
+    try {
+      this.error.value = undefined
+      await act()
+    } catch (error) {
+      if (this.#aborter.signal.aborted) return
+      noteFailure(error)
+      this.error.value = error
+    }
+  }
+
+  #move(act: () => Promise<unknown>): Promise<void> {
+    return this.#attempt(async () => {
+      try {
+        await act()
+      } catch (error) {
+        if (!(error instanceof LogChanged)) throw error
+        await this.#window.openEnd(this.now.value.lastSeq)
+      }
+      this.#show()
+    })
+  }
+
+  #show(): void {
+    const { transcript, atStart, atEnd, isCut } = this.#window
+    batch(() => {
+      this.view.value = { transcript, atStart, atEnd, isCut }
+      if (atEnd) this.unseen.value = 0
+    })
+  }
+
+  async #follow(lastSeq: number): Promise<void> {
+    const { epoch, through, atEnd } = this.#window
+    const attachment = this.handle.attach({
+      afterSeq: atEnd ? through : lastSeq,
+      ...(epoch !== undefined && { epoch }),
+      signal: this.#aborter.signal,
+    })
+    this.#attachment = attachment
+    attachment.onConnection((connection) => {
+      this.#link.onConnection(connection)
+      const { snapshot } = attachment
+      if (connection.state !== 'live' || !snapshot) return
+      this.session.value = snapshot.session
+      keepSession(snapshot.session)
+      const { pendingPermissions: permissions, pendingExecutions: executions } = snapshot
+      if (!connection.isSynced) this.now.value = { ...this.now.value, waitingFor: { permissions, executions } }
+    })
+    await this.#attempt(async () => {
+      for await (const items of attachment.batches()) this.#take(items)
+    })
+  }
+
+  /** Once for all that comes within a frame; not while nobody looks, but then at the latest when it is much. */
+  #take(items: AttachItem[]): void {
+    for (const item of items) this.#pending.push(item)
+    if (this.#pending.length > 2_000) this.#flush()
+    else if (!this.#isDue) {
+      this.#isDue = true
+      if (document.hidden) setTimeout(() => this.#flush(), 500)
+      else requestAnimationFrame(() => this.#flush())
+    }
+  }
+
+  #flush(): void {
+    this.#isDue = false
+    const items = this.#pending
+    this.#pending = []
+    const events = items.flatMap((item) => (item.type === 'gap' ? [] : [item]))
+    const gap = items.some(({ type }) => type === 'gap')
+    batch(() => {
+      const known = this.now.value
+      const folded = foldTranscript(items, known)
+      this.now.value = {
+        ...folded,
+        items: emptyTranscript.items,
+        deliverables: [],
+        // an init of which only the beginning of the log tells
+        init: folded.init ?? known.init,
+        capabilities: folded.capabilities ?? known.capabilities,
+        usage: sumAtLeast(folded, known),
+      }
+      if (gap) {
+        this.#link.onGap()
+        void this.#move(() => this.#window.openEnd(folded.lastSeq))
+      } else if (this.#window.append(events)) this.#show()
+      else this.unseen.value += events.filter(({ type }) => type !== 'stream_delta').length
+      const shown = new Set(events.flatMap((event) => (event.type === 'user_message' ? [event.commandId] : [])))
+      if (shown.size > 0) this.outgoing.value = this.outgoing.value.filter(({ id }) => !shown.has(id))
+    })
+  }
+
+  /** What an agent said of itself at the beginning: its models, its modes, its commands. */
+  async #learn(): Promise<void> {
+    if (this.now.value.init && this.now.value.capabilities) return
+    try {
+      const query = { afterSeq: 0, limit: HEAD_EVENTS }
+      const path = `/sessions/${encodeURIComponent(this.id)}/events`
+      const page = await request<LogPage>('GET', path, { query, signal: this.#aborter.signal })
+      const { init, capabilities } = foldTranscript(page.events)
+      const { context, plan } = this.#window.transcript
+      const now = this.now.value
+      this.now.value = {
+        ...now,
+        init: now.init ?? init,
+        capabilities: now.capabilities ?? capabilities,
+        context: now.context ?? context,
+        plan: now.plan.length > 0 ? now.plan : plan,
+      }
+    } catch {
+      // the choice of models is then to be typed
+    }
+  }
+}
+
+/** A gap begins the sums anew: they never shrink. */
+const sumAtLeast = (folded: Transcript, known: Transcript): Transcript['usage'] =>
+  folded.usage.inputTokens + folded.usage.outputTokens >= known.usage.inputTokens + known.usage.outputTokens
+    ? folded.usage
+    : known.usage
