@@ -15,7 +15,7 @@ t.test(
   'the tour: start, stream, edit the input, allow, a deliverable, a question, interrupt, close',
   { skip: skipWithoutChromium },
   async (t) => {
-    const { consoleUrl, cwd } = await consoleWorld(t)
+    const { consoleUrl, cwd, call } = await consoleWorld(t)
     const { page, complaints, strangers } = await openConsole(t, consoleUrl, { at: 'sessions' })
 
     await page.getByText('No session yet.').waitFor()
@@ -37,16 +37,18 @@ t.test(
     await input.fill((await input.inputValue()).replace('Demonstration report', 'Edited by hand'))
     await asked.getByRole('button', { name: 'Allow with this input' }).click()
     const log = page.getByRole('log')
-  // handing it over is asked for, too
-  await asked.getByText('deliver_file').first().waitFor()
-  await asked.getByRole('button', { name: 'Allow', exact: true }).click()
+    // handing it over is asked for, too
+    await asked.getByText('deliver_file').first().waitFor()
+    await asked.getByRole('button', { name: 'Allow', exact: true }).click()
     await log
       .getByRole('button', { name: /report\.md/ })
       .last()
       .waitFor()
     await log.getByText(/Turn over/).waitFor()
     await asked.waitFor({ state: 'detached' })
-    t.ok(await log.getByText('Edited by hand').count(), 'what ran is what was edited')
+    const id = /sessions\/([^/?]+)/.exec(page.url())![1]
+    const written = await (await call(`/sessions/${id}/files/report.md`)).text()
+    t.match(written, /^# Edited by hand/, 'what ran is what was edited')
 
     const message = page.getByRole('textbox', { name: 'Message' })
     await message.fill('Ask me a question')
@@ -55,7 +57,7 @@ t.test(
     t.strictSame(await axe(page), [])
     await shot(page, 'transcript-question')
     await asked.getByLabel('Green').check()
-    await asked.getByRole('button', { name: 'Answer' }).click()
+    await asked.getByRole('button', { name: 'Answer', exact: true }).click()
     await log.getByText('You chose Green').first().waitFor()
 
     await message.fill('@@[{"text":"I wait","hang":true}]@@')
