@@ -25,12 +25,25 @@ export function memberSchema(schema: TSchema, key?: string): TSchema | undefined
   return Object.hasOwn(properties, key) ? properties[key] : undefined
 }
 
-/** Of a union, the variant that `value` is meant to be, judged by its JSON type; otherwise the schema itself. */
+/** Of a union, the variant that `value` is meant to be, judged by its JSON type and by what names the variant; otherwise the schema itself. */
 export function variantFor(schema: TSchema, value: unknown): TSchema {
   if (schema[Kind] !== 'Union') return schema
-  const variants = schema.anyOf as TSchema[]
   const type = Array.isArray(value) ? 'array' : typeof value
-  return variants.find((variant) => variant.type === type || (type === 'object' && isSecret(variant))) ?? schema
+  const fitting = (schema.anyOf as TSchema[]).filter(
+    (variant) => variant.type === type || (type === 'object' && isSecret(variant)),
+  )
+  const name = namingMember(fitting)
+  const named = name && fitting.find(({ properties }) => properties[name].const === (value as JsonSchema)[name])
+  return named || (fitting[0] ?? schema)
+}
+
+/** The member by whose value variants are told apart, as `format` tells channels; undefined when there is none. */
+export function namingMember(variants: readonly TSchema[]): string | undefined {
+  const [first, ...others] = variants
+  if (others.length === 0 || !variants.every((variant) => variant[Kind] === 'Object')) return undefined
+  return Object.keys(first!.properties).find((key) =>
+    variants.every(({ properties }) => properties[key]?.[Kind] === 'Literal'),
+  )
 }
 
 /**

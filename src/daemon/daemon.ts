@@ -10,6 +10,7 @@ import { listenProblems } from './listen-rules.js'
 import type { LoadedConfig } from './load-config.js'
 import { createLogger } from './logger.js'
 import { firstCommands } from './next-steps.js'
+import { notificationWarnings } from './notification-warnings.js'
 import { secretsOf } from './redact.js'
 import { serverOptions } from './server-options.js'
 import { StartError } from './start-error.js'
@@ -53,7 +54,8 @@ export async function prepareServer(
     secrets: secretsOf(config, process.env),
     ...(destination && { destination }),
   })
-  for (const { path, message } of loaded.warnings) logger.warn({ file: loaded.file, ...(path && { path }) }, message)
+  for (const { path, message } of [...loaded.warnings, ...notificationWarnings(config)])
+    logger.warn({ file: loaded.file, ...(path && { path }) }, message)
   return { server: construct(loaded, hooks, logger), logger, hooks, authenticates }
 }
 
@@ -98,7 +100,13 @@ export async function start({ server, logger, authenticates }: PreparedServer, l
 function asConfigError(error: unknown, loaded: LoadedConfig): Error | undefined {
   if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_OPTION') return undefined
   const problems: ConfigProblem[] = error.errors ?? [{ path: '', message: error.message }]
-  return loaded.error(problems.map(({ path, message }) => ({ path, message: message.replace(/\.$/, '') })))
+  return loaded.error(
+    problems.map(({ path, message }) => ({
+      // as a person finds it in the file
+      path: path.replace(/\.(\d+)(?=\.|$)/g, '[$1]'),
+      message: message.replace(/\.$/, ''),
+    })),
+  )
 }
 
 const isListenError = (error: unknown): error is NodeJS.ErrnoException =>

@@ -2,7 +2,7 @@ import { Kind, type TSchema } from '@sinclair/typebox'
 import { Value, type ValueError, ValueErrorType } from '@sinclair/typebox/value'
 import { unknownName } from '../lib/unknown-name.js'
 import { type ConfigProblem, memberPath } from './config-problem.js'
-import { isSecret, variantFor } from './config-schema.js'
+import { isSecret, namingMember, variantFor } from './config-schema.js'
 
 /** Everything in which `value` differs from `schema`, one problem per place, unknown keys by their path. No value is ever quoted. */
 export function schemaProblems(schema: TSchema, value: unknown, base = ''): ConfigProblem[] {
@@ -17,12 +17,29 @@ function describe(error: ValueError, root: unknown, base: string): ConfigProblem
   const path = configPath(error.path, root, base)
   const { schema } = error
   if (error.type === ValueErrorType.Union) {
+    const unnamed = unnamedVariant(schema, error.value, path)
+    if (unnamed) return [unnamed]
     // A union says only that nothing matched; what the caller meant says what is wrong inside it.
     const meant = variantFor(schema, error.value)
     const inside = meant[Kind] === 'Object' || meant[Kind] === 'Array' ? schemaProblems(meant, error.value, path) : []
     return inside.length > 0 ? inside : [{ path, message: `expected ${expectation(schema)}` }]
   }
   return [{ path, message: message(error) }]
+}
+
+/** What is wrong with the member that says which variant is meant, when it says none of them. */
+function unnamedVariant(schema: TSchema, value: unknown, path: string): ConfigProblem | undefined {
+  const variants = (schema.anyOf as TSchema[]).filter((variant) => variant[Kind] === 'Object')
+  const name = namingMember(variants)
+  if (name === undefined || jsonType(value) !== 'an object') return undefined
+  const given = (value as Record<string, unknown>)[name]
+  const known = variants.map(({ properties }) => properties[name].const)
+  if (known.includes(given)) return undefined
+  const missing = given === undefined ? 'missing; ' : ''
+  return {
+    path: memberPath(path, name),
+    message: `${missing}expected ${listed(known.map((one) => JSON.stringify(one)))}`,
+  }
 }
 
 function message({ type, schema, value, path }: ValueError): string {

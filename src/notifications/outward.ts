@@ -83,8 +83,7 @@ export class Outward {
     this.#webhook = webhook && this.#asChannel(operatorTarget(webhook, how))
     this.#events = webhook?.events
     for (const [index, { channel }] of reminders.entries())
-      if (!this.#knows(channel))
-        throw optionError(`notifications.reminders.${index}.channel`, `there is no channel ${JSON.stringify(channel)}.`)
+      if (!this.#knows(channel)) throw optionError(`notifications.reminders.${index}.channel`, this.#unknown(channel))
     this.#reminders = new Reminders({
       ...{ reminders, clock, logger, outbox: parts.outbox, outlasts: parts.outlasts },
       isWaiting: (sessionId, requestId) => this.#isWaiting(sessionId, requestId),
@@ -188,7 +187,11 @@ export class Outward {
   }: OutwardOptions): AnswerLinks | undefined {
     const base = publicUrl === undefined ? undefined : baseOf(publicUrl)
     if (answerLinks === false) return undefined
-    if (base === undefined) throw optionError('notifications.answerLinks', 'needs notifications.publicUrl.')
+    if (base === undefined)
+      throw optionError(
+        'notifications.answerLinks',
+        'needs notifications.publicUrl, where people reach the gateway, as in "https://gateway.example.com".',
+      )
     const { store, clock, basePath, sessions } = this.#parts
     return new AnswerLinks({
       ...{ clock, sessions, ttlMs: answerLinkTtlMs, keys: new AnswerKeys(store) },
@@ -201,6 +204,12 @@ export class Outward {
 
   #knows(channel: string): boolean {
     return this.#channels.has(channel) || (channel === WEBHOOK && this.#webhook !== undefined)
+  }
+
+  #unknown(channel: string): string {
+    const known = [...this.#channels.names(), ...(this.#webhook ? [WEBHOOK] : [])]
+    const declared = known.length > 0 ? `declared are ${known.join(', ')}` : 'none is declared'
+    return `there is no channel ${JSON.stringify(channel)}; ${declared}.`
   }
 
   #asChannel(target: WebhookTarget): WebhookTarget {
@@ -278,7 +287,7 @@ function subjectOf(channel: ChannelOptions, index: number, { publicUrl }: Outwar
   if (subject !== undefined && /^(mailto:|https:\/\/)./.test(subject) && URL.canParse(subject)) return subject
   throw optionError(
     `notifications.channels.${index}.subject`,
-    'must be mailto: or https:, of whoever answers for the gateway.',
+    'missing; must be mailto: or https: of whoever answers for the gateway, as in "mailto:ops@example.com".',
   )
 }
 

@@ -82,6 +82,10 @@ export class Channels {
     return this.#channels.has(name)
   }
 
+  names(): string[] {
+    return [...this.#channels.keys()]
+  }
+
   /** Whether any of them is told how a request was settled. */
   get tellsSettlements(): boolean {
     return [...this.#channels.values()].some(({ format }) => REPLACES.has(format))
