@@ -84,7 +84,7 @@ t.test('a link leads to a page for whoever holds it, and its form answers', asyn
     })
     const text = await page.text()
     if (method === 'GET')
-      t.match(text, /My session[\s\S]*scripted[\s\S]*Bash[\s\S]*phone[\s\S]*&quot;command&quot;: &quot;ls&quot;/)
+      t.match(text, /My session[\s\S]*scripted[\s\S]*Bash[\s\S]*phone[\s\S]*<h2>command<\/h2><pre>ls<\/pre>/)
   }
   t.equal((await call('GET', `/sessions/${id}`)).json.pendingPermissions, 1, 'looking changes nothing')
   const answer = await post(link, { behavior: 'deny', message: 'not now' }, { origin: 'null' })

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ResolvePermissionRequest } from '../../../schemas/permissions.js'
+import { shown } from '../shown.js'
 import { fieldsOf, MAX_WRITTEN, type Question, questionsOf } from './answer-form.js'
 import type { AnswerView, OpenRequest, Resolved } from './answer-links.js'
 
@@ -68,9 +69,19 @@ function openPage({ request, session, recipient, expiresAt, input, isWhole, canA
   ]
   const rows = facts.map(([name, value]) => (value ? `<dt>${name}</dt><dd>${html(value)}</dd>` : '')).join('')
   const cut = isWhole ? '' : '<p>The input is longer than this page shows, so it can only be denied here.</p>'
-  const shown = questions.length > 0 ? '' : `<h2>Input</h2><pre>${html(input)}</pre>${cut}`
-  return page(headline, `<h1>${html(headline)}</h1><dl>${rows}</dl>${shown}${form(questions, canAllow)}`)
+  const what =
+    questions.length > 0 ? '' : `${isWhole ? members(request.input) : `<h2>Input</h2><pre>${html(input)}</pre>`}${cut}`
+  return page(headline, `<h1>${html(headline)}</h1><dl>${rows}</dl>${what}${form(questions, canAllow)}`)
 }
+
+/** What a tool is to be given: text as it is written, line by line, everything else as JSON. */
+const members = (input: Record<string, unknown>): string =>
+  Object.entries(input)
+    .map(([name, value]) => {
+      const text = typeof value === 'string' && value !== '' ? value : JSON.stringify(value, null, 2)
+      return `<h2>${html(name)}</h2><pre>${html(text)}</pre>`
+    })
+    .join('')
 
 function form(questions: readonly Question[], canAllow: boolean): string {
   const asked = canAllow ? questions.map(fieldset).join('') : ''
@@ -127,15 +138,7 @@ function page(title: string, body: string): string {
 `
 }
 
-/** Marks that are not seen, or turn the reading direction around, are written out: what is shown is what would run. */
-const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
-
-const html = (text: string): string =>
-  attribute(
-    text.replace(HIDDEN, (mark) =>
-      mark === '\n' || mark === '\t' ? mark : `\\u{${mark.codePointAt(0)!.toString(16)}}`,
-    ),
-  )
+const html = (text: string): string => attribute(shown(text))
 
 /** As it is, for what comes back with the form. */
 const attribute = (text: string): string =>

@@ -1,3 +1,4 @@
+import { shown } from '../shown.js'
 import {
   type ChannelMessage,
   cutToBytes,
@@ -23,7 +24,10 @@ const LOOKS: Record<ChannelMessage['type'], { priority: string; tags: string }> 
 export function renderNtfy(message: ChannelMessage, { answerUrl }: RenderContext): RenderedMessage {
   const { priority, tags } = LOOKS[message.type]
   const request = requestOf(message)
-  const input = request && Object.keys(request.input).length > 0 ? `\n\n${JSON.stringify(request.input, null, 1)}` : ''
+  const input =
+    request && Object.keys(request.input).length > 0
+      ? `\n\n${shown(cutToBytes(JSON.stringify(request.input, null, 1), MAX_BODY_BYTES))}`
+      : ''
   return {
     headers: {
       'content-type': 'text/plain; charset=utf-8',

@@ -1,3 +1,4 @@
+import { cutAt, shown } from '../shown.js'
 import { type ChannelMessage, headlineOf, type RenderContext, type RenderedMessage, requestOf } from './message.js'
 
 /** Of a section's text, and of a button's URL. */
@@ -11,33 +12,37 @@ export function renderSlack(message: ChannelMessage, { answerUrl }: RenderContex
   const headline = headlineOf(message)
   const { session, preview } = message
   const request = requestOf(message)
-  const input = request && JSON.stringify(request.input, null, 1).slice(0, MAX_INPUT)
+  const input = request && shown(cutAt(JSON.stringify(request.input, null, 1), MAX_INPUT))
   const blocks: object[] = [
     section(`*${escaped(headline)}*\n${escaped(preview)}`),
     ...(request && input !== '{}'
-      ? [
-          section(
-            FENCE +
-              escaped(input!)
-                .replaceAll(FENCE, "'''")
-                .slice(0, MAX_TEXT - 2 * FENCE.length) +
-              FENCE,
-          ),
-        ]
+      ? [section(FENCE + cutAt(escaped(input!).replaceAll(FENCE, "'''"), MAX_TEXT - 2 * FENCE.length) + FENCE)]
       : []),
-    { type: 'context', elements: [{ type: 'mrkdwn', text: `${escaped(session.profile)} · ${escaped(session.id)}` }] },
+    {
+      type: 'context',
+      elements: [{ type: 'mrkdwn', verbatim: true, text: `${escaped(session.profile)} · ${escaped(session.id)}` }],
+    },
     ...(answerUrl && answerUrl.length <= MAX_TEXT ? [{ type: 'actions', elements: [button(answerUrl)] }] : []),
   ]
   const body = Buffer.from(JSON.stringify({ text: escaped(`${headline}: ${preview}`), blocks }))
   return { headers: { 'content-type': 'application/json' }, body }
 }
 
-const section = (text: string) => ({ type: 'section', text: { type: 'mrkdwn', text: text.slice(0, MAX_TEXT) } })
+/** Verbatim: what looks like an address, a name or a mention stays the text that it is. */
+const section = (text: string) => ({
+  type: 'section',
+  text: { type: 'mrkdwn', text: cutAt(text, MAX_TEXT), verbatim: true },
+})
 
 const button = (url: string) => ({
   ...{ type: 'button', style: 'primary', url, action_id: 'answer' },
   text: { type: 'plain_text', text: 'Look and answer' },
 })
 
-/** What Slack reads as markup, links and mentions included, begins with one of the three. */
-const escaped = (text: string): string => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;')
+/** What Slack reads as markup, links and mentions included, begins with one of the three; half a character it does not take. */
+const escaped = (text: string): string =>
+  text
+    .replace(/\p{Cs}/gu, '\uFFFD')
+    .replace(/&/g, '&amp;')
+    .replace(/</g, '&lt;')
+    .replace(/>/g, '&gt;')

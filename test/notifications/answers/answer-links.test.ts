@@ -122,6 +122,10 @@ t.test('what an agent wrote is shown as what it is, and an input that is not sho
   t.match(page, /&lt;script&gt;alert\(1\)/)
   t.match(page, /\\u\{202e\}gnirts/, 'a mark that turns the reading direction is written out')
   t.notMatch(page, /<script|https?:|url\(| on\w+=/, 'no script, and nothing is loaded')
+  told.request!.input = { command: 'cd web\nnpm test', 'a<b': '', limits: { seconds: 5 } }
+  const lines = answerPage(await links.look(await tokenOf()))
+  t.match(lines, '<h2>command</h2><pre>cd web\nnpm test</pre><h2>a&lt;b</h2><pre>&quot;&quot;</pre>')
+  t.match(lines, '<h2>limits</h2><pre>{\n  &quot;seconds&quot;: 5\n}</pre>')
   told.request!.input = { command: 'x'.repeat(300_000) }
   const token = await tokenOf()
   const large = await links.look(token)

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { oneLine } from '../../../src/lib/one-line.js'
 import type { ToldNotification } from '../../../src/notifications/channels/message.js'
 import { headlineOf, tagOf } from '../../../src/notifications/channels/message.js'
 import { renderNtfy } from '../../../src/notifications/channels/ntfy.js'
@@ -53,6 +54,40 @@ t.test('Slack: blocks with a link, and nothing of an agent is markup', async (t)
     for (const { text } of blocks) t.ok((text?.text.length ?? 0) <= 3_000, 'Slack takes it')
   }
 })
+
+t.test(
+  'what an agent writes is shown as it is, whatever marks it holds, and never keeps a message from being sent',
+  async (t) => {
+    const hostile = '\u202Egpj.exe\u2066 <!channel> <!here> *bold* @everyone ```\r\nx-actions: view\r\n\0\u200B'
+    // cut in the middle of a character, and one that is half from the beginning
+    const halves = [`${'x'.repeat(1_486)}${'🦊'.repeat(2_000)}`, `${'x'.repeat(1_487)}${'🦊'.repeat(2_000)}`, '\uD83E']
+    for (const text of [hostile, ...halves, 'y'.repeat(1_000_000)]) {
+      const told = notification({ title: text, preview: oneLine(text), input: { command: text } })
+      const slack = renderSlack(told, context).body.toString()
+      JSON.parse(slack, (_key, value) => {
+        if (typeof value === 'string') t.notMatch(value, /\p{Cs}/u, 'no half character, which Slack refuses')
+        return value
+      })
+      t.ok(slack.length < 20_000, `${slack.length}`)
+      const { blocks } = JSON.parse(slack)
+      const input = blocks[1].text.text as string
+      t.notMatch(input, /[\u202E\u2066\u200B]/, 'nothing turns the text around')
+      t.notMatch(slack, /<!/)
+      for (const { text, elements = [] } of blocks)
+        for (const one of [text, ...elements])
+          if (one?.type === 'mrkdwn') t.equal(one.verbatim, true, 'no name or address is made a link or a mention')
+      const ntfy = renderNtfy(told, context)
+      for (const value of Object.values(ntfy.headers)) t.match(value, /^[ -~]*$/)
+      t.same(Object.keys(ntfy.headers).sort(), [
+        ...['actions', 'click', 'content-type', 'priority', 'tags', 'title', 'x-sequence-id'],
+      ])
+      t.ok(ntfy.body.length <= 4_096)
+      const [, , ...shown] = ntfy.body.toString().split('\n')
+      t.notMatch(shown.join('\n'), /[\u202E\u2066\u200B\0]/)
+      t.notMatch(ntfy.body.toString(), /\uFFFD\uFFFD/, 'cut at a whole character')
+    }
+  },
+)
 
 t.test('ntfy: headers that are ASCII whatever a session is called, and a body that is no attachment', async (t) => {
   const { headers, body } = renderNtfy(
