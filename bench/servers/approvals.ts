@@ -1,13 +1,17 @@
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import fastify from 'fastify'
 import { serializerCompiler } from '../../plugins/validation.js'
 import { InboxItem } from '../../schemas/notifications.js'
 import { createWorkerServer } from '../../src/server.js'
+import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { type Script, ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
 import { answer } from '../lib/child.js'
 
 const PROFILES = 200
+/** Where the sessions are kept, and in which folder. */
+const [kind, folder] = process.argv.slice(2) as ['memory' | 'sqlite', string]
 
 /** The gateway as it is shipped, on an engine that asks in every turn and waits without limit; a caller sees the profiles that it names. */
 const script: Script = {
@@ -26,6 +30,7 @@ const worker = createWorkerServer({
     ...{ name: `profile-${n}`, engine: 'provider' as const, provider: { id: 'bench' } },
   })),
   createEngineRunner: (context) => new ScriptedRunner(context, script),
+  ...(kind === 'sqlite' && { storage: createSqliteStorage({ path: join(folder, 'gateway.db') }) }),
 })
 const { url } = await worker.listen(0)
 
