@@ -146,6 +146,16 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
         http.json<{ deleted: true }>('DELETE', '/notifications/subscriptions', { body: { endpoint }, signal }),
     },
 
+    usage: {
+      /** Tokens, cost, turns, approvals and jobs, summed by day unless `by` says otherwise. */
+      get: ({ signal, ...query }: wire.UsageQuery & CallOptions = {}) =>
+        get<wire.UsageReport>('/usage', { signal }, query),
+    },
+
+    /** Directories that a session may start in, as far as one is typed. */
+    directories: ({ signal, ...query }: wire.ListDirectoriesQuery & CallOptions = {}) =>
+      get<wire.ListDirectoriesResponse>('/directories', { signal }, query),
+
     executions: {
       /** Delivers the result of a deferred execution. `applied: false`: it had one already. */
       resolve: (id: string, result: wire.SubmitExecutionResultRequest, { signal }: CallOptions = {}) =>

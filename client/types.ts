@@ -1,5 +1,6 @@
 /** The shapes on the wire, under one roof. They are derived from the gateway's own schemas. */
 export type { SessionCommand, WhenBusy } from '../schemas/commands.js'
+export type { ListDirectoriesQuery, ListDirectoriesResponse } from '../schemas/directories.js'
 export type { Problem } from '../schemas/errors.js'
 export type { Message, MessageBlock, PlanEntry, SessionEvent, TurnSubtype } from '../schemas/events.js'
 export type {
@@ -50,3 +51,4 @@ export type {
   SessionStatus,
   TokenUsage,
 } from '../schemas/sessions.js'
+export type { UsageGroup, UsageQuery, UsageReport, UsageRow } from '../schemas/usage.js'

@@ -14,11 +14,14 @@ function rangesOf(accept: string): Map<string, number> {
   return ranges
 }
 
-/** Whether a client that takes both events and JSON wants the stream: it names it and likes nothing of ours better, or likes it best. */
-export function prefersEventStream(accept: string | undefined): boolean {
+/** Whether a client that is given JSON or another type wants the other: it names it and likes JSON no better, or likes it best. */
+export function prefers(type: string, accept: string | undefined): boolean {
   if (accept === undefined) return false
   const ranges = rangesOf(accept)
-  const stream = qualityOf('text/event-stream', ranges)
+  const other = qualityOf(type, ranges)
   const json = qualityOf('application/json', ranges)
-  return stream > json || (stream > 0 && stream === json && ranges.has('text/event-stream'))
+  return other > json || (other > 0 && other === json && ranges.has(type))
 }
+
+/** Whether it wants the events as a stream. */
+export const prefersEventStream = (accept: string | undefined): boolean => prefers('text/event-stream', accept)

@@ -2,9 +2,10 @@ import rateLimit from '@fastify/rate-limit'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyRequest } from 'fastify'
-import { ConsoleMe, SignInInfo, SignInParams, SignInRequest } from '../schemas/console.js'
+import { ConsoleMe, ConsoleStatus, SignInInfo, SignInParams, SignInRequest } from '../schemas/console.js'
 import { NoQuery } from '../schemas/sessions.js'
 import type { SignIns } from '../src/console/sign-ins.js'
+import { statusOf } from '../src/console/status.js'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { nameOf, type Principal, visibleProfiles } from '../src/principal.js'
@@ -45,6 +46,15 @@ export const consoleRoutes: FastifyPluginAsyncTypebox<ConsoleParts> = async (sco
           webPush: features.has('webPush'),
         },
       }
+    },
+  )
+
+  scope.get(
+    '/console/status',
+    { schema: { querystring: NoQuery, response: { 200: ConsoleStatus } } },
+    async ({ principal }) => {
+      if (visibleProfiles(principal)) throw new GatewayError('SG_ERR_METRICS_FORBIDDEN')
+      return statusOf(gateway)
     },
   )
 

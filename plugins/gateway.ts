@@ -10,6 +10,7 @@ import { createIdentify, requireIdentity } from './auth.js'
 import { parseJsonBodies } from './body.js'
 import { consoleRoutes } from './console.js'
 import { allowOrigins } from './cors.js'
+import { directoryRoutes } from './directories.js'
 import { docsPages } from './docs-page.js'
 import { apiDocuments } from './documents.js'
 import { guardHost, guardUpgrades, requireUpgrade } from './edge.js'
@@ -32,6 +33,7 @@ import { sessionRoutes } from './sessions.js'
 import { openToWebSockets } from './sockets.js'
 import { Streams } from './streams.js'
 import { endUpgrades } from './upgrades.js'
+import { usageRoutes } from './usage.js'
 import { serializerCompiler, validatorCompiler } from './validation.js'
 
 /** `prefix` comes before `basePath`; the three are Fastify's own and do what they do for every plugin. */
@@ -132,6 +134,8 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   await scope.register(executionRoutes, { gateway })
   await scope.register(sdkSessionRoutes, { gateway })
   await scope.register(notificationRoutes, { gateway })
+  await scope.register(usageRoutes, { gateway })
+  await scope.register(directoryRoutes, { gateway })
   const { links, push } = gateway.notifications
   if (push) await scope.register(pushSubscriptionRoutes, { push })
   if (links) await scope.register(answerPages, { links })

@@ -1,5 +1,45 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { Flag, Moment, strict, Text } from './common.js'
+import { Count, described, Flag, Moment, StringEnum, strict, Text } from './common.js'
+
+const AgentState = Type.Object({
+  agent: Text('Its name.'),
+  found: Flag('Whether it could be started.'),
+  problem: Type.Optional(Text('Why not, and what to do about it.')),
+})
+
+const WebhookState = Type.Object({
+  name: Text('The option that names it.'),
+  origin: Text('Where it is; the rest of a URL may be a secret.'),
+  state: described(
+    StringEnum('ok', 'failing', 'gone'),
+    '`ok`: nothing that was sent failed · `failing`: the last attempt did · `gone`: it answered 410, nothing is sent to it any more.',
+  ),
+  since: Type.Optional(Moment('When it began to fail')),
+  failures: Type.Optional(Count('Attempts since then.')),
+  status: Type.Optional(Count('That it answered last.')),
+  error: Type.Optional(Text('What went wrong last.')),
+})
+export type WebhookState = Static<typeof WebhookState>
+
+/** How the gateway is, for who operates it. */
+export const ConsoleStatus = Type.Object({
+  version: Text('Of session-gateway.'),
+  node: Text('Of Node.js.'),
+  startedAt: Moment('When it was ready to serve'),
+  storage: Type.Object({
+    outlasts: Flag('Whether what is kept outlives the process.'),
+    writable: Flag('Whether it takes what it is given.'),
+  }),
+  sessions: Type.Object({ live: Count('With an engine.'), parked: Count('That wait.'), ended: Count('Still listed.') }),
+  agents: Type.Array(AgentState, { description: 'That sessions of the declared profiles run on.' }),
+  webhooks: Type.Array(WebhookState, { description: "The operator's own; those of jobs are with their jobs." }),
+  deliveries: Type.Object({
+    pending: Count('That wait or are under way.'),
+    delivered: Count('Since the start.'),
+    failedAttempts: Count('Since the start.'),
+    lost: Count('Given up since the start.'),
+  }),
+})
 
 /** What a person signs in with: the token is exchanged for a cookie, and kept nowhere that a script or a reader of the disk finds it. */
 export const SignInRequest = Type.Object(

@@ -11,10 +11,7 @@ const CATALOGUE = {
   SG_ERR_UNAUTHENTICATED: [401, 'Authentication is required.'],
   SG_ERR_ORIGIN_REFUSED: [403, 'This origin may not connect. Add it to allowedOrigins to let it in.'],
   SG_ERR_HOST_REFUSED: [403, 'This Host header is not served here. Add it to allowedHosts to let it in.'],
-  SG_ERR_METRICS_FORBIDDEN: [
-    403,
-    "The metrics count what is everybody's; a caller with allowedProfiles may not read them.",
-  ],
+  SG_ERR_METRICS_FORBIDDEN: [403, "This counts what is everybody's; a caller with allowedProfiles may not read it."],
   SG_ERR_NOT_FOUND: [404, 'There is nothing at this path.'],
   SG_ERR_METHOD_NOT_ALLOWED: [405, 'This path does not take that method.'],
   SG_ERR_REQUEST_TIMEOUT: [408, 'The request was not sent in time.'],

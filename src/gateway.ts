@@ -36,10 +36,13 @@ import { createMemoryNotificationStore } from './storage/memory/notification-sto
 import { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
 import { MemorySessionStore } from './storage/memory/session-store.js'
 import { createMemorySignInStore } from './storage/memory/sign-in-store.js'
+import { createMemoryUsageStore } from './storage/memory/usage-store.js'
 import { moveParked, recordJournal } from './storage/record/session-journal.js'
+import { Usage } from './usage/usage.js'
 import { WebhookDeliverer } from './webhooks/deliverer.js'
 import type { FindTarget } from './webhooks/delivery.js'
 import { EgressGuard } from './webhooks/egress.js'
+import type { WebhookTarget } from './webhooks/target.js'
 
 /** A store has at least that long to be closed. */
 const STORAGE_CLOSE_MS = 1_000
@@ -89,13 +92,19 @@ export interface Gateway {
   }
   /** What is sent to webhooks, and how it went. */
   readonly deliverer: WebhookDeliverer
+  /** Where the operator's own deliveries go. */
+  webhooks(): WebhookTarget[]
   readonly idempotency: IdempotencyStore
+  /** What was used, as daily sums. */
+  readonly usage: Usage
   /** Browsers that are signed in to the console; present when there is one, and somebody decides who is let in. */
   readonly signIns: SignIns | undefined
   /** False before `start`, from the beginning of `close`, and while the storage takes nothing. */
   readonly ready: boolean
   /** Whether what has to be kept is taken. */
   readonly writable: boolean
+  /** When it was ready to serve, epoch milliseconds; 0 before. */
+  readonly startedAt: number
   /** True from the beginning of `close`. */
   readonly draining: boolean
   /** Reads the stores. */
@@ -173,6 +182,11 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     hasten: (sessionId) => registry.parking.hasten(sessionId),
   })
   const inbox = new Inbox({ logger, find: (id, requestId) => registry.waitingRequest(id, requestId) })
+  const usage = new Usage({
+    ...{ clock, logger, retryAfter },
+    store: refusing(storage?.usage ?? createMemoryUsageStore()),
+    ridesAlong: storage?.usage !== undefined && storage.oneWrite === true,
+  })
   const registry: SessionRegistry = new SessionRegistry({
     ...options,
     clock,
@@ -186,6 +200,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     keepKey: keepKeyFor(storage?.journal, storage?.journal),
     dispatch: (sessionId, execution) => dispatcher.prepare(sessionId, execution),
     notify: (...event) => notifier.notify(...event),
+    count: usage.count,
     onRestored: (...restored) => outward.onRestored(...restored),
     waiting: inbox,
     sessionRetentionMs: options.sessionRetentionMs,
@@ -278,8 +293,9 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     }
   }
 
+  const targets = () => [...outward.targets(), ...dispatcher.targets()]
   const tellOfGone = () => {
-    for (const target of [...outward.targets(), ...dispatcher.targets()])
+    for (const target of targets())
       if (deliverer.isGone(target))
         logger.warn(
           { target: target.name },
@@ -303,6 +319,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
 
   let state: 'built' | 'ready' | 'draining' = 'built'
   let closing: Promise<void> | undefined
+  let startedAt = 0
   const windDown = async () => {
     await registry.endAll()
     await queue?.close()
@@ -376,13 +393,18 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     notifications,
     cliProfiles,
     deliverer,
+    webhooks: targets,
     idempotency,
+    usage,
     signIns,
     get ready() {
       return state === 'ready' && this.writable
     },
     get writable() {
       return (watch?.available ?? true) && registry.isWritable
+    },
+    get startedAt() {
+      return startedAt
     },
     get draining() {
       return state === 'draining'
@@ -400,6 +422,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
         patience.cancel()
       }
       if (state === 'built') state = 'ready'
+      startedAt = clock.now()
     },
     close() {
       closing ??= close()

@@ -16,6 +16,8 @@ declare module 'fastify' {
 
 export { type GatewayPluginOptions, gatewayPlugin, gatewayPlugin as default } from '../plugins/gateway.js'
 export type * from '../schemas/index.js'
+export type { SignInStore } from './console/store.js'
+export { type SignInStoreCase, signInStoreConformance } from './console/store-conformance.js'
 export {
   createProviderRunner,
   type HostMcpServer,
@@ -99,5 +101,7 @@ export { createMemoryStorage } from './storage/memory/storage.js'
 export { createSqliteStorage, type SqliteStorage, type SqliteStorageOptions } from './storage/sqlite/storage.js'
 export { type GatewayStorage, StorageError } from './storage/storage.js'
 export { type GatewayStorageCase, gatewayStorageConformance } from './storage/storage-conformance.js'
+export type { UsageStore } from './usage/store.js'
+export { type UsageStoreCase, usageStoreConformance } from './usage/store-conformance.js'
 export type { DeliveryOutbox, KeptDelivery } from './webhooks/outbox.js'
 export { deliveryOutboxConformance } from './webhooks/outbox-conformance.js'

@@ -12,6 +12,8 @@ import type {
 import type { GetProfileResponse, ProfileInfo } from '../../schemas/profiles.js'
 import type { SdkSession } from '../../schemas/sdk-sessions.js'
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
+import type { UsageReport } from '../../schemas/usage.js'
+import { usageCsv } from '../usage/csv.js'
 
 /*
  * What the documents show. Each is valid by its schema, which a test checks.
@@ -78,6 +80,21 @@ export const notification: SessionNotification = {
 }
 
 export const inboxCount = { permissions: 1, questions: 0 }
+
+export const usageReport: UsageReport = {
+  from: '2026-01-01',
+  to: '2026-01-30',
+  by: ['day', 'profile'],
+  rows: [
+    {
+      ...{ day: '2026-01-01', profile: 'assistant', costUsd: 1.24 },
+      ...{ turns: 12, turnsSucceeded: 10, turnsFailed: 1, turnsInterrupted: 1, ...usage },
+      ...{ approvalsAsked: 5, approvalsAnswered: 4, approvalsExpired: 1 },
+      ...{ approvalWaits: 5, approvalWaitMs: 420_000, approvalWaitMaxMs: 300_000, jobs: 2 },
+    },
+  ],
+}
+export const usageTable = usageCsv(usageReport)
 
 export const inboxItem: InboxItem = {
   kind: 'permission',

@@ -158,7 +158,7 @@ function parametersOf(schema: TSchema | undefined, where: 'path' | 'query', comp
 }
 
 function ownAnswers(route: Route, operation: Operation, components: Components): JsonSchema {
-  const { answer, answers, stream, download, text: example } = operation
+  const { answer, answers, stream, download, csv, text: example } = operation
   const found: Record<string, JsonSchema> = {}
   for (const [status, schema] of Object.entries(route.response ?? {})) {
     const isEmpty = status === '204'
@@ -183,6 +183,11 @@ function ownAnswers(route: Route, operation: Operation, components: Components):
       'text/event-stream': { schema, example: stream.example },
     }
   }
+  if (csv !== undefined)
+    found['200']!.content = {
+      ...(found['200']!.content as object),
+      'text/csv': { schema: { type: 'string', description: 'A header and the rows (RFC 4180).' }, example: csv },
+    }
   if (download)
     found['200'] = {
       description: 'The bytes of the file.',

@@ -6,6 +6,7 @@ import type { ErrorCode } from '../errors.js'
 import { ADMISSION, BODY, IDEMPOTENT, JOB, MANAGE, PROFILE_RULES, SESSION, STATE, STORES, UNSERVED } from './codes.js'
 import * as examples from './examples.js'
 import { INBOX_OPERATIONS } from './inbox-operations.js'
+import { USAGE_OPERATIONS } from './usage-operations.js'
 
 /** What a route needs that not every gateway has. */
 export type Feature = 'queue' | 'profileStore' | 'health' | 'metrics' | 'webPush'
@@ -31,6 +32,8 @@ export interface Operation {
   shapes?: { path?: string; params?: TSchema; body?: TSchema; response?: Record<string, TSchema> }
   /** Answers the bytes of a file. */
   download?: true
+  /** Answers a table, as here, to `Accept: text/csv`. */
+  csv?: string
   /** Answers text, as here. */
   text?: string
   /** Lies beside `basePath`. */
@@ -46,12 +49,14 @@ export const TAGS = {
   profiles: 'The identities that sessions run as.',
   jobs: 'Unattended runs, and the queue that they wait in.',
   notifications: 'What sessions need people for.',
+  usage: 'What was used, as daily sums.',
   operations: 'For who operates the gateway: probes and counters.',
 } as const
 
 /** Every documented route, by method and path. */
 export const OPERATIONS: Record<string, Operation> = {
   ...INBOX_OPERATIONS,
+  ...USAGE_OPERATIONS,
   'GET /sessions': {
     id: 'listSessions',
     tag: 'sessions',

@@ -32,6 +32,8 @@ export const isTerminal = (status: JobStatus): boolean => LEGAL_TRANSITIONS[stat
 export interface JobNotes {
   /** Who the profile was when the job was submitted; see `generationOf`. Absent: whoever has the name now. */
   generation?: string
+  /** Name of who submitted the job. */
+  submittedBy?: string
   /** Where the accounting of a parked attempt stands, so that it goes on there. */
   attempt?: AttemptNotes
   /** The sessions of earlier attempts, which go when the job does. */
@@ -100,7 +102,14 @@ export const NO_JOB_USAGE: JobUsage = {
 /** A job that was just submitted. */
 export function newJob(
   request: CreateJobRequest,
-  given: { id: string; now: number; profile: string; generation: string; cwd: string },
+  given: {
+    id: string
+    now: number
+    profile: string
+    generation: string
+    cwd: string
+    submittedBy?: string | undefined
+  },
 ): StoredJob {
   const { session, webhook, runAt, meta } = request
   const job: StoredJob = {
@@ -113,7 +122,7 @@ export function newJob(
     attempt: 1,
     maxAttempts: request.attempts ?? 1,
     usage: NO_JOB_USAGE,
-    notes: { generation: given.generation },
+    notes: { generation: given.generation, ...(given.submittedBy !== undefined && { submittedBy: given.submittedBy }) },
   }
   if (webhook) job.webhook = { url: webhook.url, progress: webhook.progress ?? 'messages' }
   if (meta) job.meta = meta

@@ -15,7 +15,7 @@ import type { Logger } from '../lib/logger.js'
 import type { Page } from '../lib/paging.js'
 import { patiently, unavailable } from '../lib/patience.js'
 import { type Checker, compileSchema, validationError } from '../lib/validation.js'
-import { type Principal, UNLIMITED, visible } from '../principal.js'
+import { nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
 import type { ProfileCatalog } from '../profiles/catalog.js'
 import type { Admission } from '../sessions/admission.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
@@ -190,7 +190,7 @@ export class JobQueue {
     this.#assertRoom()
     const { name } = profile.info
     const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
-    const info = newJob(request, given)
+    const info = newJob(request, { ...given, submittedBy: nameOf(principal) })
     const record = { info, request: JSON.parse(JSON.stringify(request)) }
     await patiently(this.#options.clock, async (isRefused) => {
       const submission = this.#add(record, takenKey && keptWith(takenKey, 'job', info.id), isRefused)

@@ -140,7 +140,8 @@ export class JobRun {
     this.#legSince = this.#owner.clock.now()
     this.#armWatchdog()
     const { request, info } = this.record
-    const options = { id: this.sessionId, jobId: info.id, signal: this, place: this.#place }
+    const createdBy = info.notes?.submittedBy
+    const options = { id: this.sessionId, jobId: info.id, signal: this, place: this.#place, createdBy }
     try {
       const resolved = profile()
       this.#owner.sessions

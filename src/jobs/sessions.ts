@@ -10,7 +10,14 @@ export interface JobSessions {
   /** Registers the session before its engine is built, under the id that is given; `signal` calls the creation off. */
   create(
     request: CreateSessionRequest,
-    options: { id: string; jobId: string; signal: CallOff; place: Place | undefined; profile: ResolvedProfile },
+    options: {
+      id: string
+      jobId: string
+      signal: CallOff
+      place: Place | undefined
+      profile: ResolvedProfile
+      createdBy?: string | undefined
+    },
   ): Promise<SessionInfo>
   /** Keeps a place for a session to be created in; undefined while there is none, until `room` is told. */
   reserve(): Place | undefined

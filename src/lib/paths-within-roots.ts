@@ -36,6 +36,11 @@ export class PathRoots {
     this.#roots = realPaths
   }
 
+  /** The roots themselves. */
+  get paths(): readonly string[] {
+    return this.#roots
+  }
+
   /** Whether a real path is a root or lies under one. */
   contains(path: string): boolean {
     return this.#roots.some((root) => isWithin(root, path))

@@ -1,4 +1,5 @@
 import type { NotificationType } from '../../schemas/notifications.js'
+import type { UsageCount } from '../usage/store.js'
 import type { KeptDelivery } from '../webhooks/outbox.js'
 
 /** A notification as it is kept, until its retention is over. */
@@ -19,6 +20,8 @@ export interface KeptTelling {
   /** Absent: it is kept elsewhere. */
   notification?: KeptNotification
   deliveries: KeptDelivery[]
+  /** What the event counts for. Absent: it is counted elsewhere, or for nothing. */
+  usage?: readonly UsageCount[]
 }
 
 /** Which notifications are asked for; what is absent does not limit. */

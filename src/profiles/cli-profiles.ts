@@ -1,11 +1,13 @@
 import type { DeleteSdkSessionQuery, ListSdkSessionsQuery, SdkSession } from '../../schemas/sdk-sessions.js'
 import {
   type AgentDeclaration,
+  assertInstalled,
   CLAUDE_SDK,
   type CredentialProbe,
   type CredentialSubject,
   checkCredentials,
   cliSubject,
+  DEFAULT_AGENT,
   deleteSdkSession,
   listSdkSessions,
 } from '../engines/cli/index.js'
@@ -140,6 +142,21 @@ export class CliProfiles {
       this.#options.logger.warn({ err: toError(error) }, 'the sessions of an agent on disk cannot be listed')
       return []
     }
+  }
+
+  /** Whether the agents that profiles run on could be started, by their names. */
+  async installed(): Promise<{ agent: string; found: boolean; problem?: string }[]> {
+    const { agents, env, secretEnv } = this.#options
+    const byAgent = new Map(this.#resolved(UNLIMITED).map(({ info }) => [info.agent ?? DEFAULT_AGENT, info]))
+    const asked = [...byAgent].sort(([a], [b]) => (a < b ? -1 : 1))
+    return Promise.all(
+      asked.map(([agent, info]) =>
+        assertInstalled({ ...(agents && { agents }), env, secretEnv }, info).then(
+          () => ({ agent, found: true }),
+          (error) => ({ agent, found: false, problem: toError(error).message }),
+        ),
+      ),
+    )
   }
 
   #resolved(principal: Principal): ResolvedProfile[] {

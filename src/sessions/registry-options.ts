@@ -9,6 +9,7 @@ import type { Logger } from '../lib/logger.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { Principal } from '../principal.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
+import type { CountedSession } from '../usage/count.js'
 import type { Admission } from './admission.js'
 import type { WaitingObserver } from './asks/waiting.js'
 import type { SessionJournal } from './kept/journal.js'
@@ -53,6 +54,8 @@ export interface RegistryOptions
   ) => PlannedNotification | undefined
   /** A session was read into memory: these requests of it were told of by an earlier process, or when it was in memory before. */
   onRestored?: (sessionId: string, requestIds: readonly string[]) => void
+  /** What an event counts for, if anything. */
+  count?: (body: SessionEventBody, ts: number, session: CountedSession) => PlannedNotification | undefined
   /** Who is told which requests wait for a person. */
   waiting?: WaitingObserver
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
@@ -73,6 +76,8 @@ export type CallOff = Pick<AbortSignal, 'throwIfAborted'>
 export interface CreateOptions {
   /** Whose request it is. Default: nobody's in particular, without limits. */
   principal?: Principal
+  /** Name of who it is created for. Default: that of the principal. */
+  createdBy?: string | undefined
   /** The job whose run it is: the session is then registered before its engine is built. */
   jobId?: string
   /** Default: a new one. */

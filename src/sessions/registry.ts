@@ -9,7 +9,7 @@ import type { KeptKey } from '../idempotency/store.js'
 import { newId } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Page } from '../lib/paging.js'
-import { answeredBy, type Principal, UNLIMITED, visible } from '../principal.js'
+import { answeredBy, nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
 import { parseCommand } from './clients/parse-command.js'
 import { Archive, isTerminal, orderOf } from './kept/archive.js'
 import type { JournaledSession } from './kept/journal.js'
@@ -54,7 +54,10 @@ export class SessionRegistry {
       logger.error({ err: toError(error), event }, 'an observer of the registry failed'),
     )
     this.#places = new Places(options.maxSessions, () => this.#listeners.emit('room', {}))
-    this.#telling = new Telling({ clock, notify: options.notify, waiting: options.waiting, listeners: this.#listeners })
+    this.#telling = new Telling({
+      ...{ clock, notify: options.notify, count: options.count, waiting: options.waiting },
+      listeners: this.#listeners,
+    })
     const starter = new EngineStarter({ admission, clock })
     this.parking = new ParkingLot(options.parking, {
       ...{ clock, executions, starter, retryAfter: options.retryAfter, keeping: this.#keeping },
@@ -104,7 +107,8 @@ export class SessionRegistry {
       const key = takenKey && keptWith(takenKey, 'session', id)
       const { keepKey } = this.#options
       if (key && keepKey) await keepKey(key)
-      session = new Session(this.#world, { id, profile, request: asked, config, jobId, key })
+      const createdBy = options.createdBy ?? nameOf(options.principal)
+      session = new Session(this.#world, { id, profile, request: asked, config, jobId, createdBy, key })
       // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
       if (jobId !== undefined) registered = this.#register(session, options.principal)
       const runner = await admission.buildRunner(admitted, session.id, session.bridge)

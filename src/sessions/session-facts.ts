@@ -42,6 +42,8 @@ export class SessionFacts {
   cost = 0
   /** What engines came to that nothing was kept of: the one that began anew counts from nothing. */
   before: RunningTotals | undefined
+  /** What of `cost` is counted already. */
+  #counted = 0
   readonly usage: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
   lastActivityAt: number
   readonly #cwd: string
@@ -76,6 +78,13 @@ export class SessionFacts {
       this.engineTitle = oneLine(title, TITLE_LENGTH) || undefined
   }
 
+  /** What was added to `cost` since this was asked the last time. */
+  takeCost(): number {
+    const added = this.cost - this.#counted
+    this.#counted = this.cost
+    return added > 0 ? added : 0
+  }
+
   /** An engine begins that knows nothing of the session. */
   countFromHere(): void {
     const { numTurns, cost } = this
@@ -101,6 +110,7 @@ export class SessionFacts {
     this.statusDetail = info.statusDetail
     this.numTurns = info.numTurns
     this.cost = info.cost
+    this.#counted = info.cost
     this.lastActivityAt = info.lastActivityAt
     Object.assign(this.usage, info.usage)
   }

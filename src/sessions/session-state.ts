@@ -38,6 +38,9 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   /** Its place in the lists, once it has one. */
   order: number | undefined
   readonly jobId: string | undefined
+  readonly createdBy: string | undefined
+  /** Who asked for the turn in progress, or for the last one. */
+  askedBy: string | undefined
   readonly key: KeptKey | undefined
   readonly log: EventLog
   readonly bridge: SessionBridge
@@ -85,6 +88,8 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     this.request = init.request
     this.config = init.config
     this.jobId = init.jobId
+    this.createdBy = left?.whole.createdBy ?? init.createdBy
+    this.askedBy = left?.whole.state.askedBy ?? this.createdBy
     this.key = init.key
     this.createdAt = left?.whole.state.info.createdAt ?? world.clock.now()
     this.writer = this.#openWriter(left)
@@ -335,11 +340,12 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   }
 
   origin(): JournaledOrigin {
-    const { request, profile, log } = this
+    const { request, profile, log, createdBy } = this
     return {
       profile: profile.info.name,
       generation: profile.generation,
       config: keptConfig(request, request.title),
+      ...(createdBy !== undefined && { createdBy }),
       epoch: log.epoch,
     }
   }
@@ -360,6 +366,16 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   /** A request was told of in the log. */
   onAsked(requestId: string, place: AskedPlace): void {
     this.permissions.place(requestId, place)
+  }
+
+  /** Whose turn it is, as what it counts for is kept. */
+  get person(): string {
+    return this.askedBy ?? ''
+  }
+
+  /** Since when the request has waited that is resolved right now. */
+  waitedSince(requestId: string): number | undefined {
+    return this.permissions.waitedSince(requestId)
   }
 
   isWaitingFor(requestId: string): boolean {

@@ -17,8 +17,10 @@ export abstract class SessionTurns extends SessionState {
   protected abstract onEnded(): void
 
   /** Accepts a message for the agent and begins its turn when the earlier ones are over. */
-  say(text: string, commandId: string | undefined, options: { first?: boolean } = {}): void {
-    this.turns.add({ text, ...(commandId !== undefined && { commandId }) }, options.first ?? false)
+  say(text: string, commandId: string | undefined, options: { first?: boolean; by?: string | undefined } = {}): void {
+    const { first = false, by } = options
+    const asked = { ...(commandId !== undefined && { commandId }), ...(by !== undefined && { askedBy: by }) }
+    this.turns.add({ text, ...asked }, first)
     if (commandId !== undefined) this.messageIds = [...(this.messageIds ?? []), commandId].slice(-REMEMBERED_MESSAGES)
     this.facts.onPrompt(text)
     this.append({
@@ -55,6 +57,7 @@ export abstract class SessionTurns extends SessionState {
     if (!message) return
     const { link } = this
     this.handing = message
+    this.askedBy = message.askedBy ?? this.createdBy
     this.touch()
     this.showStatus()
     this.whenDurable(() => {

@@ -94,6 +94,8 @@ export interface SessionInit {
   /** What `buildRunnerConfig` made of it. */
   config: SessionRunnerConfig
   jobId?: string | undefined
+  /** Name of who creates it. */
+  createdBy?: string | undefined
   /** Of the request that creates it. */
   key?: KeptKey | undefined
 }

@@ -99,7 +99,7 @@ export class Session extends SessionEngine {
     if (this.ended && what.type !== 'title' && what.type !== 'close') throw new GatewayError('SG_ERR_SESSION_ENDED')
     switch (what.type) {
       case 'message':
-        this.say(what.text, what.commandId, { first: what.first ?? false })
+        this.say(what.text, what.commandId, { first: what.first ?? false, by: what.by })
         return
       case 'answer':
         this.resolvePermission(what.requestId, what.answer, what.by)

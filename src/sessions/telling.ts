@@ -1,8 +1,11 @@
 import type { SessionClosedReason, SessionEvent, SessionEventBody } from '../../schemas/events.js'
 import type { PermissionRequest } from '../../schemas/permissions.js'
+import type { ProfileInfo } from '../../schemas/profiles.js'
+import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import type { Clock } from '../lib/clock.js'
 import type { Listeners } from '../lib/listeners.js'
 import type { PlannedNotification } from '../notifications/planned.js'
+import type { CountedSession } from '../usage/count.js'
 import type { WaitingObserver } from './asks/waiting.js'
 import type { JournaledSession } from './kept/journal.js'
 import type { Asked } from './kept/news.js'
@@ -15,6 +18,7 @@ const ENDING_AHEAD = 1_000
 export interface TellingParts {
   clock: Clock
   notify: RegistryOptions['notify']
+  count: RegistryOptions['count']
   waiting: WaitingObserver | undefined
   listeners: Listeners<RegistryEvents>
 }
@@ -28,7 +32,7 @@ export class Telling {
   }
 
   onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void {
-    const { notify, listeners, waiting } = this.#parts
+    const { notify, count, listeners, waiting } = this.#parts
     if (body.type === 'permission_requested') this.#onAsked(session, body.request, seq, ts)
     else if (body.type === 'permission_resolved') waiting?.onSettled(session.id, body.requestId)
     const { ending } = session
@@ -39,6 +43,8 @@ export class Telling {
       const notification = notify?.(body, { seq, ts }, () => session.info(seq))
       if (notification) session.tell(notification)
     }
+    const counted = count?.(body, ts, this.#counted(session))
+    if (counted) session.tell(counted)
     const isRunHeard = session.jobId !== undefined && listeners.has('run_event')
     const isHeard = listeners.has('session_event')
     if (!isRunHeard && !isHeard) return
@@ -48,6 +54,15 @@ export class Telling {
     event.ts = ts
     if (isRunHeard) this.tell(session, 'run_event', { sessionId, event, run: session.runState() })
     if (isHeard) this.tell(session, 'session_event', { sessionId, event, session: session.info(seq) })
+  }
+
+  #counted(session: Session): CountedSession {
+    const { profile, person, jobId, facts } = session
+    return {
+      ...{ profile: profile.info.name, agent: agentOf(profile.info), person, jobId },
+      takeCost: () => facts.takeCost(),
+      waitedSince: (requestId) => session.waitedSince(requestId),
+    }
   }
 
   #onAsked(session: Session, request: PermissionRequest, seq: number, since: number): void {
@@ -105,3 +120,5 @@ export class Telling {
     return planned
   }
 }
+
+const agentOf = ({ engine, agent }: ProfileInfo): string => (engine === 'cli' ? (agent ?? DEFAULT_AGENT) : engine)

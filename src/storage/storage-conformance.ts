@@ -5,6 +5,7 @@ import type { JobRecord } from '../jobs/adapter.js'
 import { newJob } from '../jobs/job.js'
 import type { KeptNotification } from '../notifications/store.js'
 import type { JournalWrite } from '../sessions/kept/journal.js'
+import type { UsageCount } from '../usage/store.js'
 import type { GatewayStorage } from './storage.js'
 
 /** One thing that the parts of every GatewayStorage do together. */
@@ -173,6 +174,22 @@ export const gatewayStorageConformance: readonly GatewayStorageCase[] = [
       const third = await reopen()
       assert.deepEqual(await read(third), [told(1), told(2), told(4)])
       assert.equal((await third.notifications!.open('e')).lastNumber, 4)
+    },
+  },
+  {
+    name: 'counts what events are of with them, each once, and what is refused not at all',
+    async run(storage, reopen) {
+      const count: UsageCount = { day: '2026-01-01', profile: 'one', agent: 'claude', person: 'ann', turns: 1 }
+      const turns = async ({ usage }: GatewayStorage) =>
+        (await usage!.read({ from: '2026-01-01', to: '2026-01-01' }, ['profile'], 9)).map((sum) => sum.turns)
+      const events = [{ seq: 1, json: '{"seq":1}' }]
+      await storage.journal.write({ ...sessionOf('one'), events, usage: [count, count] })
+      await assert.rejects(storage.journal.write({ id: 'one', events, usage: [count] }))
+      const second = await reopen()
+      assert.deepEqual(await turns(second), [2])
+      await second.journal.remove('one', [], [], undefined, [count])
+      await second.journal.remove('one', [], [], undefined, [count])
+      assert.deepEqual(await turns(await reopen()), [3])
     },
   },
 ]

@@ -6,6 +6,7 @@ import type { NotificationStore } from '../notifications/store.js'
 import type { ProfileStore } from '../profiles/store.js'
 import type { SessionJournal } from '../sessions/kept/journal.js'
 import type { SessionStore } from '../sessions/kept/store.js'
+import type { UsageStore } from '../usage/store.js'
 import type { DeliveryOutbox } from '../webhooks/outbox.js'
 
 /**
@@ -27,8 +28,10 @@ export interface GatewayStorage {
   readonly channels?: ChannelStore
   /** Browsers that are signed in to the console. Absent: they last as long as the process. */
   readonly signIns?: SignInStore
+  /** What was used, as daily sums. Absent: counted for as long as the process runs. */
+  readonly usage?: UsageStore
   /**
-   * What rides along in a call, a key, deliveries or notifications, is kept in its write. Absent: it is kept by calls of its own, keys
+   * What rides along in a call, a key, deliveries, notifications or counts, is kept in its write. Absent: it is kept by calls of its own, keys
    * before and the others in the same turn, so that little is left to chance.
    */
   readonly oneWrite?: true

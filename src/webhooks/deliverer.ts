@@ -13,6 +13,7 @@ import type {
   PreparedDelivery,
   StoredDelivery,
 } from './delivery.js'
+import { FailingTargets } from './failing-targets.js'
 import type { DeliveryOutbox } from './outbox.js'
 import { type PostError, type PostOutcome, post } from './post.js'
 import { deliveryHeaders } from './signing.js'
@@ -83,6 +84,7 @@ export class WebhookDeliverer {
   /** Lanes that have not come to rest. */
   #running = 0
   readonly #waiting = new WaitingCounts()
+  readonly failing = new FailingTargets()
   #flushing = false
   #onIdle: (() => void)[] = []
 
@@ -254,7 +256,10 @@ export class WebhookDeliverer {
       const outcome = await this.#attempt(delivery)
       // another delivery to it was told so while this one waited for its turn
       if (outcome === 'unwanted') return true
-      if (outcome) this.#record(laneId, delivery, { attempt, at, ...outcome })
+      if (outcome) {
+        this.#record(laneId, delivery, { attempt, at, ...outcome })
+        this.failing.onOutcome(target, at, outcome)
+      }
       const { error, status } = outcome ?? { error: 'stopped' as const }
       if (error === undefined) {
         this.counts.delivered++

@@ -9,6 +9,7 @@ import { sessionJournalConformance } from '../../src/sessions/kept/journal-confo
 import { sessionStoreConformance } from '../../src/sessions/kept/store-conformance.js'
 import type { SqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { gatewayStorageConformance } from '../../src/storage/storage-conformance.js'
+import { usageStoreConformance } from '../../src/usage/store-conformance.js'
 import { deliveryOutboxConformance } from '../../src/webhooks/outbox-conformance.js'
 import { partOf, sqliteWorld } from './sqlite-world.js'
 
@@ -42,6 +43,7 @@ conforms('outbox', deliveryOutboxConformance)
 conforms('notifications', notificationStoreConformance)
 conforms('channels', channelStoreConformance)
 conforms('signIns', signInStoreConformance)
+conforms('usage', usageStoreConformance)
 
 t.test('idempotency', async (t) => {
   for (const { name, run } of idempotencyStoreConformance)

@@ -29,6 +29,7 @@ const SIGNED_IN: KeptSignIn = {
   ...{ id: 'i1', secretHash: 'h', sealedToken: 's', owner: 'ada' },
   ...{ createdAt: 1_760_000_000_000, lastSeenAt: 1_760_000_000_000, endsAt: 1_765_000_000_000 },
 }
+const COUNTED = { day: '2026-01-01', profile: 'one', agent: 'claude', person: 'ada', turns: 2, costUsd: 0.5 }
 const SNAPSHOT = { engine: 'provider', state: { messages: [] } }
 const parked = { id: 'parked', parkedAt: 7, settled: ['e1'] } as unknown as Parameters<
   SqliteStorage['sessions']['save']
@@ -45,6 +46,7 @@ async function fill({
   notifications,
   channels,
   signIns,
+  usage,
 }: SqliteStorage): Promise<void> {
   await journal.write({ ...firstWrite('kept'), snapshot: SNAPSHOT, reservedSeq: 64 })
   await journal.write({
@@ -71,6 +73,7 @@ async function fill({
   await channels.saveKey('vapid', 'kept')
   await channels.saveSubscription(SUBSCRIBED)
   await signIns.save(SIGNED_IN)
+  await usage.add([COUNTED])
 }
 
 /** The database as SQL that makes it again. */
@@ -163,6 +166,9 @@ for (const name of readdirSync(FIXTURES))
     t.equal(await storage.channels.key('vapid'), hasChannels ? 'kept' : undefined)
     t.same(await storage.channels.subscriptions(), hasChannels ? [SUBSCRIBED] : [])
     t.same(await storage.signIns.list(), Number(/\d+/.exec(name)) >= 7 ? [SIGNED_IN] : [])
+    const sums = await storage.usage.read({ from: '2026-01-01', to: '2026-01-01' }, ['person'], 9)
+    t.match(sums, Number(/\d+/.exec(name)) >= 8 ? [{ person: 'ada', turns: 2, costUsd: 0.5 }] : [])
+    t.equal(sums.length, Number(/\d+/.exec(name)) >= 8 ? 1 : 0)
     await journal.write({ ...firstWrite('new'), events: [eventOf(1)] })
     t.same(await journal.read('new', 0, 9, 10_000), [eventOf(1)])
     t.match(await storage.check(), { ok: true, schemaVersion: SCHEMA_VERSION, orphans: { events: 0 } })

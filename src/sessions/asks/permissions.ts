@@ -60,6 +60,8 @@ export class PendingPermissions {
   readonly #pending = new LazyMap<string, Pending>()
   /** Allowed, and not handed to their askers before that is durable. */
   readonly #handing = new LazyMap<string, Settle>()
+  /** Since when requests wait that are not resolved, those that were taken off the list included. */
+  readonly #since = new LazyMap<string, number>()
   readonly #clock: Clock
   readonly #host: PermissionHost
 
@@ -114,6 +116,12 @@ export class PendingPermissions {
   place(requestId: string, place: AskedPlace): void {
     const pending = this.#pending.get(requestId)
     if (pending) pending.place = place
+    if (pending) this.#since.set(requestId, place.since)
+  }
+
+  /** Since when a request has waited, until its resolution was told. */
+  waitedSince(requestId: string): number | undefined {
+    return this.#since.get(requestId)
   }
 
   /** Where they were made; undefined: none waits. */
@@ -134,6 +142,7 @@ export class PendingPermissions {
     for (const request of requests) {
       const place = places[request.id]
       this.#pending.set(request.id, { request, settle: undefined, timer: undefined, ...(place && { place }) })
+      if (place) this.#since.set(request.id, place.since)
     }
   }
 
@@ -150,7 +159,12 @@ export class PendingPermissions {
 
   /** Leaves only those that are listed, by their ids. */
   keep(kept: ReadonlySet<string>): void {
-    for (const requestId of this.#pending.keys()) if (!kept.has(requestId)) this.#pending.delete(requestId)
+    for (const requestId of this.#pending.keys()) if (!kept.has(requestId)) this.#drop(requestId)
+  }
+
+  #drop(requestId: string): void {
+    this.#pending.delete(requestId)
+    this.#since.delete(requestId)
   }
 
   /** Takes a request off the list whose answer is told later. */
@@ -177,7 +191,7 @@ export class PendingPermissions {
   /** Tells that a client answered a request while the session was parked. */
   tellAnswered(resolution: Omit<Resolution, 'resolvedBy'>): void {
     this.#pending.delete(resolution.requestId)
-    this.#host.onResolved({ ...resolution, resolvedBy: 'client' })
+    this.#resolved({ ...resolution, resolvedBy: 'client' })
   }
 
   /** Denies everything that waits; what was allowed and not handed over yet does not run either. */
@@ -194,10 +208,15 @@ export class PendingPermissions {
     pending.timer?.cancel()
     const decision = decisionOf(pending.request, answer)
     const changed = changedInput(pending.request, decision)
-    this.#host.onResolved({ requestId, decision, resolvedBy, by, changedInput: changed })
+    this.#resolved({ requestId, decision, resolvedBy, by, changedInput: changed })
     if (pending.settle && decision.behavior === 'allow') this.#hand(requestId, pending.settle, decision)
     else pending.settle?.(decision)
     return true
+  }
+
+  #resolved(resolution: Resolution): void {
+    this.#host.onResolved(resolution)
+    this.#since.delete(resolution.requestId)
   }
 
   /** After a crash the log must not say of a tool that ran that nobody allowed it. */

@@ -111,7 +111,7 @@ export class CommandDesk {
     const session = this.#session
     switch (command.type) {
       case 'user_message':
-        return this.#say(command)
+        return this.#say(command, by?.principal)
       case 'permission_decision':
         return session.answerPermission(command.requestId, answerOf(command), { by })
       case 'interrupt':
@@ -157,9 +157,13 @@ export class CommandDesk {
     }
   }
 
-  async #say({ text, id, whenBusy = 'enqueue' }: SessionCommandOf<'user_message'>): Promise<void> {
+  async #say({ text, id, whenBusy = 'enqueue' }: SessionCommandOf<'user_message'>, by?: string): Promise<void> {
     const session = this.#session
-    const message = { type: 'message', text, ...(id !== undefined && { commandId: id }) } as const
+    const message = {
+      ...({ type: 'message', text } as const),
+      ...(id !== undefined && { commandId: id }),
+      ...(by !== undefined && { by }),
+    }
     if (!session.busy || whenBusy === 'enqueue') return session.accept(message)
     if (whenBusy === 'reject') throw new GatewayError('SG_ERR_SESSION_BUSY')
     await session.accept({ ...message, first: true })

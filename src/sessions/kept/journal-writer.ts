@@ -293,8 +293,8 @@ export class JournalWriter implements LogJournal {
     const { journal, oneWrite } = this.#parts
     const told = oneWrite && ending ? [...this.#told, ending] : [...this.#told]
     try {
-      const { deliveries, notifications } = along(told)
-      await journal.remove(this.#owner.id, deliveries, notifications, SOLE_OWNER)
+      const { deliveries, notifications, usage } = along(told)
+      await journal.remove(this.#owner.id, deliveries, notifications, SOLE_OWNER, usage)
     } catch (error) {
       for (const planned of told) planned.unwritten()
       throw error
@@ -432,10 +432,13 @@ export class JournalWriter implements LogJournal {
 }
 
 /** What a write keeps of what is told of its events. */
-function along(told: readonly PlannedNotification[]): Pick<Required<JournalWrite>, 'deliveries' | 'notifications'> {
+function along(
+  told: readonly PlannedNotification[],
+): Pick<Required<JournalWrite>, 'deliveries' | 'notifications' | 'usage'> {
   const kept = told.map((planned) => planned.write())
   return {
     deliveries: kept.flatMap(({ deliveries }) => deliveries),
     notifications: kept.flatMap(({ notification }) => notification ?? []),
+    usage: kept.flatMap(({ usage }) => usage ?? []),
   }
 }

@@ -4,6 +4,7 @@ import type { SessionInfo } from '../../../schemas/sessions.js'
 import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../../engines/runner.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import type { KeptNotification } from '../../notifications/store.js'
+import type { UsageCount } from '../../usage/store.js'
 import type { KeptDelivery } from '../../webhooks/outbox.js'
 import type { AskedPlaces } from '../asks/waiting.js'
 import type { QueuedMessage } from '../life/turns.js'
@@ -61,6 +62,8 @@ export interface JournaledOrigin {
   generation: string
   /** Without `env`, `defaultApprovalTimeoutMs` and `agentOptions`, which `buildRunnerConfig` gives again. */
   config: SessionRunnerConfig
+  /** Name of who created it. */
+  createdBy?: string
   /** Identity of the session's log. */
   epoch: string
 }
@@ -77,6 +80,8 @@ export interface JournaledState {
   engineTitle?: string
   /** A turn is in progress. */
   inTurn?: true
+  /** Name of who asked for it, or for the last one. */
+  askedBy?: string
   /** Messages that were accepted and that the engine was not given yet. */
   queued?: readonly QueuedMessage[]
   permissions?: readonly PermissionRequest[]
@@ -125,6 +130,8 @@ export interface JournalWrite {
   deliveries?: readonly KeptDelivery[]
   /** What is told of `events`: kept in the same write by that store. */
   notifications?: readonly KeptNotification[]
+  /** What `events` count for: added in the same write by that store. */
+  usage?: readonly UsageCount[]
 }
 
 /** A session as a list shows it. */
@@ -188,12 +195,14 @@ export interface SessionJournal {
    * Removes the session with its events and its news; does nothing when it is not there. Resolves when it is durable.
    * @param deliveries what is to be delivered about its end: kept in the same write
    * @param notifications what is told of its end: the same
+   * @param usage what its last events count for: the same
    */
   remove(
     id: string,
     deliveries?: readonly KeptDelivery[],
     notifications?: readonly KeptNotification[],
     fence?: Fence,
+    usage?: readonly UsageCount[],
   ): Promise<void>
   /** Lets go of what it holds, at the gateway's end. */
   close?(): Promise<void>

@@ -19,6 +19,8 @@ interface Standing {
   readonly chosen: JournaledState['chosen']
   readonly messageIds: readonly string[] | undefined
   readonly isStale: boolean
+  readonly createdBy: string | undefined
+  readonly askedBy: string | undefined
   readonly midTurn: MidTurn | undefined
   info(lastSeq: number): SessionInfo
 }
@@ -28,7 +30,7 @@ export function journaledState(
   session: Standing,
   { inTurn, queued }: { inTurn: boolean; queued: readonly QueuedMessage[] | undefined },
 ): JournaledState {
-  const { log, facts, executions, chosen, messageIds, pendingPermissions, midTurn } = session
+  const { log, facts, executions, chosen, messageIds, pendingPermissions, midTurn, askedBy } = session
   const { settled } = executions
   return {
     info: { ...session.info(log.headSeq), attachedClients: 0 },
@@ -37,6 +39,7 @@ export function journaledState(
     ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
     ...(facts.engineTitle !== undefined && { engineTitle: facts.engineTitle }),
     ...(inTurn && { inTurn }),
+    ...(askedBy !== undefined && askedBy !== session.createdBy && { askedBy }),
     // a copy: it is written down later
     ...(queued && { queued: [...queued] }),
     ...(pendingPermissions.length > 0 && { permissions: pendingPermissions }),

@@ -11,7 +11,7 @@ export interface Choice {
 
 /** Something that a session is asked to do. */
 export type Asked =
-  | { type: 'message'; text: string; commandId?: string; first?: true }
+  | { type: 'message'; text: string; commandId?: string; first?: true; by?: string }
   | { type: 'answer'; requestId: string; answer: ResolvePermissionRequest; by?: AnsweredBy }
   | { type: 'result'; executionId: string; result: ExecutionResult }
   | { type: 'interrupt' }

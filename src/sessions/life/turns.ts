@@ -4,6 +4,8 @@ import { GatewayError } from '../../errors.js'
 export interface QueuedMessage {
   text: string
   commandId?: string
+  /** Name of who sent it; absent: of who created the session. */
+  askedBy?: string
 }
 
 const MAX_WAITING = 100

@@ -9,6 +9,7 @@ import type {
   SessionJournal,
 } from '../../sessions/kept/journal.js'
 import type { News } from '../../sessions/kept/news.js'
+import type { UsageCount } from '../../usage/store.js'
 import type { KeptDelivery } from '../../webhooks/outbox.js'
 
 /** Facts are kept as JSON text, so that nothing is shared with who wrote them. */
@@ -30,13 +31,19 @@ interface WrittenAlong {
   onKey?(key: KeptKey): void
   onDelivery?(delivery: KeptDelivery): void
   onNotification?(notification: KeptNotification): void
+  onUsage?(count: UsageCount): void
 }
 
 /**
  * Keeps sessions and their events for as long as the process runs; a second gateway that is built on the same object finds what the
  * first one left.
  */
-export function createMemorySessionJournal({ onKey, onDelivery, onNotification }: WrittenAlong = {}): SessionJournal {
+export function createMemorySessionJournal({
+  onKey,
+  onDelivery,
+  onNotification,
+  onUsage,
+}: WrittenAlong = {}): SessionJournal {
   const sessions = new Map<string, Entry>()
 
   const listed = (id: string, { profile, generation, state, reservedSeq, events, news }: Entry): JournaledSession => ({
@@ -64,6 +71,7 @@ export function createMemorySessionJournal({ onKey, onDelivery, onNotification }
       for (const key of keys) onKey?.(key)
       for (const delivery of write.deliveries ?? []) onDelivery?.(delivery)
       for (const notification of write.notifications ?? []) onNotification?.(notification)
+      for (const count of write.usage ?? []) onUsage?.(count)
     },
     async deposit(id, news, keys = []) {
       const entry = sessions.get(id)
@@ -96,10 +104,11 @@ export function createMemorySessionJournal({ onKey, onDelivery, onNotification }
       }
       return found
     },
-    async remove(id, deliveries = [], notifications = []) {
+    async remove(id, deliveries = [], notifications = [], _fence, usage = []) {
       if (!sessions.delete(id)) return
       for (const delivery of deliveries) onDelivery?.(delivery)
       for (const notification of notifications) onNotification?.(notification)
+      for (const count of usage) onUsage?.(count)
     },
   }
 }

@@ -7,6 +7,7 @@ import { createMemoryProfileStore } from './profile-store.js'
 import { createMemoryQueueAdapter } from './queue-adapter.js'
 import { createMemorySessionJournal } from './session-journal.js'
 import { createMemorySignInStore } from './sign-in-store.js'
+import { createMemoryUsageStore } from './usage-store.js'
 
 /**
  * Everything that a gateway keeps, for as long as the process runs; what is written together is there together. Opened again, it is as
@@ -17,10 +18,13 @@ export function createMemoryStorage({ now = Date.now }: { now?: () => number } =
   const idempotency = createMemoryIdempotencyStore({ now })
   const outbox = createMemoryDeliveryOutbox()
   const notifications = createMemoryNotificationStore()
+  const usage = createMemoryUsageStore()
   const onKey = idempotency.keepNow
   return {
     oneWrite: true,
-    journal: createMemorySessionJournal({ onKey, onDelivery: outbox.addNow, onNotification: notifications.addNow }),
+    journal: createMemorySessionJournal({
+      ...{ onKey, onDelivery: outbox.addNow, onNotification: notifications.addNow, onUsage: usage.addNow },
+    }),
     profiles: createMemoryProfileStore({ onKey }),
     queue: createMemoryQueueAdapter({ now, onKey }),
     idempotency,
@@ -28,6 +32,7 @@ export function createMemoryStorage({ now = Date.now }: { now?: () => number } =
     notifications,
     channels: createMemoryChannelStore(),
     signIns: createMemorySignInStore(),
+    usage,
     async open() {
       idempotency.onRestart()
     },

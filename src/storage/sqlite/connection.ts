@@ -12,6 +12,7 @@ import { probeOperations } from './tables/probe.js'
 import { profileOperations } from './tables/profiles.js'
 import { journalOperations, parkedOperations } from './tables/sessions.js'
 import { signInOperations } from './tables/sign-ins.js'
+import { usageOperations } from './tables/usage.js'
 
 export interface ConnectionOptions {
   /** Of a file that exists; an empty one becomes a database. */
@@ -82,6 +83,7 @@ export const operationsOf = (db: Database) => ({
   ...notificationOperations(db),
   ...channelOperations(db),
   ...signInOperations(db),
+  ...usageOperations(db),
   ...probeOperations(db),
 })
 

@@ -102,13 +102,37 @@ const MIGRATIONS: readonly string[] = [
   `,
   // browsers that are signed in to the console
   'CREATE TABLE sign_ins (n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, sign_in TEXT NOT NULL)',
+  // what was used, as daily sums
+  `CREATE TABLE usage_sums (
+    day TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    person TEXT NOT NULL,
+    turns REAL NOT NULL,
+    turns_succeeded REAL NOT NULL,
+    turns_failed REAL NOT NULL,
+    turns_interrupted REAL NOT NULL,
+    input_tokens REAL NOT NULL,
+    output_tokens REAL NOT NULL,
+    cache_creation_tokens REAL NOT NULL,
+    cache_read_tokens REAL NOT NULL,
+    approvals_asked REAL NOT NULL,
+    approvals_answered REAL NOT NULL,
+    approvals_expired REAL NOT NULL,
+    approval_waits REAL NOT NULL,
+    approval_wait_ms REAL NOT NULL,
+    approval_wait_max_ms REAL NOT NULL,
+    jobs REAL NOT NULL,
+    cost_usd REAL NOT NULL,
+    PRIMARY KEY (day, profile, agent, person)
+  ) WITHOUT ROWID`,
 ]
 
 /** Tables that grow with use, for reports of their size. */
 export const TABLES = [
   ...['sessions', 'origins', 'snapshots', 'events', 'removed_sessions', 'parked', 'profiles', 'jobs', 'daily_tokens'],
   ...['idempotency_keys', 'deliveries', 'delivery_attempts', 'gone_targets', 'notifications', 'feed', 'news'],
-  ...['gateway_keys', 'push_subscriptions', 'sign_ins'],
+  ...['gateway_keys', 'push_subscriptions', 'sign_ins', 'usage_sums'],
 ] as const
 
 export const SCHEMA_VERSION = MIGRATIONS.length

@@ -8,7 +8,19 @@ import type { NewsRow, SessionRow } from './tables/sessions.js'
 const SESSIONS_PER_PAGE = 200
 
 export const sessionJournal = (call: CallDatabase, now: () => number): SessionJournal => ({
-  write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0, taken, keys, deliveries, notifications }) =>
+  write: ({
+    id,
+    origin,
+    state,
+    snapshot,
+    events = [],
+    reservedSeq = 0,
+    taken,
+    keys,
+    deliveries,
+    notifications,
+    usage,
+  }) =>
     call('journal.write', {
       id,
       ...(origin && {
@@ -23,6 +35,7 @@ export const sessionJournal = (call: CallDatabase, now: () => number): SessionJo
       ...(keys && { keys: keys.map((key) => keptRow(key, now())) }),
       ...(deliveries && { deliveries: deliveries.map(deliveryValues) }),
       ...(notifications && { notifications }),
+      ...(usage && { usage }),
     }),
   deposit: (id, news, keys) =>
     call(
@@ -56,7 +69,8 @@ export const sessionJournal = (call: CallDatabase, now: () => number): SessionJo
     const { seqs, texts } = await call('journal.read', id, afterSeq, untilSeq, maxBytes)
     return seqs.map((seq, index) => ({ seq, json: texts[index]! }))
   },
-  remove: (id, deliveries, notifications) => call('journal.remove', id, deliveries?.map(deliveryValues), notifications),
+  remove: (id, deliveries, notifications, _fence, usage) =>
+    call('journal.remove', id, deliveries?.map(deliveryValues), notifications, usage),
 })
 
 /** As the version before this one kept what a session was asked to do. */

@@ -2,6 +2,7 @@ import type { SignInStore } from '../../console/store.js'
 import type { ChannelStore } from '../../notifications/channels/store.js'
 import type { NotificationStore } from '../../notifications/store.js'
 import type { SessionStore } from '../../sessions/kept/store.js'
+import type { UsageStore } from '../../usage/store.js'
 import type { GatewayStorage } from '../storage.js'
 import { StorageError } from '../storage.js'
 import type { Call } from './batch.js'
@@ -18,6 +19,7 @@ import {
   profileStore,
   sessionStore,
   signInStore,
+  usageStore,
 } from './stores.js'
 import { DatabaseThread } from './thread.js'
 
@@ -39,6 +41,7 @@ export interface SqliteStorage extends GatewayStorage {
   readonly notifications: NotificationStore
   readonly channels: ChannelStore
   readonly signIns: SignInStore
+  readonly usage: UsageStore
   /** Copies the database as it is now into a new file, for this account alone, while it is in use. Rejects when the file exists. */
   backup(file: string): Promise<void>
   /** Looks for damage, while it is in use; takes a while when there is much. */
@@ -75,6 +78,7 @@ class Storage implements SqliteStorage {
   readonly notifications
   readonly channels
   readonly signIns
+  readonly usage
   readonly #options: SqliteStorageOptions
   readonly #internals: SqliteInternals
   readonly #call: CallDatabase
@@ -99,6 +103,7 @@ class Storage implements SqliteStorage {
     this.notifications = notificationStore(call)
     this.channels = channelStore(call)
     this.signIns = signInStore(call)
+    this.usage = usageStore(call)
   }
 
   open(): Promise<void> {

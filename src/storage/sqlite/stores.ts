@@ -4,6 +4,7 @@ import type { ChannelStore } from '../../notifications/channels/store.js'
 import type { NotificationStore } from '../../notifications/store.js'
 import type { ProfileStore } from '../../profiles/store.js'
 import type { SessionStore } from '../../sessions/kept/store.js'
+import type { UsageStore } from '../../usage/store.js'
 import type { DeliveryOutbox } from '../../webhooks/outbox.js'
 import { keptRow } from './tables/idempotency.js'
 import { type DeliveryRow, deliveryValues } from './tables/outbox.js'
@@ -74,6 +75,11 @@ export const signInStore = (call: CallDatabase): SignInStore => ({
   list: async () => (await call('signIns.list')).map((text) => JSON.parse(text)),
   save: (signIn) => call('signIns.save', signIn.id, JSON.stringify(signIn)),
   remove: (id) => call('signIns.remove', id),
+})
+
+export const usageStore = (call: CallDatabase): UsageStore => ({
+  add: (counts) => call('usage.add', counts),
+  read: (range, by, limit) => call('usage.read', range, by, limit),
 })
 
 /**

@@ -1,9 +1,11 @@
 import type { KeptNotification } from '../../../notifications/store.js'
+import type { UsageCount } from '../../../usage/store.js'
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
 import { type KeptKeyRow, keyKeeper } from './idempotency.js'
 import { notificationKeeper } from './notifications.js'
 import { type DeliveryValues, deliveryKeeper } from './outbox.js'
+import { usageKeeper } from './usage.js'
 
 /** Events of removed sessions that are deleted at once. */
 const SWEPT_AT_ONCE = 200
@@ -42,6 +44,7 @@ export interface SessionWrite {
   keys?: KeptKeyRow[]
   deliveries?: DeliveryValues[]
   notifications?: readonly KeptNotification[]
+  usage?: readonly UsageCount[]
 }
 
 /** Sessions with their events. */
@@ -79,6 +82,7 @@ export function journalOperations(db: Database) {
   const keepKey = keyKeeper(db)
   const keepDelivery = deliveryKeeper(db)
   const keepNotification = notificationKeeper(db)
+  const addUsage = usageKeeper(db)
 
   const keyOf = (id: string): number | undefined => find.get(id)?.key
 
@@ -96,6 +100,7 @@ export function journalOperations(db: Database) {
         keys = [],
         deliveries,
         notifications,
+        usage,
       } = write
       const known: { key: number; reservedSeq: number } | undefined = find.get(id)
       if (!known && !(origin && state))
@@ -115,6 +120,7 @@ export function journalOperations(db: Database) {
       for (const given of keys) keepKey(given)
       for (const delivery of deliveries ?? []) keepDelivery(delivery)
       for (const notification of notifications ?? []) keepNotification(notification)
+      for (const count of usage ?? []) addUsage(count)
     },
     /** False: there is no such session. Of a key that is there the first stays. */
     'journal.deposit'(id: string, news: readonly Pick<NewsRow, 'key' | 'news'>[], keys: KeptKeyRow[] = []): boolean {
@@ -165,6 +171,7 @@ export function journalOperations(db: Database) {
       id: string,
       deliveries: readonly DeliveryValues[] = [],
       notifications: readonly KeptNotification[] = [],
+      usage: readonly UsageCount[] = [],
     ): void {
       const key = keyOf(id)
       if (key === undefined) return
@@ -172,6 +179,7 @@ export function journalOperations(db: Database) {
       remember.run(key)
       for (const delivery of deliveries) keepDelivery(delivery)
       for (const notification of notifications) keepNotification(notification)
+      for (const count of usage) addUsage(count)
     },
     /** Deletes some events of removed sessions. @returns whether there may be more */
     'journal.sweep'(): boolean {

@@ -1,0 +1,41 @@
+import type { UsageCount, UsageStore, UsageSum } from '../../usage/store.js'
+import { addTo, emptySum, inOrder } from '../../usage/sums.js'
+
+/** What the other parts of a storage in memory use of it. */
+export interface MemoryUsageStore extends UsageStore {
+  /** Adds in the same turn in which the event is written that is counted. */
+  addNow(count: UsageCount): void
+}
+
+/** Keeps sums for as long as the process runs. */
+export function createMemoryUsageStore(): MemoryUsageStore {
+  const sums = new Map<string, UsageSum & { day: string; profile: string }>()
+
+  const addNow = (count: UsageCount) => {
+    const { day, profile, agent, person } = count
+    const key = JSON.stringify([day, profile, agent, person])
+    const sum = sums.get(key) ?? { ...emptySum(), day, profile, agent, person }
+    addTo(sum, count)
+    sums.set(key, sum)
+  }
+  return {
+    addNow,
+    async add(counts) {
+      for (const count of counts) addNow(count)
+    },
+    async read({ from, to, profiles }, by, limit) {
+      const grouped = new Map<string, UsageSum>()
+      for (const sum of sums.values()) {
+        if (sum.day < from || sum.day > to || profiles?.includes(sum.profile) === false) continue
+        const parts = by.map((group) => sum[group])
+        const found = grouped.get(JSON.stringify(parts)) ?? {
+          ...emptySum(),
+          ...Object.fromEntries(by.map((group, index) => [group, parts[index]])),
+        }
+        addTo(found, sum)
+        grouped.set(JSON.stringify(parts), found)
+      }
+      return [...grouped.values()].sort(inOrder(by)).slice(0, limit)
+    },
+  }
+}

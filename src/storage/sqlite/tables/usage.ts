@@ -1,0 +1,46 @@
+import type { UsageGroup } from '../../../../schemas/usage.js'
+import type { UsageCount, UsageRange, UsageSum } from '../../../usage/store.js'
+import { COUNTED, GREATEST } from '../../../usage/sums.js'
+import type { Database } from '../driver.js'
+
+/** The column of a name. */
+const columnOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+const KEY = ['day', 'profile', 'agent', 'person'] as const
+
+/** Adds to a sum, in the transaction of the event that is counted. */
+export function usageKeeper(db: Database): (count: UsageCount) => void {
+  const columns = COUNTED.map(columnOf)
+  const added = COUNTED.map((name) => {
+    const column = columnOf(name)
+    return `${column} = ${name === GREATEST ? `max(${column}, excluded.${column})` : `${column} + excluded.${column}`}`
+  })
+  const add = db.prepare(
+    `INSERT INTO usage_sums (${[...KEY, ...columns].join(', ')}) VALUES (${[...KEY, ...columns].map(() => '?').join(', ')})
+     ON CONFLICT (${KEY.join(', ')}) DO UPDATE SET ${added.join(', ')}`,
+  )
+  return (count) => {
+    add.run(...KEY.map((name) => count[name]), ...COUNTED.map((name) => count[name] ?? 0))
+  }
+}
+
+/** Daily sums of what was used. */
+export function usageOperations(db: Database) {
+  const add = usageKeeper(db)
+  const sums = COUNTED.map((name) => `${name === GREATEST ? 'max' : 'sum'}(${columnOf(name)}) AS ${name}`).join(', ')
+
+  return {
+    'usage.add'(counts: readonly UsageCount[]): void {
+      for (const count of counts) add(count)
+    },
+    'usage.read'({ from, to, profiles }: UsageRange, by: readonly UsageGroup[], limit: number): UsageSum[] {
+      const groups = KEY.filter((name) => by.includes(name)).sort((a, b) => by.indexOf(a) - by.indexOf(b))
+      const list = groups.join(', ')
+      const read = db.prepare(
+        `SELECT ${list}, ${sums} FROM usage_sums
+         WHERE day >= ?1 AND day <= ?2 AND (?3 IS NULL OR profile IN (SELECT value FROM json_each(?3)))
+         GROUP BY ${list} ORDER BY ${list} LIMIT ?4`,
+      )
+      return read.all(from, to, profiles ? JSON.stringify(profiles) : null, limit).map((row) => ({ ...row }))
+    },
+  }
+}

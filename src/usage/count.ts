@@ -1,0 +1,69 @@
+import type { SessionEventBody, SessionEventOf } from '../../schemas/events.js'
+import type { UsageCount, UsageKey } from './store.js'
+
+/** The session that something is counted of. */
+export interface CountedSession {
+  profile: string
+  agent: string
+  /** Who asked for the turn, else who created the session; '': unknown. */
+  person: string
+  jobId: string | undefined
+  /** What the session has cost since this was asked the last time. */
+  takeCost(): number
+  /** Since when the request has waited that is resolved right now. */
+  waitedSince(requestId: string): number | undefined
+}
+
+/** The day of a moment, in UTC. */
+export const dayOf = (ts: number): string => new Date(ts).toISOString().slice(0, 10)
+
+/** What an event adds to the sums of its day; undefined: nothing. */
+export function countOf(body: SessionEventBody, ts: number, session: CountedSession): UsageCount | undefined {
+  const { profile, agent, person } = session
+  const key: UsageKey = { day: dayOf(ts), profile, agent, person }
+  switch (body.type) {
+    case 'turn_completed':
+      return { ...key, ...turn(body), costUsd: session.takeCost() }
+    case 'permission_requested':
+      return { ...key, approvalsAsked: 1 }
+    case 'permission_resolved':
+      return settled(body, ts, session, key)
+    case 'session_closed':
+      return session.jobId === undefined ? undefined : { ...key, jobs: 1 }
+    default:
+      return undefined
+  }
+}
+
+function turn({ subtype, isError, usage }: SessionEventOf<'turn_completed'>): Partial<UsageCount> {
+  const outcome = subtype === 'interrupted' ? 'turnsInterrupted' : isError ? 'turnsFailed' : 'turnsSucceeded'
+  return {
+    turns: 1,
+    [outcome]: 1,
+    inputTokens: amount(usage?.inputTokens),
+    outputTokens: amount(usage?.outputTokens),
+    cacheCreationTokens: amount(usage?.cacheCreationTokens),
+    cacheReadTokens: amount(usage?.cacheReadTokens),
+  }
+}
+
+/** What policy decided nobody was asked, or nobody waited for any more. */
+function settled(
+  { requestId, resolvedBy }: SessionEventOf<'permission_resolved'>,
+  ts: number,
+  session: CountedSession,
+  key: UsageKey,
+): UsageCount | undefined {
+  if (resolvedBy === 'policy') return undefined
+  const since = session.waitedSince(requestId)
+  const waitMs = since === undefined ? undefined : Math.max(0, ts - since)
+  return {
+    ...key,
+    ...(resolvedBy === 'timeout' ? { approvalsExpired: 1 } : { approvalsAnswered: 1 }),
+    ...(waitMs !== undefined && { approvalWaits: 1, approvalWaitMs: waitMs, approvalWaitMaxMs: waitMs }),
+  }
+}
+
+/** What an engine says may be anything. */
+const amount = (value: unknown): number =>
+  typeof value === 'number' && value > 0 && value <= Number.MAX_SAFE_INTEGER ? value : 0

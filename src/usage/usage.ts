@@ -1,0 +1,93 @@
+import type { SessionEventBody } from '../../schemas/events.js'
+import type { UsageGroup, UsageQuery, UsageReport } from '../../schemas/usage.js'
+import { invalidField } from '../errors.js'
+import type { Clock } from '../lib/clock.js'
+import { type Persistence, patiently, persistently } from '../lib/patience.js'
+import type { PlannedNotification } from '../notifications/planned.js'
+import { type Principal, visibleProfiles } from '../principal.js'
+import { type CountedSession, countOf, dayOf } from './count.js'
+import type { UsageCount, UsageStore } from './store.js'
+
+const DAY_MS = 86_400_000
+const DEFAULT_DAYS = 30
+const MAX_DAYS = 400
+/** Of one answer. */
+const MAX_ROWS = 10_000
+
+export interface UsageParts extends Persistence {
+  clock: Clock
+  store: UsageStore
+  /** Whether counts are kept in the write of the event that they are of. */
+  ridesAlong: boolean
+}
+
+/** What was used, as daily sums: counted with the events that tell of it, never by reading logs. */
+export class Usage {
+  readonly #parts: UsageParts
+
+  constructor(parts: UsageParts) {
+    this.#parts = parts
+  }
+
+  /** What an event counts for, to be kept with it; undefined: nothing. */
+  readonly count = (body: SessionEventBody, ts: number, session: CountedSession): PlannedNotification | undefined => {
+    const count = countOf(body, ts, session)
+    return count && this.#plan(count)
+  }
+
+  /**
+   * The sums of a caller's profiles.
+   * @throws SG_ERR_VALIDATION naming the field · SG_ERR_STORE_UNAVAILABLE
+   */
+  async report(query: UsageQuery, principal: Principal): Promise<UsageReport> {
+    const { clock, store } = this.#parts
+    const { from, to } = this.#rangeOf(query)
+    const by = [...new Set((query.by ?? 'day').split(','))] as UsageGroup[]
+    const profiles = visibleProfiles(principal)
+    const range = { from, to, ...(profiles && { profiles }) }
+    const sums = await patiently(clock, () => store.read(range, by, MAX_ROWS + 1))
+    if (sums.length > MAX_ROWS)
+      throw invalidField('by', `that is more than ${MAX_ROWS} rows: sum by less, or ask for fewer days.`)
+    const rows = sums.map(({ costUsd, ...row }) => ({ ...row, ...(costUsd > 0 && { costUsd }) }))
+    return { from, to, by, rows }
+  }
+
+  #rangeOf(query: UsageQuery): { from: string; to: string } {
+    const to = momentOf('to', query.to) ?? Math.floor(this.#parts.clock.now() / DAY_MS) * DAY_MS
+    const from = momentOf('from', query.from) ?? to - (DEFAULT_DAYS - 1) * DAY_MS
+    if (from > to) throw invalidField('from', 'must not be after to.')
+    if (to - from >= MAX_DAYS * DAY_MS) throw invalidField('from', `must be at most ${MAX_DAYS} days before to.`)
+    return { from: dayOf(from), to: dayOf(to) }
+  }
+
+  #plan(count: UsageCount): PlannedNotification {
+    const { store, ridesAlong, logger, retryAfter } = this.#parts
+    const counts = [count]
+    const add = () => void persistently(() => store.add(counts), { logger, retryAfter })
+    let isKept = false
+    return {
+      write: () => ({ deliveries: [], ...(ridesAlong && { usage: counts }) }),
+      written() {
+        isKept = true
+        if (!ridesAlong) add()
+      },
+      unwritten() {},
+      keep() {
+        isKept = true
+        add()
+      },
+      get isKept() {
+        return isKept
+      },
+      send() {},
+    }
+  }
+}
+
+/** @throws SG_ERR_VALIDATION for a day that there is not */
+function momentOf(name: string, day: string | undefined): number | undefined {
+  if (day === undefined) return undefined
+  const moment = Date.parse(`${day}T00:00:00Z`)
+  if (Number.isNaN(moment) || dayOf(moment) !== day) throw invalidField(name, 'must be a day, as in 2026-01-31.')
+  return moment
+}
