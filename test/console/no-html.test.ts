@@ -5,7 +5,7 @@ import t from 'tap'
 const SOURCES = fileURLToPath(new URL('../../console/src/', import.meta.url))
 /** What makes markup or code of a string, or takes an address to it. */
 const MAKES =
-  /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|dangerouslySet|srcdoc|\beval\(|new Function|setTimeout\(\s*['"`]|javascript:/
+  /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|dangerouslySet|srcdoc|\beval\(|new Function|setTimeout\(\s*['"`]|['"`]javascript:/
 
 t.test('no source of the console makes markup of a string', async (t) => {
   const files = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((name) => /\.tsx?$/.test(name))

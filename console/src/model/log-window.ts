@@ -14,13 +14,15 @@ export type ReadPage = (query: { afterSeq: number; limit: number; epoch?: string
 export interface WindowLimits {
   /** As many events are held. */
   maxEvents: number
-  /** Of the text in them, characters; one event is held whatever its size. */
+  /** Of the text in them, characters, about. */
   maxChars: number
   /** So many events, about, come with each step. */
   step: number
 }
 const LIMITS: WindowLimits = { maxEvents: 2400, maxChars: 8_000_000, step: 400 }
 const MAX_PAGE = 1000
+/** So many are held whatever their size. */
+const MIN_EVENTS = 12
 /** A step that finds fewer goes on: much of the range was typing that is not kept. */
 const ENOUGH = 60
 
@@ -42,6 +44,8 @@ export class LogWindow {
   atStart = false
   /** Nothing comes after it, but what happens from now on. */
   atEnd = false
+  /** It has let go of something with the last step. */
+  isFull = false
   /** The log does not reach back to the beginning of the session. */
   isCut = false
 
@@ -143,10 +147,17 @@ export class LogWindow {
     let end = this.#after
     for (let span = this.#limits.step; end > 0; span *= 4) {
       const from = Math.max(0, end - span)
-      const part = await this.#range(from, end)
-      found.unshift(...part.events)
-      end = part.isCut ? 0 : from
-      if (part.isCut) this.isCut = true
+      const { events, isCut } = await this.#range(from, end)
+      // a wide range can turn out to be full: what is nearest is taken, so that none is passed over
+      const near = events.slice(-this.#limits.step)
+      const first = near[0]
+      found.unshift(...near)
+      if (near.length < events.length && first) {
+        end = first.seq - 1
+        break
+      }
+      end = isCut ? 0 : from
+      if (isCut) this.isCut = true
       if (found.filter(({ type }) => type !== 'stream_delta').length >= ENOUGH) break
     }
     this.#after = end
@@ -174,7 +185,7 @@ export class LogWindow {
     const page = await this.#page(this.#through, this.#limits.step)
     this.#events.push(...page.events.filter(({ seq }) => seq > this.#through))
     const isLast = page.events.length === 0 || page.nextAfterSeq >= page.lastSeq
-    this.#through = Math.max(this.#through, isLast ? page.lastSeq : page.nextAfterSeq)
+    this.#through = isLast ? Math.max(page.lastSeq, this.#events.at(-1)?.seq ?? 0) : page.nextAfterSeq
     // what happened while the page was on its way is read with the next
     this.atEnd = isLast && this.#through >= this.#head
     if (this.#trim('head')) this.atStart = false
@@ -191,15 +202,17 @@ export class LogWindow {
   /** Lets go of what is too much, at one end. @returns whether there was any */
   #trim(where: 'head' | 'tail'): boolean {
     const { maxEvents, maxChars } = this.#limits
+    const weightOf = (event: SessionEvent): number => Math.min(charsOf(event), maxChars / 4)
     let chars = 0
-    for (const event of this.#events) chars += charsOf(event)
-    if (this.#events.length <= maxEvents && chars <= maxChars) return false
+    for (const event of this.#events) chars += weightOf(event)
+    this.isFull = this.#events.length > maxEvents || (chars > maxChars && this.#events.length > MIN_EVENTS)
+    if (!this.isFull) return false
     // well below the limit, so that it is not done at each step
     let keep = this.#events.length
     const at = (index: number): SessionEvent =>
       this.#events[where === 'head' ? index : this.#events.length - 1 - index]!
-    for (let gone = 0; keep > 1 && (keep > maxEvents * 0.75 || chars > maxChars * 0.75); gone++, keep--)
-      chars -= charsOf(at(gone))
+    for (let gone = 0; keep > MIN_EVENTS && (keep > maxEvents * 0.75 || chars > maxChars * 0.75); gone++, keep--)
+      chars -= weightOf(at(gone))
     if (where === 'head') {
       this.#after = this.#events[this.#events.length - keep - 1]?.seq ?? this.#after
       this.#events = this.#events.slice(-keep)

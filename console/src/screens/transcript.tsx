@@ -40,7 +40,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     void state.to(seq)
   }, [seq])
 
-  const { transcript, atStart, atEnd, isCut } = state.view.value
+  const { transcript, atStart, atEnd, isCut, isFull } = state.view.value
   const { rows, nested } = useMemo(() => rowsOf(transcript), [transcript])
   const goal = marked.value
 
@@ -77,7 +77,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   // a window that does not fill the screen has nothing to scroll
   useEffect(() => {
     const element = scroller.current
-    if (element && state.isLoaded.value && !atStart && element.scrollHeight <= element.clientHeight)
+    if (element && state.isLoaded.value && !atStart && !isFull && element.scrollHeight <= element.clientHeight)
       void state.earlier()
   }, [transcript, atStart])
 

@@ -36,12 +36,15 @@ export class TranscriptState {
 
   readonly session = signal<SessionInfo | undefined>(undefined)
   /** What is shown of the log. */
-  readonly view = signal<{ transcript: Transcript; atStart: boolean; atEnd: boolean; isCut: boolean }>({
-    transcript: emptyTranscript,
-    atStart: false,
-    atEnd: false,
-    isCut: false,
-  })
+  readonly view = signal<{ transcript: Transcript; atStart: boolean; atEnd: boolean; isCut: boolean; isFull: boolean }>(
+    {
+      transcript: emptyTranscript,
+      atStart: false,
+      atEnd: false,
+      isCut: false,
+      isFull: false,
+    },
+  )
   /** What is true now, wherever the window is: without items. */
   readonly now = signal<Transcript>(emptyTranscript)
   readonly isLoaded = signal(false)
@@ -160,9 +163,9 @@ export class TranscriptState {
   }
 
   #show(): void {
-    const { transcript, atStart, atEnd, isCut } = this.#window
+    const { transcript, atStart, atEnd, isCut, isFull } = this.#window
     batch(() => {
-      this.view.value = { transcript, atStart, atEnd, isCut }
+      this.view.value = { transcript, atStart, atEnd, isCut, isFull }
       if (atEnd) this.unseen.value = 0
     })
   }

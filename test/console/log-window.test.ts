@@ -1,0 +1,230 @@
+import fc from 'fast-check'
+import t from 'tap'
+import type { SessionEvent } from '../../client/index.js'
+import { type LogPage, LogWindow } from '../../console/src/model/log-window.js'
+
+const EPOCH = 'one'
+
+/** A log of messages, of which some are tool calls and their results, and of deltas that are not kept: seqs have gaps. */
+function logOf(length: number, isKept: (seq: number) => boolean = () => true, text = 'x'): SessionEvent[] {
+  const events: SessionEvent[] = []
+  for (let seq = 1; seq <= length; seq++) {
+    if (!isKept(seq)) continue
+    const content =
+      seq % 3 === 1
+        ? [{ type: 'tool_use', id: `call-${seq}`, name: 'Bash', input: { command: text } }]
+        : seq % 3 === 2
+          ? [{ type: 'tool_result', tool_use_id: `call-${seq - 1}`, content: text }]
+          : [{ type: 'text', text: `${seq} ${text}` }]
+    const isUser = seq % 3 === 2
+    events.push({
+      type: isUser ? 'user_message' : 'assistant_message',
+      seq,
+      ts: seq,
+      uuid: String(seq),
+      parentToolUseId: null,
+      message: { role: isUser ? 'user' : 'assistant', content },
+    } as SessionEvent)
+  }
+  return events
+}
+
+/** As the gateway pages a log, whose pages also end at a size. */
+function gatewayOf(log: SessionEvent[], { oldest = 1, pageEvents = 1000 } = {}) {
+  let reads = 0
+  const read = async ({ afterSeq, limit }: { afterSeq: number; limit: number }): Promise<LogPage> => {
+    reads++
+    const truncated = afterSeq < oldest - 1
+    const from = truncated ? oldest - 1 : afterSeq
+    const rest = log.filter(({ seq }) => seq > from && seq >= oldest)
+    const events = rest.slice(0, Math.min(limit, pageEvents))
+    const lastSeq = log.at(-1)?.seq ?? 0
+    return { events, nextAfterSeq: events.at(-1)?.seq ?? from, lastSeq, epoch: EPOCH, truncated }
+  }
+  return { read, reads: () => reads }
+}
+
+const seqsOf = (window: LogWindow): number[] => window.events.map(({ seq }) => seq)
+
+t.test('it opens at the end of a long log with a few requests, and holds a few hundred events', async (t) => {
+  const log = logOf(100_000)
+  const { read, reads } = gatewayOf(log)
+  const window = new LogWindow(read)
+  await window.openEnd(100_000)
+  t.equal(window.events.at(-1)?.seq, 100_000)
+  t.ok(window.atEnd)
+  t.notOk(window.atStart)
+  t.ok(reads() <= 3, `${reads()} requests`)
+  t.ok(window.events.length <= 1_000, `${window.events.length} events`)
+})
+
+t.test(
+  'going back to the beginning and on to the end meets every event once, and holds no more than it may',
+  async (t) => {
+    const kept = (seq: number) => seq % 7 !== 0 && !(seq > 2_000 && seq < 9_000)
+    const log = logOf(12_000, kept)
+    const { read } = gatewayOf(log, { pageEvents: 130 })
+    const window = new LogWindow(read, { maxEvents: 900, step: 300 })
+    await window.openEnd(12_000)
+    const met = new Set(seqsOf(window))
+    const meet = () => {
+      const seqs = seqsOf(window)
+      t.ok(seqs.length <= 1_800, `${seqs.length} events`)
+      // nothing is missing between the two ends
+      t.strictSame(
+        seqs,
+        log.map(({ seq }) => seq).filter((seq) => seq >= seqs[0]! && seq <= seqs.at(-1)!),
+      )
+      for (const seq of seqs) met.add(seq)
+    }
+    while (await window.earlier()) meet()
+    t.ok(window.atStart)
+    t.equal(window.events[0]?.seq, 1)
+    t.equal(met.size, log.length)
+    met.clear()
+    meet()
+    while (await window.later()) meet()
+    t.ok(window.atEnd)
+    t.equal(met.size, log.length)
+  },
+)
+
+t.test('a call and its result come together when the window moves back to the call', async (t) => {
+  const { read } = gatewayOf(logOf(600))
+  const window = new LogWindow(read, { step: 61 })
+  await window.openEnd(600)
+  const toolsIn = () =>
+    window.transcript.items
+      .toArray()
+      .flatMap((item) => (item.kind === 'message' ? item.parts : []))
+      .flatMap((part) => (part.type === 'tool' ? [part.status] : []))
+  while (await window.earlier());
+  t.equal(toolsIn().length, 200)
+  t.ok(toolsIn().every((status) => status === 'succeeded'))
+})
+
+t.test('what happens is shown at the end alone, and nothing that happens while a page is read is lost', async (t) => {
+  const log = logOf(3_000)
+  const { read } = gatewayOf(log)
+  let during = () => {}
+  const window = new LogWindow((query) => {
+    const page = read(query)
+    during()
+    return page
+  })
+  await window.openEnd(3_000)
+  const add = () => {
+    const [event] = logOf(log.length + 1, (seq) => seq === log.length + 1)
+    log.push(event!)
+    return window.append([event!])
+  }
+  t.ok(add())
+  t.equal(window.events.at(-1)?.seq, 3_001)
+  await window.openAt(1_000)
+  t.notOk(window.atEnd)
+  t.notOk(add(), 'it is elsewhere')
+  during = () => {
+    during = () => {}
+    // after the page was made, before it came
+    queueMicrotask(add)
+  }
+  while (await window.later());
+  t.ok(window.atEnd)
+  t.equal(window.events.at(-1)?.seq, log.at(-1)?.seq)
+  t.equal(window.append(log.slice(-2)), false, 'nothing comes twice')
+})
+
+t.test('a log that does not reach back says so, and another log is another one', async (t) => {
+  const { read } = gatewayOf(logOf(5_000), { oldest: 4_800 })
+  const window = new LogWindow(read)
+  await window.openEnd(5_000)
+  while (await window.earlier());
+  t.ok(window.atStart)
+  t.ok(window.isCut)
+  t.equal(window.events[0]?.seq, 4_800)
+
+  let epoch = 'one'
+  const whole = gatewayOf(logOf(5_000))
+  const other = new LogWindow(async (query) => ({ ...(await whole.read(query)), epoch }))
+  await other.openEnd(5_000)
+  epoch = 'two'
+  await t.rejects(other.earlier(), { name: 'Error' })
+})
+
+t.test('of huge events few are held, and never none', async (t) => {
+  const log = logOf(400, () => true, 'y'.repeat(3_000_000))
+  const window = new LogWindow(gatewayOf(log, { pageEvents: 3 }).read, { maxChars: 1_000_000 })
+  await window.openEnd(400)
+  t.ok(window.events.length >= 1 && window.events.length <= 20, `${window.events.length} events`)
+  t.ok(window.isFull, 'so that it is not filled again at once')
+})
+
+t.test('typing that was written is not kept in the window', async (t) => {
+  const window = new LogWindow(gatewayOf([]).read)
+  await window.openEnd(0)
+  const delta = (seq: number): SessionEvent => ({
+    type: 'stream_delta',
+    seq,
+    ts: 1,
+    uuid: 'm',
+    blockIndex: 0,
+    delta: { type: 'text', text: 'a' },
+    parentToolUseId: null,
+  })
+  window.append(Array.from({ length: 500 }, (_, index) => delta(index + 1)))
+  t.equal(window.transcript.streaming.length, 1)
+  const whole = {
+    type: 'assistant_message',
+    seq: 501,
+    ts: 1,
+    uuid: 'm',
+    parentToolUseId: null,
+    message: { role: 'assistant', content: 'aaa' },
+  }
+  window.append([whole as SessionEvent])
+  t.equal(window.transcript.streaming.length, 0)
+  await window.openAt(0)
+  t.equal(window.events.length, 0, 'and a log without it does not have it')
+})
+
+t.test('however it is moved, it is a part of the log without holes', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(
+        fc.oneof(
+          fc.constant('earlier'),
+          fc.constant('later'),
+          fc.constant('append'),
+          fc.constant('end'),
+          fc.nat(1_500),
+        ),
+        { maxLength: 25 },
+      ),
+      fc.integer({ min: 10, max: 400 }),
+      async (moves, step) => {
+        const log = logOf(1_500, (seq) => seq % 5 !== 0)
+        const window = new LogWindow(gatewayOf(log, { pageEvents: 97 }).read, { step, maxEvents: 300 })
+        await window.openEnd(1_500)
+        for (const move of moves) {
+          if (move === 'earlier') await window.earlier()
+          else if (move === 'later') await window.later()
+          else if (move === 'end') await window.openEnd(log.at(-1)!.seq)
+          else if (move === 'append') {
+            const seq = log.at(-1)!.seq + 1
+            const [event] = logOf(seq, (other) => other === seq)
+            log.push(event!)
+            window.append([event!])
+          } else await window.openAt(move as number)
+          const seqs = seqsOf(window)
+          const [first = 0, last = 0] = [seqs[0], seqs.at(-1)]
+          const whole = log.map(({ seq }) => seq).filter((seq) => seq >= first && seq <= last)
+          if (JSON.stringify(seqs) !== JSON.stringify(whole)) return false
+          if (window.atEnd && last !== log.at(-1)!.seq) return false
+          if (window.atStart && first !== 1) return false
+        }
+        return true
+      },
+    ),
+    { numRuns: 60 },
+  )
+})

@@ -1,0 +1,170 @@
+import t from 'tap'
+import type { PermissionRequest, SessionEvent, SessionInfo } from '../../client/index.js'
+import { runsOf } from '../../console/src/model/ansi.js'
+import { diffOf, editsOf, splitRows } from '../../console/src/model/edits.js'
+import { jsonText } from '../../console/src/model/json-text.js'
+import { safeLink } from '../../console/src/model/links.js'
+import { questionsOf } from '../../console/src/model/questions.js'
+import { hitsIn } from '../../console/src/model/search.js'
+import { fitting } from '../../console/src/model/session-filter.js'
+import { imageOf, outputsOf, summaryOf } from '../../console/src/model/tool-summary.js'
+
+t.test('links lead to the web and to mail, say where, and nowhere else', async (t) => {
+  t.strictSame(safeLink('https://example.org/a?b#c'), { href: 'https://example.org/a?b#c', target: 'example.org' })
+  t.strictSame(safeLink('mailto:ann@example.org?body=x'), { href: 'mailto:ann@example.org', target: 'ann@example.org' })
+  t.equal(safeLink('https://xn--pple-43d.com')?.target, 'xn--pple-43d.com')
+  t.match(safeLink('https://аpple.com')?.target, /^xn--/, 'letters of another script are seen for what they are')
+  for (const bad of [
+    'javascript:alert(1)',
+    'JaVaScRiPt:alert(1)',
+    'java\nscript:alert(1)',
+    ' javascript:alert(1)',
+    'data:text/html,x',
+    'vbscript:x',
+    'file:///etc/passwd',
+    'blob:https://x/1',
+    'https://bank.example@evil.example/',
+    'https://bank.example:x@evil.example/',
+    '//evil.example',
+    '/v1/sessions',
+    '#/settings',
+    'https://',
+    'https://a\u202egpj.exe',
+    'mailto:',
+    '',
+    `https://example.org/${'x'.repeat(5_000)}`,
+  ])
+    t.equal(safeLink(bad), undefined, JSON.stringify(bad.slice(0, 60)))
+})
+
+t.test('of a terminal the colours stay, and nothing that hides', async (t) => {
+  t.strictSame(runsOf('a\u001b[1;31mb\u001b[0mc'), [
+    { text: 'a', style: '' },
+    { text: 'b', style: 'fg1 b' },
+    { text: 'c', style: '' },
+  ])
+  const hidden = runsOf('\u001b[8mhidden\u001b[28m\u001b[30;40mblack\u001b[2J\u001b[1A\u001b]52;c;eA==\u0007!')
+  t.equal(hidden.map(({ text }) => text).join(''), 'hiddenblack!')
+  t.strictSame(
+    runsOf('\u001b[38;5;1mx\u001b[38;2;1;2;3my\u001b[48;5;200mz').map(({ style }) => style),
+    ['fg1'],
+  )
+  t.ok(runsOf('\u001b[31mx\u001b[32my'.repeat(50_000)).length <= 5_001, 'and not without end')
+})
+
+t.test('JSON is written as far as it is shown', async (t) => {
+  t.same(JSON.parse(jsonText({ a: [1, 'x', null, true, {}], b: { c: [] } }, 1_000).text), {
+    a: [1, 'x', null, true, {}],
+    b: { c: [] },
+  })
+  const items = Array.from({ length: 50_000 }, (_, index) => ({ index }))
+  const cut = jsonText(items, 4_000)
+  t.ok(cut.isCut)
+  t.ok(cut.text.length <= 4_000)
+  t.ok(jsonText('x'.repeat(10_000_000), 100).text.length <= 100)
+  let deep: unknown = 1
+  for (let depth = 0; depth < 50_000; depth++) deep = [deep]
+  t.match(jsonText(deep, 100_000).text, /…/)
+})
+
+t.test('edits are found in what agents write, and compared', async (t) => {
+  const path = '/a.ts'
+  t.strictSame(editsOf({ file_path: path, old_string: 'a', new_string: 'b' }), [{ path, before: 'a', after: 'b' }])
+  t.equal(
+    editsOf({
+      file_path: path,
+      edits: [
+        { old_string: 'a', new_string: 'b' },
+        { old_string: 'c', new_string: 'd' },
+      ],
+    }).length,
+    2,
+  )
+  t.strictSame(editsOf({ path, content: 'x' }), [{ path, before: undefined, after: 'x' }])
+  t.strictSame(editsOf({}, [{ type: 'diff', path, oldText: 'a', newText: 'b' }]), [{ path, before: 'a', after: 'b' }])
+  t.strictSame(editsOf({ command: 'ls' }), [])
+  t.strictSame(editsOf({ path: 'x' }), [])
+  const lines = Array.from({ length: 30 }, (_, index) => `line ${index}`)
+  const changed = lines.with(3, 'three').toSpliced(20, 1)
+  const diff = diffOf({ path, before: lines.join('\n'), after: changed.join('\n') })
+  t.strictSame([diff.added, diff.removed], [1, 2])
+  t.strictSame(
+    diff.rows.find(({ kind }) => kind === 'add'),
+    { kind: 'add', text: 'three', new: 4 },
+  )
+  const split = splitRows(diff.rows)
+  t.ok(
+    split.some(([left, right]) => left?.text === 'line 3' && right?.text === 'three'),
+    'side by side',
+  )
+  const huge = diffOf({ path, before: 'x\n'.repeat(400_000), after: 'y\n'.repeat(400_000) })
+  t.ok(huge.isCut)
+  t.ok(huge.rows.length <= 2_000)
+})
+
+t.test('results are shown by what they are; an image lies in them or is none', async (t) => {
+  t.strictSame(outputsOf('x'), [{ type: 'text', text: 'x' }])
+  t.strictSame(outputsOf([{ type: 'text', text: 'x' }, { odd: 1 }]), [
+    { type: 'text', text: 'x' },
+    { type: 'json', value: { odd: 1 } },
+  ])
+  t.equal(outputsOf(Array.from({ length: 50_000 }, () => ({ type: 'text', text: 'x' }))).length, 1)
+  const source = { type: 'base64', media_type: 'image/png', data: 'AAAA' }
+  t.strictSame(imageOf({ type: 'image', source }), { mime: 'image/png', data: 'AAAA' })
+  t.strictSame(imageOf({ type: 'image', data: 'AAAA', mimeType: 'image/webp' }), { mime: 'image/webp', data: 'AAAA' })
+  for (const bad of [
+    { ...source, media_type: 'image/svg+xml' },
+    { ...source, media_type: 'text/html' },
+    { ...source, data: 'AA"onerror=' },
+    { type: 'url', url: 'https://x' },
+  ])
+    t.equal(imageOf({ type: 'image', source: bad }), undefined)
+  t.equal(summaryOf({ description: 'd', command: 'ls -l' }), 'ls -l')
+  t.equal(summaryOf({ command: ['ls', '-l'] }), 'ls -l')
+  t.equal(summaryOf(null), '')
+})
+
+t.test('a question is one in its own shape alone', async (t) => {
+  const request = (input: object, toolName = 'AskUserQuestion') => ({ toolName, input }) as unknown as PermissionRequest
+  const questions = [{ question: 'Which?', header: 'H', options: [{ label: 'A', description: 'a' }, { odd: 1 }] }]
+  t.strictSame(questionsOf(request({ questions })), [
+    { question: 'Which?', header: 'H', options: [{ label: 'A', description: 'a' }], multiSelect: false },
+  ])
+  t.equal(questionsOf(request({ questions }, 'Bash')), undefined)
+  t.equal(questionsOf(request({ questions: [{}] })), undefined)
+  t.equal(questionsOf(request({})), undefined)
+})
+
+t.test('search finds what somebody may have read', async (t) => {
+  const event = {
+    type: 'assistant_message',
+    seq: 7,
+    ts: 1,
+    message: { content: [{ type: 'text', text: 'One Two three' }] },
+  }
+  t.match(hitsIn([event as unknown as SessionEvent], 'two'), [
+    { seq: 7, before: 'One ', match: 'Two', after: ' three' },
+  ])
+  t.strictSame(hitsIn([event as unknown as SessionEvent], 'four'), [])
+})
+
+t.test('the list is narrowed by words, status and profile', async (t) => {
+  const session = (id: string, more: object) =>
+    ({ id, title: id, status: 'idle', profile: 'p', cwd: '/w', pendingPermissions: 0, ...more }) as SessionInfo
+  const all = [
+    session('a', { status: 'running' }),
+    session('b', { status: 'awaiting_approval', pendingPermissions: 1 }),
+    session('c', { status: 'closed', profile: 'q' }),
+    session('d', { status: 'parked', pendingPermissions: 1 }),
+  ]
+  const ids = (filter: 'all' | 'waiting' | 'active' | 'over', profile = '', search = '') =>
+    fitting(all, { filter, profile, search }, ({ id }) => `last of ${id}`)
+      .map(({ id }) => id)
+      .join('')
+  t.equal(ids('all'), 'abcd')
+  t.equal(ids('waiting'), 'bd')
+  t.equal(ids('active'), 'abd')
+  t.equal(ids('over'), 'c')
+  t.equal(ids('all', 'q'), 'c')
+  t.equal(ids('all', '', 'LAST of b'), 'b')
+})
