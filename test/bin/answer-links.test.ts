@@ -125,12 +125,15 @@ t.test('a link to a parked session outlives its gateway, and wakes it', async (t
 
 t.test('a link ends with its time, over a restart too, and the request waits on', async (t) => {
   const { ask, page, start, stop, call } = await world(t, { answerLinkTtlMs: 4_000 })
-  const { link, requestId } = await ask()
+  let { link, requestId } = await ask()
+  // one that is sent when its time is over is sent without
+  while (link === undefined) ({ link, requestId } = await ask())
   await stop()
   await start()
   await until(async () => (await page(link)).status === 410, 'the end of a link')
   t.match(await page(link, { behavior: 'allow' }), { status: 410, text: /^<!doctype html>/i })
-  t.match((await call('GET', '/inbox')).json, [{ request: { id: requestId } }] as Partial<InboxItem>[])
+  const items = (await call('GET', '/inbox')).json as InboxItem[]
+  t.ok(items.some(({ request }) => request.id === requestId))
 })
 
 t.test('rotate-keys makes old links void, while the gateway runs and while it does not', async (t) => {

@@ -71,6 +71,15 @@ t.test(
     const create = (prompt: string, approvalTimeoutMs: number) => async () => {
       const { status, json } = await call('POST', '/sessions', { cwd: join(cwd, 'work'), prompt, approvalTimeoutMs })
       if (status !== 201) faults.push(`POST /sessions: ${status} ${JSON.stringify(json)}`)
+      return String(json.id)
+    }
+    /** At least one, however slow the machine is: its engine is loaded by then. */
+    const askFirst = async () => {
+      const id = await create(ASKS, 0)()
+      await until(
+        async () => (await call('GET', `/inbox?sessionId=${id}`)).json.length > 0,
+        'the first request of a life',
+      )
     }
     const waiting = async () => oneOf((await call('GET', '/inbox?limit=100')).json as InboxItem[])
     const answerOne = async () => {
@@ -104,7 +113,12 @@ t.test(
       if (status === 200) over.set(item.request.id, Date.now())
     }
     const run = async () => {
-      const actions = [create(ASKS, 0), create(ASKS, 0), create(ASKS, 60_000), create('a question', 0)]
+      const actions: (() => Promise<unknown>)[] = [
+        create(ASKS, 0),
+        create(ASKS, 0),
+        create(ASKS, 60_000),
+        create('a question', 0),
+      ]
       actions.push(create('hello', 0), answerOne, answerOne, answerByLink, remove)
       try {
         for (;;) await oneOf(actions)!()
@@ -127,7 +141,7 @@ t.test(
           'a browser subscribes',
         )
       const following = followers.map((follower) => follower.follow(url))
-      await create('hello', 0)()
+      await askFirst()
       const clients = Array.from({ length: CLIENTS }, run)
       await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 500))
       daemon.child.kill('SIGKILL')
@@ -140,6 +154,7 @@ t.test(
 
     const daemon = await start()
     const following = followers.map((follower) => follower.follow(url))
+    await askFirst()
     const feed: SessionNotification[] = []
     const readOn = async () => {
       for (;;) {
@@ -151,7 +166,7 @@ t.test(
     }
     await readOn()
     const asked = () => feed.filter(({ type }) => type === 'permission_requested')
-    t.ok(asked().length > ROUNDS, `${asked().length} requests of ${feed.length} notifications`)
+    t.ok(asked().length >= ROUNDS, `${asked().length} requests of ${feed.length} notifications`)
 
     await t.test('every channel has every request, under one id', async (t) => {
       const missing = () => {
