@@ -10,6 +10,7 @@ import { route } from './route.js'
 import { SCREENS } from './screens.js'
 import { feedLink, startFeed, stopFeed, waiting } from './state/feed.js'
 import { access, findOut } from './state/me.js'
+import { followPresses } from './state/push.js'
 import { texts } from './texts.js'
 
 /** The frame around the screens: who is in, where they are, and how the connection stands. */
@@ -19,7 +20,11 @@ export function App() {
   useEffect(() => {
     if (!isIn) return
     void startFeed()
-    return stopFeed
+    const unfollow = followPresses()
+    return () => {
+      stopFeed()
+      unfollow()
+    }
   }, [isIn])
   useSignalEffect(() => {
     const { permissions, questions } = waiting.value

@@ -1,4 +1,10 @@
-/** Everything that the console says, in English, by screen. Another language is another object of this shape. */
+import { inbox } from './texts/inbox.js'
+import { profiles } from './texts/profiles.js'
+import { queue } from './texts/queue.js'
+import { settings } from './texts/settings.js'
+import { usage } from './texts/usage.js'
+
+/** Everything that the console says, in English, by screen; of the larger screens in `texts/`. Another language is another object of this shape. */
 const shell = {
   product: 'session-gateway',
   skip: 'Skip to content',
@@ -40,10 +46,6 @@ const signIn = {
   submit: 'Sign in',
   refused: 'The gateway does not take this token.',
   expired: 'Your sign-in has ended. Sign in again to go on; what was shown is still here.',
-}
-
-const inbox = {
-  title: 'Inbox',
 }
 
 const status = {
@@ -202,22 +204,6 @@ const answer = {
   other: 'Another answer',
   submit: 'Answer',
   decline: 'Do not answer',
-}
-
-const queue = {
-  title: 'Queue',
-}
-
-const usage = {
-  title: 'Usage',
-}
-
-const profiles = {
-  title: 'Profiles',
-}
-
-const settings = {
-  title: 'Settings',
 }
 
 const time = {

@@ -1,6 +1,73 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { Icon } from '../parts/icon.js'
+import { Empty, Failure, Loading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
+import { go, hrefTo, route } from '../route.js'
+import { QueueState } from '../state/jobs.js'
+import { access } from '../state/me.js'
+import '../styles/queue.css'
 import { texts } from '../texts.js'
+import { Board } from './queue/board.js'
+import { JobDetail } from './queue/job.js'
+import { Stats } from './queue/stats.js'
+import { SubmitDialog } from './queue/submit.js'
 
+const says = texts.queue
+
+/** The board, or one job. */
 export function screen() {
-  return <Page title={texts.queue.title}>{null}</Page>
+  const now = access.value
+  if (now.state === 'in' && now.me.features?.queue === false)
+    return (
+      <Page title={says.title}>
+        <Empty>{says.off}</Empty>
+      </Page>
+    )
+  return <Queue />
+}
+
+function Queue() {
+  const state = useMemo(() => new QueueState(), [])
+  useEffect(state.follow, [state])
+  const [id] = route.value.params
+  if (id !== undefined) return <JobDetail key={id} id={id} state={state} />
+  return <Jobs state={state} />
+}
+
+function Jobs({ state }: { state: QueueState }) {
+  const isSubmitting = useSignal(false)
+  const error = state.error.value
+  return (
+    <Page
+      title={says.title}
+      actions={
+        <button
+          type="button"
+          class="primary"
+          onClick={() => {
+            isSubmitting.value = true
+          }}
+        >
+          <Icon name="plus" />
+          {says.submit}
+        </button>
+      }
+    >
+      {state.stats.value && <Stats stats={state.stats.value} />}
+      {error !== undefined && <Failure error={error} retry={() => void state.read()} />}
+      {!state.isLoaded.value && error === undefined ? <Loading /> : <Board state={state} />}
+      {isSubmitting.value && (
+        <SubmitDialog
+          onClose={() => {
+            isSubmitting.value = false
+          }}
+          onSubmitted={(job) => {
+            state.keep(job)
+            go(hrefTo('queue', job.id))
+          }}
+        />
+      )}
+    </Page>
+  )
 }

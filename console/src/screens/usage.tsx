@@ -1,6 +1,142 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { request } from '../api.js'
+import { count, duration, money } from '../model/format.js'
+import { averageWaitMs, daysBetween, filled, lastDays, tokensOf, totalOf, type UsageReport } from '../model/usage.js'
+import { MEASURES, type Measure } from '../model/usage-measures.js'
+import { Empty, Failure, Loading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
+import { Segments } from '../parts/segments.js'
+import { go, route } from '../route.js'
+import { noteFailure } from '../state/me.js'
+import { Rereading } from '../state/reread.js'
+import '../styles/usage.css'
 import { texts } from '../texts.js'
+import { Download } from './usage/download.js'
+import { GROUPS, GroupTable } from './usage/groups.js'
+import { DayPlot } from './usage/plot.js'
+import { RangeChooser } from './usage/range.js'
 
-export function screen() {
-  return <Page title={texts.usage.title}>{null}</Page>
+const says = texts.usage
+const DEFAULT_DAYS = 30
+/** Usage moves with every turn; it is not read as often. */
+const GAP_MS = 3_000
+
+type Reports = Record<'day' | (typeof GROUPS)[number], UsageReport>
+
+/** What the address says, else the last 30 days. */
+function rangeOf(query: URLSearchParams): { from: string; to: string } {
+  const from = query.get('from')
+  const to = query.get('to')
+  return from && to && daysBetween(from, to).length > 0 ? { from, to } : lastDays(DEFAULT_DAYS, Date.now())
 }
+
+/** What was used, by day and by whom. */
+export function screen() {
+  const { from, to } = rangeOf(route.value.query)
+  const reports = useSignal<Reports | undefined>(undefined)
+  const error = useSignal<unknown>(undefined)
+  const measure = useSignal<Measure>('tokens')
+
+  const reading = useMemo(
+    () =>
+      new Rereading(
+        async () => {
+          const read = (by: string) => request<UsageReport>('GET', '/usage', { query: { from, to, by } })
+          try {
+            const [day, ...rest] = await Promise.all([read('day'), ...GROUPS.map(read)])
+            const byGroup = Object.fromEntries(GROUPS.map((group, at) => [group, rest[at]!]))
+            reports.value = { day, ...byGroup } as Reports
+            error.value = undefined
+          } catch (failure) {
+            noteFailure(failure)
+            error.value = failure
+          }
+        },
+        { gapMs: GAP_MS },
+      ),
+    [from, to],
+  )
+  useEffect(() => reading.follow(), [reading])
+
+  const all = reports.value
+  const days = all ? filled(all.day.rows, from, to) : []
+  const total = totalOf(days)
+  const wait = averageWaitMs(total)
+  return (
+    <Page
+      title={says.title}
+      actions={
+        <>
+          <RangeChooser from={from} to={to} onChange={(range) => go(`#/usage?${new URLSearchParams(range)}`)} />
+          <Download from={from} to={to} />
+        </>
+      }
+    >
+      {error.value !== undefined && <Failure error={error.value} retry={() => reading.again()} />}
+      {!all && error.value === undefined && <Loading />}
+      {all && (
+        <>
+          <dl class="totals">
+            <Total name={says.cost} value={total.costUsd === undefined ? says.costUnknown : money(total.costUsd)} />
+            <Total name={says.tokens} value={count(tokensOf(total))} />
+            <Total
+              name={says.turns}
+              value={count(total.turns)}
+              more={total.turnsFailed > 0 ? `${count(total.turnsFailed)} ${says.failed}` : undefined}
+            />
+            <Total
+              name={says.approvals}
+              value={count(total.approvalsAsked)}
+              more={
+                total.approvalsAsked > 0 ? says.ofAsked(total.approvalsAnswered, total.approvalsExpired) : undefined
+              }
+            />
+            {wait !== undefined && (
+              <Total
+                name={says.waited}
+                value={`${duration(wait)} ${says.average}`}
+                more={`${says.longest} ${duration(total.approvalWaitMaxMs)}`}
+              />
+            )}
+            {total.jobs > 0 && <Total name={says.jobs} value={count(total.jobs)} />}
+          </dl>
+          {total.turns + total.approvalsAsked === 0 ? (
+            <Empty>{says.nothing}</Empty>
+          ) : (
+            <>
+              <div class="usage-head">
+                <h2>{says.byDay}</h2>
+                <Segments
+                  legend={says.measure}
+                  options={MEASURES.map((one) => [one, says.measures[one]] as const)}
+                  value={measure.value}
+                  onChange={(one) => {
+                    measure.value = one
+                  }}
+                />
+              </div>
+              <DayPlot rows={days} measure={measure.value} from={from} to={to} />
+              <div class="usage-groups">
+                {GROUPS.map((group) => (
+                  <GroupTable key={group} group={group} rows={all[group].rows} measure={measure.value} />
+                ))}
+              </div>
+            </>
+          )}
+          <p class="quiet-text">{says.days}</p>
+        </>
+      )}
+    </Page>
+  )
+}
+
+const Total = ({ name, value, more }: { name: string; value: string; more?: string | undefined }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>
+      {value}
+      {more && <span class="quiet-text">{more}</span>}
+    </dd>
+  </div>
+)

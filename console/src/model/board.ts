@@ -1,0 +1,96 @@
+import type { JobEvent, JobInfo, SessionInfo } from '../../../client/index.js'
+
+/** The queue as a board, and one job's attempts. Pure. */
+
+export const COLUMNS = ['queued', 'retrying', 'running', 'parked', 'done'] as const
+export type Column = (typeof COLUMNS)[number]
+export type Jobs = ReadonlyMap<string, JobInfo>
+
+export const isOver = ({ status }: Pick<JobInfo, 'status'>): boolean =>
+  status === 'succeeded' || status === 'failed' || status === 'canceled'
+
+export function columnOf(job: Pick<JobInfo, 'status' | 'attempt'>): Column {
+  if (isOver(job)) return 'done'
+  if (job.status === 'queued' && job.attempt > 1) return 'retrying'
+  return job.status as Exclude<JobInfo['status'], 'succeeded' | 'failed' | 'canceled'>
+}
+
+/**
+ * What was read from pages, and what events told meanwhile. An event is of its moment, a page may be older: what has ended stays so, and
+ * a later attempt stays later.
+ */
+export function withJobs(jobs: Jobs, fresh: readonly JobInfo[]): Jobs {
+  const all = new Map(jobs)
+  for (const job of fresh) {
+    const known = all.get(job.id)
+    if (known && (isOver(known) || known.attempt > job.attempt) && !isOver(job)) continue
+    all.set(job.id, job)
+  }
+  return all
+}
+
+export const withEvent = (jobs: Jobs, { job }: Pick<JobEvent, 'job'>): Jobs => withJobs(jobs, [job])
+
+/** When a job came to where it is. */
+const since = (job: JobInfo): number => job.finishedAt ?? job.parkedAt ?? job.startedAt ?? job.createdAt
+
+/** Each column in its order: what waits oldest first, as it is taken; what runs or ended newest first. */
+export function columnsOf(jobs: Jobs): Record<Column, JobInfo[]> {
+  const columns: Record<Column, JobInfo[]> = { queued: [], retrying: [], running: [], parked: [], done: [] }
+  for (const job of jobs.values()) columns[columnOf(job)].push(job)
+  columns.queued.sort((a, b) => a.createdAt - b.createdAt)
+  columns.retrying.sort((a, b) => (a.nextRunAt ?? a.createdAt) - (b.nextRunAt ?? b.createdAt))
+  for (const name of ['running', 'parked', 'done'] as const) columns[name].sort((a, b) => since(b) - since(a))
+  return columns
+}
+
+export interface Attempt {
+  number: number
+  sessionId: string
+  status: SessionInfo['status']
+  statusDetail: string | undefined
+  from: number
+  /** Absent while it goes on. */
+  to: number | undefined
+  cost: number
+  tokens: number
+}
+
+/**
+ * The attempts of a job whose sessions are still listed, oldest first.
+ * @param sessions those that have this `jobId`
+ */
+export function attemptsOf(job: JobInfo, sessions: readonly SessionInfo[]): Attempt[] {
+  const own = sessions.filter(({ jobId }) => jobId === job.id).sort((a, b) => a.createdAt - b.createdAt)
+  // one that waits to be tried again has counted the attempt that is to come
+  const last =
+    job.sessionId === undefined || (job.status === 'queued' && job.attempt > 1) ? job.attempt - 1 : job.attempt
+  return own.map((session, at) => {
+    const isOpen = !['failed', 'closed'].includes(session.status) && session.id === job.sessionId && !isOver(job)
+    const { usage } = session
+    return {
+      number: Math.max(1, last - (own.length - 1 - at)),
+      sessionId: session.id,
+      status: session.status,
+      statusDetail: session.statusDetail,
+      from: session.createdAt,
+      to: isOpen ? undefined : session.lastActivityAt,
+      cost: session.cost,
+      tokens: usage.inputTokens + usage.outputTokens + usage.cacheCreationTokens + usage.cacheReadTokens,
+    }
+  })
+}
+
+/** Where spans lie on a line from the first beginning to the last end, in percent. A span is never too short to be seen. */
+export function laidOut<T extends { from: number; to: number | undefined }>(
+  spans: readonly T[],
+  now: number,
+): (T & { left: number; width: number })[] {
+  const first = Math.min(...spans.map(({ from }) => from))
+  const end = Math.max(...spans.map(({ to }) => to ?? now))
+  const whole = Math.max(end - first, 1)
+  return spans.map((span) => {
+    const width = Math.max((((span.to ?? now) - span.from) / whole) * 100, 1.5)
+    return { ...span, width, left: Math.max(0, Math.min(((span.from - first) / whole) * 100, 100 - width)) }
+  })
+}

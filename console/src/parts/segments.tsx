@@ -1,0 +1,28 @@
+import { useId } from 'preact/hooks'
+import '../styles/segments.css'
+
+/** One of a few, all of them in sight: radio buttons that look like one control. */
+export function Segments<T extends string | number>({
+  legend,
+  options,
+  value,
+  onChange,
+}: {
+  legend: string
+  options: readonly (readonly [value: T, label: string])[]
+  value: T
+  onChange: (value: T) => void
+}) {
+  const name = useId()
+  return (
+    <fieldset class="segments">
+      <legend class="unseen">{legend}</legend>
+      {options.map(([one, label]) => (
+        <label key={one}>
+          <input type="radio" name={name} checked={one === value} onChange={() => onChange(one)} />
+          <span>{label}</span>
+        </label>
+      ))}
+    </fieldset>
+  )
+}

@@ -1,0 +1,74 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import type { ResolvePermissionRequest } from '../../../../client/index.js'
+import { Field } from '../../parts/field.js'
+import { texts } from '../../texts.js'
+
+const says = texts.inbox
+
+/** Why not, which the agent is told. Enter sends it; Shift and Enter begins a line. */
+export function Deny({
+  onDeny,
+  onCancel,
+  label = says.deny,
+}: {
+  onDeny: (answer: ResolvePermissionRequest) => void
+  onCancel: () => void
+  label?: string
+}) {
+  const input = useRef<HTMLTextAreaElement>(null)
+  const interrupts = useSignal(false)
+  useEffect(() => input.current?.focus(), [])
+  const deny = (): void => {
+    const message = input.current?.value.trim()
+    onDeny({ behavior: 'deny', ...(message && { message }), ...(interrupts.value && { interrupt: true }) })
+  }
+  return (
+    <form
+      class="form deny"
+      onSubmit={(event) => {
+        event.preventDefault()
+        deny()
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape') return
+        event.preventDefault()
+        onCancel()
+      }}
+    >
+      <Field label={says.reason} hint={says.reasonHint}>
+        {(given) => (
+          <textarea
+            {...given}
+            ref={input}
+            rows={2}
+            dir="auto"
+            onKeyDown={(event) => {
+              if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
+              event.preventDefault()
+              deny()
+            }}
+          />
+        )}
+      </Field>
+      <div class="form-row">
+        <button type="submit" class="danger">
+          {label}
+        </button>
+        <button type="button" class="quiet" onClick={onCancel}>
+          {texts.shell.cancel}
+        </button>
+        <label class="tick">
+          <input
+            type="checkbox"
+            checked={interrupts.value}
+            onChange={(event) => {
+              interrupts.value = event.currentTarget.checked
+            }}
+          />
+          {says.interrupt}
+        </label>
+      </div>
+    </form>
+  )
+}

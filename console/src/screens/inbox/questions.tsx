@@ -1,0 +1,129 @@
+import { useSignal } from '@preact/signals'
+import { useId } from 'preact/hooks'
+import { answersFrom, type Choice, NOTHING, toggled, written } from '../../model/choices.js'
+import { type Entry, isWaiting } from '../../model/inbox.js'
+import type { Question } from '../../model/questions.js'
+import { Line, Text } from '../../parts/untrusted.js'
+import { texts } from '../../texts.js'
+import { Deny } from './deny.js'
+import type { InboxState } from './state.js'
+
+const says = texts.inbox
+
+/** The questions of one request as a form. */
+export function Questions({
+  questions,
+  entry,
+  state,
+}: {
+  questions: readonly Question[]
+  entry: Entry
+  state: InboxState
+}) {
+  const choices = useSignal<readonly Choice[]>(questions.map(() => NOTHING))
+  const missing = useSignal<readonly number[]>([])
+  const denies = useSignal(false)
+  const waits = isWaiting(entry)
+  const choose = (at: number, choice: Choice): void => {
+    choices.value = choices.value.map((one, place) => (place === at ? choice : one))
+    missing.value = missing.value.filter((place) => place !== at)
+  }
+  const submit = (): void => {
+    const given = answersFrom(questions, choices.value)
+    missing.value = given.missing
+    if (given.missing.length === 0) void state.answer(entry.key, { answers: given.answers })
+  }
+  return (
+    <>
+      <form
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          submit()
+        }}
+      >
+        {questions.map((question, at) => (
+          <OneQuestion
+            key={at}
+            question={question}
+            choice={choices.value[at]!}
+            isMissing={missing.value.includes(at)}
+            isDisabled={!waits}
+            onChange={(choice) => choose(at, choice)}
+          />
+        ))}
+        {waits && !denies.value && (
+          <div class="form-row">
+            <button type="submit" class="primary">
+              {says.answer}
+            </button>
+            <button type="button" class="quiet" data-key="deny" onClick={() => (denies.value = true)}>
+              {says.skipQuestion}
+            </button>
+          </div>
+        )}
+      </form>
+      {waits && denies.value && (
+        <Deny
+          onCancel={() => (denies.value = false)}
+          onDeny={(answer) => {
+            denies.value = false
+            void state.answer(entry.key, answer)
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+function OneQuestion({
+  question: { question, header, options, multiSelect },
+  choice,
+  isMissing,
+  isDisabled,
+  onChange,
+}: {
+  question: Question
+  choice: Choice
+  isMissing: boolean
+  isDisabled: boolean
+  onChange: (choice: Choice) => void
+}) {
+  const id = useId()
+  return (
+    <fieldset class="ask-question" disabled={isDisabled} aria-describedby={isMissing ? `${id}-error` : undefined}>
+      <legend>
+        {header && <Line text={header} length={40} class="ask-question-head" />}
+        <Text text={question} first={1_000} class="prose" />
+      </legend>
+      {options.map(({ label, description }, at) => (
+        <label key={at} class="tick ask-option">
+          <input
+            type={multiSelect ? 'checkbox' : 'radio'}
+            name={id}
+            checked={choice.labels.includes(label)}
+            onChange={() => onChange(toggled(choice, label, multiSelect))}
+          />
+          <span>
+            <Line text={label} length={200} />
+            {description && <Line text={description} length={300} class="quiet-text ask-option-about" />}
+          </span>
+        </label>
+      ))}
+      <label class="own-words">
+        <span class="quiet-text">{says.own}</span>
+        <input
+          type="text"
+          dir="auto"
+          value={choice.other}
+          onInput={(event) => onChange(written(choice, event.currentTarget.value, multiSelect))}
+        />
+      </label>
+      {isMissing && (
+        <p class="field-error" id={`${id}-error`} role="alert">
+          {says.missing}
+        </p>
+      )}
+    </fieldset>
+  )
+}

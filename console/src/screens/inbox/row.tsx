@@ -1,0 +1,170 @@
+import { useSignal } from '@preact/signals'
+import { type Entry, isWaiting, summaryOf } from '../../model/inbox.js'
+import { questionsOf } from '../../model/questions.js'
+import { Members } from '../../parts/members.js'
+import { Failure } from '../../parts/notice.js'
+import { Time } from '../../parts/time.js'
+import { Line, Text } from '../../parts/untrusted.js'
+import { hrefTo } from '../../route.js'
+import { texts } from '../../texts.js'
+import { Deny } from './deny.js'
+import { InputEditor } from './editor.js'
+import { FateLine } from './fate.js'
+import { Questions } from './questions.js'
+import type { InboxState } from './state.js'
+
+const says = texts.inbox
+
+interface RowProps {
+  entry: Entry
+  state: InboxState
+  isOpen: boolean
+  isChosen: boolean
+}
+
+/** One request: a line, and all of it when it is open. */
+export function Row({ entry, state, isOpen, isChosen }: RowProps) {
+  const { item, fate, key } = entry
+  const { request, session, kind } = item
+  const waits = isWaiting(entry)
+  return (
+    <li class="ask" data-open={isOpen} data-fate={fate.state}>
+      <div class="ask-line">
+        {kind === 'permission' ? (
+          <input
+            type="checkbox"
+            class="ask-choose"
+            aria-label={says.choose(request.toolName.slice(0, 60))}
+            data-key="choose"
+            checked={isChosen}
+            disabled={!waits}
+            onChange={(event) => state.choose([key], event.currentTarget.checked)}
+          />
+        ) : (
+          <span class="ask-choose" aria-hidden="true">
+            ?
+          </span>
+        )}
+        <button
+          type="button"
+          class="ask-head"
+          aria-expanded={isOpen}
+          onClick={() => {
+            state.current.value = isOpen ? undefined : key
+          }}
+        >
+          <span class="mark" aria-hidden="true" />
+          <Line text={kind === 'question' ? says.question : request.toolName} length={60} class="ask-tool" />
+          <Line text={summaryOf(item)} length={160} class="ask-summary" />
+          <Line text={session.title} length={60} class="ask-session" />
+          {fate.state === 'waiting' ? <Time at={item.since} class="ask-age" /> : <FateLine fate={fate} />}
+        </button>
+      </div>
+      {fate.state === 'waiting' && fate.error !== undefined && (
+        <div class="ask-refused">
+          <Failure error={fate.error} />
+        </div>
+      )}
+      {isOpen && <Body entry={entry} state={state} />}
+    </li>
+  )
+}
+
+function Body({ entry, state }: Pick<RowProps, 'entry' | 'state'>) {
+  const { item } = entry
+  const { request, session } = item
+  const asked = item.kind === 'question' ? questionsOf(request) : undefined
+  return (
+    <div class="ask-body">
+      {request.title && (
+        <p class="strong">
+          <Line text={request.title} length={300} />
+        </p>
+      )}
+      {request.description && <Text text={request.description} first={1_000} class="prose" />}
+      {request.decisionReason && (
+        <p class="quiet-text">
+          {says.why}: <Line text={request.decisionReason} length={300} />
+        </p>
+      )}
+      {asked ? (
+        <Questions key={entry.key} questions={asked} entry={entry} state={state} />
+      ) : (
+        <>
+          {item.kind === 'question' && <p class="notice">{says.noQuestion}</p>}
+          <Members value={request.input} />
+          {isWaiting(entry) && <Actions entry={entry} state={state} />}
+        </>
+      )}
+      <p class="ask-foot quiet-text">
+        <a href={hrefTo('sessions', session.id, item.seq)}>{says.openSession}</a>
+        {session.profile && <Line text={session.profile} length={60} />}
+        <Line text={session.cwd} length={120} class="mono" />
+        {session.jobId !== undefined && <a href={hrefTo('queue', session.jobId)}>{says.ofJob}</a>}
+        {request.agentId && (
+          <span>
+            {says.agent} <Line text={request.agentId} length={60} />
+          </span>
+        )}
+        {item.expiresAt !== undefined && isWaiting(entry) && (
+          <span>
+            {says.expires} <Time at={item.expiresAt} />
+          </span>
+        )}
+      </p>
+    </div>
+  )
+}
+
+function Actions({ entry, state }: Pick<RowProps, 'entry' | 'state'>) {
+  const doing = useSignal<'deny' | 'edit' | undefined>(undefined)
+  const close = (): void => {
+    doing.value = undefined
+  }
+  if (doing.value === 'deny')
+    return (
+      <Deny
+        onCancel={close}
+        onDeny={(answer) => {
+          close()
+          void state.answer(entry.key, answer)
+        }}
+      />
+    )
+  return (
+    <div class="form-row">
+      <button type="button" class="primary" data-key="allow" onClick={() => void state.answer(entry.key, 'allow')}>
+        {says.allow}
+      </button>
+      <button
+        type="button"
+        data-key="deny"
+        onClick={() => {
+          doing.value = 'deny'
+        }}
+      >
+        {says.denyWith}
+      </button>
+      <button
+        type="button"
+        class="quiet"
+        data-key="edit"
+        onClick={() => {
+          doing.value = 'edit'
+        }}
+      >
+        {says.edit}
+      </button>
+      {doing.value === 'edit' && (
+        <InputEditor
+          request={entry.item.request}
+          onClose={close}
+          onAllow={(updatedInput) => {
+            close()
+            void state.answer(entry.key, updatedInput ? { behavior: 'allow', updatedInput } : 'allow')
+          }}
+        />
+      )}
+    </div>
+  )
+}

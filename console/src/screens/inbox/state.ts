@@ -1,0 +1,212 @@
+import { type ReadonlySignal, signal } from '@preact/signals'
+import { type Answer, GatewayError, type InboxAnswerResult } from '../../../../client/index.js'
+import { client } from '../../api.js'
+import {
+  type Behavior,
+  chunksOf,
+  type Entry,
+  type Fate,
+  isWaiting,
+  keyOf,
+  merged,
+  nextWaiting,
+  type Settled,
+  stepped,
+  withFate,
+} from '../../model/inbox.js'
+import { noteFailure } from '../../state/me.js'
+import { Rereading } from '../../state/reread.js'
+
+export type Kind = 'all' | 'permission' | 'question'
+
+/** As many are shown at once; what waits beyond that comes when some were answered. */
+const MAX_SHOWN = 500
+/** As many the gateway takes in one request. */
+const MAX_ANSWERS = 100
+/** As many pages of a log are looked through for who answered. */
+const MAX_PAGES = 5
+const MAX_LOOKING = 4
+const GONE = 'SG_ERR_PERMISSION_NOT_FOUND'
+
+/** What waits, what became of it, and which of it is at hand. */
+export class InboxState {
+  readonly #entries = signal<readonly Entry[]>([])
+  /** When it was read last, epoch milliseconds; undefined before. */
+  readonly readAt = signal<number | undefined>(undefined)
+  readonly error = signal<unknown>(undefined)
+  /** Whether more wait than are shown. */
+  readonly isCut = signal(false)
+  readonly kind = signal<Kind>('all')
+  /** The one that is open, which the keys are for. */
+  readonly current = signal<string | undefined>(undefined)
+  readonly chosen = signal<ReadonlySet<string>>(new Set())
+  readonly #rereading = new Rereading(() => this.#read())
+  readonly #looking = new Set<string>()
+  /** The same answer that is sent again has the same key, as the first may have been taken. */
+  readonly #keys = new Map<string, string>()
+
+  get entries(): ReadonlySignal<readonly Entry[]> {
+    return this.#entries
+  }
+
+  /** Keeps it as it is at the gateway. @returns a function that ends it */
+  follow = (): (() => void) => this.#rereading.follow()
+
+  again(): void {
+    this.#rereading.again()
+  }
+
+  show(kind: Kind): void {
+    this.kind.value = kind
+    this.#entries.value = []
+    this.current.value = undefined
+    this.chosen.value = new Set()
+    this.readAt.value = undefined
+    this.again()
+  }
+
+  move(by: 1 | -1): void {
+    this.current.value = stepped(this.#entries.value, this.current.value, by)
+  }
+
+  choose(keys: readonly string[], isChosen: boolean): void {
+    const chosen = new Set(this.chosen.value)
+    for (const key of keys) isChosen ? chosen.add(key) : chosen.delete(key)
+    this.chosen.value = chosen
+  }
+
+  hideAnswered(): void {
+    this.#set(this.#entries.value.filter(({ fate }) => fate.state === 'waiting' || fate.state === 'sending'))
+    if (!this.#find(this.current.value)) this.current.value = undefined
+  }
+
+  #find = (key: string | undefined): Entry | undefined => this.#entries.value.find((entry) => entry.key === key)
+
+  /** What is settled is chosen no more. */
+  #set(entries: readonly Entry[]): void {
+    this.#entries.value = entries
+    const waiting = new Set(entries.filter(isWaiting).map(({ key }) => key))
+    if ([...this.chosen.value].some((key) => !waiting.has(key)))
+      this.chosen.value = new Set([...this.chosen.value].filter((key) => waiting.has(key)))
+    this.#lookForAnswers()
+  }
+
+  async #read(): Promise<void> {
+    const kind = this.kind.value
+    const items = []
+    let isWhole = true
+    try {
+      const filter = kind === 'all' ? {} : { kind }
+      for await (const page of client.inbox.list(filter).pages()) {
+        items.push(...page)
+        if (items.length < MAX_SHOWN) continue
+        isWhole = false
+        break
+      }
+    } catch (error) {
+      noteFailure(error)
+      this.error.value = error
+      return
+    }
+    // something else is to be shown by now
+    if (kind !== this.kind.value) return
+    this.error.value = undefined
+    this.readAt.value = Date.now()
+    this.isCut.value = !isWhole
+    this.#set(merged(this.#entries.value, items, isWhole))
+  }
+
+  /** One, and on to the next that waits. */
+  async answer(key: string, answer: Answer): Promise<void> {
+    const entry = this.#find(key)
+    if (!entry || !isWaiting(entry)) return
+    const sent = this.#send([entry], answer)
+    if (this.current.value === key) this.current.value = nextWaiting(this.#entries.value, key)
+    await sent
+  }
+
+  /** @returns how many of them were taken, and how many not */
+  async answerChosen(answer: Answer): Promise<{ taken: number; refused: number }> {
+    const entries = this.#entries.value.filter((entry) => this.chosen.value.has(entry.key) && isWaiting(entry))
+    const counts = { taken: 0, refused: 0 }
+    for (const chunk of chunksOf(entries, MAX_ANSWERS)) {
+      const taken = await this.#send(chunk, answer)
+      counts.taken += taken
+      counts.refused += chunk.length - taken
+    }
+    return counts
+  }
+
+  /** @returns how many were taken */
+  async #send(entries: readonly Entry[], answer: Answer): Promise<number> {
+    const behavior = behaviorOf(answer)
+    this.#fate(entries, { state: 'sending', behavior })
+    const answers = entries.map(({ item }) => ({ sessionId: item.session.id, requestId: item.request.id, answer }))
+    const body = JSON.stringify(answers)
+    const idempotencyKey = this.#keys.get(body) ?? newKey()
+    try {
+      const results = await client.inbox.answer(answers, { idempotencyKey })
+      this.#keys.delete(body)
+      let entriesNow: readonly Entry[] = this.#entries.value
+      for (const result of results)
+        entriesNow = withFate(entriesNow, keyOf(result.sessionId, result.requestId), fateOf(result, behavior))
+      this.#set(entriesNow)
+      return results.filter(({ resolved }) => resolved).length
+    } catch (error) {
+      // it may have been taken all the same
+      this.#keys.set(body, idempotencyKey)
+      noteFailure(error)
+      this.#fate(entries, { state: 'waiting', error })
+      this.again()
+      return 0
+    }
+  }
+
+  #fate(entries: readonly Entry[], fate: Fate): void {
+    const keys = new Set(entries.map(({ key }) => key))
+    this.#set(this.#entries.value.map((entry) => (keys.has(entry.key) ? { ...entry, fate } : entry)))
+  }
+
+  /** Of those that somebody else answered, who it was: in the log of their session. */
+  #lookForAnswers(): void {
+    for (const { key, item, fate } of this.#entries.value) {
+      if (this.#looking.size >= MAX_LOOKING) return
+      if (fate.state !== 'elsewhere' || fate.how !== undefined || this.#looking.has(key)) continue
+      this.#looking.add(key)
+      void settledHow(item.session.id, item.request.id, item.seq)
+        .catch(() => null)
+        .then((how) => {
+          this.#looking.delete(key)
+          const now = this.#find(key)?.fate
+          this.#set(
+            now?.state === 'elsewhere'
+              ? withFate(this.#entries.value, key, { state: 'elsewhere', how })
+              : this.#entries.value,
+          )
+        })
+    }
+  }
+}
+
+const behaviorOf = (answer: Answer): Behavior =>
+  typeof answer === 'string' ? answer : 'answers' in answer ? 'allow' : answer.behavior
+
+const fateOf = (result: InboxAnswerResult, behavior: Behavior): Fate => {
+  if (result.resolved) return { state: 'mine', behavior }
+  const { code, detail } = result
+  if (code === GONE || code === 'SG_ERR_SESSION_NOT_FOUND') return { state: 'elsewhere' }
+  return { state: 'waiting', error: new GatewayError(detail, { status: 0, code }) }
+}
+
+async function settledHow(sessionId: string, requestId: string, seq: number): Promise<Settled | null> {
+  let count = 0
+  for await (const page of client.sessions.events(sessionId, { afterSeq: seq, limit: 200 }).pages()) {
+    const found = page.find((event) => event.type === 'permission_resolved' && event.requestId === requestId)
+    if (found) return found as Settled
+    if (++count === MAX_PAGES) break
+  }
+  return null
+}
+
+/** Not `randomUUID`, which pages over plain http do not have. */
+const newKey = (): string => [...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(36)).join('')

@@ -1,0 +1,237 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { GatewayError, type GetProfileResponse } from '../../../../client/index.js'
+import { client } from '../../api.js'
+import { bytes } from '../../model/format.js'
+import { visibleLine } from '../../model/visible.js'
+import { Dialog } from '../../parts/dialog.js'
+import { Failure, Loading } from '../../parts/notice.js'
+import { Page } from '../../parts/page.js'
+import { Line, Text } from '../../parts/untrusted.js'
+import { go, hrefTo } from '../../route.js'
+import { access, noteFailure } from '../../state/me.js'
+import { texts } from '../../texts.js'
+import { Credentials, runsOn } from '../profiles.js'
+import { ProfileEditor } from './form.js'
+
+const says = texts.profiles
+
+/** One profile, and what lies in its config directory. */
+export function ProfileDetail({ name }: { name: string }) {
+  const found = useSignal<GetProfileResponse | undefined>(undefined)
+  const error = useSignal<unknown>(undefined)
+  const doing = useSignal<'edit' | 'remove' | undefined>(undefined)
+  const read = async (): Promise<void> => {
+    try {
+      found.value = await client.profiles.get(name)
+      error.value = undefined
+    } catch (failure) {
+      noteFailure(failure)
+      error.value = failure
+    }
+  }
+  useEffect(() => void read(), [])
+  const close = (): void => {
+    doing.value = undefined
+  }
+  const remove = async (): Promise<void> => {
+    close()
+    try {
+      await client.profiles.remove(name)
+      go(hrefTo('profiles'))
+    } catch (failure) {
+      noteFailure(failure)
+      error.value = failure
+    }
+  }
+  const now = access.value
+  const mayManage = now.state === 'in' && now.me.caller?.canManageProfiles === true
+  const profile = found.value?.profile
+  return (
+    <Page
+      title={visibleLine(name, 64)}
+      actions={
+        <>
+          <a href={hrefTo('profiles')}>{says.back}</a>
+          {profile?.managed && mayManage && (
+            <>
+              <button type="button" onClick={() => (doing.value = 'edit')}>
+                {says.edit}
+              </button>
+              <button type="button" class="danger" onClick={() => (doing.value = 'remove')}>
+                {says.remove}
+              </button>
+            </>
+          )}
+        </>
+      }
+    >
+      {error.value !== undefined && (
+        <Failure
+          error={error.value}
+          {...(!(error.value instanceof GatewayError && error.value.status === 404) && { retry: () => void read() })}
+        />
+      )}
+      {!found.value && error.value === undefined && <Loading />}
+      {found.value && (
+        <div class="profile-detail">
+          <Facts {...found.value} />
+          <Snapshot {...found.value} />
+        </div>
+      )}
+      {doing.value === 'edit' && profile && (
+        <ProfileEditor profile={profile} onClose={close} onSaved={() => void read()} />
+      )}
+      {doing.value === 'remove' && (
+        <Dialog title={says.removeTitle(visibleLine(name, 64))} onClose={close}>
+          <p>{says.removeLead}</p>
+          <div class="form-end">
+            <button type="button" class="quiet" onClick={close}>
+              {texts.shell.cancel}
+            </button>
+            <button type="button" class="danger" onClick={() => void remove()}>
+              {texts.profiles.remove.replace('…', '')}
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </Page>
+  )
+}
+
+const Fact = ({ name, children }: { name: string; children: ComponentChildren }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+)
+
+function Facts({ profile }: GetProfileResponse) {
+  const { provider, defaults, session } = profile
+  return (
+    <section>
+      <h2>{says.facts}</h2>
+      {profile.description && <Text text={profile.description} class="prose" />}
+      {!profile.managed && <p class="quiet-text">{says.declaredLead}</p>}
+      <dl class="fact-list">
+        <Fact name={says.engine}>
+          {says.engines[profile.engine]} <Line text={runsOn(profile)} class="mono" />
+        </Fact>
+        {profile.credentials && (
+          <Fact name={says.signedIn}>
+            <Credentials state={profile.credentials} />
+          </Fact>
+        )}
+        {profile.configDir && (
+          <Fact name={says.configDir}>
+            <Line text={profile.configDir} class="mono" />
+          </Fact>
+        )}
+        {provider?.baseUrl && (
+          <Fact name={says.baseUrl}>
+            <Line text={provider.baseUrl} class="mono" />
+          </Fact>
+        )}
+        {provider?.apiKeyEnv && (
+          <Fact name={says.apiKeyEnv}>
+            <Line text={provider.apiKeyEnv} class="mono" />
+          </Fact>
+        )}
+        {provider?.models && (
+          <Fact name={says.models}>
+            <Names all={provider.models} />
+          </Fact>
+        )}
+        {defaults?.model && (
+          <Fact name={says.model}>
+            <Line text={defaults.model} class="mono" />
+          </Fact>
+        )}
+        {defaults?.permissionMode && (
+          <Fact name={says.defaultMode}>{says.modes[defaults.permissionMode] ?? defaults.permissionMode}</Fact>
+        )}
+        {session && (
+          <>
+            <Fact name={says.capabilities}>
+              <Names all={(session.capabilities ?? []).map((one) => says.capabilityNames[one] ?? one)} />
+            </Fact>
+            <Fact name={says.mcpServers}>
+              <Names all={session.mcpServers ?? []} />
+            </Fact>
+            {session.instructions && (
+              <Fact name={says.instructions}>
+                <Text text={session.instructions} first={1_000} class="prose" />
+              </Fact>
+            )}
+          </>
+        )}
+      </dl>
+      {profile.trustsWorkspace && <p class="notice">{says.trusts}</p>}
+    </section>
+  )
+}
+
+const MAX_NAMES = 100
+
+const Names = ({ all }: { all: readonly string[] }) =>
+  all.length === 0 ? (
+    <span class="quiet-text">{says.noneOf}</span>
+  ) : (
+    <ul class="names">
+      {all.slice(0, MAX_NAMES).map((one, at) => (
+        <li key={at}>
+          <Line text={one} length={80} class="tag" />
+        </li>
+      ))}
+      {all.length > MAX_NAMES && <li class="quiet-text">{says.andMore(all.length - MAX_NAMES)}</li>}
+    </ul>
+  )
+
+function Snapshot({ config }: GetProfileResponse) {
+  const { settings, memory } = config
+  const lists = (
+    [
+      [says.skills, config.skills],
+      [says.agents, config.agents],
+      [says.commands, config.commands],
+      [says.envKeys, settings?.envKeys ?? []],
+      [says.hooks, settings?.hooks ?? []],
+    ] as const
+  ).filter(([, all]) => all.length > 0)
+  const rules = settings?.permissionRules
+  const isEmpty = lists.length === 0 && !memory && !settings
+  return (
+    <section>
+      <h2>{says.snapshot}</h2>
+      {isEmpty ? (
+        <p class="quiet-text">{says.snapshotEmpty}</p>
+      ) : (
+        <dl class="fact-list">
+          {settings?.model && (
+            <Fact name={says.model}>
+              <Line text={settings.model} class="mono" />
+            </Fact>
+          )}
+          {settings?.defaultPermissionMode && (
+            <Fact name={says.defaultMode}>
+              <Line text={settings.defaultPermissionMode} class="mono" />
+            </Fact>
+          )}
+          {rules && <Fact name={says.permissionRules}>{says.rules(rules.allow, rules.ask, rules.deny)}</Fact>}
+          {lists.map(([name, all]) => (
+            <Fact key={name} name={name}>
+              <Names all={all} />
+            </Fact>
+          ))}
+          {memory && (
+            <Fact name={says.memory}>
+              <span class="quiet-text">{bytes(memory.bytes)}</span>
+              <Text text={memory.preview} first={2_000} />
+            </Fact>
+          )}
+        </dl>
+      )}
+    </section>
+  )
+}

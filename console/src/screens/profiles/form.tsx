@@ -1,0 +1,229 @@
+import { useSignal } from '@preact/signals'
+import { GatewayError, type ProfileInfo } from '../../../../client/index.js'
+import { client, sentenceOf } from '../../api.js'
+import { changesOf, EMPTY_PROFILE, formOf, type ProfileForm, profileOf, refusalsAt } from '../../model/profile-form.js'
+import { visibleLine } from '../../model/visible.js'
+import { Dialog } from '../../parts/dialog.js'
+import { Field } from '../../parts/field.js'
+import { Failure } from '../../parts/notice.js'
+import { Segments } from '../../parts/segments.js'
+import { noteFailure } from '../../state/me.js'
+import { texts } from '../../texts.js'
+
+const says = texts.profiles
+
+type TextName = {
+  [N in keyof ProfileForm]: ProfileForm[N] extends string ? (string extends ProfileForm[N] ? N : never) : never
+}[keyof ProfileForm]
+
+/** A managed profile, new or changed. What is wrong with it the gateway says, at the field that it is about. */
+export function ProfileEditor({
+  profile,
+  onClose,
+  onSaved,
+}: {
+  profile?: ProfileInfo
+  onClose: () => void
+  onSaved: (profile: ProfileInfo) => void
+}) {
+  const before = profile ? formOf(profile) : EMPTY_PROFILE
+  const form = useSignal<ProfileForm>(before)
+  const error = useSignal<unknown>(undefined)
+  const isBusy = useSignal(false)
+  const set = <N extends keyof ProfileForm>(name: N, value: ProfileForm[N]): void => {
+    form.value = { ...form.value, [name]: value }
+  }
+  const save = async (): Promise<void> => {
+    if (isBusy.value) return
+    isBusy.value = true
+    error.value = undefined
+    try {
+      if (!profile) onSaved(await client.profiles.create(profileOf(form.value)))
+      else {
+        const changes = changesOf(before, form.value)
+        if (Object.keys(changes).length > 0) onSaved(await client.profiles.update(profile.name, changes))
+      }
+      onClose()
+    } catch (failure) {
+      noteFailure(failure)
+      error.value = failure
+      // after it was drawn: to the first of them
+      requestAnimationFrame(() => document.querySelector<HTMLElement>('dialog[open] [aria-invalid="true"]')?.focus())
+    } finally {
+      isBusy.value = false
+    }
+  }
+
+  const { at, rest } = refusalsAt(error.value instanceof GatewayError ? error.value.errors : [])
+  const { engine, limitsSession, capabilities } = form.value
+  const isProvider = engine === 'provider'
+
+  const text = (name: TextName, label: string, hint?: string, isLong = false) => (
+    <Field label={label} hint={hint} error={at.get(name)}>
+      {(given) => {
+        const common = {
+          ...given,
+          dir: 'auto' as const,
+          spellcheck: isLong && name !== 'mcpServers' && name !== 'providerModels',
+          value: form.value[name],
+        }
+        return isLong ? (
+          <textarea {...common} rows={3} onInput={(event) => set(name, event.currentTarget.value)} />
+        ) : (
+          <input {...common} type="text" onInput={(event) => set(name, event.currentTarget.value)} />
+        )
+      }}
+    </Field>
+  )
+  return (
+    <Dialog title={profile ? says.editTitle(visibleLine(profile.name, 64)) : says.createTitle} onClose={onClose}>
+      <form
+        class="form"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault()
+          void save()
+        }}
+      >
+        {!profile && text('name', says.name, says.nameHint)}
+        {!profile && (
+          <Segments
+            legend={says.engine}
+            options={(['provider', 'cli'] as const).map((one) => [one, says.engines[one]!] as const)}
+            value={engine}
+            onChange={(one) => set('engine', one)}
+          />
+        )}
+        {at.get('engine') && (
+          <p class="field-error" role="alert">
+            {at.get('engine')}
+          </p>
+        )}
+        {text('description', says.description)}
+        {isProvider ? (
+          <>
+            <div class="pair">
+              {text('providerId', says.provider, says.providerHint)}
+              {text('providerModel', says.model)}
+              {text('providerBaseUrl', says.baseUrl, says.baseUrlHint)}
+              {text('providerApiKeyEnv', says.apiKeyEnv, says.apiKeyEnvHint)}
+            </div>
+            {text('providerModels', says.models, says.oneALine, true)}
+          </>
+        ) : (
+          <>
+            <div class="pair">
+              {text('agent', says.agent, says.agentHint)}
+              {text('configDir', says.configDir, says.configDirHint)}
+            </div>
+            <Tick
+              label={says.trustWorkspace}
+              isOn={form.value.trustWorkspace}
+              error={at.get('trustWorkspace')}
+              onChange={(isOn) => set('trustWorkspace', isOn)}
+            />
+          </>
+        )}
+        <div class="pair">
+          {text('defaultModel', says.defaultModel)}
+          <Field label={says.defaultMode} error={at.get('defaultMode')}>
+            {(given) => (
+              <select
+                {...given}
+                value={form.value.defaultMode}
+                onChange={(event) => set('defaultMode', event.currentTarget.value)}
+              >
+                <option value="">{says.noDefault}</option>
+                {Object.entries(says.modes).map(([mode, words]) => (
+                  <option key={mode} value={mode}>
+                    {words}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+        </div>
+        {isProvider && (
+          <>
+            <Tick
+              label={says.limits}
+              hint={says.limitsHint}
+              isOn={limitsSession}
+              error={at.get('limitsSession')}
+              onChange={(isOn) => set('limitsSession', isOn)}
+            />
+            {limitsSession && (
+              <>
+                <fieldset class="ticks">
+                  <legend>{says.capabilities}</legend>
+                  {Object.entries(says.capabilityNames).map(([name, words]) => (
+                    <Tick
+                      key={name}
+                      label={words}
+                      isOn={capabilities.includes(name)}
+                      onChange={(isOn) =>
+                        set('capabilities', isOn ? [...capabilities, name] : capabilities.filter((one) => one !== name))
+                      }
+                    />
+                  ))}
+                  {at.get('capabilities') && <p class="field-error">{at.get('capabilities')}</p>}
+                </fieldset>
+                {text('mcpServers', says.mcpServers, says.mcpServersHint, true)}
+                {text('instructions', says.instructions, says.instructionsHint, true)}
+              </>
+            )}
+          </>
+        )}
+        {error.value !== undefined && at.size === 0 && <Failure error={error.value} />}
+        {error.value !== undefined && at.size > 0 && (
+          <p class="unseen" role="alert">
+            {sentenceOf(error.value)}
+          </p>
+        )}
+        {at.size > 0 && rest.map(({ path, message }) => <p key={path} class="field-error">{`${path}: ${message}`}</p>)}
+        <div class="form-end">
+          <button type="button" class="quiet" onClick={onClose}>
+            {texts.shell.cancel}
+          </button>
+          <button type="submit" class="primary" disabled={isBusy.value}>
+            {says.save}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+function Tick({
+  label,
+  hint,
+  error,
+  isOn,
+  onChange,
+}: {
+  label: string
+  hint?: string
+  error?: string | undefined
+  isOn: boolean
+  onChange: (isOn: boolean) => void
+}) {
+  return (
+    <div>
+      <label class="tick">
+        <input
+          type="checkbox"
+          checked={isOn}
+          aria-invalid={error !== undefined}
+          onChange={(event) => onChange(event.currentTarget.checked)}
+        />
+        {label}
+      </label>
+      {hint && <p class="hint">{hint}</p>}
+      {error && (
+        <p class="field-error" role="alert">
+          {error}
+        </p>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,85 @@
+import type { JobInfo } from '../../../../client/index.js'
+import { COLUMNS, type Column, columnsOf } from '../../model/board.js'
+import { count, money } from '../../model/format.js'
+import { Time } from '../../parts/time.js'
+import { Line } from '../../parts/untrusted.js'
+import { hrefTo } from '../../route.js'
+import type { QueueState } from '../../state/jobs.js'
+import { texts } from '../../texts.js'
+
+const says = texts.queue
+/** More than that in one column are there when the first of them have gone. */
+const MAX_SHOWN = 200
+
+/** The jobs by how they stand, as they change. */
+export function Board({ state }: { state: QueueState }) {
+  const columns = columnsOf(state.jobs.value)
+  const stats = state.stats.value
+  /** What the queue counts is more than is loaded, at times. */
+  const countOf = (column: Column): number => {
+    const loaded = columns[column].length
+    if (column === 'running' || column === 'parked') return Math.max(loaded, stats?.[column] ?? 0)
+    return column === 'queued' ? Math.max(loaded, (stats?.queued ?? 0) - columns.retrying.length) : loaded
+  }
+  return (
+    <div class="board">
+      {COLUMNS.map((column) => (
+        <section key={column} class={`column column-${column}`} aria-labelledby={`column-${column}`}>
+          <h2 id={`column-${column}`}>
+            {says.columns[column]} <span class="quiet-text">{countOf(column) || ''}</span>
+          </h2>
+          {columns[column].length === 0 ? (
+            <p class="quiet-text column-none">{says.none[column]}</p>
+          ) : (
+            <ul>
+              {columns[column].slice(0, MAX_SHOWN).map((job) => (
+                <Card key={job.id} job={job} column={column} doing={state.doing.value.get(job.id)} />
+              ))}
+            </ul>
+          )}
+          {column === 'done' && state.hasEarlier.value && (
+            <button type="button" class="more" onClick={() => void state.loadEarlier()}>
+              {says.loadMore}
+            </button>
+          )}
+        </section>
+      ))}
+    </div>
+  )
+}
+
+export const JobMark = ({ status }: { status: JobInfo['status'] }) => (
+  <span class={`job-mark job-${status}`}>
+    <span class="mark" aria-hidden="true" />
+    {says.statuses[status]}
+  </span>
+)
+
+function Card({ job, column, doing }: { job: JobInfo; column: Column; doing: string | undefined }) {
+  const { usage } = job
+  return (
+    <li>
+      <a class="job-card" href={hrefTo('queue', job.id)}>
+        <Line text={job.prompt || says.noPrompt} length={140} class="job-prompt" />
+        {column === 'running' && doing && <Line text={doing} length={140} class="job-doing" />}
+        {job.error && (column === 'retrying' || job.status === 'failed') && (
+          <Line text={job.error} length={140} class="job-error" />
+        )}
+        <span class="job-facts">
+          {column === 'done' && <JobMark status={job.status} />}
+          {job.profile && <Line text={job.profile} length={30} />}
+          {job.maxAttempts > 1 && <span>{says.attempt(job.attempt, job.maxAttempts)}</span>}
+          {usage.tokens > 0 && <span>{count(usage.tokens)}</span>}
+          {usage.cost > 0 && <span>{money(usage.cost)}</span>}
+          {column === 'retrying' && job.nextRunAt !== undefined ? (
+            <span>
+              {says.nextTry} <Time at={job.nextRunAt} />
+            </span>
+          ) : (
+            <Time at={job.finishedAt ?? job.parkedAt ?? job.startedAt ?? job.createdAt} />
+          )}
+        </span>
+      </a>
+    </li>
+  )
+}

@@ -1,0 +1,279 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+import type { GatewayError, JobInfo, SessionInfo, WebhookDelivery } from '../../../../client/index.js'
+import { client } from '../../api.js'
+import { isOver } from '../../model/board.js'
+import { count, duration, money } from '../../model/format.js'
+import { Dialog } from '../../parts/dialog.js'
+import { Members } from '../../parts/members.js'
+import { Empty, Failure, Loading } from '../../parts/notice.js'
+import { Page } from '../../parts/page.js'
+import { Time } from '../../parts/time.js'
+import { Line, Text } from '../../parts/untrusted.js'
+import { go, hrefTo } from '../../route.js'
+import type { QueueState } from '../../state/jobs.js'
+import { noteFailure } from '../../state/me.js'
+import { texts } from '../../texts.js'
+import { JobMark } from './board.js'
+import { SubmitDialog } from './submit.js'
+import { Timeline } from './timeline.js'
+
+const says = texts.queue
+/** The sessions of a job are among those that were created since; as many pages of them are looked through. */
+const MAX_PAGES = 5
+
+/** All of one job. */
+export function JobDetail({ id, state }: { id: string; state: QueueState }) {
+  const read = useSignal<JobInfo | undefined>(undefined)
+  const sessions = useSignal<readonly SessionInfo[]>([])
+  const deliveries = useSignal<readonly WebhookDelivery[]>([])
+  const error = useSignal<unknown>(undefined)
+  const doing = useSignal<'cancel' | 'again' | undefined>(undefined)
+  const known = state.jobs.value.get(id)
+  // what an event told has the beginning of the prompt only
+  const job = known && read.value ? { ...known, prompt: read.value.prompt } : read.value
+
+  const version = known && [known.status, known.attempt, known.sessionId].join()
+  useEffect(() => {
+    const aborter = new AbortController()
+    const { signal } = aborter
+    const load = async (): Promise<void> => {
+      const job = await client.jobs.get(id, { signal })
+      read.value = job
+      state.keep(job)
+      const [own, tried] = await Promise.all([sessionsOf(job, signal), client.jobs.deliveries(id, { signal })])
+      sessions.value = own
+      deliveries.value = tried
+      error.value = undefined
+    }
+    load().catch((failure) => {
+      if (signal.aborted) return
+      noteFailure(failure)
+      error.value = failure
+    })
+    return () => aborter.abort()
+  }, [id, version])
+
+  const close = (): void => {
+    doing.value = undefined
+  }
+  const cancel = async (): Promise<void> => {
+    close()
+    try {
+      state.keep(await client.jobs.cancel(id))
+    } catch (failure) {
+      noteFailure(failure)
+      error.value = failure
+    }
+  }
+  const back = <a href={hrefTo('queue')}>{says.back}</a>
+  if (!job)
+    return (
+      <Page title={says.title} actions={back}>
+        {error.value === undefined ? (
+          <Loading />
+        ) : (error.value as GatewayError).status === 404 ? (
+          <Empty>{says.gone}</Empty>
+        ) : (
+          <Failure error={error.value} />
+        )}
+      </Page>
+    )
+  return (
+    <Page
+      title={says.title}
+      actions={
+        <>
+          {back}
+          <button type="button" onClick={() => (doing.value = 'again')}>
+            {says.again}
+          </button>
+          {!isOver(job) && (
+            <button type="button" class="danger" onClick={() => (doing.value = 'cancel')}>
+              {says.cancel}
+            </button>
+          )}
+        </>
+      }
+    >
+      {error.value !== undefined && <Failure error={error.value} />}
+      <div class="job-head">
+        <JobMark status={job.status} />
+        {state.doing.value.has(id) && job.status === 'running' && (
+          <Line text={state.doing.value.get(id)!} class="job-doing" />
+        )}
+      </div>
+      <div class="job-columns">
+        <div class="job-main">
+          <section>
+            <h2>{says.prompt}</h2>
+            <Text text={job.prompt || says.noPrompt} class="prose" />
+          </section>
+          {job.error && (
+            <section>
+              <h2>{says.error}</h2>
+              <Text text={job.error} class="job-error" />
+            </section>
+          )}
+          {job.result?.text && (
+            <section>
+              <h2>{says.result}</h2>
+              <Text text={job.result.text} class="prose" />
+            </section>
+          )}
+          <Timeline job={job} sessions={sessions.value} />
+          {(job.webhook || deliveries.value.length > 0) && <Deliveries all={deliveries.value} />}
+        </div>
+        <Facts job={job} />
+      </div>
+      {doing.value === 'cancel' && (
+        <Dialog title={says.cancelTitle} onClose={close}>
+          <p>{says.cancelLead}</p>
+          <div class="form-end">
+            <button type="button" class="quiet" onClick={close}>
+              {says.keep}
+            </button>
+            <button type="button" class="danger" onClick={() => void cancel()}>
+              {says.cancel}
+            </button>
+          </div>
+        </Dialog>
+      )}
+      {doing.value === 'again' && (
+        <SubmitDialog
+          from={job}
+          onClose={close}
+          onSubmitted={(fresh) => {
+            state.keep(fresh)
+            go(hrefTo('queue', fresh.id))
+          }}
+        />
+      )}
+    </Page>
+  )
+}
+
+async function sessionsOf(job: JobInfo, signal: AbortSignal): Promise<SessionInfo[]> {
+  const own: SessionInfo[] = []
+  let pages = 0
+  const query = job.profile ? { profile: job.profile } : {}
+  for await (const page of client.sessions.list({ ...query, signal }).pages()) {
+    own.push(...page.filter(({ jobId }) => jobId === job.id))
+    if (++pages === MAX_PAGES || (page.at(-1)?.createdAt ?? 0) < job.createdAt) break
+  }
+  return own
+}
+
+function Facts({ job }: { job: JobInfo }) {
+  const { usage } = job
+  return (
+    <aside class="facts" aria-label={says.facts}>
+      <dl class="fact-list">
+        {job.sessionId !== undefined && (
+          <Fact name={says.session}>
+            <a href={hrefTo('sessions', job.sessionId)}>{says.openSession}</a>
+          </Fact>
+        )}
+        <Fact name={says.created}>
+          <Time at={job.createdAt} />
+        </Fact>
+        {job.startedAt !== undefined && (
+          <Fact name={says.started}>
+            <Time at={job.startedAt} />
+          </Fact>
+        )}
+        {job.finishedAt !== undefined && (
+          <Fact name={says.finished}>
+            <Time at={job.finishedAt} />
+          </Fact>
+        )}
+        {job.nextRunAt !== undefined && job.status === 'queued' && (
+          <Fact name={says.nextRun}>
+            <Time at={job.nextRunAt} />
+          </Fact>
+        )}
+        {job.parkedAt !== undefined && (
+          <Fact name={says.parkedSince}>
+            <Time at={job.parkedAt} />
+          </Fact>
+        )}
+        {job.parkedExecutionId !== undefined && (
+          <Fact name={says.waitsFor}>
+            <Line text={job.parkedExecutionId} class="mono" />
+          </Fact>
+        )}
+        <Fact name={says.attempts}>{says.attempt(job.attempt, job.maxAttempts)}</Fact>
+        {job.profile && (
+          <Fact name={says.profile}>
+            <Line text={job.profile} />
+          </Fact>
+        )}
+        <Fact name={says.directory}>
+          <Line text={job.cwd} class="mono" />
+        </Fact>
+        <Fact name={says.tokens}>{count(usage.tokens)}</Fact>
+        <Fact name={says.cost}>{money(usage.cost)}</Fact>
+        <Fact name={says.turns}>{usage.numTurns}</Fact>
+        {job.webhook && (
+          <Fact name={says.webhook}>
+            <Line text={job.webhook.url} class="mono" />
+          </Fact>
+        )}
+      </dl>
+      {job.meta && (
+        <>
+          <h2>{says.meta}</h2>
+          <Members value={job.meta} />
+        </>
+      )}
+    </aside>
+  )
+}
+
+const Fact = ({ name, children }: { name: string; children: ComponentChildren }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+)
+
+function Deliveries({ all }: { all: readonly WebhookDelivery[] }) {
+  return (
+    <section>
+      <h2>{says.deliveries}</h2>
+      {all.length === 0 ? (
+        <p class="quiet-text">{says.noDeliveries}</p>
+      ) : (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{says.event}</th>
+              <th scope="col">{says.outcome}</th>
+              <th scope="col">{says.tried}</th>
+              <th scope="col" class="number">
+                {says.took}
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {all.map(({ id, type, attempt, at, status, error, durationMs }) => (
+              <tr key={`${id} ${attempt} ${at}`}>
+                <td>
+                  <Line text={type} length={60} />
+                </td>
+                <td class={error ? 'went-wrong' : undefined}>
+                  {[status, error].filter((part) => part !== undefined).join(' ')}
+                </td>
+                <td>
+                  <Time at={at} />
+                </td>
+                <td class="number">{duration(durationMs)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,191 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { GatewayError, type JobInfo, type ProfileInfo } from '../../../../client/index.js'
+import { client, request } from '../../api.js'
+import { Dialog } from '../../parts/dialog.js'
+import { Field } from '../../parts/field.js'
+import { Failure } from '../../parts/notice.js'
+import { noteFailure } from '../../state/me.js'
+import { texts } from '../../texts.js'
+
+const says = texts.queue
+
+type Name = 'prompt' | 'profile' | 'cwd' | 'model' | 'attempts' | 'priority' | 'maxTokens' | 'maxMinutes'
+
+/** Where the gateway says what is wrong with a field. */
+const PATHS: Record<Name, string> = {
+  prompt: 'session.prompt',
+  profile: 'session.profile',
+  cwd: 'session.cwd',
+  model: 'session.model',
+  attempts: 'attempts',
+  priority: 'priority',
+  maxTokens: 'maxTokens',
+  maxMinutes: 'maxDurationMs',
+}
+
+/** A new job, or one like an earlier one. */
+export function SubmitDialog({
+  from,
+  onClose,
+  onSubmitted,
+}: {
+  from?: JobInfo
+  onClose: () => void
+  onSubmitted: (job: JobInfo) => void
+}) {
+  const values = useSignal<Record<Name, string>>({
+    prompt: from?.prompt ?? '',
+    profile: from?.profile ?? '',
+    cwd: from?.cwd ?? '',
+    model: '',
+    attempts: String(from?.maxAttempts ?? 1),
+    priority: '',
+    maxTokens: '',
+    maxMinutes: '',
+  })
+  const profiles = useSignal<readonly ProfileInfo[]>([])
+  const directories = useSignal<readonly string[]>([])
+  const error = useSignal<unknown>(undefined)
+  const isBusy = useSignal(false)
+
+  useEffect(() => {
+    client.profiles.list().then(
+      (answer) => {
+        profiles.value = answer.profiles
+        const first = answer.profiles[0]?.name
+        if (!values.value.profile && first !== undefined) values.value = { ...values.value, profile: first }
+      },
+      (failure) => {
+        error.value = failure
+      },
+    )
+  }, [])
+  const { cwd } = values.value
+  useEffect(() => {
+    const aborter = new AbortController()
+    const { signal } = aborter
+    request<{ directories: { path: string }[] }>('GET', '/directories', { query: { prefix: cwd }, signal }).then(
+      (answer) => {
+        directories.value = answer.directories.map(({ path }) => path)
+        // the one place there is
+        const [only] = directories.value
+        if (cwd === '' && only !== undefined && directories.value.length === 1)
+          values.value = { ...values.value, cwd: only }
+      },
+      // typing it out works all the same
+      () => {},
+    )
+    return () => aborter.abort()
+  }, [cwd])
+
+  const submit = async (): Promise<void> => {
+    if (isBusy.value) return
+    isBusy.value = true
+    error.value = undefined
+    const { prompt, profile, cwd, model, attempts, priority, maxTokens, maxMinutes } = values.value
+    const number = (text: string): number | undefined => (text.trim() === '' ? undefined : Number(text))
+    const minutes = number(maxMinutes)
+    try {
+      const job = await client.jobs.submit({
+        session: { prompt, cwd: cwd.trim(), ...(profile && { profile }), ...(model.trim() && { model: model.trim() }) },
+        ...given('attempts', number(attempts)),
+        ...given('priority', number(priority)),
+        ...given('maxTokens', number(maxTokens)),
+        ...given('maxDurationMs', minutes === undefined ? undefined : Math.round(minutes * 60_000)),
+      })
+      onClose()
+      onSubmitted(job)
+    } catch (failure) {
+      noteFailure(failure)
+      error.value = failure
+    } finally {
+      isBusy.value = false
+    }
+  }
+
+  const errors = error.value instanceof GatewayError ? error.value.errors : []
+  const refusalOf = (name: Name): string | undefined =>
+    errors.find(({ path }) => path.replace(/^\//, '').replaceAll('/', '.') === PATHS[name])?.message
+  const isAtField = (Object.keys(PATHS) as Name[]).some(refusalOf)
+  /** What an input of this name has. */
+  const bound = (name: Name) => ({
+    value: values.value[name],
+    onInput: (event: { currentTarget: { value: string } }) => {
+      values.value = { ...values.value, [name]: event.currentTarget.value }
+    },
+  })
+  const numeric = (name: Name, label: string, hint?: string) => (
+    <Field label={label} hint={hint} error={refusalOf(name)}>
+      {(given) => <input {...given} {...bound(name)} inputMode="decimal" />}
+    </Field>
+  )
+  return (
+    <Dialog title={says.submitTitle} onClose={onClose}>
+      <form
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void submit()
+        }}
+      >
+        {from && <p class="quiet-text">{says.againHint}</p>}
+        <Field label={says.prompt} error={refusalOf('prompt')}>
+          {(given) => <textarea {...given} {...bound('prompt')} rows={5} dir="auto" required />}
+        </Field>
+        <div class="pair">
+          {profiles.value.length > 0 && (
+            <Field label={says.profile} error={refusalOf('profile')}>
+              {(given) => (
+                <select {...given} {...bound('profile')}>
+                  {profiles.value.map(({ name }) => (
+                    <option key={name}>{name}</option>
+                  ))}
+                </select>
+              )}
+            </Field>
+          )}
+          {numeric('attempts', says.tries, says.triesHint)}
+        </div>
+        <Field label={says.directory} hint={says.directoryHint} error={refusalOf('cwd')}>
+          {(given) => (
+            <>
+              <input
+                {...given}
+                {...bound('cwd')}
+                list="job-directories"
+                required
+                spellcheck={false}
+                autocapitalize="off"
+              />
+              <datalist id="job-directories">
+                {directories.value.map((path) => (
+                  <option key={path} value={path} />
+                ))}
+              </datalist>
+            </>
+          )}
+        </Field>
+        <details open={['model', 'priority', 'maxTokens', 'maxMinutes'].some((name) => refusalOf(name as Name))}>
+          <summary>{says.more}</summary>
+          <div class="pair">
+            <Field label={says.model} hint={says.modelHint} error={refusalOf('model')}>
+              {(given) => <input {...given} {...bound('model')} spellcheck={false} />}
+            </Field>
+            {numeric('priority', says.priority, says.priorityHint)}
+            {numeric('maxTokens', says.maxTokens, says.perAttempt)}
+            {numeric('maxMinutes', says.maxMinutes, says.perAttempt)}
+          </div>
+        </details>
+        {error.value !== undefined && !isAtField && <Failure error={error.value} />}
+        <div class="form-end">
+          <button type="submit" class="primary" disabled={isBusy.value}>
+            {says.submitAction}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+const given = (name: string, value: number | undefined) => (value === undefined ? {} : { [name]: value })

@@ -1,0 +1,81 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { Failure } from '../../parts/notice.js'
+import { noteFailure } from '../../state/me.js'
+import { lookAtPush, pushState, TOLD, type Told, turnPushOff, turnPushOn } from '../../state/push.js'
+import { texts } from '../../texts.js'
+
+const says = texts.settings
+const AT_FIRST: readonly Told[] = ['permission_requested', 'session_error']
+
+/** Whether this browser is told, and of what. */
+export function Push({ isOn }: { isOn: boolean }) {
+  useEffect(() => void (isOn && lookAtPush()), [isOn])
+  return (
+    <section>
+      <h2>{says.push}</h2>
+      {isOn ? <Switch /> : <p class="quiet-text">{says.pushOff}</p>}
+    </section>
+  )
+}
+
+function Switch() {
+  const events = useSignal<readonly Told[]>(AT_FIRST)
+  const error = useSignal<unknown>(undefined)
+  const isBusy = useSignal(false)
+  const attempt = async (what: () => Promise<void>): Promise<void> => {
+    isBusy.value = true
+    error.value = undefined
+    try {
+      await what()
+    } catch (failure) {
+      noteFailure(failure)
+      error.value = failure
+    } finally {
+      isBusy.value = false
+    }
+  }
+  const state = pushState.value
+  if (state === 'asking') return null
+  if (state === 'unsupported') return <p class="quiet-text">{says.pushUnsupported}</p>
+  if (state === 'denied') return <p class="quiet-text">{says.pushDenied}</p>
+  return (
+    <>
+      <p class="quiet-text">{state === 'on' ? says.pushIsOn : says.pushLead}</p>
+      {state === 'off' && (
+        <fieldset class="ticks">
+          <legend>{says.pushWhat}</legend>
+          {TOLD.map((type) => (
+            <label key={type} class="tick">
+              <input
+                type="checkbox"
+                checked={events.value.includes(type)}
+                onChange={(event) => {
+                  const { checked } = event.currentTarget
+                  events.value = TOLD.filter((one) => (one === type ? checked : events.value.includes(one)))
+                }}
+              />
+              {says.pushTypes[type]}
+            </label>
+          ))}
+        </fieldset>
+      )}
+      {error.value !== undefined && <Failure error={error.value} />}
+      <p>
+        {state === 'off' ? (
+          <button
+            type="button"
+            disabled={isBusy.value || events.value.length === 0}
+            onClick={() => void attempt(() => turnPushOn(events.value))}
+          >
+            {says.pushOn}
+          </button>
+        ) : (
+          <button type="button" disabled={isBusy.value} onClick={() => void attempt(turnPushOff)}>
+            {says.pushStop}
+          </button>
+        )}
+      </p>
+    </>
+  )
+}

@@ -1,0 +1,72 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { request } from '../../api.js'
+import { browserOf } from '../../model/browser.js'
+import { Failure } from '../../parts/notice.js'
+import { Time } from '../../parts/time.js'
+import { Line } from '../../parts/untrusted.js'
+import { noteFailure, signOut } from '../../state/me.js'
+import { texts } from '../../texts.js'
+
+const says = texts.settings
+
+/** What `GET /console/sessions` lists. */
+interface SignIn {
+  id: string
+  createdAt: number
+  lastSeenAt: number
+  expiresAt: number
+  userAgent?: string
+  current?: true
+}
+
+/** Where somebody is signed in, each to be ended. */
+export function SignIns() {
+  const all = useSignal<readonly SignIn[]>([])
+  const error = useSignal<unknown>(undefined)
+  const attempt = async (what: () => Promise<unknown>): Promise<void> => {
+    try {
+      await what()
+      error.value = undefined
+    } catch (failure) {
+      noteFailure(failure)
+      error.value = failure
+    }
+  }
+  const read = (): Promise<void> =>
+    attempt(async () => {
+      all.value = await request<SignIn[]>('GET', '/console/sessions')
+    })
+  useEffect(() => void read(), [])
+  const end = async ({ id, current }: SignIn): Promise<void> => {
+    if (current) return attempt(signOut)
+    await attempt(() => request('DELETE', `/console/sessions/${encodeURIComponent(id)}`))
+    if (error.value === undefined) await read()
+  }
+  return (
+    <section>
+      <h2>{says.signIns}</h2>
+      <p class="quiet-text">{says.signInsLead}</p>
+      {error.value !== undefined && <Failure error={error.value} />}
+      <ul class="states">
+        {all.value.map((signIn) => {
+          const name = browserOf(signIn.userAgent ?? '') ?? says.unknownBrowser
+          return (
+            <li key={signIn.id} class="sign-in-row">
+              <span class="strong" title={signIn.userAgent}>
+                <Line text={name} />
+                {signIn.current && <span class="tag">{says.thisOne}</span>}
+              </span>
+              <button type="button" aria-label={says.revokeThat(name)} onClick={() => void end(signIn)}>
+                {says.revoke}
+              </button>
+              <span class="state-more">
+                {says.lastSeen} <Time at={signIn.lastSeenAt} />, {says.ends} <Time at={signIn.expiresAt} />
+              </span>
+            </li>
+          )
+        })}
+      </ul>
+    </section>
+  )
+}

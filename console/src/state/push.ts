@@ -1,0 +1,97 @@
+import { signal } from '@preact/signals'
+import type { SessionNotification } from '../../../client/index.js'
+import { request } from '../api.js'
+import { keyBytes } from '../model/push-key.js'
+import { go } from '../route.js'
+
+export type Told = SessionNotification['type']
+export const TOLD: readonly Told[] = ['permission_requested', 'turn_completed', 'session_error', 'session_closed']
+
+/** `denied`: this browser lets nobody ask. */
+export type PushState = 'asking' | 'unsupported' | 'denied' | 'off' | 'on'
+
+export const pushState = signal<PushState>('asking')
+
+/** No page is under it: the worker gets messages, and controls nothing. */
+const SCOPE = './push/'
+
+/** The one address of a script that this page ever makes. */
+function workerAddress(): string {
+  const address = new URL('./push-worker.js', document.baseURI).href
+  const { trustedTypes } = globalThis as { trustedTypes?: { createPolicy: (name: string, rules: object) => Policy } }
+  policy ??= trustedTypes?.createPolicy('console', { createScriptURL: () => address })
+  return (policy?.createScriptURL('') ?? address) as string
+}
+interface Policy {
+  createScriptURL(text: string): unknown
+}
+let policy: Policy | undefined
+
+const isSupported = (): boolean =>
+  'serviceWorker' in navigator && 'PushManager' in globalThis && 'Notification' in globalThis
+
+const subscription = async (): Promise<PushSubscription | undefined> => {
+  const registration = await navigator.serviceWorker.getRegistration(new URL(SCOPE, document.baseURI).href)
+  return (await registration?.pushManager.getSubscription()) ?? undefined
+}
+
+export async function lookAtPush(): Promise<void> {
+  if (!isSupported()) pushState.value = 'unsupported'
+  else if (Notification.permission === 'denied') pushState.value = 'denied'
+  else pushState.value = (await subscription().catch(() => undefined)) ? 'on' : 'off'
+}
+
+/** Asks the person, subscribes the browser, and tells the gateway. @throws what the browser or the gateway refuses */
+export async function turnPushOn(events: readonly Told[]): Promise<void> {
+  if ((await Notification.requestPermission()) !== 'granted') return lookAtPush()
+  const { publicKey } = await request<{ publicKey: string }>('GET', '/notifications/vapid-key')
+  const registration = await navigator.serviceWorker.register(workerAddress(), { scope: SCOPE, updateViaCache: 'none' })
+  await activated(registration)
+  const before = await registration.pushManager.getSubscription()
+  // one of another key is of no use to this gateway
+  await before?.unsubscribe()
+  const made = await registration.pushManager.subscribe({
+    userVisibleOnly: true,
+    applicationServerKey: keyBytes(publicKey),
+  })
+  const { endpoint, keys, expirationTime = null } = made.toJSON()
+  try {
+    await request('POST', '/notifications/subscriptions', { body: { endpoint, keys, expirationTime, events } })
+  } catch (error) {
+    await made.unsubscribe()
+    throw error
+  }
+  await lookAtPush()
+}
+
+/** Of this scope no page is ready: `serviceWorker.ready` would wait for ever. */
+async function activated({ installing, waiting, active }: ServiceWorkerRegistration): Promise<void> {
+  const worker = installing ?? waiting
+  if (active || !worker) return
+  await new Promise<void>((resolve) => {
+    worker.addEventListener('statechange', () => worker.state === 'activated' && resolve())
+    if (worker.state === 'activated') resolve()
+  })
+}
+
+export async function turnPushOff(): Promise<void> {
+  const known = await subscription()
+  if (known) {
+    await request('DELETE', '/notifications/subscriptions', { body: { endpoint: known.endpoint } }).catch(() => {
+      // it ends by itself when the browser takes nothing more
+    })
+    await known.unsubscribe()
+  }
+  await lookAtPush()
+}
+
+/** A press on a notification leads to a place in a window that is open. @returns a function that ends it */
+export function followPresses(): () => void {
+  if (!('serviceWorker' in navigator)) return () => {}
+  const onMessage = ({ data }: MessageEvent<{ go?: unknown } | null>): void => {
+    if (typeof data?.go === 'string' && data.go.startsWith('#/')) go(data.go)
+  }
+  navigator.serviceWorker.addEventListener('message', onMessage)
+  navigator.serviceWorker.startMessages()
+  return () => navigator.serviceWorker.removeEventListener('message', onMessage)
+}

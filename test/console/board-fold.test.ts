@@ -1,0 +1,86 @@
+import t from 'tap'
+import type { JobInfo, SessionInfo } from '../../client/index.js'
+import { attemptsOf, columnsOf, type Jobs, laidOut, withEvent, withJobs } from '../../console/src/model/board.js'
+
+const usage = { inputTokens: 1, outputTokens: 2, cacheCreationTokens: 3, cacheReadTokens: 4 }
+const job = (id: string, more: Partial<JobInfo> = {}): JobInfo => ({
+  id,
+  status: 'queued',
+  profile: 'p',
+  cwd: '/w',
+  prompt: id,
+  createdAt: 1,
+  attempt: 1,
+  maxAttempts: 3,
+  usage: { tokens: 0, ...usage, cost: 0, numTurns: 0 },
+  ...more,
+})
+const session = (id: string, createdAt: number, status: SessionInfo['status'] = 'failed'): SessionInfo =>
+  ({ id, jobId: 'j', createdAt, lastActivityAt: createdAt + 5, status, cost: 0.5, usage }) as SessionInfo
+const ids = (jobs: Jobs) =>
+  Object.fromEntries(Object.entries(columnsOf(jobs)).map(([name, all]) => [name, all.map(({ id }) => id)]))
+
+t.test('each job is in its column, in the order in which somebody looks for it', async (t) => {
+  const jobs = withJobs(new Map(), [
+    job('later', { createdAt: 3 }),
+    job('sooner', { createdAt: 2 }),
+    job('again', { attempt: 2, nextRunAt: 50 }),
+    job('runs', { status: 'running', startedAt: 10 }),
+    job('runs-newer', { status: 'running', startedAt: 20 }),
+    job('parked', { status: 'parked', parkedAt: 5 }),
+    job('done', { status: 'succeeded', finishedAt: 5 }),
+    job('failed', { status: 'failed', finishedAt: 9 }),
+  ])
+  t.strictSame(ids(jobs), {
+    queued: ['sooner', 'later'],
+    retrying: ['again'],
+    running: ['runs-newer', 'runs'],
+    parked: ['parked'],
+    done: ['failed', 'done'],
+  })
+})
+
+t.test('a page that is older than an event does not bring back what has ended', async (t) => {
+  let jobs = withJobs(new Map(), [job('j', { status: 'running' })])
+  jobs = withEvent(jobs, { job: job('j', { status: 'succeeded', finishedAt: 2 }) })
+  t.equal(withJobs(jobs, [job('j', { status: 'running' })]).get('j')!.status, 'succeeded')
+  const retried = withEvent(new Map(), { job: job('j', { attempt: 2 }) })
+  t.equal(withJobs(retried, [job('j', { status: 'running' })]).get('j')!.attempt, 2)
+  t.equal(withJobs(retried, [job('j', { attempt: 2, status: 'running' })]).get('j')!.status, 'running')
+})
+
+t.test('attempts are numbered from the last one, by the sessions that are still there', async (t) => {
+  const running = job('j', { status: 'running', attempt: 3, sessionId: 'c' })
+  const other = { ...session('x', 1), jobId: 'another' }
+  const attempts = attemptsOf(running, [session('c', 30, 'running'), other, session('b', 20)])
+  t.strictSame(
+    attempts.map(({ number, sessionId, from, to }) => [number, sessionId, from, to]),
+    [
+      [2, 'b', 20, 25],
+      [3, 'c', 30, undefined],
+    ],
+  )
+  t.equal(attempts[0]!.tokens, 10)
+  const waits = job('j', { status: 'queued', attempt: 2, sessionId: 'a' })
+  t.strictSame(
+    attemptsOf(waits, [session('a', 10)]).map(({ number }) => number),
+    [1],
+    'the attempt that is to come has no session yet',
+  )
+})
+
+t.test('spans lie where they were, and none is too short to be seen or sticks out', async (t) => {
+  const [first, second, third] = laidOut(
+    [
+      { from: 0, to: 50 },
+      { from: 50, to: 50 },
+      { from: 100, to: undefined },
+    ],
+    100,
+  )
+  t.match(first, { left: 0, width: 50 })
+  t.match(second, { left: 50, width: 1.5 })
+  t.equal(third!.left + third!.width, 100)
+  t.strictSame(laidOut([], 5), [])
+  t.match(laidOut([{ from: 3, to: 3 }], 5)[0], { left: 0 })
+})
