@@ -4,13 +4,13 @@ import { shortPath } from './config-problem.js'
 
 /** What was found in a database, for a person. */
 export function reportLines(report: SqliteReport): string[] {
-  const { problems, refusal, bytes, tables, orphans, unswept } = report
+  const { problems, refusal, bytes, shrinks, tables, orphans, unswept } = report
   const leftovers = Object.entries({ ...orphans, 'events still to be swept': unswept }).filter(([, count]) => count > 0)
   return [
     verdict(report),
     ...(refusal !== undefined && problems.length > 0 ? [`  ${refusal}`] : []),
     ...problems.map((problem) => `  ${problem}`),
-    `  size               ${sizeOf(bytes.database)} (${sizeOf(bytes.free)} unused), write-ahead log ${sizeOf(bytes.wal)}`,
+    `  size               ${sizeOf(bytes.database)} (${sizeOf(bytes.free)} unused${shrinks === false ? ', NOT GIVEN BACK: a backup put in its place does' : ''}), write-ahead log ${sizeOf(bytes.wal)}`,
     ...Object.entries(tables).map(([name, { rows, bytes }]) => `  ${name.padEnd(19)}${rows} rows, ${sizeOf(bytes)}`),
     `  orphans            ${leftovers.map(([what, count]) => `${count} ${what}`).join(', ') || 'none'}`,
   ]

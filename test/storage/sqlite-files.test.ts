@@ -124,9 +124,11 @@ t.test('a file that is no sound database of ours is refused and left as it is', 
     [
       write('newer.db', (path) => {
         writeFileSync(path, sound)
-        database('INSERT INTO schema_versions (version, taken_at) VALUES (7, 0)')(path)
+        database(`INSERT INTO schema_versions (version, taken_at) VALUES (${SCHEMA_VERSION + 1}, 0)`)(path)
       }),
-      new RegExp(`newer version: its schema is version 7, this one knows versions up to ${SCHEMA_VERSION}\\b`),
+      new RegExp(
+        `newer version: its schema is version ${SCHEMA_VERSION + 1}, this one knows versions up to ${SCHEMA_VERSION}\\b`,
+      ),
     ],
   ]
   for (const [path, message] of refused) {

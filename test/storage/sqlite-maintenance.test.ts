@@ -4,8 +4,10 @@ import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { loadDriver } from '../../src/storage/sqlite/driver.js'
 import { backupSqlite, doctorSqlite } from '../../src/storage/sqlite/maintenance.js'
 import { SCHEMA_VERSION } from '../../src/storage/sqlite/schema.js'
+import { until } from '../fixtures/build.js'
 import { eventOf, firstWrite, jobOf } from './sqlite-records.js'
 import { compiled, sqliteAt, sqliteWorld, workerFile } from './sqlite-world.js'
 
@@ -75,3 +77,39 @@ t.test('the doctor tells what is wrong, and what belongs to nobody', async (t) =
   t.match(await doctorSqlite(path), { ok: false, problems: [/gateway\.db is not a database/] })
   await t.rejects(doctorSqlite(`${path}-none`), { code: 'ENOENT' })
 })
+
+const BIG = 'x'.repeat(50_000)
+const events = (from: number, count: number) => Array.from({ length: count }, (_, at) => eventOf(from + at, BIG))
+
+t.test('what is free is given back to the file system, but for a reserve', async (t) => {
+  const { path, storage } = await sqliteWorld(t)
+  await storage.journal.write({ ...firstWrite('s'), events: events(1, 400) })
+  await storage.journal.write({ ...firstWrite('stays'), events: events(1, 10) })
+  await until(() => statSync(path).size > 20_000_000, 'a large file')
+  await storage.journal.remove('s')
+  await until(() => statSync(path).size < 6_000_000, 'a small file')
+  const { bytes, shrinks, unswept } = await storage.check()
+  t.match({ shrinks, unswept }, { shrinks: true, unswept: 0 })
+  t.ok(bytes.free > 3_000_000, 'some stays for what comes next')
+  t.equal((await storage.journal.read('stays', 0, 100, 10_000_000)).length, 10)
+})
+
+t.test(
+  'a database of before that is written anew once, so that it gives back too, and so does a backup of it',
+  async (t) => {
+    const { path, storage, reopen } = await sqliteWorld(t)
+    await storage.journal.write({ ...firstWrite('s'), events: events(1, 10) })
+    await storage.close()
+    const Driver = await loadDriver()
+    const db = new Driver(path)
+    db.exec('PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM')
+    db.close()
+    t.equal((await doctorSqlite(path)).shrinks, false)
+    const copy = join(dirname(path), 'copy.db')
+    await backupSqlite(path, copy)
+    t.match(await doctorSqlite(copy), { ok: true, shrinks: true })
+    const again = await reopen()
+    t.match(await again.check(), { ok: true, shrinks: true })
+    t.equal((await again.journal.read('s', 0, 100, 10_000_000)).length, 10)
+  },
+)

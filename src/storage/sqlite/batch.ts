@@ -15,12 +15,23 @@ export interface BatchOutcome {
 /**
  * Runs calls in one transaction: they become durable together. When one fails by more than its own arguments, each runs in a
  * transaction of its own, so that it hurts no other.
+ * @param along done in the same transaction after them; it is left out of those
  */
-export function runBatch(db: Database, operations: Operations, calls: readonly Call[], path: string): BatchOutcome {
+export function runBatch(
+  db: Database,
+  operations: Operations,
+  calls: readonly Call[],
+  path: string,
+  along?: () => void,
+): BatchOutcome {
   try {
-    return inTransaction(db, () => runAll(operations, calls))
+    return inTransaction(db, () => {
+      const outcome = runAll(operations, calls)
+      along?.()
+      return outcome
+    })
   } catch (error) {
-    if (calls.length === 1) return failed(error, path)
+    if (calls.length === 1 && !along) return failed(error, path)
   }
   const outcome: BatchOutcome = { results: [], failures: [] }
   for (const [index, call] of calls.entries()) {

@@ -24,6 +24,11 @@ export interface ConnectionOptions {
 
 /** Larger databases are not read through at every start: that is `doctor`'s. */
 const CHECKED_BYTES = 64 * 1024 * 1024
+/** Larger databases of an earlier version are not written anew at a start, so that they could give back what is free in them. */
+const REWRITTEN_BYTES = 256 * 1024 * 1024
+/** `PRAGMA auto_vacuum`: what is free is given back when that is asked for. */
+const NEVER = 0
+const INCREMENTAL = 2
 const BUSY_TIMEOUT_MS = 5_000
 /** What the write-ahead log is cut down to once it was copied into the database. */
 const WAL_BYTES = 64 * 1024 * 1024
@@ -53,18 +58,38 @@ export async function openDatabase({ path, synchronous, pragmas }: ConnectionOpt
   try {
     const settings = [
       `busy_timeout = ${BUSY_TIMEOUT_MS}`,
+      // of a file that is empty; before anything is written into it
+      'auto_vacuum = INCREMENTAL',
       'journal_mode = WAL',
       `journal_size_limit = ${WAL_BYTES}`,
       `synchronous = ${synchronous}`,
     ]
     for (const setting of settings) db.exec(`PRAGMA ${setting}`)
     migrate(db, path)
+    if (!shrinks(db) && statSync(path).size <= REWRITTEN_BYTES) makeShrink(db)
     for (const pragma of pragmas) db.exec(`PRAGMA ${pragma}`)
     return db
   } catch (error) {
     db.close()
     throw error
   }
+}
+
+/** Whether the database can give back what is free in it. */
+export const shrinks = (db: Database): boolean => db.prepare('PRAGMA auto_vacuum').get().auto_vacuum === INCREMENTAL
+
+/** Writes it anew, as a whole or not at all; it goes on as it was where there is no room for that. */
+function makeShrink(db: Database): void {
+  try {
+    db.exec('PRAGMA auto_vacuum = INCREMENTAL; VACUUM')
+  } catch {
+    // The next start tries it again.
+  }
+}
+
+/** Lets a copy that `VACUUM INTO` makes give back what is free in it. */
+export function copiesShrink(db: Database): void {
+  if (db.prepare('PRAGMA auto_vacuum').get().auto_vacuum === NEVER) db.exec('PRAGMA auto_vacuum = INCREMENTAL')
 }
 
 function assertSound(db: Database, path: string): void {

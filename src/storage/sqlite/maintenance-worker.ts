@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
+import { copiesShrink, shrinks } from './connection.js'
 import { cutOffBy, cutOffMessage } from './cut-off.js'
 import { type Database, loadDriver } from './driver.js'
 import { failureOf, Refusal } from './failures.js'
@@ -30,6 +31,7 @@ try {
     const db = new OpenDatabase(task.path, { readOnly: true })
     db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
     versionOf(db, task.path)
+    copiesShrink(db)
     db.prepare('VACUUM INTO ?').run(task.target)
     db.close()
     port.postMessage({})
@@ -89,6 +91,7 @@ function look(db: Database, report: SqliteReport): void {
   const count = (sql: string): number => db.prepare(`SELECT count(*) AS n ${sql}`).get().n
   const pragma = (name: string): number => db.prepare(`PRAGMA ${name}`).get()[name]
   report.bytes.free = pragma('freelist_count') * pragma('page_size')
+  report.shrinks = shrinks(db)
   const size = db.prepare(
     `SELECT coalesce(sum(pgsize), 0) AS bytes FROM dbstat('main', 1)
      WHERE name IN (SELECT name FROM sqlite_master WHERE tbl_name = ?)`,

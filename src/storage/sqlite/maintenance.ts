@@ -19,6 +19,8 @@ export interface SqliteReport {
   schemaVersion?: number
   /** Of the file, of its write-ahead log, and of what is unused inside. */
   bytes: { database: number; wal: number; free: number }
+  /** Whether what is unused inside is given back to the file system; absent when the file cannot be read. */
+  shrinks?: boolean
   /** Rows and bytes of each table, its indexes included. */
   tables: Record<string, { rows: number; bytes: number }>
   /** What belongs to no session: events, snapshots, and parked sessions that no session of the journal stands for. */

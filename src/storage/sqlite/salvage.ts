@@ -58,7 +58,7 @@ export async function salvageFile(path: string, target: string): Promise<Salvage
     assertSalvageable(source, path)
     const copy = new OpenDatabase(target)
     try {
-      copy.exec('PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF')
+      copy.exec('PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF')
       migrate(copy, target)
       source.exec('BEGIN')
       const tables = salvageInto(copy, source)

@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { type Call, runBatch } from './batch.js'
 import { type ConnectionOptions, openDatabase, operationsOf } from './connection.js'
 import { failureOf } from './failures.js'
+import { Housekeeping } from './housekeeping.js'
 import { dropUnanswered } from './tables/idempotency.js'
 import { inTransaction } from './transaction.js'
 
@@ -18,17 +19,7 @@ try {
   const db = await openDatabase(options)
   inTransaction(db, () => dropUnanswered(db))
   const operations = operationsOf(db)
-  let sweeping = false
-
-  /** A slice at a time, so that batches come in between. What goes wrong is tried again after the next removal or start. */
-  const sweep = () => {
-    try {
-      sweeping = inTransaction(db, operations['journal.sweep'])
-    } catch {
-      sweeping = false
-    }
-    if (sweeping) setImmediate(sweep)
-  }
+  const housekeeping = new Housekeeping(db, operations)
 
   port.on('message', (calls: Call[] | null) => {
     if (!calls) {
@@ -40,13 +31,10 @@ try {
         process.exit()
       }
     }
-    port.postMessage(runBatch(db, operations, calls, options.path))
-    if (sweeping || !calls.some(([name]) => name === 'journal.remove')) return
-    sweeping = true
-    setImmediate(sweep)
+    port.postMessage(runBatch(db, operations, calls, options.path, housekeeping.along(calls)))
+    housekeeping.onAnswered()
   })
   port.postMessage({ opened: true })
-  sweep()
 } catch (error) {
   port.postMessage({ failure: failureOf(error, options.path) })
 }

@@ -7,8 +7,6 @@ import { notificationKeeper } from './notifications.js'
 import { type DeliveryValues, deliveryKeeper } from './outbox.js'
 import { usageKeeper } from './usage.js'
 
-/** Events of removed sessions that are deleted at once. */
-const SWEPT_AT_ONCE = 200
 /** What an event is taken for before any was seen. */
 const USUAL_BYTES = 4_096
 const READ_AT_ONCE = 200
@@ -181,11 +179,15 @@ export function journalOperations(db: Database) {
       for (const notification of notifications) keepNotification(notification)
       for (const count of usage) addUsage(count)
     },
-    /** Deletes some events of removed sessions. @returns whether there may be more */
-    'journal.sweep'(): boolean {
-      const session: number | undefined = removed.get()?.session
-      if (session === undefined) return false
-      if (sweep.run(session, SWEPT_AT_ONCE).changes === 0) swept.run(session)
+    /** Deletes at most so many events of removed sessions. @returns whether there may be more */
+    'journal.sweep'(limit: number): boolean {
+      for (let left = limit; left > 0; ) {
+        const session: number | undefined = removed.get()?.session
+        if (session === undefined) return false
+        const deleted = Number(sweep.run(session, left).changes)
+        if (deleted < left) swept.run(session)
+        left -= deleted + 1
+      }
       return true
     },
   }
