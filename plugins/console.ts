@@ -132,6 +132,8 @@ const signInRoutes: FastifyPluginAsyncTypebox<ConsoleParts & { signIns: SignIns 
     const { signInId, principal, params } = request
     const id = params.id === 'current' ? (signInId ?? '') : params.id
     await signIns.end(id, principal, signInId)
+    if (id === signInId)
+      reply.header('set-cookie', signInCookie(signIns.cookieName, '', { ...cookieFor(request), maxAgeMs: 0 }))
     return reply.code(204).send()
   })
 }

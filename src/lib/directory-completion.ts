@@ -37,7 +37,7 @@ export async function completeDirectory(
       const place = await resolveWithinRoots(join(parent.path, name), roots)
       if (place.ok) found.add(place.path)
     }
-  return { directories: [...found].slice(0, MAX_DIRECTORIES), truncated: found.size > MAX_DIRECTORIES }
+  return { directories: [...found].slice(0, MAX_DIRECTORIES).sort(), truncated: found.size > MAX_DIRECTORIES }
 }
 
 /** What begins so and may be a directory, in order. */
