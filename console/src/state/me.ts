@@ -26,7 +26,9 @@ export const isUnauthorized = (error: unknown): boolean => error instanceof Gate
 
 /** Asks who we are. What is shown stays when nobody answers: the feed says that, and asks again. */
 export async function findOut(): Promise<void> {
-  const out = (): Access => ({ state: 'out', hasExpired: access.value.state === 'in' })
+  // asked by whoever met the end of it: the first of them says what it was
+  const out = (): Access =>
+    access.value.state === 'out' ? access.value : { state: 'out', hasExpired: access.value.state === 'in' }
   try {
     const me = await request<Me>('GET', '/console/me')
     access.value = me.authenticated ? { state: 'in', me } : out()

@@ -205,11 +205,11 @@ function Directory({ value, error }: { value: { value: string }; error: string |
     const aborter = new AbortController()
     const timer = setTimeout(async () => {
       try {
-        const answer = await request<{ directories: { path: string }[] }>('GET', '/directories', {
+        const answer = await request<{ directories: string[] }>('GET', '/directories', {
           query: { prefix },
           signal: aborter.signal,
         })
-        offers.value = answer.directories.map(({ path }) => path)
+        offers.value = answer.directories
         // the one place there is
         if (prefix === '' && offers.value.length === 1) value.value = offers.value[0]!
       } catch {
