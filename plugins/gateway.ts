@@ -115,7 +115,7 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   const scope = parent.withTypeProvider<TypeBoxTypeProvider>()
   const { gateway, identify } = parts
   scope.setValidatorCompiler(validatorCompiler)
-  scope.setSerializerCompiler(serializerCompiler())
+  scope.setSerializerCompiler(serializerCompiler)
   scope.setErrorHandler(sendProblem)
   parseJsonBodies(scope, gateway.options.maxBodyBytes)
   guardHost(scope, gateway)

@@ -3,8 +3,30 @@ import { KindGuard, type TObject, type TSchema } from '@sinclair/typebox'
 import type { FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
 import { compileSchema, validationError } from '../src/lib/validation.js'
 
-/** Fastify's own, whatever the host has set for its routes: answers carry what their schema declares. */
-export const serializerCompiler = () => selectSerializer()({}, {}) as FastifySerializerCompiler<TSchema>
+type Serialize = ReturnType<FastifySerializerCompiler<TSchema>>
+
+const compile = selectSerializer()({}, {}) as FastifySerializerCompiler<TSchema>
+/** By schema as JSON: routes share them, and so do all gateways of a process. */
+const serializers = new Map<string, Serialize>()
+
+/**
+ * Fastify's own, whatever the host has set for its routes: answers carry what their schema declares. One is compiled with the first
+ * answer that needs it, since compiling all of them is most of what a start costs.
+ */
+export const serializerCompiler: FastifySerializerCompiler<TSchema> = (route) => {
+  let serialize: Serialize | undefined
+  return (answer) => {
+    serialize ??= serializerOf(route)
+    return serialize(answer)
+  }
+}
+
+function serializerOf(route: Parameters<typeof compile>[0]): Serialize {
+  const text = JSON.stringify(route.schema)
+  const known = serializers.get(text) ?? compile(route)
+  serializers.set(text, known)
+  return known
+}
 
 /**
  * Checks the parts of a request against their TypeBox schemas. Nothing is filled in or removed and bodies are not coerced; in a query,

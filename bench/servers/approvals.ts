@@ -36,7 +36,7 @@ const { url } = await worker.listen(0)
 
 /** The same items through the same serializer, with nothing behind them. */
 const bare = fastify()
-bare.setSerializerCompiler(serializerCompiler())
+bare.setSerializerCompiler(serializerCompiler)
 let items: unknown[] = []
 bare.get('/bare', { schema: { response: { 200: Type.Array(InboxItem) } } }, async () => items)
 const bareUrl = await bare.listen({ port: 0, host: '127.0.0.1' })

@@ -11,7 +11,7 @@ import { references } from '../../scripts/write-references.mjs'
 import { publishedConfigSchema } from '../../src/daemon/config-schema.js'
 import { HOOK_NAMES } from '../../src/daemon/hooks.js'
 import { ERROR_CODES, GatewayError } from '../../src/errors.js'
-import { compilePackage } from './compiled.js'
+import { compiledPackage } from '../fixtures/compiled.js'
 import { type Block, PAGES, type Page, ROOT } from './pages.js'
 import { programsOf, typeErrors } from './typed.js'
 
@@ -149,9 +149,7 @@ t.test('tables forget nothing', async (t) => {
   }
 })
 
-const compiled = t.testdir()
-await compilePackage(compiled)
-process.env.SESSION_GATEWAY_BIN = join(compiled, 'bin/session-gateway.js')
+const compiled = await compiledPackage()
 const { readersWorld } = await import('./world.js')
 
 const missing = ['bash', 'curl', 'jq'].filter((tool) => spawnSync(tool, ['--version']).error)

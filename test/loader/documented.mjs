@@ -7,7 +7,13 @@ import { appendFileSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
-import { holdAnswers, holdFrames } from '../fixtures/documented.ts'
+
+/** Of a daemon that was compiled: no loader reads TypeScript there. */
+const { SESSION_GATEWAY_COMPILED: compiled } = process.env
+const holding = compiled
+  ? `${compiled}/test/fixtures/documented.js`
+  : new URL('../fixtures/documented.ts', import.meta.url)
+const { holdAnswers, holdFrames } = await import(holding)
 
 /** Where the processes of one test file write down what they saw. */
 const VARIABLE = 'SESSION_GATEWAY_UNDOCUMENTED'
