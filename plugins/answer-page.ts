@@ -7,7 +7,7 @@ import { toGatewayError } from './errors.js'
 
 /** Of what a form may say. */
 const MAX_FORM_BYTES = 64 * 1024
-/** Looks and answers from one address, a minute. */
+/** Looks and answers by one link, a minute, and from one address by links that are none. */
 const MAX_PER_MINUTE = 60
 
 /** What the page says above the sentence of a refusal. */
@@ -36,6 +36,8 @@ export const answerPages: FastifyPluginAsync<{ links: AnswerLinks }> = async (sc
   await scope.register(rateLimit, {
     max: MAX_PER_MINUTE,
     timeWindow: 60_000,
+    // behind a proxy all have one address: who guesses there keeps nobody from a link of their own
+    keyGenerator: async (request) => (await links.nameOf(givenToken(request) ?? '')) ?? request.ip,
     errorResponseBuilder: (_request, { ttl }) =>
       new GatewayError('SG_ERR_TOO_MANY', { retryAfterS: Math.ceil(ttl / 1000) }),
   })
@@ -58,11 +60,16 @@ export const answerPages: FastifyPluginAsync<{ links: AnswerLinks }> = async (sc
   })
 }
 
-/** Given twice, it is none. */
-function tokenOf({ query }: FastifyRequest): string {
-  const { token } = query as { token?: unknown }
-  if (typeof token !== 'string') throw new GatewayError('SG_ERR_ANSWER_LINK')
+function tokenOf(request: FastifyRequest): string {
+  const token = givenToken(request)
+  if (token === undefined) throw new GatewayError('SG_ERR_ANSWER_LINK')
   return token
+}
+
+/** Given twice, it is none. */
+function givenToken({ query }: FastifyRequest): string | undefined {
+  const { token } = query as { token?: unknown }
+  return typeof token === 'string' ? token : undefined
 }
 
 function sendRefusal(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {

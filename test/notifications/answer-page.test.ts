@@ -198,6 +198,18 @@ t.test('whoever knocks too often has to wait', async (t) => {
   t.equal((await call('GET', `/sessions/${id}`)).status, 200, 'and nobody else')
 })
 
+t.test('whoever guesses at links keeps nobody from a link of their own, from the same address', async (t) => {
+  const { ask } = await world(t)
+  const [first, second] = [await ask(), await ask()]
+  const guess = (n: number) => fetch(`${first.link.slice(0, -43)}${String(n).padStart(43, 'A')}`)
+  let last = await guess(0)
+  for (let knock = 1; knock < 70 && last.status === 404; knock++) last = await guess(knock)
+  t.equal(last.status, 429, 'guesses are counted together')
+  t.equal((await fetch(first.link)).status, 200)
+  t.equal((await post(second.link, { behavior: 'deny' })).status, 200)
+  t.equal((await post(second.link, { behavior: 'deny' })).status, 409)
+})
+
 t.test(`of ${RACES} races of a link, the API, the time limit and DELETE exactly one wins`, async (t) => {
   const { ask, call, clock, events } = await world(t, { sessionRetentionMs: 3_600_000 })
   const wins: Record<string, number> = {}

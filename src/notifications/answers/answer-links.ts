@@ -83,6 +83,12 @@ export class AnswerLinks {
     return `${pageUrl}?token=${signGrant(grant, await keys.current())}`
   }
 
+  /** The name of a link that was given out, whatever has become of it; undefined for a forged one, and while that cannot be said. */
+  async nameOf(token: string): Promise<string | undefined> {
+    const known = await this.#grantOf(token).catch(() => undefined)
+    return known && JSON.stringify([known.grant.sessionId, known.grant.requestId, known.grant.channel])
+  }
+
   /** What is behind a link; changes nothing. @throws SG_ERR_ANSWER_LINK · SG_ERR_ANSWER_LINK_EXPIRED · SG_ERR_STORE_UNAVAILABLE */
   async look(token: string): Promise<AnswerView> {
     const { grant, recipient } = await this.#grantOf(token)
