@@ -24,6 +24,7 @@ import { Inbox } from './notifications/inbox.js'
 import { Notifier } from './notifications/notifier.js'
 import { Outward } from './notifications/outward.js'
 import { type ResolvedOptions, resolveOptions, type WorkerServerOptions } from './options.js'
+import type { CallerNamed } from './principal.js'
 import { ProfileCatalog } from './profiles/catalog.js'
 import { CliProfiles } from './profiles/cli-profiles.js'
 import { Admission } from './sessions/admission.js'
@@ -61,6 +62,8 @@ export interface Surroundings {
   secretEnv?: readonly string[]
   /** What stands before `basePath` in every path. */
   prefix?: string
+  /** Who is let in under a name by now; undefined: nobody. Absent: whoever lets callers in keeps no list of them. */
+  callerNamed?: CallerNamed
   /** Characters of an id that the router takes in a path. */
   maxIdLength?: number
 }
@@ -257,6 +260,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     store: channels,
     guard: operatorGuard,
     pushGuard,
+    callerNamed: surroundings.callerNamed,
     sessions: answerableSessions(registry),
   })
   const notifier = new Notifier({ feed, logger, outward })

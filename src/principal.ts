@@ -20,6 +20,9 @@ export interface Principal {
   readonly claims?: unknown
 }
 
+/** Who a name stands for by now: undefined when nobody is let in under it any more. */
+export type CallerNamed = (name: string | undefined) => Principal | undefined
+
 /** Nobody in particular and no limit: the host itself, and every caller of an unauthenticated gateway. */
 export const UNLIMITED: Principal = { allowedProfiles: undefined, canManageProfiles: false }
 

@@ -14,6 +14,7 @@ import { notificationWarnings } from './notification-warnings.js'
 import { secretsOf } from './redact.js'
 import { serverOptions } from './server-options.js'
 import { StartError } from './start-error.js'
+import { createTokenLookup } from './tokens.js'
 
 /** Everything the daemon consists of, checked and wired, before it listens. */
 export interface PreparedServer {
@@ -61,7 +62,10 @@ export async function prepareServer(
 
 function construct(loaded: LoadedConfig, hooks: Hooks, logger: Logger): WorkerServer {
   try {
-    return createWorkerServer(serverOptions(loaded.config, hooks, logger), { secretEnv: loaded.secretEnv })
+    const { config, secretEnv } = loaded
+    // a hook may let in whom no token names
+    const callerNamed = config.auth && !hooks.authenticate ? createTokenLookup(config.auth.tokens) : undefined
+    return createWorkerServer(serverOptions(config, hooks, logger), { secretEnv, ...(callerNamed && { callerNamed }) })
   } catch (error) {
     throw asConfigError(error, loaded) ?? error
   }

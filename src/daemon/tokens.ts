@@ -2,7 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ConfigToken } from '../../schemas/config.js'
 import { type Clock, systemClock } from '../lib/clock.js'
-import type { PrincipalClaims } from '../principal.js'
+import { type CallerNamed, nameOf, normalizePrincipal, type PrincipalClaims } from '../principal.js'
 import { type ConfigProblem, memberPath } from './config-problem.js'
 
 /** Prefix of generated tokens, by which secret scanners and the log's censor know one. */
@@ -61,6 +61,20 @@ export function createTokenAuthenticate(tokens: readonly ConfigToken[], clock: C
     // Every entry is compared, so that the time taken does not tell which one matched.
     for (const entry of entries) if (timingSafeEqual(entry.digest, digest)) match = entry
     return match && clock.now() < match.expiresAt ? match.principal : undefined
+  }
+}
+
+/** Who the name of a token stands for, while the token is valid. */
+export function createTokenLookup(tokens: readonly ConfigToken[], clock: Clock = systemClock): CallerNamed {
+  const entries = new Map(
+    tokens.map((token) => {
+      const principal = normalizePrincipal(principalOf(token))!
+      return [nameOf(principal), { principal, expiresAt: expiryOf(token) }]
+    }),
+  )
+  return (name) => {
+    const entry = entries.get(name)
+    return entry && clock.now() < entry.expiresAt ? entry.principal : undefined
   }
 }
 

@@ -5,6 +5,7 @@ import { GatewayError, optionError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { oneLine } from '../lib/one-line.js'
+import type { CallerNamed } from '../principal.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
 import type { DeliveryOrigin, LeftDelivery, PlannedDelivery } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
@@ -42,6 +43,7 @@ export interface OutwardParts {
   /** For the operator's endpoints, and for those that callers name. */
   guard: EgressGuard
   pushGuard: EgressGuard
+  callerNamed?: CallerNamed | undefined
   /** What stands before the routes, as in `/v1`. */
   basePath: string
   sessions: AnswerableSessions
@@ -67,9 +69,9 @@ export class Outward {
   /** @throws SG_ERR_OPTION */
   constructor(options: OutwardOptions, parts: OutwardParts) {
     const { channels = [], webhook, attempts = 3, retryDelayMs = 500, reminders = [] } = options
-    const { store, clock, logger, guard, pushGuard } = parts
+    const { store, clock, logger, guard, pushGuard, callerNamed } = parts
     this.#parts = parts
-    const subscriptions = new PushSubscriptions({ store, clock, guard: pushGuard })
+    const subscriptions = new PushSubscriptions({ store, clock, guard: pushGuard, callerNamed })
     const pushed = channels.findIndex(({ format }) => format === 'web_push')
     const subject = pushed < 0 ? '' : subjectOf(channels[pushed]!, pushed, options)
     const push = new WebPush(store, subscriptions)

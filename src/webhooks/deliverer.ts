@@ -308,11 +308,11 @@ export class WebhookDeliverer {
   }
 
   #onGone({ key, onGone }: WebhookTarget): void {
-    if (onGone) {
-      // what waits in other lanes is unwanted from now on
-      this.#gone.add(key)
-      onGone()
-    } else this.#rememberGone(key)
+    // what waits in other lanes is unwanted from now on
+    this.#gone.add(key)
+    if (this.#gone.size > MAX_GONE) this.#gone.delete(this.#gone.keys().next().value!)
+    if (onGone) onGone()
+    else this.#rememberGone(key)
   }
 
   /** @returns whether this process tries again */
@@ -330,10 +330,8 @@ export class WebhookDeliverer {
   }
 
   #rememberGone(key: string): void {
-    this.#gone.add(key)
     const { rememberGone } = this.#outbox
     if (this.#outlasts && rememberGone) this.#ask(rememberGone.call(this.#outbox, key))
-    if (this.#gone.size > MAX_GONE) this.#gone.delete(this.#gone.keys().next().value!)
   }
 
   #record(laneId: string, delivery: Delivery, outcome: PostOutcome & { attempt: number; at: number }): void {

@@ -1,5 +1,11 @@
 import t from 'tap'
-import { createTokenAuthenticate, generateToken, hashToken, tokenProblems } from '../../src/daemon/tokens.js'
+import {
+  createTokenAuthenticate,
+  createTokenLookup,
+  generateToken,
+  hashToken,
+  tokenProblems,
+} from '../../src/daemon/tokens.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
@@ -70,4 +76,19 @@ t.test('names and tokens are unique, dates are dates', async (t) => {
     ['auth.tokens[1].name', 'auth.tokens[1].sha256', 'auth.tokens[1].expiresAt'],
   )
   t.strictSame(tokenProblems([{ name: 'a', sha256, expiresAt: '2026-12-31' }]), [])
+})
+
+t.test('a name stands for its token, while that is valid', async (t) => {
+  const clock = new VirtualClock()
+  const sha256 = hashToken('x')
+  const tokens = [
+    { name: 'ann', sha256, allowedProfiles: ['one'], expiresAt: clock.now() + 1_000 },
+    { name: 'bob', sha256: hashToken('y') },
+  ]
+  const callerNamed = createTokenLookup(tokens, clock)
+  t.same([...(callerNamed('ann')?.allowedProfiles ?? [])], ['one'])
+  t.equal(callerNamed('bob')?.allowedProfiles, undefined)
+  for (const name of ['eve', '', undefined]) t.equal(callerNamed(name), undefined)
+  await clock.advance(1_000)
+  t.equal(callerNamed('ann'), undefined)
 })

@@ -3,7 +3,7 @@ import type { CreateSubscriptionRequest } from '../../../schemas/notifications.j
 import { GatewayError, invalidField } from '../../errors.js'
 import { type Clock, newId } from '../../lib/clock.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
-import { nameOf, type Principal, visible, visibleProfiles } from '../../principal.js'
+import { type CallerNamed, nameOf, type Principal, visible, visibleProfiles } from '../../principal.js'
 import type { EgressGuard } from '../../webhooks/egress.js'
 import type { ChannelStore, KeptSubscription } from './store.js'
 
@@ -18,6 +18,8 @@ export interface PushSubscriptionsOptions {
   clock: Clock
   /** Which endpoints may be named. */
   guard: EgressGuard
+  /** What a caller may see by now. Absent: what it could see when it subscribed. */
+  callerNamed?: CallerNamed | undefined
 }
 
 /** The browsers that are told by web push, each of one principal; in the store, and all in memory. */
@@ -42,11 +44,21 @@ export class PushSubscriptions {
 
   /** Those that may be told of a profile. */
   ofProfile(profile: string): KeptSubscription[] {
-    return [...this.#byId.values()].filter((one) => this.#isLive(one) && visible(one, profile))
+    return [...this.#byId.values()].filter((one) => {
+      const caller = this.#callerOf(one)
+      return caller !== undefined && visible(caller, profile)
+    })
   }
 
-  #isLive({ expiresAt }: KeptSubscription): boolean {
-    return expiresAt > this.#options.clock.now()
+  #isLive(subscription: KeptSubscription): boolean {
+    return this.#callerOf(subscription) !== undefined
+  }
+
+  /** Whose it is; undefined when it has expired, or its caller would not be let in now. */
+  #callerOf(subscription: KeptSubscription): Pick<Principal, 'allowedProfiles'> | undefined {
+    const { clock, callerNamed } = this.#options
+    if (subscription.expiresAt <= clock.now()) return undefined
+    return callerNamed ? callerNamed(subscription.principal) : subscription
   }
 
   /**
@@ -89,10 +101,9 @@ export class PushSubscriptions {
     this.#byId.delete(id)
   }
 
-  /** What has expired makes room. */
+  /** What is told no more makes room. */
   async #makeRoom(principal: string | undefined): Promise<void> {
-    for (const { id, expiresAt } of [...this.#byId.values()])
-      if (expiresAt <= this.#options.clock.now()) await this.#remove(id)
+    for (const one of [...this.#byId.values()]) if (!this.#isLive(one)) await this.#remove(one.id)
     const own = [...this.#byId.values()].filter((one) => one.principal === principal).length
     if (own >= MAX_PER_PRINCIPAL)
       throw new GatewayError('SG_ERR_TOO_MANY', { detail: `A caller may subscribe ${MAX_PER_PRINCIPAL} browsers.` })

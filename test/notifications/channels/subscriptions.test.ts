@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { PushSubscriptions } from '../../../src/notifications/channels/subscriptions.js'
-import type { Principal } from '../../../src/principal.js'
+import type { CallerNamed, Principal } from '../../../src/principal.js'
 import { createMemoryChannelStore } from '../../../src/storage/memory/channel-store.js'
 import { EgressGuard } from '../../../src/webhooks/egress.js'
 import { PushService } from '../../fixtures/push-service.js'
@@ -10,11 +10,16 @@ const named = (name: string, allowedProfiles?: string[]): Principal => ({ claims
 const ANN = named('ann')
 const DAY = 24 * 60 * 60_000
 
-async function world(t: Test, { store = createMemoryChannelStore() } = {}) {
+interface World {
+  store?: ReturnType<typeof createMemoryChannelStore>
+  callerNamed?: CallerNamed
+}
+
+async function world(t: Test, { store = createMemoryChannelStore(), callerNamed }: World = {}) {
   const service = await PushService.start(t)
   const guard = new EgressGuard({ allowedHosts: [service.host] })
   const clock = new VirtualClock()
-  const subscriptions = new PushSubscriptions({ store, clock, guard })
+  const subscriptions = new PushSubscriptions({ store, clock, guard, callerNamed })
   await subscriptions.load()
   const reopen = async () => {
     const next = new PushSubscriptions({ store, clock, guard })
@@ -42,6 +47,29 @@ t.test('a browser is subscribed once, renewed by its own page, and gone when it 
   await t.rejects(subscriptions.unsubscribe(request.endpoint, ANN), { code: 'SG_ERR_SUBSCRIPTION_NOT_FOUND' })
   t.same((await reopen()).ofProfile('one'), [])
 })
+
+t.test(
+  'whose name lets nobody in any more is told nothing, and whose limits have changed is held to them',
+  async (t) => {
+    const letIn = new Map<string | undefined, Principal>([
+      ['ann', ANN],
+      ['bob', named('bob')],
+    ])
+    const { service, subscriptions } = await world(t, { callerNamed: (name) => letIn.get(name) })
+    const [ann, bob] = [service.subscribe().request, service.subscribe().request]
+    const { subscription } = await subscriptions.subscribe(ann, ANN)
+    await subscriptions.subscribe(bob, named('bob'))
+    const told = (profile: string) => subscriptions.ofProfile(profile).map(({ principal }) => principal)
+    t.same(told('one'), ['ann', 'bob'])
+    letIn.set('bob', named('bob', ['two']))
+    t.same([told('one'), told('two')], [['ann'], ['ann', 'bob']])
+    letIn.delete('ann')
+    t.same([told('one'), told('two')], [[], ['bob']])
+    t.equal(subscriptions.get(subscription.id), undefined, 'nor do links that it was sent lead anywhere')
+    letIn.set('ann', ANN)
+    t.same(told('one'), ['ann'], 'a token that is renewed under its name')
+  },
+)
 
 t.test('each is told of the profiles that its principal may see', async (t) => {
   const { service, subscriptions, reopen } = await world(t)
