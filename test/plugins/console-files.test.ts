@@ -8,7 +8,7 @@ import { buildServer } from '../fixtures/build.js'
 import { rawRequest } from '../fixtures/raw-http.js'
 
 const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify console"
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types console"
 
 const BUILD = {
   'index.html': '<!doctype html><script type="module" src="./assets/index-abc.js"></script>',
