@@ -180,45 +180,12 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     clock,
     logger,
     maxIdLength: surroundings.maxIdLength ?? MAX_ID_LENGTH,
-    deliver: (sessionId, executionId, result) => registry.parking.deliver(sessionId, executionId, result),
-    wake: (sessionId) => registry.parking.wake(sessionId),
-    hasten: (sessionId) => registry.parking.hasten(sessionId),
   })
-  const inbox = new Inbox({ logger, find: (id, requestId) => registry.waitingRequest(id, requestId) })
   const usage = new Usage({
     ...{ clock, logger, retryAfter },
     store: refusing(storage?.usage ?? createMemoryUsageStore()),
     ridesAlong: storage?.usage !== undefined && storage.oneWrite === true,
   })
-  const registry: SessionRegistry = new SessionRegistry({
-    ...options,
-    clock,
-    admission,
-    executions,
-    journal: storage?.journal ?? recordJournal(options.parking.store ?? new MemorySessionStore()),
-    retryAfter,
-    idleReleaseMs: options.idleReleaseMs,
-    profileInfo: (name) => profiles.get(name)?.info,
-    oneWrite: storage?.oneWrite ?? false,
-    keepKey: keepKeyFor(storage?.journal, storage?.journal),
-    dispatch: (sessionId, execution) => dispatcher.prepare(sessionId, execution),
-    notify: (...event) => notifier.notify(...event),
-    count: usage.count,
-    onRestored: (...restored) => outward.onRestored(...restored),
-    waiting: inbox,
-    sessionRetentionMs: options.sessionRetentionMs,
-  })
-
-  const cliProfiles = new CliProfiles({
-    ...{ profiles, env, secretEnv, logger, notices: options.notices, buildRunnerConfig: options.buildRunnerConfig },
-    agents: options.agents,
-    roots: options.cwdRoots,
-    checkIn: options.allowedCwdRoots?.[0] ?? homedir(),
-    checkCredentials: options.checkCredentials,
-    listSdkSessions: options.listSdkSessions,
-    isContinued: (sdkSessionId) => registry.isContinued(sdkSessionId),
-  })
-
   const outbox = storage?.outbox ?? createMemoryDeliveryOutbox()
   const deliverer = new WebhookDeliverer({
     ...{ clock, logger, outbox, outlasts: storage !== undefined },
@@ -233,6 +200,31 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const { tools = [], onDispatch } = options.executions ?? {}
   const basePath = `${surroundings.prefix ?? ''}${options.basePath}`
   const dispatcher = new ExecutionDispatcher({ tools, onDispatch, basePath, deliverer, guard: operatorGuard, logger })
+
+  const registry = new SessionRegistry({
+    ...options,
+    clock,
+    admission,
+    executions,
+    journal: storage?.journal ?? recordJournal(options.parking.store ?? new MemorySessionStore()),
+    retryAfter,
+    idleReleaseMs: options.idleReleaseMs,
+    profileInfo: (name) => profiles.get(name)?.info,
+    oneWrite: storage?.oneWrite ?? false,
+    keepKey: keepKeyFor(storage?.journal, storage?.journal),
+    dispatcher,
+    sessionRetentionMs: options.sessionRetentionMs,
+  })
+
+  const cliProfiles = new CliProfiles({
+    ...{ profiles, env, secretEnv, logger, notices: options.notices, buildRunnerConfig: options.buildRunnerConfig },
+    agents: options.agents,
+    roots: options.cwdRoots,
+    checkIn: options.allowedCwdRoots?.[0] ?? homedir(),
+    checkCredentials: options.checkCredentials,
+    listSdkSessions: options.listSdkSessions,
+    isContinued: (sdkSessionId) => registry.isContinued(sdkSessionId),
+  })
 
   const createQueue = (given: QueueServerOptions) => {
     const kept = given.adapter ?? storage?.queue
@@ -265,6 +257,8 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   })
   const notifier = new Notifier({ feed, logger, outward })
   if (onNotification) notifier.on(onNotification)
+  const inbox = new Inbox({ logger, find: registry.waitingRequest })
+  registry.observe({ notifier, inbox, usage })
   const notifications = {
     feed,
     inbox,

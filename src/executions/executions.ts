@@ -9,6 +9,10 @@ export interface ExecutionsOptions {
   logger: Logger
   /** Characters of an id that the routes take. */
   maxIdLength: number
+}
+
+/** Whoever has the sessions that results are for. */
+export interface ResultTaker {
   /** Hands a result to its session; resolves when it is stored durably. False: the session has ended. */
   deliver(sessionId: string, executionId: string, result: ExecutionResult): Promise<boolean>
   /** Sees to it that a session which a result was stored for goes on; never rejects. */
@@ -47,12 +51,18 @@ function assertInUrl(executionId: unknown, maxLength: number): void {
  */
 export class Executions {
   readonly #options: ExecutionsOptions
+  #sessions: ResultTaker | undefined
   readonly #entries = new Map<string, Entry>()
   /** Ids by session, for when it is forgotten; most have one. */
   readonly #bySession = new Map<string, string | Set<string>>()
 
   constructor(options: ExecutionsOptions) {
     this.#options = options
+  }
+
+  /** Says whose sessions the results are for; nothing is submitted before. */
+  serve(sessions: ResultTaker): void {
+    this.#sessions = sessions
   }
 
   /** The session that an execution belongs to, settled or not. */
@@ -102,7 +112,7 @@ export class Executions {
       if (!entry) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
       const { sessionId, settling } = entry
       if (entry.settled) {
-        await this.#options.hasten(sessionId)
+        await this.#sessions!.hasten(sessionId)
         return { applied: false, sessionId }
       }
       if (!settling) {
@@ -114,7 +124,7 @@ export class Executions {
   }
 
   async #settle(executionId: string, entry: Entry, result: ExecutionResult): Promise<boolean> {
-    const { deliver, wake } = this.#options
+    const sessions = this.#sessions!
     let stored = () => {}
     // both before the engine goes on: it may settle something itself
     entry.settling = new Promise<void>((resolve) => {
@@ -122,11 +132,11 @@ export class Executions {
     })
     entry.watchdog?.cancel()
     try {
-      const applied = await deliver(entry.sessionId, executionId, result)
+      const applied = await sessions.deliver(entry.sessionId, executionId, result)
       entry.settled = true
       stored()
       if (!applied && this.#entries.get(executionId) !== entry) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
-      if (applied) await wake(entry.sessionId)
+      if (applied) await sessions.wake(entry.sessionId)
       return applied
     } catch (error) {
       if (this.#entries.get(executionId) !== entry) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')

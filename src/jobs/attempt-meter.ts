@@ -1,7 +1,6 @@
 import type { SessionEvent } from '../../schemas/events.js'
 import type { JobUsage } from '../../schemas/jobs.js'
-import type { TokenUsage } from '../../schemas/sessions.js'
-import type { RunState } from '../sessions/session-world.js'
+import type { SessionInfo, TokenUsage } from '../../schemas/sessions.js'
 import type { AttemptNotes } from './job.js'
 
 const NOTHING: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
@@ -20,20 +19,20 @@ export class AttemptMeter {
   }
 
   /** Every event once, with the session as it left it. */
-  onEvent(event: SessionEvent, session: RunState): void {
+  onEvent(event: SessionEvent, session: SessionInfo): void {
     if (event.type === 'assistant_message' && !event.replay) this.#calls = sum(this.#calls, event.message.usage)
     else if (event.type === 'turn_completed') this.#turn = sum(this.#turn, event.usage)
     this.readTotals(session)
   }
 
   /** Cost and turns are running totals of the session. */
-  readTotals({ cost, numTurns }: RunState): void {
+  readTotals({ cost, numTurns }: SessionInfo): void {
     this.#cost = cost
     this.#numTurns = numTurns
   }
 
   /** Takes over what a session says of itself that nobody followed to its end. */
-  readSession(session: RunState): void {
+  readSession(session: SessionInfo): void {
     this.#turn = sum(NOTHING, session.usage)
     this.readTotals(session)
   }

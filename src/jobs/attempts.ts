@@ -5,7 +5,7 @@ import { type Clock, newId } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
-import type { RegistryEvents } from '../sessions/registry-options.js'
+import type { Observed, SessionEventTold } from '../sessions/registry-options.js'
 import type { JobPatch, JobRecord } from './adapter.js'
 import { endPatch, retryPatch, unbegunPatch } from './attempt-patches.js'
 import { stricter } from './budgets.js'
@@ -32,8 +32,6 @@ export interface AttemptsOptions {
   onUnbegun(): void
 }
 
-type RunEvent = RegistryEvents['run_event']
-
 /** A session in one of these has a turn that is not over. */
 const IN_A_TURN: readonly SessionStatus[] = ['running', 'awaiting_approval', 'parked']
 
@@ -58,6 +56,7 @@ interface Ending {
   told: Announcement
 }
 
+const isRun = ({ jobId }: Observed): boolean => jobId !== undefined
 const STOPPED: AttemptOutcome = { status: 'failed', error: 'The gateway stopped during the run.' }
 
 /** The runs of this process: what happens to them is written down, then told. */
@@ -76,7 +75,7 @@ export class Attempts implements RunOwner {
   /** Tokens of attempts that are over and whose charge is being written. */
   #uncharged = 0
   /** What sessions of jobs told before their jobs were taken up, by session; nothing is missed any more after that. */
-  #missed: Map<string, RunEvent[]> | undefined = new Map()
+  #missed: Map<string, SessionEventTold[]> | undefined = new Map()
   readonly #unsubscribe: (() => void)[]
 
   constructor(options: AttemptsOptions) {
@@ -84,8 +83,8 @@ export class Attempts implements RunOwner {
     this.clock = options.clock
     this.sessions = options.sessions
     this.#unsubscribe = [
-      this.sessions.on('run_event', (told) => this.#onRunEvent(told)),
-      this.sessions.on('run_held', ({ sessionId, run }) => this.#bySession.get(sessionId)?.run.onHeld(run)),
+      this.sessions.on('session_event', (told) => this.#onEvent(told), isRun),
+      this.sessions.on('session_held', (told) => this.#bySession.get(told.sessionId)?.run.onHeld(told.executionId)),
       this.sessions.on('session_removed', ({ sessionId }) => this.#bySession.get(sessionId)?.run.cancel()),
     ]
   }
@@ -152,9 +151,9 @@ export class Attempts implements RunOwner {
     run.begin(() => this.#options.recallProfile(profile, notes?.generation))
   }
 
-  #onRunEvent(told: RunEvent): void {
+  #onEvent(told: SessionEventTold): void {
     const tracked = this.#bySession.get(told.sessionId)
-    if (tracked) tracked.run.onEvent(told.event, told.run)
+    if (tracked) tracked.run.onEvent(told)
     else if (this.#missed) {
       const missed = this.#missed.get(told.sessionId)
       if (missed) missed.push(told)
@@ -171,11 +170,11 @@ export class Attempts implements RunOwner {
     const run = new JobRun(this, record, this.#limitsOf(record), { sessionId })
     const tracked = this.#track(run)
     const missed = this.#missed?.get(sessionId) ?? []
-    const session = this.sessions.here(sessionId) ?? missed.at(-1)?.run
+    const session = this.sessions.here(sessionId) ?? missed.at(-1)?.session
     if (session && (missed.length > 0 || IN_A_TURN.includes(session.status))) {
       if (status === 'parked') this.#setParked(tracked, true)
       run.adopt(session, graceMs)
-      for (const told of missed) run.onEvent(told.event, told.run)
+      for (const told of missed) run.onEvent(told)
       // it was taken up before its engine was given anything, and nothing more will come of it
       if (!run.ended && this.sessions.here(sessionId)?.status === 'idle') run.abandon(undefined, STOPPED)
     } else if (status === 'parked' && session?.status !== 'idle')

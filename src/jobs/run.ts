@@ -1,11 +1,11 @@
 import type { SessionEvent, SessionEventOf } from '../../schemas/events.js'
 import type { JobProgress, JobResult, JobUsage } from '../../schemas/jobs.js'
-import type { SessionStatus } from '../../schemas/sessions.js'
+import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
 import { type Clock, newId, type Timer } from '../lib/clock.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
-import type { RunState } from '../sessions/session-world.js'
+import type { SessionEventTold } from '../sessions/registry-options.js'
 import type { JobRecord } from './adapter.js'
 import { AttemptMeter } from './attempt-meter.js'
 import type { AttemptNotes, AttemptOutcome, StoredJob } from './job.js'
@@ -157,19 +157,19 @@ export class JobRun {
    * @param session as it is now
    * @param graceMs at least that long nothing is held against it
    */
-  adopt(session: RunState, graceMs: number): void {
+  adopt(session: SessionInfo, graceMs: number): void {
     const { status, parkedAt } = this.record.info
     this.#state = status === 'parked' ? 'parked' : 'running'
     this.#legSince = (status === 'parked' ? parkedAt : undefined) ?? this.#owner.clock.now()
     this.#sdkSessionId = session.sdkSessionId
     this.#meter.readTotals(session)
     this.#armWatchdog(graceMs)
-    if (session.status === 'parked') this.#park(session)
+    if (session.status === 'parked') this.#park(session.parked?.executions[0]?.executionId)
     else this.#resume()
   }
 
   /** Counts the run of an earlier process as failed. @param session what is left of it, whose usage counts */
-  abandon(session: RunState | undefined, outcome: AttemptOutcome): void {
+  abandon(session: SessionInfo | undefined, outcome: AttemptOutcome): void {
     if (session) {
       this.#sdkSessionId = session.sdkSessionId
       this.#meter.readSession(session)
@@ -183,16 +183,15 @@ export class JobRun {
     else this.#end({ status: 'canceled' })
   }
 
-  /** @param session as the event left it */
-  onEvent(event: SessionEvent, session: RunState): void {
+  onEvent({ event, session, held }: SessionEventTold): void {
     if (this.ended || event.seq <= this.#lastSeq) return
     this.#lastSeq = event.seq
     this.#sdkSessionId = session.sdkSessionId
     this.#meter.onEvent(event, session)
-    if (!session.held && !AT_REST.has(session.status)) this.#resume()
+    if (!held && !AT_REST.has(session.status)) this.#resume()
     switch (event.type) {
       case 'status_changed':
-        if (event.status === 'parked') this.#park(session)
+        if (event.status === 'parked') this.#park(session.parked?.executions[0]?.executionId, held)
         return
       case 'turn_completed':
         this.#resume()
@@ -209,9 +208,9 @@ export class JobRun {
     }
   }
 
-  /** Its session waits, and keeps its engine while somebody looks at it. @param session as it is then */
-  onHeld(session: RunState): void {
-    if (!this.ended) this.#park(session)
+  /** Its session waits, and keeps its engine while somebody looks at it. */
+  onHeld(executionId: string | undefined): void {
+    if (!this.ended) this.#park(executionId, true)
   }
 
   #progress(event: SessionEvent): void {
@@ -224,8 +223,9 @@ export class JobRun {
     return this.limits.tokens !== undefined && this.#meter.tokens > this.limits.tokens
   }
 
-  #park(session: RunState): void {
-    this.#isHeld = session.held ?? false
+  /** @param executionId what it waits for; a session that waits for an approval alone waits for no execution */
+  #park(executionId: string | undefined, isHeld = false): void {
+    this.#isHeld = isHeld
     if (this.#state !== 'running') return
     if (this.#killing) {
       this.#end(this.#killed())
@@ -234,8 +234,7 @@ export class JobRun {
     this.#account()
     this.#state = 'parked'
     this.#armWatchdog()
-    // a session that waits for an approval alone waits for no execution
-    this.#owner.onParked(this, session.parked?.executions[0]?.executionId)
+    this.#owner.onParked(this, executionId)
   }
 
   #resume(): void {

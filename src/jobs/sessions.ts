@@ -3,7 +3,7 @@ import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.j
 import { GatewayError } from '../errors.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
-import type { CallOff, RegistryEvents } from '../sessions/registry-options.js'
+import type { CallOff, Observed, RegistryEvents } from '../sessions/registry-options.js'
 
 /** The part of the session registry that jobs run on. */
 export interface JobSessions {
@@ -31,7 +31,11 @@ export interface JobSessions {
   end(id: string): Promise<void>
   /** Ends a session and removes it, with everything it could be woken from. */
   close(id: string): Promise<unknown>
-  on<E extends keyof RegistryEvents & string>(event: E, listener: (payload: RegistryEvents[E]) => void): () => void
+  on<E extends keyof RegistryEvents & string>(
+    event: E,
+    listener: (payload: RegistryEvents[E]) => void,
+    isFor?: (session: Observed) => boolean,
+  ): () => void
 }
 
 /** For what comes of closing a session that may be gone already. @throws the error, if it says anything else */

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { startLongTimer } from './long-timer.js'
+
+/** The longest delay that `setTimeout` takes; beyond it Node fires at once. */
+const MAX_DELAY_MS = 2 ** 31 - 1
 
 export interface Timer {
   cancel(): void
@@ -13,9 +15,26 @@ export interface Clock {
   after(delayMs: number, run: () => void): Timer
 }
 
+/**
+ * A one-shot timer for delays of any length, `Infinity` included (it never fires). It does not keep the process alive.
+ * @param delayMs milliseconds; negative and NaN count as 0
+ */
+export function startLongTimer(delayMs: number, run: () => void): Timer {
+  let remainingMs = delayMs > 0 ? delayMs : 0
+  let handle: NodeJS.Timeout | undefined
+  const arm = () => {
+    const stepMs = Math.min(remainingMs, MAX_DELAY_MS)
+    remainingMs -= stepMs
+    handle = setTimeout(remainingMs > 0 ? arm : run, stepMs)
+    handle.unref()
+  }
+  if (remainingMs !== Infinity) arm()
+  return { cancel: () => clearTimeout(handle) }
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
-  after: (delayMs, run) => startLongTimer(delayMs, run),
+  after: startLongTimer,
 }
 
 /**

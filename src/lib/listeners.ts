@@ -2,8 +2,13 @@ import { toError } from '../errors.js'
 
 type Listener<Payload> = (payload: Payload) => unknown
 
+interface Entry {
+  listener: Listener<never>
+  isFor: ((about: never) => boolean) | undefined
+}
+
 interface Delivery {
-  entry: { listener: Listener<never> }
+  entry: Entry
   event: string
   payload: unknown
 }
@@ -13,7 +18,7 @@ interface Delivery {
  * microtask, and what a listener causes comes after all that happened before it.
  */
 export class Listeners<Events extends Record<string, unknown>> {
-  readonly #entries = new Map<string, Set<Delivery['entry']>>()
+  readonly #entries = new Map<string, Set<Entry>>()
   readonly #onError: (error: Error, event: string) => void
   #queue: (Delivery | undefined)[] = []
 
@@ -24,25 +29,32 @@ export class Listeners<Events extends Record<string, unknown>> {
 
   /**
    * @param listener may be async; its promise is not waited for
+   * @param isFor what it wants to hear of, by what `emit` is given beside the payload; default: everything
    * @returns unsubscribes at once, also from what was emitted and not yet delivered
    */
-  on<Event extends keyof Events & string>(event: Event, listener: Listener<Events[Event]>): () => void {
+  on<Event extends keyof Events & string, About>(
+    event: Event,
+    listener: Listener<Events[Event]>,
+    isFor?: (about: About) => boolean,
+  ): () => void {
     const entries = this.#entries.get(event) ?? new Set()
     this.#entries.set(event, entries)
-    const entry = { listener }
+    const entry: Entry = { listener, isFor }
     entries.add(entry)
     return () => void entries.delete(entry)
   }
 
   /** Whether anybody listens, for a payload that is expensive to build. */
-  has(event: keyof Events & string): boolean {
-    return (this.#entries.get(event)?.size ?? 0) > 0
+  has(event: keyof Events & string, about?: unknown): boolean {
+    for (const { isFor } of this.#entries.get(event) ?? []) if (isFor?.(about as never) ?? true) return true
+    return false
   }
 
   /** Tells those who listen now. */
-  emit<Event extends keyof Events & string>(event: Event, payload: Events[Event]): void {
+  emit<Event extends keyof Events & string>(event: Event, payload: Events[Event], about?: unknown): void {
     const idle = this.#queue.length === 0
-    for (const entry of this.#entries.get(event) ?? []) this.#queue.push({ entry, event, payload })
+    for (const entry of this.#entries.get(event) ?? [])
+      if (entry.isFor?.(about as never) ?? true) this.#queue.push({ entry, event, payload })
     if (idle && this.#queue.length > 0) queueMicrotask(() => this.#drain())
   }
 

@@ -67,7 +67,7 @@ export class Inbox implements WaitingObserver {
     this.listeners.emit('changed', { profile })
   }
 
-  onSettled(sessionId: string, requestId: string): void {
+  onResolved(sessionId: string, requestId: string): void {
     const known = this.#bySession.get(sessionId)
     const entry = known?.get(requestId)
     if (!known || !entry) return
@@ -80,7 +80,7 @@ export class Inbox implements WaitingObserver {
   }
 
   onRemoved(sessionId: string): void {
-    for (const requestId of [...(this.#bySession.get(sessionId)?.keys() ?? [])]) this.onSettled(sessionId, requestId)
+    for (const requestId of [...(this.#bySession.get(sessionId)?.keys() ?? [])]) this.onResolved(sessionId, requestId)
   }
 
   #listsOf(profile: string): Lists {

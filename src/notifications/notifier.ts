@@ -18,7 +18,7 @@ interface Place {
 export interface NotifierOptions {
   feed: NotificationFeed
   logger: Logger
-  outward: Pick<Outward, 'deliveriesOf' | 'settlementOf' | 'onAsked'>
+  outward: Pick<Outward, 'deliveriesOf' | 'settlementOf' | 'onAsked' | 'onRestored'>
 }
 
 /**
@@ -51,6 +51,11 @@ export class Notifier {
     const told = notificationOf(body, place, info)
     if (told?.request) this.#outward.onAsked(told.sessionId, told.request.id)
     return told && planNotification(told, this.#parts)
+  }
+
+  /** A session was read into memory: these of its requests were told of before. */
+  onRestored(sessionId: string, requestIds: readonly string[]): void {
+    this.#outward.onRestored(sessionId, requestIds)
   }
 
   /** @returns a function that ends it; a listener that fails is logged and breaks nothing */

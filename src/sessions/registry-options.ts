@@ -1,7 +1,6 @@
 import type { SessionEvent, SessionEventBody } from '../../schemas/events.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
-import type { Executions } from '../executions/executions.js'
 import type { TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
@@ -13,51 +12,67 @@ import type { CountedSession } from '../usage/count.js'
 import type { Admission } from './admission.js'
 import type { WaitingObserver } from './asks/waiting.js'
 import type { SessionJournal } from './kept/journal.js'
-import type { ParkingOptions } from './life/parking.js'
+import type { ParkingOptions } from './kept/keeping.js'
 import type { Place } from './places.js'
-import type { RunState, SessionWorld } from './session-world.js'
+import type { SessionWorld } from './session-world.js'
+
+export interface SessionEventTold {
+  sessionId: string
+  event: SessionEvent
+  session: SessionInfo
+  /** It waits as a parked session does, with its engine: somebody is attached. */
+  held?: true
+}
+
+/** Which sessions an observer is about. */
+export interface Observed {
+  readonly id: string
+  readonly jobId: string | undefined
+}
 
 /** What observers of the registry hear, after it took effect. */
 export interface RegistryEvents extends Record<string, unknown> {
   session_created: { session: SessionInfo }
   /** `session` is the SessionInfo as the event left it. */
-  session_event: { sessionId: string; event: SessionEvent; session: SessionInfo }
-  /** The same of a session that is the run of a job, for the queue: made for each of its events, it is what little the queue needs. */
-  run_event: { sessionId: string; event: SessionEvent; run: RunState }
-  /** The run of a job is held: it has waited for `parkDelayMs` while somebody is attached. The event that shows that it goes on ends it. */
-  run_held: { sessionId: string; run: RunState }
+  session_event: SessionEventTold
+  /** The run of a job is held: it has waited for `parkDelayMs` while somebody is attached. The first event that is not held ends it. */
+  session_held: { sessionId: string; executionId: string | undefined }
   session_removed: { sessionId: string }
   /** One more session may live, after there were as many as may. */
   room: Record<string, never>
 }
 
+/** Who has what is told of sessions kept with it. */
+export interface SessionObservers {
+  notifier: {
+    /** What is to be told outside of an event, if anything. */
+    notify(
+      body: SessionEventBody,
+      place: { seq: number; ts: number },
+      info: () => SessionInfo,
+    ): PlannedNotification | undefined
+    /** A session was read into memory: these requests of it were told of by an earlier process, or when it was in memory before. */
+    onRestored(sessionId: string, requestIds: readonly string[]): void
+  }
+  usage: {
+    /** What an event counts for, if anything. */
+    count(body: SessionEventBody, ts: number, session: CountedSession): PlannedNotification | undefined
+  }
+  /** Is told which requests wait for a person. */
+  inbox: WaitingObserver
+}
+
 export interface RegistryOptions
-  extends Omit<
-    SessionWorld,
-    'onEvent' | 'onHeld' | 'onEnded' | 'onOauth' | 'operatorLog' | 'parking' | 'keeping' | 'dormancy'
-  > {
+  extends Omit<SessionWorld, 'observer' | 'onEnded' | 'operatorLog' | 'keeping' | 'sleep'> {
   admission: Admission
   /** Where the few lines go that every operator is to see. */
   notices: Logger
-  executions: Executions
   parking: ParkingOptions
   journal: SessionJournal
   /** Whether the journal keeps what rides along in its writes. Default false. */
   oneWrite?: boolean
   /** Keeps a key before a session is created, when its journal cannot take it along. */
   keepKey?: ((key: KeptKey) => Promise<void>) | undefined
-  /** What is to be told outside of an event, if anything. */
-  notify?: (
-    body: SessionEventBody,
-    place: { seq: number; ts: number },
-    info: () => SessionInfo,
-  ) => PlannedNotification | undefined
-  /** A session was read into memory: these requests of it were told of by an earlier process, or when it was in memory before. */
-  onRestored?: (sessionId: string, requestIds: readonly string[]) => void
-  /** What an event counts for, if anything. */
-  count?: (body: SessionEventBody, ts: number, session: CountedSession) => PlannedNotification | undefined
-  /** Who is told which requests wait for a person. */
-  waiting?: WaitingObserver
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
   retryAfter: Clock['after']
   /** After that long without a turn or a client the engine of a session goes; `undefined`: never. */

@@ -7,26 +7,23 @@ import { GatewayError, toError } from '../errors.js'
 import { keptWith } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { newId } from '../lib/clock.js'
+import { KeyedLock } from '../lib/keyed-lock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Page } from '../lib/paging.js'
 import { answeredBy, nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
 import { parseCommand } from './clients/parse-command.js'
-import { Archive, isTerminal, orderOf } from './kept/archive.js'
-import type { JournaledSession } from './kept/journal.js'
+import { Archive } from './kept/archive.js'
 import { Keeping } from './kept/keeping.js'
-import { Dormancy } from './life/dormancy.js'
-import { EngineStarter } from './life/engine-start.js'
-import { type ParkingHost, ParkingLot } from './life/parking.js'
+import { Sleep } from './life/sleep.js'
 import { OperatorLog } from './operator-log.js'
 import { type Place, Places } from './places.js'
-import type { CreateOptions, RegistryEvents, RegistryOptions } from './registry-options.js'
+import type { CreateOptions, Observed, RegistryEvents, RegistryOptions, SessionObservers } from './registry-options.js'
 import { Session } from './session.js'
-import type { LeftSession } from './session-state.js'
 import { infoOf, type SessionEntry, SessionTable } from './session-table.js'
-import type { SessionInit, SessionWorld } from './session-world.js'
+import type { SessionWorld } from './session-world.js'
 import { Telling } from './telling.js'
 
-const DISOWN_RETRY_MS = 30_000
+const REMOVE_RETRY_MS = 30_000
 
 /** Every session of a gateway, by id. */
 export class SessionRegistry {
@@ -34,9 +31,7 @@ export class SessionRegistry {
   readonly #world: SessionWorld
   readonly #table: SessionTable
   readonly #listeners: Listeners<RegistryEvents>
-  /** Parks sessions and wakes them. */
-  readonly parking: ParkingLot
-  readonly #dormancy: Dormancy
+  readonly #sleep: Sleep
   readonly #archive: Archive
   readonly #keeping: Keeping
   readonly #operatorLog: OperatorLog
@@ -47,44 +42,35 @@ export class SessionRegistry {
   constructor(options: RegistryOptions) {
     this.#options = options
     this.#operatorLog = new OperatorLog(options)
-    const { logger, clock, journal, executions, admission } = options
+    const { logger, clock, journal, executions } = options
     this.#keeping = new Keeping(journal, { ...options, onError: options.parking.onError })
-    this.#table = new SessionTable(clock, (id) => this.parking.isBusy(id) || this.#dormancy.isBusy(id))
     this.#listeners = new Listeners<RegistryEvents>((error, event) =>
       logger.error({ err: toError(error), event }, 'an observer of the registry failed'),
     )
     this.#places = new Places(options.maxSessions, () => this.#listeners.emit('room', {}))
-    this.#telling = new Telling({
-      ...{ clock, notify: options.notify, count: options.count, waiting: options.waiting },
-      listeners: this.#listeners,
-    })
-    const starter = new EngineStarter({ admission, clock })
-    this.parking = new ParkingLot(options.parking, {
-      ...{ clock, executions, starter, retryAfter: options.retryAfter, keeping: this.#keeping },
-      host: this.#parkingHost(),
-    })
-    this.#dormancy = new Dormancy({
-      ...{ clock, logger, starter },
-      idleReleaseMs: options.idleReleaseMs,
-      onEngine: (session, has) => this.#onEngine(session, has),
+    const mailbox = new KeyedLock()
+    this.#table = new SessionTable(clock, this.#places, mailbox)
+    this.#telling = new Telling({ clock, operatorLog: this.#operatorLog, listeners: this.#listeners })
+    const shared = { ...options, keeping: this.#keeping, table: this.#table, telling: this.#telling }
+    this.#sleep = new Sleep({
+      ...{ ...shared, ...options.parking, mailbox },
+      load: (id, whole) => this.#archive.load(id, whole),
+      remove: (session, reason) => this.#closeAndRemove(session, reason),
     })
     this.#archive = new Archive({
-      ...{ keeping: this.#keeping, logger, executions, parking: this.parking },
-      host: this.#archiveHost(),
+      ...{ ...shared, sleep: this.#sleep },
+      build: (init, left) => new Session(this.#world, init, left),
+      remove: (id, reason) => this.close(id, reason),
+      onTerminal: (id, endedAt) => this.#retainUntil(id, endedAt),
     })
+    executions.serve(this.#sleep)
     this.#world = {
       ...options,
       keeping: this.#keeping,
-      parking: this.parking,
-      dormancy: this.#dormancy,
+      sleep: this.#sleep,
       operatorLog: this.#operatorLog,
-      onEvent: (session: Session, body, seq, ts) => {
-        this.#operatorLog.onEvent(session, body, seq)
-        this.#telling.onEvent(session, body, seq, ts)
-      },
-      onHeld: (session: Session) => this.#telling.onHeld(session),
+      observer: this.#telling,
       onEnded: (session: Session) => this.#onEnded(session),
-      onOauth: (session: Session) => this.#operatorLog.onOauth(session),
     }
   }
 
@@ -117,7 +103,7 @@ export class SessionRegistry {
         throw error
       })
       registered ||= this.#register(session, options.principal)
-      session.begin(runner)
+      session.engine.begin(runner)
       // an engine that starts at once has started then, and the answer says so
       if (jobId === undefined) await session.durable()
       return session.info()
@@ -126,10 +112,10 @@ export class SessionRegistry {
       else if (session && !session.ended) {
         const { message, code } = error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START')
         // of one that nothing was done in and that comes again there is no failure to tell
-        if (session.jobId !== undefined && code === 'SG_ERR_STORE_UNAVAILABLE') void session.end('server')
+        if (session.jobId !== undefined && code === 'SG_ERR_STORE_UNAVAILABLE') void session.close('server')
         else session.fail(message, code)
         this.#remove(session.id)
-        this.#disown(session)
+        this.#removeRefused(session)
       }
       throw error
     }
@@ -143,9 +129,9 @@ export class SessionRegistry {
   }
 
   /** What was written of a session that was refused goes again, as soon as the journal lets it. */
-  #disown(session: Session): void {
+  #removeRefused(session: Session): void {
     this.#keeping.erase(session.id, session).catch(() => {
-      if (!this.#draining) this.#options.retryAfter(DISOWN_RETRY_MS, () => this.#disown(session))
+      if (!this.#draining) this.#options.retryAfter(REMOVE_RETRY_MS, () => this.#removeRefused(session))
     })
   }
 
@@ -203,13 +189,13 @@ export class SessionRegistry {
   async #load({ id, session, storedStatus }: SessionEntry): Promise<Session | undefined> {
     if (session) return session
     const load = () => this.#archive.load(id)
-    return storedStatus === 'parked' ? this.parking.inTurn(id, load) : load()
+    return storedStatus === 'parked' ? this.#sleep.inTurn(id, load) : load()
   }
 
   /** Gives a session a title, or with null the derived one back. */
   async rename(id: string, title: string | null, principal: Principal): Promise<SessionInfo> {
     const session = await this.open(id, principal)
-    await this.parking.settled(session)
+    await this.#sleep.unfrozen(session)
     await session.accept({ type: 'title', title })
     return session.info()
   }
@@ -242,8 +228,8 @@ export class SessionRegistry {
     principal: Principal = UNLIMITED,
   ): Promise<SessionInfo> {
     const entry = this.#table.visible(id, principal)
-    if (this.#table.isParked(id) || this.parking.isBusy(id)) return this.parking.remove(id, reason)
-    return await this.#endAndRemove(entry.session ?? (await this.#found(entry)), reason)
+    if (this.#table.isParked(id) || this.#sleep.isBusy(id)) return this.#sleep.remove(id, reason)
+    return await this.#closeAndRemove(entry.session ?? (await this.#found(entry)), reason)
   }
 
   async #found(entry: SessionEntry): Promise<Session> {
@@ -252,29 +238,29 @@ export class SessionRegistry {
     return session
   }
 
-  async #endAndRemove(session: Session, reason: SessionClosedReason): Promise<SessionInfo> {
+  async #closeAndRemove(session: Session, reason: SessionClosedReason): Promise<SessionInfo> {
     const { id } = session
     if (this.#keeping.hasAll || session.midTurn)
-      await this.#erase(id, reason).catch((error) => {
+      await this.#removeKept(id, reason).catch((error) => {
         // it stays, and what it would have done meanwhile it does now
-        this.parking.consider(session)
+        this.#sleep.consider(session)
         throw error
       })
     if (!this.#table.get(id)) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
     if (session.ended) session.clients.disconnectAll(CLOSE.sessionRemoved)
     // ended before it is taken out, so that its last events find it; taken out before anything is waited for
-    const ending = session.end(reason)
+    const ending = session.close(reason)
     this.#remove(id)
     await ending
     return session.info()
   }
 
   /** Durable before it is said. @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */
-  async #erase(id: string, reason?: SessionClosedReason): Promise<void> {
-    const session = this.#table.get(id)?.session
+  async #removeKept(id: string, reason?: SessionClosedReason): Promise<void> {
+    const session = this.#table.resident(id)
     if (reason === undefined) await this.#keeping.erase(id, session)
     else await this.#keeping.remove(id, session, { reason, ending: session && this.#telling.endingOf(session, reason) })
-    const readMeanwhile = this.#table.get(id)?.session
+    const readMeanwhile = this.#table.resident(id)
     if (readMeanwhile !== session) await this.#keeping.erase(id, readMeanwhile)
   }
 
@@ -286,7 +272,7 @@ export class SessionRegistry {
     const entry = this.#table.get(id)
     if (!entry) return
     if (this.#table.isParked(id) || entry.session?.frozen) await this.close(id, reason)
-    else await (entry.session ?? (await this.#load(entry)))?.end(reason)
+    else await (entry.session ?? (await this.#load(entry)))?.close(reason)
   }
 
   /** Carries out a command on a session, as a client's would be. */
@@ -294,9 +280,21 @@ export class SessionRegistry {
     await (await this.open(id, UNLIMITED)).handle(parseCommand(command))
   }
 
-  /** @returns a function that ends the observation; a listener that throws is logged and breaks nothing */
-  on<E extends keyof RegistryEvents & string>(event: E, listener: (payload: RegistryEvents[E]) => void): () => void {
-    return this.#listeners.on(event, listener)
+  /** Says who has what is told of sessions kept with it; before `adopt`. */
+  observe(observers: SessionObservers): void {
+    this.#telling.observe(observers)
+  }
+
+  /**
+   * @param isFor which sessions' events it wants; default: all of them
+   * @returns a function that ends the observation; a listener that throws is logged and breaks nothing
+   */
+  on<E extends keyof RegistryEvents & string>(
+    event: E,
+    listener: (payload: RegistryEvents[E]) => void,
+    isFor?: (session: Observed) => boolean,
+  ): () => void {
+    return this.#listeners.on(event, listener, isFor)
   }
 
   /** Whether a session that has not ended goes on from an agent's own session, or is about to. */
@@ -306,7 +304,7 @@ export class SessionRegistry {
 
   /** Whether an engine is at work in a session. */
   serves(id: string): boolean {
-    return this.#table.get(id)?.session?.live ?? false
+    return this.#table.resident(id)?.live ?? false
   }
 
   /** How many sessions there are, by what they are; for metrics. */
@@ -328,21 +326,20 @@ export class SessionRegistry {
   /** No more creates; every stream is told to come back elsewhere or later. */
   drain(close: Close = CLOSE.goingAway): void {
     this.#draining = true
-    for (const session of this.#table.resident()) session.clients.disconnectAll(close)
+    for (const session of this.#table.all()) session.clients.disconnectAll(close)
   }
 
   /** Parks what waits and ends what nothing is kept of to go on from; resolves when the engines are gone. */
   async endAll(): Promise<void> {
     this.#draining = true
-    this.#dormancy.close()
-    await this.parking.parkAll(this.#table.resident())
-    await Promise.all(this.#table.resident().map((session) => session.leave()))
+    await this.#sleep.parkAll(this.#table.all())
+    await Promise.all(this.#table.all().map((session) => session.engine.sleepNow()))
     this.#table.cancelRetentions()
   }
 
   /** Resolves when all that happened to a session so far is durable. @throws SG_ERR_STORE_UNAVAILABLE */
   async durable(id: string): Promise<void> {
-    await this.#table.get(id)?.session?.durable()
+    await this.#table.resident(id)?.durable()
   }
 
   /** Whether what happens to sessions can be written down. */
@@ -355,67 +352,12 @@ export class SessionRegistry {
     return this.#keeping.close()
   }
 
-  #parkingHost(): ParkingHost {
-    return {
-      resident: (id) => this.#table.get(id)?.session,
-      isParked: (id) => this.#table.isParked(id),
-      load: (id, whole) => this.#archive.load(id, whole),
-      onNews: (id, news) => this.#telling.onNews(id, news),
-      onParked: (session) => {
-        this.#setLives(session, false)
-        this.#table.release(session.id)
-      },
-      onWaking: (session) => this.#setLives(session, true),
-      onStillParked: (session) => {
-        this.#setLives(session, false)
-        this.#table.release(session.id)
-      },
-      remove: (session, reason) => this.#endAndRemove(session, reason),
-    }
-  }
-
-  #setLives(session: Session, lives: boolean): void {
-    const entry = this.#table.get(session.id)
-    if (!entry || entry.lives === lives) return
-    entry.lives = lives
-    if (lives) this.#places.retake()
-    else this.#places.leave()
-  }
-
-  #archiveHost() {
-    return {
-      resident: (id: string) => this.#table.get(id)?.session,
-      placeOf: (id: string) => this.#table.get(id),
-      enter: (journaled: JournaledSession, info: SessionInfo) => {
-        const { id, profile, reservedSeq } = journaled
-        this.#telling.onAdopted(journaled)
-        this.#table.adopt(id, orderOf(journaled), profile, info, reservedSeq)
-        if (isTerminal(info)) this.#retainUntil(id, info.lastActivityAt)
-      },
-      hold: (init: SessionInit, left: LeftSession) => {
-        const session = new Session(this.#world, init, left)
-        this.#table.hold(session)
-        const waits = session.pendingPermissions.map((request) => request.id)
-        if (waits.length > 0) this.#options.onRestored?.(session.id, waits)
-        return session
-      },
-      profileInfo: (name: string) => this.#options.profileInfo(name),
-      remove: (id: string, reason: SessionClosedReason) => this.close(id, reason),
-      goOn: (session: Session) => void this.#dormancy.goOn(session),
-    }
-  }
-
-  #onEngine(session: Session, has: boolean): void {
-    this.#setLives(session, has)
-    if (!has && this.#keeping.hasAll) this.#table.releaseLater(session.id)
-  }
-
   #remove(id: string): void {
-    const session = this.#table.get(id)?.session
+    const session = this.#table.resident(id)
     if (!this.#table.remove(id)) return
-    this.#dormancy.forget(id)
+    this.#sleep.forget(id)
     this.#options.executions.forget(id)
-    this.#options.waiting?.onRemoved(id)
+    this.#telling.onRemoved(id)
     if (!this.#listeners.has('session_removed')) return
     const tell = () => this.#listeners.emit('session_removed', { sessionId: id })
     if (session) session.whenDurable(tell)
@@ -423,12 +365,9 @@ export class SessionRegistry {
   }
 
   #onEnded(session: Session): void {
-    this.#setLives(session, false)
-    this.#dormancy.forget(session.id)
-    this.parking.discard(session)
-    if (!this.#table.get(session.id)) return
+    this.#sleep.onEnded(session)
+    this.#table.onEngine(session, false)
     this.#retainUntil(session.id, session.facts.lastActivityAt)
-    if (this.#keeping.hasAll) this.#table.releaseLater(session.id)
   }
 
   /** A terminal session goes when its time is over. */
@@ -440,7 +379,7 @@ export class SessionRegistry {
       entry.session?.clients.disconnectAll(CLOSE.sessionRemoved)
       if (!this.#keeping.hasAll) this.#remove(id)
       else
-        this.#erase(id).then(
+        this.#removeKept(id).then(
           () => this.#remove(id),
           // reported; tried again after another while
           () => this.#retainUntil(id, clock.now()),

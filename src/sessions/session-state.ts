@@ -1,26 +1,26 @@
 import type { SessionEventBody } from '../../schemas/events.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import { rowOf } from '../engines/event-types.js'
-import type { Runner, RunnerSnapshot, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
+import type { Runner, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import { DeferredExecutions } from './asks/deferred-executions.js'
 import { PermissionDesk, type PermissionDeskOwner } from './asks/permission-desk.js'
-import type { AskedPlace, AskedPlaces } from './asks/waiting.js'
+import type { AskedPlace } from './asks/waiting.js'
 import type { LogSource } from './clients/attachment.js'
 import { SessionBridge } from './clients/bridge.js'
 import { Clients } from './clients/clients.js'
-import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn } from './kept/journal.js'
-import { type JournalOwner, JournalWriter, type Removal } from './kept/journal-writer.js'
-import { journaledState, keptConfig } from './kept/journaled-state.js'
+import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn, Removal } from './kept/journal.js'
+import { type JournalOwner, JournalWriter } from './kept/journal-writer.js'
+import { keptConfig } from './kept/kept-config.js'
 import { after, BUILDING, type Life } from './life/life.js'
 import type { RunnerLink } from './life/runner-link.js'
 import { snapshotFiles } from './life/snapshot-files.js'
 import { Turns } from './life/turns.js'
 import { EventLog } from './log/event-log.js'
 import { SessionFacts } from './session-facts.js'
-import type { RunState, SessionInit, SessionWorld } from './session-world.js'
+import type { SessionInit, SessionWorld } from './session-world.js'
 
 /** A session as it was left. */
 export interface LeftSession {
@@ -29,8 +29,8 @@ export interface LeftSession {
   lastSeq: number
 }
 
-/** What a session is at a moment, and how a change of it is told; `Session` is what happens to it. */
-export abstract class SessionState implements PermissionDeskOwner, LogSource, JournalOwner {
+/** What a session is at a moment, and how a change of it is told; its desks are what happens to it. */
+export class SessionState implements PermissionDeskOwner, LogSource, JournalOwner {
   readonly id: string
   readonly profile: ResolvedProfile
   readonly request: SessionRunnerConfig
@@ -51,35 +51,30 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   chosen: JournaledState['chosen']
   /** Ids of the last accepted messages; a message with one of them was accepted already. */
   messageIds: string[] | undefined
-  /** What the next engine goes on from, while there is none. */
-  kept: RunnerSnapshot | undefined
-  /** What was kept for a next engine is from before the last turn. */
-  isStale = false
   /** Writes the session down, when there is a journal. */
-  protected readonly writer: JournalWriter | undefined
+  readonly writer: JournalWriter | undefined
   /** Commands that are being carried out: meanwhile its engine stays, and so does it. */
   concerns = 0
   /** Present from the park until the turn is over. */
   midTurn: MidTurn | undefined
-  protected readonly world: SessionWorld
-  protected readonly permissions: PermissionDesk
+  readonly world: SessionWorld
+  readonly permissions: PermissionDesk
   readonly executions = new DeferredExecutions()
   /** How much of what it was asked to do is being kept, and is done then. */
-  protected accepting = 0
-  /** The turn cannot go on until an execution settles. */
-  protected waiting = false
-  /** Since when it could be parked, when it is the run of a job. */
-  protected waitsSince: number | undefined
-  /** The job was told that its run waits, which has its engine meanwhile. */
-  protected held = false
-  protected scratchFiles: SessionFiles | undefined
-  protected readonly turns = new Turns()
+  accepting = 0
+  /** The scratch filesystem; it can still be read when the session has ended. */
+  files: SessionFiles | undefined
+  readonly turns = new Turns()
   #shownStatus: SessionStatus = 'starting'
   /** Where the log tells that it is parked. */
   #parkedSeq = 0
-  #life = BUILDING
+  #life: Life = BUILDING
   /** Resolves when the engine is gone that it had last, or was given up on. */
   engineGone: Promise<void> | undefined
+  /** The number of its last event, when that was told ahead of it. */
+  closingSeq: number | undefined
+  /** What was told of that ahead. */
+  ending: PlannedNotification | undefined
 
   constructor(world: SessionWorld, init: SessionInit, left?: LeftSession) {
     this.world = world
@@ -104,7 +99,10 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
 
   #openWriter(left: LeftSession | undefined): JournalWriter | undefined {
     const { keeping, clock } = this.world
-    return keeping.hasAll ? new JournalWriter(keeping, clock, this, left?.lastSeq) : undefined
+    if (!keeping.hasAll) return undefined
+    const writer = new JournalWriter(keeping, clock, this, left?.lastSeq)
+    writer.isStale = left?.whole.state.isStale ?? false
+    return writer
   }
 
   #openLog(left: LeftSession | undefined): EventLog {
@@ -131,35 +129,40 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     this.chosen = state.chosen
     this.facts.before = state.before
     this.messageIds = state.messageIds && [...state.messageIds]
-    this.scratchFiles = snapshot?.files && snapshotFiles(snapshot.files, at)
+    this.files = snapshot?.files && snapshotFiles(snapshot.files, at)
     this.midTurn = midTurn
     this.#shownStatus = midTurn ? 'parked' : info.status
     const ended = info.status === 'failed' || info.status === 'closed' ? info.status : undefined
-    this.#life = ended ? { is: 'ended', as: ended } : { is: 'asleep', parkedSince: midTurn?.since }
-    if (!midTurn && !state.isStale) this.kept = snapshot
+    if (ended) this.#life = { is: 'ended', as: ended }
+    else if (midTurn) this.#life = { is: 'asleep', parkedSince: midTurn.since }
+    else this.#life = { is: 'asleep', snapshot: state.isStale ? undefined : snapshot }
+  }
+
+  get life(): Life {
+    return this.#life
   }
 
   /** The only way from one state of its life to the next. */
-  protected become(next: Life): void {
+  become(next: Life): void {
     this.#life = after(this.#life, next)
   }
 
   /** The tie to the engine that serves it. */
-  protected get link(): RunnerLink | undefined {
+  get link(): RunnerLink | undefined {
     return 'link' in this.#life ? this.#life.link : undefined
   }
 
   /** Whether what an engine says is for this session: an engine that was let go, or given up on, is not heard any more. */
-  protected hears(link: RunnerLink): boolean {
+  hears(link: RunnerLink): boolean {
     return this.link === link
   }
 
   /** Whether it has ever had an engine that took input. */
-  protected get started(): boolean {
+  get started(): boolean {
     return this.#life.is !== 'building' && this.#life.is !== 'starting'
   }
 
-  protected get parkedSince(): number | undefined {
+  get parkedSince(): number | undefined {
     return this.#life.is === 'asleep' ? this.#life.parkedSince : undefined
   }
 
@@ -195,9 +198,9 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     return this.turns.waiting !== undefined
   }
 
-  /** The scratch filesystem; it can still be read when the session has ended. */
-  get files(): SessionFiles | undefined {
-    return this.scratchFiles
+  /** Whether the job whose run it is was told that it waits, with its engine. */
+  get held(): boolean {
+    return this.link?.hold?.told ?? false
   }
 
   get runner(): Runner | undefined {
@@ -215,7 +218,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   }
 
   /** Whether no engine serves it, and the next command starts one. */
-  get dormant(): boolean {
+  get asleepIdle(): boolean {
     return this.#life.is === 'asleep' && !this.parked
   }
 
@@ -223,7 +226,7 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
   get isStored(): boolean {
     // what is still being written would be written by nobody's session
     if (this.writer && !this.writer.clean) return false
-    const isAlone = this.dormant && !this.turns.busy && this.concerns === 0
+    const isAlone = this.asleepIdle && !this.turns.busy && this.concerns === 0
     return this.parked || (this.writer !== undefined && (isAlone || this.ended))
   }
 
@@ -231,9 +234,9 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     return this.parkedSince !== undefined
   }
 
-  /** Whether its record is being saved: nothing may be done to it until it is parked or live again. */
+  /** Whether it is about to be parked: nothing may be done to it until it is, or is live again. */
   get frozen(): boolean {
-    return this.#life.is === 'leaving'
+    return this.#life.is === 'leaving' && this.#life.parks
   }
 
   #parkedSinceAt(seq: number): number | undefined {
@@ -256,17 +259,6 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     })
   }
 
-  /** What the queue has to know of it, when it is the run of a job. */
-  runState(): RunState {
-    const { sdkSessionId, cost, numTurns, usage } = this.facts
-    const run: RunState = { status: this.status, cost, numTurns, usage: { ...usage } }
-    if (sdkSessionId !== undefined) run.sdkSessionId = sdkSessionId
-    const waitsSince = this.parkedSince ?? (this.held ? this.waitsSince : undefined)
-    if (waitsSince !== undefined) run.parked = this.parkedInfo(waitsSince)
-    if (this.held) run.held = true
-    return run
-  }
-
   /** What is waited for, since when. */
   parkedInfo(since: number): NonNullable<SessionInfo['parked']> {
     const permissions = this.permissions.list()
@@ -281,30 +273,28 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     }
   }
 
-  /** What it waited for is over. */
-  protected goesOn(): void {
-    this.waiting = false
-    if (this.midTurn && this.link) this.midTurn.due = true
-    this.endHold()
-  }
-
-  protected endHold(): void {
-    this.waitsSince = undefined
-    this.held = false
+  /** What its engine waited for is over. */
+  goesOn(): void {
+    const { link } = this
+    if (!link) return
+    link.waiting = false
+    link.hold = undefined
+    if (this.midTurn) this.midTurn.due = true
   }
 
   onPermissionEvent(event: SessionEventBody): void {
     // what executions it waits for stays so
-    if (event.type === 'permission_resolved') this.endHold()
+    if (event.type === 'permission_resolved' && this.link) this.link.hold = undefined
     this.append(event)
     this.showStatus()
   }
 
-  abstract onPatientRequest(): void
+  /** `Session` sees to it. */
+  onBacklog(_bytes: number): void {}
 
-  abstract onBacklog(bytes: number): void
-
-  protected abstract tellObservers(body: SessionEventBody, seq: number, ts: number): void
+  onPatientRequest(): void {
+    this.world.sleep.consider(this)
+  }
 
   /** Resolves when all that happened so far is durable; at once without a journal. @throws SG_ERR_STORE_UNAVAILABLE */
   durable(): Promise<void> {
@@ -350,17 +340,35 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     }
   }
 
+  /** Where it stands, to be written down; what is empty is left out. */
   state(): JournaledState {
-    return journaledState(this, { inTurn: this.turns.active, queued: this.turns.waiting })
+    const { facts, executions, permissions, turns, chosen, messageIds, midTurn, askedBy } = this
+    const { settled } = executions
+    const { places } = permissions
+    return {
+      info: { ...this.info(this.log.headSeq), attachedClients: 0 },
+      ...(this.order !== undefined && { order: this.order }),
+      ...(facts.hostTitle !== undefined && { hostTitle: facts.hostTitle }),
+      ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
+      ...(facts.engineTitle !== undefined && { engineTitle: facts.engineTitle }),
+      ...(turns.active && { inTurn: true }),
+      ...(askedBy !== undefined && askedBy !== this.createdBy && { askedBy }),
+      // a copy: it is written down later
+      ...(turns.waiting && { queued: [...turns.waiting] }),
+      ...(permissions.size > 0 && { permissions: permissions.list() }),
+      ...(places && { asked: places }),
+      ...(executions.size > 0 && { executions: executions.list() }),
+      ...(settled.length > 0 && { settled }),
+      ...(chosen && { chosen }),
+      ...(messageIds && { messageIds }),
+      ...(facts.before && { before: facts.before }),
+      ...(this.writer?.isStale && { isStale: true }),
+      ...(midTurn && { midTurn }),
+    }
   }
 
   get pendingPermissions() {
     return this.permissions.list()
-  }
-
-  /** Where these were made. */
-  get asked(): AskedPlaces | undefined {
-    return this.permissions.places
   }
 
   /** A request was told of in the log. */
@@ -386,17 +394,17 @@ export abstract class SessionState implements PermissionDeskOwner, LogSource, Jo
     this.clients.onShown()
   }
 
-  protected append(body: SessionEventBody, ts = this.world.clock.now()): void {
+  append(body: SessionEventBody, ts = this.world.clock.now()): void {
     const seq = this.log.append(body, ts)
     this.facts.lastActivityAt = ts
     if (this.writer && !rowOf(body).leavesState) this.writer.touch()
     this.clients.onShown()
     if (body.type === 'assistant_message') this.whenDurable(() => this.clients.dropTyping(body.uuid))
-    this.tellObservers(body, seq, ts)
+    this.world.observer.onEvent(this, body, seq, ts)
   }
 
   /** Tells the status, when it is another one. @returns whether it was */
-  protected showStatus(ts?: number): boolean {
+  showStatus(ts?: number): boolean {
     const { status } = this
     const before = this.#shownStatus
     if (status === before) return false

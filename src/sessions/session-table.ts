@@ -2,8 +2,10 @@ import type { PermissionRequest } from '../../schemas/permissions.js'
 import type { Engine, ListSessionsQuery, SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
+import type { KeyedLock } from '../lib/keyed-lock.js'
 import { type Page, pageOf } from '../lib/paging.js'
 import { type Principal, visible } from '../principal.js'
+import type { Places } from './places.js'
 import type { Session } from './session.js'
 
 /**
@@ -42,14 +44,18 @@ const RELEASE_AFTER_MS = 5_000
 export class SessionTable {
   #entries = new Map<string, SessionEntry>()
   readonly #clock: Clock
+  readonly #places: Places
+  readonly #mailbox: KeyedLock
   #lastOrder = 0
 
-  /** Tells whether something is being done to a session, which is then not let go of. */
-  readonly #isBusy: (id: string) => boolean
-
-  constructor(clock: Clock, isBusy: (id: string) => boolean) {
+  /**
+   * @param places which sessions take that live
+   * @param mailbox in which something is done to sessions, which are then not let go of
+   */
+  constructor(clock: Clock, places: Places, mailbox: KeyedLock) {
     this.#clock = clock
-    this.#isBusy = isBusy
+    this.#places = places
+    this.#mailbox = mailbox
   }
 
   add(session: Session): void {
@@ -79,6 +85,24 @@ export class SessionTable {
 
   get(id: string): SessionEntry | undefined {
     return this.#entries.get(id)
+  }
+
+  /** The session, when it is in memory. */
+  resident(id: string): Session | undefined {
+    return this.#entries.get(id)?.session
+  }
+
+  /** A session is about to have an engine again, or has none any more: it takes a place, or leaves it and soon the memory. */
+  onEngine(session: Session, has: boolean): void {
+    const entry = this.#entries.get(session.id)
+    if (!entry) return
+    if (entry.lives !== has) {
+      entry.lives = has
+      if (has) this.#places.retake()
+      else this.#places.leave()
+    }
+    if (!has && session.parked) this.unload(session.id)
+    else if (!has && session.log.isJournaled) this.unloadLater(session.id)
   }
 
   /** @throws SG_ERR_SESSION_NOT_FOUND, the same for one that is not there and one that is not the caller's */
@@ -115,7 +139,7 @@ export class SessionTable {
   }
 
   /** The sessions that are in memory. */
-  resident(): Session[] {
+  all(): Session[] {
     return [...this.#entries.values()].flatMap(({ session }) => session ?? [])
   }
 
@@ -169,7 +193,7 @@ export class SessionTable {
     session.order = entry.order
     entry.storedInfo = undefined
     entry.lookedAt = this.#clock.now()
-    this.releaseLater(session.id)
+    this.unloadLater(session.id)
   }
 
   /** Somebody asked for the session itself and may be about to attach to it. */
@@ -178,16 +202,16 @@ export class SessionTable {
   }
 
   /** Lets go of a stored session that nobody looks at, or later when somebody does. */
-  release(id: string): void {
+  unload(id: string): void {
     const entry = this.#entries.get(id)
     const session = entry?.session
     if (!entry || !session || session.live) return
     if (!session.isStored) {
-      if (session.log.isJournaled) session.whenDurable(() => this.releaseLater(id))
+      if (session.log.isJournaled) session.whenDurable(() => this.unloadLater(id))
       return
     }
     if (session.clients.count > 0 || this.#clock.now() - entry.lookedAt < RELEASE_AFTER_MS) {
-      this.releaseLater(id)
+      this.unloadLater(id)
       return
     }
     this.#store(entry, session.info())
@@ -200,14 +224,14 @@ export class SessionTable {
     entry.storedStatus = info.status
   }
 
-  releaseLater(id: string): void {
+  unloadLater(id: string): void {
     const entry = this.#entries.get(id)
     if (!entry || entry.releasing) return
     entry.releasing = true
     this.#clock.after(RELEASE_AFTER_MS, () => {
       entry.releasing = false
-      if (this.#isBusy(id)) this.releaseLater(id)
-      else this.release(id)
+      if (this.#mailbox.isHeld(id)) this.unloadLater(id)
+      else this.unload(id)
     })
   }
 

@@ -1,7 +1,7 @@
 import type { SessionClosedReason, SessionEventBody } from '../../schemas/events.js'
 import type { ResolvePermissionRequest } from '../../schemas/permissions.js'
-import type { SessionInfo } from '../../schemas/sessions.js'
-import type { DeferredExecution, ExecutionResult, SessionRunnerConfig } from '../engines/runner.js'
+import type { DeferredExecution, SessionRunnerConfig } from '../engines/runner.js'
+import type { Executions } from '../executions/executions.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
@@ -19,12 +19,6 @@ export interface SessionRef {
   readonly id: string
 }
 
-/** What a job's run has come to. */
-export type RunState = Pick<SessionInfo, 'status' | 'sdkSessionId' | 'cost' | 'numTurns' | 'usage' | 'parked'> & {
-  /** It waits as a parked session does, with its engine: somebody is attached. */
-  held?: true
-}
-
 /** What all sessions of a gateway share. */
 export interface SessionWorld {
   readonly clock: Clock
@@ -34,45 +28,37 @@ export interface SessionWorld {
   readonly requireApiKey: boolean
   readonly disableBypassPermissions: boolean
   readonly operatorLog: OperatorLog
-  /** After an event took effect; must not throw. */
-  onEvent(session: SessionRef, body: SessionEventBody, seq: number, ts: number): void
-  /** The run of a job waits as a parked one does, with its engine. */
-  onHeld(session: SessionRef): void
+  readonly observer: {
+    /** After an event took effect; must not throw. */
+    onEvent(session: SessionRef, body: SessionEventBody, seq: number, ts: number): void
+    /** The run of a job waits as a parked one does, with its engine. */
+    onHeld(session: SessionRef): void
+    /** A session turned out to run on `oauth` credentials. */
+    onOauth(session: SessionRef): void
+  }
   /** Once, when the session became terminal. */
   onEnded(session: SessionRef): void
-  /** An execution was deferred; whoever does its work is to be told once that is durable. Must not throw. */
-  dispatch(sessionId: string, execution: DeferredExecution): PreparedDelivery
-  /** A session turned out to run on `oauth` credentials. */
-  onOauth(session: SessionRef): void
-  readonly parking: SessionParking
+  readonly dispatcher: {
+    /** An execution was deferred; whoever does its work is to be told once that is durable. Must not throw. */
+    prepare(sessionId: string, execution: DeferredExecution): PreparedDelivery
+  }
+  readonly executions: Executions
   readonly keeping: Keeping
-  readonly dormancy: SessionDormancy
+  readonly sleep: SessionSleep
 }
 
-/** What a session leaves to whoever takes engines from idle sessions and gives them back. */
-export interface SessionDormancy {
-  /** Gives a session without an engine one again; resolves when it takes commands. @throws why it could not */
-  rouse(session: SessionRef): Promise<void>
+/** What a session leaves to whoever puts sessions to sleep and wakes them. */
+export interface SessionSleep {
   /** Something changed that may let the engine of this session go. */
   consider(session: SessionRef): void
   /** The engine of this session is gone although the session goes on. */
   onSpent(session: SessionRef): void
-}
-
-/** What a session leaves to whoever parks sessions. */
-export interface SessionParking {
-  /** Makes an execution known; false when this session has it already. @throws SG_ERR_EXECUTION_EXISTS */
-  register(session: SessionRef, execution: DeferredExecution): boolean
-  /** Takes back one that could not be written down; false when it was settled meanwhile. */
-  withdraw(executionId: string): boolean
-  /** Settles an execution of a live session unless it has been. */
-  settle(executionId: string, result: ExecutionResult): Promise<void>
-  /** Something changed that may let this session be parked. */
-  consider(session: SessionRef): void
   /** Its turn is over: what it could go on from in the middle of it is not needed any more. */
   checkpoint(session: SessionRef): void
-  /** Resolves when nothing is being done to this session. */
-  settled(session: SessionRef): Promise<void>
+  /** Gives a session without an engine one again; resolves when it takes commands. @throws why it could not */
+  rouse(session: SessionRef): Promise<void>
+  /** Resolves when this session is not about to be parked. */
+  unfrozen(session: SessionRef): Promise<void>
   /** Answers a permission request of a session that no engine serves. */
   answer(
     session: SessionRef,

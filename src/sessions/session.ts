@@ -1,31 +1,19 @@
 import type { SessionCommand } from '../../schemas/commands.js'
-import type { SessionEventBody, SessionEventOf } from '../../schemas/events.js'
+import type { SessionClosedReason } from '../../schemas/events.js'
 import type { AnsweredBy, PermissionRequest, ResolvePermissionRequest } from '../../schemas/permissions.js'
-import { isRunnerEvent, rowOf } from '../engines/event-types.js'
-import type {
-  DeferredExecution,
-  ExecutionResult,
-  PermissionAsk,
-  PermissionDecision,
-  RunnerEvent,
-} from '../engines/runner.js'
 import { type ErrorCode, GatewayError, invalidField, toError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Principal } from '../principal.js'
-import { INTERRUPTED, interruptedResult } from './asks/deferred-executions.js'
+import { INTERRUPTED } from './asks/deferred-executions.js'
 import { type AnswerBearing, carriedDecision, changedInput, decisionOf } from './asks/permissions.js'
 import type { Attachment, ClientSink } from './clients/attachment.js'
 import type { AttachPosition } from './clients/clients.js'
 import { CommandDesk } from './clients/command-desk.js'
 import { type Asked, type News, newsOf } from './kept/news.js'
-import type { RunnerLink } from './life/runner-link.js'
-import { SessionEngine } from './session-engine.js'
-import { applyRunnerEvent } from './session-facts.js'
-import type { LeftSession } from './session-state.js'
+import { EngineDesk } from './life/engine-desk.js'
+import { TurnDesk } from './life/turn-desk.js'
+import { type LeftSession, SessionState } from './session-state.js'
 import type { SessionInit, SessionWorld } from './session-world.js'
-
-const HELD_BACK =
-  'The storage takes nothing, and no more of what the agent says can be held back. Send the message again when /readyz says ready.'
 
 /**
  * One agent session: a small state machine whose every change is an event in its log.
@@ -34,24 +22,26 @@ const HELD_BACK =
  *                                                         └─ saved, engine gone ─▶ parked ─ result, answer ─▶ running
  *   (all) ─ session_error, engine died ─▶ failed          (all) ─ close, DELETE, shutdown ─▶ closed
  *
- * An idle session may be dormant: its engine is gone, and the next command that needs one starts it again. With a journal a shutdown
- * leaves it dormant instead of closed.
+ * An idle session may be asleep: its engine is gone, and the next command that needs one starts it again. With a journal a shutdown
+ * leaves it asleep instead of closed.
  *
- * Between live and parked it is frozen: out of service, its record being saved. Whatever arrives then waits for `parking.settled`.
+ * Between live and parked it is frozen: out of service, its record being saved. Whatever arrives then waits for `sleep.unfrozen`.
  *
- * State changes first; the events that tell it follow, in that order. The status is computed from the state, never from events.
+ * State changes first; the events that tell it follow, in that order. The status is computed from the state, never from events. What
+ * happens to the state is done by its desks: to its turns, to its engine, to what clients command.
  */
-export class Session extends SessionEngine {
-  readonly commands: CommandDesk
-  /** How much was held back for the storage when the turn was ended for it. */
-  #heldBack: number | undefined
-
+export class Session extends SessionState {
+  readonly turnDesk: TurnDesk
+  readonly engine: EngineDesk
+  readonly #commands: CommandDesk
   /** When the last of what it was asked to do was done, or refused. */
   #lastAccepted: Promise<unknown> | undefined
 
   constructor(world: SessionWorld, init: SessionInit, left?: LeftSession) {
     super(world, init, left)
-    this.commands = new CommandDesk(this, world)
+    this.turnDesk = new TurnDesk(this)
+    this.engine = new EngineDesk(this, this.turnDesk)
+    this.#commands = new CommandDesk(this, world)
   }
 
   /**
@@ -68,7 +58,7 @@ export class Session extends SessionEngine {
       await this.durable().catch(() => {})
     } finally {
       // while it was on its way the session could not be parked
-      if (this.accepting === 0) this.world.parking.consider(this)
+      if (this.accepting === 0) this.world.sleep.consider(this)
     }
   }
 
@@ -88,9 +78,16 @@ export class Session extends SessionEngine {
     const { writer } = this
     if (!writer) {
       const isRemembered = news.type === 'result' || news.type === 'answer' || news.type === 'title'
-      return this.midTurn && isRemembered ? this.world.keeping.deposit(this.id, [news]) : undefined
+      if (!this.midTurn || !isRemembered) return undefined
+      return this.world.keeping.deposit(this.id, [this.#withRequest(news)])
     }
     return writer.deposit(news, key)
+  }
+
+  /** What is answered may have been asked after the session was written. */
+  #withRequest(news: News): News {
+    const request = news.type === 'answer' && this.permissions.get(news.requestId)
+    return request ? { ...news, request } : news
   }
 
   #enact(what: News): void {
@@ -99,32 +96,33 @@ export class Session extends SessionEngine {
     if (this.ended && what.type !== 'title' && what.type !== 'close') throw new GatewayError('SG_ERR_SESSION_ENDED')
     switch (what.type) {
       case 'message':
-        this.say(what.text, what.commandId, { first: what.first ?? false, by: what.by })
+        this.turnDesk.say(what.text, what.commandId, { first: what.first ?? false, by: what.by })
         return
       case 'answer':
         this.resolvePermission(what.requestId, what.answer, what.by)
         return
       case 'result':
-        this.settleExecution(what.executionId, what.result)
+        this.engine.settle(what.executionId, what.result)
         return
       case 'choice':
         this.chosen = { ...this.chosen, ...what.choice }
         return
       case 'interrupt':
-        this.endTurn().catch(() => {})
+        this.turnDesk.interrupt().catch(() => {})
         return
       case 'title':
         this.facts.hostTitle = what.title ?? undefined
         return
       case 'close':
-        void this.end('client')
+        void this.close('client')
         return
       case 'removal':
       // whoever takes it up from the journal removes it
     }
   }
 
-  override takeUp(news: readonly News[]): void {
+  /** Does what was kept, and nobody has done. */
+  takeUp(news: readonly News[]): void {
     for (const one of news)
       try {
         this.#enact(one)
@@ -135,14 +133,14 @@ export class Session extends SessionEngine {
 
   /** Denies what waits for an answer and ends the turn in progress; nothing of it has to be written down first. */
   async interrupt(): Promise<void> {
-    const { parking } = this.world
+    const { executions } = this.world
     const wasIdle = !this.turns.busy
-    await Promise.all(this.executions.list().map(({ executionId }) => parking.settle(executionId, INTERRUPTED)))
-    await this.endTurn()
+    await Promise.all(this.executions.list().map(({ executionId }) => executions.submit(executionId, INTERRUPTED)))
+    await this.turnDesk.interrupt()
     if (this.accepting === 0) return
     // it came after a message that is still being written down, and means the turn of that one
     await this.#lastAccepted
-    if (wasIdle) await this.endTurn()
+    if (wasIdle) await this.turnDesk.interrupt()
   }
 
   /**
@@ -154,7 +152,7 @@ export class Session extends SessionEngine {
     answer: ResolvePermissionRequest,
     bearing: AnswerBearing = {},
   ): Promise<void> {
-    if (this.frozen || this.parked) await this.world.parking.answer(this, requestId, answer, bearing)
+    if (this.frozen || this.parked) await this.world.sleep.answer(this, requestId, answer, bearing)
     else {
       const { by, key } = bearing
       this.answerable(requestId, answer)
@@ -183,7 +181,7 @@ export class Session extends SessionEngine {
 
   /** Carries out one command; `from` is the client that sent it over a stream, `principal` who that is. */
   handle(command: SessionCommand, from?: Attachment, principal?: Principal): Promise<void> {
-    return this.commands.handle(command, from, principal)
+    return this.#commands.handle(command, from, principal)
   }
 
   /** Lets a client in: `attached` first, then the log from its place, then live. @throws SG_ERR_TOO_MANY */
@@ -193,146 +191,20 @@ export class Session extends SessionEngine {
 
   detach(attachment: Attachment): void {
     this.clients.detach(attachment, this.world.clock.now())
-    this.world.parking.consider(this)
-    this.world.dormancy.consider(this)
+    this.world.sleep.consider(this)
   }
 
-  onRunnerEvent(link: RunnerLink, told: RunnerEvent): void {
-    if (!this.hears(link)) return
-    const event = told?.type === 'turn_completed' ? this.facts.withTotals(told) : told
-    try {
-      if (!isRunnerEvent(event)) {
-        this.world.logger.warn(
-          { sessionId: this.id, type: event?.type },
-          'the engine emitted an event that is not its to tell',
-        )
-        return
-      }
-      applyRunnerEvent(this.facts, event)
-      if (rowOf(event).goesOn) this.goesOn()
-      if (event.type === 'turn_completed') this.turns.complete()
-      if (event.type !== 'session_error') this.append(event.type === 'turn_completed' ? this.#endOf(event) : event)
-    } catch (error) {
-      this.fail(`The engine emitted an event that is not JSON: ${toError(error).message}`, 'SG_ERR_ENGINE_FAILED')
-      return
-    }
-    if (event.type === 'session_error') this.fail(String(event.message), event.code as ErrorCode | undefined)
-    // before a turn can begin in it
-    else if (this.world.disableBypassPermissions && this.facts.permissionMode === 'bypassPermissions')
-      this.fail('The engine runs in bypassPermissions, which this gateway disables.', 'SG_ERR_BYPASS_DISABLED')
-    else if (event.type === 'system_init') this.#onProvenance(event.apiKeySource)
-    else if (event.type === 'turn_completed') setImmediate(() => this.nextTurn())
-    this.showStatus()
-    if (event.type === 'turn_completed') this.#onTurnCompleted()
-  }
-
-  #onTurnCompleted(): void {
-    this.keepSnapshot()
-    if (this.midTurn) this.world.parking.checkpoint(this)
-    this.onTurnOver?.()
-    if (this.runner?.isSpent) this.world.dormancy.onSpent(this)
-    else this.world.dormancy.consider(this)
-  }
-
-  #onProvenance(apiKeySource: string): void {
-    if (apiKeySource === 'oauth') {
-      if (this.world.requireApiKey) {
-        this.fail(new GatewayError('SG_ERR_API_KEY_REQUIRED').message, 'SG_ERR_API_KEY_REQUIRED')
-        return
-      }
-      this.world.onOauth(this)
-    }
-    this.nextTurn()
-  }
-
-  onPermissionAsked(link: RunnerLink, ask: PermissionAsk): Promise<PermissionDecision> {
-    if (!this.hears(link))
-      return Promise.resolve({ behavior: 'deny', message: 'The session has ended.', interrupt: true })
-    return this.permissions.ask(ask)
-  }
-
-  protected override tellObservers(body: SessionEventBody, seq: number, ts: number): void {
-    this.world.onEvent(this, body, seq, ts)
-  }
-
-  /** What cannot be kept must not go on: the turn ends, and an engine that goes on all the same ends its session. */
   override onBacklog(bytes: number): void {
-    if (this.ended) return
-    if (this.#heldBack === undefined) {
-      this.#heldBack = bytes
-      this.world.logger.error({ sessionId: this.id, bytes }, 'a turn is ended: what is said in it cannot be kept')
-      // not inside the event that was one too many
-      if (this.turns.active) setImmediate(() => this.endTurn().catch(() => {}))
-      else
-        this.whenDurable(() => {
-          this.#heldBack = undefined
-        })
-    } else if (bytes > 2 * this.#heldBack) this.fail(HELD_BACK, 'SG_ERR_STORE_UNAVAILABLE')
+    this.turnDesk.onBacklog(bytes)
   }
 
-  /** The end of a turn that was ended for the storage's sake says so. */
-  #endOf(event: SessionEventOf<'turn_completed'>): SessionEventOf<'turn_completed'> {
-    if (this.#heldBack === undefined) return event
-    this.#heldBack = undefined
-    return { ...event, subtype: 'interrupted', isError: true, errors: [...(event.errors ?? []), HELD_BACK] }
+  /** Closes the session unless it has ended; resolves when its runner is gone or was given up on. */
+  close(reason: SessionClosedReason): Promise<void> {
+    return this.turnDesk.close(reason)
   }
 
-  override onPatientRequest(): void {
-    this.world.parking.consider(this)
-  }
-
-  async onExecutionDeferred(link: RunnerLink, execution: DeferredExecution): Promise<void> {
-    if (!this.hears(link)) throw new GatewayError('SG_ERR_SESSION_ENDED')
-    if (!this.world.parking.register(this, execution)) return
-    this.append(this.executions.add(execution, this.world.clock.now()))
-    const dispatch = this.world.dispatch(this.id, execution)
-    try {
-      await this.durable()
-    } catch (error) {
-      dispatch.withdraw()
-      this.#takeBack(link, execution.executionId)
-      throw error
-    }
-    // once the engine knows that it was taken, so that a result may come from inside the dispatch
-    setImmediate(() => dispatch.send())
-  }
-
-  /** The engine is told that it was not taken, so that nobody waits for it. */
-  #takeBack(link: RunnerLink, executionId: string): void {
-    if (!this.hears(link) || !this.world.parking.withdraw(executionId)) return
-    const result = interruptedResult('It could not be written down.')
-    this.append(this.executions.settle(executionId, result, this.world.clock.now()))
-  }
-
-  onWaitForExecutions(link: RunnerLink): void {
-    if (!this.hears(link)) return
-    this.waiting = true
-    this.world.parking.consider(this)
-  }
-
-  /** Tells the queue, once, that it waits. */
-  tellHeld(): void {
-    if (this.held) return
-    this.held = true
-    this.world.onHeld(this)
-  }
-
-  /** Hands a result to the engine that serves the session. */
-  settleExecution(executionId: string, result: ExecutionResult): void {
-    if (this.ended) return
-    this.goesOn()
-    this.append(this.executions.settle(executionId, result, this.world.clock.now()))
-    const carried = this.midTurn?.results.find((known) => known.executionId === executionId)
-    if (carried) carried.told = true
-    else this.midTurn?.results.push({ executionId, result, told: true })
-    this.handResult(executionId, result)
-  }
-
-  protected override onStandstill(): void {
-    this.world.dormancy.consider(this)
-  }
-
-  protected override onEnded(): void {
-    this.world.onEnded(this)
+  /** Ends the session as failed. */
+  fail(message: string, code?: ErrorCode): void {
+    this.turnDesk.fail(message, code)
   }
 }

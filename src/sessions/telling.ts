@@ -1,4 +1,4 @@
-import type { SessionClosedReason, SessionEvent, SessionEventBody } from '../../schemas/events.js'
+import type { SessionClosedReason, SessionEventBody } from '../../schemas/events.js'
 import type { PermissionRequest } from '../../schemas/permissions.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
@@ -6,10 +6,10 @@ import type { Clock } from '../lib/clock.js'
 import type { Listeners } from '../lib/listeners.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { CountedSession } from '../usage/count.js'
-import type { WaitingObserver } from './asks/waiting.js'
 import type { JournaledSession } from './kept/journal.js'
 import type { Asked } from './kept/news.js'
-import type { RegistryEvents, RegistryOptions } from './registry-options.js'
+import type { OperatorLog } from './operator-log.js'
+import type { RegistryEvents, SessionEventTold, SessionObservers } from './registry-options.js'
 import type { Session } from './session.js'
 
 /** Numbers that a session may still use while it is being removed. */
@@ -17,43 +17,46 @@ const ENDING_AHEAD = 1_000
 
 export interface TellingParts {
   clock: Clock
-  notify: RegistryOptions['notify']
-  count: RegistryOptions['count']
-  waiting: WaitingObserver | undefined
+  operatorLog: OperatorLog
   listeners: Listeners<RegistryEvents>
 }
 
 /** Tells of what happens to sessions, once it is durable: observers in this process, and whoever is notified outside. */
 export class Telling {
   readonly #parts: TellingParts
+  #observers: Partial<SessionObservers> = {}
 
   constructor(parts: TellingParts) {
     this.#parts = parts
   }
 
+  observe(observers: SessionObservers): void {
+    this.#observers = observers
+  }
+
   onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void {
-    const { notify, count, listeners, waiting } = this.#parts
+    const { notifier, inbox, usage } = this.#observers
+    const { listeners, operatorLog } = this.#parts
+    operatorLog.onEvent(session, body, seq)
     if (body.type === 'permission_requested') this.#onAsked(session, body.request, seq, ts)
-    else if (body.type === 'permission_resolved') waiting?.onSettled(session.id, body.requestId)
+    else if (body.type === 'permission_resolved') inbox?.onResolved(session.id, body.requestId)
     const { ending } = session
     // told ahead, and kept with the removal; what waited for an answer is told with it
     const isToldAhead = ending !== undefined && (ending.isKept || session.isGoing)
     if (isToldAhead && body.type === 'session_closed') session.whenDurable(ending.send)
     else if (!isToldAhead || body.type !== 'permission_resolved') {
-      const notification = notify?.(body, { seq, ts }, () => session.info(seq))
+      const notification = notifier?.notify(body, { seq, ts }, () => session.info(seq))
       if (notification) session.tell(notification)
     }
-    const counted = count?.(body, ts, this.#counted(session))
+    const counted = usage?.count(body, ts, this.#counted(session))
     if (counted) session.tell(counted)
-    const isRunHeard = session.jobId !== undefined && listeners.has('run_event')
-    const isHeard = listeners.has('session_event')
-    if (!isRunHeard && !isHeard) return
-    const sessionId = session.id
-    const event: SessionEvent = { seq, ts, ...body }
+    if (!listeners.has('session_event', session)) return
+    const event = { seq, ts, ...body }
     event.seq = seq
     event.ts = ts
-    if (isRunHeard) this.tell(session, 'run_event', { sessionId, event, run: session.runState() })
-    if (isHeard) this.tell(session, 'session_event', { sessionId, event, session: session.info(seq) })
+    const told: SessionEventTold = { sessionId: session.id, event, session: session.info(seq) }
+    if (session.held) told.held = true
+    this.tell(session, 'session_event', told)
   }
 
   #counted(session: Session): CountedSession {
@@ -66,54 +69,75 @@ export class Telling {
   }
 
   #onAsked(session: Session, request: PermissionRequest, seq: number, since: number): void {
-    const { waiting } = this.#parts
-    if (!waiting) return
-    const place = { seq, since, order: waiting.nextOrder(since) }
+    const { inbox } = this.#observers
+    if (!inbox) return
+    const place = { seq, since, order: inbox.nextOrder(since) }
     session.onAsked(request.id, place)
     const { id: sessionId, profile } = session
     session.whenDurable(() => {
-      if (session.isWaitingFor(request.id)) waiting.onWaiting({ sessionId, profile: profile.info.name, request, place })
+      if (session.isWaitingFor(request.id)) inbox.onWaiting({ sessionId, profile: profile.info.name, request, place })
     })
   }
 
   /** What an earlier process left parked waits on, but for what was answered meanwhile. */
   onAdopted({ id: sessionId, profile, state, news = [] }: JournaledSession): void {
-    const { waiting } = this.#parts
+    const { inbox } = this.#observers
     const { info, midTurn, permissions = [], asked = {} } = state
-    if (!waiting || !midTurn) return
+    if (!inbox || !midTurn) return
     const answered = new Set(
       [...news, ...midTurn.decisions].flatMap((one) => ('requestId' in one ? one.requestId : [])),
     )
     for (const request of permissions) {
       if (answered.has(request.id) || !midTurn.waits.includes(request.id)) continue
       const { since } = midTurn
-      const place = asked[request.id] ?? { seq: info.lastSeq, since, order: waiting.nextOrder(since) }
-      waiting.onWaiting({ sessionId, profile, request, place })
+      const place = asked[request.id] ?? { seq: info.lastSeq, since, order: inbox.nextOrder(since) }
+      inbox.onWaiting({ sessionId, profile, request, place })
     }
   }
 
   /** A parked session was told something; its log tells that when it has an engine again. */
   onNews(sessionId: string, news: readonly Asked[]): void {
-    for (const one of news) if (one.type === 'answer') this.#parts.waiting?.onSettled(sessionId, one.requestId)
+    for (const one of news) if (one.type === 'answer') this.#observers.inbox?.onResolved(sessionId, one.requestId)
+  }
+
+  onOauth(session: Session): void {
+    this.#parts.operatorLog.onOauth(session)
   }
 
   onHeld(session: Session): void {
-    this.tell(session, 'run_held', { sessionId: session.id, run: session.runState() })
+    // a session that waits for an approval alone waits for no execution
+    const executionId = session.executions.list()[0]?.executionId
+    this.tell(session, 'session_held', { sessionId: session.id, executionId })
+  }
+
+  onRestored({ id, pendingPermissions }: Session): void {
+    if (pendingPermissions.length === 0) return
+    this.#observers.notifier?.onRestored(
+      id,
+      pendingPermissions.map((request) => request.id),
+    )
+  }
+
+  onRemoved(sessionId: string): void {
+    this.#observers.inbox?.onRemoved(sessionId)
   }
 
   /** Nobody hears of what a crash could take back. */
   tell<E extends keyof RegistryEvents & string>(session: Session, event: E, payload: RegistryEvents[E]): void {
-    session.whenDurable(() => this.#parts.listeners.emit(event, payload))
+    session.whenDurable(() => this.#parts.listeners.emit(event, payload, session))
   }
 
   /** What is to be told of a session's end, for the removal to keep: in case the process dies before the session has ended. */
   endingOf(session: Session, reason: SessionClosedReason): PlannedNotification | undefined {
-    const { notify, clock } = this.#parts
-    if (!notify || session.ended) return undefined
+    const { notifier } = this.#observers
+    if (!notifier || session.ended) return undefined
     const { closingSeq = 0, log } = session
-    const place = { seq: closingSeq > log.lastSeq ? closingSeq : log.lastSeq + ENDING_AHEAD, ts: clock.now() }
+    const place = {
+      seq: closingSeq > log.lastSeq ? closingSeq : log.lastSeq + ENDING_AHEAD,
+      ts: this.#parts.clock.now(),
+    }
     const info = () => ({ ...session.info(place.seq), status: 'closed' as const, pendingPermissions: 0 })
-    const planned = notify({ type: 'session_closed', reason }, place, info)
+    const planned = notifier.notify({ type: 'session_closed', reason }, place, info)
     // told once, by whichever process
     session.ending = planned
     session.closingSeq = place.seq

@@ -1,6 +1,6 @@
 import { Clock } from 'clock-mock'
 import t, { type Test } from 'tap'
-import { startLongTimer } from '../../src/lib/long-timer.js'
+import { startLongTimer } from '../../src/lib/clock.js'
 
 /** Node's own timers, standing still until they are advanced. */
 const clock = new Clock()

@@ -75,7 +75,7 @@ t.test(
         for (const n of gone) {
           const one = waiting.get(`request-${n}`)
           if (!one) continue
-          inbox.onSettled(one.sessionId, one.request.id)
+          inbox.onResolved(one.sessionId, one.request.id)
           waiting.delete(one.request.id)
         }
         const mine = [...waiting.values()].filter(({ profile }) => sees(principal, profile))

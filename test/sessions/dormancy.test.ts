@@ -1,10 +1,10 @@
 import t from 'tap'
 import type { CreateEngineRunner } from '../../src/engines/runner.js'
 import { GatewayError } from '../../src/errors.js'
-import { silentLogger } from '../../src/lib/logger.js'
+import { KeyedLock } from '../../src/lib/keyed-lock.js'
 import { UNLIMITED } from '../../src/principal.js'
-import { Dormancy } from '../../src/sessions/life/dormancy.js'
-import type { EngineStarter } from '../../src/sessions/life/engine-start.js'
+import { FallingAsleep, type SleepTimes } from '../../src/sessions/life/falling-asleep.js'
+import type { SleepParts, Waking } from '../../src/sessions/life/waking.js'
 import type { Session } from '../../src/sessions/session.js'
 import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
@@ -248,26 +248,31 @@ t.test('an engine whose time has come while another one was started stays, when 
   const released: string[] = []
   const session = {
     id: 's1',
-    dormant: true,
-    canRelease: true,
     facts: { lastActivityAt: 0 },
-    clients: { leftAt: undefined },
-    profile: { info: { name: 'p' } },
-    request: {},
-    release: async () => void released.push('s1'),
+    clients: { count: 0, leftAt: undefined },
+    engine: { canPark: false, canRelease: true, letGo: () => void released.push('s1'), fallAsleep: () => {} },
   }
-  const dormancy = new Dormancy({
-    ...{ clock: new VirtualClock(), logger: silentLogger, idleReleaseMs: 0, onEngine: () => {} },
-    starter: { start: () => starting } as unknown as EngineStarter,
-  })
-  const rousing = dormancy.rouse(session as unknown as Session)
-  dormancy.consider(session as unknown as Session)
-  session.canRelease = false
+  const mailbox = new KeyedLock()
+  const parts = {
+    clock: new VirtualClock(),
+    mailbox,
+    table: { onEngine: () => {} },
+    keeping: {},
+    parkDelayMs: 0,
+    idleReleaseMs: 0,
+  }
+  const fallingAsleep = new FallingAsleep(parts as unknown as SleepParts & SleepTimes, {} as Waking)
+  const turn = () => new Promise(setImmediate)
+  const rousing = mailbox.run(session.id, () => starting)
+  fallingAsleep.consider(session as unknown as Session)
+  await turn()
+  session.engine.canRelease = false
   started()
   await rousing
-  await new Promise(setImmediate)
+  await turn()
   t.same(released, [], 'a turn began')
-  session.canRelease = true
-  dormancy.consider(session as unknown as Session)
+  session.engine.canRelease = true
+  fallingAsleep.consider(session as unknown as Session)
+  await turn()
   t.same(released, ['s1'])
 })

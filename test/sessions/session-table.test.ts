@@ -1,10 +1,12 @@
 import t from 'tap'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
+import { KeyedLock } from '../../src/lib/keyed-lock.js'
+import { Places } from '../../src/sessions/places.js'
 import { SessionTable } from '../../src/sessions/session-table.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 t.test('what a stored session goes on from is known without reading it into memory, until it has ended', (t) => {
-  const table = new SessionTable(new VirtualClock(), () => false)
+  const table = new SessionTable(new VirtualClock(), new Places(1, () => {}), new KeyedLock())
   const adopt = (status: SessionStatus, sdkSessionId: string) => {
     const id = `${status}-${sdkSessionId}`
     const info = { id, status, sdkSessionId, engine: 'cli', title: 'about theirs' }

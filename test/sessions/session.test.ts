@@ -55,7 +55,7 @@ t.test('the status follows the state from the start to the end', async (t) => {
   runner.complete({ numTurns: 3, totalCostUsd: 0.5 })
   t.equal(session.status, 'idle')
   t.match(session.info(), { numTurns: 3, cost: 0.5, pendingPermissions: 0 })
-  await session.end('client')
+  await session.close('client')
   t.equal(session.status, 'closed')
   t.ok(runner.closed)
   const shown = (await events()).flatMap((event) => (event.type === 'status_changed' ? [event.status] : []))
@@ -166,7 +166,7 @@ t.test('interrupt and close deny what waits, and nothing is asked of an ended se
   t.match(await first, { behavior: 'deny' })
   const second = runner.host.requestPermission({ toolName: 'Write', toolUseId: 'u', input: {} })
   const { signal } = runner.host
-  await session.end('client')
+  await session.close('client')
   t.match(await second, { behavior: 'deny' })
   t.ok(signal.aborted)
   t.match(await runner.host.requestPermission({ toolName: 'Write', toolUseId: 'u', input: {} }), { behavior: 'deny' })
@@ -336,7 +336,7 @@ t.test('an ended session refuses commands and can still be read', async (t) => {
 t.test('an engine that does not close is left behind', async (t) => {
   const { session, clock } = await buildSession(t, {}, { script: { close: () => new Promise(() => {}) } })
   let ended = false
-  void session.end('client').then(() => {
+  void session.close('client').then(() => {
     ended = true
   })
   await clock.advance(10_000)
@@ -397,6 +397,6 @@ t.test('a bridged call waits for a client until its deadline', async (t) => {
   await clock.advance(50)
   t.match(await late, { status: 'failed', reason: 'timeout' })
   const closed = runner.context.bridge.execute({ executionId: 'e2', toolName: 'pick', input: {} })
-  await session.end('client')
+  await session.close('client')
   t.match(await closed, { status: 'failed', reason: 'closed' })
 })

@@ -1,8 +1,8 @@
 import t, { type Test } from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
-import { SOME_CWD, until } from '../fixtures/build.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
-import { native, ok } from '../fixtures/parked.js'
+import { buildParked, native, ok } from '../fixtures/parked.js'
 
 /** A session that was parked, got its result and is in the rest of its turn: its record is still in the store. */
 async function woken(t: Test) {
@@ -45,4 +45,26 @@ t.test('an answer that was given in a woken turn is the answer after a crash, to
     behavior: 'allow',
   })
   void next
+})
+
+t.test('an answer to what was asked after a wake is in the record of a store of parked sessions', async (t) => {
+  const { registry, engine, executions, store, id, park } = await buildParked(t)
+  await park()
+  await executions.submit('e1', ok)
+  await until(() => engine.runners.length === 2 && engine.last.settled.length === 1)
+  // waited for with a limit, so that it is not parked again
+  const allowed = engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: { path: 'a' } })
+  await until(async () => (await registry.get(id))?.pendingPermissions === 1)
+  const session = await registry.open(id, UNLIMITED)
+  await registry.resolvePermission(id, session.pendingPermissions[0]!.id, { behavior: 'allow' }, UNLIMITED)
+  t.match(await allowed, { behavior: 'allow' })
+  const next = await buildGateway(t, { parking: { store }, script: native })
+  await until(
+    () => next.engine.runners.length === 1 && next.engine.last.settled.length === 1,
+    'the turn that was cut off',
+  )
+  const { host } = next.engine.last
+  const again = host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: { path: 'a' } })
+  await until(async () => (await next.registry.get(id))?.pendingPermissions === 0, 'nobody is asked')
+  t.match(await again, { behavior: 'allow', updatedInput: { path: 'a' } })
 })

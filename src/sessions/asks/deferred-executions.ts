@@ -38,8 +38,8 @@ export class DeferredExecutions {
   }
 
   /** Leaves only those that are listed, by their ids. */
-  keep(kept: ReadonlySet<string>): void {
-    for (const executionId of this.#pending.keys()) if (!kept.has(executionId)) this.#pending.delete(executionId)
+  retain(ids: ReadonlySet<string>): void {
+    for (const executionId of this.#pending.keys()) if (!ids.has(executionId)) this.#pending.delete(executionId)
   }
 
   /** Takes an execution off the list whose result is told later. */

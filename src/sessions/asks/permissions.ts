@@ -33,7 +33,7 @@ export interface AnswerBearing {
   key?: KeptKey | undefined
 }
 
-type Settle = (decision: PermissionDecision) => void
+type Decide = (decision: PermissionDecision) => void
 
 /** What is done about answers. */
 export interface PermissionHost {
@@ -46,7 +46,7 @@ export interface PermissionHost {
 interface Pending {
   request: PermissionRequest
   /** Absent while the session is parked and the engine has not asked again. */
-  settle: Settle | undefined
+  decide: Decide | undefined
   timer: Timer | undefined
   /** Absent before its event was told, and for one of an earlier version. */
   place?: AskedPlace
@@ -59,7 +59,7 @@ interface Pending {
 export class PendingPermissions {
   readonly #pending = new LazyMap<string, Pending>()
   /** Allowed, and not handed to their askers before that is durable. */
-  readonly #handing = new LazyMap<string, Settle>()
+  readonly #handing = new LazyMap<string, Decide>()
   /** Since when requests wait that are not resolved, those that were taken off the list included. */
   readonly #since = new LazyMap<string, number>()
   readonly #clock: Clock
@@ -98,7 +98,7 @@ export class PendingPermissions {
       ...optionalText(shown),
       ...(timeoutMs > 0 && { expiresAt: this.#clock.now() + timeoutMs }),
     }
-    const decision = new Promise<PermissionDecision>((settle) => {
+    const decision = new Promise<PermissionDecision>((decide) => {
       const timer =
         timeoutMs > 0
           ? this.#clock.after(timeoutMs, () =>
@@ -107,7 +107,7 @@ export class PendingPermissions {
               }),
             )
           : undefined
-      this.#pending.set(request.id, { request, settle, timer })
+      this.#pending.set(request.id, { request, decide, timer })
     })
     return { request, decision }
   }
@@ -141,7 +141,7 @@ export class PendingPermissions {
   restore(requests: readonly PermissionRequest[], places: AskedPlaces = {}): void {
     for (const request of requests) {
       const place = places[request.id]
-      this.#pending.set(request.id, { request, settle: undefined, timer: undefined, ...(place && { place }) })
+      this.#pending.set(request.id, { request, decide: undefined, timer: undefined, ...(place && { place }) })
       if (place) this.#since.set(request.id, place.since)
     }
   }
@@ -149,17 +149,17 @@ export class PendingPermissions {
   /** The decision on a request that was restored, for the engine that asks it again; undefined when there is none. */
   askedAgain(toolUseId: string): Promise<PermissionDecision> | undefined {
     const pending = [...this.#pending.values()].find(
-      ({ request, settle }) => !settle && request.toolUseId === toolUseId,
+      ({ request, decide }) => !decide && request.toolUseId === toolUseId,
     )
     if (!pending) return undefined
-    return new Promise((settle) => {
-      pending.settle = settle
+    return new Promise((decide) => {
+      pending.decide = decide
     })
   }
 
   /** Leaves only those that are listed, by their ids. */
-  keep(kept: ReadonlySet<string>): void {
-    for (const requestId of this.#pending.keys()) if (!kept.has(requestId)) this.#drop(requestId)
+  retain(ids: ReadonlySet<string>): void {
+    for (const requestId of this.#pending.keys()) if (!ids.has(requestId)) this.#drop(requestId)
   }
 
   #drop(requestId: string): void {
@@ -176,7 +176,7 @@ export class PendingPermissions {
 
   /** The engine is gone and with it whoever asked; the requests stay. */
   suspend(): void {
-    for (const pending of this.#pending.values()) pending.settle = undefined
+    for (const pending of this.#pending.values()) pending.decide = undefined
   }
 
   get(requestId: string): PermissionRequest | undefined {
@@ -209,8 +209,8 @@ export class PendingPermissions {
     const decision = decisionOf(pending.request, answer)
     const changed = changedInput(pending.request, decision)
     this.#resolved({ requestId, decision, resolvedBy, by, changedInput: changed })
-    if (pending.settle && decision.behavior === 'allow') this.#hand(requestId, pending.settle, decision)
-    else pending.settle?.(decision)
+    if (pending.decide && decision.behavior === 'allow') this.#hand(requestId, pending.decide, decision)
+    else pending.decide?.(decision)
     return true
   }
 
@@ -220,15 +220,15 @@ export class PendingPermissions {
   }
 
   /** After a crash the log must not say of a tool that ran that nobody allowed it. */
-  #hand(requestId: string, settle: Settle, decision: PermissionDecision): void {
-    this.#handing.set(requestId, settle)
+  #hand(requestId: string, decide: Decide, decision: PermissionDecision): void {
+    this.#handing.set(requestId, decide)
     this.#host.whenDurable(() => this.#take(requestId)?.(decision))
   }
 
-  #take(requestId: string): Settle | undefined {
-    const settle = this.#handing.get(requestId)
+  #take(requestId: string): Decide | undefined {
+    const decide = this.#handing.get(requestId)
     this.#handing.delete(requestId)
-    return settle
+    return decide
   }
 }
 

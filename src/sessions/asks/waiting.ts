@@ -20,14 +20,14 @@ export interface WaitingRequest {
   place: AskedPlace
 }
 
-/** Who is told which requests wait for a person: live, dormant and parked sessions alike. Must not throw. */
+/** Who is told which requests wait for a person: live, sleeping and parked sessions alike. Must not throw. */
 export interface WaitingObserver {
   /** The order of a request that is made now. */
   nextOrder(now: number): number
   /** A request waits, and that is durable. One that an earlier process left may be told before its order was given out. */
   onWaiting(waiting: WaitingRequest): void
   /** It does not wait any more; it may never have been told of. */
-  onSettled(sessionId: string, requestId: string): void
+  onResolved(sessionId: string, requestId: string): void
   /** Nothing of this session waits any more. */
   onRemoved(sessionId: string): void
 }

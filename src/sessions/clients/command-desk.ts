@@ -46,8 +46,8 @@ interface Commanded {
   accept(asked: Asked): Promise<void>
   answerPermission(requestId: string, answer: ResolvePermissionRequest, bearing: AnswerBearing): Promise<void>
   interrupt(): Promise<void>
-  end(reason: 'client'): Promise<void>
-  keepSnapshot(): void
+  close(reason: 'client'): Promise<void>
+  readonly engine: { keepSnapshot(): void }
   touch(): void
 }
 
@@ -91,18 +91,18 @@ export class CommandDesk {
       await this.#runInTurn(command, from, by)
     } finally {
       session.concerns--
-      this.#world.dormancy.consider(session)
+      this.#world.sleep.consider(session)
     }
   }
 
   async #runInTurn(command: SessionCommand, from: Attachment | undefined, by: AnsweredBy | undefined): Promise<void> {
     if (this.#change && command.type === 'user_message') await this.#change
     const session = this.#session
-    if (session.frozen) await this.#world.parking.settled(session)
+    if (session.frozen) await this.#world.sleep.unfrozen(session)
     if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
     if (session.parked) return this.#whileParked(command, by)
     // the first one that finds an engine starting waits for it as the one that started it
-    if (NEEDS_ENGINE[command.type] && !session.serving) await this.#world.dormancy.rouse(session)
+    if (NEEDS_ENGINE[command.type] && !session.serving) await this.#world.sleep.rouse(session)
     await this.#carryOut(command, from, by)
   }
 
@@ -130,7 +130,7 @@ export class CommandDesk {
       }
       case 'close':
         await session.accept({ type: 'close' })
-        return session.end('client')
+        return session.close('client')
       case 'ping':
         return
       default:
@@ -140,14 +140,14 @@ export class CommandDesk {
 
   /** What can be done to a session that no engine serves. */
   async #whileParked(command: SessionCommand, by: AnsweredBy | undefined): Promise<void> {
-    const { parking } = this.#world
+    const { sleep } = this.#world
     switch (command.type) {
       case 'permission_decision':
         return this.#session.answerPermission(command.requestId, answerOf(command), { by })
       case 'interrupt':
-        return parking.interrupt(this.#session)
+        return sleep.interrupt(this.#session)
       case 'close':
-        await parking.remove(this.#session.id, 'client')
+        await sleep.remove(this.#session.id, 'client')
         return
       case 'tool_call_result':
       case 'tool_call_error':
@@ -202,7 +202,7 @@ export class CommandDesk {
       session.touch()
       throw error
     }
-    session.keepSnapshot()
+    session.engine.keepSnapshot()
   }
 
   #runner(): Runner {

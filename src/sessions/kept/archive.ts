@@ -4,36 +4,30 @@ import type { SessionInfo } from '../../../schemas/sessions.js'
 import { toError } from '../../errors.js'
 import type { Executions } from '../../executions/executions.js'
 import type { Logger } from '../../lib/logger.js'
-import type { ParkingLot } from '../life/parking.js'
+import type { Sleep } from '../life/sleep.js'
 import type { Session } from '../session.js'
 import type { LeftSession } from '../session-state.js'
+import type { SessionTable } from '../session-table.js'
 import type { SessionInit } from '../session-world.js'
+import type { Telling } from '../telling.js'
 import type { JournaledSession, JournaledWhole } from './journal.js'
 import type { Keeping } from './keeping.js'
 import { isForEngine } from './news.js'
-
-export interface ArchiveHost {
-  /** The session, when it is in memory. */
-  resident(id: string): Session | undefined
-  /** Where the numbering of a session goes on, when it went on in this process; `undefined`: there is no such session. */
-  placeOf(id: string): { lastSeq: number | undefined } | undefined
-  /** Enters a session that stays in the journal until it is needed. */
-  enter(session: JournaledSession, info: SessionInfo): void
-  /** Makes a Session and holds it in memory. */
-  hold(init: SessionInit, left: LeftSession): Session
-  profileInfo(name: string): ProfileInfo | undefined
-  /** Ends a session and takes it out of the journal. @throws SG_ERR_STORE_UNAVAILABLE */
-  remove(id: string, reason: SessionClosedReason): Promise<unknown>
-  /** Gives a session an engine again for the messages that wait in it. */
-  goOn(session: Session): void
-}
 
 export interface ArchiveParts {
   keeping: Keeping
   logger: Logger
   executions: Executions
-  parking: ParkingLot
-  host: ArchiveHost
+  sleep: Sleep
+  table: SessionTable
+  telling: Telling
+  profileInfo(name: string): ProfileInfo | undefined
+  /** Builds a session as it was left. */
+  build(init: SessionInit, left: LeftSession): Session
+  /** Closes a session and removes it. @throws SG_ERR_STORE_UNAVAILABLE */
+  remove(id: string, reason: SessionClosedReason): Promise<unknown>
+  /** A session ended before this process began. */
+  onTerminal(id: string, endedAt: number): void
 }
 
 const RESTARTED = 'The gateway was restarted while this was in progress.'
@@ -54,24 +48,24 @@ export class Archive {
 
   /** Never rejects. */
   async #adopt(left: JournaledSession): Promise<void> {
-    const { executions, host, logger, parking, keeping } = this.#parts
+    const { executions, logger, sleep, keeping, remove } = this.#parts
     const { id, state, lastSeq, news = [] } = left
     const removal = news.find((one) => one.type === 'removal')
     if (removal) {
-      host.enter(left, { ...(isMidTurn(left) ? parkedInfo(left) : state.info), lastSeq })
-      await host.remove(id, removal.reason).catch((error) => keeping.report(error, { sessionId: id, phase: 'adopt' }))
+      this.#enter(left, { ...(isMidTurn(left) ? parkedInfo(left) : state.info), lastSeq })
+      await remove(id, removal.reason).catch((error) => keeping.report(error, { sessionId: id, phase: 'adopt' }))
       return
     }
     if (isMidTurn(left)) {
-      host.enter(left, { ...parkedInfo(left), lastSeq })
+      this.#enter(left, { ...parkedInfo(left), lastSeq })
       try {
-        parking.adopt(left)
+        sleep.adopt(left)
       } catch (error) {
         keeping.report(error, { sessionId: id, phase: 'adopt' })
       }
       return
     }
-    host.enter(left, { ...state.info, lastSeq })
+    this.#enter(left, { ...state.info, lastSeq })
     // what nobody settled is settled below, as cut off
     const waitedFor = state.executions?.map(({ executionId }) => executionId) ?? []
     for (const executionId of [...(state.settled ?? []), ...waitedFor]) executions.remember(id, executionId)
@@ -84,35 +78,46 @@ export class Archive {
     }
   }
 
+  /** Lists a session that stays in the journal until it is needed. */
+  #enter(left: JournaledSession, info: SessionInfo): void {
+    const { table, telling, onTerminal } = this.#parts
+    const { id, profile, reservedSeq } = left
+    telling.onAdopted(left)
+    table.adopt(id, orderOf(left), profile, info, reservedSeq)
+    if (isTerminal(info)) onTerminal(id, info.lastActivityAt)
+  }
+
   /** Reads a session into memory. @param known what the journal has of it @throws SG_ERR_STORE_UNAVAILABLE */
-  async load(id: string, known?: JournaledWhole): Promise<Session | undefined> {
-    const { keeping, host } = this.#parts
-    if (host.resident(id)) return host.resident(id)
+  readonly load = async (id: string, known?: JournaledWhole): Promise<Session | undefined> => {
+    const { keeping, table, telling, sleep, profileInfo, build } = this.#parts
+    if (table.resident(id)) return table.resident(id)
     const whole = known ?? (await keeping.get(id))
-    const place = host.placeOf(id)
-    const resident = host.resident(id)
+    const place = table.get(id)
+    const resident = table.resident(id)
     // somebody else was faster, or has removed it
     if (resident || !whole || !place) return resident
     const { lastSeq = whole.reservedSeq } = place
     const { hostTitle, info } = whole.state
     const { title: _asked, ...asked } = whole.config
     const config = hostTitle === undefined ? asked : { ...asked, title: hostTitle }
-    const shown = host.profileInfo(whole.profile) ?? { name: whole.profile, engine: info.engine }
+    const shown = profileInfo(whole.profile) ?? { name: whole.profile, engine: info.engine }
     const profile = { info: shown, generation: whole.generation }
     if (!isMidTurn(whole)) delete whole.state.midTurn
-    const session = host.hold({ id, request: config, config, jobId: info.jobId, profile }, { whole, lastSeq })
+    const session = build({ id, request: config, config, jobId: info.jobId, profile }, { whole, lastSeq })
+    table.hold(session)
+    telling.onRestored(session)
     const { news = [] } = whole
     if (isMidTurn(whole)) session.takeUp(news.filter((one) => !isForEngine(one)))
     else if (!isTerminal(info) && isCutOff(whole)) {
       session.takeUp(news)
-      session.cutOff(RESTARTED)
-      if (session.busy && !news.some(({ type }) => type === 'removal')) host.goOn(session)
+      session.turnDesk.cutOff(RESTARTED)
+      if (session.busy && !news.some(({ type }) => type === 'removal')) void sleep.goOn(session)
     }
     return session
   }
 }
 
-export const isTerminal = ({ status }: SessionInfo): boolean => status === 'failed' || status === 'closed'
+const isTerminal = ({ status }: SessionInfo): boolean => status === 'failed' || status === 'closed'
 
 /** Whether an engine can go on where the last one was. */
 const isMidTurn = ({ state: { info, midTurn, inTurn, permissions, executions }, news }: JournaledSession): boolean =>
@@ -132,5 +137,4 @@ const isCutOff = ({ state, news }: JournaledSession): boolean =>
   [state.inTurn, state.queued, state.permissions, state.executions, news].some((unfinished) => unfinished !== undefined)
 
 /** Where a session that was left stands in the lists; of a version that wrote no order down: as it was first written, or by time. */
-export const orderOf = ({ state: { order, info }, position }: JournaledSession): number =>
-  order ?? position ?? info.createdAt
+const orderOf = ({ state: { order, info }, position }: JournaledSession): number => order ?? position ?? info.createdAt

@@ -12,6 +12,7 @@ import {
   type JournaledOrigin,
   type JournaledState,
   type JournalWrite,
+  type Removal,
   type SessionJournal,
   SOLE_OWNER,
 } from './journal.js'
@@ -51,26 +52,11 @@ export interface JournalWriterParts {
   backlog: { bytes: number }
 }
 
-/** How a session is removed. */
-export interface Removal {
-  /** What is to be told of its end, kept in the same write. */
-  ending: PlannedNotification | undefined
-  /**
-   * Who asked for it may be refused. It is decided by a write that can be taken back, as the removal cannot, and then done whatever
-   * becomes of this process.
-   */
-  decision?: {
-    news: News
-    isRefused(): boolean
-    onDecided(): void
-  }
-}
-
 interface Waiter {
   /** Runs once everything that was recorded before it is durable, however long that takes. */
   run?: () => void
-  /** Settles with the write that covers it. */
-  settle?: (error?: GatewayError) => void
+  /** Told with the write that covers it. */
+  done?: (error?: GatewayError) => void
 }
 
 /**
@@ -81,6 +67,8 @@ export class JournalWriter implements LogJournal {
   readonly #parts: JournalWriterParts
   readonly #clock: Clock
   readonly #owner: JournalOwner
+  /** The snapshot is from before the last turn, and the engine gives none: nothing can go on from it. */
+  isStale = false
   #events: JournaledEvent[] = []
   /** What is to be told of them. */
   #told: PlannedNotification[] = []
@@ -195,9 +183,14 @@ export class JournalWriter implements LogJournal {
     this.#taken.push(key)
   }
 
-  /** The engine can go on from here. It may go on with the parts of its snapshot, too, so that a copy is kept. */
-  keep(snapshot: RunnerSnapshot): void {
-    this.#snapshot = structuredClone(snapshot)
+  /**
+   * The engine can go on from here. It may go on with the parts of its snapshot, too, so that a copy is kept.
+   * @param snapshot absent: it gives none, and turns are missing in what was kept earlier
+   */
+  keep(snapshot: RunnerSnapshot | undefined): void {
+    if (!snapshot && this.isStale) return
+    if (snapshot) this.#snapshot = structuredClone(snapshot)
+    this.isStale = !snapshot
     this.touch()
   }
 
@@ -220,12 +213,12 @@ export class JournalWriter implements LogJournal {
     if (this.clean) return Promise.resolve()
     const outcome = new Promise<void>((resolve, reject) => {
       const patience = this.#clock.after(PATIENCE_MS, () => reject(unavailable()))
-      const settle = (error?: GatewayError) => {
+      const done = (error?: GatewayError) => {
         patience.cancel()
         if (error) reject(error)
         else resolve()
       }
-      this.#waiters.push({ settle })
+      this.#waiters.push({ done })
     })
     if (this.#state === 'failing' && !this.#removing) this.#write()
     return outcome
@@ -315,14 +308,14 @@ export class JournalWriter implements LogJournal {
     this.#owner.log.show(undefined)
     const waiting = [...this.#waitingNow.splice(0), ...this.#waitingNext.splice(0)]
     // of one that was never there nobody is told anything
-    this.#tell(this.#originDue ? waiting.map(({ settle }) => (settle ? { settle } : {})) : waiting)
+    this.#tell(this.#originDue ? waiting.map(({ done }) => (done ? { done } : {})) : waiting)
   }
 
   #tell(waiting: Waiter[]): void {
     this.#telling = waiting
-    for (const { run, settle } of waiting) {
+    for (const { run, done } of waiting) {
       run?.()
-      settle?.()
+      done?.()
     }
     this.#telling = undefined
     this.#owner.onShown()
@@ -330,7 +323,7 @@ export class JournalWriter implements LogJournal {
 
   async #written(): Promise<void> {
     if (this.#state !== 'writing') return
-    await new Promise<void>((resolve) => this.#waitingNow.push({ settle: () => resolve() }))
+    await new Promise<void>((resolve) => this.#waitingNow.push({ done: () => resolve() }))
   }
 
   /** Whether nothing waits to be written. */
@@ -421,7 +414,7 @@ export class JournalWriter implements LogJournal {
     // who waits for the change itself goes on waiting
     this.#waitingNext.unshift(...waiting.filter(({ run }) => run))
     this.#parts.onFault(this.#owner.id, error)
-    for (const { settle } of waiting) settle?.(refusal)
+    for (const { done } of waiting) done?.(refusal)
   }
 
   /** What is durable, and what needs not be, up to the numbers that are reserved. */

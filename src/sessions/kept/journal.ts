@@ -3,6 +3,7 @@ import type { AnsweredBy, PermissionRequest } from '../../../schemas/permissions
 import type { SessionInfo } from '../../../schemas/sessions.js'
 import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../../engines/runner.js'
 import type { KeptKey } from '../../idempotency/store.js'
+import type { PlannedNotification } from '../../notifications/planned.js'
 import type { KeptNotification } from '../../notifications/store.js'
 import type { UsageCount } from '../../usage/store.js'
 import type { KeptDelivery } from '../../webhooks/outbox.js'
@@ -132,6 +133,21 @@ export interface JournalWrite {
   notifications?: readonly KeptNotification[]
   /** What `events` count for: added in the same write by that store. */
   usage?: readonly UsageCount[]
+}
+
+/** How a session is removed. */
+export interface Removal {
+  /** What is to be told of its end, kept in the same write. */
+  ending: PlannedNotification | undefined
+  /**
+   * Who asked for it may be refused. It is decided by a write that can be taken back, as the removal cannot, and then done whatever
+   * becomes of this process.
+   */
+  decision?: {
+    news: News
+    isRefused(): boolean
+    onDecided(): void
+  }
 }
 
 /** A session as a list shows it. */

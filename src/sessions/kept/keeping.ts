@@ -7,12 +7,22 @@ import type { Logger } from '../../lib/logger.js'
 import { overdue, patiently, persistently } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
-import type { JournaledSession, JournaledWhole, JournalWrite, MidTurn, SessionJournal } from './journal.js'
-import type { JournalWriterParts, Removal } from './journal-writer.js'
+import type { JournaledSession, JournaledWhole, JournalWrite, MidTurn, Removal, SessionJournal } from './journal.js'
+import type { JournalWriterParts } from './journal-writer.js'
 import { type News, newsOf } from './news.js'
+import type { SessionStore } from './store.js'
 
 export type ParkingPhase = 'park' | 'wake' | 'adopt' | 'store'
 export type OnParkingError = (error: Error, context: { sessionId?: string; phase: ParkingPhase }) => void
+
+export interface ParkingOptions {
+  store: SessionStore | undefined
+  /** How long after the last client left a waiting session is parked. */
+  parkDelayMs: number
+  /** Grace at start for deadlines that lapsed while the process was down. */
+  expiredGraceMs: number
+  onError: OnParkingError | undefined
+}
 
 /** A session that is in memory. */
 interface KeptSession {

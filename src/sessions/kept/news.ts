@@ -1,5 +1,10 @@
 import type { SessionClosedReason } from '../../../schemas/events.js'
-import type { AnsweredBy, PermissionMode, ResolvePermissionRequest } from '../../../schemas/permissions.js'
+import type {
+  AnsweredBy,
+  PermissionMode,
+  PermissionRequest,
+  ResolvePermissionRequest,
+} from '../../../schemas/permissions.js'
 import type { ExecutionResult } from '../../engines/runner.js'
 import { newId } from '../../lib/clock.js'
 
@@ -12,7 +17,14 @@ export interface Choice {
 /** Something that a session is asked to do. */
 export type Asked =
   | { type: 'message'; text: string; commandId?: string; first?: true; by?: string }
-  | { type: 'answer'; requestId: string; answer: ResolvePermissionRequest; by?: AnsweredBy }
+  | {
+      type: 'answer'
+      requestId: string
+      answer: ResolvePermissionRequest
+      by?: AnsweredBy
+      /** What is answered, for a journal that does not have it: it was asked after the session was last written. */
+      request?: PermissionRequest
+    }
   | { type: 'result'; executionId: string; result: ExecutionResult }
   | { type: 'interrupt' }
   | { type: 'choice'; choice: Choice }

@@ -1,3 +1,4 @@
+import type { RunnerSnapshot } from '../../engines/runner.js'
 import type { RunnerLink } from './runner-link.js'
 
 /**
@@ -5,22 +6,25 @@ import type { RunnerLink } from './runner-link.js'
  * of both.
  *
  *   building ─▶ starting ─▶ live ─▶ leaving ─▶ asleep ─▶ waking ─▶ live
- *                            └────── released ──▶┘          └── did not start ─▶ asleep
+ *                                     └── not kept ──────▶┘└── did not start ─▶ asleep
  *   every one of them ─▶ ended
  *
  * - *building*: its engine is being built. *starting*: the engine was built and does not take input yet.
- * - *live*: an engine serves it. *leaving*: that engine is going in the middle of a turn, and nothing may be done to the session.
+ * - *live*: an engine serves it. *leaving*: that engine is going, and is not heard any more. In the middle of a turn (`parks`) nothing may
+ *   be done to the session meanwhile.
  * - *asleep*: no engine, and everything is kept that it goes on from. With `parkedSince` it waits for a result or an answer, and is shown
  *   as `parked`; without, the next command wakes it, and it is shown as `idle`.
  * - *waking*: an engine was built again. In the middle of a turn it takes what is said to the session as soon as it is there.
  * - *ended*: no event will follow, but for the log's readers.
+ *
+ * `snapshot` is what the next engine goes on from: of a parked session it is in the journal alone.
  */
 export type Life =
   | { readonly is: 'building' }
   | { readonly is: 'starting'; readonly link: RunnerLink }
   | { readonly is: 'live'; readonly link: RunnerLink }
-  | { readonly is: 'leaving' }
-  | { readonly is: 'asleep'; readonly parkedSince: number | undefined }
+  | { readonly is: 'leaving'; readonly snapshot: RunnerSnapshot | undefined; readonly parks: boolean }
+  | { readonly is: 'asleep'; readonly parkedSince?: number; readonly snapshot?: RunnerSnapshot | undefined }
   | { readonly is: 'waking'; readonly link: RunnerLink; readonly inTurn: boolean }
   | { readonly is: 'ended'; readonly as: 'failed' | 'closed' }
 

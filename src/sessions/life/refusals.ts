@@ -20,8 +20,15 @@ const POLICY: ReadonlySet<string> = new Set<ErrorCode>([
 /** @param code of a refusal, or what an engine gave for one */
 export const isPolicy = (code: string | undefined): boolean => code !== undefined && POLICY.has(code)
 
-/** Whether a session that is refused an engine with this code never gets one again. */
-export const isFinal = (code: string | undefined): boolean => isPolicy(code) || code === 'SG_ERR_AGENT_STATE_GONE'
+/** After these no engine can ever go on with a session, whoever asks for one. */
+const NOBODYS: ReadonlySet<string> = new Set<ErrorCode>(['SG_ERR_PROFILE_CHANGED', 'SG_ERR_AGENT_STATE_GONE'])
+
+/**
+ * Whether a session that is refused an engine with this code never gets one again. One that is idle can wait for policy to change: whoever
+ * asks is told.
+ */
+export const isFinal = (code: string, session: 'parked' | 'idle'): boolean =>
+  NOBODYS.has(code) || (session === 'parked' && isPolicy(code))
 
 /** Why there is no engine, for callers; what a host's code threw is not for their eyes. */
 export const reasonOf = (error: unknown): string =>

@@ -9,6 +9,7 @@ import type {
 import { toError } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
 import type { Logger } from '../../lib/logger.js'
+import type { QueuedMessage } from './turns.js'
 
 /** How long a runner may take to close before it is left behind. */
 const CLOSE_GRACE_MS = 10_000
@@ -28,6 +29,12 @@ export interface RunnerOwner {
 export class RunnerLink implements RunnerHost {
   readonly runner: Runner
   readonly #owner: RunnerOwner
+  /** It cannot go on with its turn until an execution settles. */
+  waiting = false
+  /** Since when the run of a job could be parked, and whether the job was told that it waits, with its engine. */
+  hold: { readonly since: number; told: boolean } | undefined
+  /** A message whose turn has begun and that the engine is not given before that is durable. */
+  handing: QueuedMessage | undefined
   #abort: AbortController | undefined
   #aborted = false
 

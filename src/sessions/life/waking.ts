@@ -1,65 +1,70 @@
 import type { RunnerSnapshot } from '../../engines/runner.js'
-import { GatewayError } from '../../errors.js'
+import { GatewayError, toError } from '../../errors.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import type { Clock, Timer } from '../../lib/clock.js'
 import type { KeyedLock } from '../../lib/keyed-lock.js'
+import type { Logger } from '../../lib/logger.js'
 import { within } from '../../lib/within.js'
-import type { JournaledWhole, MidTurn } from '../kept/journal.js'
+import type { Admission } from '../admission.js'
+import type { JournaledWhole } from '../kept/journal.js'
 import type { Keeping } from '../kept/keeping.js'
+import { withChoice } from '../kept/kept-config.js'
+import { asleep, takeIn } from '../kept/mid-turn.js'
 import type { Session } from '../session.js'
-import { CalledOff, type EngineStarter } from './engine-start.js'
+import type { SessionTable } from '../session-table.js'
 import { isFinal, reasonOf } from './refusals.js'
 
-/** A wake that failed is tried again after this, doubled each time up to the longest. */
+/** Between tries to start an engine for what waits. */
 const RETRY: Backoff = { firstMs: 1_000, longestMs: 5 * 60_000 }
 /** How long whoever brought the news waits for the session to be live again; the news is durable by then. */
 const WAKE_PATIENCE_MS = 5_000
+/** How long an engine may take to start again, before it is left behind; one agent has to wait for the next minute first. */
+const START_LIMIT_MS = 120_000
 
-/** What waking needs of whoever holds the sessions. */
-export interface WakingHost {
-  /** The session, when it is in memory. */
-  resident(id: string): Session | undefined
-  isParked(id: string): boolean
-  /** The session, read into memory when it is not there; `undefined` when it is gone. @param whole what the journal has of it */
-  load(id: string, whole?: JournaledWhole): Promise<Session | undefined>
-  /** A parked session is about to have an engine again. */
-  onWaking(session: Session): void
-  /** It has none after all. */
-  onStillParked(session: Session): void
-}
+/** Nobody wants the start any more. */
+class CalledOff extends Error {}
 
-export interface WakingParts {
+/** What falling asleep and waking both need. */
+export interface SleepParts {
   clock: Clock
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
   retryAfter: Clock['after']
-  lock: KeyedLock
+  logger: Logger
   keeping: Keeping
-  starter: EngineStarter
-  host: WakingHost
+  admission: Admission
+  table: SessionTable
+  /** The session, read into memory when it is not there; `undefined` when it is gone. @param whole what the journal has of it */
+  load(id: string, whole?: JournaledWhole): Promise<Session | undefined>
+  /** What is done to one session without an engine is done one step after the other. */
+  mailbox: KeyedLock
 }
 
-/** Gives parked sessions that have news an engine again: one rebuild per session at a time, tried until it succeeds or that is known to be in vain. */
-export class Waker {
-  readonly #parts: WakingParts
-  /** Sessions that something came in for since they were parked. */
+/**
+ * Gives sessions that sleep an engine again: one start per session at a time. For a turn or messages that wait it is tried until it
+ * succeeds or that is known to be in vain; whoever asks for it with a command is told why there is none.
+ */
+export class Waking {
+  readonly #parts: SleepParts
+  /** Parked sessions that something came in for. */
   readonly #expected = new Set<string>()
   readonly #retries = new Map<string, { timer: Timer; tries: number }>()
+  readonly #callOffs = new Map<string, (reason: Error) => void>()
   #closed = false
 
-  constructor(parts: WakingParts) {
+  constructor(parts: SleepParts) {
     this.#parts = parts
   }
 
-  /** Something came in for a session. */
+  /** Something came in for a parked session. */
   expect(id: string): void {
     this.#expected.add(id)
   }
 
-  /** Wakes a session that has news. Resolves when it is live, or has not been for a while; never rejects. */
+  /** Wakes a parked session that has news. Resolves when it is live, or has not been for a while; never rejects. */
   async wake(id: string): Promise<void> {
     if (this.#closed) return
-    const { clock, lock } = this.#parts
-    const waking = lock.run(id, () => this.#wakeInTurn(id))
+    const { clock, mailbox } = this.#parts
+    const waking = mailbox.run(id, () => this.#wakeInTurn(id))
     await within(WAKE_PATIENCE_MS, waking, { clock })
   }
 
@@ -68,10 +73,121 @@ export class Waker {
     if (this.#retries.has(id)) await this.wake(id)
   }
 
-  /** Ends the wakes of a session that is going to be removed. @returns whether there was something to wake it for */
+  /**
+   * Gives a session that waits for nothing an engine for a command; resolves when it takes commands.
+   * @throws SG_ERR_PROFILE_CHANGED · SG_ERR_AGENT_STATE_GONE, and the session has failed then; any other refusal leaves it as it is
+   */
+  async rouse(session: Session): Promise<void> {
+    if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
+    await this.#parts.mailbox.run(session.id, () => this.#rouseInTurn(session))
+  }
+
+  async #rouseInTurn(session: Session): Promise<void> {
+    if (!session.asleepIdle) return
+    const { table, logger } = this.#parts
+    const { id } = session
+    table.onEngine(session, true)
+    try {
+      await this.bringBack(session, session.engine.snapshot)
+    } catch (error) {
+      table.onEngine(session, false)
+      logger.error({ sessionId: id, err: toError(error) }, 'the engine of a session could not be started again')
+      if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
+      if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
+      if (error instanceof CalledOff) throw new GatewayError('SG_ERR_SESSION_ENDED', { cause: error })
+      if (!(error instanceof GatewayError)) throw new GatewayError('SG_ERR_ENGINE_START', { cause: error })
+      if (isFinal(error.code, 'idle')) session.fail(error.message, error.code)
+      throw error
+    }
+    this.#forget(id)
+  }
+
+  /** Sees to it that a session goes on with the messages that wait in it; tries until it does, or has ended. Never rejects. */
+  async goOn(session: Session): Promise<void> {
+    try {
+      await this.rouse(session)
+    } catch (error) {
+      if (this.#closed || session.ended) return
+      session.facts.statusDetail = `Could not go on, and is tried again: ${reasonOf(error)}`
+      session.touch()
+      this.#retry(session.id, () => this.goOn(session))
+    }
+  }
+
+  async #wakeInTurn(id: string): Promise<void> {
+    const { table, keeping, load } = this.#parts
+    if (this.#closed || !table.isParked(id) || !this.#expected.has(id)) return
+    let whole: JournaledWhole | undefined
+    let session: Session | undefined
+    try {
+      await table.resident(id)?.durable()
+      whole = await keeping.get(id)
+      session = whole && (await load(id, whole))
+    } catch (error) {
+      keeping.report(error, { sessionId: id, phase: 'wake' })
+      this.#retry(id, () => this.wake(id))
+      return
+    }
+    if (!session || session.ended || !whole?.snapshot) return
+    table.onEngine(session, true)
+    takeIn(session, whole)
+    try {
+      await this.bringBack(session, whole.snapshot)
+      this.#forget(id)
+    } catch (error) {
+      await this.#onFailed(session, whole.snapshot, error)
+    }
+  }
+
+  /** What trying again cannot change ends the session; anything else keeps the park and its news for another try. */
+  async #onFailed(session: Session, snapshot: RunnerSnapshot, error: unknown): Promise<void> {
+    const { id } = session
+    const { keeping, table } = this.#parts
+    if (!(error instanceof CalledOff)) keeping.report(error, { sessionId: id, phase: 'wake' })
+    if (error instanceof GatewayError && isFinal(error.code, 'parked')) {
+      session.fail(error.message, error.code)
+      return
+    }
+    if (!this.#closed) this.#retry(id, () => this.wake(id))
+    session.engine.showParkedAgain(`Could not wake, and is tried again: ${reasonOf(error)}`)
+    if (!keeping.hasAll) await keeping.write(asleep(session, snapshot)).catch(() => {})
+    table.onEngine(session, false)
+  }
+
+  /**
+   * Lets a session in again and starts the engine that is built from the snapshot, within a time limit.
+   * @throws why it could not; the session has no engine then
+   */
+  async bringBack(session: Session, snapshot: RunnerSnapshot | undefined): Promise<void> {
+    const { admission, clock } = this.#parts
+    const { info, generation } = session.profile
+    let limit: Timer | undefined
+    let handedOver = false
+    const givenUp = new Promise<never>((_, reject) => {
+      this.#callOffs.set(session.id, reject)
+      limit = clock.after(START_LIMIT_MS, () => reject(new Error('The engine did not start in time.')))
+    })
+    try {
+      const building = admission.readmit(withChoice(session), info.name, generation).then(async (admitted) => ({
+        config: admitted.config,
+        runner: await admission.buildRunner(admitted, session.id, session.bridge, snapshot),
+      }))
+      givenUp.catch(() => {
+        if (!handedOver) building.then(({ runner }) => runner.close()).catch(() => {})
+      })
+      const { runner, config } = await Promise.race([building, givenUp])
+      handedOver = true
+      await session.engine.wake(runner, config, givenUp)
+    } finally {
+      limit?.cancel()
+      this.#callOffs.delete(session.id)
+    }
+  }
+
+  /** Nothing is to be woken of a session any more: it ends, or is removed. @returns whether there was something to wake it for */
   callOff(id: string): boolean {
     const wasExpected = this.#expected.has(id)
-    this.#parts.starter.callOff(id)
+    this.#callOffs.get(id)?.(new CalledOff('The session is being removed.'))
     this.#forget(id)
     return wasExpected
   }
@@ -82,65 +198,18 @@ export class Waker {
     this.#retries.delete(id)
   }
 
+  /** No engine is started any more. */
   close(): void {
     this.#closed = true
     for (const { timer } of this.#retries.values()) timer.cancel()
-    this.#parts.starter.callOffAll()
+    for (const callOff of this.#callOffs.values()) callOff(new CalledOff('The gateway is shutting down.'))
   }
 
-  async #wakeInTurn(id: string): Promise<void> {
-    const { host, keeping } = this.#parts
-    if (this.#closed || !host.isParked(id) || !this.#expected.has(id)) return
-    let whole: JournaledWhole | undefined
-    let session: Session | undefined
-    try {
-      await host.resident(id)?.durable()
-      whole = await keeping.get(id)
-      session = whole && (await host.load(id, whole))
-    } catch (error) {
-      keeping.report(error, { sessionId: id, phase: 'wake' })
-      this.#retry(id)
-      return
-    }
-    if (!session || session.ended || !whole?.snapshot) return
-    host.onWaking(session)
-    session.takeIn(whole)
-    try {
-      await this.bringBack(session, whole.snapshot)
-      this.#forget(id)
-    } catch (error) {
-      await this.#onFailed(session, whole.snapshot, error)
-    }
-  }
-
-  /** @throws why it could not; the session has no engine then */
-  bringBack(session: Session, snapshot: RunnerSnapshot): Promise<void> {
-    const midTurn: MidTurn = session.midTurn ?? { since: 0, waits: [], results: [], decisions: [] }
-    return this.#parts.starter.start(session, snapshot, (runner, config, givenUp) =>
-      session.resume(runner, config, midTurn, givenUp),
-    )
-  }
-
-  /** What trying again cannot change ends the session; anything else keeps the park and its news for another try. */
-  async #onFailed(session: Session, snapshot: RunnerSnapshot, error: unknown): Promise<void> {
-    const { id } = session
-    const { keeping, host } = this.#parts
-    if (!(error instanceof CalledOff)) keeping.report(error, { sessionId: id, phase: 'wake' })
-    if (error instanceof GatewayError && isFinal(error.code)) {
-      session.fail(error.message, error.code)
-      return
-    }
-    if (!this.#closed) this.#retry(id)
-    session.showParkedAgain(`Could not wake, and is tried again: ${reasonOf(error)}`)
-    if (!keeping.hasAll) await keeping.write(session.asleep(snapshot)).catch(() => {})
-    host.onStillParked(session)
-  }
-
-  #retry(id: string): void {
+  #retry(id: string, again: () => Promise<void>): void {
     const earlier = this.#retries.get(id)
     earlier?.timer.cancel()
     const tries = (earlier?.tries ?? 0) + 1
-    const timer = this.#parts.retryAfter(delayAfter(tries, RETRY), () => void this.wake(id))
+    const timer = this.#parts.retryAfter(delayAfter(tries, RETRY), () => void again())
     this.#retries.set(id, { timer, tries })
   }
 }

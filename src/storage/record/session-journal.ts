@@ -198,7 +198,7 @@ function takeIn(record: ParkedSessionRecord, news: News): void {
     }
     case 'answer': {
       const { requestId, answer, by } = news
-      const request = record.permissions.find(({ id }) => id === requestId)
+      const request = record.permissions.find(({ id }) => id === requestId) ?? news.request
       if (!request) return
       record.permissions = record.permissions.filter((pending) => pending !== request)
       record.decisions.push(carriedDecision(request, answer, by))

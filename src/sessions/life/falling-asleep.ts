@@ -1,0 +1,193 @@
+import { toError } from '../../errors.js'
+import { type Backoff, delayAfter } from '../../lib/backoff.js'
+import type { Timer } from '../../lib/clock.js'
+import { asleep } from '../kept/mid-turn.js'
+import type { Session } from '../session.js'
+import type { SleepParts, Waking } from './waking.js'
+
+/** When engines go. */
+export interface SleepTimes {
+  /** How long after the last client left a waiting session is parked. */
+  parkDelayMs: number
+  /** After that long without a turn or a client the engine of a session goes; `undefined`: never. */
+  idleReleaseMs: number | undefined
+}
+
+/** After a park that could not be written: before the next try, doubled each time up to the longest. */
+const RETRY: Backoff = { firstMs: 1_000, longestMs: 5 * 60_000 }
+
+/**
+ * What may happen to a session next, and when: it is parked in the middle of its turn; it is held, which is the same to the queue of a
+ * job's run while somebody is attached; or its engine is released, between two turns.
+ */
+interface Due {
+  what: 'park' | 'hold' | 'release'
+  at: number
+}
+
+/** Takes engines from sessions that wait for somebody outside, or for nothing. */
+export class FallingAsleep {
+  readonly #parts: SleepParts & SleepTimes
+  readonly #waking: Waking
+  readonly #timers = new Map<string, Timer>()
+  /** Sessions that could not be written down where they wait: not to be tried again before `at`. */
+  readonly #refused = new Map<string, { at: number; tries: number }>()
+  #closed = false
+
+  constructor(parts: SleepParts & SleepTimes, waking: Waking) {
+    this.#parts = parts
+    this.#waking = waking
+  }
+
+  /** Something changed that may let the engine of this session go. */
+  consider(session: Session): void {
+    const { id } = session
+    this.#timers.get(id)?.cancel()
+    this.#timers.delete(id)
+    const due = this.#closed ? undefined : this.#due(session)
+    if (!due) return
+    const { clock, retryAfter, mailbox } = this.#parts
+    const delayMs = due.at - clock.now()
+    const refused = this.#refused.get(id)
+    // a turn later: what the engine still hands over in this one belongs to the snapshot
+    if (delayMs <= 0) setImmediate(() => void mailbox.run(id, () => this.#inTurn(session)))
+    else if (refused)
+      this.#timers.set(
+        id,
+        retryAfter(delayMs, () => {
+          refused.at = 0
+          this.consider(session)
+        }),
+      )
+    else
+      this.#timers.set(
+        id,
+        clock.after(delayMs, () => this.consider(session)),
+      )
+  }
+
+  #due(session: Session): Due | undefined {
+    const { clients, facts } = session
+    const { parkDelayMs, idleReleaseMs } = this.#parts
+    if (session.engine.canPark) {
+      const earliest = this.#refused.get(session.id)?.at ?? 0
+      const park = { what: 'park' as const, at: Math.max(parkedFrom(session, parkDelayMs), earliest) }
+      // whoever looks at a job that waits neither holds its slot nor lets its clock run
+      if (session.jobId === undefined || session.held) return park.at === Infinity ? undefined : park
+      const hold = { what: 'hold' as const, at: Math.max(session.engine.heldFrom + parkDelayMs, earliest) }
+      return park.at <= hold.at ? park : hold
+    }
+    if (idleReleaseMs === undefined || !session.engine.canRelease) return undefined
+    return { what: 'release', at: Math.max(facts.lastActivityAt, clients.leftAt ?? 0) + idleReleaseMs }
+  }
+
+  /** Its engine may have been started since, and somebody may have come. */
+  async #inTurn(session: Session): Promise<void> {
+    const due = this.#closed ? undefined : this.#due(session)
+    if (!due) return
+    if (due.at > this.#parts.clock.now()) this.consider(session)
+    else if (due.what === 'hold') await this.#hold(session)
+    else await this.#sleep(session, due.what === 'park')
+  }
+
+  /** Whoever is told that the job is parked finds it parked after a crash, too. */
+  async #hold(session: Session): Promise<void> {
+    const { keeping, clock } = this.#parts
+    const since = session.engine.heldFrom
+    try {
+      const write = session.engine.hold(clock.now())
+      await (write ? keeping.write(write) : session.durable())
+      this.#refused.delete(session.id)
+      if (session.engine.canPark && session.engine.heldFrom === since) session.engine.tellHeld()
+    } catch (error) {
+      this.#refuse(session, error)
+    }
+    this.consider(session)
+  }
+
+  async #sleep(session: Session, parks: boolean): Promise<void> {
+    try {
+      session.engine.letGo(parks)
+    } catch (error) {
+      this.#report(session, parks, error)
+      return
+    }
+    await this.#fallAsleep(session, parks)
+  }
+
+  async #fallAsleep(session: Session, parks: boolean): Promise<void> {
+    const { keeping, clock, table } = this.#parts
+    const since = clock.now()
+    // what the engine itself keeps of the session is whole only then
+    await session.engineGone
+    try {
+      if (parks && !keeping.hasAll) await keeping.park(asleep(session, session.engine.snapshot!, since), session)
+    } catch (error) {
+      await this.#onRefused(session, error)
+      return
+    }
+    if (session.ended) return
+    session.engine.fallAsleep(parks ? since : undefined)
+    this.forget(session.id)
+    // one that cannot be written down yet is kept in memory until it can be
+    if (parks) await session.durable().catch((error) => this.#report(session, parks, error))
+    if (!session.live) table.onEngine(session, false)
+  }
+
+  /** Not parked, since nobody would find it after a crash: it goes on with a new engine until the store is well again. */
+  async #onRefused(session: Session, refusal: unknown): Promise<void> {
+    this.#refuse(session, refusal)
+    try {
+      await this.#waking.bringBack(session, session.engine.snapshot)
+    } catch (error) {
+      session.fail(toError(error).message, 'SG_ERR_ENGINE_START')
+    }
+    this.consider(session)
+  }
+
+  #refuse(session: Session, error: unknown): void {
+    const { id } = session
+    this.#report(session, true, error)
+    const tries = (this.#refused.get(id)?.tries ?? 0) + 1
+    this.#refused.set(id, { at: this.#parts.clock.now() + delayAfter(tries, RETRY), tries })
+  }
+
+  #report({ id: sessionId }: Session, parks: boolean, error: unknown): void {
+    const { keeping, logger } = this.#parts
+    if (parks) keeping.report(error, { sessionId, phase: 'park' })
+    else logger.error({ sessionId, err: toError(error) }, 'the engine of an idle session could not be let go')
+  }
+
+  /** The engine of this session is gone although the session goes on. */
+  onSpent(session: Session): void {
+    try {
+      session.engine.letGo(false)
+    } catch (error) {
+      this.#report(session, false, error)
+      return
+    }
+    void this.#parts.mailbox.run(session.id, async () => {
+      await this.#fallAsleep(session, false)
+      if (session.hasWaiting && !this.#closed) void this.#waking.goOn(session)
+    })
+  }
+
+  forget(id: string): void {
+    this.#timers.get(id)?.cancel()
+    this.#timers.delete(id)
+    this.#refused.delete(id)
+  }
+
+  /** Parks what waits, attached clients or not; for the end of the process. */
+  async parkAll(sessions: Iterable<Session>): Promise<void> {
+    this.#closed = true
+    for (const timer of this.#timers.values()) timer.cancel()
+    const { mailbox } = this.#parts
+    const park = (session: Session) => (session.engine.canPark ? this.#sleep(session, true) : undefined)
+    await Promise.all([...sessions].map((session) => mailbox.run(session.id, () => park(session))))
+  }
+}
+
+/** `Infinity` while somebody is attached. */
+const parkedFrom = ({ clients: { count, leftAt } }: Session, delayMs: number): number =>
+  count > 0 ? Infinity : leftAt === undefined ? 0 : leftAt + delayMs
