@@ -1,3 +1,4 @@
+import { consoleInBrowser } from './console.js'
 import { createDelete, durableCreateDelete } from './create-delete.js'
 import { durableQueue } from './durable-queue.js'
 import { durableSessions } from './durable-sessions.js'
@@ -33,6 +34,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   'durable-queue': durableQueue,
   'durable-create-delete': durableCreateDelete,
   notifications,
+  console: consoleInBrowser,
 }
 
 const asked = process.argv.slice(2)

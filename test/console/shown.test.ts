@@ -5,6 +5,7 @@ import { diffOf, editsOf, splitRows } from '../../console/src/model/edits.js'
 import { jsonText } from '../../console/src/model/json-text.js'
 import { safeLink } from '../../console/src/model/links.js'
 import { questionsOf } from '../../console/src/model/questions.js'
+import { isSame } from '../../console/src/model/same.js'
 import { hitsIn } from '../../console/src/model/search.js'
 import { fitting } from '../../console/src/model/session-filter.js'
 import { imageOf, outputsOf, summaryOf } from '../../console/src/model/tool-summary.js'
@@ -167,4 +168,22 @@ t.test('the list is narrowed by words, status and profile', async (t) => {
   t.equal(ids('over'), 'c')
   t.equal(ids('all', 'q'), 'c')
   t.equal(ids('all', '', 'LAST of b'), 'b')
+})
+
+t.test('what was folded anew and says the same is not drawn anew', async (t) => {
+  const input = { command: 'x'.repeat(10) }
+  const item = (text: string, endedAt = 5) => ({
+    ...{ kind: 'message', seq: 1, ts: 1 },
+    parts: [
+      { type: 'text', text },
+      { type: 'tool', input, status: 'succeeded', endedAt, permission: { request: { id: 'a' } } },
+    ],
+  })
+  t.ok(isSame(item('a'), item('a')))
+  t.notOk(isSame(item('a'), item('b')))
+  t.notOk(isSame(item('a'), item('a', 6)))
+  t.notOk(isSame(item('a'), { ...item('a'), model: 'm' }))
+  t.notOk(isSame([1, 2], [1]))
+  t.notOk(isSame([], {}))
+  t.notOk(isSame(null, {}))
 })

@@ -19,12 +19,12 @@ export interface WindowLimits {
   /** So many events, about, come with each step. */
   step: number
 }
-const LIMITS: WindowLimits = { maxEvents: 2400, maxChars: 8_000_000, step: 400 }
+const LIMITS: WindowLimits = { maxEvents: 900, maxChars: 8_000_000, step: 80 }
 const MAX_PAGE = 1000
 /** So many are held whatever their size. */
 const MIN_EVENTS = 12
 /** A step that finds fewer goes on: much of the range was typing that is not kept. */
-const ENOUGH = 60
+const ENOUGH = 30
 
 /**
  * The part of a session's log that is looked at: everything between two places in it, and nothing else, however long it is. It moves by

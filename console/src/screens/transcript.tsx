@@ -17,7 +17,7 @@ const says = texts.transcript
 /** So near the end counts as at the end. */
 const NEAR_PX = 48
 /** So near an end of the window, its next part is fetched. */
-const FETCH_PX = 1_200
+const FETCH_PX = 1_600
 
 /** One session: what was said and done, what it waits for, and what to say next. */
 export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefined }) {

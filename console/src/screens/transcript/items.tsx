@@ -6,6 +6,7 @@ import type {
   TranscriptItem,
 } from '../../../../client/index.js'
 import { bytes, count, duration } from '../../model/format.js'
+import { isSame } from '../../model/same.js'
 import { imageOf } from '../../model/tool-summary.js'
 import { Icon } from '../../parts/icon.js'
 import { Markdown } from '../../parts/markdown.js'
@@ -52,7 +53,8 @@ const PlainRow = ({ item, nested, state }: RowProps) => (
     </p>
   </article>
 )
-const StillRow = memo(PlainRow)
+// a window that moves is folded anew: its items are other objects that say the same
+const StillRow = memo(PlainRow, isSame)
 
 function Content({ item, nested, state }: RowProps) {
   switch (item.kind) {
