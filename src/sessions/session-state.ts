@@ -89,11 +89,11 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.createdAt = left?.whole.state.info.createdAt ?? world.clock.now()
     this.writer = this.#openWriter(left)
     // before the log, which asks it
-    this.clients = new Clients(this, world.maxSocketsPerSession, () => this.#snapshot())
+    this.clients = new Clients(this, world.maxSocketsPerSession)
     this.log = this.#openLog(left)
     this.facts = new SessionFacts(init.config, this.createdAt)
     this.permissions = new PermissionDesk(world.clock, this)
-    this.bridge = new SessionBridge(world.clock, (frame, except) => this.clients.broadcast(frame, except))
+    this.bridge = new SessionBridge(world.clock, this.clients)
     if (left) this.#restore(left.whole)
   }
 
@@ -265,7 +265,8 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     return { since, executions: this.executions.list(), ...(permissions.length > 0 && { permissions }) }
   }
 
-  #snapshot() {
+  /** What a client that attaches now is told beside its place in the log. */
+  snapshot() {
     return {
       session: this.info(),
       pendingPermissions: this.permissions.list(),

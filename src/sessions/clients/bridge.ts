@@ -9,6 +9,11 @@ const DEFAULT_CALL_TIMEOUT_MS = 300_000
 
 type ToolCallRequest = Extract<ServerFrame, { type: 'tool_call_request' }>
 
+/** The clients, as far as calls go. */
+interface Audience {
+  broadcast(frame: ServerFrame, except?: Attachment): void
+}
+
 interface PendingCall {
   frame: ToolCallRequest
   settle(result: ExecutionResult): void
@@ -22,12 +27,12 @@ interface PendingCall {
 export class SessionBridge implements ClientBridge {
   readonly #calls = new LazyMap<string, PendingCall>()
   readonly #clock: Clock
-  readonly #broadcast: (frame: ServerFrame, except?: Attachment) => void
+  readonly #clients: Audience
   #closed = false
 
-  constructor(clock: Clock, broadcast: (frame: ServerFrame, except?: Attachment) => void) {
+  constructor(clock: Clock, clients: Audience) {
     this.#clock = clock
-    this.#broadcast = broadcast
+    this.#clients = clients
   }
 
   /** Frames that a client which attaches now still has to answer. */
@@ -50,7 +55,7 @@ export class SessionBridge implements ClientBridge {
         this.#cancel(call.executionId, 'timeout', 'No client answered in time.'),
       )
       this.#calls.set(call.executionId, { frame, settle, timer })
-      this.#broadcast(frame)
+      this.#clients.broadcast(frame)
     })
   }
 
@@ -61,7 +66,7 @@ export class SessionBridge implements ClientBridge {
   settle(executionId: string, result: ExecutionResult, answeredBy?: Attachment): boolean {
     const call = this.#take(executionId)
     if (!call) return false
-    this.#broadcast({ type: 'tool_call_canceled', executionId, reason: 'answered' }, answeredBy)
+    this.#clients.broadcast({ type: 'tool_call_canceled', executionId, reason: 'answered' }, answeredBy)
     call.settle(result)
     return true
   }
@@ -78,7 +83,7 @@ export class SessionBridge implements ClientBridge {
   #cancel(executionId: string, reason: string, error: string): void {
     const call = this.#take(executionId)
     if (!call) return
-    this.#broadcast({ type: 'tool_call_canceled', executionId, reason })
+    this.#clients.broadcast({ type: 'tool_call_canceled', executionId, reason })
     call.settle(failed(reason, error))
   }
 

@@ -13,20 +13,23 @@ export interface AttachPosition {
 /** What an `attached` frame tells beside the client's place in the log. */
 export type Snapshot = Pick<AttachedFrame, 'session' | 'pendingPermissions' | 'pendingExecutions'>
 
+/** What clients are shown of: a session. */
+interface ClientsSource extends LogSource {
+  snapshot(): Snapshot
+}
+
 /** The clients of one session: each a cursor over its log. */
 export class Clients implements LogReaders {
-  readonly #source: LogSource
+  readonly #source: ClientsSource
   readonly #max: number
-  readonly #snapshot: () => Snapshot
   #attachments: Set<Attachment> | undefined
   #scheduled = false
   /** Epoch milliseconds of the last time that the last client left. */
   leftAt: number | undefined
 
-  constructor(source: LogSource, max: number, snapshot: () => Snapshot) {
+  constructor(source: ClientsSource, max: number) {
     this.#source = source
     this.#max = max
-    this.#snapshot = snapshot
   }
 
   get count(): number {
@@ -103,7 +106,7 @@ export class Clients implements LogReaders {
   /** The snapshot of this moment and where the replay begins. */
   attachedFrame(position: AttachPosition): AttachedFrame {
     const { log } = this.#source
-    const snapshot = this.#snapshot()
+    const snapshot = this.#source.snapshot()
     const { replayingFrom, truncated } = this.resolve(position)
     return {
       type: 'attached',
