@@ -3,7 +3,8 @@ import type { Engine, ListSessionsQuery, SessionInfo, SessionStatus } from '../.
 import { GatewayError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { KeyedLock } from '../lib/keyed-lock.js'
-import { type Page, pageOf } from '../lib/paging.js'
+import { decodeOrder, type Page, pageOf } from '../lib/paging.js'
+import { SortedList } from '../lib/sorted-list.js'
 import { type Principal, visible } from '../principal.js'
 import type { Places } from './places.js'
 import type { Session } from './session.js'
@@ -43,6 +44,8 @@ const RELEASE_AFTER_MS = 5_000
 /** Which sessions there are, in memory or parked, in the order in which they were created. */
 export class SessionTable {
   #entries = new Map<string, SessionEntry>()
+  /** The same in their order: a page of them is found without a look at the others. */
+  readonly #inOrder = new SortedList<SessionEntry>((a, b) => a.order - b.order)
   readonly #clock: Clock
   readonly #places: Places
   readonly #mailbox: KeyedLock
@@ -70,6 +73,7 @@ export class SessionTable {
     this.#lastOrder = Math.max(this.#lastOrder + 1, earliest)
     const entry = new SessionEntry(id, this.#lastOrder, profile, engine)
     this.#entries.set(id, entry)
+    this.#inOrder.add(entry)
     return entry
   }
 
@@ -129,6 +133,7 @@ export class SessionTable {
     // a Map that is rebuilt leaves its old table behind, which may stay for long and would keep the whole session
     entry.session = undefined
     // one that is old would get every table that it grows and shrinks through among what is old
+    this.#inOrder.delete(entry)
     if (this.#entries.size === 1) this.#entries = new Map()
     else this.#entries.delete(id)
     return true
@@ -149,18 +154,24 @@ export class SessionTable {
   }
 
   list(): SessionInfo[] {
-    return this.#newestFirst().map(infoOf)
+    return [...this.#inOrder.descending()].map(infoOf)
   }
 
   page(query: ListSessionsQuery, principal: Principal): Page<SessionInfo> {
-    const matching = this.#newestFirst().filter(
-      (entry) =>
+    return pageOf(this.#matching(query, principal), ({ order }) => order, infoOf, query)
+  }
+
+  /** Newest first; looked for only as far as somebody asks. */
+  *#matching(query: ListSessionsQuery, principal: Principal): Generator<SessionEntry, void> {
+    const before = query.cursor === undefined ? Number.POSITIVE_INFINITY : decodeOrder(query.cursor)
+    for (const entry of this.#inOrder.descending(({ order }) => order < before)) {
+      const matches =
         visible(principal, entry.profile) &&
         (query.status === undefined || statusOf(entry) === query.status) &&
         (query.profile === undefined || entry.profile === query.profile) &&
-        (query.engine === undefined || entry.engine === query.engine),
-    )
-    return pageOf(matching, ({ order }) => order, infoOf, query)
+        (query.engine === undefined || entry.engine === query.engine)
+      if (matches) yield entry
+    }
   }
 
   count(): { live: number; parked: number; ended: number } {
@@ -233,10 +244,6 @@ export class SessionTable {
       if (this.#mailbox.isHeld(id)) this.unloadLater(id)
       else this.unload(id)
     })
-  }
-
-  #newestFirst(): SessionEntry[] {
-    return [...this.#entries.values()].reverse()
   }
 }
 
