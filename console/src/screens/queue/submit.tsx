@@ -65,9 +65,9 @@ export function SubmitDialog({
   useEffect(() => {
     const aborter = new AbortController()
     const { signal } = aborter
-    request<{ directories: { path: string }[] }>('GET', '/directories', { query: { prefix: cwd }, signal }).then(
+    request<{ directories: string[] }>('GET', '/directories', { query: { prefix: cwd }, signal }).then(
       (answer) => {
-        directories.value = answer.directories.map(({ path }) => path)
+        directories.value = answer.directories
         // the one place there is
         const [only] = directories.value
         if (cwd === '' && only !== undefined && directories.value.length === 1)
