@@ -10,7 +10,7 @@ import { route } from './route.js'
 import { SCREENS } from './screens.js'
 import { feedLink, startFeed, stopFeed, waiting } from './state/feed.js'
 import { access, findOut } from './state/me.js'
-import { followPresses } from './state/push.js'
+import { followPresses, renewPush } from './state/push.js'
 import { texts } from './texts.js'
 
 /** The frame around the screens: who is in, where they are, and how the connection stands. */
@@ -21,6 +21,7 @@ export function App() {
     if (!isIn) return
     void startFeed()
     const unfollow = followPresses()
+    if (access.value.state === 'in' && access.value.me.features?.webPush) void renewPush()
     return () => {
       stopFeed()
       unfollow()

@@ -1,34 +1,8 @@
+import type { UsageReport } from '../../../client/index.js'
+
 /** What was used, as the gateway sums it, made ready to be shown. Pure. */
 
-/** As in the gateway's `UsageRow`. */
-export interface UsageRow {
-  day?: string
-  profile?: string
-  agent?: string
-  person?: string
-  costUsd?: number
-  turns: number
-  turnsSucceeded: number
-  turnsFailed: number
-  turnsInterrupted: number
-  inputTokens: number
-  outputTokens: number
-  cacheCreationTokens: number
-  cacheReadTokens: number
-  approvalsAsked: number
-  approvalsAnswered: number
-  approvalsExpired: number
-  approvalWaits: number
-  approvalWaitMs: number
-  approvalWaitMaxMs: number
-  jobs: number
-}
-export interface UsageReport {
-  from: string
-  to: string
-  by: string[]
-  rows: UsageRow[]
-}
+export type UsageRow = UsageReport['rows'][number]
 
 const DAY_MS = 86_400_000
 

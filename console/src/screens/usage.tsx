@@ -1,8 +1,9 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { request } from '../api.js'
+import type { UsageReport } from '../../../client/index.js'
+import { client } from '../api.js'
 import { count, duration, money } from '../model/format.js'
-import { averageWaitMs, daysBetween, filled, lastDays, tokensOf, totalOf, type UsageReport } from '../model/usage.js'
+import { averageWaitMs, daysBetween, filled, lastDays, tokensOf, totalOf } from '../model/usage.js'
 import { MEASURES, type Measure } from '../model/usage-measures.js'
 import { Empty, Failure, Loading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
@@ -42,7 +43,7 @@ export function screen() {
     () =>
       new Rereading(
         async () => {
-          const read = (by: string) => request<UsageReport>('GET', '/usage', { query: { from, to, by } })
+          const read = (by: string) => client.usage.get({ from, to, by })
           try {
             const [day, ...rest] = await Promise.all([read('day'), ...GROUPS.map(read)])
             const byGroup = Object.fromEntries(GROUPS.map((group, at) => [group, rest[at]!]))

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import type { SessionNotification } from '../../../client/index.js'
-import { request } from '../api.js'
+import { client } from '../api.js'
 import { keyBytes } from '../model/push-key.js'
 import { go } from '../route.js'
 
@@ -41,10 +41,21 @@ export async function lookAtPush(): Promise<void> {
   else pushState.value = (await subscription().catch(() => undefined)) ? 'on' : 'off'
 }
 
+/** What was chosen, for when it is renewed: the gateway does not tell. */
+const KEPT = 'push-events'
+
+/** A subscription ends when it is not made anew for long: the console does so whenever it is opened. Nobody is asked anything. */
+export async function renewPush(): Promise<void> {
+  if (!isSupported() || Notification.permission !== 'granted') return
+  const known = await subscription().catch(() => undefined)
+  const events = TOLD.filter((type) => (localStorage.getItem(KEPT) ?? '').split(',').includes(type))
+  if (known) await client.notifications.subscribe(known, { events }).catch(() => {})
+}
+
 /** Asks the person, subscribes the browser, and tells the gateway. @throws what the browser or the gateway refuses */
 export async function turnPushOn(events: readonly Told[]): Promise<void> {
   if ((await Notification.requestPermission()) !== 'granted') return lookAtPush()
-  const { publicKey } = await request<{ publicKey: string }>('GET', '/notifications/vapid-key')
+  const publicKey = await client.notifications.vapidKey()
   const registration = await navigator.serviceWorker.register(workerAddress(), { scope: SCOPE, updateViaCache: 'none' })
   await activated(registration)
   const before = await registration.pushManager.getSubscription()
@@ -54,9 +65,9 @@ export async function turnPushOn(events: readonly Told[]): Promise<void> {
     userVisibleOnly: true,
     applicationServerKey: keyBytes(publicKey),
   })
-  const { endpoint, keys, expirationTime = null } = made.toJSON()
   try {
-    await request('POST', '/notifications/subscriptions', { body: { endpoint, keys, expirationTime, events } })
+    await client.notifications.subscribe(made, { events: [...events] })
+    localStorage.setItem(KEPT, events.join())
   } catch (error) {
     await made.unsubscribe()
     throw error
@@ -77,7 +88,7 @@ async function activated({ installing, waiting, active }: ServiceWorkerRegistrat
 export async function turnPushOff(): Promise<void> {
   const known = await subscription()
   if (known) {
-    await request('DELETE', '/notifications/subscriptions', { body: { endpoint: known.endpoint } }).catch(() => {
+    await client.notifications.unsubscribe(known).catch(() => {
       // it ends by itself when the browser takes nothing more
     })
     await known.unsubscribe()

@@ -26,7 +26,7 @@ const MAX_PAGES = 5
 /** All of one job. */
 export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   const read = useSignal<JobInfo | undefined>(undefined)
-  const sessions = useSignal<readonly SessionInfo[]>([])
+  const sessions = useSignal<readonly SessionInfo[] | undefined>(undefined)
   const deliveries = useSignal<readonly WebhookDelivery[]>([])
   const error = useSignal<unknown>(undefined)
   const doing = useSignal<'cancel' | 'again' | undefined>(undefined)
@@ -122,7 +122,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
               <Text text={job.result.text} class="prose" />
             </section>
           )}
-          <Timeline job={job} sessions={sessions.value} />
+          {sessions.value && <Timeline job={job} sessions={sessions.value} />}
           {(job.webhook || deliveries.value.length > 0) && <Deliveries all={deliveries.value} />}
         </div>
         <Facts job={job} />

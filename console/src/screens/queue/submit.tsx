@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { GatewayError, type JobInfo, type ProfileInfo } from '../../../../client/index.js'
-import { client, request } from '../../api.js'
+import { client } from '../../api.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Field } from '../../parts/field.js'
 import { Failure } from '../../parts/notice.js'
@@ -65,7 +65,7 @@ export function SubmitDialog({
   useEffect(() => {
     const aborter = new AbortController()
     const { signal } = aborter
-    request<{ directories: string[] }>('GET', '/directories', { query: { prefix: cwd }, signal }).then(
+    client.directories({ prefix: cwd, signal }).then(
       (answer) => {
         directories.value = answer.directories
         // the one place there is
@@ -104,9 +104,11 @@ export function SubmitDialog({
     }
   }
 
-  const errors = error.value instanceof GatewayError ? error.value.errors : []
+  const refusal = error.value instanceof GatewayError ? error.value : undefined
   const refusalOf = (name: Name): string | undefined =>
-    errors.find(({ path }) => path.replace(/^\//, '').replaceAll('/', '.') === PATHS[name])?.message
+    // of a directory that may not be used, the code says so
+    (name === 'cwd' && refusal?.code.startsWith('SG_ERR_CWD') ? refusal.detail : undefined) ??
+    refusal?.errors.find(({ path }) => path.replace(/^\//, '').replaceAll('/', '.') === PATHS[name])?.message
   const isAtField = (Object.keys(PATHS) as Name[]).some(refusalOf)
   /** What an input of this name has. */
   const bound = (name: Name) => ({
