@@ -21,8 +21,8 @@ export function retryPatch(run: JobRun, { error }: AttemptOutcome, now: number):
 
 /** What an attempt that did not begin leaves of what its start changed. @param claimed the job before that */
 export function unbegunPatch({ info }: JobRecord): JobPatch {
-  const { startedAt, sessionId, sdkSessionId, result, error } = info
-  return { status: 'queued', startedAt, sessionId, sdkSessionId, result, error }
+  const { startedAt, sessionId, sdkSessionId, result, error, notes } = info
+  return { status: 'queued', startedAt, sessionId, sdkSessionId, result, error, notes }
 }
 
 /** What the end of the last attempt changes. */

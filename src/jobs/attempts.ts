@@ -59,6 +59,9 @@ interface Ending {
 const isRun = ({ jobId }: Observed): boolean => jobId !== undefined
 const STOPPED: AttemptOutcome = { status: 'failed', error: 'The gateway stopped during the run.' }
 
+/** So many claims of a job may be cut off before its session begins without one counting as an attempt. */
+const MAX_UNBORN = 3
+
 /** The runs of this process: what happens to them is written down, then told. */
 export class Attempts implements RunOwner {
   readonly clock: Clock
@@ -163,7 +166,7 @@ export class Attempts implements RunOwner {
 
   /**
    * Goes on with a job that was running or parked when an earlier process stopped: with the turn of its session, if that is parked or has
-   * been woken again. Without such a turn the attempt has failed.
+   * been woken again. Without such a turn the attempt has failed; without a session that began it does not count.
    */
   takeUp(record: JobRecord, graceMs: number): void {
     const { sessionId = newId(), status } = record.info
@@ -171,7 +174,15 @@ export class Attempts implements RunOwner {
     const tracked = this.#track(run)
     const missed = this.#missed?.get(sessionId) ?? []
     const session = this.sessions.here(sessionId) ?? missed.at(-1)?.session
-    if (session && (missed.length > 0 || IN_A_TURN.includes(session.status))) {
+    const { notes: { sessions: earlier = [], unborn = 0 } = {} } = record.info
+    const isBegun = record.info.sessionId !== undefined && !earlier.includes(sessionId)
+    const isBorn = isBegun && (session !== undefined || !this.sessions.outlast)
+    // one that ends the process each time before its session is there has its attempts counted in the end
+    if (status === 'running' && !isBorn && unborn < MAX_UNBORN) {
+      const notes = { ...record.info.notes, unborn: unborn + 1 }
+      tracked.claimed = { ...record, info: patched(record.info, { startedAt: undefined, sessionId: undefined, notes }) }
+      run.abandon(undefined, { ...STOPPED, unbegun: true })
+    } else if (session && (missed.length > 0 || IN_A_TURN.includes(session.status))) {
       if (status === 'parked') this.#setParked(tracked, true)
       run.adopt(session, graceMs)
       for (const told of missed) run.onEvent(told)
@@ -215,12 +226,13 @@ export class Attempts implements RunOwner {
     }
     const { store, events } = this.#options
     const { tokens, record } = run
+    const { today: day } = store
     const patch = endPatch(run, { status: 'canceled' }, this.clock.now())
     const told = events.announce('job_completed', record, { patch })
     const written = await store.settle(record, patch, tokens, told, true)
     if (written && isRefused()) {
       told.withdraw()
-      await store.restore(record, tokens)
+      await store.restore(record, { day, tokens })
       return
     }
     tracked.canceled = { written, told }
@@ -296,7 +308,8 @@ export class Attempts implements RunOwner {
     const { run } = tracked
     this.#setParked(tracked, false)
     this.#bySession.delete(run.sessionId)
-    if (outcome.unbegun) this.#options.onUnbegun()
+    // of one that an earlier process left the storage has refused nothing to this one
+    if (outcome.unbegun && !this.#missed) this.#options.onUnbegun()
     this.#write(tracked, async () => {
       if (tracked.canceled) {
         this.#over(tracked, 'end', tracked.canceled)

@@ -2,7 +2,7 @@ import type { JobInfo, JobStatus } from '../../schemas/jobs.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import { type Persistence, persistently } from '../lib/patience.js'
-import type { ClaimTerms, JobPatch, JobRecord, QueueAdapter } from './adapter.js'
+import type { ClaimTerms, DailyCharge, JobPatch, JobRecord, QueueAdapter } from './adapter.js'
 import type { DailyBudget } from './budgets.js'
 import type { JobCounters } from './counters.js'
 import type { DueTimes } from './due-times.js'
@@ -27,6 +27,11 @@ export class JobStore {
     this.#options = options
   }
 
+  /** The day that what ends now is charged to. */
+  get today(): string {
+    return this.#options.budget.today
+  }
+
   /** Stores a job, which is then to be adopted, or disowned. */
   async add(record: JobRecord, key?: KeptKey): Promise<void> {
     const { adapter, keepKey } = this.#options
@@ -49,16 +54,16 @@ export class JobStore {
   /**
    * Takes back a cancel that was refused and came to be stored all the same.
    * @param before the job as it was
-   * @param tokens that it charged
+   * @param charge what it charged
    */
-  async restore(before: JobRecord, tokens = 0): Promise<void> {
+  async restore(before: JobRecord, charge?: DailyCharge): Promise<void> {
     const { adapter, budget } = this.#options
     const { status, nextRunAt, finishedAt, parkedAt, parkedExecutionId, usage, notes, error, result } = before.info
     const patch = { status, nextRunAt, finishedAt, parkedAt, parkedExecutionId, usage, notes, error, result }
     const restored = await persistently(() => adapter.update(before.info.id, patch, 'canceled'), this.#options)
     if (restored) this.#moved('canceled', restored.info)
-    if (tokens === 0) return
-    const day = budget.today
+    if (!charge?.tokens) return
+    const { day, tokens } = charge
     budget.correct(day, await persistently(() => adapter.addDailyTokens(day, -tokens), this.#options))
   }
 

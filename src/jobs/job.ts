@@ -38,6 +38,8 @@ export interface JobNotes {
   attempt?: AttemptNotes
   /** The sessions of earlier attempts, which go when the job does. */
   sessions?: string[]
+  /** How often a process ended between a claim and the session that was to begin with it. */
+  unborn?: number
 }
 
 export interface AttemptNotes {

@@ -23,6 +23,8 @@ export interface JobSessions {
   reserve(): Place | undefined
   /** A session that this process has. */
   here(id: string): SessionInfo | undefined
+  /** Whether every session that got an engine is known to the next process, too. */
+  readonly outlast: boolean
   /** Whether an engine is at work in it. */
   serves(id: string): boolean
   list(): Promise<SessionInfo[]>

@@ -27,6 +27,8 @@ const REMOVE_RETRY_MS = 30_000
 
 /** Every session of a gateway, by id. */
 export class SessionRegistry {
+  /** Whether every session that got an engine is known to the next process, too. */
+  readonly outlast: boolean
   readonly #options: RegistryOptions
   readonly #world: SessionWorld
   readonly #table: SessionTable
@@ -44,6 +46,7 @@ export class SessionRegistry {
     this.#operatorLog = new OperatorLog(options)
     const { logger, clock, journal, executions } = options
     this.#keeping = new Keeping(journal, { ...options, onError: options.parking.onError })
+    this.outlast = this.#keeping.hasAll
     this.#listeners = new Listeners<RegistryEvents>((error, event) =>
       logger.error({ err: toError(error), event }, 'an observer of the registry failed'),
     )

@@ -3,6 +3,7 @@ import type { JobEvent } from '../../schemas/jobs.js'
 import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { failingDisk } from '../fixtures/failing-disk.js'
+import { buildJournaled } from '../fixtures/journaled.js'
 
 /** A gateway whose disk takes everything but what a session begins with. */
 async function world(t: Test) {
@@ -80,3 +81,31 @@ t.test('a job that waits for the disk to begin can be canceled, and holds nobody
   await until(async () => (await job(second)).status === 'succeeded', 'its end')
   t.equal(told().filter((type) => type === 'job_retrying').length, 0)
 })
+
+for (const [deaths, status] of [
+  [1, 'succeeded'],
+  [3, 'succeeded'],
+  [4, 'failed'],
+] as const)
+  t.test(`${deaths} kills between the refusal of a session and the put-back of its job: ${status}`, async (t) => {
+    const script = { send: (runner: { complete(): void }) => runner.complete() }
+    const world = await buildJournaled(t, { queue: {}, script })
+    const { storage, journal, kill, again, clock } = world
+    journal.broken = true
+    const { id } = await world.gateway.queue!.submit({ session: { cwd: SOME_CWD, prompt: 'once' }, attempts: 1 })
+    let { gateway } = world
+    const stored = async () => (await storage.queue.get(id))?.info
+    for (let death = 1; death <= deaths; death++) {
+      // a claim that has its session's id, and a storage that has no session
+      await until(async () => (await stored())?.status === 'queued' || (await stored())?.sessionId !== undefined)
+      kill()
+      await storage.queue.update(id, { status: 'running', sessionId: `never-born-${death}` })
+      const buried = gateway.close()
+      await clock.advance(120_000)
+      await buried
+      journal.broken = death < deaths
+      gateway = (await again()).gateway
+    }
+    await until(async () => (await stored())?.finishedAt !== undefined || void (await clock.advance(1_000)), 'its end')
+    t.match(await stored(), { status, attempt: 1 })
+  })
