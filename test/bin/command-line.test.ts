@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { hashToken } from '../../src/daemon/tokens.js'
+import { QUEUE_DEFAULTS } from '../../src/jobs/options.js'
 import { VERSION } from '../../src/lib/package-root.js'
 import { DEMO, runDaemon } from '../fixtures/daemon-process.js'
 
@@ -112,6 +113,12 @@ t.test('--print-config shows what is in effect, without secrets, and does not li
     notifications: { webhook: { url: 'https://h.example/[redacted]', secret: '[redacted]', events: undefined } },
     sessionRetentionMs: 86_400_000,
   })
+})
+
+t.test('--print-config shows the bounds of a queue that the file does not name', async (t) => {
+  const { code, stdout } = await run(t, ['--print-config'], { 'gateway.json': { ...OPEN, queue: {} } })
+  t.equal(code, 0)
+  t.match(JSON.parse(stdout).queue, { maxQueuedJobs: QUEUE_DEFAULTS.maxQueuedJobs, maxConcurrency: Number })
 })
 
 t.test('without authentication no flag opens it to other machines', async (t) => {

@@ -4,6 +4,7 @@ import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { failingDisk } from '../fixtures/failing-disk.js'
 import { buildJournaled } from '../fixtures/journaled.js'
+import { NO_USAGE } from '../fixtures/scripted-engine.js'
 
 /** A gateway whose disk takes everything but what a session begins with. */
 async function world(t: Test) {
@@ -109,3 +110,43 @@ for (const [deaths, status] of [
     await until(async () => (await stored())?.finishedAt !== undefined || void (await clock.advance(1_000)), 'its end')
     t.match(await stored(), { status, attempt: 1 })
   })
+
+t.test(
+  'a refused cancel over midnight: its tokens are taken back from the day that they were charged to',
+  async (t) => {
+    const { disk, storage } = failingDisk()
+    const { call, clock, engine } = await buildServer(t, { storage, queue: { maxConcurrency: 1 } })
+    const { json } = await call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'once' } })
+    await until(() => engine.runners[0]?.sent.length === 1)
+    engine.last.host.emit({
+      type: 'assistant_message',
+      message: { role: 'assistant', content: 'words', usage: { ...NO_USAGE, outputTokens: 7 } },
+      uuid: 'm1',
+      parentToolUseId: null,
+    })
+    await until(async () => (await call('GET', `/jobs/${json.id}`)).json.usage.tokens === 7)
+    const DAY_MS = 24 * 60 * 60 * 1000
+    await clock.advance(DAY_MS - (clock.now() % DAY_MS) - 2_000)
+    const day = (at: number) => new Date(at).toISOString().slice(0, 10)
+    const [first, second] = [day(clock.now()), day(clock.now() + 10_000)]
+    disk.only = 'queue.settle'
+    disk.hold()
+    const cancel = call('DELETE', `/jobs/${json.id}`)
+    await until(() => disk.held > 0)
+    await clock.advance(PATIENCE_MS)
+    t.match(await cancel, { status: 503 })
+    const { addDailyTokens } = storage.queue
+    const takenBack: [string, number][] = []
+    storage.queue.addDailyTokens = (...charge) => {
+      takenBack.push(charge)
+      return addDailyTokens(...charge)
+    }
+    disk.release()
+    await until(() => takenBack.length > 0, 'taken back')
+    t.same(takenBack, [[first, -7]])
+    t.equal((await storage.queue.get(json.id))?.info.status, 'running')
+    engine.last.complete()
+    await until(async () => (await call('GET', `/jobs/${json.id}`)).json.status === 'succeeded')
+    t.same([await storage.queue.dailyTokens(first), await storage.queue.dailyTokens(second)], [0, 7])
+  },
+)

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import t from 'tap'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
+import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 
 const key = (value: string, more: Record<string, string> = {}) => ({ 'idempotency-key': value, ...more })
@@ -31,6 +33,44 @@ t.test('a request with a key is carried out once, and its answer repeated', asyn
   t.equal((await call('POST', '/sessions', session, key('a'))).json.id, first.json.id)
   await clock.advance(1)
   t.not((await call('POST', '/sessions', session, key('a'))).json.id, first.json.id, 'for a day')
+})
+
+t.test(
+  'a body whose members come in another order is the same body, nested ones too; that of a list is not',
+  async (t) => {
+    const { call } = await buildServer(t)
+    const body = { ...session, title: 'x', meta: { a: { b: 1, c: 2 }, list: [1, 2] } }
+    const turned = { meta: { list: [1, 2], a: { c: 2, b: 1 } }, title: 'x', ...session }
+    const first = await call('POST', '/sessions', body, key('a'))
+    const again = await call('POST', '/sessions', turned, key('a'))
+    t.same([again.status, again.json, again.headers.get('idempotent-replayed')], [201, first.json, 'true'])
+    const other = await call('POST', '/sessions', { ...body, meta: { ...body.meta, list: [2, 1] } }, key('a'))
+    t.equal(other.status, 422)
+  },
+)
+
+t.test('a key that an earlier version kept, to which the order of members counted, is still known', async (t) => {
+  const storage = createMemoryStorage()
+  const { call, registry } = await buildServer(t, { storage })
+  const body = { title: 'x', ...session }
+  const digest = (value: unknown) => createHash('sha256').update(JSON.stringify(value)).digest('base64url')
+  const { json: made } = await call('POST', '/sessions', session)
+  // as it was written then: an answer under the digest of the body as it came
+  const begin = storage.idempotency!.begin.bind(storage.idempotency)
+  let scoped = ''
+  storage.idempotency!.begin = (given, fingerprint) => {
+    scoped = given
+    return begin(given, fingerprint)
+  }
+  t.equal((await call('POST', '/sessions', {}, key('a'))).status, 400)
+  await storage.idempotency!.begin(scoped, digest(body))
+  const answer = { status: 201, headers: { 'content-type': 'application/json' }, body: JSON.stringify(made) }
+  await storage.idempotency!.complete(scoped, answer)
+  const before = (await registry.list()).length
+  const again = await call('POST', '/sessions', body, key('a'))
+  t.same([again.status, again.text, again.headers.get('idempotent-replayed')], [201, answer.body, 'true'])
+  t.equal((await call('POST', '/sessions', { ...session, title: 'y' }, key('a'))).status, 422, 'and no other body')
+  t.equal((await registry.list()).length, before)
 })
 
 t.test('while the first is in progress the second is told so', async (t) => {

@@ -1,9 +1,10 @@
 import t from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
 import { eventsPage } from '../../src/sessions/log/events-page.js'
-import { SOME_CWD, until } from '../fixtures/build.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled } from '../fixtures/journaled.js'
+import { buildParked, native, ok } from '../fixtures/parked.js'
 
 const echo = {
   capabilities: { parking: 'native' as const },
@@ -81,3 +82,30 @@ t.test('a parked session says what its log holds, too', async (t) => {
   }
   await gateway.close()
 })
+
+t.test(
+  'a session of records whose wake a crash cut off shows nothing as new either, and uses no number twice',
+  async (t) => {
+    const { store, registry, executions, id, park, engine, clock } = await buildParked(t)
+    await park()
+    // the engine goes on with its result, says something, and its process dies
+    await executions.submit('e1', ok)
+    await until(() => engine.runners.length === 2)
+    engine.last.say('lost with the process')
+    const used = (await registry.get(id))!.lastSeq
+    const { log } = (await store.list())[0]!
+    const kept = JSON.parse(log.events.split('\n').at(-1)!).seq as number
+    const { gateway: next } = await buildGateway(t, {
+      parking: { store },
+      clock,
+      script: { ...native, start: () => new Promise(() => {}) },
+    })
+    t.equal((await next.registry.get(id))?.lastSeq, kept, 'listed')
+    t.ok(kept <= used)
+    const sink = new FakeSink()
+    ;(await next.registry.open(id, UNLIMITED)).attach(sink, {})
+    await until(() => sink.frames.some(({ type }) => type === 'synced'))
+    const told = sink.events.at(-1)!.seq
+    t.match(sink.frames.at(-1), { type: 'synced', seq: told }, 'synced is what was sent')
+  },
+)
