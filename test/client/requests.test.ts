@@ -202,6 +202,8 @@ t.test('every operation of a gateway has its method', async (t) => {
     notifications.list().toArray(),
     notifications.deliveries('{id}'),
     notifications.vapidKey(),
+    client.usage.get(),
+    client.directories(),
     notifications.subscribe({ endpoint: 'https://push.example/1', keys: { p256dh: 'x', auth: 'x' } }),
     notifications.unsubscribe({ endpoint: 'https://push.example/1' }),
     (async () => {
