@@ -6,7 +6,7 @@ import { ChaosProxy, type Mood } from '../fixtures/chaos-proxy.js'
 import { mortalDaemon, TOKEN } from '../fixtures/daemon-process.js'
 import { rounds } from '../fixtures/rounds.js'
 
-const KILLS = rounds(3, 40)
+const KILLS = rounds(3, 20)
 const ASKS = '@@[{"tools":[{"tool":"fs_write","input":{"path":"a.txt","content":"a"}}]},{"text":"Written."}]@@'
 
 /** What an application would have of the feed. */
@@ -19,10 +19,13 @@ function reader(baseUrl: string, after: string, options: object) {
     gaps: 0,
     transports: new Set<string>(),
     attaches: 0,
+    /** Whether it has found the gateway since that was started. */
+    isBack: false,
   }
   following.onConnection((connection) => {
     if (connection.state !== 'live') return
     read.attaches++
+    read.isBack = true
     read.transports.add(connection.transport)
   })
   const over = (async () => {
@@ -52,8 +55,8 @@ t.test(`notifications of a gateway that is killed ${KILLS} times, behind proxies
       return { name, mood, proxy, reader: reader(`${proxy.origin}/v1`, after, { WebSocket }) }
     }),
   )
-  await until(() => readers.every(({ reader }) => reader.inbox !== undefined), 'a beginning for everybody')
   for (let kills = 0; kills < KILLS; kills++) {
+    await until(() => readers.every(({ reader }) => reader.isBack), 'a beginning for everybody')
     const { client } = world
     const killed = new AbortController()
     const { signal } = killed
@@ -72,7 +75,10 @@ t.test(`notifications of a gateway that is killed ${KILLS} times, behind proxies
     for (const { proxy } of readers) proxy.target = undefined
     killed.abort()
     await world.restart()
-    for (const { proxy } of readers) proxy.target = world.port
+    for (const { proxy, reader } of readers) {
+      reader.isBack = false
+      proxy.target = world.port
+    }
     await acts
   }
   const { client } = world
