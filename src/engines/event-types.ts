@@ -11,6 +11,8 @@ interface EventRow {
   readonly goesOn?: true
   /** Words and numbers of the gateway alone, held by nobody else: it may wait to be JSON until somebody reads it. */
   readonly isPlain?: true
+  /** Something of it is counted as usage; most events cost nothing there. */
+  readonly isCounted?: true
 }
 
 /** One row per type of event; its shape and its sentence are in `schemas/events.ts`. */
@@ -23,9 +25,9 @@ export const EVENT_TYPES = {
   user_message: { by: 'engine', goesOn: true },
   assistant_message: { by: 'engine', goesOn: true, leavesState: true },
   stream_delta: { by: 'engine', goesOn: true, leavesState: true, isLive: true },
-  turn_completed: { by: 'engine', goesOn: true },
-  permission_requested: { by: 'gateway' },
-  permission_resolved: { by: 'gateway' },
+  turn_completed: { by: 'engine', goesOn: true, isCounted: true },
+  permission_requested: { by: 'gateway', isCounted: true },
+  permission_resolved: { by: 'gateway', isCounted: true },
   execution_dispatched: { by: 'engine', goesOn: true },
   execution_result: { by: 'engine' },
   execution_failed: { by: 'engine' },
@@ -35,7 +37,7 @@ export const EVENT_TYPES = {
   rate_limit: { by: 'engine', leavesState: true },
   engine_event: { by: 'engine', leavesState: true },
   session_error: { by: 'engine' },
-  session_closed: { by: 'gateway', isPlain: true },
+  session_closed: { by: 'gateway', isPlain: true, isCounted: true },
 } as const satisfies Record<SessionEventBody['type'], EventRow>
 
 type Rows = typeof EVENT_TYPES

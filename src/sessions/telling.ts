@@ -2,6 +2,7 @@ import type { SessionClosedReason, SessionEventBody } from '../../schemas/events
 import type { PermissionRequest } from '../../schemas/permissions.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
+import { rowOf } from '../engines/event-types.js'
 import type { Clock } from '../lib/clock.js'
 import type { Listeners } from '../lib/listeners.js'
 import type { PlannedNotification } from '../notifications/planned.js'
@@ -48,8 +49,10 @@ export class Telling {
       const notification = notifier?.notify(body, { seq, ts }, () => session.info(seq))
       if (notification) session.tell(notification)
     }
-    const counted = usage?.count(body, ts, this.#counted(session))
-    if (counted) session.tell(counted)
+    if (usage && rowOf(body).isCounted) {
+      const counted = usage.count(body, ts, this.#counted(session))
+      if (counted) session.tell(counted)
+    }
     if (!listeners.has('session_event', session)) return
     const event = { seq, ts, ...body }
     event.seq = seq

@@ -17,8 +17,9 @@ export interface CountedSession {
 /** The day of a moment, in UTC. */
 export const dayOf = (ts: number): string => new Date(ts).toISOString().slice(0, 10)
 
-/** What an event adds to the sums of its day; undefined: nothing. */
+/** What an event adds to the sums of its day; undefined: nothing. Asked of those whose row says `isCounted`. */
 export function countOf(body: SessionEventBody, ts: number, session: CountedSession): UsageCount | undefined {
+  if (body.type === 'session_closed' && session.jobId === undefined) return undefined
   const { profile, agent, person } = session
   const key: UsageKey = { day: dayOf(ts), profile, agent, person }
   switch (body.type) {
@@ -29,7 +30,7 @@ export function countOf(body: SessionEventBody, ts: number, session: CountedSess
     case 'permission_resolved':
       return settled(body, ts, session, key)
     case 'session_closed':
-      return session.jobId === undefined ? undefined : { ...key, jobs: 1 }
+      return { ...key, jobs: 1 }
     default:
       return undefined
   }
