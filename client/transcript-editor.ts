@@ -187,12 +187,17 @@ export class TranscriptEditor {
     this.#changePermission(request.toolUseId, { request })
   }
 
-  #onAnswered({ requestId, behavior, resolvedBy, message }: EventOf<'permission_resolved'>): void {
+  #onAnswered({ requestId, behavior, resolvedBy, by, message, updatedInput }: EventOf<'permission_resolved'>): void {
     const { permissions, executions } = this.#now.waitingFor
     const request = permissions.find(({ id }) => id === requestId)
     if (!request) return
     this.#set({ waitingFor: { permissions: without(permissions, (other) => other === request), executions } })
-    const permission = { request, behavior, resolvedBy, ...(message !== undefined && { message }) }
+    const permission = {
+      ...{ request, behavior, resolvedBy },
+      ...(by && { by }),
+      ...(message !== undefined && { message }),
+      ...(updatedInput && { updatedInput }),
+    }
     this.#changePermission(request.toolUseId, permission)
   }
 

@@ -22,7 +22,11 @@ export interface ToolPermission {
   /** Absent while it is waited for. */
   behavior?: 'allow' | 'deny'
   resolvedBy?: EventOf<'permission_resolved'>['resolvedBy']
+  /** Who answered, as far as it is known. */
+  by?: EventOf<'permission_resolved'>['by']
   message?: string
+  /** What ran, when it is not what was shown. */
+  updatedInput?: Record<string, unknown>
 }
 
 /**

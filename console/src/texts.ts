@@ -133,6 +133,7 @@ const transcript = {
   image: 'Image of the agent',
   more: 'Show more',
   input: 'Input',
+  askedFor: 'Asked for',
   output: 'Output',
   noOutput: 'None yet.',
   helper: (n: number) => (n === 1 ? 'A helper: 1 line' : `A helper: ${n} lines`),

@@ -58,6 +58,18 @@ t.test('a tool call shows its input, who allowed it, and its result', async (t) 
   t.equal(transcript.items.length, 1, 'the result stands with its call')
 })
 
+t.test('a call that was allowed with another input shows both, and who said so', async (t) => {
+  const updatedInput = { path: 'b' }
+  const by = { principal: 'ada', channel: 'link' }
+  const before = [call('a'), asked('p', 'a')]
+  const allowed = event({
+    ...{ type: 'permission_resolved', requestId: 'p', behavior: 'allow' },
+    ...{ resolvedBy: 'client', by, updatedInput },
+  })
+  const [tool] = tools(foldTranscript([...before, allowed]))
+  t.match(tool, { input: { path: 'a' }, permission: { behavior: 'allow', by, updatedInput } })
+})
+
 t.test('a call ends as denied, failed or abandoned when it does', async (t) => {
   const transcript = foldTranscript([
     asked('early', 'a'),

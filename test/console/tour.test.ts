@@ -49,6 +49,9 @@ t.test(
     const id = /sessions\/([^/?]+)/.exec(page.url())![1]
     const written = await (await call(`/sessions/${id}/files/report.md`)).text()
     t.match(written, /^# Edited by hand/, 'what ran is what was edited')
+    await log.getByRole('button', { name: /fs_write/ }).click()
+    await log.getByRole('heading', { name: 'Asked for' }).waitFor()
+    await log.getByText(/Demonstration report/).waitFor()
 
     const message = page.getByRole('textbox', { name: 'Message' })
     await message.fill('Ask me a question')

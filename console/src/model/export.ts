@@ -1,6 +1,6 @@
 import type { SessionInfo, ToolPart, TranscriptItem } from '../../../client/index.js'
 import { jsonText } from './json-text.js'
-import { outputsOf, summaryOf } from './tool-summary.js'
+import { outputsOf, ranWith, summaryOf } from './tool-summary.js'
 import { visible, visibleLine } from './visible.js'
 
 const MAX_BLOCK = 100_000
@@ -13,10 +13,12 @@ function fenced(text: string, language = ''): string {
 }
 
 function toolMarkdown(tool: ToolPart): string {
+  const ran = ranWith(tool)
   const lines = [
-    `**${visibleLine(tool.name, 80)}** ${visibleLine(summaryOf(tool.input), 120)} (${tool.status})`.replace('  ', ' '),
+    `**${visibleLine(tool.name, 80)}** ${visibleLine(summaryOf(ran), 120)} (${tool.status})`.replace('  ', ' '),
   ]
-  lines.push(fenced(jsonText(tool.input, MAX_BLOCK).text, 'json'))
+  lines.push(fenced(jsonText(ran, MAX_BLOCK).text, 'json'))
+  if (ran !== tool.input) lines.push('Asked for:', fenced(jsonText(tool.input, MAX_BLOCK).text, 'json'))
   for (const output of outputsOf(tool.result))
     if (output.type === 'text') lines.push(fenced(visible(output.text.slice(0, MAX_BLOCK))))
     else if (output.type === 'json') lines.push(fenced(jsonText(output.value, MAX_BLOCK).text, 'json'))

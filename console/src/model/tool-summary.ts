@@ -1,3 +1,5 @@
+import type { ToolPart } from '../../../client/index.js'
+
 /** Fields of an input that say best what a call is about, in this order. */
 const TELLING = [
   'command',
@@ -24,6 +26,9 @@ export function summaryOf(input: unknown): string {
   }
   return ''
 }
+
+/** What a call ran with: what it asked for, or what somebody allowed in its place. */
+export const ranWith = ({ input, permission }: ToolPart): unknown => permission?.updatedInput ?? input
 
 /** A block of a result, as it is shown. */
 export type Output =

@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks'
 import type { ToolPart, TranscriptItem } from '../../../../client/index.js'
 import { editsOf } from '../../model/edits.js'
 import { duration } from '../../model/format.js'
-import { summaryOf } from '../../model/tool-summary.js'
+import { ranWith, summaryOf } from '../../model/tool-summary.js'
 import { Diff } from '../../parts/diff.js'
 import { Icon } from '../../parts/icon.js'
 import { Line } from '../../parts/untrusted.js'
@@ -32,11 +32,16 @@ const Taken = ({ tool, ts }: { tool: ToolPart; ts: number }) => {
   ) : null
 }
 
+const Input = ({ input }: { input: unknown }) => {
+  const command = (input as { command?: unknown } | undefined)?.command
+  return typeof command === 'string' ? <Terminal text={command} /> : <Json value={input} />
+}
+
 /** A call of a tool: what it is about, how it stands, and on demand what went in and came out. Edits are shown at once. */
 export function ToolCard({ tool, inner, nested, state, ts }: ToolCardProps) {
-  const edits = useMemo(() => editsOf(tool.input, tool.result), [tool.input, tool.result])
+  const ran = ranWith(tool)
+  const edits = useMemo(() => editsOf(ran, tool.result), [ran, tool.result])
   const isOpen = useSignal(false)
-  const command = (tool.input as { command?: unknown } | undefined)?.command
   return (
     <div class="card tool" data-status={tool.status}>
       <button
@@ -49,7 +54,7 @@ export function ToolCard({ tool, inner, nested, state, ts }: ToolCardProps) {
       >
         <Icon name="chevron" />
         <Line text={tool.name} class="tool-name" length={60} />
-        <Line text={summaryOf(tool.input)} class="tool-summary" length={160} />
+        <Line text={summaryOf(ran)} class="tool-summary" length={160} />
         <span class="tool-state">
           <Taken tool={tool} ts={ts} /> <b>{says.tool[tool.status]}</b>
         </span>
@@ -65,7 +70,13 @@ export function ToolCard({ tool, inner, nested, state, ts }: ToolCardProps) {
       {isOpen.value && (
         <div class="card-body">
           <h3>{says.input}</h3>
-          {typeof command === 'string' ? <Terminal text={command} /> : <Json value={tool.input} />}
+          <Input input={ran} />
+          {ran !== tool.input && (
+            <>
+              <h3>{says.askedFor}</h3>
+              <Input input={tool.input} />
+            </>
+          )}
           <h3>{says.output}</h3>
           {tool.result === undefined ? <p class="quiet-text">{says.noOutput}</p> : <Outputs result={tool.result} />}
         </div>
