@@ -129,7 +129,8 @@ export async function watch(prefix: string | undefined, options: Options): Promi
   const board = isBoard ? await startBoard(gateway) : undefined
   const following = gateway.queue.watch()
   const leave = () => following.close()
-  process.once('SIGINT', leave)
+  // not once: whoever hides the cursor ends the process by the signal when no listener is left by its turn
+  process.on('SIGINT', leave)
   let last: JobInfo | undefined
   try {
     for await (const frame of following) {
