@@ -127,11 +127,9 @@ t.test('nothing that an agent says runs, loads, or stands outside of its place',
       .locator('> [data-seq]')
       .evaluateAll((all) => all.map((line) => (line as unknown as { dataset: { seq: string } }).dataset.seq)))
       lines.add(seq)
-    for (const head of await log
-      .locator('.card-head[aria-expanded=false]')
-      .all()
-      .then((all) => all.slice(0, 40)))
-      await head.evaluate((button) => (button as unknown as { click(): void }).click())
+    await log.locator('.card-head[aria-expanded=false]').evaluateAll((all) => {
+      for (const head of all.slice(0, 40)) (head as unknown as { click(): void }).click()
+    })
     await check(`the transcript, ${lines.size} lines`)
     isOver = (await log.getByText('The session begins here.').count()) > 0
     if (!isOver) {
