@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import { texts } from '../texts.js'
 import { Icon } from './icon.js'
 
@@ -15,7 +15,8 @@ export function Dialog({
 }) {
   const element = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  // before the next key comes, which is the dialog's then
+  useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null
     element.current?.showModal()
     return () => before?.focus()

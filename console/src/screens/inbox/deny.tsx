@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { ResolvePermissionRequest } from '../../../../client/index.js'
 import { Field } from '../../parts/field.js'
 import { texts } from '../../texts.js'
@@ -18,7 +18,8 @@ export function Deny({
 }) {
   const input = useRef<HTMLTextAreaElement>(null)
   const interrupts = useSignal(false)
-  useEffect(() => input.current?.focus(), [])
+  // before the next key comes: what is typed at once is the reason, and answers nothing
+  useLayoutEffect(() => input.current?.focus(), [])
   const deny = (): void => {
     const message = input.current?.value.trim()
     onDeny({ behavior: 'deny', ...(message && { message }), ...(interrupts.value && { interrupt: true }) })

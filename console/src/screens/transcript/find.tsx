@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { client, sentenceOf } from '../../api.js'
 import { type Hit, hitsIn } from '../../model/search.js'
 import { visible } from '../../model/visible.js'
@@ -23,7 +23,7 @@ export function Find({ state, onGo, onClose }: FindProps) {
   const wanted = useSignal('')
   const hits = useSignal<readonly Hit[]>([])
   const progress = useSignal<string | undefined>(undefined)
-  useEffect(() => input.current?.focus(), [])
+  useLayoutEffect(() => input.current?.focus(), [])
   useEffect(() => {
     hits.value = []
     const text = wanted.value.trim()
