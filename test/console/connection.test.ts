@@ -5,9 +5,10 @@ import { foldTranscript } from '../../client/index.js'
 import { buildConsole, closeBrowserAfter, openConsole, shot, skipWithoutChromium } from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 import { mortalDaemon, TOKEN } from '../fixtures/daemon-process.js'
+import { rounds } from '../fixtures/rounds.js'
 
 closeBrowserAfter(t)
-const CUTS = process.env.LONG_ROUNDS ? 50 : 8
+const CUTS = rounds(8, 50)
 const skip = skipWithoutChromium
 
 /** A durable gateway behind a proxy, and a window that is signed in. */

@@ -3,12 +3,12 @@ import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { buildConsole, closeBrowserAfter, openConsole, shot, skipWithoutChromium } from '../fixtures/console-browser.js'
 import { HOSTILE_TEXTS } from '../fixtures/hostile-texts.js'
-import { rounds } from '../fixtures/rounds.js'
+import { isLong, rounds } from '../fixtures/rounds.js'
 
 closeBrowserAfter(t)
 
 /** Every so many of them in the short form. */
-const EVERY = rounds(5, 1)
+const EVERY = isLong ? 1 : 5
 const TEXTS = HOSTILE_TEXTS.filter((text, at) => at % EVERY === 0 && text.trim() !== '')
 
 /** Elements and attributes that only a text which was taken for markup would bring in, and addresses that lead out. */

@@ -3,6 +3,7 @@ import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { buildConsole, closeBrowserAfter, openConsole, shot, skipWithoutChromium } from '../fixtures/console-browser.js'
 import { HOSTILE_TEXTS } from '../fixtures/hostile-texts.js'
+import { isLong } from '../fixtures/rounds.js'
 
 closeBrowserAfter(t)
 const skip = skipWithoutChromium
@@ -95,7 +96,6 @@ t.test('nothing that an agent says runs, loads, or stands outside of its place',
     (text) => say([{ type: 'text', text: `said: ${text}` }], 'user'),
   ]
   // in the short form each text is in two of the places, as Markdown among them for every other one
-  const isLong = process.env.LONG_ROUNDS !== undefined
   for (const [index, text] of HOSTILE_TEXTS.entries())
     for (const [place, put] of places.entries()) {
       const turn = (index * 3) % places.length
