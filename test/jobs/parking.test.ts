@@ -241,6 +241,8 @@ t.test('records of an adapter that somebody else filled are run as they are', as
       attempt: 1,
       maxAttempts: 2,
       usage,
+      // a claim alone is no attempt yet
+      ...(status === 'running' && { sessionId: 'gone' }),
     }
     const record: JobRecord = { info, request: jobRequest({ retryDelayMs: 0 }) }
     await memory.add(record)
