@@ -1,7 +1,13 @@
 import { render } from 'preact'
 import { App } from './app.js'
+import { route } from './route.js'
+import { SCREENS } from './screens.js'
 import './styles/tokens.css'
 import './styles/base.css'
 import './styles/shell.css'
 
+// the screen is needed once it is known who is in: it comes meanwhile; a failure shows when it is asked for again
+SCREENS.find(({ name }) => name === route.value.name)
+  ?.load()
+  .catch(() => {})
 render(<App />, document.getElementById('app')!)

@@ -123,6 +123,7 @@ t.test('nothing that an agent says runs, loads, or stands outside of its place',
   // through the whole log, from its end to its beginning
   const lines = new Set<string>()
   for (let isOver = false; !isOver; ) {
+    isOver = (await log.getByText('The session begins here.').count()) > 0
     for (const seq of await log
       .locator('> [data-seq]')
       .evaluateAll((all) => all.map((line) => (line as unknown as { dataset: { seq: string } }).dataset.seq)))
@@ -131,7 +132,6 @@ t.test('nothing that an agent says runs, loads, or stands outside of its place',
       for (const head of all.slice(0, 40)) (head as unknown as { click(): void }).click()
     })
     await check(`the transcript, ${lines.size} lines`)
-    isOver = (await log.getByText('The session begins here.').count()) > 0
     if (!isOver) {
       const first = await log.locator('> [data-seq]').first().getAttribute('data-seq')
       await log.evaluate((element) => {

@@ -37,7 +37,10 @@ export class LogWindow {
   #transcript: Transcript = emptyTranscript
   #after = 0
   #through = 0
+  /** The last event that has been heard of, as it happened. */
   #head = 0
+  /** The last event that a page told of. */
+  #told = 0
   #epoch: string | undefined
   #busy: Promise<unknown> | undefined
   /** Nothing comes before it. */
@@ -77,7 +80,10 @@ export class LogWindow {
     return this.#once(async () => {
       this.#reset(lastSeq)
       await this.#stepBack()
-      await this.#stepOn()
+      // what was read may have told that nothing follows
+      this.atEnd = this.#events.length > 0 && Math.max(this.#told, this.#head) <= this.#through
+      if (this.atEnd) this.#through = Math.max(this.#told, this.#events.at(-1)!.seq)
+      else await this.#stepOn()
     })
   }
 
@@ -117,7 +123,8 @@ export class LogWindow {
     if (fresh.length === 0) return false
     this.#events.push(...fresh)
     this.#through = last.seq
-    if (this.#trim('head')) this.#refold()
+    // well below the limit, so that not all is folded anew with the next
+    if (this.#trim('head', 0.75)) this.#refold()
     else this.#transcript = foldTranscript(fresh, this.#transcript)
     return true
   }
@@ -136,7 +143,7 @@ export class LogWindow {
   #reset(place: number): void {
     this.#events = []
     this.#after = this.#through = place
-    this.#head = 0
+    this.#head = this.#told = 0
     this.#epoch = undefined
     this.atStart = this.atEnd = this.isCut = false
     this.#transcript = emptyTranscript
@@ -196,22 +203,22 @@ export class LogWindow {
     const page = await this.#read({ afterSeq, limit, ...(this.#epoch !== undefined && { epoch: this.#epoch }) })
     this.#epoch ??= page.epoch
     if (page.epoch !== this.#epoch) throw new LogChanged()
+    this.#told = Math.max(this.#told, page.lastSeq)
     return page
   }
 
-  /** Lets go of what is too much, at one end. @returns whether there was any */
-  #trim(where: 'head' | 'tail'): boolean {
+  /** Lets go of what is too much, at one end. @param share of the limits to go down to @returns whether there was any */
+  #trim(where: 'head' | 'tail', share = 1): boolean {
     const { maxEvents, maxChars } = this.#limits
     const weightOf = (event: SessionEvent): number => Math.min(charsOf(event), maxChars / 4)
     let chars = 0
     for (const event of this.#events) chars += weightOf(event)
     this.isFull = this.#events.length > maxEvents || (chars > maxChars && this.#events.length > MIN_EVENTS)
     if (!this.isFull) return false
-    // well below the limit, so that it is not done at each step
     let keep = this.#events.length
     const at = (index: number): SessionEvent =>
       this.#events[where === 'head' ? index : this.#events.length - 1 - index]!
-    for (let gone = 0; keep > MIN_EVENTS && (keep > maxEvents * 0.75 || chars > maxChars * 0.75); gone++, keep--)
+    for (let gone = 0; keep > MIN_EVENTS && (keep > maxEvents * share || chars > maxChars * share); gone++, keep--)
       chars -= weightOf(at(gone))
     if (where === 'head') {
       this.#after = this.#events[this.#events.length - keep - 1]?.seq ?? this.#after

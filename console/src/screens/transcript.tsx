@@ -7,6 +7,7 @@ import { Failure, Loading } from '../parts/notice.js'
 import '../styles/transcript.css'
 import { texts } from '../texts.js'
 import { Composer } from './transcript/composer.js'
+import { useDrawn } from './transcript/drawn.js'
 import { Find } from './transcript/find.js'
 import { Head } from './transcript/head.js'
 import { Row, Streaming } from './transcript/items.js'
@@ -17,7 +18,7 @@ const says = texts.transcript
 /** So near the end counts as at the end. */
 const NEAR_PX = 48
 /** So near an end of the window, its next part is fetched. */
-const FETCH_PX = 1_600
+const FETCH_PX = 3_000
 
 /** One session: what was said and done, what it waits for, and what to say next. */
 export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefined }) {
@@ -41,8 +42,9 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   }, [seq])
 
   const { transcript, atStart, atEnd, isCut, isFull } = state.view.value
-  const { rows, nested } = useMemo(() => rowsOf(transcript), [transcript])
+  const { rows, streaming, nested } = useMemo(() => rowsOf(transcript), [transcript])
   const goal = marked.value
+  const { drawn, isWhole, isNearlyWhole, atFirst } = useDrawn(rows, isFollowing.value ? undefined : goal)
 
   useLayoutEffect(() => {
     const element = scroller.current
@@ -52,7 +54,8 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
       if (line) {
         line.scrollIntoView({ block: 'center' })
         line.focus({ preventScroll: true })
-        marked.value = undefined
+        // what is drawn above it later would move it
+        if (isWhole) marked.value = undefined
       }
     } else if (isFollowing.value && atEnd) element.scrollTop = element.scrollHeight
   })
@@ -66,8 +69,8 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     if (scrollTop < FETCH_PX && !atStart) {
       // the browser keeps the place when something comes above, but not at the very top
       if (scrollTop === 0) element.scrollTop = 1
-      void state.earlier()
-    } else if (below < FETCH_PX && !atEnd) void state.later()
+      if (isNearlyWhole) void state.earlier()
+    } else if (below < FETCH_PX && !atEnd && isNearlyWhole) void state.later()
   }
   const toEnd = async (): Promise<void> => {
     await state.toEnd()
@@ -77,9 +80,9 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   // a window that does not fill the screen has nothing to scroll
   useEffect(() => {
     const element = scroller.current
-    if (element && state.isLoaded.value && !atStart && !isFull && element.scrollHeight <= element.clientHeight)
-      void state.earlier()
-  }, [transcript, atStart])
+    if (!element || !isWhole || !state.isLoaded.value || atStart || isFull) return
+    if (element.scrollHeight <= element.clientHeight) void state.earlier()
+  }, [transcript, atStart, isWhole])
 
   const onKeyDown = (event: KeyboardEvent): void => {
     if ((event.metaKey || event.ctrlKey) && event.key === 'f' && !event.shiftKey) {
@@ -117,12 +120,14 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
         <div class="lines" role="log" aria-label={says.log} aria-live="off" tabIndex={0}>
           {state.isLoaded.value && (
-            <p class="quiet-text lines-begin">{atStart ? (isCut ? says.cut : says.begin) : texts.shell.loading}</p>
+            <p class="quiet-text lines-begin">
+              {atStart && atFirst ? (isCut ? says.cut : says.begin) : texts.shell.loading}
+            </p>
           )}
-          {rows.map((item) => (
+          {drawn.map((item) => (
             <Row key={`${item.kind}${item.seq}`} item={item} nested={nested} state={state} />
           ))}
-          {atEnd && <Streaming messages={transcript.streaming} />}
+          {atEnd && <Streaming messages={streaming} />}
           {state.outgoing.value.map((message) => (
             <div key={message.id} class="line line-user outgoing" data-failed={message.error !== undefined}>
               <p dir="auto" class="outgoing-text">

@@ -8,6 +8,7 @@ import type {
 import { bytes, count, duration } from '../../model/format.js'
 import { isSame } from '../../model/same.js'
 import { imageOf } from '../../model/tool-summary.js'
+import type { Helper } from '../../model/transcript-rows.js'
 import { Icon } from '../../parts/icon.js'
 import { Markdown } from '../../parts/markdown.js'
 import { memo } from '../../parts/memo.js'
@@ -23,18 +24,15 @@ const says = texts.transcript
 
 interface RowProps {
   item: TranscriptItem
-  nested: ReadonlyMap<string, TranscriptItem[]>
+  nested: ReadonlyMap<string, Helper>
   state: TranscriptState
 }
 
 /** Whether anything under the item changed is seen by what hangs on it, too. */
 export function Row({ item, nested, state }: RowProps) {
-  const own =
-    item.kind === 'message'
-      ? item.parts.flatMap((part) => (part.type === 'tool' ? (nested.get(part.id) ?? []) : []))
-      : []
+  const hasHelper = item.kind === 'message' && item.parts.some((part) => part.type === 'tool' && nested.has(part.id))
   // a list of its own for each item with helpers, so that the others need not be drawn again
-  return own.length > 0 ? (
+  return hasHelper ? (
     <PlainRow item={item} nested={nested} state={state} />
   ) : (
     <StillRow item={item} nested={NONE} state={state} />

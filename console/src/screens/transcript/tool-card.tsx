@@ -1,15 +1,16 @@
 import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
-import type { ToolPart, TranscriptItem } from '../../../../client/index.js'
+import type { ToolPart } from '../../../../client/index.js'
 import { editsOf } from '../../model/edits.js'
 import { duration } from '../../model/format.js'
 import { ranWith, summaryOf } from '../../model/tool-summary.js'
+import type { Helper } from '../../model/transcript-rows.js'
 import { Diff } from '../../parts/diff.js'
 import { Icon } from '../../parts/icon.js'
 import { Line } from '../../parts/untrusted.js'
 import { now } from '../../state/clock.js'
 import { texts } from '../../texts.js'
-import { Row } from './items.js'
+import { Row, Streaming } from './items.js'
 import { Json, Outputs, Terminal } from './outputs.js'
 import type { TranscriptState } from './state.js'
 
@@ -18,8 +19,8 @@ const says = texts.transcript
 interface ToolCardProps {
   tool: ToolPart
   /** What a helper said and did for this call. */
-  inner: TranscriptItem[] | undefined
-  nested: ReadonlyMap<string, TranscriptItem[]>
+  inner: Helper | undefined
+  nested: ReadonlyMap<string, Helper>
   state: TranscriptState
   /** When it was called. */
   ts: number
@@ -83,10 +84,11 @@ export function ToolCard({ tool, inner, nested, state, ts }: ToolCardProps) {
       )}
       {inner && (
         <details class="helper" open={tool.status === 'running'}>
-          <summary>{says.helper(inner.length)}</summary>
-          {inner.map((item) => (
+          <summary>{says.helper(inner.items.length + inner.streaming.length)}</summary>
+          {inner.items.map((item) => (
             <Row key={`${item.kind}${item.seq}`} item={item} nested={nested} state={state} />
           ))}
+          <Streaming messages={inner.streaming} />
         </details>
       )}
     </div>
