@@ -27,6 +27,8 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   const isFollowing = useSignal(seq === undefined)
   const isFinding = useSignal(false)
   const marked = useSignal(seq)
+  /** Something was to be fetched while much was still to be drawn. */
+  const isRefused = useRef(false)
 
   useEffect(() => {
     void state.open(seq)
@@ -70,8 +72,18 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
       // the browser keeps the place when something comes above, but not at the very top
       if (scrollTop === 0) element.scrollTop = 1
       if (isNearlyWhole) void state.earlier()
-    } else if (below < FETCH_PX && !atEnd && isNearlyWhole) void state.later()
+      else isRefused.current = true
+    } else if (below < FETCH_PX && !atEnd) {
+      if (isNearlyWhole) void state.later()
+      else isRefused.current = true
+    }
   }
+  // whoever scrolled while it was drawn need not scroll again
+  useEffect(() => {
+    if (!isNearlyWhole || !isRefused.current) return
+    isRefused.current = false
+    onScroll()
+  })
   const toEnd = async (): Promise<void> => {
     await state.toEnd()
     isFollowing.value = true
