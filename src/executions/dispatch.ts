@@ -1,8 +1,8 @@
 import type { DeferredExecution } from '../engines/runner.js'
 import { toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
-import type { PlannedNotification } from '../notifications/planned.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
+import type { PreparedDelivery } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
 import { type OperatorWebhook, operatorTarget, type WebhookTarget } from '../webhooks/target.js'
 
@@ -16,12 +16,6 @@ export interface ExecutionDispatch {
   expiresAt?: number
   /** Where the result is POSTed, under the gateway's own origin. */
   resultPath: string
-}
-
-/** Tells of one deferred execution, once whoever writes that down has kept it in the same write. */
-export interface PlannedDispatch extends PlannedNotification {
-  /** It came to nothing: nobody is told, whenever its write may still be made. */
-  withdraw(): void
 }
 
 export interface DispatcherOptions {
@@ -67,7 +61,7 @@ export class ExecutionDispatcher {
   }
 
   /** Never throws: whatever becomes of it, the execution waits for its result or its deadline. */
-  plan(sessionId: string, { executionId, toolName, input, expiresAt }: DeferredExecution): PlannedDispatch {
+  prepare(sessionId: string, { executionId, toolName, input, expiresAt }: DeferredExecution): PreparedDelivery {
     const { basePath, deliverer } = this.#options
     const told: ExecutionDispatch = {
       ...{ executionId, sessionId, toolName, input },
@@ -77,35 +71,17 @@ export class ExecutionDispatcher {
     const target = this.targetOf(toolName)
     const delivery =
       target &&
-      deliverer.plan(`${sessionId} ${toolName}`, {
+      deliverer.prepare(`${sessionId} ${toolName}`, {
         ...{ id: executionId, type: 'execution_dispatched', payload: told, target },
         origin: { kind: 'dispatch', tool: toolName },
         importance: 'last',
       })
-    let isKept = false
-    let isWithdrawn = false
     return {
-      write: () => ({ deliveries: delivery?.kept && !isWithdrawn ? [delivery.kept] : [] }),
-      written() {
-        isKept = true
-        if (isWithdrawn) delivery?.withdraw()
-      },
-      unwritten() {},
-      keep() {
-        isKept = true
-        delivery?.keep()
-      },
-      get isKept() {
-        return isKept
-      },
       send: () => {
         void this.#tellHost(told)
         delivery?.send()
       },
-      withdraw() {
-        isWithdrawn = true
-        if (isKept) delivery?.withdraw()
-      },
+      withdraw: () => delivery?.withdraw(),
     }
   }
 
