@@ -3,6 +3,7 @@ import { useEffect } from 'preact/hooks'
 import { GatewayError, type JobInfo, type ProfileInfo } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { Dialog } from '../../parts/dialog.js'
+import { Directory } from '../../parts/directory.js'
 import { Field } from '../../parts/field.js'
 import { Failure } from '../../parts/notice.js'
 import { noteFailure } from '../../state/me.js'
@@ -45,7 +46,6 @@ export function SubmitDialog({
     maxMinutes: '',
   })
   const profiles = useSignal<readonly ProfileInfo[]>([])
-  const directories = useSignal<readonly string[]>([])
   const error = useSignal<unknown>(undefined)
   const isBusy = useSignal(false)
 
@@ -61,23 +61,6 @@ export function SubmitDialog({
       },
     )
   }, [])
-  const { cwd } = values.value
-  useEffect(() => {
-    const aborter = new AbortController()
-    const { signal } = aborter
-    client.directories({ prefix: cwd, signal }).then(
-      (answer) => {
-        directories.value = answer.directories
-        // the one place there is
-        const [only] = directories.value
-        if (cwd === '' && only !== undefined && directories.value.length === 1)
-          values.value = { ...values.value, cwd: only }
-      },
-      // typing it out works all the same
-      () => {},
-    )
-    return () => aborter.abort()
-  }, [cwd])
 
   const submit = async (): Promise<void> => {
     if (isBusy.value) return
@@ -149,25 +132,15 @@ export function SubmitDialog({
           )}
           {numeric('attempts', says.tries, says.triesHint)}
         </div>
-        <Field label={says.directory} hint={says.directoryHint} error={refusalOf('cwd')}>
-          {(given) => (
-            <>
-              <input
-                {...given}
-                {...bound('cwd')}
-                list="job-directories"
-                required
-                spellcheck={false}
-                autocapitalize="off"
-              />
-              <datalist id="job-directories">
-                {directories.value.map((path) => (
-                  <option key={path} value={path} />
-                ))}
-              </datalist>
-            </>
-          )}
-        </Field>
+        <Directory
+          label={says.directory}
+          hint={says.directoryHint}
+          error={refusalOf('cwd')}
+          value={values.value.cwd}
+          onValue={(path) => {
+            values.value = { ...values.value, cwd: path }
+          }}
+        />
         <details open={['model', 'priority', 'maxTokens', 'maxMinutes'].some((name) => refusalOf(name as Name))}>
           <summary>{says.more}</summary>
           <div class="pair">

@@ -1,8 +1,9 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { CreateSessionRequest, GatewayError, PermissionMode, ProfileInfo } from '../../../../client/index.js'
-import { client, request, sentenceOf } from '../../api.js'
+import { client, sentenceOf } from '../../api.js'
 import { Dialog } from '../../parts/dialog.js'
+import { Directory } from '../../parts/directory.js'
 import { Field } from '../../parts/field.js'
 import { Failure } from '../../parts/notice.js'
 import { go, hrefTo } from '../../route.js'
@@ -116,7 +117,15 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
             )}
           </Field>
         )}
-        <Directory value={directory} error={refusalOf('cwd')} />
+        <Directory
+          label={says.directory}
+          hint={says.directoryHint}
+          error={refusalOf('cwd')}
+          value={directory.value}
+          onValue={(path) => {
+            directory.value = path
+          }}
+        />
         {isAdopting.value ? (
           <Adopt profile={profile.value} directory={directory.value.trim()} isBusy={isBusy.value} onChoose={start} />
         ) : (
@@ -194,55 +203,5 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
         )}
       </form>
     </Dialog>
-  )
-}
-
-/** A path, completed from the directories that this gateway allows. */
-function Directory({ value, error }: { value: { value: string }; error: string | undefined }) {
-  const offers = useSignal<string[]>([])
-  const prefix = value.value
-  useEffect(() => {
-    const aborter = new AbortController()
-    const timer = setTimeout(async () => {
-      try {
-        const answer = await request<{ directories: string[] }>('GET', '/directories', {
-          query: { prefix },
-          signal: aborter.signal,
-        })
-        offers.value = answer.directories
-        // the one place there is
-        if (prefix === '' && offers.value.length === 1) value.value = offers.value[0]!
-      } catch {
-        // typing it out works all the same
-      }
-    }, 120)
-    return () => {
-      clearTimeout(timer)
-      aborter.abort()
-    }
-  }, [prefix])
-  return (
-    <Field label={says.directory} hint={says.directoryHint} error={error}>
-      {(given) => (
-        <>
-          <input
-            {...given}
-            list="start-directories"
-            required
-            spellcheck={false}
-            autocapitalize="off"
-            value={value.value}
-            onInput={(event) => {
-              value.value = event.currentTarget.value
-            }}
-          />
-          <datalist id="start-directories">
-            {offers.value.map((path) => (
-              <option key={path} value={path} />
-            ))}
-          </datalist>
-        </>
-      )}
-    </Field>
   )
 }
