@@ -7,6 +7,8 @@ import { isLong } from '../fixtures/rounds.js'
 
 closeBrowserAfter(t)
 const skip = skipWithoutChromium
+/** What stands above a log that is shown from its first line. */
+const BEGIN = 'The session begins here.'
 
 t.ok(HOSTILE_TEXTS.length >= 200, `${HOSTILE_TEXTS.length} texts`)
 
@@ -123,7 +125,7 @@ t.test('nothing that an agent says runs, loads, or stands outside of its place',
   // through the whole log, from its end to its beginning
   const lines = new Set<string>()
   for (let isOver = false; !isOver; ) {
-    isOver = (await log.getByText('The session begins here.').count()) > 0
+    isOver = (await log.getByText(BEGIN).count()) > 0
     for (const seq of await log
       .locator('> [data-seq]')
       .evaluateAll((all) => all.map((line) => (line as unknown as { dataset: { seq: string } }).dataset.seq)))
@@ -137,12 +139,24 @@ t.test('nothing that an agent says runs, loads, or stands outside of its place',
       await log.evaluate((element) => {
         ;(element as unknown as { parentElement: { scrollTop: number } }).parentElement.scrollTop = 0
       })
+      // the last page may have come since the beginning was looked for: no other follows it
       await page.waitForFunction(
-        (before) =>
-          (
-            globalThis as unknown as { document: { querySelector(s: string): { dataset: { seq: string } } } }
-          ).document.querySelector('[role=log] > [data-seq]').dataset.seq !== before,
-        first,
+        ([before, begin]) => {
+          const log = (
+            globalThis as unknown as {
+              document: {
+                querySelector(s: string): {
+                  textContent: string
+                  querySelector(s: string): { dataset: { seq: string } }
+                }
+              }
+            }
+          ).document.querySelector('[role=log]')
+          return (
+            log.querySelector(':scope > [data-seq]').dataset.seq !== before || log.textContent.includes(begin as string)
+          )
+        },
+        [first, BEGIN],
       )
     }
   }
