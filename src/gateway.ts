@@ -227,11 +227,13 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   })
 
   const createQueue = (given: QueueServerOptions) => {
-    const kept = given.adapter ?? storage?.queue
+    const isOurs = given.adapter === undefined || given.adapter === options.storage?.queue
+    const kept = isOurs ? storage?.queue : given.adapter
     return new JobQueue({
       ...given,
       adapter: kept ? refusing(kept) : createMemoryQueueAdapter({ now: () => clock.now() }),
       keepKey: keepKeyFor(kept, storage?.queue),
+      oneWrite: isOurs && storage?.oneWrite === true,
       ...{ clock, logger, retryAfter, admission, profiles, deliverer, guard },
       sessions: registry,
       expiredGraceMs: options.parking.expiredGraceMs,

@@ -1,5 +1,6 @@
 import type { CreateJobRequest, JobStatus } from '../../schemas/jobs.js'
 import type { KeptKey } from '../idempotency/store.js'
+import type { KeptDelivery } from '../webhooks/outbox.js'
 import type { JobPatch, StoredJob } from './job.js'
 
 export type { JobPatch }
@@ -90,9 +91,16 @@ export interface QueueAdapter {
   list(filter?: JobFilter): Promise<JobRecord[]>
   /**
    * @param expected changes the job only while it has this status
+   * @param deliveries what is to be delivered about the change; a part of a `GatewayStorage` keeps them in the same write, and none when
+   * the job is not changed. No other adapter is given any
    * @returns the changed record; null when there is none, or it has another status
    */
-  update(id: string, patch: JobPatch, expected?: JobStatus): Promise<JobRecord | null>
+  update(
+    id: string,
+    patch: JobPatch,
+    expected?: JobStatus,
+    deliveries?: readonly KeptDelivery[],
+  ): Promise<JobRecord | null>
   /** Removes a job, whatever its status, as if it had never been; does nothing when it is not there. Absent: it is canceled instead. */
   remove?(id: string): Promise<void>
   /** Removes jobs that have been terminal for `olderThanMs` or longer; returns how many. */
@@ -103,12 +111,14 @@ export interface QueueAdapter {
   /**
    * `update` and `addDailyTokens` as one write, which happens as a whole or not at all; the tokens count also when the job is not
    * changed. Without this method the queue does one after the other.
+   * @param deliveries as `update` is given them
    */
   settle?(
     id: string,
     patch: JobPatch,
     charge: DailyCharge,
     expected?: JobStatus,
+    deliveries?: readonly KeptDelivery[],
   ): Promise<{ record: JobRecord | null; dailyTokens: number }>
   /** Tells that there may be jobs to claim which this process did not add itself. Returns unsubscribe. */
   onWork?(listener: () => void): () => void

@@ -4,8 +4,9 @@ import { type Clock, newId } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
-import type { Delivery, DeliveryOrigin, Importance, PreparedDelivery } from '../webhooks/delivery.js'
+import type { Delivery, DeliveryOrigin, Importance } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
+import type { KeptDelivery } from '../webhooks/outbox.js'
 import type { WebhookTarget } from '../webhooks/target.js'
 import type { JobPatch, JobRecord } from './adapter.js'
 import type { StoredJob } from './job.js'
@@ -31,16 +32,18 @@ export interface JobWebhookOptions {
 
 /** An event about a write that has yet to be made. */
 export interface Announcement {
-  /** To be called in the turn of the write, again when that is repeated: a crash then keeps both or neither. */
+  /** What the write is to keep of it, each time that it is tried. */
+  readonly kept: readonly KeptDelivery[]
+  /** Has that kept by a write of its own: to be called in the turn of a write that cannot take it along, again when that is repeated. */
   keep(): void
-  /** The write was not made. */
+  /** What was kept is not to be told. */
   withdraw(): void
   /** The write was made; ends the announcement. */
   send(): void
 }
 
 /** Of a change that nobody is told of. */
-export const UNHEARD: Announcement = { keep() {}, withdraw() {}, send() {} }
+export const UNHEARD: Announcement = { kept: [], keep() {}, withdraw() {}, send() {} }
 
 const IMPORTANCE: Partial<Record<JobEventType, Importance>> = { job_progress: 'progress', job_completed: 'last' }
 
@@ -96,15 +99,14 @@ export class JobEvents {
       ...(executionId !== undefined && { executionId }),
     }
     const delivery = delivers && this.#deliveryOf(event, { kind: 'job', ...whereabouts(webhook) })
-    let prepared: PreparedDelivery | undefined
+    const planned = delivery ? this.#webhooks.deliverer.plan(info.id, delivery) : undefined
     return {
-      keep: () => {
-        if (delivery) prepared = this.#webhooks.deliverer.prepare(info.id, delivery)
-      },
-      withdraw: () => prepared?.withdraw(),
+      kept: planned?.kept ? [planned.kept] : [],
+      keep: () => planned?.keep(),
+      withdraw: () => planned?.withdraw(),
       send: () => {
         if (observed) this.#listeners.emit('job_event', { event })
-        prepared?.send()
+        planned?.send()
       },
     }
   }

@@ -2,6 +2,7 @@ import type { JobInfo, JobStatus } from '../../schemas/jobs.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import { type Persistence, persistently } from '../lib/patience.js'
+import type { KeptDelivery } from '../webhooks/outbox.js'
 import type { ClaimTerms, DailyCharge, JobPatch, JobRecord, QueueAdapter } from './adapter.js'
 import type { DailyBudget } from './budgets.js'
 import type { JobCounters } from './counters.js'
@@ -17,6 +18,8 @@ export interface JobStoreOptions extends Persistence {
   budget: DailyBudget
   /** Keeps a key before a job is added to an adapter that cannot take it along. */
   keepKey: ((key: KeptKey) => Promise<void>) | undefined
+  /** Whether the adapter keeps what is to be delivered about a change in its write. */
+  oneWrite: boolean
 }
 
 /** Everything the queue writes goes through here, so that counters and timers always say what is stored. */
@@ -112,9 +115,10 @@ export class JobStore {
     const { id, status } = before.info
     assertLegal(before.info, patch.status)
     const write = once ? this.#once : this.#persistently
-    const record = await write(() => this.#options.adapter.update(id, patch, status), announcement)
+    const { adapter } = this.#options
+    const record = await write((deliveries) => adapter.update(id, patch, status, deliveries), announcement)
     if (record) this.#moved(status, record.info)
-    else announcement.withdraw()
+    else this.#notMade(announcement)
     return record
   }
 
@@ -129,7 +133,7 @@ export class JobStore {
     const record = await this.#settle(before, patch, tokens, announcement, once)
     if (record) this.#moved(before.info.status, record.info)
     else {
-      announcement.withdraw()
+      this.#notMade(announcement)
       // somebody else ended it; here it is over all the same
       this.#options.counters.move(before.info.profile, before.info.status, 'canceled')
     }
@@ -150,11 +154,11 @@ export class JobStore {
     const write = once ? this.#once : this.#persistently
     if (adapter.settle) {
       const charge = { day, tokens }
-      const settled = await write(() => adapter.settle!(id, patch, charge, status), announcement)
+      const settled = await write((told) => adapter.settle!(id, patch, charge, status, told), announcement)
       budget.report(day, settled.dailyTokens)
       return settled.record
     }
-    const update = () => write(() => adapter.update(id, patch, status), announcement)
+    const update = () => write((deliveries) => adapter.update(id, patch, status, deliveries), announcement)
     const charge = async () => {
       const total = await this.#persistently(() => adapter.addDailyTokens(day, tokens))
       budget.report(day, total)
@@ -178,8 +182,9 @@ export class JobStore {
     else due.delete(id)
   }
 
-  /** @param announcement kept in the same turn */
+  /** @param announcement kept in the same write, or by an adapter that cannot do that at least in the same turn */
   readonly #once: Write = async (write, announcement) => {
+    if (this.#options.oneWrite) return write(announcement?.kept)
     try {
       announcement?.keep()
       return await write()
@@ -189,15 +194,17 @@ export class JobStore {
     }
   }
 
-  /**
-   * Tries until it works.
-   * @param announcement kept in the same turn as each try
-   */
+  /** What was kept apart from a write that changed nothing is kept no more. */
+  #notMade(announcement: Announcement): void {
+    if (!this.#options.oneWrite) announcement.withdraw()
+  }
+
+  /** Tries until it works. */
   readonly #persistently: Write = (write, announcement) =>
     persistently(() => this.#once(write, announcement), this.#options)
 }
 
-type Write = <T>(write: () => Promise<T>, announcement?: Announcement) => Promise<T>
+type Write = <T>(write: (deliveries?: readonly KeptDelivery[]) => Promise<T>, announcement?: Announcement) => Promise<T>
 
 /** A transition that is not in the table is a mistake of ours, never a caller's. */
 function assertLegal({ id, status }: JobInfo, to: JobStatus | undefined): void {

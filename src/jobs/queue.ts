@@ -55,6 +55,8 @@ export interface JobQueueOptions extends QueueServerOptions {
   expiredGraceMs: number
   /** Keeps a key before a job is added to an adapter that cannot take it along. */
   keepKey?: ((key: KeptKey) => Promise<void>) | undefined
+  /** Whether the adapter keeps what is to be delivered about a change in its write. Default false. */
+  oneWrite?: boolean
 }
 
 const requestChecker: Checker<CreateJobRequest> = compileSchema(CreateJobRequest)
@@ -105,6 +107,7 @@ export class JobQueue {
       due: this.#due,
       budget: this.#budget,
       keepKey: options.keepKey,
+      oneWrite: options.oneWrite ?? false,
     })
     this.#events = new JobEvents({
       clock,

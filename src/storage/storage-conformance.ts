@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { StoredProfile } from '../../schemas/profiles.js'
 import type { KeptKey, Made, StoredAnswer } from '../idempotency/store.js'
-import type { JobRecord } from '../jobs/adapter.js'
+import type { JobPatch, JobRecord } from '../jobs/adapter.js'
 import { newJob } from '../jobs/job.js'
 import type { KeptNotification } from '../notifications/store.js'
 import type { JournalWrite } from '../sessions/kept/journal.js'
@@ -154,6 +154,27 @@ export const gatewayStorageConformance: readonly GatewayStorageCase[] = [
       const third = await reopen()
       assert.deepEqual(await third.outbox.list(), [delivery('1'), delivery('2'), delivery('ended')])
       assert.deepEqual(await third.journal.list(), [])
+    },
+  },
+  {
+    name: 'keeps what is to be delivered about a change of a job with it, and nothing about one that is not made',
+    async run(storage, reopen) {
+      const delivery = (id: string) => ({ id, lane: 'job', delivery: { to: 'a receiver' } })
+      const { queue } = storage
+      await queue.add(jobOf('job'))
+      await queue.update('job', { status: 'running' }, 'queued', [delivery('started'), delivery('more')])
+      await queue.update('job', { status: 'canceled' }, 'queued', [delivery('late')])
+      await queue.update('nobody', { status: 'canceled' }, undefined, [delivery('of nobody')])
+      const second = await reopen()
+      assert.deepEqual(await second.outbox.list(), [delivery('started'), delivery('more')])
+      const charge = { day: '2026-01-01', tokens: 1 }
+      await second.queue.settle?.('job', { status: 'failed' }, charge, 'parked', [delivery('of another')])
+      const end: JobPatch = { status: 'succeeded', finishedAt: 1 }
+      await (second.queue.settle
+        ? second.queue.settle('job', end, charge, 'running', [delivery('ended')])
+        : second.queue.update('job', end, 'running', [delivery('ended')]))
+      const third = await reopen()
+      assert.deepEqual(await third.outbox.list(), [delivery('started'), delivery('more'), delivery('ended')])
     },
   },
   {

@@ -11,6 +11,7 @@ import {
 import { isTerminal } from '../../jobs/job.js'
 import { patched } from '../../jobs/patch.js'
 import { SortedList } from '../../lib/sorted-list.js'
+import type { KeptDelivery } from '../../webhooks/outbox.js'
 
 interface Entry {
   record: JobRecord
@@ -35,6 +36,8 @@ interface MemoryQueueOptions {
   now?: () => number
   /** Keeps a key in the same write, for a storage of which this is a part. */
   onKey?: (key: KeptKey) => void
+  /** The same of a delivery. */
+  onDelivery?: (delivery: KeptDelivery) => void
 }
 
 /**
@@ -42,7 +45,7 @@ interface MemoryQueueOptions {
  * jobs there are.
  * @param options.now epoch milliseconds; default `Date.now`
  */
-export function createMemoryQueueAdapter({ now = Date.now, onKey }: MemoryQueueOptions = {}): QueueAdapter {
+export function createMemoryQueueAdapter({ now = Date.now, onKey, onDelivery }: MemoryQueueOptions = {}): QueueAdapter {
   const entries = new Map<string, Entry>()
   const buckets = new Map<string, Bucket>()
   const ready = new SortedList<Entry>(byTurn)
@@ -86,9 +89,15 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey }: MemoryQueueO
     return entry.record
   }
 
-  const update = (id: string, patch: JobPatch, expected?: JobStatus): JobRecord | null => {
+  const update = (
+    id: string,
+    patch: JobPatch,
+    expected?: JobStatus,
+    deliveries: readonly KeptDelivery[] = [],
+  ): JobRecord | null => {
     const entry = entries.get(id)
     if (!entry || (expected !== undefined && entry.record.info.status !== expected)) return null
+    for (const delivery of deliveries) onDelivery?.(delivery)
     return change(entry, patch)
   }
 
@@ -149,8 +158,8 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey }: MemoryQueueO
         limit,
       )
     },
-    async update(id, patch, expected) {
-      return update(id, patch, expected)
+    async update(id, patch, expected, deliveries) {
+      return update(id, patch, expected, deliveries)
     },
     async remove(id) {
       const entry = entries.get(id)
@@ -174,8 +183,8 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey }: MemoryQueueO
     async dailyTokens(day) {
       return tokensByDay.get(day) ?? 0
     },
-    async settle(id, patch, { day, tokens }, expected) {
-      return { record: update(id, patch, expected), dailyTokens: charge(day, tokens) }
+    async settle(id, patch, { day, tokens }, expected, deliveries) {
+      return { record: update(id, patch, expected, deliveries), dailyTokens: charge(day, tokens) }
     },
   }
 }

@@ -26,7 +26,7 @@ export function createMemoryStorage({ now = Date.now }: { now?: () => number } =
       ...{ onKey, onDelivery: outbox.addNow, onNotification: notifications.addNow, onUsage: usage.addNow },
     }),
     profiles: createMemoryProfileStore({ onKey }),
-    queue: createMemoryQueueAdapter({ now, onKey }),
+    queue: createMemoryQueueAdapter({ now, onKey, onDelivery: outbox.addNow }),
     idempotency,
     outbox,
     notifications,

@@ -2,6 +2,7 @@ import type { JobRecord, QueueAdapter } from '../../jobs/adapter.js'
 import type { CallDatabase } from './stores.js'
 import { keptRow } from './tables/idempotency.js'
 import type { JobPageFilter, JobRow } from './tables/jobs.js'
+import { deliveryValues } from './tables/outbox.js'
 
 const JOBS_PER_PAGE = 200
 const PRUNED_AT_ONCE = 500
@@ -31,7 +32,8 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
       from = { before: rows.at(-1)!.n }
     }
   },
-  update: async (id, patch, expected) => recordOf(await call('jobs.update', id, patch, expected)),
+  update: async (id, patch, expected, deliveries) =>
+    recordOf(await call('jobs.update', id, patch, expected, deliveries?.map(deliveryValues))),
   remove: (id) => call('jobs.remove', id),
   async prune(olderThanMs) {
     const finishedBy = now() - olderThanMs
@@ -43,8 +45,9 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
   },
   addDailyTokens: (day, tokens) => call('jobs.charge', day, tokens),
   dailyTokens: (day) => call('jobs.tokens', day),
-  async settle(id, patch, { day, tokens }, expected) {
-    const { row, dailyTokens } = await call('jobs.settle', id, patch, day, tokens, expected)
+  async settle(id, patch, { day, tokens }, expected, deliveries) {
+    const told = deliveries?.map(deliveryValues)
+    const { row, dailyTokens } = await call('jobs.settle', id, patch, day, tokens, expected, told)
     return { record: recordOf(row), dailyTokens }
   },
 })

@@ -5,6 +5,7 @@ import { patched } from '../../../jobs/patch.js'
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
 import { type KeptKeyRow, keyKeeper } from './idempotency.js'
+import { type DeliveryValues, deliveryKeeper } from './outbox.js'
 
 const MAX_PAGE_CHARS = 1024 * 1024
 const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
@@ -55,6 +56,7 @@ export function jobOperations(db: Database) {
   )
   const remove = db.prepare('DELETE FROM jobs WHERE id = ?')
   const keepKey = keyKeeper(db)
+  const keepDelivery = deliveryKeeper(db)
   const tokensOf = db.prepare('SELECT tokens FROM daily_tokens WHERE day = ?')
 
   const change = ({ n, info, request }: JobRow, patch: JobPatch, parsed: StoredJob = JSON.parse(info)): JobRow => {
@@ -64,9 +66,15 @@ export function jobOperations(db: Database) {
     return { n, info: text, request }
   }
 
-  const update = (id: string, patch: JobPatch, expected?: JobStatus): JobRow | null => {
+  const update = (
+    id: string,
+    patch: JobPatch,
+    expected?: JobStatus,
+    deliveries: readonly DeliveryValues[] = [],
+  ): JobRow | null => {
     const row: (JobRow & { status: JobStatus }) | undefined = find.get(id)
     if (!row || (expected !== undefined && row.status !== expected)) return null
+    for (const delivery of deliveries) keepDelivery(delivery)
     return change(row, patch)
   }
 
@@ -133,8 +141,15 @@ export function jobOperations(db: Database) {
     'jobs.tokens'(day: string): number {
       return tokensOf.get(day)?.tokens ?? 0
     },
-    'jobs.settle'(id: string, patch: JobPatch, day: string, tokens: number, expected?: JobStatus) {
-      return { row: update(id, patch, expected), dailyTokens: charge.get(day, tokens).tokens as number }
+    'jobs.settle'(
+      id: string,
+      patch: JobPatch,
+      day: string,
+      tokens: number,
+      expected?: JobStatus,
+      deliveries?: readonly DeliveryValues[],
+    ) {
+      return { row: update(id, patch, expected, deliveries), dailyTokens: charge.get(day, tokens).tokens as number }
     },
   }
 }
