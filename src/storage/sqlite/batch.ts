@@ -1,4 +1,4 @@
-import type { Operations } from './connection.js'
+import type { Operations } from '../sql/operations.js'
 import type { Database } from './driver.js'
 import { type Failure, failureOf, Refusal } from './failures.js'
 import { inTransaction } from './transaction.js'

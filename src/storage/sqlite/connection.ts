@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import type { Operations } from '../sql/operations.js'
 import { cutOffBy, takeBack } from './cut-off.js'
 import { type Database, loadDriver } from './driver.js'
 import { damaged } from './failures.js'
@@ -98,7 +99,7 @@ function assertSound(db: Database, path: string): void {
 }
 
 /** Everything that can be asked of the database, by name. */
-export const operationsOf = (db: Database) => ({
+export const operationsOf = (db: Database): Operations => ({
   ...journalOperations(db),
   ...parkedOperations(db),
   ...profileOperations(db),
@@ -111,5 +112,3 @@ export const operationsOf = (db: Database) => ({
   ...usageOperations(db),
   ...probeOperations(db),
 })
-
-export type Operations = ReturnType<typeof operationsOf>

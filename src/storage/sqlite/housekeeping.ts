@@ -1,5 +1,6 @@
+import type { Operations } from '../sql/operations.js'
 import type { Call } from './batch.js'
-import { type Operations, shrinks } from './connection.js'
+import { shrinks } from './connection.js'
 import type { Database, Statement } from './driver.js'
 import { inTransaction } from './transaction.js'
 

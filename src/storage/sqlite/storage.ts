@@ -3,16 +3,11 @@ import type { ChannelStore } from '../../notifications/channels/store.js'
 import type { NotificationStore } from '../../notifications/store.js'
 import type { SessionStore } from '../../sessions/kept/store.js'
 import type { UsageStore } from '../../usage/store.js'
-import type { GatewayStorage } from '../storage.js'
-import { StorageError } from '../storage.js'
-import type { Call } from './batch.js'
-import { type HeldFile, holdFile } from './files.js'
-import { idempotencyStore } from './idempotency-store.js'
-import { backupSqlite, doctorSqlite, type SqliteReport } from './maintenance.js'
-import { queueAdapter } from './queue-adapter.js'
-import { sessionJournal } from './session-journal.js'
+import { idempotencyStore } from '../sql/idempotency-store.js'
+import type { CallDatabase } from '../sql/operations.js'
+import { queueAdapter } from '../sql/queue-adapter.js'
+import { sessionJournal } from '../sql/session-journal.js'
 import {
-  type CallDatabase,
   channelStore,
   deliveryOutbox,
   notificationStore,
@@ -20,7 +15,12 @@ import {
   sessionStore,
   signInStore,
   usageStore,
-} from './stores.js'
+} from '../sql/stores.js'
+import type { GatewayStorage } from '../storage.js'
+import { StorageError } from '../storage.js'
+import type { Call } from './batch.js'
+import { type HeldFile, holdFile } from './files.js'
+import { backupSqlite, doctorSqlite, type SqliteReport } from './maintenance.js'
 import { DatabaseThread } from './thread.js'
 
 export interface SqliteStorageOptions {

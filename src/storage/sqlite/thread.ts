@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
+import type { Operations } from '../sql/operations.js'
 import { StorageError } from '../storage.js'
 import type { BatchOutcome, Call } from './batch.js'
-import type { ConnectionOptions, Operations } from './connection.js'
+import type { ConnectionOptions } from './connection.js'
 import type { Failure } from './failures.js'
 
 /** A batch takes whole turns until it has about so many calls. */

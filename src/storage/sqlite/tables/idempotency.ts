@@ -1,28 +1,9 @@
-import { type KeptKey, REMEMBERED_MS } from '../../../idempotency/store.js'
+import { REMEMBERED_MS } from '../../../idempotency/store.js'
+import type { AnsweredRow, KeptKeyRow } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
 
 /** Expired keys that go whenever one is kept: more than come in, so that they cannot pile up. */
 const SWEPT_AT_ONCE = 10
-
-export interface AnsweredRow {
-  fingerprint: string
-  answer: string
-}
-
-/** A key as it is kept with what its request makes. */
-export interface KeptKeyRow {
-  key: string
-  fingerprint: string
-  /** JSON. */
-  made: string
-  since: number
-}
-
-export const keptRow = ({ key, fingerprint, made }: KeptKey, now: number): KeptKeyRow => ({
-  ...{ key, fingerprint },
-  made: JSON.stringify(made),
-  since: now,
-})
 
 /** Keeps a key, in the transaction of what is made. */
 export function keyKeeper(db: Database): (row: KeptKeyRow) => void {

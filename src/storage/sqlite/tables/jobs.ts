@@ -1,31 +1,15 @@
 import type { JobStatus } from '../../../../schemas/jobs.js'
 import { type ClaimTerms, claimPatch, type JobPatch, type JobPlace } from '../../../jobs/adapter.js'
-import { isTerminal, LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
+import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
+import { type DeliveryValues, type JobPageFilter, type JobRow, jobTimes, type KeptKeyRow } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
-import { type KeptKeyRow, keyKeeper } from './idempotency.js'
-import { type DeliveryValues, deliveryKeeper } from './outbox.js'
+import { keyKeeper } from './idempotency.js'
+import { deliveryKeeper } from './outbox.js'
 
 const MAX_PAGE_CHARS = 1024 * 1024
 const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
-
-export interface JobRow {
-  n: number
-  /** JSON, both of them. */
-  info: string
-  request: string
-}
-
-export interface JobPageFilter {
-  status?: readonly JobStatus[]
-  profiles?: readonly string[]
-  /** Only jobs with a smaller number. */
-  before?: number
-  /** Only jobs that were submitted before this one. */
-  after?: JobPlace
-  limit: number
-}
 
 /** Jobs and the counters of their tokens. */
 export function jobOperations(db: Database) {
@@ -62,7 +46,7 @@ export function jobOperations(db: Database) {
   const change = ({ n, info, request }: JobRow, patch: JobPatch, parsed: StoredJob = JSON.parse(info)): JobRow => {
     const job = patched(parsed, patch)
     const text = JSON.stringify(job)
-    save.run(job.status, ...times(job), text, n)
+    save.run(job.status, ...jobTimes(job), text, n)
     return { n, info: text, request }
   }
 
@@ -99,7 +83,7 @@ export function jobOperations(db: Database) {
     'jobs.add'(info: string, request: string, priority: number, key?: KeptKeyRow): void {
       const job = JSON.parse(info) as StoredJob
       const { id, status, profile, createdAt } = job
-      const { changes } = insert.run(id, status, profile, priority, createdAt, ...times(job), info, request)
+      const { changes } = insert.run(id, status, profile, priority, createdAt, ...jobTimes(job), info, request)
       if (changes === 0) throw new Refusal(`There is a job ${id} already.`)
       if (key) keepKey(key)
     },
@@ -152,10 +136,4 @@ export function jobOperations(db: Database) {
       return { row: update(id, patch, expected, deliveries), dailyTokens: charge.get(day, tokens).tokens as number }
     },
   }
-}
-
-/** When it is next, whether it may be claimed by now (null: not queued), and when it ended. */
-function times({ status, nextRunAt, finishedAt }: StoredJob): [number | null, number | null, number | null] {
-  const ready = nextRunAt === undefined ? 1 : 0
-  return [nextRunAt ?? null, status === 'queued' ? ready : null, isTerminal(status) ? (finishedAt ?? 0) : null]
 }

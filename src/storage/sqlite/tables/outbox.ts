@@ -1,4 +1,4 @@
-import type { KeptDelivery } from '../../../webhooks/outbox.js'
+import type { DeliveryRow, DeliveryValues } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
 
 const ATTEMPTS_PER_LANE = 100
@@ -6,21 +6,6 @@ const ATTEMPTS_PER_LANE = 100
 const MAX_ATTEMPTS = 1_000_000
 /** Targets that are remembered as gone; the oldest go first. */
 const MAX_GONE = 10_000
-
-export interface DeliveryRow {
-  n: number
-  id: string
-  lane: string
-  delivery: string
-}
-
-/** A delivery as it is kept with what it tells of. */
-export type DeliveryValues = Pick<DeliveryRow, 'lane' | 'id' | 'delivery'>
-
-export const deliveryValues = ({ lane, id, delivery }: KeptDelivery): DeliveryValues => ({
-  ...{ lane, id },
-  delivery: JSON.stringify(delivery),
-})
 
 /** Keeps a delivery, in the transaction of what it tells of. */
 export function deliveryKeeper(db: Database): (values: DeliveryValues) => void {

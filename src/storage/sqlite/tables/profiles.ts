@@ -1,5 +1,6 @@
+import type { KeptKeyRow } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
-import { type KeptKeyRow, keyKeeper } from './idempotency.js'
+import { keyKeeper } from './idempotency.js'
 
 /** Managed profiles. */
 export function profileOperations(db: Database) {

@@ -1,49 +1,16 @@
 import type { KeptNotification } from '../../../notifications/store.js'
 import type { UsageCount } from '../../../usage/store.js'
+import type { DeliveryValues, KeptKeyRow, NewsRow, ParkedRow, SessionRow, SessionWrite } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
-import { type KeptKeyRow, keyKeeper } from './idempotency.js'
+import { keyKeeper } from './idempotency.js'
 import { notificationKeeper } from './notifications.js'
-import { type DeliveryValues, deliveryKeeper } from './outbox.js'
+import { deliveryKeeper } from './outbox.js'
 import { usageKeeper } from './usage.js'
 
 /** What an event is taken for before any was seen. */
 const USUAL_BYTES = 4_096
 const READ_AT_ONCE = 200
-
-export interface SessionRow {
-  key: number
-  id: string
-  profile: string
-  generation: string
-  reservedSeq: number
-  lastSeq: number
-  state: string
-}
-
-export interface NewsRow {
-  session: number
-  key: string
-  /** JSON. */
-  news: string
-}
-
-export interface SessionWrite {
-  id: string
-  origin?: { profile: string; generation: string; text: string }
-  state?: string
-  snapshot?: string
-  reservedSeq: number
-  /** Of the events, in step with `texts`. */
-  seqs: number[]
-  texts: string[]
-  /** Keys of news. */
-  taken?: readonly string[]
-  keys?: KeptKeyRow[]
-  deliveries?: DeliveryValues[]
-  notifications?: readonly KeptNotification[]
-  usage?: readonly UsageCount[]
-}
 
 /** Sessions with their events. */
 export function journalOperations(db: Database) {
@@ -199,12 +166,6 @@ function assertRising(id: string, seqs: readonly number[], after: number): void 
     if (seq <= last) throw new Refusal(`Event ${seq} of session ${id} does not come after event ${last}.`)
     last = seq
   }
-}
-
-export interface ParkedRow {
-  n: number
-  id: string
-  record: string
 }
 
 /** Parked sessions. */

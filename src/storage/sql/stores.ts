@@ -6,13 +6,8 @@ import type { ProfileStore } from '../../profiles/store.js'
 import type { SessionStore } from '../../sessions/kept/store.js'
 import type { UsageStore } from '../../usage/store.js'
 import type { DeliveryOutbox } from '../../webhooks/outbox.js'
-import { keptRow } from './tables/idempotency.js'
-import { type DeliveryRow, deliveryValues } from './tables/outbox.js'
-import type { ParkedRow } from './tables/sessions.js'
-import type { DatabaseThread } from './thread.js'
-
-/** Calls an operation of the open database. */
-export type CallDatabase = DatabaseThread['call']
+import type { CallDatabase } from './operations.js'
+import { type DeliveryRow, deliveryValues, keptRow, type ParkedRow } from './rows.js'
 
 /** Records hold whole logs: some megabytes a page. */
 const PARKED_PER_PAGE = 25
@@ -83,7 +78,7 @@ export const usageStore = (call: CallDatabase): UsageStore => ({
 })
 
 /**
- * Reads page by page, so that neither thread is busy with it for long.
+ * Reads page by page, so that nobody is busy with it for long.
  * @param onUnreadable absent: what cannot be read fails the list
  */
 export async function listed<Row, Item>(

@@ -1,6 +1,6 @@
 import { type IdempotencyStore, REMEMBERED_MS, type StoredAnswer } from '../../idempotency/store.js'
-import type { CallDatabase } from './stores.js'
-import { keptRow } from './tables/idempotency.js'
+import type { CallDatabase } from './operations.js'
+import { keptRow } from './rows.js'
 
 interface Taken {
   fingerprint: string

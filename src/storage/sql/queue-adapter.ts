@@ -1,8 +1,6 @@
 import type { JobRecord, QueueAdapter } from '../../jobs/adapter.js'
-import type { CallDatabase } from './stores.js'
-import { keptRow } from './tables/idempotency.js'
-import type { JobPageFilter, JobRow } from './tables/jobs.js'
-import { deliveryValues } from './tables/outbox.js'
+import type { CallDatabase } from './operations.js'
+import { deliveryValues, type JobPageFilter, type JobRow, keptRow } from './rows.js'
 
 const JOBS_PER_PAGE = 200
 const PRUNED_AT_ONCE = 500

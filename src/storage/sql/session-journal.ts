@@ -1,9 +1,8 @@
 import type { JournaledOrigin, JournaledSession, JournaledState, SessionJournal } from '../../sessions/kept/journal.js'
 import { type Asked, type News, newsOf } from '../../sessions/kept/news.js'
-import { type CallDatabase, listed, parsed } from './stores.js'
-import { keptRow } from './tables/idempotency.js'
-import { deliveryValues } from './tables/outbox.js'
-import type { NewsRow, SessionRow } from './tables/sessions.js'
+import type { CallDatabase } from './operations.js'
+import { deliveryValues, keptRow, type NewsRow, type SessionRow } from './rows.js'
+import { listed, parsed } from './stores.js'
 
 const SESSIONS_PER_PAGE = 200
 

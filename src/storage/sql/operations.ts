@@ -1,0 +1,123 @@
+import type { JobStatus } from '../../../schemas/jobs.js'
+import type { UsageGroup } from '../../../schemas/usage.js'
+import type { ClaimTerms, JobPatch } from '../../jobs/adapter.js'
+import type { KeptNotification, NotificationPage, NotificationRange } from '../../notifications/store.js'
+import type { UsageCount, UsageRange, UsageSum } from '../../usage/store.js'
+import type {
+  AnsweredRow,
+  DeliveryRow,
+  DeliveryValues,
+  JobPageFilter,
+  JobRow,
+  KeptKeyRow,
+  NewsRow,
+  ParkedRow,
+  SessionRow,
+  SessionWrite,
+} from './rows.js'
+
+/**
+ * Everything that can be asked of a database, by name; the parts of a storage are made of these. What an operation is given and gives
+ * back survives being sent to a thread. Times are epoch milliseconds.
+ */
+export interface Operations {
+  'journal.write'(write: SessionWrite): void
+  /** False: there is no such session. Of a key that is there the first stays. */
+  'journal.deposit'(id: string, news: readonly Pick<NewsRow, 'key' | 'news'>[], keys?: KeptKeyRow[]): boolean
+  'journal.page'(afterKey: number, limit: number): SessionRow[]
+  /** Of the sessions with these keys, both included. */
+  'journal.news'(from: number, to: number): NewsRow[]
+  'journal.get'(
+    id: string,
+  ): { row: SessionRow & { origin: string; snapshot: string | null }; news: NewsRow[] } | undefined
+  'journal.read'(id: string, afterSeq: number, untilSeq: number, maxBytes: number): { seqs: number[]; texts: string[] }
+  /** The events go later, in `sweep`: there may be very many. */
+  'journal.remove'(
+    id: string,
+    deliveries?: readonly DeliveryValues[],
+    notifications?: readonly KeptNotification[],
+    usage?: readonly UsageCount[],
+  ): void
+  /** Deletes at most so many events of removed sessions. @returns whether there may be more */
+  'journal.sweep'(limit: number): boolean
+
+  'parked.save'(id: string, record: string): void
+  'parked.get'(id: string): string | undefined
+  'parked.page'(after: number, limit: number): ParkedRow[]
+  'parked.delete'(id: string): void
+
+  'profiles.list'(): string[]
+  'profiles.save'(name: string, profile: string, key?: KeptKeyRow): void
+  'profiles.delete'(name: string): void
+
+  'jobs.add'(info: string, request: string, priority: number, key?: KeptKeyRow): void
+  'jobs.claim'(now: number, limit: number, terms?: ClaimTerms): { rows: JobRow[]; paused: boolean }
+  'jobs.get'(id: string): JobRow | undefined
+  /** Ends at about 1 MiB too, which whoever asks takes in one turn. */
+  'jobs.page'(filter: JobPageFilter): { rows: JobRow[]; isLast: boolean }
+  /** @param deliveries kept when it changes the job */
+  'jobs.update'(
+    id: string,
+    patch: JobPatch,
+    expected?: JobStatus,
+    deliveries?: readonly DeliveryValues[],
+  ): JobRow | null
+  'jobs.remove'(id: string): void
+  /** Removes some of the jobs that ended by then. @returns how many */
+  'jobs.prune'(finishedBy: number, limit: number): number
+  'jobs.charge'(day: string, tokens: number): number
+  'jobs.tokens'(day: string): number
+  'jobs.settle'(
+    id: string,
+    patch: JobPatch,
+    day: string,
+    tokens: number,
+    expected?: JobStatus,
+    deliveries?: readonly DeliveryValues[],
+  ): { row: JobRow | null; dailyTokens: number }
+
+  'idempotency.find'(key: string, now: number): AnsweredRow | undefined
+  'idempotency.complete'(key: string, fingerprint: string, since: number, answer: string, now: number): void
+  'idempotency.release'(key: string): void
+  'idempotency.keep'(row: KeptKeyRow): void
+  'idempotency.left'(): KeptKeyRow[]
+
+  'outbox.add'(values: DeliveryValues): void
+  'outbox.remove'(lane: string, id: string): void
+  'outbox.page'(after: number, limit: number): DeliveryRow[]
+  'outbox.log'(lane: string, attempt: string): void
+  'outbox.attempts'(lane: string): string[]
+  'outbox.forget'(lane: string): void
+  'outbox.rememberGone'(key: string): void
+  'outbox.gone'(): string[]
+
+  'notifications.open'(epoch: string): { epoch: string; lastNumber: number }
+  'notifications.add'(kept: KeptNotification): void
+  'notifications.read'(range: NotificationRange, page: NotificationPage): KeptNotification[]
+  'notifications.oldest'(since: number): number | undefined
+  'notifications.prune'(through: number, before: number): void
+
+  'channels.keyOnce'(name: string, value: string): string
+  'channels.key'(name: string): string | undefined
+  'channels.saveKey'(name: string, value: string): void
+  'channels.subscriptions'(): string[]
+  'channels.saveSubscription'(id: string, subscription: string): void
+  'channels.removeSubscription'(id: string): void
+
+  'signIns.list'(): string[]
+  'signIns.save'(id: string, signIn: string): void
+  'signIns.remove'(id: string): void
+
+  'usage.add'(counts: readonly UsageCount[]): void
+  'usage.read'(range: UsageRange, by: readonly UsageGroup[], limit: number): UsageSum[]
+
+  /** Writes a little, for good. */
+  'probe.write'(): void
+  'probe.clear'(): void
+}
+
+/** Asks it of the open database. Rejects with a StorageError when nothing of it was done. */
+export type CallDatabase = <Name extends keyof Operations>(
+  name: Name,
+  ...args: Parameters<Operations[Name]>
+) => Promise<ReturnType<Operations[Name]>>

@@ -1,0 +1,105 @@
+import type { JobStatus } from '../../../schemas/jobs.js'
+import type { KeptKey } from '../../idempotency/store.js'
+import type { JobPlace } from '../../jobs/adapter.js'
+import { isTerminal, type StoredJob } from '../../jobs/job.js'
+import type { KeptNotification } from '../../notifications/store.js'
+import type { UsageCount } from '../../usage/store.js'
+import type { KeptDelivery } from '../../webhooks/outbox.js'
+
+export interface SessionRow {
+  key: number
+  id: string
+  profile: string
+  generation: string
+  reservedSeq: number
+  lastSeq: number
+  state: string
+}
+
+export interface NewsRow {
+  session: number
+  key: string
+  /** JSON. */
+  news: string
+}
+
+export interface SessionWrite {
+  id: string
+  origin?: { profile: string; generation: string; text: string }
+  state?: string
+  snapshot?: string
+  reservedSeq: number
+  /** Of the events, in step with `texts`. */
+  seqs: number[]
+  texts: string[]
+  /** Keys of news. */
+  taken?: readonly string[]
+  keys?: KeptKeyRow[]
+  deliveries?: DeliveryValues[]
+  notifications?: readonly KeptNotification[]
+  usage?: readonly UsageCount[]
+}
+
+export interface ParkedRow {
+  n: number
+  id: string
+  record: string
+}
+
+export interface JobRow {
+  n: number
+  /** JSON, both of them. */
+  info: string
+  request: string
+}
+
+export interface JobPageFilter {
+  status?: readonly JobStatus[]
+  profiles?: readonly string[]
+  /** Only jobs with a smaller number. */
+  before?: number
+  /** Only jobs that were submitted before this one. */
+  after?: JobPlace
+  limit: number
+}
+
+/** When it is next, whether it may be claimed by now (null: not queued), and when it ended. */
+export function jobTimes({ status, nextRunAt, finishedAt }: StoredJob): [number | null, number | null, number | null] {
+  const ready = nextRunAt === undefined ? 1 : 0
+  return [nextRunAt ?? null, status === 'queued' ? ready : null, isTerminal(status) ? (finishedAt ?? 0) : null]
+}
+
+export interface AnsweredRow {
+  fingerprint: string
+  answer: string
+}
+
+/** A key as it is kept with what its request makes. */
+export interface KeptKeyRow {
+  key: string
+  fingerprint: string
+  /** JSON. */
+  made: string
+  since: number
+}
+
+export const keptRow = ({ key, fingerprint, made }: KeptKey, now: number): KeptKeyRow => ({
+  ...{ key, fingerprint },
+  made: JSON.stringify(made),
+  since: now,
+})
+
+export interface DeliveryRow {
+  n: number
+  id: string
+  lane: string
+  delivery: string
+}
+
+/** A delivery as it is kept with what it tells of. */
+export type DeliveryValues = Pick<DeliveryRow, 'lane' | 'id' | 'delivery'>
+
+export const deliveryValues = ({ lane, id, delivery }: KeptDelivery): DeliveryValues => ({
+  ...{ lane, id },
+  delivery: JSON.stringify(delivery),
+})
