@@ -1,7 +1,6 @@
 /**
  * Runs TypeScript from a cache of what it compiles to, by content. tap's own loader compiles every file anew in every process, which is
- * most of what a small test costs, and all that a daemon that a test starts needs to come up. It stays behind this one, and has nothing
- * left to do.
+ * most of what a small test costs, and all that a daemon that a test starts needs to come up. It stays away (.taprc).
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'

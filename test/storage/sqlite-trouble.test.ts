@@ -59,9 +59,8 @@ t.test(
   async (t) => {
     const path = join(t.testdir(), 'gateway.db')
     const writer = fileURLToPath(compiled('test/storage/sqlite-writer.ts'))
-    // Writes beyond the limit fail, as on a disk that is broken. What tap loads into processes would end this one at the signal that
-    // comes with it.
-    const limited = 'unset NODE_OPTIONS; ulimit -S -f 2000; exec "$0" "$@"'
+    // writes beyond the limit fail, as on a disk that is broken
+    const limited = 'ulimit -S -f 2000; exec "$0" "$@"'
     const child = spawn('sh', ['-c', limited, process.execPath, writer, path, workerFile().href, 'persist'], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })
