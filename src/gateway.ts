@@ -211,6 +211,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     idleReleaseMs: options.idleReleaseMs,
     profileInfo: (name) => profiles.get(name)?.info,
     oneWrite: storage?.oneWrite ?? false,
+    atTurnsEnd: storage?.atTurnsEnd,
     keepKey: keepKeyFor(storage?.journal, storage?.journal),
     dispatcher,
     sessionRetentionMs: options.sessionRetentionMs,

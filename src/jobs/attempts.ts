@@ -46,6 +46,8 @@ interface Tracked {
   /** Resolves when the end of the attempt is written. */
   settled: Promise<void>
   settle(): void
+  /** Of a run that ended before the end of its turn is durable: what everybody may see, until that is. */
+  ahead?: { shown: StoredJob; durable: Promise<void> }
   /** How its cancel was written, before the run was stopped. */
   canceled?: Ending
 }
@@ -87,6 +89,7 @@ export class Attempts implements RunOwner {
     this.sessions = options.sessions
     this.#unsubscribe = [
       this.sessions.on('session_event', (told) => this.#onEvent(told), isRun),
+      this.sessions.on('turn_over', ({ sessionId, untold }) => this.#onTurnOver(sessionId, untold)),
       this.sessions.on('session_held', (told) => this.#bySession.get(told.sessionId)?.run.onHeld(told.executionId)),
       this.sessions.on('session_removed', ({ sessionId }) => this.#bySession.get(sessionId)?.run.cancel()),
     ]
@@ -104,7 +107,8 @@ export class Attempts implements RunOwner {
 
   /** The live state of a job that this process runs. */
   live(jobId: string): StoredJob | undefined {
-    return this.#byJob.get(jobId)?.run.live
+    const tracked = this.#byJob.get(jobId)
+    return tracked?.ahead?.shown ?? tracked?.run.live
   }
 
   has(jobId: string): boolean {
@@ -162,6 +166,13 @@ export class Attempts implements RunOwner {
       if (missed) missed.push(told)
       else this.#missed.set(told.sessionId, [told])
     }
+  }
+
+  /** The end of the job and of its turn are one write. */
+  #onTurnOver(sessionId: string, untold: readonly SessionEventTold[]): void {
+    const tracked = this.#bySession.get(sessionId)
+    const shown = tracked?.run.live
+    if (shown && tracked.run.endAhead(untold)) tracked.ahead = { shown, durable: this.sessions.told(sessionId) }
   }
 
   /**
@@ -341,6 +352,7 @@ export class Attempts implements RunOwner {
     if (store.claimsTogether) void run.closed.then(() => this.#free(tracked))
     const written = await writing
     this.#uncharged -= tokens
+    await tracked.ahead?.durable
     this.#over(tracked, next, { written, told })
   }
 

@@ -208,6 +208,17 @@ export class JobRun {
     }
   }
 
+  /**
+   * Ends with its turn before that is durable, when nothing is to be told about the job before its end.
+   * @param untold what `onEvent` would be told once it is
+   * @returns whether it has
+   */
+  endAhead(untold: readonly SessionEventTold[]): boolean {
+    if (this.#state !== 'running' || this.#killing || untold.some(isTold)) return false
+    for (const told of untold) this.onEvent(told)
+    return this.ended
+  }
+
   /** Its session waits, and keeps its engine while somebody looks at it. */
   onHeld(executionId: string | undefined): void {
     if (!this.ended) this.#park(executionId, true)
@@ -339,6 +350,9 @@ export class JobRun {
     this.#owner.onEnded(this, outcome)
   }
 }
+
+const isTold = ({ event }: SessionEventTold): boolean =>
+  progressOf(event) !== undefined || (event.type === 'status_changed' && event.status === 'parked')
 
 const refused = (error: string, code?: string): AttemptOutcome => ({
   status: 'failed',

@@ -27,6 +27,8 @@ export interface JobSessions {
   readonly outlast: boolean
   /** Whether an engine is at work in it. */
   serves(id: string): boolean
+  /** Resolves when all that happened to it so far is durable and told, or it is gone; never rejects. */
+  told(id: string): Promise<void>
   list(): Promise<SessionInfo[]>
   send(id: string, command: SessionCommand): Promise<void>
   /** Ends a session, which stays listed. */

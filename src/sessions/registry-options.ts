@@ -35,6 +35,12 @@ export interface RegistryEvents extends Record<string, unknown> {
   session_created: { session: SessionInfo }
   /** `session` is the SessionInfo as the event left it. */
   session_event: SessionEventTold
+  /**
+   * A turn of a job's run is over, and that is not durable: nobody may be told. What is asked of the storage because of it in the same turn
+   * of the event loop is in the same write.
+   * @property untold everything that `session_event` will tell up to there
+   */
+  turn_over: { sessionId: string; untold: readonly SessionEventTold[] }
   /** The run of a job is held: it has waited for `parkDelayMs` while somebody is attached. The first event that is not held ends it. */
   session_held: { sessionId: string; executionId: string | undefined }
   session_removed: { sessionId: string }
@@ -71,6 +77,8 @@ export interface RegistryOptions
   journal: SessionJournal
   /** Whether the journal keeps what rides along in its writes. Default false. */
   oneWrite?: boolean
+  /** As `GatewayStorage.atTurnsEnd`. */
+  atTurnsEnd?: ((work: () => void) => void) | undefined
   /** Keeps a key before a session is created, when its journal cannot take it along. */
   keepKey?: ((key: KeptKey) => Promise<void>) | undefined
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */

@@ -99,7 +99,10 @@ export class SessionRegistry {
       const createdBy = options.createdBy ?? nameOf(options.principal)
       session = new Session(this.#world, { id, profile, request: asked, config, jobId, createdBy, key })
       // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
-      if (jobId !== undefined) registered = this.#register(session, options.principal)
+      if (jobId !== undefined) {
+        registered = this.#register(session, options.principal)
+        if (config.prompt !== undefined) session.turnDesk.open(config.prompt)
+      }
       const runner = await admission.buildRunner(admitted, session.id, session.bridge)
       await this.#mayBegin(session).catch(async (error) => {
         await runner.close().catch(() => {})
@@ -343,6 +346,12 @@ export class SessionRegistry {
   /** Resolves when all that happened to a session so far is durable. @throws SG_ERR_STORE_UNAVAILABLE */
   async durable(id: string): Promise<void> {
     await this.#table.resident(id)?.durable()
+  }
+
+  /** Resolves when all that happened to a session so far is durable and told, however long that takes, or when it is gone. */
+  told(id: string): Promise<void> {
+    const session = this.#table.resident(id)
+    return new Promise((resolve) => (session ? session.whenDurable(resolve) : resolve()))
   }
 
   /** Whether what happens to sessions can be written down. */

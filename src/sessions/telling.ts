@@ -26,6 +26,8 @@ export interface TellingParts {
 export class Telling {
   readonly #parts: TellingParts
   #observers: Partial<SessionObservers> = {}
+  /** What the runs of jobs told that is not durable yet, by session. */
+  readonly #untold = new Map<string, SessionEventTold[]>()
 
   constructor(parts: TellingParts) {
     this.#parts = parts
@@ -59,7 +61,24 @@ export class Telling {
     event.ts = ts
     const told: SessionEventTold = { sessionId: session.id, event, session: session.info(seq) }
     if (session.held) told.held = true
-    this.tell(session, 'session_event', told)
+    if (session.jobId === undefined) this.tell(session, 'session_event', told)
+    else this.#tellOfRun(session, told)
+  }
+
+  /** The queue may have the end of a job written with the end of its turn, before that is told to anybody. */
+  #tellOfRun(session: Session, told: SessionEventTold): void {
+    const { listeners } = this.#parts
+    const { id: sessionId } = session
+    const untold = this.#untold.get(sessionId) ?? []
+    untold.push(told)
+    this.#untold.set(sessionId, untold)
+    session.whenDurable(() => {
+      untold.shift()
+      if (untold.length === 0) this.#untold.delete(sessionId)
+      listeners.emit('session_event', told, session)
+    })
+    if (told.event.type === 'turn_completed' && untold.length > 0)
+      listeners.emit('turn_over', { sessionId, untold: [...untold] })
   }
 
   #counted(session: Session): CountedSession {
@@ -122,6 +141,7 @@ export class Telling {
   }
 
   onRemoved(sessionId: string): void {
+    this.#untold.delete(sessionId)
     this.#observers.inbox?.onRemoved(sessionId)
   }
 

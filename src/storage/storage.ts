@@ -35,6 +35,11 @@ export interface GatewayStorage {
    * before and the others in the same turn, so that little is left to chance.
    */
   readonly oneWrite?: true
+  /**
+   * Runs `work` when the turn of the event loop is over: what it asks for goes with what the turn has asked for. Absent: the turn is over
+   * as soon as nothing of it is left to run.
+   */
+  readonly atTurnsEnd?: (work: () => void) => void
   /** Makes the parts usable; does nothing when they are. Rejects when another process holds the storage, and what cannot be read. */
   open(): Promise<void>
   /** Writes a little for good, and takes it away again. Rejects when it cannot. Absent: what callers ask for says whether it can. */

@@ -83,6 +83,37 @@ t.test('a job that waits for the disk to begin can be canceled, and holds nobody
   t.equal(told().filter((type) => type === 'job_retrying').length, 0)
 })
 
+t.test('the end of a job is told, and shown, once the end of its turn is durable, too', async (t) => {
+  const { disk, submit, job, told, clock, engine, registry } = await world(t)
+  const heard: string[] = []
+  registry.on('session_event', ({ event }) => void heard.push(event.type))
+  const id = await submit()
+  await until(() => engine.runners[0]?.sent.length === 1)
+  await until(async () => (await job(id)).status === 'running')
+  disk.fails = 'SQLITE_FULL'
+  engine.last.complete({ usage: { ...NO_USAGE, outputTokens: 7 } })
+  await until(() => engine.last.closed, 'the end of its engine')
+  await until(() => !registry.isWritable, 'a refused write')
+  t.match(await job(id), { status: 'running', usage: { tokens: 0 } })
+  t.same(told(), ['job_submitted', 'job_started'])
+  t.notOk(heard.includes('turn_completed'))
+  disk.fails = undefined
+  await until(async () => told().length === 3 || void (await clock.advance(1_000)), 'its end')
+  t.match(await job(id), { status: 'succeeded', usage: { tokens: 7 } })
+  t.same(heard.slice(-2), ['status_changed', 'session_closed'])
+  t.ok(heard.includes('turn_completed'))
+})
+
+t.test('what an engine says right before its end is told before the end of its job', async (t) => {
+  const { submit, told, engine } = await world(t)
+  await submit()
+  await until(() => engine.runners[0]?.sent.length === 1)
+  engine.last.say('the last word')
+  engine.last.complete()
+  await until(() => told().includes('job_completed'))
+  t.same(told(), ['job_submitted', 'job_started', 'job_progress', 'job_completed'])
+})
+
 for (const [deaths, status] of [
   [1, 'succeeded'],
   [3, 'succeeded'],

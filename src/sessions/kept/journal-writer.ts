@@ -48,6 +48,8 @@ export interface JournalWriterParts {
   onFault(sessionId: string, error: unknown): void
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
   retryAfter: Clock['after']
+  /** As `GatewayStorage.atTurnsEnd`. */
+  atTurnsEnd(work: () => void): void
   /** Bytes that wait to be written, of all sessions. */
   backlog: { bytes: number }
 }
@@ -340,7 +342,8 @@ export class JournalWriter implements LogJournal {
   #schedule(): void {
     if (this.#state !== 'idle' || this.#removing) return
     this.#state = 'scheduled'
-    queueMicrotask(() => {
+    // all that happens to the session in this turn is one write
+    this.#parts.atTurnsEnd(() => {
       if (this.#state === 'scheduled' && !this.#removing) this.#write()
     })
   }

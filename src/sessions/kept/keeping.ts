@@ -40,6 +40,7 @@ export class Keeping implements JournalWriterParts {
   readonly retryAfter: Clock['after']
   readonly backlog = { bytes: 0 }
   readonly oneWrite: boolean
+  readonly atTurnsEnd: (work: () => void) => void
   readonly #onError: OnParkingError | undefined
   readonly #logger: Logger
   readonly #clock: Clock
@@ -56,12 +57,14 @@ export class Keeping implements JournalWriterParts {
       logger: Logger
       retryAfter: Clock['after']
       oneWrite?: boolean
+      atTurnsEnd?: ((work: () => void) => void) | undefined
       onError: OnParkingError | undefined
     },
   ) {
     this.journal = journal
     this.retryAfter = options.retryAfter
     this.oneWrite = options.oneWrite ?? false
+    this.atTurnsEnd = options.atTurnsEnd ?? queueMicrotask
     this.#onError = options.onError
     this.#logger = options.logger
     this.#clock = options.clock

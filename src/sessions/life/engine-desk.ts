@@ -48,7 +48,8 @@ export class EngineDesk implements RunnerOwner {
     const link = new RunnerLink(runner, this)
     session.become({ is: 'starting', link })
     session.files = runner.files
-    if (session.config.prompt !== undefined) this.#turns.say(session.config.prompt, undefined)
+    const { prompt } = session.config
+    if (prompt !== undefined && !session.busy) this.#turns.say(prompt, undefined)
     const failed = (error: unknown) => {
       if (session.hears(link)) this.#turns.fail(toError(error).message, 'SG_ERR_ENGINE_START')
     }

@@ -16,6 +16,8 @@ export class TurnDesk {
   readonly #session: SessionState
   /** How much was held back for the storage when the turn was ended for it. */
   #heldBack: number | undefined
+  /** The message that the session was created with, as long as no engine was given it. Its turn has begun with the session. */
+  #opening: { message: QueuedMessage; seq: number } | undefined
 
   constructor(session: SessionState) {
     this.#session = session
@@ -41,20 +43,31 @@ export class TurnDesk {
     this.next()
   }
 
+  /** Begins a session with its first turn: the engine that is being built for it is given the message as soon as it takes any. */
+  open(text: string): void {
+    this.say(text, undefined)
+    const { turns, log } = this.#session
+    this.#opening = { message: turns.begin()!, seq: log.lastSeq }
+  }
+
   /** Begins the turn of the message that waits, when there is one and an engine to take it. */
   next(): void {
     const session = this.#session
-    const { link, turns } = session
+    const { link, turns, log } = session
     const isReady = link && session.started && session.serving && this.#provenanceKnown
-    const message = isReady ? turns.begin() : undefined
+    const opening = isReady ? this.#opening : undefined
+    const message = isReady ? (opening?.message ?? turns.begin()) : undefined
     if (!message || !link) return
+    this.#opening = undefined
     link.handing = message
     session.askedBy = message.askedBy ?? session.createdBy
-    session.touch()
+    if (!opening) session.touch()
     session.showStatus()
-    session.whenDurable(() => {
-      if (link.handing === message && session.hears(link)) this.#handOver(link, message)
-    })
+    if (opening && opening.seq <= log.visibleSeq) this.#handOver(link, message)
+    else
+      session.whenDurable(() => {
+        if (link.handing === message && session.hears(link)) this.#handOver(link, message)
+      })
   }
 
   #handOver(link: RunnerLink, { text, commandId }: QueuedMessage): void {
@@ -78,7 +91,7 @@ export class TurnDesk {
     permissions.denyAll('Interrupted by the user.')
     bridge.cancelAll('interrupted', 'The turn was interrupted.')
     if (link?.handing) this.#endUnbegun(link)
-    else if (turns.active) await link?.runner.interrupt()
+    else if (turns.active && !this.#opening) await link?.runner.interrupt()
   }
 
   /** The engine was not given the message yet, so that there is nothing for it to tell. */

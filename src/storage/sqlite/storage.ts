@@ -130,6 +130,11 @@ class Storage implements SqliteStorage {
     return this.#closed
   }
 
+  readonly atTurnsEnd = (work: () => void): void => {
+    if (this.#thread) this.#thread.atTurnsEnd(work)
+    else queueMicrotask(work)
+  }
+
   async probe(): Promise<void> {
     await this.#call('probe.write')
     await this.#call('probe.clear')

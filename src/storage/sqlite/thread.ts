@@ -38,6 +38,8 @@ export class DatabaseThread {
   readonly #worker: Worker
   readonly #path: string
   #turn: Pending[] = []
+  /** To be done at the end of the turn. */
+  #lastWork: (() => void)[] = []
   #turns: Pending[][] = []
   #underWay: Pending[] = []
   #ended: StorageError | undefined
@@ -71,9 +73,19 @@ export class DatabaseThread {
   call<Name extends keyof Operations>(name: Name, ...args: Arguments<Name>): Promise<Result<Name>> {
     return new Promise((resolve, reject) => {
       if (this.#ended) return reject(this.#ended)
-      if (this.#turn.length === 0) setImmediate(() => this.#endTurn())
+      this.#beginTurn()
       this.#turn.push({ call: [name, ...args], resolve, reject })
     })
+  }
+
+  /** Runs `work` when this turn of the event loop is over: what it calls goes with the turn's calls. */
+  atTurnsEnd(work: () => void): void {
+    this.#beginTurn()
+    this.#lastWork.push(work)
+  }
+
+  #beginTurn(): void {
+    if (this.#turn.length + this.#lastWork.length === 0) setImmediate(() => this.#endTurn())
   }
 
   /** Resolves when all that was asked for is done and the database is closed. */
@@ -87,13 +99,17 @@ export class DatabaseThread {
   }
 
   get #isBusy(): boolean {
-    return this.#turn.length + this.#turns.length + this.#underWay.length > 0
+    return this.#lastWork.length + this.#turn.length + this.#turns.length + this.#underWay.length > 0
   }
 
   #endTurn(): void {
+    // while it is in the list no other turn begins
+    for (const work of this.#lastWork) work()
+    this.#lastWork = []
     if (this.#turn.length > 0) this.#turns.push(this.#turn)
     this.#turn = []
     this.#send()
+    if (!this.#isBusy) this.#onIdle()
   }
 
   #send(): void {
