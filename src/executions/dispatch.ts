@@ -1,8 +1,8 @@
 import type { DeferredExecution } from '../engines/runner.js'
 import { toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
+import { PlannedOnce } from '../notifications/planned.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
-import type { PreparedDelivery } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
 import { type OperatorWebhook, operatorTarget, type WebhookTarget } from '../webhooks/target.js'
 
@@ -60,8 +60,11 @@ export class ExecutionDispatcher {
     return this.#targets.get(toolName)
   }
 
-  /** Never throws: whatever becomes of it, the execution waits for its result or its deadline. */
-  prepare(sessionId: string, { executionId, toolName, input, expiresAt }: DeferredExecution): PreparedDelivery {
+  /**
+   * What is told of a deferred execution, kept by the write that tells of that in its session. Never throws: whatever becomes of it, the
+   * execution waits for its result or its deadline.
+   */
+  plan(sessionId: string, { executionId, toolName, input, expiresAt }: DeferredExecution): PlannedOnce {
     const { basePath, deliverer } = this.#options
     const told: ExecutionDispatch = {
       ...{ executionId, sessionId, toolName, input },
@@ -71,18 +74,12 @@ export class ExecutionDispatcher {
     const target = this.targetOf(toolName)
     const delivery =
       target &&
-      deliverer.prepare(`${sessionId} ${toolName}`, {
+      deliverer.plan(`${sessionId} ${toolName}`, {
         ...{ id: executionId, type: 'execution_dispatched', payload: told, target },
         origin: { kind: 'dispatch', tool: toolName },
         importance: 'last',
       })
-    return {
-      send: () => {
-        void this.#tellHost(told)
-        delivery?.send()
-      },
-      withdraw: () => delivery?.withdraw(),
-    }
+    return new PlannedOnce(delivery, () => void this.#tellHost(told))
   }
 
   async #tellHost(told: ExecutionDispatch): Promise<void> {

@@ -53,19 +53,18 @@ export interface ClaimTerms {
   tokens?: { day: string; limit: number }
   /**
    * Begins what is claimed in the same write: the first job claimed gets the first id as its `sessionId`, and so on, and each `at` as its
-   * `startedAt`. Not a job that has begun before, or that has a webhook: their ids stay unused. An adapter may leave it out.
+   * `startedAt`. Not a job that has begun before: its id stays unused. An adapter may leave it out.
    */
   begin?: { at: number; sessionIds: readonly string[] }
 }
 
 /**
- * What a claim changes about a job. It is begun with it where nobody has to be told of that in the same write, and where taking it back
- * needs to know nothing of an attempt before.
+ * What a claim changes about a job. It is begun with it where taking that back needs to know nothing of an attempt before.
  * @param index of the job among those that are claimed
  */
 export function claimPatch(job: Readonly<StoredJob>, begin: ClaimTerms['begin'], index: number): JobPatch {
   const sessionId = begin?.sessionIds[index]
-  const begins = sessionId !== undefined && job.startedAt === undefined && job.webhook === undefined
+  const begins = sessionId !== undefined && job.startedAt === undefined
   return { status: 'running', nextRunAt: undefined, ...(begins && { startedAt: begin!.at, sessionId }) }
 }
 

@@ -1,8 +1,9 @@
-import type { JobEventType, JobProgress } from '../../schemas/jobs.js'
+import type { JobProgress } from '../../schemas/jobs.js'
 import type { SessionStatus } from '../../schemas/sessions.js'
 import { toError } from '../errors.js'
 import { type Clock, newId } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
+import type { PlannedOnce } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
 import type { Observed, SessionEventTold } from '../sessions/registry-options.js'
@@ -10,7 +11,7 @@ import type { JobPatch, JobRecord } from './adapter.js'
 import { endPatch, retryPatch, unbegunPatch } from './attempt-patches.js'
 import { stricter } from './budgets.js'
 import type { AttemptOutcome, StoredJob } from './job.js'
-import { type Announcement, type JobEvents, UNHEARD } from './job-events.js'
+import { type Announcement, type JobEvents, UNHEARD, withStart } from './job-events.js'
 import type { JobStore } from './job-store.js'
 import { patched } from './patch.js'
 import { JobRun, type RunLimits, type RunOwner } from './run.js'
@@ -39,6 +40,8 @@ interface Tracked {
   run: JobRun
   /** The job as it was claimed, for a run that this process began. */
   claimed: JobRecord | undefined
+  /** What the webhook is told of its begin. */
+  start?: PlannedOnce | undefined
   /** Parked, as everybody can see: it takes no slot. */
   parked: boolean
   /** What is written about the run, one after the other; told after it was written. */
@@ -132,9 +135,7 @@ export class Attempts implements RunOwner {
       const { info, request } = record
       const tracked = this.#track(run, { request, info: patched(info, { startedAt: undefined, sessionId: undefined }) })
       this.#write(tracked, () => {
-        if (run.ended) return
-        this.#options.events.emit('job_started', run.record, { job: run.live })
-        this.#begin(run)
+        if (!run.ended) this.#begin(tracked)
       })
       return
     }
@@ -143,19 +144,16 @@ export class Attempts implements RunOwner {
       if (run.ended) return
       const cleared = { sdkSessionId: undefined, nextRunAt: undefined, result: undefined, error: undefined }
       const patch = { startedAt: this.clock.now(), sessionId: run.sessionId, ...cleared }
-      const started = await this.#change(run, 'job_started', patch)
-      if (run.ended) {
-        started?.withdraw()
-        return
-      }
-      started?.send()
-      this.#begin(run)
+      await this.#change(tracked, patch, UNHEARD)
+      if (!run.ended) this.#begin(tracked)
     })
   }
 
-  #begin(run: JobRun): void {
+  #begin(tracked: Tracked): void {
+    const { run } = tracked
     const { profile, notes } = run.record.info
-    run.begin(() => this.#options.recallProfile(profile, notes?.generation))
+    tracked.start = this.#options.events.begin(run.record, run.live)
+    run.begin(() => this.#options.recallProfile(profile, notes?.generation), tracked.start)
   }
 
   #onEvent(told: SessionEventTold): void {
@@ -239,7 +237,7 @@ export class Attempts implements RunOwner {
     const { tokens, record } = run
     const { today: day } = store
     const patch = endPatch(run, { status: 'canceled' }, this.clock.now())
-    const told = events.announce('job_completed', record, { patch })
+    const told = withStart(tracked.start, events.announce('job_completed', record, { patch }))
     const written = await store.settle(record, patch, tokens, told, true)
     if (written && isRefused()) {
       told.withdraw()
@@ -283,9 +281,8 @@ export class Attempts implements RunOwner {
         sdkSessionId,
         notes: { ...run.record.info.notes, attempt: notes },
       }
-      const told = await this.#change(run, 'job_parked', patch, executionId)
-      if (!told) return
-      told.send()
+      const told = this.#options.events.announce('job_parked', run.record, { job: run.live, patch, executionId })
+      if (!(await this.#change(tracked, patch, told))) return
       // it may have gone on, or ended, while this was written
       if (run.parked) this.#setParked(tracked, true)
     })
@@ -295,12 +292,12 @@ export class Attempts implements RunOwner {
     const { notes } = run
     const tracked = this.#byJob.get(run.record.info.id)
     if (tracked?.run === run) this.#setParked(tracked, false)
-    this.#writeFor(run, async () => {
+    this.#writeFor(run, async (running) => {
       const executionId = run.record.info.parkedExecutionId
       const cleared = { parkedAt: undefined, parkedExecutionId: undefined }
       const patch = { ...cleared, status: 'running', notes: { ...run.record.info.notes, attempt: notes } } as const
-      const resumed = await this.#change(run, 'job_resumed', patch, executionId)
-      resumed?.send()
+      const told = this.#options.events.announce('job_resumed', run.record, { job: run.live, patch, executionId })
+      await this.#change(running, patch, told)
     })
   }
 
@@ -345,7 +342,7 @@ export class Attempts implements RunOwner {
     const now = this.clock.now()
     const patch = next === 'retry' ? retryPatch(run, outcome, now) : endPatch(run, outcome, now)
     const type = next === 'retry' ? 'job_retrying' : 'job_completed'
-    const told = events.announce(type, record, { patch })
+    const told = withStart(tracked.start, events.announce(type, record, { patch }))
     const { tokens } = run
     this.#uncharged += tokens
     const writing = store.settle(record, patch, tokens, told)
@@ -365,6 +362,7 @@ export class Attempts implements RunOwner {
 
   async #putBack(tracked: Tracked, claimed: JobRecord): Promise<void> {
     const { record } = tracked.run
+    tracked.start?.withdraw()
     const written = await this.#options.store.change(record, unbegunPatch(claimed), UNHEARD)
     this.#over(tracked, 'retry', { written, told: UNHEARD })
   }
@@ -423,19 +421,17 @@ export class Attempts implements RunOwner {
     })
   }
 
-  /** @returns what is to be told; undefined when somebody else changed the job: the run is over, and nothing more is told about it */
-  async #change(
-    run: JobRun,
-    type: JobEventType,
-    patch: JobPatch,
-    executionId?: string,
-  ): Promise<Announcement | undefined> {
-    const { store, events } = this.#options
-    const told = events.announce(type, run.record, { job: run.live, patch, executionId })
-    const record = await store.change(run.record, patch, told)
-    if (record) run.record = record
-    else run.cancel()
-    return record ? told : undefined
+  /** @returns false when somebody else changed the job: the run is over, and nothing more is told about it */
+  async #change({ run, start }: Tracked, patch: JobPatch, told: Announcement): Promise<boolean> {
+    const announced = withStart(start, told)
+    const record = await this.#options.store.change(run.record, patch, announced)
+    if (!record) {
+      run.cancel()
+      return false
+    }
+    run.record = record
+    announced.send()
+    return true
   }
 
   #limitsOf({ request }: JobRecord): RunLimits {

@@ -3,8 +3,9 @@ import { toError } from '../errors.js'
 import { type Clock, newId } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
+import { PlannedOnce } from '../notifications/planned.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
-import type { Delivery, DeliveryOrigin, Importance } from '../webhooks/delivery.js'
+import type { Delivery, DeliveryOrigin, Importance, PlannedDelivery } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
 import type { KeptDelivery } from '../webhooks/outbox.js'
 import type { WebhookTarget } from '../webhooks/target.js'
@@ -45,6 +46,39 @@ export interface Announcement {
 /** Of a change that nobody is told of. */
 export const UNHEARD: Announcement = { kept: [], keep() {}, withdraw() {}, send() {} }
 
+/** The same with the start of the attempt before it, unless that is kept already. */
+export function withStart(start: PlannedOnce | undefined, told: Announcement): Announcement {
+  if (!start || start.isKept) return told
+  return {
+    get kept() {
+      return [...start.write().deliveries, ...told.kept]
+    },
+    keep() {
+      start.keep()
+      told.keep()
+    },
+    withdraw() {
+      told.withdraw()
+      // it is true, whatever becomes of what follows it
+      start.send()
+    },
+    send() {
+      start.written()
+      start.send()
+      told.send()
+    },
+  }
+}
+
+interface EventDetails {
+  /** As it is now; default: as it is stored. */
+  job?: StoredJob
+  /** What the write changes about the job. */
+  patch?: JobPatch
+  progress?: JobProgress
+  executionId?: string | undefined
+}
+
 const IMPORTANCE: Partial<Record<JobEventType, Importance>> = { job_progress: 'progress', job_completed: 'last' }
 
 type JobOrigin = Extract<DeliveryOrigin, { kind: 'job' }>
@@ -72,23 +106,44 @@ export class JobEvents {
     return this.#listeners.on(event, listener)
   }
 
-  /** @param job as it is now; default: as it is stored */
-  emit(type: JobEventType, record: JobRecord, more: { job?: StoredJob; progress?: JobProgress } = {}): void {
+  emit(type: JobEventType, record: JobRecord, more: EventDetails = {}): void {
     const announcement = this.announce(type, record, more)
     announcement.keep()
     announcement.send()
   }
 
-  /** @param more.patch what the write changes about the job */
-  announce(
+  announce(type: JobEventType, record: JobRecord, more: EventDetails): Announcement {
+    const planned = this.#plan(type, record, more)
+    if (!planned) return UNHEARD
+    const { delivery, tell } = planned
+    return {
+      kept: delivery?.kept ? [delivery.kept] : [],
+      keep: () => delivery?.keep(),
+      withdraw: () => delivery?.withdraw(),
+      send: () => {
+        tell()
+        delivery?.send()
+      },
+    }
+  }
+
+  /** That an attempt begins: observers are told now. @returns what the webhook is told; whichever write of it comes first keeps that */
+  begin(record: JobRecord, job: StoredJob): PlannedOnce | undefined {
+    const planned = this.#plan('job_started', record, { job })
+    planned?.tell()
+    return planned?.delivery && new PlannedOnce(planned.delivery)
+  }
+
+  /** @returns undefined when nobody wants to hear it */
+  #plan(
     type: JobEventType,
     { info, request: { webhook } }: JobRecord,
-    more: { job?: StoredJob; patch?: JobPatch; progress?: JobProgress; executionId?: string | undefined },
-  ): Announcement {
+    more: EventDetails,
+  ): { delivery: PlannedDelivery | undefined; tell(): void } | undefined {
     const delivers =
       webhook && type !== 'job_submitted' && !(type === 'job_progress' && webhook.progress === 'completion')
     const observed = this.#listeners.has('job_event')
-    if (!delivers && !observed) return UNHEARD
+    if (!delivers && !observed) return undefined
     const { job = info, patch, progress, executionId } = more
     const event: JobEvent = {
       id: newId(),
@@ -99,14 +154,10 @@ export class JobEvents {
       ...(executionId !== undefined && { executionId }),
     }
     const delivery = delivers && this.#deliveryOf(event, { kind: 'job', ...whereabouts(webhook) })
-    const planned = delivery ? this.#webhooks.deliverer.plan(info.id, delivery) : undefined
     return {
-      kept: planned?.kept ? [planned.kept] : [],
-      keep: () => planned?.keep(),
-      withdraw: () => planned?.withdraw(),
-      send: () => {
+      delivery: delivery ? this.#webhooks.deliverer.plan(info.id, delivery) : undefined,
+      tell: () => {
         if (observed) this.#listeners.emit('job_event', { event })
-        planned?.send()
       },
     }
   }

@@ -3,6 +3,7 @@ import type { JobProgress, JobResult, JobUsage } from '../../schemas/jobs.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
 import { type Clock, newId, type Timer } from '../lib/clock.js'
+import type { PlannedNotification } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
 import type { SessionEventTold } from '../sessions/registry-options.js'
@@ -133,15 +134,15 @@ export class JobRun {
     if (this.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
   }
 
-  /** Starts the session. */
-  begin(profile: () => ResolvedProfile): void {
+  /** Starts the session. @param told with its first write */
+  begin(profile: () => ResolvedProfile, told?: PlannedNotification): void {
     if (this.#state !== 'claimed') return
     this.#state = 'running'
     this.#legSince = this.#owner.clock.now()
     this.#armWatchdog()
     const { request, info } = this.record
     const createdBy = info.notes?.submittedBy
-    const options = { id: this.sessionId, jobId: info.id, signal: this, place: this.#place, createdBy }
+    const options = { id: this.sessionId, jobId: info.id, signal: this, place: this.#place, createdBy, told }
     try {
       const resolved = profile()
       this.#owner.sessions

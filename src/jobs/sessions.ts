@@ -1,6 +1,7 @@
 import type { SessionCommand } from '../../schemas/commands.js'
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
+import type { PlannedNotification } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
 import type { CallOff, Observed, RegistryEvents } from '../sessions/registry-options.js'
@@ -17,6 +18,8 @@ export interface JobSessions {
       place: Place | undefined
       profile: ResolvedProfile
       createdBy?: string | undefined
+      /** Kept with its first write, and told then. */
+      told?: PlannedNotification | undefined
     },
   ): Promise<SessionInfo>
   /** Keeps a place for a session to be created in; undefined while there is none, until `room` is told. */

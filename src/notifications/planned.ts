@@ -92,3 +92,53 @@ export function planDeliveries(deliveries: readonly PlannedDelivery[]): PlannedN
     },
   }
 }
+
+/** What is told, once, of something that may come to nothing, whichever of several writes keeps it first. */
+export class PlannedOnce implements PlannedNotification {
+  readonly #delivery: PlannedDelivery | undefined
+  readonly #onSend: () => void
+  #isKept = false
+  #isSent = false
+  #isWithdrawn = false
+
+  /** @param onSend who else is told, with or without a delivery */
+  constructor(delivery: PlannedDelivery | undefined, onSend: () => void = () => {}) {
+    this.#delivery = delivery
+    this.#onSend = onSend
+  }
+
+  get isKept(): boolean {
+    return this.#isKept
+  }
+
+  write(): KeptTelling {
+    const kept = this.#delivery?.kept
+    return { deliveries: kept && !this.#isKept && !this.#isWithdrawn ? [kept] : [] }
+  }
+
+  written(): void {
+    this.#isKept = true
+    if (this.#isWithdrawn) this.#delivery?.withdraw()
+  }
+
+  unwritten(): void {}
+
+  keep(): void {
+    if (this.#isKept || this.#isWithdrawn) return
+    this.#isKept = true
+    this.#delivery?.keep()
+  }
+
+  readonly send = (): void => {
+    if (!this.#isKept || this.#isSent || this.#isWithdrawn) return
+    this.#isSent = true
+    this.#onSend()
+    this.#delivery?.send()
+  }
+
+  /** It came to nothing: nobody is told, also when a write that has it is still under way. */
+  withdraw(): void {
+    this.#isWithdrawn = true
+    if (this.#isKept) this.#delivery?.withdraw()
+  }
+}

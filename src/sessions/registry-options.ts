@@ -107,6 +107,8 @@ export interface CreateOptions {
   id?: string
   /** Calls the creation off while nothing is registered yet; a registered session is ended instead. */
   signal?: CallOff
+  /** What is told of it: kept with its first write, and told then. Of a session that is registered before its engine is built. */
+  told?: PlannedNotification | undefined
   /** The key that the request for it has taken: kept in the write that makes it. */
   takenKey?: TakenKey
   /** Its place among `maxSessions`, when one was reserved. */

@@ -10,6 +10,7 @@ import { newId } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Page } from '../lib/paging.js'
+import type { PlannedNotification } from '../notifications/planned.js'
 import { answeredBy, nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
 import { parseCommand } from './clients/parse-command.js'
 import { Archive } from './kept/archive.js'
@@ -100,7 +101,7 @@ export class SessionRegistry {
       session = new Session(this.#world, { id, profile, request: asked, config, jobId, createdBy, key })
       // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
       if (jobId !== undefined) {
-        registered = this.#register(session, options.principal)
+        registered = this.#register(session, options.principal, options.told)
         if (config.prompt !== undefined) session.turnDesk.open(config.prompt)
       }
       const runner = await admission.buildRunner(admitted, session.id, session.bridge)
@@ -141,11 +142,12 @@ export class SessionRegistry {
     })
   }
 
-  #register(session: Session, principal: Principal | undefined): true {
+  #register(session: Session, principal: Principal | undefined, told?: PlannedNotification): true {
     this.#table.add(session)
     this.#operatorLog.onCreated(session, principal)
     // so that nobody is told of it before it is durable
     session.touch()
+    if (told) session.tell(told)
     if (!this.#listeners.has('session_created')) return true
     this.#telling.tell(session, 'session_created', { session: session.info() })
     return true

@@ -323,10 +323,15 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     return this.writer?.removed ?? false
   }
 
-  /** Has what was just appended told outside, once it is durable: that is kept in the same write. */
-  tell(planned: PlannedNotification): void {
+  /** Has what is to be told of what was just appended kept in the same write. */
+  keepAlong(planned: PlannedNotification): void {
     if (this.writer) this.writer.keepAlong(planned)
     else planned.keep()
+  }
+
+  /** Has what was just appended told outside, once it is durable: that is kept in the same write. */
+  tell(planned: PlannedNotification): void {
+    this.keepAlong(planned)
     this.whenDurable(planned.send)
   }
 

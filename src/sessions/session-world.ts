@@ -5,8 +5,8 @@ import type { Executions } from '../executions/executions.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
+import type { PlannedOnce } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
-import type { PreparedDelivery } from '../webhooks/delivery.js'
 import type { AnswerBearing } from './asks/permissions.js'
 import type { Keeping } from './kept/keeping.js'
 import type { EventLogLimits } from './log/event-log.js'
@@ -40,7 +40,7 @@ export interface SessionWorld {
   onEnded(session: SessionRef): void
   readonly dispatcher: {
     /** An execution was deferred; whoever does its work is to be told once that is durable. Must not throw. */
-    prepare(sessionId: string, execution: DeferredExecution): PreparedDelivery
+    plan(sessionId: string, execution: DeferredExecution): PlannedOnce
   }
   readonly executions: Executions
   readonly keeping: Keeping

@@ -148,7 +148,8 @@ t.test('shutting down writes down what is parked and what is not', async (t) => 
   const waits = await submit(script([{ tools: [{ tool: 'lookup', input: {} }] }]))
   const runs = await submit(script([{ text: 'on it', hang: true }]), { attempts: 2 })
   await until(async () => (await job(waits.id)).status === 'parked', 'the park')
-  await until(async () => (await job(runs.id)).status === 'running', 'the run')
+  const runOf = async () => (await call('GET', `/sessions/${(await job(runs.id)).sessionId}`)).json
+  await until(async () => (await runOf())?.status === 'running', 'the run, with its engine')
   await worker.close()
   t.match(await worker.queue?.get(waits.id), { status: 'parked' })
   t.match(await worker.queue?.get(runs.id), { status: 'queued', attempt: 2 }, 'the next process repeats it')

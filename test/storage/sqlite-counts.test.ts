@@ -4,6 +4,7 @@ import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { native, ok } from '../fixtures/parked.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
+import { WebhookSink } from '../fixtures/webhook-sink.js'
 import { workerFile } from './sqlite-world.js'
 
 /** What is asked of the database once the returned function is called. */
@@ -26,7 +27,7 @@ async function world(t: Parameters<typeof buildGateway>[0], options: Parameters<
   const asked = counter()
   const path = `${t.testdir()}/gateway.db`
   const storage = createSqliteStorage({ path }, { worker: workerFile(), onBatch: asked.onBatch })
-  return { asked, ...(await buildGateway(t, { storage, ...options })) }
+  return { asked, storage, ...(await buildGateway(t, { storage, ...options })) }
 }
 
 /** A backlog of jobs whose turns end as they begin, from the moment that the first ones may end. */
@@ -59,6 +60,24 @@ t.test(
     t.equal(asked.of('jobs.update'), 0, 'begun by its claim')
   },
 )
+
+t.test('what a webhook is told of a job costs no write before it is delivered', async (t) => {
+  const sink = await WebhookSink.start(t)
+  const { asked, gateway, engine, storage } = await world(t, { script: native, queue: {} })
+  const queue = gateway.queue!
+  const webhook = { url: sink.url, progress: 'completion' as const }
+  const { id } = await queue.submit({ session: { cwd: SOME_CWD, prompt: 'go' }, webhook })
+  await until(() => engine.runners.length === 1 && engine.last.sent.length === 1)
+  await engine.last.defer('e1')
+  await until(async () => (await queue.get(id))?.status === 'parked', 'a parked job')
+  await gateway.executions.submit('e1', ok)
+  await until(() => engine.runners.length === 2 && engine.last.settled.length === 1, 'a woken engine')
+  engine.last.complete()
+  await until(async () => sink.types.length === 4 && (await storage.outbox.list()).length === 0, 'all that is told')
+  t.same(sink.types, ['job_started', 'job_parked', 'job_resumed', 'job_completed'])
+  t.equal(asked.of('outbox.add'), 0, 'each is in the write of what it tells of')
+  t.equal(asked.of('jobs.update'), 2, 'the park and the wake')
+})
 
 t.test('with fifty slots a job costs a twentieth of a commit, and is not claimed alone', async (t) => {
   const asked = await drained(t, 50, 300)
@@ -101,3 +120,36 @@ t.test('a park and a wake', async (t) => {
   t.comment(`${asked.commits()} commits, ${asked.all()} calls for a wake`)
   t.ok(asked.commits() <= 4, `${asked.commits()} commits for a wake`)
 })
+
+t.test(
+  'a deferred execution is dispatched by what its session is written down with, also while that is busy',
+  async (t) => {
+    const sink = await WebhookSink.start(t)
+    let answer = () => {}
+    sink.answer = (_received, response) => {
+      answer = () => void response.writeHead(204).end()
+    }
+    const tool = {
+      name: 'elsewhere',
+      description: 'Works.',
+      inputSchema: { type: 'object' },
+      dispatch: { url: sink.url },
+    }
+    const { asked, registry, engine, storage } = await world(t, { script: native, executions: { tools: [tool] } })
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+    await until(() => engine.last.sent.length === 1)
+    await registry.durable(id)
+    asked.from()
+    engine.last.say('I am')
+    await new Promise(setImmediate)
+    engine.last.say('waiting.')
+    await engine.last.defer('e1')
+    t.same(
+      (await storage.outbox.list()).map((kept) => kept.id),
+      ['e1'],
+    )
+    t.equal(asked.of('outbox.add'), 0, 'in no write of its own')
+    await until(() => sink.received.length === 1, 'its delivery')
+    answer()
+  },
+)

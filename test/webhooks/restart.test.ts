@@ -1,5 +1,6 @@
 import t from 'tap'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { settle } from '../fixtures/job-world.js'
 import { buildJournaled, testStorage } from '../fixtures/journaled.js'
 import { native } from '../fixtures/parked.js'
 import { status, WebhookSink } from '../fixtures/webhook-sink.js'
@@ -48,7 +49,7 @@ t.test('deliveries of every kind survive a crash under their ids, without the se
   await closed
 })
 
-t.test('a dispatch is kept before anybody sees that there is an execution', async (t) => {
+t.test('a dispatch is kept in the write of its execution, also behind one that is under way', async (t) => {
   const dispatched = await WebhookSink.start(t)
   const { registry, engine, storage, journal } = await buildJournaled(t, {
     executions: { tools: [{ ...deploy, dispatch: { url: dispatched.url } }] },
@@ -57,22 +58,33 @@ t.test('a dispatch is kept before anybody sees that there is an execution', asyn
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
   await until(() => engine.last.sent.length === 1)
   await registry.durable(id)
+  let answer = () => {}
+  dispatched.answer = (_received, response) => {
+    answer = () => void response.writeHead(204).end()
+  }
+  const idsKept = async () => (await storage.outbox.list()).map((kept) => kept.id)
+  const loggedOf = (type: string) =>
+    journal.writes.flatMap(({ events = [] }) => events).filter(({ json }) => json.includes(type))
   journal.hold()
+  engine.last.say('I am')
+  await settle()
   const deferred = engine.last.host.deferExecution({ executionId: 'e1', toolName: 'deploy', input: {} })
-  await until(async () => (await storage.outbox.list()).length === 1)
-  t.same(dispatched.received, [])
+  await settle()
+  t.same([await idsKept(), dispatched.received, loggedOf('execution_dispatched')], [[], [], []])
   journal.release()
   await deferred
+  t.same([await idsKept(), loggedOf('execution_dispatched').length], [['e1'], 1])
   await until(() => dispatched.received.length === 1)
-  await until(async () => (await storage.outbox.list()).length === 0)
 
   journal.broken = true
   await t.rejects(engine.last.host.deferExecution({ executionId: 'e2', toolName: 'deploy', input: {} }), {
     code: 'SG_ERR_STORE_UNAVAILABLE',
   })
   journal.broken = false
-  t.same(await storage.outbox.list(), [])
+  await registry.durable(id)
+  t.same(await idsKept(), ['e1'])
   t.equal(dispatched.received.length, 1, 'one that was refused is not dispatched')
+  answer()
 })
 
 t.test(

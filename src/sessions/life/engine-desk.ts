@@ -205,7 +205,8 @@ export class EngineDesk implements RunnerOwner {
     if (!session.hears(link)) throw new GatewayError('SG_ERR_SESSION_ENDED')
     if (!world.executions.defer(session.id, executionId, expiresAt)) return
     session.append(executions.add(execution, world.clock.now()))
-    const dispatch = world.dispatcher.prepare(session.id, execution)
+    const dispatch = world.dispatcher.plan(session.id, execution)
+    session.keepAlong(dispatch)
     try {
       await session.durable()
     } catch (error) {
