@@ -98,6 +98,11 @@ export { createMemoryProfileStore } from './storage/memory/profile-store.js'
 export { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
 export { MemorySessionStore } from './storage/memory/session-store.js'
 export { createMemoryStorage } from './storage/memory/storage.js'
+export {
+  createPostgresStorage,
+  type PostgresStorage,
+  type PostgresStorageOptions,
+} from './storage/postgres/storage.js'
 export { createSqliteStorage, type SqliteStorage, type SqliteStorageOptions } from './storage/sqlite/storage.js'
 export { type GatewayStorage, StorageError } from './storage/storage.js'
 export { type GatewayStorageCase, gatewayStorageConformance } from './storage/storage-conformance.js'

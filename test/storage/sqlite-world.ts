@@ -76,14 +76,3 @@ export async function sqliteWorld(
   }
   return world
 }
-
-type Part = Exclude<keyof SqliteStorage, 'open' | 'close' | 'backup' | 'check' | 'probe' | 'oneWrite'>
-
-/** A part that goes on to work after a reopening, for cases that use both. */
-export function partOf<P extends Part>(world: SqliteWorld, part: P): SqliteStorage[P] {
-  const forward = (_target: object, name: string) => {
-    const value = (world.storage[part] as unknown as Record<string, unknown>)[name]
-    return typeof value === 'function' ? (...args: unknown[]) => value.apply(world.storage[part], args) : value
-  }
-  return new Proxy({}, { get: forward as ProxyHandler<object>['get'] & {} }) as SqliteStorage[P]
-}

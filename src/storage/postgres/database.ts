@@ -1,0 +1,259 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Backoff, delayAfter } from '../../lib/backoff.js'
+import type { CallDatabase } from '../sql/operations.js'
+import { StorageError } from '../storage.js'
+import { Batch, type Call, jobsChanged, KnownSessions, together } from './batch.js'
+import { failureOf, fenced, forgotten, isOfCaller } from './failures.js'
+import { Link, type LinkOptions } from './link.js'
+import { StatementError } from './pipeline.js'
+import { statement } from './plan.js'
+import { RAISED } from './schema.js'
+import { jobsAsked, type KnownJobs, knownJobs } from './tables/jobs.js'
+
+/** A batch takes whole turns until it has about so many calls. */
+const CALLS_PER_BATCH = 500
+const RECONNECT: Backoff = { firstMs: 50, longestMs: 2_000 }
+/** How often a batch is planned anew because rows were not as they were read. */
+const MOST_TRIES = 5
+
+const FENCE = 'SELECT @fence_1($1, $2, $3)'
+/** Ends what a connection that was lost has left in the server, and learns how far it came: nothing of it can follow. */
+const END_OLD = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE pid = $1 AND backend_start::text = $2 AND usename = current_user AND pid <> pg_backend_pid()`
+const RESUME = 'UPDATE @members SET term = term + 1 WHERE n = $1 RETURNING term, batch'
+
+interface Pending {
+  call: Call
+  resolve(result: never): void
+  reject(error: Error): void
+}
+
+/**
+ * The one connection that everything is asked on. The calls of one turn of the event loop travel together; while a batch is under way,
+ * the next one gathers. Each batch that writes is one transaction, and begins with the fence: it says whose it is and which one, so that
+ * after a cut the database tells whether it was done.
+ */
+export class PostgresDatabase {
+  readonly #options: LinkOptions
+  readonly #member: number
+  readonly #sessions = new KnownSessions()
+  #link: Link | undefined
+  #term = 0
+  /** Of this member; the last one that the server was given, and the last one that it has confirmed. */
+  #batch = 0
+  #confirmed = 0
+  #claims = 0
+  #turn: Pending[] = []
+  #turns: Pending[][] = []
+  #underWay: Pending[] = []
+  /** Why nothing is taken: until the database is back, or for good. */
+  #away: StorageError | undefined
+  #ended: StorageError | undefined
+  #reconnecting: Promise<void> | undefined
+  #onIdle = () => {}
+
+  private constructor(options: LinkOptions, member: number) {
+    this.#options = options
+    this.#member = member
+  }
+
+  /** @throws StorageError */
+  static async open(options: LinkOptions, member: number): Promise<PostgresDatabase> {
+    const database = new PostgresDatabase(options, member)
+    await database.#connect()
+    return database
+  }
+
+  /** Resolves after the commit. Rejects with a StorageError when nothing of it was done. */
+  readonly call: CallDatabase = (name, ...args) =>
+    new Promise((resolve, reject) => {
+      const error = this.#ended ?? this.#away
+      if (error) return reject(error)
+      if (this.#turn.length === 0) setImmediate(() => this.#endTurn())
+      this.#turn.push({ call: [name, ...args], resolve, reject })
+    })
+
+  /** Resolves when all that was asked for is done. */
+  async close(): Promise<void> {
+    // whoever waits for a database that is away has waited long enough
+    if (this.#isBusy && !this.#away) await new Promise<void>((resolve) => (this.#onIdle = resolve))
+    this.#ended ??= new StorageError('STORAGE_CLOSED', `${this.#options.place} is not open.`)
+    await this.#link?.end()
+  }
+
+  get #isBusy(): boolean {
+    return this.#turn.length + this.#turns.length + this.#underWay.length > 0
+  }
+
+  #endTurn(): void {
+    if (this.#turn.length > 0) this.#turns.push(this.#turn)
+    this.#turn = []
+    void this.#send()
+  }
+
+  async #send(): Promise<void> {
+    if (this.#underWay.length > 0 || this.#turns.length === 0) return
+    let taken = 0
+    for (let calls = 0; taken < this.#turns.length && calls < CALLS_PER_BATCH; taken++)
+      calls += this.#turns[taken]!.length
+    this.#underWay = this.#turns.splice(0, taken).flat()
+    // A process ends when nothing is left to do, but not before it knows what became of its writes.
+    this.#link?.ref()
+    while (this.#underWay.length > 0) {
+      const error = this.#ended ?? this.#away
+      const many = together(this.#underWay.map(({ call }) => call))
+      const now = this.#underWay.slice(0, many)
+      if (error) for (const { reject } of now) reject(error)
+      else await this.#run(now)
+      this.#underWay.splice(0, many)
+    }
+    this.#link?.unref()
+    if (this.#isBusy) void this.#send()
+    else this.#onIdle()
+  }
+
+  /** Does calls in one transaction, without those that are wrong. Never rejects. */
+  async #run(all: readonly Pending[]): Promise<void> {
+    let left = all
+    for (let tries = 0; left.length > 0; ) {
+      const link = this.#link!
+      let batch: Batch | undefined
+      try {
+        const calls = left.map(({ call }) => call)
+        batch = new Batch(calls, this.#sessions, await this.#jobs(link, calls), this.#newClaim)
+        const { statements } = batch
+        const fence = batch.writes ? [statement(FENCE, this.#member, this.#term, ++this.#batch)] : []
+        const rows = statements.length > 0 ? await link.run([...fence, ...statements]) : []
+        if (fence.length > 0) this.#confirmed = this.#batch
+        this.#answer(left, batch.results(rows.slice(fence.length)))
+        return
+      } catch (error) {
+        if (!(error instanceof StatementError)) {
+          for (const { reject } of left) reject(failureOf(error, this.#options.place))
+          return
+        }
+        if (!error.isOver) return this.#onCut(error, left, batch)
+        const wrong = this.#wrong(error, batch)
+        if (wrong === 'again' && ++tries < MOST_TRIES) continue
+        if (error.error.code === RAISED.fenced) this.#end(fenced(this.#options.place))
+        const failure = failureOf(error.error, this.#options.place)
+        if (typeof wrong !== 'number') {
+          for (const { reject } of left) reject(failure)
+          return
+        }
+        // what is wrong with one call hurts no other
+        left[wrong]!.reject(failure)
+        left = left.filter((_pending, index) => index !== wrong)
+      }
+    }
+  }
+
+  /** The call that has failed by itself; `again`: rows were not as they were known; undefined: the database fails. */
+  #wrong({ index, error: { code } }: StatementError, batch: Batch | undefined): number | 'again' | undefined {
+    if (!batch) return undefined
+    const at = index - (batch.writes ? 1 : 0)
+    if (at < 0) return undefined
+    const call = batch.callOf(at)
+    if (code === RAISED.stale || call === undefined) return 'again'
+    return code === RAISED.refused || isOfCaller(code) ? call : undefined
+  }
+
+  async #jobs(link: Link, calls: readonly Call[]): Promise<KnownJobs> {
+    const ids = jobsChanged(calls)
+    if (ids.length === 0) return new Map()
+    const [rows] = await link.run([jobsAsked(ids)])
+    return knownJobs(ids, rows!)
+  }
+
+  readonly #newClaim = (): string => `${this.#member}:${++this.#claims}`
+
+  #answer(pending: readonly Pending[], results: readonly unknown[]): void {
+    for (const [index, { resolve }] of pending.entries()) resolve(results[index] as never)
+  }
+
+  /** Nobody knows whether the batch was done: the database says so, once it is there again. */
+  async #onCut(cut: StatementError, pending: readonly Pending[], batch: Batch | undefined): Promise<void> {
+    const sent = this.#batch
+    const failure = failureOf(cut.error, this.#options.place)
+    await this.#reconnect(failure)
+    const isDone = batch?.writes === true && !this.#ended && this.#confirmed === sent
+    if (!isDone) {
+      for (const { reject } of pending) reject(this.#ended ?? failure)
+      return
+    }
+    const { statements, results } = batch.asDone()
+    const fence = statement(FENCE, this.#member, this.#term, this.#batch)
+    try {
+      const rows = statements.length > 0 ? await this.#link!.run([fence, ...statements]) : []
+      this.#answer(pending, results(rows.slice(1)))
+    } catch (error) {
+      if (error instanceof StatementError && !error.isOver) return this.#onCut(error, pending, batch)
+      for (const { reject } of pending) reject(failureOf(error, this.#options.place))
+    }
+    // what they gave may be from before
+    this.#sessions.clear()
+  }
+
+  /** Resolves when the database is there again, or nothing is to be done with it any more. What waits to be sent is refused at once. */
+  #reconnect(failure: StorageError): Promise<void> {
+    this.#away = failure
+    this.#refuseWaiting(failure)
+    this.#reconnecting ??= this.#connectAgain().finally(() => {
+      this.#reconnecting = undefined
+    })
+    return this.#reconnecting
+  }
+
+  async #connectAgain(): Promise<void> {
+    const old = this.#link!
+    old.destroy()
+    for (let tries = 1; !this.#ended; tries++) {
+      try {
+        await this.#connect(old)
+        this.#away = undefined
+        return
+      } catch (error) {
+        this.#away = failureOf(error, this.#options.place)
+      }
+      await sleep(delayAfter(tries, RECONNECT), undefined, { ref: this.#underWay.length > 0 })
+    }
+  }
+
+  /** @throws StorageError */
+  async #connect(old?: Link): Promise<void> {
+    const { place } = this.#options
+    const link = await Link.open(this.#options)
+    try {
+      const end = old ? [statement(END_OLD, old.backend.pid, old.backend.since)] : []
+      const rows = await link.run([...end, statement(RESUME, this.#member)])
+      const [mine] = rows.at(-1) as unknown as { term: number; batch: number }[]
+      if (!mine) this.#end(fenced(place))
+      else if (mine.batch < this.#confirmed) this.#end(forgotten(place))
+      if (this.#ended) throw this.#ended
+      this.#term = mine!.term
+      this.#batch = this.#confirmed = mine!.batch
+    } catch (error) {
+      link.destroy()
+      throw error instanceof StatementError ? failureOf(error.error, place) : error
+    }
+    this.#sessions.clear()
+    this.#link = link
+    if (this.#underWay.length === 0) link.unref()
+    void link.lost.then(() => {
+      if (this.#link === link && !this.#ended) void this.#reconnect(failureOf(new Error('connection lost'), place))
+    })
+  }
+
+  /** For good. */
+  #end(error: StorageError): void {
+    this.#ended ??= error
+    this.#refuseWaiting(this.#ended)
+  }
+
+  #refuseWaiting(error: StorageError): void {
+    const waiting = [...this.#turns.flat(), ...this.#turn]
+    this.#turns = []
+    this.#turn = []
+    for (const { reject } of waiting) reject(error)
+  }
+}

@@ -1,0 +1,82 @@
+import { StorageError } from '../storage.js'
+import { RAISED } from './schema.js'
+
+/** Where a database is, without what lets one in. */
+export function placeOf(url: string): string {
+  try {
+    const { username, host, pathname } = new URL(url)
+    return `postgres://${username && `${username}@`}${decodeURIComponent(host)}${pathname}`
+  } catch {
+    return 'the database of storage.postgres'
+  }
+}
+
+/** What codes of the socket and of PostgreSQL mean to whoever runs the gateway. */
+const MEANINGS: readonly (readonly [RegExp, code: string, meaning: (place: string) => string])[] = [
+  [
+    /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT|EACCES|ECONNRESET|EPIPE|57P0[1-3]|08\w{3})$/,
+    'POSTGRES_UNREACHABLE',
+    (place) => `${place} cannot be reached. Is PostgreSQL running there, and do host and port of the url fit?`,
+  ],
+  [
+    /^28\w{3}$/,
+    'POSTGRES_DENIED',
+    (place) =>
+      `${place} does not let this user in. Look at user and password of the url, and at pg_hba.conf of the server.`,
+  ],
+  [
+    /^3D000$/,
+    'POSTGRES_NO_DATABASE',
+    (place) => `${place}: there is no such database. Make it with CREATE DATABASE, or name another one in the url.`,
+  ],
+  [
+    /^42501$/,
+    'POSTGRES_RIGHTS',
+    (place) =>
+      `${place}: this user lacks rights. It must own the schema of the gateway, or be allowed to make it: GRANT CREATE ON DATABASE … TO …`,
+  ],
+  [
+    /^25006$/,
+    'POSTGRES_READ_ONLY',
+    (place) => `${place} only reads: it is a standby, or set to. Name the primary in the url.`,
+  ],
+  [
+    /^53300$/,
+    'POSTGRES_BUSY',
+    (place) => `${place} has no connection left. The gateway needs two; raise max_connections, or close others.`,
+  ],
+  [/^53\w{3}$/, 'POSTGRES_FULL', (place) => `${place} has no room or memory left`],
+]
+
+const UNKNOWN: (typeof MEANINGS)[number] = [/./, 'POSTGRES', (place) => `${place} has failed`]
+
+/** @throws never; says what went wrong without the url's password */
+export function failureOf(error: unknown, place: string): StorageError {
+  if (error instanceof StorageError) return error
+  const { code = '', message, errors } = error as Error & { code?: string; errors?: Error[] }
+  // of a host with several addresses
+  if (errors?.[0]) return failureOf(errors[0], place)
+  if (code === RAISED.refused || isOfCaller(code)) return new StorageError('STORAGE_REFUSED', message)
+  if (code === RAISED.fenced) return fenced(place)
+  const found = MEANINGS.find(([codes]) => codes.test(code))
+  // the driver says so without a code
+  const isCut = !code && /terminated|timeout|closed|not queryable|SSL|connection/i.test(message)
+  const [, ours, meaning] = found ?? (isCut ? MEANINGS[0]! : UNKNOWN)
+  return new StorageError(ours, `${meaning(place)} (${code && `${code}: `}${message})`)
+}
+
+/** What was asked for is at fault, and not the database: values it has no room for, names that are taken. */
+export const isOfCaller = (code = ''): boolean => /^(22|23|54)/.test(code)
+
+export const fenced = (place: string): StorageError =>
+  new StorageError(
+    'STORAGE_FENCED',
+    `Another process has taken over ${place}. This one writes nothing any more; end it, or start it again once the other has ended.`,
+  )
+
+/** Restored from a backup, or a standby that took over without the last writes. */
+export const forgotten = (place: string): StorageError =>
+  new StorageError(
+    'STORAGE_FORGOTTEN',
+    `${place} has less than it had confirmed. What this process knows is ahead of it: start the gateway again to go on from what is there.`,
+  )

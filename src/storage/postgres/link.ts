@@ -1,0 +1,124 @@
+import type { Socket } from 'node:net'
+import type pg from 'pg'
+import { failureOf } from './failures.js'
+import { NamedStatements, Pipeline, type Row, type Statement } from './pipeline.js'
+import { inSchema } from './schema.js'
+
+const CONNECT_TIMEOUT_MS = 10_000
+/** Whoever has not answered for so long is gone: a cut connection does not fail, it hangs. */
+const REPLY_TIMEOUT_MS = 30_000
+const KEEP_ALIVE_MS = 10_000
+
+export interface LinkOptions {
+  url: string
+  /** As failures name the database. */
+  place: string
+  schema: string
+  namedStatements: boolean
+}
+
+/** One connection to the database. */
+export class Link {
+  readonly client: pg.Client
+  /** Resolves when it is lost or ended. */
+  readonly lost: Promise<void>
+  /** Of the process that serves it. */
+  backend = { pid: 0, since: '' }
+  readonly #schema: string
+  readonly #named: NamedStatements | undefined
+  /** Texts for this schema, made once. */
+  readonly #texts = new Map<string, string>()
+  #isLost = false
+
+  private constructor(client: pg.Client, { schema, namedStatements }: LinkOptions) {
+    this.client = client
+    this.#schema = schema
+    this.#named = namedStatements ? new NamedStatements() : undefined
+    this.lost = new Promise((resolve) => {
+      const onEnd = () => {
+        this.#isLost = true
+        resolve()
+      }
+      client.once('end', onEnd)
+      client.on('error', onEnd)
+    })
+  }
+
+  /** @throws StorageError */
+  static async open(options: LinkOptions): Promise<Link> {
+    const { url, place } = options
+    let client: pg.Client | undefined
+    try {
+      // loaded only now: most gateways have no use for it
+      const { default: driver } = await import('pg')
+      client = new driver.Client({
+        connectionString: url,
+        fallback_application_name: 'session-gateway',
+        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+        keepAlive: true,
+        keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+      })
+      const link = new Link(client, options)
+      await client.connect()
+      const { rows } = await client.query(
+        'SELECT pid, backend_start::text AS since FROM pg_stat_activity WHERE pid = pg_backend_pid()',
+      )
+      link.backend = rows[0] as { pid: number; since: string }
+      return link
+    } catch (error) {
+      void client?.end().catch(() => {})
+      throw failureOf(error, place)
+    }
+  }
+
+  get isLost(): boolean {
+    return this.#isLost
+  }
+
+  /** One transaction, in one round trip. @throws StatementError */
+  async run(statements: readonly Statement[]): Promise<Row[][]> {
+    const pipeline = new Pipeline(
+      statements.map(({ sql, values }) => ({ sql: this.#textOf(sql), values })),
+      this.#named,
+    )
+    // a reply that never comes is no reason to wait for ever
+    const timer = setTimeout(() => this.destroy(), REPLY_TIMEOUT_MS)
+    this.client.query(pipeline)
+    try {
+      return await pipeline.done
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Lets the process end while nothing is asked. */
+  unref(): void {
+    this.#stream.unref()
+  }
+
+  ref(): void {
+    this.#stream.ref()
+  }
+
+  async end(): Promise<void> {
+    await this.client.end().catch(() => {})
+  }
+
+  /** Cuts the connection; what is under way on it fails. */
+  destroy(): void {
+    this.#stream.destroy()
+  }
+
+  get #stream(): Socket {
+    return (this.client as unknown as { connection: { stream: Socket } }).connection.stream
+  }
+
+  #textOf(sql: string): string {
+    let text = this.#texts.get(sql)
+    if (text === undefined) {
+      text = inSchema(sql, this.#schema)
+      this.#texts.set(sql, text)
+    }
+    return text
+  }
+}

@@ -1,0 +1,36 @@
+import type { Operations } from '../sql/operations.js'
+import type { Row, Statement } from './pipeline.js'
+
+/** How an operation is done. */
+export interface Plan<Result = unknown> {
+  readonly statements: readonly Statement[]
+  /** Whether they change anything. */
+  readonly writes: boolean
+  /**
+   * Asked instead when it is known that they were done and nobody heard what they gave. Absent: they are asked again, as what they do is
+   * the same however often it is done.
+   */
+  readonly again?: readonly Statement[]
+  /** @param rows of each statement, or of each of `again` */
+  result(rows: readonly Row[][]): Result
+}
+
+/** Those that need to know nothing but what they are given. */
+export type Plans = {
+  [Name in keyof Operations]: (...args: Parameters<Operations[Name]>) => Plan<ReturnType<Operations[Name]>>
+}
+
+export const statement = (sql: string, ...values: Statement['values']): Statement => ({ sql, values })
+
+/** Asks without changing anything. */
+export const asks = <Result>(asked: Statement, result: (rows: Row[]) => Result): Plan<Result> => ({
+  statements: [asked],
+  writes: false,
+  result: ([rows]) => result(rows!),
+})
+
+/** Changes what is the same afterwards however often it is done. */
+export const sets = (...statements: Statement[]): Plan<void> => ({ statements, writes: true, result: () => {} })
+
+/** Changes what must be done once. */
+export const does = (...statements: Statement[]): Plan<void> => ({ ...sets(...statements), again: [] })

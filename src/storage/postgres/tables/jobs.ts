@@ -1,0 +1,181 @@
+import type { JobStatus } from '../../../../schemas/jobs.js'
+import type { JobPatch } from '../../../jobs/adapter.js'
+import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
+import { patched } from '../../../jobs/patch.js'
+import { type JobPageFilter, type JobRow, jobTimes } from '../../sql/rows.js'
+import type { Row, Statement } from '../pipeline.js'
+import { asks, type Plans, sets, statement } from '../plan.js'
+import { textArray } from '../values.js'
+import { ridingStatements } from './riding.js'
+
+const MAX_PAGE_CHARS = 1024 * 1024
+const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
+
+const COLUMNS = 'n, claimed, info, request'
+const ADD = `INSERT INTO @jobs (id, status, profile, priority, created_at, next_run_at, ready, finished_at, begins, info, request)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+const TAKE_DUE = 'UPDATE @jobs SET ready = true WHERE NOT ready AND next_run_at <= $1'
+const IS_SPENT = `SELECT coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) >= $2::double precision AS spent`
+/** What begins with the claim is decided here: no job is read before, so that many may claim at once. */
+const CLAIM = `WITH free AS MATERIALIZED (
+    SELECT n, priority FROM @jobs WHERE ready
+      AND NOT ($1::text IS NOT NULL AND coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) >= $2::double precision)
+    ORDER BY priority DESC, n LIMIT $3 FOR UPDATE SKIP LOCKED
+  ), places AS (SELECT ARRAY(SELECT n FROM free ORDER BY priority DESC, n) AS n)
+  UPDATE @jobs AS j SET rev = rev + 1, status = 'running', ready = NULL, next_run_at = NULL, begins = false, claim = $4,
+    claimed = CASE WHEN begins THEN coalesce(($5::text[])[array_position((SELECT n FROM places), j.n)], '{}') ELSE '{}' END
+  WHERE j.n = ANY ((SELECT n FROM places)::bigint[]) RETURNING j.n, j.priority, claimed, info, request`
+const CLAIMED = `SELECT ${COLUMNS}, priority FROM @jobs WHERE claim = $1 AND status = 'running'`
+/** Of each status, and of each profile, the newest: an index gives them however many others there are. */
+const page = (by: string, of: string): string => `WITH below AS (SELECT least($3::bigint, coalesce(
+      $4::bigint,
+      (SELECT n FROM @jobs WHERE id = $5),
+      (SELECT n FROM @jobs WHERE created_at <= $6::double precision ORDER BY created_at DESC, n DESC LIMIT 1) + 1,
+      CASE WHEN $5::text IS NOT NULL THEN 1 END,
+      $3::bigint)) AS n),
+  found AS (
+    SELECT x.n FROM ${by} CROSS JOIN LATERAL (
+      SELECT j.n FROM @jobs AS j WHERE ${of} j.n < (SELECT n FROM below) ORDER BY j.n DESC LIMIT $7
+    ) AS x ORDER BY x.n DESC LIMIT $7
+  ), measured AS (
+    SELECT ${COLUMNS}, count(*) OVER () AS found,
+      sum(octet_length(info) + octet_length(request)) OVER (ORDER BY n DESC) - octet_length(info) - octet_length(request) AS before
+    FROM @jobs WHERE n = ANY (ARRAY(SELECT n FROM found))
+  ) SELECT * FROM measured WHERE before < ${MAX_PAGE_CHARS} ORDER BY n DESC`
+const PAGE = page('(SELECT $1::text[], $2::text[]) AS _', '')
+const PAGE_BY_STATUS = page('(SELECT unnest($1::text[]) AS status, $2::text[]) AS s', 'j.status = s.status AND')
+const PAGE_BY_PROFILE = page(
+  '(SELECT unnest($1::text[]) AS status) AS s CROSS JOIN (SELECT unnest($2::text[]) AS profile) AS p',
+  'j.profile = p.profile AND j.status = s.status AND',
+)
+const CHARGE = `INSERT INTO @daily_tokens AS d (day, tokens) VALUES ($1, $2)
+  ON CONFLICT (day) DO UPDATE SET tokens = d.tokens + excluded.tokens RETURNING tokens`
+const TOKENS = 'SELECT coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) AS tokens'
+const PRUNE = `DELETE FROM @jobs WHERE n = ANY (ARRAY(SELECT n FROM @jobs WHERE finished_at <= $1 ORDER BY finished_at LIMIT $2)) RETURNING n`
+
+/** A job as it was last read, or as the batch leaves it. */
+export interface KnownJob {
+  rev: number
+  row: JobRow
+}
+
+/** Jobs that a batch changes, by id; undefined: there is none. */
+export type KnownJobs = Map<string, KnownJob | undefined>
+
+/** Asks for the jobs that a batch is going to change. */
+export const jobsAsked = (ids: readonly string[]): Statement =>
+  statement(`SELECT id, rev, ${COLUMNS} FROM @jobs WHERE id = ANY ($1::text[])`, textArray(ids))
+
+export function knownJobs(ids: readonly string[], rows: readonly Row[]): KnownJobs {
+  const known: KnownJobs = new Map(ids.map((id) => [id, undefined]))
+  for (const row of rows) known.set(row.id as string, { rev: row.rev as number, row: jobRow(row) })
+  return known
+}
+
+/** What a claim has changed is said beside the job, until the next change. */
+function jobRow({ n, claimed, info, request }: Row): JobRow {
+  if (claimed === null) return { n, info, request } as JobRow
+  const patch = { status: 'running', nextRunAt: undefined, ...JSON.parse(claimed as string) }
+  return { n, info: JSON.stringify(patched(JSON.parse(info as string), patch)), request } as JobRow
+}
+
+const lastTokens = (rows: readonly Row[][]): number => rows.at(-1)![0]!.tokens as number
+const begins = ({ startedAt, webhook }: StoredJob): boolean => startedAt === undefined && webhook === undefined
+
+/** What a change of a job does, and the job after it; null: it is not as expected, and nothing is done. */
+function change(
+  jobs: KnownJobs,
+  id: string,
+  patch: JobPatch,
+  expected: JobStatus | undefined,
+): { row: JobRow; statements: Statement[] } | null {
+  const known = jobs.get(id)
+  if (!known) return null
+  const before: StoredJob = JSON.parse(known.row.info)
+  if (expected !== undefined && before.status !== expected) return null
+  const job = patched(before, patch)
+  const [next, ready, end] = jobTimes(job)
+  const row = { ...known.row, info: JSON.stringify(job) }
+  const values = [id, known.rev, job.status, next, ready === null ? null : ready === 1, end, begins(job), row.info]
+  jobs.set(id, { rev: known.rev + 1, row })
+  return { row, statements: [statement('SELECT @change_job_1($1, $2, $3, $4, $5, $6, $7, $8)', ...values)] }
+}
+
+/** Jobs and the counters of their tokens. @param newClaim names each claim, so that its jobs are found again */
+export const jobPlans = (jobs: KnownJobs, newClaim: () => string) =>
+  ({
+    'jobs.add'(info, request, priority, key) {
+      const job = JSON.parse(info) as StoredJob
+      const [next, ready, end] = jobTimes(job)
+      const { id, status, profile, createdAt } = job
+      const isReady = ready === null ? null : ready === 1
+      const values = [id, status, profile, priority, createdAt, next, isReady, end, begins(job), info, request]
+      jobs.set(id, { rev: 0, row: { n: 0, info, request } })
+      return {
+        statements: [statement(ADD, ...values), ...ridingStatements({ keys: key && [key] }, null)],
+        ...{ writes: true, again: [], result: () => {} },
+      }
+    },
+    'jobs.claim'(now, limit, { tokens, begin } = {}) {
+      const claim = newClaim()
+      const firsts = (begin?.sessionIds ?? []).map((sessionId) => JSON.stringify({ startedAt: begin!.at, sessionId }))
+      const terms = [tokens?.day ?? null, tokens?.limit ?? null]
+      const spent = statement(IS_SPENT, ...terms)
+      return {
+        statements: [statement(TAKE_DUE, now), spent, statement(CLAIM, ...terms, limit, claim, textArray(firsts))],
+        writes: true,
+        again: [spent, statement(CLAIMED, claim)],
+        result(rows) {
+          const found = rows.at(-1)!
+          const claimed = found.sort((a, b) => Number(b.priority) - Number(a.priority) || Number(a.n) - Number(b.n))
+          return { rows: claimed.map(jobRow), paused: found.length === 0 && rows.at(-2)![0]!.spent === true }
+        },
+      }
+    },
+    'jobs.get': (id) =>
+      asks(statement(`SELECT ${COLUMNS} FROM @jobs WHERE id = $1`, id), ([row]) => (row ? jobRow(row) : undefined)),
+    'jobs.page'({ status, profiles, before = Number.MAX_SAFE_INTEGER, after, limit }: JobPageFilter) {
+      const byStatus = status ? PAGE_BY_STATUS : PAGE
+      const values = [
+        status || profiles ? textArray(status ?? STATUSES) : null,
+        profiles ? textArray(profiles) : null,
+        ...[before, after?.position ?? null, after?.id ?? null, after?.createdAt ?? null, limit],
+      ]
+      return asks(statement(profiles ? PAGE_BY_PROFILE : byStatus, ...values), (rows) => {
+        const found = (rows[0]?.found as number | undefined) ?? 0
+        return { rows: rows.map(jobRow), isLast: rows.length === found && found < limit }
+      })
+    },
+    'jobs.update'(id, patch, expected, deliveries) {
+      const changed = change(jobs, id, patch, expected)
+      if (!changed) return { statements: [], writes: false, result: () => null }
+      return {
+        statements: [...changed.statements, ...ridingStatements({ deliveries }, null)],
+        ...{ writes: true, again: [], result: () => changed.row },
+      }
+    },
+    'jobs.remove'(id) {
+      jobs.set(id, undefined)
+      return sets(statement('DELETE FROM @jobs WHERE id = $1', id))
+    },
+    'jobs.prune': (finishedBy, limit) => ({
+      statements: [statement(PRUNE, finishedBy, limit)],
+      writes: true,
+      result: ([rows]) => rows!.length,
+    }),
+    'jobs.charge': (day, tokens) => ({
+      statements: [statement(CHARGE, day, tokens)],
+      ...{ writes: true, again: [statement(TOKENS, day)], result: lastTokens },
+    }),
+    'jobs.tokens': (day) => asks(statement(TOKENS, day), ([row]) => row!.tokens as number),
+    'jobs.settle'(id, patch, day, tokens, expected, deliveries) {
+      const changed = change(jobs, id, patch, expected)
+      const told = changed ? ridingStatements({ deliveries }, null) : []
+      return {
+        statements: [...(changed?.statements ?? []), ...told, statement(CHARGE, day, tokens)],
+        writes: true,
+        again: [statement(TOKENS, day)],
+        result: (rows) => ({ row: changed?.row ?? null, dailyTokens: lastTokens(rows) }),
+      }
+    },
+  }) satisfies Partial<Plans>

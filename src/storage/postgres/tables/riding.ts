@@ -1,0 +1,87 @@
+import type { KeptNotification } from '../../../notifications/store.js'
+import type { UsageCount } from '../../../usage/store.js'
+import { COUNTED, GREATEST } from '../../../usage/sums.js'
+import type { DeliveryValues, KeptKeyRow } from '../../sql/rows.js'
+import type { Statement } from '../pipeline.js'
+import { statement } from '../plan.js'
+import { integerArray, textArray } from '../values.js'
+
+/** What rides along in the write of something else, kept only while that session is there; undefined: in any case. */
+export interface Riding {
+  keys?: readonly KeptKeyRow[] | undefined
+  deliveries?: readonly DeliveryValues[] | undefined
+  notifications?: readonly KeptNotification[] | undefined
+  usage?: readonly UsageCount[] | undefined
+}
+
+/** The column of a name. */
+export const columnOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+export const USAGE_KEY = ['day', 'profile', 'agent', 'person'] as const
+
+const THERE = '($1::text IS NULL OR EXISTS (SELECT FROM @sessions WHERE id = $1))'
+const KEEP_KEY = `INSERT INTO @idempotency_keys (key, fingerprint, since, made) SELECT $2, $3, $4::double precision, $5 WHERE ${THERE}
+  ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, made = excluded.made, answer = NULL`
+const KEEP_DELIVERIES = `INSERT INTO @deliveries (lane, id, delivery) SELECT lane, id, delivery
+  FROM unnest($2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS d (lane, id, delivery, place) WHERE ${THERE} ORDER BY place
+  ON CONFLICT (lane, id) DO NOTHING`
+const KEEP_NOTIFICATIONS = `INSERT INTO @notifications (n, type, session, profile, ts, notification)
+  SELECT n, type, session, profile, ts::double precision, json
+  FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) AS k (n, type, session, profile, ts, json)
+  WHERE ${THERE}`
+const ADD_USAGE = usageSql()
+
+export function ridingStatements(
+  { keys = [], deliveries = [], notifications = [], usage = [] }: Riding,
+  session: string | null,
+): Statement[] {
+  const statements = keys.map(({ key, fingerprint, since, made }) =>
+    statement(KEEP_KEY, session, key, fingerprint, since, made),
+  )
+  const column = <Item>(items: readonly Item[], value: (item: Item) => string) => textArray(items.map(value))
+  if (deliveries.length > 0)
+    statements.push(
+      statement(
+        KEEP_DELIVERIES,
+        session,
+        column(deliveries, ({ lane }) => lane),
+        column(deliveries, ({ id }) => id),
+        column(deliveries, ({ delivery }) => delivery),
+      ),
+    )
+  if (notifications.length > 0)
+    statements.push(
+      statement(
+        KEEP_NOTIFICATIONS,
+        session,
+        integerArray(notifications.map(({ number }) => number)),
+        column(notifications, ({ type }) => type),
+        column(notifications, ({ sessionId }) => sessionId),
+        column(notifications, ({ profile }) => profile),
+        column(notifications, ({ ts }) => String(ts)),
+        column(notifications, ({ json }) => json),
+      ),
+    )
+  for (const count of usage)
+    statements.push(
+      statement(
+        ADD_USAGE,
+        session,
+        ...USAGE_KEY.map((name) => count[name]),
+        ...COUNTED.map((name) => count[name] ?? 0),
+      ),
+    )
+  return statements
+}
+
+function usageSql(): string {
+  const columns = COUNTED.map(columnOf)
+  const added = COUNTED.map((name) => {
+    const column = columnOf(name)
+    const [old, more] = [`u.${column}`, `excluded.${column}`]
+    return `${column} = ${name === GREATEST ? `greatest(${old}, ${more})` : `${old} + ${more}`}`
+  })
+  const all = [...USAGE_KEY, ...columns]
+  const given = all.map((_name, index) => `$${index + 2}${index < USAGE_KEY.length ? '' : '::double precision'}`)
+  return `INSERT INTO @usage_sums AS u (${all.join(', ')}) SELECT ${given.join(', ')} WHERE ${THERE}
+    ON CONFLICT (${USAGE_KEY.join(', ')}) DO UPDATE SET ${added.join(', ')}`
+}

@@ -1,0 +1,142 @@
+import { REMEMBERED_MS } from '../../../idempotency/store.js'
+import type { AnsweredRow, DeliveryRow, KeptKeyRow, ParkedRow } from '../../sql/rows.js'
+import { asks, does, type Plans, sets, statement } from '../plan.js'
+import { ridingStatements } from './riding.js'
+
+/** Expired keys that go whenever one is kept: more than come in, so that they cannot pile up. */
+const SWEPT_AT_ONCE = 10
+const ATTEMPTS_PER_LANE = 100
+/** Of all lanes together; the oldest go first. */
+const MAX_ATTEMPTS = 1_000_000
+/** Targets that are remembered as gone; the oldest go first. */
+const MAX_GONE = 10_000
+/** More than fits beside what is full, and more than a usual write. */
+const PROBE_BYTES = 64 * 1024
+
+const UPSERT_PARKED = `INSERT INTO @parked (id, record) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET record = excluded.record`
+const UPSERT_PROFILE = `INSERT INTO @profiles (name, profile) VALUES ($1, $2)
+  ON CONFLICT (name) DO UPDATE SET profile = excluded.profile`
+const UPSERT_SUBSCRIPTION = `INSERT INTO @push_subscriptions (id, subscription) VALUES ($1, $2)
+  ON CONFLICT (id) DO UPDATE SET subscription = excluded.subscription`
+const UPSERT_SIGN_IN = `INSERT INTO @sign_ins (id, sign_in) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET sign_in = excluded.sign_in`
+const KEEP_GATEWAY_KEY = 'INSERT INTO @gateway_keys (name, value) VALUES ($1, $2) ON CONFLICT (name)'
+const SWEEP_KEYS = `DELETE FROM @idempotency_keys
+  WHERE key = ANY (ARRAY(SELECT key FROM @idempotency_keys WHERE since <= $1 ORDER BY since LIMIT ${SWEPT_AT_ONCE}))`
+const COMPLETE = `INSERT INTO @idempotency_keys (key, fingerprint, since, answer) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, answer = excluded.answer, made = NULL`
+const TRIM_LANE = `DELETE FROM @delivery_attempts WHERE lane = $1 AND n <=
+  (SELECT n FROM @delivery_attempts WHERE lane = $1 ORDER BY n DESC OFFSET ${ATTEMPTS_PER_LANE} LIMIT 1)`
+const TRIM_ATTEMPTS = `DELETE FROM @delivery_attempts WHERE n <= (SELECT max(n) FROM @delivery_attempts) - ${MAX_ATTEMPTS}`
+const TRIM_GONE = `DELETE FROM @gone_targets WHERE n <= (SELECT n FROM @gone_targets ORDER BY n DESC OFFSET ${MAX_GONE} LIMIT 1)`
+
+const texts = (sql: string, column: string, ...values: string[]) =>
+  asks(statement(sql, ...values), (rows) => rows.map((row) => row[column] as string))
+const textOf = (sql: string, column: string, ...values: string[]) =>
+  asks(statement(sql, ...values), ([row]) => row?.[column] as string | undefined)
+
+/** Parked sessions as they were kept before the journal had them. */
+export const parkedPlans = {
+  'parked.save': (id, record) => sets(statement(UPSERT_PARKED, id, record)),
+  'parked.get': (id) => textOf('SELECT record FROM @parked WHERE id = $1', 'record', id),
+  'parked.page': (after, limit) =>
+    asks(
+      statement('SELECT n, id, record FROM @parked WHERE n > $1 ORDER BY n LIMIT $2', after, limit),
+      (rows) => rows as unknown as ParkedRow[],
+    ),
+  'parked.delete': (id) => sets(statement('DELETE FROM @parked WHERE id = $1', id)),
+} satisfies Partial<Plans>
+
+/** Managed profiles. */
+export const profilePlans = {
+  'profiles.list': () => texts('SELECT profile FROM @profiles ORDER BY name', 'profile'),
+  'profiles.save': (name, profile, key) =>
+    sets(statement(UPSERT_PROFILE, name, profile), ...ridingStatements({ keys: key && [key] }, null)),
+  'profiles.delete': (name) => sets(statement('DELETE FROM @profiles WHERE name = $1', name)),
+} satisfies Partial<Plans>
+
+/** Answers by key. */
+export const idempotencyPlans = {
+  'idempotency.find': (key, now) =>
+    asks(
+      statement(
+        'SELECT fingerprint, answer FROM @idempotency_keys WHERE key = $1 AND since > $2 AND answer IS NOT NULL',
+        key,
+        now - REMEMBERED_MS,
+      ),
+      ([row]) => row as unknown as AnsweredRow | undefined,
+    ),
+  'idempotency.complete': (key, fingerprint, since, answer, now) =>
+    sets(statement(SWEEP_KEYS, now - REMEMBERED_MS), statement(COMPLETE, key, fingerprint, since, answer)),
+  'idempotency.release': (key) => sets(statement('DELETE FROM @idempotency_keys WHERE key = $1', key)),
+  'idempotency.keep': (row) => sets(...ridingStatements({ keys: [row] }, null)),
+  'idempotency.left': () =>
+    asks(
+      statement('SELECT key, fingerprint, made, since FROM @idempotency_keys WHERE answer IS NULL'),
+      (rows) => rows as unknown as KeptKeyRow[],
+    ),
+} satisfies Partial<Plans>
+
+/** Deliveries that wait, and the attempts that were made. */
+export const outboxPlans = {
+  'outbox.add': (delivery) => sets(...ridingStatements({ deliveries: [delivery] }, null)),
+  'outbox.remove': (lane, id) => sets(statement('DELETE FROM @deliveries WHERE lane = $1 AND id = $2', lane, id)),
+  'outbox.page': (after, limit) =>
+    asks(
+      statement('SELECT n, id, lane, delivery FROM @deliveries WHERE n > $1 ORDER BY n LIMIT $2', after, limit),
+      (rows) => rows as unknown as DeliveryRow[],
+    ),
+  'outbox.log': (lane, attempt) =>
+    does(
+      statement('INSERT INTO @delivery_attempts (lane, attempt) VALUES ($1, $2)', lane, attempt),
+      statement(TRIM_LANE, lane),
+      statement(TRIM_ATTEMPTS),
+    ),
+  'outbox.attempts': (lane) =>
+    texts('SELECT attempt FROM @delivery_attempts WHERE lane = $1 ORDER BY n DESC', 'attempt', lane),
+  'outbox.forget': (lane) =>
+    sets(
+      statement('DELETE FROM @delivery_attempts WHERE lane = $1', lane),
+      statement('DELETE FROM @gone_targets WHERE key = $1', lane),
+    ),
+  'outbox.rememberGone': (key) =>
+    sets(
+      statement('INSERT INTO @gone_targets (key) VALUES ($1) ON CONFLICT (key) DO NOTHING', key),
+      statement(TRIM_GONE),
+    ),
+  'outbox.gone': () => texts('SELECT key FROM @gone_targets ORDER BY n', 'key'),
+} satisfies Partial<Plans>
+
+/** Keys of the gateway's own, and browsers that subscribed. */
+export const channelPlans = {
+  'channels.keyOnce': (name, value) => ({
+    statements: [
+      statement(`${KEEP_GATEWAY_KEY} DO NOTHING`, name, value),
+      statement('SELECT value FROM @gateway_keys WHERE name = $1', name),
+    ],
+    writes: true,
+    result: (rows) => rows[1]![0]!.value as string,
+  }),
+  'channels.key': (name) => textOf('SELECT value FROM @gateway_keys WHERE name = $1', 'value', name),
+  'channels.saveKey': (name, value) =>
+    sets(statement(`${KEEP_GATEWAY_KEY} DO UPDATE SET value = excluded.value`, name, value)),
+  'channels.subscriptions': () => texts('SELECT subscription FROM @push_subscriptions ORDER BY n', 'subscription'),
+  'channels.saveSubscription': (id, subscription) => sets(statement(UPSERT_SUBSCRIPTION, id, subscription)),
+  'channels.removeSubscription': (id) => sets(statement('DELETE FROM @push_subscriptions WHERE id = $1', id)),
+} satisfies Partial<Plans>
+
+/** Browsers that are signed in to the console. */
+export const signInPlans = {
+  'signIns.list': () => texts('SELECT sign_in FROM @sign_ins ORDER BY n', 'sign_in'),
+  'signIns.save': (id, signIn) => sets(statement(UPSERT_SIGN_IN, id, signIn)),
+  'signIns.remove': (id) => sets(statement('DELETE FROM @sign_ins WHERE id = $1', id)),
+} satisfies Partial<Plans>
+
+/** Shows whether there is room for something new: what is written is taken away again. */
+export const probePlans = {
+  'probe.write': () =>
+    sets(
+      statement('CREATE TABLE IF NOT EXISTS @probe (filler text)'),
+      statement("INSERT INTO @probe (filler) VALUES (repeat('x', $1::integer))", PROBE_BYTES),
+    ),
+  'probe.clear': () => sets(statement('DROP TABLE IF EXISTS @probe')),
+} satisfies Partial<Plans>

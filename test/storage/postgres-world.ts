@@ -1,0 +1,58 @@
+import t, { type Test } from 'tap'
+import { TABLES } from '../../src/storage/postgres/schema.js'
+import { createPostgresStorage, type PostgresStorage } from '../../src/storage/postgres/storage.js'
+import { noPostgres, TestPostgres } from '../fixtures/postgres.js'
+
+let server: Promise<TestPostgres> | undefined
+
+/** The one PostgreSQL of this file. @param options of the first to ask */
+export function postgres(options?: Parameters<typeof TestPostgres.start>[0]): Promise<TestPostgres> {
+  if (!server) {
+    server = TestPostgres.start(options)
+    t.teardown(async () => (await server)?.stop())
+  }
+  return server
+}
+
+/** Says in the name of the file's only test why nothing is tested. @returns whether there is something to test on */
+export function hasPostgres(): boolean {
+  const why = noPostgres()
+  if (why !== undefined) t.test(`not tested: ${why}`, { skip: why }, async () => {})
+  return why === undefined
+}
+
+export interface PostgresWorld {
+  server: TestPostgres
+  schema: string
+  storage: PostgresStorage
+  reopen(): Promise<PostgresStorage>
+}
+
+let schemas = 0
+
+/** An open storage in a schema of its own, closed at the end of the test; one that is `shared` is emptied instead of made. */
+export async function postgresWorld(
+  t: Test,
+  { now = Date.now, shared = false }: { now?: () => number; shared?: boolean } = {},
+): Promise<PostgresWorld> {
+  const server = await postgres()
+  const schema = shared ? 'shared' : `gateway_${++schemas}`
+  const opened = async () => {
+    const storage = createPostgresStorage({ url: server.url(), schema, now })
+    t.teardown(() => storage.close())
+    await storage.open()
+    return storage
+  }
+  if (shared && (await server.query('SELECT FROM pg_namespace WHERE nspname = $1', [schema])).length > 0)
+    await server.query(TABLES.map((table) => `DELETE FROM ${schema}.${table}`).join(';'))
+  const world: PostgresWorld = {
+    ...{ server, schema },
+    storage: await opened(),
+    async reopen() {
+      await world.storage.close()
+      world.storage = await opened()
+      return world.storage
+    },
+  }
+  return world
+}
