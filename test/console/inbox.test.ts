@@ -48,7 +48,7 @@ t.test('keys walk, allow, deny with a reason and edit; the title counts', { skip
   const edited = build.ask('Write', { file_path: 'a.txt', content: 'one\ntwo', mode: 7 })
   const { page, complaints } = await openConsole(t, consoleUrl)
   await rows(page).nth(2).waitFor()
-  t.match(await page.title(), /^\(3\) /)
+  await until(async () => /^\(3\) /.test(await page.title()), 'a title that counts what waits')
 
   await page.keyboard.press('j')
   await row(page, 'npm test').locator('.ask-body').waitFor()

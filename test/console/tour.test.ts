@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import t from 'tap'
+import { until } from '../fixtures/build.js'
 import {
   axe,
   closeBrowserAfter,
@@ -29,7 +30,7 @@ t.test(
 
     const asked = page.getByRole('region', { name: 'What is waited for' })
     await asked.getByText('fs_write').first().waitFor()
-    t.match(await page.title(), /^\(1\) /, 'the title says that something waits')
+    await until(async () => /^\(1\) /.test(await page.title()), 'a title that says that something waits')
     t.strictSame(await axe(page), [])
     await shot(page, 'transcript-asks')
     await asked.getByRole('button', { name: 'Edit input' }).click()
