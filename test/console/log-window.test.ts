@@ -187,6 +187,46 @@ t.test('typing that was written is not kept in the window', async (t) => {
   t.equal(window.events.length, 0, 'and a log without it does not have it')
 })
 
+t.test('what is typed costs no room: neither the beginning of it nor what was said before goes', async (t) => {
+  const window = new LogWindow(gatewayOf([]).read, { maxEvents: 100 })
+  await window.openEnd(0)
+  let seq = 0
+  const type = (uuid: string, chars: number) => {
+    for (const type of ['thinking', 'text'] as const)
+      for (let at = 0; at < chars; at++)
+        window.append([
+          {
+            type: 'stream_delta',
+            seq: ++seq,
+            ts: 1,
+            uuid,
+            blockIndex: 0,
+            delta: { type, text: String(at % 10) },
+            parentToolUseId: null,
+          },
+        ])
+  }
+  for (let message = 0; message < 60; message++) {
+    type(`m${message}`, 40)
+    const content = { role: 'assistant', content: `message ${message}` }
+    const whole = {
+      type: 'assistant_message',
+      seq: ++seq,
+      ts: 1,
+      uuid: `m${message}`,
+      parentToolUseId: null,
+      message: content,
+    }
+    window.append([whole as SessionEvent])
+  }
+  t.equal(window.transcript.items.length, 60)
+  type('long', 1_000)
+  t.equal(window.transcript.items.length, 60)
+  const text = Array.from({ length: 1_000 }, (_, at) => at % 10).join('')
+  t.match(window.transcript.streaming[0]?.parts, [{ type: 'text', text }])
+  t.ok(window.events.length <= 100, `${window.events.length} events`)
+})
+
 t.test('however it is moved, it is a part of the log without holes', async () => {
   await fc.assert(
     fc.asyncProperty(

@@ -210,6 +210,7 @@ export class LogWindow {
   /** Lets go of what is too much, at one end. @param share of the limits to go down to @returns whether there was any */
   #trim(where: 'head' | 'tail', share = 1): boolean {
     const { maxEvents, maxChars } = this.#limits
+    if (this.#events.length > maxEvents) this.#compact()
     const weightOf = (event: SessionEvent): number => Math.min(charsOf(event), maxChars / 4)
     let chars = 0
     for (const event of this.#events) chars += weightOf(event)
@@ -231,13 +232,36 @@ export class LogWindow {
     return true
   }
 
-  #refold(): void {
+  /** What was typed of messages that are whole says nothing more; of one that is not, each block is one event. */
+  #compact(): void {
     const whole = new Set<string>()
     for (const event of this.#events) if (event.type === 'assistant_message') whole.add(event.uuid)
-    this.#events = this.#events.filter((event) => event.type !== 'stream_delta' || !whole.has(event.uuid))
+    const blocks = new Map<string, number>()
+    const kept: SessionEvent[] = []
+    for (const event of this.#events) {
+      if (event.type !== 'stream_delta') kept.push(event)
+      else if (!whole.has(event.uuid)) {
+        const block = `${event.uuid} ${event.blockIndex} ${event.delta.type}`
+        const at = blocks.get(block)
+        if (at === undefined) blocks.set(block, kept.push(event) - 1)
+        else kept[at] = { ...event, seq: kept[at]!.seq, delta: joined((kept[at] as Delta).delta, event.delta) }
+      }
+    }
+    this.#events = kept
+  }
+
+  #refold(): void {
+    this.#compact()
     this.#transcript = foldTranscript(this.#events)
   }
 }
+
+type Delta = Extract<SessionEvent, { type: 'stream_delta' }>
+
+const joined = (a: Delta['delta'], b: Delta['delta']): Delta['delta'] =>
+  b.type === 'tool_input'
+    ? { type: b.type, json: (a as typeof b).json + b.json }
+    : { type: b.type, text: (a as typeof b).text + b.text }
 
 /** The log is another one than it was: what is shown is to be read anew. */
 export class LogChanged extends Error {}
