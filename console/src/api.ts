@@ -1,4 +1,5 @@
-import { createClient, GatewayError } from '../../client/index.js'
+import { createClient, GatewayError, UNREACHABLE } from '../../client/index.js'
+import { texts } from './texts.js'
 
 /** Where the API is: what the page that the gateway serves says of itself, against the page's own address. */
 export const apiBase = new URL(
@@ -6,55 +7,90 @@ export const apiBase = new URL(
   document.baseURI,
 ).href.replace(/\/+$/, '')
 
-/** The gateway. Who asks is in a cookie that no script can read. */
-export const client = createClient({ baseUrl: apiBase })
+let onSignedOut = (): void => {}
+/** Calls back with every answer that says that nobody is signed in, or not any more. */
+export const whenSignedOut = (listener: () => void): void => {
+  onSignedOut = listener
+}
 
-export type Query = Record<string, string | number | undefined>
+const watchedFetch = async (url: string, init?: RequestInit): Promise<Response> => {
+  const response = await fetch(url, init)
+  if (response.status === 401) onSignedOut()
+  return response
+}
+
+/** The gateway. Who asks is in a cookie that no script can read. */
+export const client = createClient({ baseUrl: apiBase, fetch: watchedFetch })
+
+interface Call {
+  query?: Record<string, string | number | undefined>
+  body?: unknown
+  signal?: AbortSignal
+  /** What is to come. Default: JSON. */
+  accept?: string
+}
+
+/** Refusals of a moment, and how often and how long at most what only reads waits for it to pass. */
+const PASSING = new Set([429, 503])
+const MAX_TRIES = 3
+const MAX_WAIT_MS = 30_000
 
 /**
- * What the client has no method for: one request, its JSON, and the same errors.
+ * What the client has no method for: one request, and the same errors.
  * @param path below the API's base: `/usage`
  */
-export async function request<T>(
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
+export async function answered(
+  method: 'GET' | 'POST' | 'DELETE',
   path: string,
-  { query = {}, body, signal }: { query?: Query; body?: unknown; signal?: AbortSignal } = {},
-): Promise<T> {
+  { query = {}, body, signal, accept = 'application/json' }: Call = {},
+): Promise<Response> {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value))
-  const response = await fetch(`${apiBase}${path}${search.size > 0 ? `?${search}` : ''}`, {
-    method,
-    credentials: 'same-origin',
-    headers: { accept: 'application/json', ...(body !== undefined && { 'content-type': 'application/json' }) },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-    ...(signal && { signal }),
-  }).catch((cause: unknown) => {
+  for (let tries = 1; ; tries++) {
+    const response = await watchedFetch(`${apiBase}${path}${search.size > 0 ? `?${search}` : ''}`, {
+      method,
+      credentials: 'same-origin',
+      headers: { accept, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
+    }).catch((cause: unknown) => {
+      signal?.throwIfAborted()
+      throw new GatewayError(texts.shell.noAnswer, { status: 0, code: UNREACHABLE, cause })
+    })
+    if (response.ok) return response
+    const seconds = Number(response.headers.get('retry-after') ?? 1)
+    const waitMs = Number.isFinite(seconds) ? Math.max(0, seconds * 1000) : 1000
+    if (method !== 'GET' || !PASSING.has(response.status) || tries === MAX_TRIES || waitMs > MAX_WAIT_MS)
+      throw await refusalOf(response, waitMs)
+    await new Promise((resolve) => setTimeout(resolve, waitMs))
     signal?.throwIfAborted()
-    throw new GatewayError('The gateway did not answer.', { status: 0, code: 'SG_CLIENT_UNREACHABLE', cause })
-  })
-  const text = await response.text()
-  const content = parsed(text)
-  if (response.ok) return content as T
-  const { detail, code, errors } = (content ?? {}) as {
-    detail?: string
-    code?: string
-    errors?: GatewayError['errors']
   }
-  throw new GatewayError(detail ?? `The server answered ${response.status}, and not as a gateway does.`, {
-    status: response.status,
-    code: code ?? 'SG_CLIENT_UNREACHABLE',
+}
+
+async function refusalOf(response: Response, retryAfterMs: number): Promise<GatewayError> {
+  const { status } = response
+  const { detail, code, errors } = ((await response.json().catch(() => undefined)) ?? {}) as Partial<GatewayError>
+  return new GatewayError(detail ?? texts.shell.strangeAnswer(status), {
+    status,
+    code: code ?? UNREACHABLE,
     ...(errors && { errors }),
+    ...(response.headers.has('retry-after') && { retryAfterMs }),
   })
 }
 
-function parsed(text: string): unknown {
+/** The JSON of its answer; undefined when there is none. */
+export async function request<T>(method: 'GET' | 'POST' | 'DELETE', path: string, call?: Call): Promise<T> {
+  const text = await (await answered(method, path, call)).text()
   try {
-    return text ? JSON.parse(text) : undefined
-  } catch {
-    return undefined
+    return (text ? JSON.parse(text) : undefined) as T
+  } catch (cause) {
+    throw new GatewayError(texts.shell.strangeAnswer(200), { status: 200, code: UNREACHABLE, cause })
   }
 }
 
-/** Of any failure, one sentence for a person. */
-export const sentenceOf = (error: unknown): string =>
-  error instanceof GatewayError ? error.detail : error instanceof Error ? error.message : String(error)
+/** Of any failure, one sentence for a person, or two: when to try again is said where it is known. */
+export function sentenceOf(error: unknown): string {
+  if (!(error instanceof GatewayError)) return error instanceof Error ? error.message : String(error)
+  const seconds = Math.ceil((error.retryAfterMs ?? 0) / 1000)
+  return seconds > 1 ? `${error.detail} ${texts.shell.tryAgainIn(seconds)}` : error.detail
+}

@@ -9,16 +9,16 @@ import { SignIn } from './parts/sign-in.js'
 import { route } from './route.js'
 import { SCREENS } from './screens.js'
 import { feedLink, startFeed, stopFeed, waiting } from './state/feed.js'
-import { access, findOut } from './state/me.js'
+import { access, findOut, signedIn } from './state/me.js'
 import { followPresses, renewPush } from './state/push.js'
 import { texts } from './texts.js'
 
 /** The frame around the screens: who is in, where they are, and how the connection stands. */
 export function App() {
   useEffect(() => void findOut(), [])
-  const isIn = access.value.state === 'in'
+  const who = signedIn.value
   useEffect(() => {
-    if (!isIn) return
+    if (who === undefined) return
     void startFeed()
     const unfollow = followPresses()
     if (access.value.state === 'in' && access.value.me.features?.webPush) void renewPush()
@@ -26,7 +26,7 @@ export function App() {
       stopFeed()
       unfollow()
     }
-  }, [isIn])
+  }, [who])
   useSignalEffect(() => {
     const { permissions, questions } = waiting.value
     const count = permissions + questions

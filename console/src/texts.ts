@@ -13,7 +13,10 @@ const shell = {
   loading: 'Loading…',
   notFound: 'There is no such screen.',
   failedToLoad: 'This part of the console could not be loaded.',
+  noAnswer: 'The gateway did not answer.',
+  strangeAnswer: (status: number) => `Something between here and the gateway answered in its place, with ${status}.`,
   tryAgain: 'Try again',
+  tryAgainIn: (seconds: number) => `Try again in ${seconds} s.`,
   dismiss: 'Dismiss',
   close: 'Close',
   cancel: 'Cancel',
@@ -59,12 +62,20 @@ const status = {
 }
 
 const modes = {
-  default: 'Asks before risky steps',
-  acceptEdits: 'Edits without asking',
-  plan: 'Plans, writes nothing',
-  auto: 'Decides by itself',
-  dontAsk: 'Denies instead of asking',
+  default: 'Asks first',
+  acceptEdits: 'Edits freely',
+  plan: 'Plans only',
+  auto: 'Decides itself',
+  dontAsk: 'Denies instead',
   bypassPermissions: 'Never asks',
+}
+const modeHints = {
+  default: 'Asks before what may do harm.',
+  acceptEdits: 'Changes files without asking; asks for the rest.',
+  plan: 'Reads and plans; writes nothing.',
+  auto: 'The agent decides when to ask.',
+  dontAsk: 'What would be asked is denied.',
+  bypassPermissions: 'Everything runs without being asked for.',
 }
 
 const sessions = {
@@ -168,6 +179,7 @@ const transcript = {
   downloadMarkdown: 'Download as Markdown',
   downloadJson: 'Download as JSON',
   copied: 'Copied.',
+  noClipboard: 'This browser lets pages copy over https alone. Download it instead.',
   diff: {
     unified: 'Unified',
     split: 'Side by side',
@@ -229,6 +241,7 @@ export const texts = {
   settings,
   status,
   modes,
+  modeHints,
   start,
   answer,
   time,

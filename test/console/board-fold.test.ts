@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { JobInfo, SessionInfo } from '../../client/index.js'
-import { attemptsOf, columnsOf, type Jobs, laidOut, withEvent, withJobs } from '../../console/src/model/board.js'
+import { attemptsOf, columnsOf, type Jobs, laidOut, withJobs } from '../../console/src/model/board.js'
 
 const usage = { inputTokens: 1, outputTokens: 2, cacheCreationTokens: 3, cacheReadTokens: 4 }
 const job = (id: string, more: Partial<JobInfo> = {}): JobInfo => ({
@@ -42,9 +42,9 @@ t.test('each job is in its column, in the order in which somebody looks for it',
 
 t.test('a page that is older than an event does not bring back what has ended', async (t) => {
   let jobs = withJobs(new Map(), [job('j', { status: 'running' })])
-  jobs = withEvent(jobs, { job: job('j', { status: 'succeeded', finishedAt: 2 }) })
+  jobs = withJobs(jobs, [job('j', { status: 'succeeded', finishedAt: 2 })])
   t.equal(withJobs(jobs, [job('j', { status: 'running' })]).get('j')!.status, 'succeeded')
-  const retried = withEvent(new Map(), { job: job('j', { attempt: 2 }) })
+  const retried = withJobs(new Map(), [job('j', { attempt: 2 })])
   t.equal(withJobs(retried, [job('j', { status: 'running' })]).get('j')!.attempt, 2)
   t.equal(withJobs(retried, [job('j', { attempt: 2, status: 'running' })]).get('j')!.status, 'running')
 })

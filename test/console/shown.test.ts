@@ -147,6 +147,11 @@ t.test('search finds what somebody may have read', async (t) => {
     { seq: 7, before: 'One ', match: 'Two', after: ' three' },
   ])
   t.strictSame(hitsIn([event as unknown as SessionEvent], 'four'), [])
+  const saying = (text: string) => ({ ...event, message: { content: text } }) as unknown as SessionEvent
+  t.match(hitsIn([saying(`${'İ'.repeat(80)} a.b( ${'x'.repeat(80)}`)], 'A.B('), [
+    { before: `…${'İ'.repeat(59)} `, match: 'a.b(', after: ` ${'x'.repeat(59)}…` },
+  ])
+  t.strictSame(hitsIn([saying('acb(')], 'a.b('), [])
 })
 
 t.test('the list is narrowed by words, status and profile', async (t) => {

@@ -1,4 +1,4 @@
-import type { JobEvent, JobInfo, SessionInfo } from '../../../client/index.js'
+import type { JobInfo, SessionInfo } from '../../../client/index.js'
 
 /** The queue as a board, and one job's attempts. Pure. */
 
@@ -28,8 +28,6 @@ export function withJobs(jobs: Jobs, fresh: readonly JobInfo[]): Jobs {
   }
   return all
 }
-
-export const withEvent = (jobs: Jobs, { job }: Pick<JobEvent, 'job'>): Jobs => withJobs(jobs, [job])
 
 /** When a job came to where it is. */
 const since = (job: JobInfo): number => job.finishedAt ?? job.parkedAt ?? job.startedAt ?? job.createdAt

@@ -23,21 +23,24 @@ function* textsIn(event: SessionEvent): Generator<string> {
   }
 }
 
-/** Where a text is in events: the first place in each, whatever its case. */
+/** Where a text is in events: the first place in each, whatever its case. What stands around it is cut, and says so. */
 export function hitsIn(events: readonly SessionEvent[], wanted: string): Hit[] {
-  const needle = wanted.toLowerCase()
-  if (!needle) return []
+  if (!wanted) return []
+  // the lower case of a text can be longer than it
+  const pattern = new RegExp(wanted.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), 'iu')
   return events.flatMap((event) => {
     for (const text of textsIn(event)) {
-      const at = text.toLowerCase().indexOf(needle)
-      if (at < 0) continue
+      const found = pattern.exec(text)
+      if (!found) continue
+      const [match] = found
+      const [from, end] = [found.index, found.index + match.length]
       return [
         {
           seq: event.seq,
           ts: event.ts,
-          before: text.slice(Math.max(0, at - AROUND), at),
-          match: text.slice(at, at + wanted.length),
-          after: text.slice(at + wanted.length, at + wanted.length + AROUND),
+          before: `${from > AROUND ? '…' : ''}${text.slice(Math.max(0, from - AROUND), from)}`,
+          match,
+          after: `${text.slice(end, end + AROUND)}${text.length > end + AROUND ? '…' : ''}`,
         },
       ]
     }

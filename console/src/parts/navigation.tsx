@@ -3,10 +3,11 @@ import { useEffect } from 'preact/hooks'
 import { hrefTo, route } from '../route.js'
 import { SCREENS, type Screen } from '../screens.js'
 import { feedLink, waiting } from '../state/feed.js'
-import { access, signOut } from '../state/me.js'
+import { access } from '../state/me.js'
 import { texts } from '../texts.js'
 import { ConnectionMark } from './connection.js'
 import { Icon } from './icon.js'
+import { SignOut } from './sign-out.js'
 
 const countFor = (screen: Screen): number =>
   screen.name === 'inbox' ? waiting.value.permissions + waiting.value.questions : 0
@@ -67,11 +68,9 @@ function Who() {
   if (now.state !== 'in') return null
   if (!now.me.required) return <p class="quiet-text">{texts.shell.open}</p>
   return (
-    <p class="who">
+    <div class="who">
       <span class="quiet-text">{texts.shell.signedInAs(now.me.caller?.name ?? '?')}</span>
-      <button type="button" class="as-link" onClick={() => void signOut()}>
-        {texts.shell.signOut}
-      </button>
-    </p>
+      <SignOut class="as-link" />
+    </div>
   )
 }

@@ -7,7 +7,6 @@ import { Empty, Failure, Loading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
 import { Line } from '../parts/untrusted.js'
 import { go, hrefTo, route } from '../route.js'
-import { noteFailure } from '../state/me.js'
 import '../styles/profiles.css'
 import { texts } from '../texts.js'
 import { ProfileDetail } from './profiles/detail.js'
@@ -30,7 +29,6 @@ function Profiles() {
       list.value = await client.profiles.list()
       error.value = undefined
     } catch (failure) {
-      noteFailure(failure)
       error.value = failure
     }
   }

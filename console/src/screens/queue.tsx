@@ -5,7 +5,7 @@ import { Empty, Failure, Loading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
 import { go, hrefTo, route } from '../route.js'
 import { QueueState } from '../state/jobs.js'
-import { access } from '../state/me.js'
+import { access, signedIn } from '../state/me.js'
 import '../styles/queue.css'
 import { texts } from '../texts.js'
 import { Board } from './queue/board.js'
@@ -29,7 +29,8 @@ export function screen() {
 
 function Queue() {
   const state = useMemo(() => new QueueState(), [])
-  useEffect(state.follow, [state])
+  const who = signedIn.value
+  useEffect(() => (who === undefined ? undefined : state.follow()), [state, who])
   const [id] = route.value.params
   if (id !== undefined) return <JobDetail key={id} id={id} state={state} />
   return <Jobs state={state} />

@@ -15,11 +15,15 @@ import { TranscriptScreen } from './transcript.js'
 
 const says = texts.sessions
 
+/** The line that an address names; what is no number names none. */
+const seqOf = (param: string | undefined): number | undefined =>
+  param !== undefined && /^\d{1,15}$/.test(param) ? Number(param) : undefined
+
 /** The list, or one of them. */
 export function screen() {
   const [id, seq] = route.value.params
   if (id === undefined) return <SessionList />
-  return <TranscriptScreen key={id} id={id} seq={seq === undefined ? undefined : Number(seq)} />
+  return <TranscriptScreen key={id} id={id} seq={seqOf(seq)} />
 }
 
 function SessionList() {

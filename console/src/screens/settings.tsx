@@ -1,12 +1,13 @@
 import { apiBase } from '../api.js'
 import { ConnectionMark } from '../parts/connection.js'
+import { Fact } from '../parts/fact.js'
 import { Page } from '../parts/page.js'
+import { SignOut } from '../parts/sign-out.js'
 import { Line } from '../parts/untrusted.js'
 import { feedLink } from '../state/feed.js'
-import { access, signOut } from '../state/me.js'
+import { access } from '../state/me.js'
 import '../styles/settings.css'
 import { texts } from '../texts.js'
-import { Fact } from './settings/fact.js'
 import { Health } from './settings/health.js'
 import { Push } from './settings/push.js'
 import { SignIns } from './settings/sign-ins.js'
@@ -51,11 +52,9 @@ export function screen() {
                 </Fact>
               </dl>
               {me?.signIn && (
-                <p>
-                  <button type="button" onClick={() => void signOut()}>
-                    {texts.shell.signOut}
-                  </button>
-                </p>
+                <div>
+                  <SignOut />
+                </div>
               )}
             </>
           )}

@@ -4,6 +4,7 @@ import { rowsOf } from '../model/transcript-rows.js'
 import { ConnectionBar } from '../parts/connection.js'
 import { Icon } from '../parts/icon.js'
 import { Failure, Loading } from '../parts/notice.js'
+import { signedIn } from '../state/me.js'
 import '../styles/transcript.css'
 import { texts } from '../texts.js'
 import { Composer } from './transcript/composer.js'
@@ -34,6 +35,10 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     void state.open(seq)
     return () => state.close()
   }, [state])
+  const who = signedIn.value
+  useEffect(() => {
+    if (who !== undefined) state.resume(seq)
+  }, [who])
 
   // the address names a line: another one of the same session moves the window
   useEffect(() => {

@@ -9,7 +9,6 @@ import { Empty, Failure, Loading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
 import { Segments } from '../parts/segments.js'
 import { go, route } from '../route.js'
-import { noteFailure } from '../state/me.js'
 import { Rereading } from '../state/reread.js'
 import '../styles/usage.css'
 import { texts } from '../texts.js'
@@ -50,7 +49,6 @@ export function screen() {
             reports.value = { day, ...byGroup } as Reports
             error.value = undefined
           } catch (failure) {
-            noteFailure(failure)
             error.value = failure
           }
         },

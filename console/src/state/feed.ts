@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import type { InboxCount, NotificationItem, SessionNotification } from '../../../client/index.js'
 import { client } from '../api.js'
 import { LinkState } from './link.js'
-import { findOut, isUnauthorized } from './me.js'
+import { noteEnd } from './me.js'
 
 /** How much waits for a person. */
 export const waiting = signal<InboxCount>({ permissions: 0, questions: 0 })
@@ -52,7 +52,7 @@ export async function startFeed(): Promise<void> {
       for (const listener of listeners) listener(item)
     }
   } catch (error) {
-    if (isUnauthorized(error)) await findOut()
+    await noteEnd(error)
   }
 }
 

@@ -54,6 +54,8 @@ export class LinkState {
         return
       case 'ended':
         clearTimeout(this.#hide)
+        // when it begins anew, as after a sign-in, it is back
+        if (connection.error !== undefined) this.#awaySince ??= Date.now()
         this.#link.value = { state: 'ended', ...(connection.error !== undefined && { error: connection.error }) }
     }
   }

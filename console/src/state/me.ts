@@ -1,6 +1,6 @@
-import { signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 import { GatewayError } from '../../../client/index.js'
-import { apiBase, request } from '../api.js'
+import { apiBase, request, whenSignedOut } from '../api.js'
 
 /** What `GET /console/me` tells: who is asking, and what this gateway has. */
 export interface Me {
@@ -22,6 +22,16 @@ export type Access =
 
 export const access = signal<Access>({ state: 'asking' })
 
+/** Another one with each sign-in, undefined while nobody is in: what follows a stream begins anew with it. */
+export const signedIn = computed(() => {
+  const now = access.value
+  return now.state === 'in' ? (now.me.signIn?.id ?? '') : undefined
+})
+
+whenSignedOut(() => {
+  if (access.value.state === 'in') access.value = { state: 'out', hasExpired: true }
+})
+
 export const isUnauthorized = (error: unknown): boolean => error instanceof GatewayError && error.status === 401
 
 /** Asks who we are. What is shown stays when nobody answers: the feed says that, and asks again. */
@@ -31,11 +41,23 @@ export async function findOut(): Promise<void> {
     access.value.state === 'out' ? access.value : { state: 'out', hasExpired: access.value.state === 'in' }
   try {
     const me = await request<Me>('GET', '/console/me')
-    access.value = me.authenticated ? { state: 'in', me } : out()
+    if (me.authenticated) letIn(me)
+    else access.value = out()
   } catch (error) {
     if (isUnauthorized(error)) access.value = out()
     else if (access.value.state !== 'in') access.value = { state: 'unreachable', error }
   }
+}
+
+/** Whom this page has shown something to. */
+let shownTo: string | undefined
+
+/** What one person has seen is not left for another: the page begins anew. */
+function letIn(me: Me): void {
+  const who = JSON.stringify(me.caller ?? null)
+  if (shownTo === undefined || shownTo === who) access.value = { state: 'in', me }
+  else location.reload()
+  shownTo = who
 }
 
 /** The cookie goes to the API alone, wherever a proxy has put it. */
@@ -49,9 +71,10 @@ export async function signOut(): Promise<void> {
   const id = now.state === 'in' ? now.me.signIn?.id : undefined
   if (id !== undefined) await request('DELETE', `/console/sessions/${encodeURIComponent(id)}`)
   access.value = { state: 'out', hasExpired: false }
+  location.reload()
 }
 
-/** To be called with every failure: one that says that we are not let in any more asks for the sign-in. */
-export function noteFailure(error: unknown): void {
-  if (isUnauthorized(error) && access.value.state === 'in') access.value = { state: 'out', hasExpired: true }
+/** To be called with what a stream ended with: one that ended because nobody is signed in asks for the sign-in. */
+export async function noteEnd(error: unknown): Promise<void> {
+  if (isUnauthorized(error)) await findOut()
 }

@@ -2,7 +2,6 @@ import { computed, signal } from '@preact/signals'
 import type { NotificationItem, SessionInfo } from '../../../client/index.js'
 import { client } from '../api.js'
 import { feedLink, onFeed } from './feed.js'
-import { noteFailure } from './me.js'
 
 const PAGE = 100
 /** What the feed does not tell of, such as a session that another client starts, is seen so often. */
@@ -48,7 +47,6 @@ export async function refreshSessions(): Promise<void> {
       listing.value = { isLoaded: true, hasMore: !done && !isWhole }
     } else listing.value = { isLoaded: true, hasMore: listing.value.hasMore }
   } catch (error) {
-    noteFailure(error)
     listing.value = { ...listing.value, error }
   }
 }
@@ -65,7 +63,6 @@ export async function loadEarlier(): Promise<void> {
     known.value = all
     listing.value = { isLoaded: true, hasMore: next.value.length === PAGE }
   } catch (error) {
-    noteFailure(error)
     listing.value = { ...listing.value, error }
   }
 }

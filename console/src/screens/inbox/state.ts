@@ -14,7 +14,7 @@ import {
   stepped,
   withFate,
 } from '../../model/inbox.js'
-import { noteFailure } from '../../state/me.js'
+import { newId } from '../../model/new-id.js'
 import { Rereading } from '../../state/reread.js'
 
 export type Kind = 'all' | 'permission' | 'question'
@@ -104,7 +104,6 @@ export class InboxState {
         break
       }
     } catch (error) {
-      noteFailure(error)
       this.error.value = error
       return
     }
@@ -143,7 +142,7 @@ export class InboxState {
     this.#fate(entries, { state: 'sending', behavior })
     const answers = entries.map(({ item }) => ({ sessionId: item.session.id, requestId: item.request.id, answer }))
     const body = JSON.stringify(answers)
-    const idempotencyKey = this.#keys.get(body) ?? newKey()
+    const idempotencyKey = this.#keys.get(body) ?? newId()
     try {
       const results = await client.inbox.answer(answers, { idempotencyKey })
       this.#keys.delete(body)
@@ -155,7 +154,6 @@ export class InboxState {
     } catch (error) {
       // it may have been taken all the same
       this.#keys.set(body, idempotencyKey)
-      noteFailure(error)
       this.#fate(entries, { state: 'waiting', error })
       this.again()
       return 0
@@ -207,6 +205,3 @@ async function settledHow(sessionId: string, requestId: string, seq: number): Pr
   }
   return null
 }
-
-/** Not `randomUUID`, which pages over plain http do not have. */
-const newKey = (): string => [...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(36)).join('')

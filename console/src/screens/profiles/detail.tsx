@@ -1,16 +1,16 @@
 import { useSignal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { GatewayError, type GetProfileResponse } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { bytes } from '../../model/format.js'
 import { visibleLine } from '../../model/visible.js'
-import { Dialog } from '../../parts/dialog.js'
+import { Confirm } from '../../parts/confirm.js'
+import { Fact } from '../../parts/fact.js'
 import { Failure, Loading } from '../../parts/notice.js'
 import { Page } from '../../parts/page.js'
 import { Line, Text } from '../../parts/untrusted.js'
 import { go, hrefTo } from '../../route.js'
-import { access, noteFailure } from '../../state/me.js'
+import { access } from '../../state/me.js'
 import { texts } from '../../texts.js'
 import { Credentials, runsOn } from '../profiles.js'
 import { ProfileEditor } from './form.js'
@@ -27,7 +27,6 @@ export function ProfileDetail({ name }: { name: string }) {
       found.value = await client.profiles.get(name)
       error.value = undefined
     } catch (failure) {
-      noteFailure(failure)
       error.value = failure
     }
   }
@@ -41,7 +40,6 @@ export function ProfileDetail({ name }: { name: string }) {
       await client.profiles.remove(name)
       go(hrefTo('profiles'))
     } catch (failure) {
-      noteFailure(failure)
       error.value = failure
     }
   }
@@ -84,28 +82,17 @@ export function ProfileDetail({ name }: { name: string }) {
         <ProfileEditor profile={profile} onClose={close} onSaved={() => void read()} />
       )}
       {doing.value === 'remove' && (
-        <Dialog title={says.removeTitle(visibleLine(name, 64))} onClose={close}>
-          <p>{says.removeLead}</p>
-          <div class="form-end">
-            <button type="button" class="quiet" onClick={close}>
-              {texts.shell.cancel}
-            </button>
-            <button type="button" class="danger" onClick={() => void remove()}>
-              {texts.profiles.remove.replace('…', '')}
-            </button>
-          </div>
-        </Dialog>
+        <Confirm
+          title={says.removeTitle(visibleLine(name, 64))}
+          lead={says.removeLead}
+          action={says.removeNow}
+          onConfirm={() => void remove()}
+          onClose={close}
+        />
       )}
     </Page>
   )
 }
-
-const Fact = ({ name, children }: { name: string; children: ComponentChildren }) => (
-  <div>
-    <dt>{name}</dt>
-    <dd>{children}</dd>
-  </div>
-)
 
 function Facts({ profile }: GetProfileResponse) {
   const { provider, defaults, session } = profile
@@ -148,9 +135,7 @@ function Facts({ profile }: GetProfileResponse) {
             <Line text={defaults.model} class="mono" />
           </Fact>
         )}
-        {defaults?.permissionMode && (
-          <Fact name={says.defaultMode}>{says.modes[defaults.permissionMode] ?? defaults.permissionMode}</Fact>
-        )}
+        {defaults?.permissionMode && <Fact name={says.defaultMode}>{texts.modes[defaults.permissionMode]}</Fact>}
         {session && (
           <>
             <Fact name={says.capabilities}>

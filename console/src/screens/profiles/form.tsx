@@ -1,13 +1,13 @@
 import { useSignal } from '@preact/signals'
-import { GatewayError, type ProfileInfo } from '../../../../client/index.js'
+import { GatewayError, type PermissionMode, type ProfileInfo } from '../../../../client/index.js'
 import { client, sentenceOf } from '../../api.js'
+import { modesOf } from '../../model/modes.js'
 import { changesOf, EMPTY_PROFILE, formOf, type ProfileForm, profileOf, refusalsAt } from '../../model/profile-form.js'
 import { visibleLine } from '../../model/visible.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Field } from '../../parts/field.js'
 import { Failure } from '../../parts/notice.js'
 import { Segments } from '../../parts/segments.js'
-import { noteFailure } from '../../state/me.js'
 import { texts } from '../../texts.js'
 
 const says = texts.profiles
@@ -45,7 +45,6 @@ export function ProfileEditor({
       }
       onClose()
     } catch (failure) {
-      noteFailure(failure)
       error.value = failure
       // after it was drawn: to the first of them
       requestAnimationFrame(() => document.querySelector<HTMLElement>('dialog[open] [aria-invalid="true"]')?.focus())
@@ -126,7 +125,11 @@ export function ProfileEditor({
         )}
         <div class="pair">
           {text('defaultModel', says.defaultModel)}
-          <Field label={says.defaultMode} error={at.get('defaultMode')}>
+          <Field
+            label={says.defaultMode}
+            hint={texts.modeHints[form.value.defaultMode as PermissionMode]}
+            error={at.get('defaultMode')}
+          >
             {(given) => (
               <select
                 {...given}
@@ -134,9 +137,9 @@ export function ProfileEditor({
                 onChange={(event) => set('defaultMode', event.currentTarget.value)}
               >
                 <option value="">{says.noDefault}</option>
-                {Object.entries(says.modes).map(([mode, words]) => (
+                {modesOf(engine).map((mode) => (
                   <option key={mode} value={mode}>
-                    {words}
+                    {texts.modes[mode]}
                   </option>
                 ))}
               </select>

@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import type { GatewayError, JobInfo, SessionInfo, WebhookDelivery } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { isOver } from '../../model/board.js'
 import { count, duration, money } from '../../model/format.js'
-import { Dialog } from '../../parts/dialog.js'
+import { Confirm } from '../../parts/confirm.js'
+import { Fact } from '../../parts/fact.js'
 import { Members } from '../../parts/members.js'
 import { Empty, Failure, Loading } from '../../parts/notice.js'
 import { Page } from '../../parts/page.js'
@@ -13,7 +13,6 @@ import { Time } from '../../parts/time.js'
 import { Line, Text } from '../../parts/untrusted.js'
 import { go, hrefTo } from '../../route.js'
 import type { QueueState } from '../../state/jobs.js'
-import { noteFailure } from '../../state/me.js'
 import { texts } from '../../texts.js'
 import { JobMark } from './board.js'
 import { SubmitDialog } from './submit.js'
@@ -49,7 +48,6 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
     }
     load().catch((failure) => {
       if (signal.aborted) return
-      noteFailure(failure)
       error.value = failure
     })
     return () => aborter.abort()
@@ -63,7 +61,6 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
     try {
       state.keep(await client.jobs.cancel(id))
     } catch (failure) {
-      noteFailure(failure)
       error.value = failure
     }
   }
@@ -128,17 +125,14 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
         <Facts job={job} />
       </div>
       {doing.value === 'cancel' && (
-        <Dialog title={says.cancelTitle} onClose={close}>
-          <p>{says.cancelLead}</p>
-          <div class="form-end">
-            <button type="button" class="quiet" onClick={close}>
-              {says.keep}
-            </button>
-            <button type="button" class="danger" onClick={() => void cancel()}>
-              {says.cancel}
-            </button>
-          </div>
-        </Dialog>
+        <Confirm
+          title={says.cancelTitle}
+          lead={says.cancelLead}
+          action={says.cancel}
+          leave={says.keep}
+          onConfirm={() => void cancel()}
+          onClose={close}
+        />
       )}
       {doing.value === 'again' && (
         <SubmitDialog
@@ -230,13 +224,6 @@ function Facts({ job }: { job: JobInfo }) {
     </aside>
   )
 }
-
-const Fact = ({ name, children }: { name: string; children: ComponentChildren }) => (
-  <div>
-    <dt>{name}</dt>
-    <dd>{children}</dd>
-  </div>
-)
 
 function Deliveries({ all }: { all: readonly WebhookDelivery[] }) {
   return (

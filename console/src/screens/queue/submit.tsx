@@ -6,7 +6,6 @@ import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
 import { Field } from '../../parts/field.js'
 import { Failure } from '../../parts/notice.js'
-import { noteFailure } from '../../state/me.js'
 import { texts } from '../../texts.js'
 
 const says = texts.queue
@@ -80,7 +79,6 @@ export function SubmitDialog({
       onClose()
       onSubmitted(job)
     } catch (failure) {
-      noteFailure(failure)
       error.value = failure
     } finally {
       isBusy.value = false

@@ -2,19 +2,17 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { CreateSessionRequest, GatewayError, PermissionMode, ProfileInfo } from '../../../../client/index.js'
 import { client, sentenceOf } from '../../api.js'
+import { modesOf } from '../../model/modes.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
 import { Field } from '../../parts/field.js'
 import { Failure } from '../../parts/notice.js'
 import { go, hrefTo } from '../../route.js'
-import { noteFailure } from '../../state/me.js'
 import { keepSession, sessions } from '../../state/sessions.js'
 import { texts } from '../../texts.js'
 import { Adopt } from './adopt.js'
 
 const says = texts.start
-const PROVIDER_MODES: PermissionMode[] = ['default', 'dontAsk', 'bypassPermissions']
-const CLI_MODES: PermissionMode[] = ['default', 'acceptEdits', 'plan', 'auto', 'dontAsk', 'bypassPermissions']
 
 /** What a profile offers to choose from. */
 const modelsOf = (profile: ProfileInfo | undefined): string[] =>
@@ -63,7 +61,6 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
       onClose()
       go(hrefTo('sessions', session.id))
     } catch (failure) {
-      noteFailure(failure)
       error.value = failure
     } finally {
       isBusy.value = false
@@ -131,7 +128,11 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
         ) : (
           <>
             <div class="form-pair">
-              <Field label={says.mode} error={refusalOf('permissionMode')}>
+              <Field
+                label={says.mode}
+                hint={mode.value && texts.modeHints[mode.value]}
+                error={refusalOf('permissionMode')}
+              >
                 {(given) => (
                   <select
                     {...given}
@@ -141,7 +142,7 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
                     }}
                   >
                     <option value="">{says.byProfile}</option>
-                    {(chosen?.engine === 'cli' ? CLI_MODES : PROVIDER_MODES).map((name) => (
+                    {modesOf(chosen?.engine).map((name) => (
                       <option key={name} value={name}>
                         {texts.modes[name]}
                       </option>

@@ -2,12 +2,11 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { GatewayError } from '../../../../client/index.js'
 import { request } from '../../api.js'
+import { Fact } from '../../parts/fact.js'
 import { Failure, Loading } from '../../parts/notice.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
-import { noteFailure } from '../../state/me.js'
 import { texts } from '../../texts.js'
-import { Fact } from './fact.js'
 
 const says = texts.settings
 const EVERY_MS = 15_000
@@ -42,7 +41,6 @@ export function Health() {
         status.value = await request<Status>('GET', '/console/status')
         error.value = undefined
       } catch (failure) {
-        noteFailure(failure)
         error.value = failure
       }
     }

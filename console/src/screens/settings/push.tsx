@@ -1,7 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Failure } from '../../parts/notice.js'
-import { noteFailure } from '../../state/me.js'
 import { lookAtPush, pushState, TOLD, type Told, turnPushOff, turnPushOn } from '../../state/push.js'
 import { texts } from '../../texts.js'
 
@@ -29,7 +28,6 @@ function Switch() {
     try {
       await what()
     } catch (failure) {
-      noteFailure(failure)
       error.value = failure
     } finally {
       isBusy.value = false

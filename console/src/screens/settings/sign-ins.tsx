@@ -5,7 +5,7 @@ import { browserOf } from '../../model/browser.js'
 import { Failure } from '../../parts/notice.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
-import { noteFailure, signOut } from '../../state/me.js'
+import { signOut } from '../../state/me.js'
 import { texts } from '../../texts.js'
 
 const says = texts.settings
@@ -29,7 +29,6 @@ export function SignIns() {
       await what()
       error.value = undefined
     } catch (failure) {
-      noteFailure(failure)
       error.value = failure
     }
   }

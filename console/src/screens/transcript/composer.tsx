@@ -2,7 +2,6 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { Icon } from '../../parts/icon.js'
 import { Failure } from '../../parts/notice.js'
-import { noteFailure } from '../../state/me.js'
 import { texts } from '../../texts.js'
 import type { TranscriptState } from './state.js'
 
@@ -51,7 +50,6 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
     try {
       await state.handle.interrupt()
     } catch (failure) {
-      noteFailure(failure)
       error.value = failure
     }
   }

@@ -37,7 +37,8 @@ export function Find({ state, onGo, onClose }: FindProps) {
       progress.value = says.looking
       for await (const page of client.sessions.events(state.id, { signal }).pages()) {
         if (signal.aborted) return
-        hits.value = [...hits.value, ...hitsIn(page, text)].slice(0, MAX_HITS)
+        const found = hitsIn(page, text)
+        if (found.length > 0) hits.value = [...hits.value, ...found].slice(0, MAX_HITS)
         if (hits.value.length >= MAX_HITS) break
       }
       progress.value = says.found(hits.value.length, hits.value.length >= MAX_HITS)

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { PermissionMode, SessionInfo } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { count, money } from '../../model/format.js'
+import { modesOf } from '../../model/modes.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Field } from '../../parts/field.js'
 import { Icon } from '../../parts/icon.js'
@@ -9,14 +10,11 @@ import { Failure } from '../../parts/notice.js'
 import { Status } from '../../parts/status.js'
 import { Line } from '../../parts/untrusted.js'
 import { go, hrefTo } from '../../route.js'
-import { noteFailure } from '../../state/me.js'
 import { forgetSession, keepSession } from '../../state/sessions.js'
 import { texts } from '../../texts.js'
 import type { TranscriptState } from './state.js'
 
 const says = texts.transcript
-const PROVIDER_MODES: PermissionMode[] = ['default', 'dontAsk', 'bypassPermissions']
-const CLI_MODES: PermissionMode[] = ['default', 'acceptEdits', 'plan', 'auto', 'dontAsk', 'bypassPermissions']
 
 type Asking = 'menu' | 'rename' | 'end' | 'remove' | undefined
 
@@ -83,11 +81,10 @@ function Switches({ state, session }: { state: TranscriptState; session: Session
     try {
       await act()
     } catch (failure) {
-      noteFailure(failure)
       error.value = failure
     }
   }
-  const modes = session.engine === 'cli' ? CLI_MODES : PROVIDER_MODES
+  const modes = modesOf(session.engine)
   const models = capabilities?.models ?? []
   return (
     <>
@@ -155,7 +152,6 @@ function Actions({ state, session, asking }: ActionsProps) {
       await act()
       close()
     } catch (failure) {
-      noteFailure(failure)
       error.value = failure
     }
   }

@@ -1,3 +1,4 @@
+import { useSignal } from '@preact/signals'
 import type {
   MessageItem,
   MessagePart,
@@ -12,6 +13,7 @@ import type { Helper } from '../../model/transcript-rows.js'
 import { Icon } from '../../parts/icon.js'
 import { Markdown } from '../../parts/markdown.js'
 import { memo } from '../../parts/memo.js'
+import { Failure } from '../../parts/notice.js'
 import { Time } from '../../parts/time.js'
 import { Line, Text } from '../../parts/untrusted.js'
 import { hrefTo } from '../../route.js'
@@ -111,9 +113,15 @@ function File({
   size: number
   description?: string | undefined
 }) {
+  const error = useSignal<unknown>(undefined)
   const fetchIt = async (): Promise<void> => {
-    const { saveFile } = await import('./save.js')
-    await saveFile(sessionId, path)
+    error.value = undefined
+    try {
+      const { saveFile } = await import('./save.js')
+      await saveFile(sessionId, path)
+    } catch (failure) {
+      error.value = failure
+    }
   }
   return (
     <div class="card deliverable">
@@ -125,6 +133,7 @@ function File({
         <p class="quiet-text">
           {bytes(size)} {description && <Line text={description} length={300} />}
         </p>
+        {error.value !== undefined && <Failure error={error.value} />}
       </div>
     </div>
   )

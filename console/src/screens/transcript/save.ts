@@ -1,6 +1,8 @@
 import { emptyTranscript, foldTranscript, type SessionEvent, type SessionInfo } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { headMarkdown, itemMarkdown } from '../../model/export.js'
+import { save } from '../../parts/save.js'
+import { texts } from '../../texts.js'
 
 type Format = 'markdown' | 'json'
 
@@ -23,16 +25,6 @@ async function pieces(session: SessionInfo, format: Format): Promise<string[]> {
   return format === 'json' ? parts : parts.filter(Boolean).map((part) => `${part}\n\n`)
 }
 
-/** Hands a file to the person. It is never opened here: what an agent made could be anything. */
-function save(name: string, content: Blob): void {
-  const link = document.createElement('a')
-  const url = URL.createObjectURL(new Blob([content], { type: 'application/octet-stream' }))
-  link.href = url
-  link.download = name
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(url), 60_000)
-}
-
 /** Of letters and digits alone. */
 const nameOf = (text: string): string =>
   text
@@ -46,6 +38,8 @@ export async function downloadTranscript(session: SessionInfo, format: Format): 
 }
 
 export async function copyTranscript(session: SessionInfo, format: Format): Promise<void> {
+  // not there for pages over plain http
+  if (!('clipboard' in navigator)) throw new Error(texts.transcript.noClipboard)
   const text = pieces(session, format).then((parts) => new Blob(parts, { type: 'text/plain' }))
   // the browser wants to be asked at once, while the press of the button is fresh
   await navigator.clipboard.write([new ClipboardItem({ 'text/plain': text })])

@@ -9,8 +9,10 @@ import {
 } from '../../../../client/index.js'
 import { client, request } from '../../api.js'
 import { LogChanged, type LogPage, LogWindow } from '../../model/log-window.js'
+import { newId } from '../../model/new-id.js'
+import { nextFrame } from '../../model/next-frame.js'
 import { LinkState } from '../../state/link.js'
-import { noteFailure } from '../../state/me.js'
+import { noteEnd } from '../../state/me.js'
 import { keepSession } from '../../state/sessions.js'
 
 /** A message that was written here and is not in the log yet. */
@@ -31,8 +33,6 @@ export class TranscriptState {
   readonly #aborter = new AbortController()
   readonly #link = new LinkState()
   #attachment: Attachment | undefined
-  #pending: AttachItem[] = []
-  #isDue = false
 
   readonly session = signal<SessionInfo | undefined>(undefined)
   /** What is shown of the log. */
@@ -94,6 +94,17 @@ export class TranscriptState {
     })
   }
 
+  /** Goes on where a sign-in that ended has stopped it. */
+  resume(seq: number | undefined): void {
+    const link = this.#link.link.value
+    if (!this.isLoaded.value) {
+      if (this.error.value !== undefined) void this.open(seq)
+    } else if (link.state === 'ended' && link.error !== undefined) {
+      this.error.value = undefined
+      void this.#follow(this.now.value.lastSeq)
+    }
+  }
+
   close(): void {
     this.#aborter.abort()
     this.#attachment?.close()
@@ -113,7 +124,7 @@ export class TranscriptState {
     })
 
   async send(text: string, whenBusy: 'enqueue' | 'interrupt' = 'enqueue'): Promise<void> {
-    await this.#deliver({ id: crypto.randomUUID(), text }, whenBusy)
+    await this.#deliver({ id: newId(), text }, whenBusy)
   }
 
   /** Under the same id: what was taken after all is not said twice. */
@@ -134,7 +145,6 @@ export class TranscriptState {
       if (!this.#window.atEnd) this.drop(message.id)
       else setTimeout(() => this.drop(message.id), 2_000)
     } catch (error) {
-      noteFailure(error)
       this.outgoing.value = this.outgoing.value.map((other) => (other.id === message.id ? { ...other, error } : other))
     }
   }
@@ -145,7 +155,6 @@ export class TranscriptState {
       await act()
     } catch (error) {
       if (this.#aborter.signal.aborted) return
-      noteFailure(error)
       this.error.value = error
     }
   }
@@ -187,26 +196,19 @@ export class TranscriptState {
       const { pendingPermissions: permissions, pendingExecutions: executions } = snapshot
       if (!connection.isSynced) this.now.value = { ...this.now.value, waitingFor: { permissions, executions } }
     })
-    await this.#attempt(async () => {
-      for await (const items of attachment.batches()) this.#take(items)
-    })
-  }
-
-  /** Once for all that comes within a frame; not while nobody looks, but then at the latest when it is much. */
-  #take(items: AttachItem[]): void {
-    for (const item of items) this.#pending.push(item)
-    if (this.#pending.length > 2_000) this.#flush()
-    else if (!this.#isDue) {
-      this.#isDue = true
-      if (document.hidden) setTimeout(() => this.#flush(), 500)
-      else requestAnimationFrame(() => this.#flush())
+    try {
+      for await (const items of attachment.batches()) {
+        this.#take(items)
+        await nextFrame()
+      }
+    } catch (error) {
+      if (this.#aborter.signal.aborted) return
+      await noteEnd(error)
+      this.error.value = error
     }
   }
 
-  #flush(): void {
-    this.#isDue = false
-    const items = this.#pending
-    this.#pending = []
+  #take(items: readonly AttachItem[]): void {
     const events = items.flatMap((item) => (item.type === 'gap' ? [] : [item]))
     const gap = items.some(({ type }) => type === 'gap')
     batch(() => {

@@ -1,7 +1,8 @@
 import { useSignal } from '@preact/signals'
-import { apiBase } from '../../api.js'
+import { answered } from '../../api.js'
 import { Icon } from '../../parts/icon.js'
 import { Failure } from '../../parts/notice.js'
+import { save } from '../../parts/save.js'
 import { texts } from '../../texts.js'
 
 const says = texts.usage
@@ -12,16 +13,9 @@ export function Download({ from, to }: { from: string; to: string }) {
   const download = async (): Promise<void> => {
     error.value = undefined
     try {
-      const search = new URLSearchParams({ from, to, by: 'day,profile,agent,person' })
-      const response = await fetch(`${apiBase}/usage?${search}`, {
-        credentials: 'same-origin',
-        headers: { accept: 'text/csv' },
-      })
-      if (!response.ok) {
-        const { detail } = (await response.json()) as { detail?: string }
-        throw new Error(detail ?? String(response.status))
-      }
-      save(await response.blob(), `usage-${from}-${to}.csv`)
+      const query = { from, to, by: 'day,profile,agent,person' }
+      const response = await answered('GET', '/usage', { query, accept: 'text/csv' })
+      save(`usage-${from}-${to}.csv`, await response.blob())
     } catch (failure) {
       error.value = failure
     }
@@ -35,13 +29,4 @@ export function Download({ from, to }: { from: string; to: string }) {
       {error.value !== undefined && <Failure error={error.value} />}
     </>
   )
-}
-
-function save(blob: Blob, name: string): void {
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(blob)
-  link.download = name
-  link.click()
-  // the browser has taken it by then
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
 }
