@@ -3,6 +3,8 @@ import { Transform } from 'node:stream'
 const RESULT = /^( *)(not )?ok \d+(?: - (.*?))?(?: # time=([\d.]+)ms)?(?: (?:#|\{) ?(SKIP|TODO)\b ?(.*))?(?: \{)?$/i
 /** What the runner says of a file as a whole; what failed inside it says more. */
 const FILE_DEPTH = 0
+/** One of many files in a process. */
+const FILE = /^test\/.*\.test\.ts$/
 const INDENT = 4
 const STYLE = process.stdout.isTTY && !process.env.NO_COLOR
 const colored = (code, text) => (STYLE ? `\x1b[${code}m${text}\x1b[0m` : text)
@@ -14,6 +16,7 @@ const colored = (code, text) => (STYLE ? `\x1b[${code}m${text}\x1b[0m` : text)
 export default class Report extends Transform {
   #rest = ''
   #files = 0
+  #processes = 0
   #planned = 0
   #counts = { pass: 0, fail: 0, skip: 0, todo: 0 }
   #skipped = []
@@ -77,14 +80,20 @@ export default class Report extends Transform {
       for (const failure of inside) siblings.push({ ...failure, path: [shown, ...failure.path], isOpen: false })
       if (inside.length === 0) siblings.push({ path: [shown], details: [], isOpen: true })
     }
-    if (depth === FILE_DEPTH) this.#sayFile(shown, kind, Number(ms ?? 0))
+    if (depth === FILE_DEPTH) this.#sayProcess(shown, kind, Number(ms ?? 0))
+    else if (depth === FILE_DEPTH + 1 && FILE.test(shown)) this.#sayFile('', shown, kind, Number(ms ?? 0))
   }
 
-  #sayFile(name, kind, ms) {
-    this.#files++
-    const place = `${this.#files}${this.#planned ? `/${this.#planned}` : ''}`.padStart(7)
+  #sayProcess(name, kind, ms) {
+    this.#processes++
+    const place = `${this.#processes}${this.#planned ? `/${this.#planned}` : ''}`
+    this.#sayFile(place, name, kind, ms)
+  }
+
+  #sayFile(place, name, kind, ms) {
+    if (FILE.test(name)) this.#files++
     const word = { pass: colored(32, 'ok  '), fail: colored(31, 'FAIL') }[kind] ?? kind
-    this.push(`${place}  ${word}  ${name}  ${(ms / 1000).toFixed(1)} s\n`)
+    this.push(`${place.padStart(7)}  ${word}  ${name}  ${(ms / 1000).toFixed(1)} s\n`)
   }
 
   #conclude() {

@@ -19,6 +19,15 @@ const { holdAnswers, holdFrames } = await import(holding)
 const VARIABLE = 'SESSION_GATEWAY_UNDOCUMENTED'
 const MAX_SHOWN = 20_000
 
+/** What was seen that no document has, once; undefined when there is nothing. */
+export function undocumented() {
+  const file = process.env[VARIABLE]
+  if (!existsSync(file)) return undefined
+  const seen = `The documents in schemas/ do not say this:\n${readFileSync(file, 'utf8').slice(0, MAX_SHOWN)}`
+  rmSync(file)
+  return seen
+}
+
 if (isMainThread) {
   const isFirst = process.env[VARIABLE] === undefined
   process.env[VARIABLE] ??= join(tmpdir(), `session-gateway-undocumented-${process.pid}`)
@@ -28,9 +37,9 @@ if (isMainThread) {
   if (isFirst) {
     holdFrames(report)
     process.on('exit', () => {
-      if (!existsSync(file)) return
-      console.error(`The documents in schemas/ do not say this:\n${readFileSync(file, 'utf8').slice(0, MAX_SHOWN)}`)
-      rmSync(file)
+      const seen = undocumented()
+      if (!seen) return
+      console.error(seen)
       process.exitCode = 1
     })
   }

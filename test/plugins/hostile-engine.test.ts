@@ -3,7 +3,7 @@ import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
 import { expectNoEvents } from '../fixtures/documented.js'
 
-expectNoEvents()
+expectNoEvents(t)
 
 const loop: { self?: unknown } = {}
 loop.self = loop

@@ -1,0 +1,3 @@
+import { ofFile } from './together.mjs'
+
+export default ofFile

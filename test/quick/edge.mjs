@@ -1,3 +1,0 @@
-import { runFolders } from './many.mjs'
-
-await runFolders(['.', 'plugins', 'profiles', 'daemon'])
