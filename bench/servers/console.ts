@@ -15,11 +15,29 @@ const worker = createWorkerServer({
 })
 const { url } = await worker.listen(0)
 
-/** What agents say: a sentence or two, a call, its output. */
+const FILE = Array.from({ length: 60 }, (_, line) => `  export const value${line} = compute(${line}) // as before`)
+const edit = (n: number) => ({
+  file_path: `src/file-${n}.ts`,
+  old_string: FILE.join('\n'),
+  new_string: FILE.map((line, at) => (at % 4 === 0 ? `${line}, and changed in ${n}` : line)).join('\n'),
+})
+const LONG = [
+  '## What changed',
+  ...Array.from(
+    { length: 12 },
+    (_, at) => `${at + 1}. The **value** of \`value${at}\` is computed anew, see [the list](https://x.example/${at}).`,
+  ),
+  '| value | before | after |\n|---|---|---|',
+  ...Array.from({ length: 12 }, (_, at) => `| value${at} | ${at} | ${at * 2} |`),
+  `\`\`\`ts\n${FILE.slice(0, 30).join('\n')}\n\`\`\``,
+].join('\n')
+
+/** What agents say: a sentence or two, a call, its output; every tenth call is an edit, and every fifteenth answer a long one. */
 function* said(count: number): Generator<RunnerEvent> {
   for (let n = 0; n < count; n++) {
     const uuid = `m${n}`
     const id = `call-${n - (n % 3)}`
+    const isEdit = (n - (n % 3)) % 30 === 0
     const content =
       n % 3 === 0
         ? [
@@ -27,11 +45,18 @@ function* said(count: number): Generator<RunnerEvent> {
               type: 'text',
               text: `Step ${n}: I look at \`src/file-${n}.ts\` and see **what** has to change.\n\n- one\n- two`,
             },
-            { type: 'tool_use', id, name: 'Bash', input: { command: `sed -n 1,40p src/file-${n}.ts` } },
+            isEdit
+              ? { type: 'tool_use', id, name: 'Edit', input: edit(n) }
+              : { type: 'tool_use', id, name: 'Bash', input: { command: `sed -n 1,40p src/file-${n}.ts` } },
           ]
         : n % 3 === 1
           ? [{ type: 'tool_result', tool_use_id: id, content: `line of the file ${n}\n`.repeat(12) }]
-          : [{ type: 'text', text: `That was step ${n}. The next one follows from it, and so on.` }]
+          : [
+              {
+                type: 'text',
+                text: `That was step ${n}. The next one follows from it, and so on.${n % 45 === 2 ? `\n\n${LONG}` : ''}`,
+              },
+            ]
     const role = n % 3 === 1 ? ('user' as const) : ('assistant' as const)
     yield { type: `${role}_message`, uuid, parentToolUseId: null, message: { role, content } } as RunnerEvent
   }

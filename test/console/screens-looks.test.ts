@@ -62,6 +62,7 @@ t.test(
           await page.goto(`${page.url().split('#')[0]}#/${screen}`)
           await page.waitForLoadState('networkidle')
           await page.locator('main h1').waitFor()
+          await page.locator('.loading').first().waitFor({ state: 'detached' })
           if (screen === 'inbox') await page.locator('.ask-head').nth(1).click()
           const name = screen.replace(failed.id, 'job').replace('/', '-')
           await shot(page, `${name}-${look}`)

@@ -1,6 +1,7 @@
 import { sentenceOf } from '../api.js'
 import { now } from '../state/clock.js'
 import type { Link } from '../state/link.js'
+import { isUnauthorized } from '../state/me.js'
 import { texts } from '../texts.js'
 
 const { connection: says } = texts.shell
@@ -19,6 +20,7 @@ export function wordsOf(link: Link, at: number): string {
     case 'away':
       return says.reconnecting(Math.ceil((link.retryAt - at) / 1000))
     case 'ended':
+      if (isUnauthorized(link.error)) return says.signedOut
       return link.error === undefined ? says.live : says.ended(sentenceOf(link.error))
   }
 }
@@ -33,7 +35,9 @@ export const ConnectionMark = ({ link }: { link: Link }) => (
 
 /** Says above the screen what is worth knowing: that we are away, or that we are back and whether something was missed. */
 export function ConnectionBar({ link }: { link: Link }) {
-  const isShown = link.state === 'away' || link.state === 'back' || (link.state === 'ended' && link.error !== undefined)
+  // that nobody is signed in is said where they sign in
+  const isEnded = link.state === 'ended' && link.error !== undefined && !isUnauthorized(link.error)
+  const isShown = link.state === 'away' || link.state === 'back' || isEnded
   const isBad = link.state !== 'back' || link.missed
   return (
     <div class="connection-bar" data-shown={isShown} data-bad={isBad}>

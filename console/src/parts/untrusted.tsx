@@ -14,7 +14,7 @@ export const Line = ({
   length?: number
 }) => (
   <bdi class={name} dir="auto" title={text.length > 40 ? visibleLine(text, 1000) : undefined}>
-    {visibleLine(text, length)}
+    {visibleLine(text, length) || (text && texts.shell.blank)}
   </bdi>
 )
 

@@ -101,7 +101,13 @@ function SessionList() {
       </div>
       {error !== undefined && <Failure error={error} retry={() => void refreshSessions()} />}
       {!isLoaded && error === undefined && <Loading />}
-      {isLoaded && shown.length === 0 && <Empty>{all.length === 0 ? says.empty : says.noneMatch}</Empty>}
+      {isLoaded && all.length === 0 && (
+        <Empty>
+          <p class="empty-head">{says.empty}</p>
+          <p>{says.emptyLead}</p>
+        </Empty>
+      )}
+      {isLoaded && all.length > 0 && shown.length === 0 && <Empty>{says.noneMatch}</Empty>}
       {shown.length > 0 && (
         <ul class="session-list" aria-label={says.list}>
           {shown.map((session) => (

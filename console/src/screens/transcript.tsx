@@ -4,7 +4,7 @@ import { rowsOf } from '../model/transcript-rows.js'
 import { ConnectionBar } from '../parts/connection.js'
 import { Icon } from '../parts/icon.js'
 import { Failure, Loading } from '../parts/notice.js'
-import { signedIn } from '../state/me.js'
+import { isUnauthorized, signedIn } from '../state/me.js'
 import '../styles/transcript.css'
 import { texts } from '../texts.js'
 import { Composer } from './transcript/composer.js'
@@ -131,7 +131,9 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
           }}
         />
       )}
-      {state.error.value !== undefined && <Failure error={state.error.value} retry={() => void state.open(seq)} />}
+      {state.error.value !== undefined && !isUnauthorized(state.error.value) && (
+        <Failure error={state.error.value} retry={() => void state.open(seq)} />
+      )}
       {!state.isLoaded.value && state.error.value === undefined && <Loading />}
       <div class="scroller" ref={scroller} onScroll={onScroll}>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}

@@ -49,20 +49,19 @@ export function ProfileDetail({ name }: { name: string }) {
   return (
     <Page
       title={visibleLine(name, 64)}
+      back={{ href: hrefTo('profiles'), label: says.back }}
       actions={
-        <>
-          <a href={hrefTo('profiles')}>{says.back}</a>
-          {profile?.managed && mayManage && (
-            <>
-              <button type="button" onClick={() => (doing.value = 'edit')}>
-                {says.edit}
-              </button>
-              <button type="button" class="danger" onClick={() => (doing.value = 'remove')}>
-                {says.remove}
-              </button>
-            </>
-          )}
-        </>
+        profile?.managed &&
+        mayManage && (
+          <>
+            <button type="button" onClick={() => (doing.value = 'edit')}>
+              {says.edit}
+            </button>
+            <button type="button" class="danger" onClick={() => (doing.value = 'remove')}>
+              {says.remove}
+            </button>
+          </>
+        )
       }
     >
       {error.value !== undefined && (

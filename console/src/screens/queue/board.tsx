@@ -69,7 +69,7 @@ function Card({ job, column, doing }: { job: JobInfo; column: Column; doing: str
           {column === 'done' && <JobMark status={job.status} />}
           {job.profile && <Line text={job.profile} length={30} />}
           {job.maxAttempts > 1 && <span>{says.attempt(job.attempt, job.maxAttempts)}</span>}
-          {usage.tokens > 0 && <span>{count(usage.tokens)}</span>}
+          {usage.tokens > 0 && <span>{says.tokensUsed(count(usage.tokens))}</span>}
           {usage.cost > 0 && <span>{money(usage.cost)}</span>}
           {column === 'retrying' && job.nextRunAt !== undefined ? (
             <span>

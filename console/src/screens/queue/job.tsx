@@ -64,10 +64,10 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
       error.value = failure
     }
   }
-  const back = <a href={hrefTo('queue')}>{says.back}</a>
+  const back = { href: hrefTo('queue'), label: says.back }
   if (!job)
     return (
-      <Page title={says.title} actions={back}>
+      <Page title={says.job} back={back}>
         {error.value === undefined ? (
           <Loading />
         ) : (error.value as GatewayError).status === 404 ? (
@@ -79,10 +79,10 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
     )
   return (
     <Page
-      title={says.title}
+      title={says.job}
+      back={back}
       actions={
         <>
-          {back}
           <button type="button" onClick={() => (doing.value = 'again')}>
             {says.again}
           </button>
@@ -197,7 +197,7 @@ function Facts({ job }: { job: JobInfo }) {
             <Line text={job.parkedExecutionId} class="mono" />
           </Fact>
         )}
-        <Fact name={says.attempts}>{says.attempt(job.attempt, job.maxAttempts)}</Fact>
+        <Fact name={says.attempts}>{says.attemptOf(job.attempt, job.maxAttempts)}</Fact>
         {job.profile && (
           <Fact name={says.profile}>
             <Line text={job.profile} />

@@ -85,9 +85,11 @@ export function Health() {
           <section>
             <h2>{says.deliveries}</h2>
             {now.webhooks.length === 0 ? <p class="quiet-text">{says.noWebhooks}</p> : <Webhooks all={now.webhooks} />}
-            <p class="quiet-text">
-              {says.deliveryCounts(now.deliveries.pending, now.deliveries.delivered, now.deliveries.lost)}
-            </p>
+            {now.webhooks.length + now.deliveries.pending + now.deliveries.delivered + now.deliveries.lost > 0 && (
+              <p class="quiet-text">
+                {says.deliveryCounts(now.deliveries.pending, now.deliveries.delivered, now.deliveries.lost)}
+              </p>
+            )}
           </section>
         </>
       )}

@@ -7,6 +7,7 @@ import { Dialog } from '../../parts/dialog.js'
 import { Field } from '../../parts/field.js'
 import { Icon } from '../../parts/icon.js'
 import { Failure } from '../../parts/notice.js'
+import { Back } from '../../parts/page.js'
 import { Status } from '../../parts/status.js'
 import { Line } from '../../parts/untrusted.js'
 import { go, hrefTo } from '../../route.js'
@@ -27,9 +28,7 @@ export function Head({ state, onFind }: { state: TranscriptState; onFind: () => 
   const status = state.status.value ?? session.status
   return (
     <header class="page-head transcript-head">
-      <a class="button bare back" href={hrefTo('sessions')} aria-label={says.back}>
-        <Icon name="back" />
-      </a>
+      <Back href={hrefTo('sessions')} label={says.back} />
       <div class="head-title">
         <h1 tabIndex={-1}>
           <Line text={session.title} length={120} />

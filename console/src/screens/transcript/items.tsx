@@ -131,7 +131,13 @@ function File({
           <Line text={path} length={160} />
         </button>
         <p class="quiet-text">
-          {bytes(size)} {description && <Line text={description} length={300} />}
+          {bytes(size)}
+          {description && (
+            <>
+              {' · '}
+              <Line text={description} length={300} />
+            </>
+          )}
         </p>
         {error.value !== undefined && <Failure error={error.value} />}
       </div>
