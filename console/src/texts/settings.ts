@@ -44,7 +44,7 @@ export const settings = {
     'This browser takes no push messages here. Browsers take them over https, or from the computer that they run on.',
   pushDenied: 'This browser does not let this site show notifications. Its own settings change that.',
   pushLead: 'This browser can notify you when a session needs you, even while the console is closed.',
-  pushIsOn: 'This browser is notified.',
+  pushIsOn: 'This browser is told.',
   pushOn: 'Turn on',
   pushStop: 'Turn off',
   pushWhat: 'What to tell',
