@@ -47,6 +47,17 @@ t.test('the board moves as jobs do: submitted, canceled, submitted again', { ski
   await page.locator('.job-main').getByText('Third').waitFor()
   const id = decodeURIComponent(/queue\/([^/?]+)/.exec(page.url())![1]!)
   t.match(await client.jobs.wait(id), { prompt: 'Third', status: 'succeeded', cwd: work })
+
+  await job(script({ hang: true }))
+  await Promise.all(Array.from({ length: 52 }, (_, at) => job(`Waits ${at}`)))
+  await page.getByRole('link', { name: 'All jobs' }).click()
+  await page.reload()
+  await column('Queued').getByRole('link').nth(49).waitFor()
+  t.equal(await column('Queued').getByRole('link').count(), 50)
+  t.equal(await column('Done').getByRole('button').count(), 0, 'what is more of one column is under no other')
+  await column('Queued').getByRole('button', { name: 'Load more' }).click()
+  await column('Queued').getByRole('link').nth(51).waitFor()
+  await column('Queued').getByRole('button').waitFor({ state: 'detached' })
   t.strictSame(complaints, [])
 })
 

@@ -1,15 +1,29 @@
 import { batch, signal } from '@preact/signals'
 import type { JobInfo, QueueFrame, QueueStats } from '../../../client/index.js'
 import { client } from '../api.js'
-import { isOver, type Jobs, withJobs } from '../model/board.js'
+import { type Column, columnOf, isOver, type Jobs, withJobs } from '../model/board.js'
 import { nextFrame } from '../model/next-frame.js'
 import { LinkState } from './link.js'
 import { noteEnd } from './me.js'
 
 const PAGE = 50
 const MAX_KEPT = 1_000
-const REREAD_MS = 5_000
+const REREAD_MS = 2_000
+/** As many of a column are shown, and as many more as were asked for. */
+const SHOWN = 200
 const STATUSES: readonly JobInfo['status'][] = ['queued', 'running', 'parked', 'succeeded', 'failed', 'canceled']
+
+/** What has pages to come, by the column that they are for. */
+type Pages = { column: Column; page: AsyncIterator<JobInfo[]> }[]
+
+/** The next page of each, and those that go on. */
+async function turned(pages: Pages): Promise<{ found: JobInfo[]; rest: Pages }> {
+  const next = await Promise.all(pages.map(({ page }) => page.next()))
+  return {
+    found: next.flatMap(({ value, done }) => (done ? [] : value)),
+    rest: pages.filter((_, at) => !next[at]!.done && next[at]!.value.length === PAGE),
+  }
+}
 
 /** The queue as it is, followed for as long as somebody looks at it. */
 export class QueueState {
@@ -17,12 +31,14 @@ export class QueueState {
   readonly stats = signal<QueueStats | undefined>(undefined)
   readonly isLoaded = signal(false)
   readonly error = signal<unknown>(undefined)
-  /** Whether there are earlier ones that are over. */
-  readonly hasEarlier = signal(false)
+  /** The columns of which there is more than was loaded. */
+  readonly more = signal<ReadonlySet<Column>>(new Set())
+  /** As many of a column are shown. */
+  readonly shown = signal(SHOWN)
   /** What each running job is doing, one line, by its id. */
   readonly doing = signal<ReadonlyMap<string, string>>(new Map())
   readonly #linkState = new LinkState()
-  #pages: AsyncIterator<JobInfo[]>[] = []
+  #pages: Pages = []
   #reading = 0
   #readAt = 0
   /** So many jobs are kept, until they are read anew. */
@@ -85,15 +101,17 @@ export class QueueState {
     this.#readAt = Date.now()
     this.#meanwhile = []
     try {
-      const pages = STATUSES.map((status) => client.jobs.list({ status, limit: PAGE }).pages()[Symbol.asyncIterator]())
-      const first = await Promise.all(pages.map((page) => page.next()))
+      const pages = STATUSES.map((status) => ({
+        column: columnOf({ status, attempt: 1 }),
+        page: client.jobs.list({ status, limit: PAGE }).pages()[Symbol.asyncIterator](),
+      }))
+      const { found, rest } = await turned(pages)
       if (mine !== this.#reading) return
-      const listed = first.flatMap(({ value, done }) => (done ? [] : value))
-      this.jobs.value = withJobs(withJobs(new Map(), listed), this.#meanwhile ?? [])
+      this.jobs.value = withJobs(withJobs(new Map(), found), this.#meanwhile ?? [])
       this.#meanwhile = undefined
       this.#most = MAX_KEPT
-      this.#pages = pages.filter((_, at) => !first[at]!.done && first[at]!.value.length === PAGE)
-      this.hasEarlier.value = this.#pages.length > 0
+      this.shown.value = SHOWN
+      this.#keepPages(rest)
       this.error.value = undefined
       this.isLoaded.value = true
     } catch (error) {
@@ -101,17 +119,21 @@ export class QueueState {
     }
   }
 
-  async loadEarlier(): Promise<void> {
+  async loadMore(column: Column): Promise<void> {
     try {
-      const next = await Promise.all(this.#pages.map((page) => page.next()))
-      const earlier = next.flatMap(({ value, done }) => (done ? [] : value))
-      this.jobs.value = withJobs(this.jobs.value, earlier)
-      this.#most += earlier.length
-      this.#pages = this.#pages.filter((_, at) => !next[at]!.done && next[at]!.value.length === PAGE)
-      this.hasEarlier.value = this.#pages.length > 0
+      const { found, rest } = await turned(this.#pages.filter((one) => one.column === column))
+      this.jobs.value = withJobs(this.jobs.value, found)
+      this.#most += found.length
+      this.shown.value += found.length
+      this.#keepPages([...this.#pages.filter((one) => one.column !== column), ...rest])
     } catch (error) {
       this.error.value = error
     }
+  }
+
+  #keepPages(pages: Pages): void {
+    this.#pages = pages
+    this.more.value = new Set(pages.map(({ column }) => column))
   }
 
   keep(job: JobInfo): void {

@@ -25,7 +25,8 @@ export const queue = {
   tokensToday: (used: string, of: string | undefined) =>
     of ? `${used} of ${of} tokens today` : `${used} tokens today`,
   paused: 'Paused: the tokens of today are used up. It goes on',
-  loadMore: 'Load earlier',
+  loadMore: 'Load more',
+  loadEarlier: 'Load earlier',
   attempt: (n: number, of: number) => `attempt ${n} of ${of}`,
   attemptOf: (n: number, of: number) => `${n} of ${of}`,
   tokensUsed: (used: string) => `${used} tokens`,

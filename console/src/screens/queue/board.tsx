@@ -8,8 +8,6 @@ import type { QueueState } from '../../state/jobs.js'
 import { texts } from '../../texts.js'
 
 const says = texts.queue
-/** More than that in one column are there when the first of them have gone; of what is done, as much as was asked for. */
-const MAX_SHOWN = 200
 
 /** The jobs by how they stand, as they change. */
 export function Board({ state }: { state: QueueState }) {
@@ -32,14 +30,14 @@ export function Board({ state }: { state: QueueState }) {
             <p class="quiet-text column-none">{says.none[column]}</p>
           ) : (
             <ul>
-              {columns[column].slice(0, column === 'done' ? undefined : MAX_SHOWN).map((job) => (
+              {columns[column].slice(0, state.shown.value).map((job) => (
                 <Card key={job.id} job={job} column={column} doing={state.doing.value.get(job.id)} />
               ))}
             </ul>
           )}
-          {column === 'done' && state.hasEarlier.value && (
-            <button type="button" class="more" onClick={() => void state.loadEarlier()}>
-              {says.loadMore}
+          {state.more.value.has(column) && (
+            <button type="button" class="more" onClick={() => void state.loadMore(column)}>
+              {column === 'done' ? says.loadEarlier : says.loadMore}
             </button>
           )}
         </section>
