@@ -1,7 +1,14 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
-import { buildConsole, closeBrowserAfter, openConsole, shot, skipWithoutChromium } from '../fixtures/console-browser.js'
+import {
+  buildConsole,
+  closeBrowserAfter,
+  openConsole,
+  shot,
+  skipWithoutChromium,
+  unisolatedOn,
+} from '../fixtures/console-browser.js'
 import { HOSTILE_TEXTS } from '../fixtures/hostile-texts.js'
 import { isLong, rounds } from '../fixtures/rounds.js'
 
@@ -9,7 +16,9 @@ closeBrowserAfter(t)
 
 /** Every so many of them in the short form. */
 const EVERY = isLong ? 1 : 5
-const TEXTS = HOSTILE_TEXTS.filter((text, at) => at % EVERY === 0 && text.trim() !== '')
+const TEXTS = HOSTILE_TEXTS.filter(
+  (text, at) => (at % EVERY === 0 || /[\u0590-\u08ff]/.test(text)) && text.trim() !== '',
+)
 
 /** Elements and attributes that only a text which was taken for markup would bring in, and addresses that lead out. */
 const FOUND = `(() => {
@@ -63,6 +72,7 @@ t.test(
       const { ran, bad, title } = await page.evaluate<{ ran: unknown; bad: string[]; title: string }>(FOUND)
       t.equal(ran, undefined, `${where}: nothing ran`)
       t.strictSame(bad, [], where)
+      t.strictSame(await unisolatedOn(page), [], `${where}: nothing moves what stands beside it`)
       t.match(title, /· session-gateway$/)
     }
     await page.locator('.ask').nth(TEXTS.length).waitFor()

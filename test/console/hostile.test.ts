@@ -1,7 +1,14 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
-import { buildConsole, closeBrowserAfter, openConsole, shot, skipWithoutChromium } from '../fixtures/console-browser.js'
+import {
+  buildConsole,
+  closeBrowserAfter,
+  openConsole,
+  shot,
+  skipWithoutChromium,
+  unisolatedOn,
+} from '../fixtures/console-browser.js'
 import { HOSTILE_TEXTS } from '../fixtures/hostile-texts.js'
 import { isLong } from '../fixtures/rounds.js'
 
@@ -113,6 +120,7 @@ t.test('nothing that an agent says runs, loads, or stands outside of its place',
     const { ran, found, title } = await foundOn(page)
     t.equal(ran, undefined, `${where}: nothing ran`)
     t.strictSame(found, [], where)
+    t.strictSame(await unisolatedOn(page), [], `${where}: nothing moves what stands beside it`)
     t.match(title, /· session-gateway$/)
   }
   await check('the list of sessions')
@@ -162,6 +170,42 @@ t.test('nothing that an agent says runs, loads, or stands outside of its place',
   }
   t.ok(lines.size >= HOSTILE_TEXTS.length, `${lines.size} lines`)
   await shot(page, 'hostile-transcript')
+
+  // what is endless is cut, wherever it stands, and comes when it is asked for
+  const huge = 'endless '.repeat(isLong ? 1_250_000 : 125_000)
+  const endless = await make()
+  const tell = (content: unknown[], role: 'user' | 'assistant' = 'assistant') =>
+    endless.runner.host.emit({
+      type: `${role}_message`,
+      uuid: `e${part++}`,
+      parentToolUseId: null,
+      message: { role, content },
+    } as never)
+  tell([{ type: 'text', text: huge }])
+  tell([{ type: 'thinking', thinking: huge }])
+  tell([{ type: 'text', text: huge }], 'user')
+  tell([{ type: 'tool_use', id: 'e', name: 'Bash', input: { command: huge, list: Array(50_000).fill('item') } }])
+  tell([{ type: 'tool_result', tool_use_id: 'e', content: huge }], 'user')
+  tell([{ type: 'tool_use', id: 'f', name: 'Count', input: { list: Array(50_000).fill('item') } }])
+  tell([{ type: 'tool_result', tool_use_id: 'f', content: Array(50_000).fill({ type: 'text', text: 'item' }) }], 'user')
+  tell([{ type: 'tool_use', id: 'g', name: 'Edit', input: { file_path: 'a', old_string: 'a', new_string: huge } }])
+  tell([{ type: 'text', text: 'This is the last of it.' }])
+  await page.evaluate((hash) => {
+    ;(globalThis as unknown as { location: { hash: string } }).location.hash = hash
+  }, `#/sessions/${endless.id}`)
+  await log.getByText('This is the last of it.').waitFor()
+  await log.getByText(BEGIN).waitFor()
+  for (const name of [/Bash/, /Count/]) await log.getByRole('button', { name }).click()
+  const charsOn = async (): Promise<number> => (await log.textContent())!.length
+  const before = await charsOn()
+  t.ok(before < 100_000, `${before} characters`)
+  const elements = await log.locator('*').count()
+  t.ok(elements < 2_000, `${elements} elements`)
+  await log
+    .getByRole('button', { name: /^Show more/ })
+    .first()
+    .click()
+  t.ok((await charsOn()) > before, 'and more of it comes')
   t.strictSame(complaints, [], 'the policy had nothing to refuse, and nothing was thrown')
   t.strictSame(strangers, [], 'nothing was asked of another origin')
 })
