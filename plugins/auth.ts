@@ -7,6 +7,7 @@ import type { Authenticate } from '../src/options.js'
 import { NOBODY, normalizePrincipal, type Principal, UNLIMITED } from '../src/principal.js'
 import { ownOrigins } from './origins.js'
 import { signedIn } from './sign-in-cookie.js'
+import { isUpgrade } from './upgrades.js'
 
 const AUTHENTICATE_MS = 10_000
 
@@ -43,6 +44,12 @@ async function ask(authenticate: Authenticate, request: FastifyRequest, clock: C
 
 const isPromise = <T>(value: T | Promise<T>): value is Promise<T> => typeof (value as Promise<T>)?.then === 'function'
 
+/** Whether somebody asks, and not a page by itself: it says so, and makes its connections anew whoever looks. */
+const isUse = (request: FastifyRequest): boolean =>
+  request.headers['x-unattended'] === undefined &&
+  !isUpgrade(request) &&
+  !request.headers.accept?.includes('text/event-stream')
+
 /** Every route of the scope, upgrades and unknown paths included, is behind this hook. Async only where there is something to wait for. */
 export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identify: Identify): void {
   scope.decorateRequest('principal')
@@ -59,7 +66,7 @@ export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identi
     }
     const enter = (principal: Principal) => {
       request.principal = principal
-      if (request.signInId !== undefined) gateway.signIns?.use(request.signInId)
+      if (request.signInId !== undefined && isUse(request)) gateway.signIns?.use(request.signInId)
       done()
     }
     const identified = identify(request)

@@ -2,7 +2,7 @@ import rateLimit from '@fastify/rate-limit'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyRequest } from 'fastify'
-import { ConsoleMe, ConsoleStatus, SignInInfo, SignInParams, SignInRequest } from '../schemas/console.js'
+import { ConsoleMe, ConsoleStatus, SignInInfo, SignInParams, SignInRequest, SignOutQuery } from '../schemas/console.js'
 import { NoQuery } from '../schemas/sessions.js'
 import type { SignIns } from '../src/console/sign-ins.js'
 import { statusOf } from '../src/console/status.js'
@@ -128,12 +128,19 @@ const signInRoutes: FastifyPluginAsyncTypebox<ConsoleParts & { signIns: SignIns 
     async ({ principal, signInId }) => signIns.list(principal, signInId),
   )
 
-  scope.delete('/console/sessions/:id', { schema: { params: SignInParams } }, async (request, reply) => {
-    const { signInId, principal, params } = request
-    const id = params.id === 'current' ? (signInId ?? '') : params.id
-    await signIns.end(id, principal, signInId)
-    if (id === signInId)
-      reply.header('set-cookie', signInCookie(signIns.cookieName, '', { ...cookieFor(request), maxAgeMs: 0 }))
-    return reply.code(204).send()
-  })
+  scope.delete(
+    '/console/sessions/:id',
+    { schema: { params: SignInParams, querystring: SignOutQuery } },
+    async (request, reply) => {
+      const { signInId, principal, params, query } = request
+      const id = params.id === 'current' ? (signInId ?? '') : params.id
+      await signIns.end(id, principal, signInId)
+      if (id === signInId)
+        reply.header(
+          'set-cookie',
+          signInCookie(signIns.cookieName, '', { ...cookieFor(request, query.path), maxAgeMs: 0 }),
+        )
+      return reply.code(204).send()
+    },
+  )
 }

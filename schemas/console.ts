@@ -41,18 +41,18 @@ export const ConsoleStatus = Type.Object({
   }),
 })
 
+const CookiePath = Type.String({
+  pattern: '^(/[A-Za-z0-9._~%-]+)*/?$',
+  maxLength: 512,
+  description:
+    'Under which the browser reaches the API, where a proxy puts something before it: the cookie goes there alone. Default: the base path.',
+})
+
 /** What a person signs in with: the token is exchanged for a cookie, and kept nowhere that a script or a reader of the disk finds it. */
 export const SignInRequest = Type.Object(
   {
     token: Type.String({ minLength: 1, maxLength: 4096, description: 'As it would stand after `Bearer`.' }),
-    path: Type.Optional(
-      Type.String({
-        pattern: '^(/[A-Za-z0-9._~%-]+)*/?$',
-        maxLength: 512,
-        description:
-          'Under which the browser reaches the API, where a proxy puts something before it: the cookie goes there alone. Default: the base path.',
-      }),
-    ),
+    path: Type.Optional(CookiePath),
   },
   strict,
 )
@@ -72,6 +72,9 @@ export const SignInInfo = Type.Object(
 export type SignInInfo = Static<typeof SignInInfo>
 
 export const SignInParams = Type.Object({ id: Type.String() })
+
+/** The `path` that it was made with: the cookie is taken away from there. */
+export const SignOutQuery = Type.Object({ path: Type.Optional(CookiePath) }, strict)
 
 export const ConsoleCaller = Type.Object(
   {

@@ -1,4 +1,5 @@
 import { createClient, GatewayError, UNREACHABLE } from '../../client/index.js'
+import { attendance } from './state/attended.js'
 import { texts } from './texts.js'
 
 /** Where the API is: what the page that the gateway serves says of itself, against the page's own address. */
@@ -14,7 +15,7 @@ export const whenSignedOut = (listener: () => void): void => {
 }
 
 const watchedFetch = async (url: string, init?: RequestInit): Promise<Response> => {
-  const response = await fetch(url, init)
+  const response = await fetch(url, { ...init, headers: { ...init?.headers, ...attendance() } })
   if (response.status === 401) onSignedOut()
   return response
 }

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useId } from 'preact/hooks'
+import { useEffect, useId, useRef } from 'preact/hooks'
 import { client } from '../api.js'
 import { Field } from './field.js'
 
@@ -18,6 +18,8 @@ interface DirectoryProps {
 export function Directory({ label, hint, error, value, onValue }: DirectoryProps) {
   const offers = useSignal<readonly string[]>([])
   const list = useId()
+  /** Nobody has typed. What somebody empties stays empty. */
+  const isUntouched = useRef(value === '')
   useEffect(() => {
     const aborter = new AbortController()
     const timer = setTimeout(async () => {
@@ -26,7 +28,8 @@ export function Directory({ label, hint, error, value, onValue }: DirectoryProps
         offers.value = directories
         // the one place there is
         const [only] = directories
-        if (value === '' && only !== undefined && directories.length === 1) onValue(only)
+        if (isUntouched.current && value === '' && only !== undefined && directories.length === 1) onValue(only)
+        isUntouched.current = false
       } catch {
         // typing it out works all the same
       }
@@ -47,7 +50,10 @@ export function Directory({ label, hint, error, value, onValue }: DirectoryProps
             spellcheck={false}
             autocapitalize="off"
             value={value}
-            onInput={(event) => onValue(event.currentTarget.value)}
+            onInput={(event) => {
+              isUntouched.current = false
+              onValue(event.currentTarget.value)
+            }}
           />
           <datalist id={list}>
             {offers.value.map((path) => (

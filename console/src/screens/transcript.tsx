@@ -4,6 +4,7 @@ import { rowsOf } from '../model/transcript-rows.js'
 import { ConnectionBar } from '../parts/connection.js'
 import { Icon } from '../parts/icon.js'
 import { Failure, Loading } from '../parts/notice.js'
+import { feedLink } from '../state/feed.js'
 import { isUnauthorized, signedIn } from '../state/me.js'
 import '../styles/transcript.css'
 import { texts } from '../texts.js'
@@ -36,9 +37,10 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     return () => state.close()
   }, [state])
   const who = signedIn.value
+  const isThere = feedLink.value.state === 'live' || feedLink.value.state === 'back'
   useEffect(() => {
-    if (who !== undefined) state.resume(seq)
-  }, [who])
+    if (who !== undefined && isThere) state.resume(seq)
+  }, [who, isThere])
 
   // the address names a line: another one of the same session moves the window
   useEffect(() => {
@@ -57,8 +59,11 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     const element = scroller.current
     if (!element || !state.isLoaded.value) return
     if (goal !== undefined && !isFollowing.value) {
+      // its part of the log is on its way
+      if (!state.reaches(goal)) return
       const line = lineAt(element, goal)
       if (line) {
+        unfold(line)
         line.scrollIntoView({ block: 'center' })
         line.focus({ preventScroll: true })
         // what is drawn above it later would move it
@@ -182,9 +187,19 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
 /** The line that an event is in: the last that began at it or before. */
 function lineAt(element: HTMLElement, seq: number): HTMLElement | undefined {
   let found: HTMLElement | undefined
+  let foundSeq = -1
+  // what a helper said stands under its call, before what was said meanwhile
   for (const line of element.querySelectorAll<HTMLElement>('[data-seq]')) {
-    if (Number(line.dataset.seq) > seq) break
+    const lineSeq = Number(line.dataset.seq)
+    if (lineSeq > seq || lineSeq <= foundSeq) continue
     found = line
+    foundSeq = lineSeq
   }
   return found
+}
+
+/** Opens what a line is folded away in. */
+function unfold(line: HTMLElement): void {
+  for (let around = line.closest('details'); around; around = around.parentElement?.closest('details') ?? null)
+    around.open = true
 }

@@ -11,6 +11,16 @@ const linkState = new LinkState()
 /** How the feed of all sessions stands: the console's one connection that is always there. */
 export const feedLink = linkState.link
 
+/** Resolves once the feed is there again, to true, or has ended. At once when it is not away. */
+export const feedBack = (): Promise<boolean> =>
+  new Promise((resolve) => {
+    const off = feedLink.subscribe(({ state }) => {
+      if (state === 'away') return
+      resolve(state !== 'ended')
+      queueMicrotask(() => off())
+    })
+  })
+
 type Listener = (item: NotificationItem) => void
 const listeners = new Set<Listener>()
 

@@ -61,15 +61,18 @@ function letIn(me: Me): void {
 }
 
 /** The cookie goes to the API alone, wherever a proxy has put it. */
+const PATH = new URL(apiBase).pathname
+
 export async function signIn(token: string): Promise<void> {
-  await request('POST', '/console/sessions', { body: { token, path: new URL(apiBase).pathname } })
+  await request('POST', '/console/sessions', { body: { token, path: PATH } })
   await findOut()
 }
 
 export async function signOut(): Promise<void> {
   const now = access.value
   const id = now.state === 'in' ? now.me.signIn?.id : undefined
-  if (id !== undefined) await request('DELETE', `/console/sessions/${encodeURIComponent(id)}`)
+  if (id !== undefined)
+    await request('DELETE', `/console/sessions/${encodeURIComponent(id)}`, { query: { path: PATH } })
   access.value = { state: 'out', hasExpired: false }
   location.reload()
 }

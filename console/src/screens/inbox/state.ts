@@ -1,5 +1,5 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
-import { type Answer, GatewayError, type InboxAnswerResult } from '../../../../client/index.js'
+import { type Answer, GatewayError, type InboxAnswerResult, UNREACHABLE } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import {
   type Behavior,
@@ -15,6 +15,7 @@ import {
   withFate,
 } from '../../model/inbox.js'
 import { newId } from '../../model/new-id.js'
+import { feedBack, feedLink } from '../../state/feed.js'
 import { Rereading } from '../../state/reread.js'
 
 export type Kind = 'all' | 'permission' | 'question'
@@ -143,8 +144,10 @@ export class InboxState {
     const answers = entries.map(({ item }) => ({ sessionId: item.session.id, requestId: item.request.id, answer }))
     const body = JSON.stringify(answers)
     const idempotencyKey = this.#keys.get(body) ?? newId()
+    // it may be taken although nobody says so
+    this.#keys.set(body, idempotencyKey)
     try {
-      const results = await client.inbox.answer(answers, { idempotencyKey })
+      const results = await whenThere(() => client.inbox.answer(answers, { idempotencyKey }))
       this.#keys.delete(body)
       let entriesNow: readonly Entry[] = this.#entries.value
       for (const result of results)
@@ -152,8 +155,6 @@ export class InboxState {
       this.#set(entriesNow)
       return results.filter(({ resolved }) => resolved).length
     } catch (error) {
-      // it may have been taken all the same
-      this.#keys.set(body, idempotencyKey)
       this.#fate(entries, { state: 'waiting', error })
       this.again()
       return 0
@@ -184,6 +185,17 @@ export class InboxState {
         })
     }
   }
+}
+
+/** Again when the gateway is back, for as long as it is known to be away. */
+async function whenThere<T>(send: () => Promise<T>): Promise<T> {
+  for (;;)
+    try {
+      return await send()
+    } catch (error) {
+      const isLost = error instanceof GatewayError && error.code === UNREACHABLE
+      if (!isLost || feedLink.value.state !== 'away' || !(await feedBack())) throw error
+    }
 }
 
 const behaviorOf = (answer: Answer): Behavior =>

@@ -28,6 +28,7 @@ export function Adopt({ profile, directory, isBusy, onChoose }: AdoptProps) {
         limit: 50,
       })
     } catch (failure) {
+      found.value = undefined
       error.value = failure
     }
   }

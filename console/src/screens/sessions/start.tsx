@@ -44,7 +44,8 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
     )
   }, [])
 
-  const start = async (more: Partial<CreateSessionRequest> = {}): Promise<void> => {
+  /** @param more of the one to go on with */
+  const start = async (more?: Partial<CreateSessionRequest>): Promise<void> => {
     if (isBusy.value) return
     isBusy.value = true
     error.value = undefined
@@ -52,10 +53,12 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
       const session = await client.sessions.create({
         cwd: directory.value.trim(),
         ...(profile.value && { profile: profile.value }),
-        ...(mode.value && { permissionMode: mode.value }),
-        ...(model.value.trim() && { model: model.value.trim() }),
-        ...(prompt.value.trim() && { prompt: prompt.value }),
-        ...more,
+        // an earlier one goes on as it was: what is filled in for a new one is not meant for it
+        ...(more ?? {
+          ...(mode.value && { permissionMode: mode.value }),
+          ...(model.value.trim() && { model: model.value.trim() }),
+          ...(prompt.value.trim() && { prompt: prompt.value }),
+        }),
       })
       keepSession(session)
       onClose()

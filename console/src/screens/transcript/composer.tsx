@@ -17,6 +17,8 @@ const isPhone = matchMedia('(pointer: coarse)')
 export function Composer({ state, onSent }: { state: TranscriptState; onSent: () => void }) {
   const text = useSignal(drafts.get(state.id) ?? '')
   const place = useSignal(history.length)
+  /** What was being written when somebody began to look at what was said. */
+  const begun = useRef('')
   const error = useSignal<unknown>(undefined)
   const area = useRef<HTMLTextAreaElement>(null)
   const status = state.status.value
@@ -56,8 +58,9 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
   const recall = (step: number): boolean => {
     const next = place.value + step
     if (next < 0 || next > history.length) return false
+    if (place.value === history.length) begun.current = text.value
     place.value = next
-    put(history[next] ?? '')
+    put(history[next] ?? begun.current)
     return true
   }
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -67,9 +70,9 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
     if (event.key === 'Enter' && !event.shiftKey && (isMod || !isPhone.matches)) {
       event.preventDefault()
       send()
-    } else if (event.key === 'ArrowUp' && element.selectionStart === 0 && element.selectionEnd === 0) {
+    } else if (event.key === 'ArrowUp' && !text.value.slice(0, element.selectionEnd).includes('\n')) {
       if (recall(-1)) event.preventDefault()
-    } else if (event.key === 'ArrowDown' && element.selectionStart === text.value.length) {
+    } else if (event.key === 'ArrowDown' && !text.value.slice(element.selectionStart).includes('\n')) {
       if (recall(1)) event.preventDefault()
     } else if (event.key === 'Escape' && isBusy && !text.value) void interrupt()
   }

@@ -68,6 +68,11 @@ export class TranscriptState {
     return this.#link.link
   }
 
+  /** Of the last event, as far as anything has told: a session that is quiet tells of none. */
+  get #lastSeq(): number {
+    return Math.max(this.#window.through, this.now.value.lastSeq, this.session.value?.lastSeq ?? 0)
+  }
+
   readonly status = computed(() => this.now.value.status ?? this.session.value?.status)
 
   /** @param seq to begin at; undefined: at the end */
@@ -94,14 +99,14 @@ export class TranscriptState {
     })
   }
 
-  /** Goes on where a sign-in that ended has stopped it. */
+  /** Goes on where a sign-in that ended, or a gateway that was away, has stopped it. */
   resume(seq: number | undefined): void {
     const link = this.#link.link.value
     if (!this.isLoaded.value) {
       if (this.error.value !== undefined) void this.open(seq)
     } else if (link.state === 'ended' && link.error !== undefined) {
       this.error.value = undefined
-      void this.#follow(this.now.value.lastSeq)
+      void this.#follow(this.#lastSeq)
     }
   }
 
@@ -114,7 +119,7 @@ export class TranscriptState {
   readonly later = (): Promise<void> => this.#move(() => this.#window.later())
   readonly toEnd = (): Promise<void> =>
     this.#move(async () => {
-      if (!this.#window.atEnd) await this.#window.openEnd(Math.max(this.#window.through, this.now.value.lastSeq))
+      if (!this.#window.atEnd) await this.#window.openEnd(this.#lastSeq)
     })
   readonly toStart = (): Promise<void> => this.#move(() => this.#window.openAt(0))
   /** Moves to an event, if it is not in the window. */
@@ -122,6 +127,12 @@ export class TranscriptState {
     this.#move(async () => {
       if (!this.#window.has(seq)) await this.#window.openAt(seq)
     })
+
+  /** Whether what is shown has a line, or would have it if there were one. */
+  reaches(seq: number): boolean {
+    const { atStart, atEnd, through } = this.#window
+    return this.#window.has(seq) || (seq > through ? atEnd : atStart)
+  }
 
   async send(text: string, whenBusy: 'enqueue' | 'interrupt' = 'enqueue'): Promise<void> {
     await this.#deliver({ id: newId(), text }, whenBusy)
@@ -165,7 +176,7 @@ export class TranscriptState {
         await act()
       } catch (error) {
         if (!(error instanceof LogChanged)) throw error
-        await this.#window.openEnd(this.now.value.lastSeq)
+        await this.#window.openEnd(this.#lastSeq)
       }
       this.#show()
     })
@@ -225,7 +236,7 @@ export class TranscriptState {
       }
       if (gap) {
         this.#link.onGap()
-        void this.#move(() => this.#window.openEnd(folded.lastSeq))
+        void this.#move(() => this.#window.openEnd(this.#lastSeq))
       } else if (this.#window.append(events)) this.#show()
       else this.unseen.value += events.filter(({ type }) => type !== 'stream_delta').length
       const shown = new Set(events.flatMap((event) => (event.type === 'user_message' ? [event.commandId] : [])))
