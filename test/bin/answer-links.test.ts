@@ -93,8 +93,7 @@ async function world(t: Test, notifications: object = {}) {
 
 t.test('a link to a parked session outlives its gateway, and wakes it', async (t) => {
   const { ask, page, start, stop, call, resolved, statusOf } = await world(t)
-  const one = await ask()
-  const [byRest, removed] = [await ask(), await ask()]
+  const [one, byRest, removed] = await Promise.all([ask(), ask(), ask()])
   await stop()
   await start()
   t.match(await page(one.link), { status: 200, text: /fs_write[\s\S]*Allow/ })

@@ -8,7 +8,7 @@ import { startDaemon, TOKEN } from '../fixtures/daemon-process.js'
 t.test('a command whose reader has read enough ends quietly', async (t) => {
   const { url, createSession } = await startDaemon(t)
   await createSession('Hello!')
-  const bin = join(await compiledPackage(), 'bin/session-gateway.js')
+  const bin = join(compiledPackage(), 'bin/session-gateway.js')
   // `true` has gone long before there is anything to read
   const line = '"$@" | true'
   const words = [process.execPath, bin, 'sessions', 'ls', '--output', 'jsonl', '--url', url]

@@ -149,7 +149,7 @@ t.test('tables forget nothing', async (t) => {
   }
 })
 
-const compiled = await compiledPackage()
+const compiled = compiledPackage()
 const { readersWorld } = await import('./world.js')
 
 const missing = ['bash', 'curl', 'jq'].filter((tool) => spawnSync(tool, ['--version']).error)

@@ -1,16 +1,14 @@
-import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import type { SessionEvent } from '../../schemas/events.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
+import { forkCompiled } from '../fixtures/compiled.js'
 import { ok } from '../fixtures/parked.js'
 import { rounds } from '../fixtures/rounds.js'
 
-const GATEWAY = fileURLToPath(new URL('../fixtures/parking-process.ts', import.meta.url))
 const SESSIONS = rounds(200, 1_000)
 const AT_ONCE = 40
 
@@ -18,7 +16,7 @@ function buildPlace(t: Test) {
   const dir = join(t.testdir(), 'parked')
   const seenFile = join(t.testdir({ 'seen.txt': '' }), 'seen.txt')
   const start = async () => {
-    const child = fork(GATEWAY, [dir, seenFile])
+    const child = forkCompiled('test/fixtures/parking-process.ts', [dir, seenFile])
     t.teardown(() => void child.kill('SIGKILL'))
     const [url] = (await once(child, 'message')) as [string]
     const call = async (method: string, path: string, body?: object) => {

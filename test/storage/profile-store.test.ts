@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -12,14 +12,12 @@ import {
 } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { profileStoreConformance } from '../../src/profiles/store-conformance.js'
 import { createFileProfileStore } from '../../src/storage/file/profile-store.js'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
+import { forkCompiled } from '../fixtures/compiled.js'
 import { buildCatalog, refusal } from '../fixtures/profiles.js'
-
-const HOLDER = fileURLToPath(new URL('../fixtures/hold-profile-store.ts', import.meta.url))
 
 for (const { name, run } of profileStoreConformance) {
   t.test(`memory: ${name}`, () => run(createMemoryProfileStore()))
@@ -36,7 +34,7 @@ for (const { name, run } of profileStoreConformance) {
 /** Another process at the store, and what it said so far. */
 async function holder(t: Test, path: string, ...args: string[]) {
   const said: string[] = []
-  const child = fork(HOLDER, [path, ...args])
+  const child = forkCompiled('test/fixtures/hold-profile-store.ts', [path, ...args])
   child.on('message', (message) => said.push(String(message)))
   t.teardown(() => void child.kill('SIGKILL'))
   await once(child, 'message')

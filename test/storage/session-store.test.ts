@@ -1,4 +1,3 @@
-import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -11,15 +10,13 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { sessionStoreConformance } from '../../src/sessions/kept/store-conformance.js'
 import { createFileSessionStore } from '../../src/storage/file/session-store.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { buildGateway } from '../fixtures/build.js'
+import { forkCompiled } from '../fixtures/compiled.js'
 import { buildParked, native, ok, someRecord } from '../fixtures/parked.js'
-
-const HOLDER = fileURLToPath(new URL('../fixtures/hold-session-store.ts', import.meta.url))
 
 for (const { name, run } of sessionStoreConformance) {
   t.test(`memory: ${name}`, () => run(new MemorySessionStore()))
@@ -39,7 +36,7 @@ const records = (dir: string) => readdirSync(dir).filter((name) => name.endsWith
 
 async function holder(t: Test, dir: string, ...args: string[]) {
   const said: string[] = []
-  const child = fork(HOLDER, [dir, ...args])
+  const child = forkCompiled('test/fixtures/hold-session-store.ts', [dir, ...args])
   child.on('message', (message) => said.push(String(message)))
   t.teardown(() => void child.kill('SIGKILL'))
   await once(child, 'message')

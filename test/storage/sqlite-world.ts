@@ -1,40 +1,13 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join, posix, resolve } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { Test } from 'tap'
-import ts from 'typescript'
 import { createSqliteStorage, type SqliteInternals, type SqliteStorage } from '../../src/storage/sqlite/storage.js'
-
-const root = resolve(dirname(fileURLToPath(import.meta.url)), '../..')
+import { compiledFile } from '../fixtures/compiled.js'
 
 /** Code for a thread or a process as JavaScript: through the loader that runs the tests, each start would take a second. */
-export function compiled(entry: string): URL {
-  mkdirSync(join(root, '.tap'), { recursive: true })
-  const out = mkdtempSync(join(root, '.tap', 'thread-'))
-  process.on('exit', () => rmSync(out, { recursive: true, force: true }))
-  const seen = new Set<string>()
-  const compile = (file: string): void => {
-    if (seen.has(file)) return
-    seen.add(file)
-    const { outputText } = ts.transpileModule(readFileSync(join(root, file), 'utf8'), {
-      compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022, verbatimModuleSyntax: true },
-    })
-    const target = join(out, file.replace(/\.ts$/, '.js'))
-    mkdirSync(dirname(target), { recursive: true })
-    writeFileSync(target, outputText)
-    for (const { fileName } of ts.preProcessFile(outputText).importedFiles)
-      if (fileName.startsWith('.')) compile(posix.join(posix.dirname(file), fileName).replace(/\.js$/, '.ts'))
-  }
-  compile(entry)
-  writeFileSync(join(out, 'package.json'), '{"type":"module"}')
-  return pathToFileURL(join(out, entry.replace(/\.ts$/, '.js')))
-}
+export const compiled = (entry: string): URL => pathToFileURL(compiledFile(entry))
 
-let worker: URL | undefined
-export const workerFile = (): URL => {
-  worker ??= compiled('src/storage/sqlite/worker.ts')
-  return worker
-}
+export const workerFile = (): URL => compiled('src/storage/sqlite/worker.ts')
 
 export interface SqliteWorld {
   path: string

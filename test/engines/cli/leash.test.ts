@@ -1,14 +1,11 @@
-import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { forkCompiled } from '../../fixtures/compiled.js'
 import { whenGone } from '../../fixtures/processes.js'
-
-const GATEWAY = fileURLToPath(new URL('../../fixtures/leashed.ts', import.meta.url))
 
 /** A gateway with an agent that runs the script, and the processes that this tells of. */
 async function build(t: Test, script: string) {
-  const gateway = fork(GATEWAY, [script])
+  const gateway = forkCompiled('test/fixtures/leashed.ts', [script])
   t.teardown(() => void gateway.kill('SIGKILL'))
   const [pids] = (await once(gateway, 'message')) as [number[]]
   return { gateway, pids }
