@@ -266,6 +266,46 @@ t.test('a log longer than the memory is read on from the journal', async (t) => 
   )
 })
 
+t.test(
+  'what comes next is read from the journal while a client takes what was read before, and no more than that',
+  async (t) => {
+    const { registry, engine, journal } = await buildJournaled(t, { eventLog: { maxEvents: 10, maxBytes: 1e6 } })
+    const { id } = await registry.create({ cwd: SOME_CWD })
+    const words = 'x'.repeat(1_000)
+    for (let n = 0; n < 300; n++) {
+      engine.last.say(words)
+      // only what is durable leaves the memory
+      if (n % 50 === 49) await registry.durable(id)
+    }
+    const session = await registry.open(id, UNLIMITED)
+    const { read } = journal
+    let reads = 0
+    journal.read = (...place) => {
+      reads++
+      return read(...place)
+    }
+    const sink = new FakeSink()
+    sink.slow = true
+    const attachment = session.attach(sink, {})
+    await until(() => sink.frames.length === 1)
+    t.equal(reads, 0, 'nothing is read for whoever does not even take the first frame')
+    attachment.resume()
+    await until(() => sink.events.length > 0)
+    const taken = sink.events.length
+    for (let turns = 0; turns < 10; turns++) await new Promise(setImmediate)
+    t.equal(sink.events.length, taken)
+    t.equal(reads, 2)
+    sink.slow = false
+    attachment.resume()
+    await until(() => sink.frames.at(-1)?.type === 'synced')
+    t.same(
+      sink.events.map(({ seq }) => seq),
+      Array.from({ length: session.log.visibleSeq }, (_, index) => index + 1),
+    )
+    session.detach(attachment)
+  },
+)
+
 t.test('a shutdown ends the turn, keeps the session and starts nothing', async (t) => {
   const { registry, engine, gateway, again } = await buildJournaled(t)
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })

@@ -23,6 +23,8 @@ export interface LogSource {
 
 /** Most bytes of events per client and turn: enough to keep a socket busy, small enough that nobody else waits long. */
 const BATCH_BYTES = 64 * 1024
+/** Of events that are read back, as JSON: with what a frame has beside its event they still fit into one segment. */
+const READ_BACK_BYTES = (BATCH_BYTES * 7) / 8
 /** Direct frames that a client may leave unread before it is cut off. */
 const MAX_UNSENT_FRAMES = 1_000
 
@@ -41,6 +43,8 @@ export class Attachment {
   /** Events that left the memory are being read back. */
   #reading = false
   #readBack: LogSlice | undefined
+  /** What comes after that: read while it is being written. */
+  #next: { afterSeq: number; read: ReturnType<EventLog['readBack']> } | undefined
   #scheduled = false
   #closed = false
 
@@ -120,15 +124,26 @@ export class Attachment {
   /** Reads on from where the log is kept; the pump goes on with what came. */
   #fetch(untilSeq: number): void {
     this.#reading = true
-    this.#source.log.readBack(this.#cursor, untilSeq, BATCH_BYTES).then(
+    const next = this.#next?.afterSeq === this.#cursor ? this.#next.read : this.#read(this.#cursor, untilSeq)
+    this.#next = undefined
+    next.then(
       ({ slice, throughSeq }) => {
         this.#reading = false
         this.#readBack = slice
         this.#cursor = throughSeq
+        if (!this.#closed && throughSeq < untilSeq && this.#source.log.isEvicted(throughSeq + 1))
+          this.#next = { afterSeq: throughSeq, read: this.#read(throughSeq, untilSeq) }
         this.schedule()
       },
       () => this.close(CLOSE.internal),
     )
+  }
+
+  #read(afterSeq: number, untilSeq: number): ReturnType<EventLog['readBack']> {
+    const read = this.#source.log.readBack(afterSeq, untilSeq, READ_BACK_BYTES)
+    // told to whoever comes for it
+    read.catch(() => {})
+    return read
   }
 
   /** Moves the cursor over the next events; true when it stands at the head. */

@@ -213,6 +213,11 @@ export class EventLog {
     return this.#segments.read(afterSeq, untilSeq, maxBytes)
   }
 
+  /** Whether an event has left the memory. */
+  isEvicted(seq: number): boolean {
+    return seq <= this.#evictedThrough
+  }
+
   /** Whether what left the memory can be read back. */
   get isJournaled(): boolean {
     return this.#journal !== undefined
