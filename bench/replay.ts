@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { format, interleave, line, percentile, verdict } from './lib/figures.js'
 import { RawSocket } from './lib/raw-socket.js'
 import { ServerProcess } from './lib/server-process.js'
@@ -7,6 +10,7 @@ const LENGTHS = [
   { events: 10_000, replays: 10, target: undefined },
   { events: 100_000, replays: 2, target: 1.5 },
 ]
+const FROM_DISK = { events: 100_000, replays: 2, target: 2 }
 const ROUNDS = 9
 const P99_TARGET_MS = 15
 const QUIET_MS = 300
@@ -39,12 +43,35 @@ export async function replay(): Promise<void> {
   await prober.stop()
 }
 
+/** The same of a log that is kept on disk and of which a third has left the memory, beside one that has all of it there. */
+export async function replayFromDisk(): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'bench-replay-'))
+  const prober = await ServerProcess.start('lib/prober.js')
+  const { events, replays, target } = FROM_DISK
+  const inMemory = Math.round((events * 2) / 3)
+  const options = { eventLog: { ...OPTIONS.eventLog, maxEvents: inMemory } }
+  const disk = await Archive.open('servers/gateway.js', events, GREETING, prober, { options, folder })
+  const memory = await Archive.open('servers/gateway.js', events, GREETING, prober)
+  const cpu = await interleave(
+    ROUNDS,
+    () => disk.slice(replays),
+    () => memory.slice(replays),
+  )
+  const ms = { ours: disk.ms.slice(1), baseline: memory.ms.slice(1) }
+  console.log(line(`replay of ${events} events, a third from disk, against memory`, ms, 'ms', target))
+  console.log(`  ${line('CPU of both threads', cpu, 'us')}`)
+  await Promise.all([disk.close(), memory.close(), prober.stop()])
+  await rm(folder, { recursive: true, force: true })
+}
+
 /** One server that holds one long log. */
 class Archive {
   /** Milliseconds of each answer that somebody else had during the slices. */
   readonly latencies: number[] = []
   /** The same between the slices: what the machine and the two other processes do to an answer. */
   readonly quietLatencies: number[] = []
+  /** Milliseconds of a replay, for each slice. */
+  readonly ms: number[] = []
   readonly #server: ServerProcess
   readonly #prober: ServerProcess
   readonly #url: string
@@ -59,8 +86,15 @@ class Archive {
     this.#messages = messages
   }
 
-  static async open(module: string, events: number, greeting: number, prober: ServerProcess): Promise<Archive> {
-    const server = await ServerProcess.start(module, { argv: [JSON.stringify(OPTIONS)] })
+  static async open(
+    module: string,
+    events: number,
+    greeting: number,
+    prober: ServerProcess,
+    { options = OPTIONS, folder }: { options?: object; folder?: string } = {},
+  ): Promise<Archive> {
+    const argv = [JSON.stringify(options), ...(folder === undefined ? [] : [folder])]
+    const server = await ServerProcess.start(module, { argv })
     const session = await server.call<string>('createSession')
     const other = await server.call<string>('createSession')
     await server.call('fill', { id: session, events })
@@ -74,9 +108,11 @@ class Archive {
     await new Promise((resolve) => setTimeout(resolve, QUIET_MS))
     this.quietLatencies.push(...(await this.#prober.call<number[]>('stop')))
     await this.#prober.call('start', this.#otherUrl)
+    const start = performance.now()
     const spent = await this.#server.cpuOf(async () => {
       for (let n = 0; n < replays; n++) await this.#readAll()
     })
+    this.ms.push((performance.now() - start) / replays)
     this.latencies.push(...(await this.#prober.call<number[]>('stop')))
     return spent / replays
   }

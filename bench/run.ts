@@ -11,7 +11,7 @@ import { jobQueue } from './job-queue.js'
 import { notifications } from './notifications.js'
 import { parking } from './parking.js'
 import { permissionRoundTrip } from './permission-round-trip.js'
-import { replay } from './replay.js'
+import { replay, replayFromDisk } from './replay.js'
 import { returningClients } from './returning-clients.js'
 import { stalledReader } from './stalled-reader.js'
 import { storage } from './storage.js'
@@ -19,6 +19,7 @@ import { storage } from './storage.js'
 const BENCHMARKS: Record<string, () => Promise<void>> = {
   'fan-out': fanOut,
   replay,
+  'replay-from-disk': replayFromDisk,
   'stalled-reader': stalledReader,
   'create-delete': createDelete,
   'permission-round-trip': permissionRoundTrip,
