@@ -4,7 +4,7 @@ import type { Gateway } from '../src/gateway.js'
 import type { TakenKey } from '../src/idempotency/making.js'
 import { earlierFingerprintOf, fingerprintOf, scopedKey } from '../src/idempotency/scope.js'
 import type { KeyState } from '../src/idempotency/store.js'
-import { PATIENCE_MS, patiently } from '../src/lib/patience.js'
+import { PATIENCE_MS, Patience, patiently } from '../src/lib/patience.js'
 import { within } from '../src/lib/within.js'
 
 declare module 'fastify' {
@@ -14,7 +14,7 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     /** The key that this request has taken: kept with what it makes, completed or released with its answer. */
-    takenKey: TakenKey | undefined
+    takenKey: (TakenKey & { patience: Patience }) | undefined
   }
 }
 
@@ -27,12 +27,16 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
   scope.decorateRequest('takenKey', undefined)
 
   /** Takes a key; one that is taken only after its request was refused is free again. */
-  const begin = (key: string, fingerprint: string): Promise<KeyState> =>
-    patiently(clock, async (isRefused) => {
-      const known = await idempotency.begin(key, fingerprint)
-      if (known.state === 'new' && isRefused()) await idempotency.release(key)
-      return known
-    })
+  const begin = (key: string, fingerprint: string, patience: Patience): Promise<KeyState> =>
+    patiently(
+      clock,
+      async (isRefused) => {
+        const known = await idempotency.begin(key, fingerprint)
+        if (known.state === 'new' && isRefused()) await idempotency.release(key)
+        return known
+      },
+      { patience },
+    )
 
   /** Takes the key, or answers with what was answered before; true then. */
   async function replay(given: unknown, request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
@@ -41,15 +45,19 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
     const path = request.url.split('?', 1)[0]!
     const key = scopedKey(request.principal, request.method, path, given)
     let fingerprint = fingerprintOf(request.body)
-    let known = await begin(key, fingerprint)
+    const patience = new Patience(clock)
+    let known = await begin(key, fingerprint, patience)
     if (known.state === 'mismatch') {
       // it may have been kept by a release before the order of members said nothing
       fingerprint = earlierFingerprintOf(request.body)
-      known = await begin(key, fingerprint)
+      known = await begin(key, fingerprint, patience)
     }
     switch (known.state) {
       case 'new':
-        request.takenKey = { key, fingerprint, path: path.replace(/\/+$/, '') }
+        request.takenKey = {
+          ...{ key, fingerprint, path: path.replace(/\/+$/, '') },
+          ...{ waitedMs: PATIENCE_MS - patience.leftMs, patience },
+        }
         return false
       case 'in_flight':
         throw new GatewayError('SG_ERR_IDEMPOTENCY_IN_FLIGHT', { retryAfterS: 1 })
@@ -63,7 +71,12 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
     }
   }
 
-  async function remember({ key }: TakenKey, request: FastifyRequest, reply: FastifyReply, payload: unknown) {
+  async function remember(
+    { key, patience: { leftMs } }: NonNullable<FastifyRequest['takenKey']>,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    payload: unknown,
+  ) {
     try {
       if (reply.statusCode < 300 && typeof payload === 'string') {
         const kept = KEPT_HEADERS.flatMap((name) =>
@@ -71,8 +84,8 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
         )
         const headers = Object.fromEntries(kept) as Record<string, string>
         const answer = { status: reply.statusCode, headers, body: payload }
-        await within(PATIENCE_MS, idempotency.complete(key, answer), { clock })
-      } else if (reply.statusCode !== 503) await within(PATIENCE_MS, idempotency.release(key), { clock })
+        await within(leftMs, idempotency.complete(key, answer), { clock })
+      } else if (reply.statusCode !== 503) await within(leftMs, idempotency.release(key), { clock })
       // whoever was refused for the storage's sake has waited for it
       else idempotency.release(key).catch(() => {})
     } catch (error) {

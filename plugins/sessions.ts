@@ -15,7 +15,7 @@ import {
 } from '../schemas/sessions.js'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
-import { keptWith } from '../src/idempotency/making.js'
+import { Patience } from '../src/lib/patience.js'
 import { parseCommand } from '../src/sessions/clients/parse-command.js'
 import { linkNext } from './paging.js'
 
@@ -77,8 +77,9 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
       // the body is checked by the row that its type selects, so that a refusal names what is wrong with that command
     },
     async ({ params, principal, body }) => {
-      const session = await registry.open(params.id, principal)
-      await session.handle(parseCommand(body), undefined, principal)
+      const patience = new Patience(gateway.clock)
+      const session = await registry.open(params.id, principal, patience)
+      await session.handle(parseCommand(body), undefined, principal, patience)
       return { ok: true as const }
     },
   )
@@ -95,8 +96,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
     },
     async ({ params, principal, body, takenKey }) => {
       const { id, requestId } = params
-      const key = takenKey && keptWith(takenKey, 'answer', requestId)
-      await registry.resolvePermission(id, requestId, body, principal, { key })
+      await registry.resolvePermission(id, requestId, body, principal, { takenKey })
       return { resolved: true as const }
     },
   )

@@ -251,7 +251,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const { onNotification, ...outwardOptions } = options.notifications ?? {}
   const channels = storage?.channels ?? createMemoryChannelStore()
   const outward = new Outward(outwardOptions, {
-    ...{ clock, logger, deliverer, outbox, outlasts: storage !== undefined, basePath },
+    ...{ clock, logger, retryAfter, deliverer, outbox, outlasts: storage !== undefined, basePath },
     store: channels,
     guard: operatorGuard,
     pushGuard,
@@ -274,7 +274,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const signIns =
     options.console && options.authenticate
       ? new SignIns({
-          ...{ ...options.console, clock, logger },
+          ...{ ...options.console, clock, logger, retryAfter },
           store: storage?.signIns ?? createMemorySignInStore(),
           keyOnce: (name, value) => channels.keyOnce(name, value),
         })

@@ -5,7 +5,7 @@ import { whoOf } from '../idempotency/scope.js'
 import { type Clock, newId } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
-import { unavailable } from '../lib/patience.js'
+import { type Persistence, patiently, persistently, unavailable } from '../lib/patience.js'
 import type { Principal } from '../principal.js'
 import { hashOfSecret, newSecret, openToken, sealToken } from './secrets.js'
 import type { KeptSignIn, SignInStore } from './store.js'
@@ -25,7 +25,7 @@ export interface SignInOptions {
   sessionMaxAgeMs: number
 }
 
-export interface SignInParts extends SignInOptions {
+export interface SignInParts extends SignInOptions, Persistence {
   clock: Clock
   logger: Logger
   store: SignInStore
@@ -95,8 +95,11 @@ export class SignIns {
       endsAt: now + sessionMaxAgeMs,
       ...(userAgent && { userAgent: userAgent.slice(0, MAX_USER_AGENT) }),
     }
-    await this.#save(kept)
-    this.#know(kept)
+    await patiently(clock, async (isRefused) => {
+      await this.#save(kept)
+      if (isRefused()) await this.#takenBack(() => this.#parts.store.remove(id))
+      else this.#know(kept)
+    })
     const others = this.#of(owner)
     for (const oldest of others.slice(0, Math.max(0, others.length - MAX_OF_ONE))) this.#drop(oldest)
     return { secret, signIn: this.#infoOf(kept), maxAgeMs: sessionMaxAgeMs }
@@ -138,10 +141,18 @@ export class SignIns {
     const kept = this.#byId.get(id)
     if (!kept || (id !== current && kept.owner !== ownerOf(principal)))
       throw new GatewayError('SG_ERR_NOT_FOUND', { detail: 'There is no such sign-in of this caller.' })
-    await this.#parts.store.remove(id).catch((error) => {
-      throw unavailable(error)
+    const { store, clock } = this.#parts
+    await patiently(clock, async (isRefused) => {
+      await store.remove(id).catch((error) => {
+        throw unavailable(error)
+      })
+      if (isRefused() && this.#byId.has(id)) await this.#takenBack(() => store.save(kept))
+      else this.#forget(kept)
     })
-    this.#forget(kept)
+  }
+
+  #takenBack(write: () => Promise<void>): Promise<void> {
+    return persistently(write, this.#parts)
   }
 
   /** Its token is not let in any more. */

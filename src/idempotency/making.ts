@@ -7,6 +7,8 @@ export interface TakenKey {
   fingerprint: string
   /** Of the request: what it makes is found under it. */
   path: string
+  /** Milliseconds for which the request has waited for the storage by then. */
+  waitedMs: number
 }
 
 /** The key as it is kept with what its request makes. */

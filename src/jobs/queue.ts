@@ -13,7 +13,7 @@ import { type Clock, newId } from '../lib/clock.js'
 import { assertMeta } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
 import type { Page } from '../lib/paging.js'
-import { patiently, unavailable } from '../lib/patience.js'
+import { Patience, patiently, unavailable } from '../lib/patience.js'
 import { type Checker, compileSchema, validationError } from '../lib/validation.js'
 import { nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
 import type { ProfileCatalog } from '../profiles/catalog.js'
@@ -195,7 +195,8 @@ export class JobQueue {
     const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
     const info = newJob(request, { ...given, submittedBy: nameOf(principal) })
     const record = { info, request: JSON.parse(JSON.stringify(request)) }
-    await patiently(this.#options.clock, async (isRefused) => {
+    const { clock } = this.#options
+    const submitted = async (isRefused: () => boolean) => {
       const submission = this.#add(record, takenKey && keptWith(takenKey, 'job', info.id), isRefused)
       this.#submitting.set(info.id, submission)
       try {
@@ -204,7 +205,8 @@ export class JobQueue {
         this.#submitting.delete(info.id)
         this.#claims.wake()
       }
-    })
+    }
+    await patiently(clock, submitted, { patience: new Patience(clock, takenKey?.waitedMs) })
     return shown(info)
   }
 

@@ -6,6 +6,27 @@ import { within } from './within.js'
 
 /** Whoever asks for something that has to be kept is refused when that takes longer. Milliseconds. */
 export const PATIENCE_MS = 8_000
+
+/** How long somebody goes on waiting for the storage, over all that is asked of it for them. */
+export class Patience {
+  readonly #clock: Pick<Clock, 'now'>
+  readonly #since: number
+  readonly #forMs: number
+
+  /** @param waitedMs for which they have waited for it already */
+  constructor(clock: Pick<Clock, 'now'>, waitedMs = 0) {
+    this.#clock = clock
+    this.#since = clock.now()
+    this.#forMs = Math.max(0, PATIENCE_MS - waitedMs)
+  }
+
+  /** Never more than there was, whatever the clock does. */
+  get leftMs(): number {
+    const passedMs = Math.max(0, this.#clock.now() - this.#since)
+    return Math.max(0, this.#forMs - passedMs)
+  }
+}
+
 const RETRY: Backoff = { firstMs: 500, longestMs: 30_000 }
 
 /** To the caller "come again", with the cause for the log. */
@@ -23,14 +44,17 @@ export const overdue = (): GatewayError =>
 /**
  * Does something that has to be kept for somebody who does not wait for ever.
  * @param work takes back what it has done when they were refused meanwhile: they were told that nothing was
- * @param onLate told when they are refused, with what is still under way
+ * @param options.onLate told when they are refused, with what is still under way
+ * @param options.patience what is left of theirs; default: they come right now
  * @throws SG_ERR_STORE_UNAVAILABLE when it takes too long
  */
 export function patiently<T>(
   clock: Pick<Clock, 'after'>,
   work: (isRefused: () => boolean) => Promise<T>,
-  onLate?: (working: Promise<T>) => void,
+  { onLate, patience }: { onLate?: (working: Promise<T>) => void; patience?: Patience | undefined } = {},
 ): Promise<T> {
+  const leftMs = patience ? patience.leftMs : PATIENCE_MS
+  if (leftMs === 0) return Promise.reject(overdue())
   let refused = false
   const working = work(() => refused)
   const late = (): never => {
@@ -38,7 +62,7 @@ export function patiently<T>(
     onLate?.(working)
     throw overdue()
   }
-  return within(PATIENCE_MS, working, { clock, onLate: late })
+  return within(leftMs, working, { clock, onLate: late })
 }
 
 /** How a write is repeated. */

@@ -35,6 +35,8 @@ export interface OutwardOptions {
 export interface OutwardParts {
   clock: Clock
   logger: Logger
+  /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
+  retryAfter: Clock['after']
   deliverer: WebhookDeliverer
   outbox: DeliveryOutbox
   /** Whether the next process finds what this one leaves in the outbox. */
@@ -71,7 +73,10 @@ export class Outward {
     const { channels = [], webhook, attempts = 3, retryDelayMs = 500, reminders = [] } = options
     const { store, clock, logger, guard, pushGuard, callerNamed } = parts
     this.#parts = parts
-    const subscriptions = new PushSubscriptions({ store, clock, guard: pushGuard, callerNamed })
+    const subscriptions = new PushSubscriptions({
+      ...{ store, clock, logger, retryAfter: parts.retryAfter },
+      ...{ guard: pushGuard, callerNamed },
+    })
     const pushed = channels.findIndex(({ format }) => format === 'web_push')
     const subject = pushed < 0 ? '' : subjectOf(channels[pushed]!, pushed, options)
     const push = new WebPush(store, subscriptions)

@@ -11,7 +11,7 @@ import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from 
 import { cannotDistrust } from '../engines/cli/workspace/trust.js'
 import type { SessionRunnerConfig } from '../engines/runner.js'
 import { GatewayError } from '../errors.js'
-import { keptWith, type TakenKey } from '../idempotency/making.js'
+import type { TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, systemClock } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
@@ -217,7 +217,7 @@ export class ProfileCatalog {
    */
   async create(request: CreateProfileRequest, principal: Principal, takenKey?: TakenKey): Promise<ProfileInfo> {
     const managed = this.authorize(principal, request.name)
-    const created = await managed.create(request, principal, takenKey && keptWith(takenKey, 'profile', request.name))
+    const created = await managed.create(request, principal, takenKey)
     this.#listeners.emit('change', { type: 'created', name: created.info.name })
     return this.#shown(created)
   }

@@ -6,11 +6,12 @@ import {
   type UpdateProfileRequest,
 } from '../../schemas/profiles.js'
 import { GatewayError, invalidField, optionError, toError } from '../errors.js'
+import { keptWith, type TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, newId } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
-import { type Persistence, patiently, persistently, unavailable } from '../lib/patience.js'
+import { Patience, type Persistence, patiently, persistently, unavailable } from '../lib/patience.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
 import { type Principal, visible } from '../principal.js'
 import type { ResolvedProfile } from './catalog.js'
@@ -109,12 +110,13 @@ export class ManagedProfiles {
     }
   }
 
-  async create(request: CreateProfileRequest, principal: Principal, key?: KeptKey): Promise<ManagedProfile> {
+  async create(request: CreateProfileRequest, principal: Principal, takenKey?: TakenKey): Promise<ManagedProfile> {
+    const { name } = request
+    const key = takenKey && keptWith(takenKey, 'profile', name)
     return this.#changing(async (isRefused) => {
-      const { name } = request
       if (this.#options.declared.has(name) || this.#profiles.has(name)) throw new GatewayError('SG_ERR_PROFILE_EXISTS')
       return this.#store(request, newId(), principal, isRefused, key)
-    })
+    }, takenKey?.waitedMs)
   }
 
   async update(name: string, request: UpdateProfileRequest, principal: Principal): Promise<ManagedProfile> {
@@ -225,11 +227,13 @@ export class ManagedProfiles {
   }
 
   /** Changes run one after the other; whoever asks for one does not wait for ever. */
-  #changing<T>(change: (isRefused: () => boolean) => Promise<T>): Promise<T> {
+  #changing<T>(change: (isRefused: () => boolean) => Promise<T>, waitedMs?: number): Promise<T> {
     const called = (isRefused: () => boolean) => {
       if (isRefused()) throw unavailable()
       return change(isRefused)
     }
-    return patiently(this.#options.clock, (isRefused) => this.#changes.run('', () => called(isRefused)))
+    const { clock } = this.#options
+    const inTurn = (isRefused: () => boolean) => this.#changes.run('', () => called(isRefused))
+    return patiently(clock, inTurn, { patience: new Patience(clock, waitedMs) })
   }
 }

@@ -4,12 +4,12 @@ import type { SessionClosedReason } from '../../schemas/events.js'
 import type { AnswerChannel, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, toError } from '../errors.js'
-import { keptWith } from '../idempotency/making.js'
-import type { KeptKey } from '../idempotency/store.js'
+import { keptWith, type TakenKey } from '../idempotency/making.js'
 import { newId } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Page } from '../lib/paging.js'
+import { PATIENCE_MS, Patience, patiently } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import { answeredBy, nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
 import { parseCommand } from './clients/parse-command.js'
@@ -96,7 +96,10 @@ export class SessionRegistry {
       const { id = newId(), jobId, takenKey } = options
       const key = takenKey && keptWith(takenKey, 'session', id)
       const { keepKey } = this.#options
-      if (key && keepKey) await keepKey(key)
+      const { clock } = this.#options
+      const patience = new Patience(clock, takenKey?.waitedMs)
+      if (key && keepKey) await patiently(clock, () => keepKey(key), { patience })
+      const { leftMs } = patience
       const createdBy = options.createdBy ?? nameOf(options.principal)
       session = new Session(this.#world, { id, profile, request: asked, config, jobId, createdBy, key })
       // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
@@ -112,7 +115,8 @@ export class SessionRegistry {
       registered ||= this.#register(session, options.principal)
       session.engine.begin(runner)
       // an engine that starts at once has started then, and the answer says so
-      if (jobId === undefined) await session.durable()
+      // what the engine took to be built is not the storage's
+      if (jobId === undefined) await session.durable(new Patience(clock, PATIENCE_MS - leftMs))
       return session.info()
     } catch (error) {
       if (!registered) this.#places.leave()
@@ -188,23 +192,24 @@ export class SessionRegistry {
    * The session itself, if this caller may see it; a parked one is read into memory for it.
    * @throws SG_ERR_SESSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE
    */
-  async open(id: string, principal: Principal): Promise<Session> {
+  async open(id: string, principal: Principal, patience?: Patience): Promise<Session> {
     const entry = this.#table.visible(id, principal)
     this.#table.onLook(entry)
-    return this.#found(entry)
+    return this.#found(entry, patience)
   }
 
-  async #load({ id, session, storedStatus }: SessionEntry): Promise<Session | undefined> {
+  async #load({ id, session, storedStatus }: SessionEntry, patience?: Patience): Promise<Session | undefined> {
     if (session) return session
-    const load = () => this.#archive.load(id)
+    const load = () => this.#archive.load(id, undefined, patience)
     return storedStatus === 'parked' ? this.#sleep.inTurn(id, load) : load()
   }
 
   /** Gives a session a title, or with null the derived one back. */
   async rename(id: string, title: string | null, principal: Principal): Promise<SessionInfo> {
-    const session = await this.open(id, principal)
+    const patience = new Patience(this.#options.clock)
+    const session = await this.open(id, principal, patience)
     await this.#sleep.unfrozen(session)
-    await session.accept({ type: 'title', title })
+    await session.accept({ type: 'title', title }, undefined, patience)
     return session.info()
   }
 
@@ -217,10 +222,12 @@ export class SessionRegistry {
     requestId: string,
     answer: ResolvePermissionRequest,
     principal: Principal,
-    { key, channel = 'rest' }: { key?: KeptKey | undefined; channel?: AnswerChannel } = {},
+    { takenKey, channel = 'rest' }: { takenKey?: TakenKey | undefined; channel?: AnswerChannel } = {},
   ): Promise<void> {
-    const session = await this.open(id, principal)
-    await session.answerPermission(requestId, answer, { key, by: answeredBy(principal, channel) })
+    const patience = new Patience(this.#options.clock, takenKey?.waitedMs)
+    const session = await this.open(id, principal, patience)
+    const key = takenKey && keptWith(takenKey, 'answer', requestId)
+    await session.answerPermission(requestId, answer, { key, by: answeredBy(principal, channel), patience })
   }
 
   /**
@@ -240,8 +247,8 @@ export class SessionRegistry {
     return await this.#closeAndRemove(entry.session ?? (await this.#found(entry)), reason)
   }
 
-  async #found(entry: SessionEntry): Promise<Session> {
-    const session = await this.#load(entry)
+  async #found(entry: SessionEntry, patience?: Patience): Promise<Session> {
+    const session = await this.#load(entry, patience)
     if (!session) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
     return session
   }

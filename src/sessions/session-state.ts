@@ -3,6 +3,7 @@ import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import { rowOf } from '../engines/event-types.js'
 import type { Runner, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
+import type { Patience } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import { DeferredExecutions } from './asks/deferred-executions.js'
@@ -298,8 +299,8 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   }
 
   /** Resolves when all that happened so far is durable; at once without a journal. @throws SG_ERR_STORE_UNAVAILABLE */
-  durable(): Promise<void> {
-    return this.writer?.durable() ?? Promise.resolve()
+  durable(patience?: Patience): Promise<void> {
+    return this.writer?.durable(patience) ?? Promise.resolve()
   }
 
   /** Runs `then` once all that happened so far is durable; at once without a journal. */

@@ -3,6 +3,7 @@ import type { SessionClosedReason } from '../../schemas/events.js'
 import type { AnsweredBy, PermissionRequest, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import { type ErrorCode, GatewayError, invalidField, toError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
+import { Patience } from '../lib/patience.js'
 import type { Principal } from '../principal.js'
 import { INTERRUPTED } from './asks/deferred-executions.js'
 import { type AnswerBearing, carriedDecision, changedInput, decisionOf } from './asks/permissions.js'
@@ -49,23 +50,23 @@ export class Session extends SessionState {
    * @param key of the request that asks for it, kept with it
    * @throws SG_ERR_STORE_UNAVAILABLE, and then it is never done
    */
-  async accept(asked: Asked, key?: KeptKey): Promise<void> {
-    const done = this.#keepAndDo(newsOf(asked), key)
+  async accept(asked: Asked, key?: KeptKey, patience = new Patience(this.world.clock)): Promise<void> {
+    const done = this.#keepAndDo(newsOf(asked), key, patience)
     this.#lastAccepted = done.catch(() => {})
     try {
       await done
       // it will be known whatever happens; so that whoever is told "done" finds its events, too
-      await this.durable().catch(() => {})
+      await this.durable(patience).catch(() => {})
     } finally {
       // while it was on its way the session could not be parked
       if (this.accepting === 0) this.world.sleep.consider(this)
     }
   }
 
-  async #keepAndDo(news: News, key: KeptKey | undefined): Promise<void> {
+  async #keepAndDo(news: News, key: KeptKey | undefined, patience: Patience): Promise<void> {
     this.accepting++
     try {
-      const kept = this.#keep(news, key)
+      const kept = this.#keep(news, key, patience)
       if (kept) await kept
       this.#enact(news)
     } finally {
@@ -74,14 +75,14 @@ export class Session extends SessionState {
   }
 
   /** What is to be remembered whatever becomes of this process. */
-  #keep(news: News, key: KeptKey | undefined): Promise<unknown> | undefined {
+  #keep(news: News, key: KeptKey | undefined, patience: Patience): Promise<unknown> | undefined {
     const { writer } = this
     if (!writer) {
       const isRemembered = news.type === 'result' || news.type === 'answer' || news.type === 'title'
       if (!this.midTurn || !isRemembered) return undefined
-      return this.world.keeping.deposit(this.id, [this.#withRequest(news)])
+      return this.world.keeping.deposit(this.id, [this.#withRequest(news)], undefined, patience)
     }
-    return writer.deposit(news, key)
+    return writer.deposit(news, key, patience)
   }
 
   /** What is answered may have been asked after the session was written. */
@@ -154,9 +155,9 @@ export class Session extends SessionState {
   ): Promise<void> {
     if (this.frozen || this.parked) await this.world.sleep.answer(this, requestId, answer, bearing)
     else {
-      const { by, key } = bearing
+      const { by, key, patience } = bearing
       this.answerable(requestId, answer)
-      await this.accept({ type: 'answer', requestId, answer, ...(by && { by }) }, key)
+      await this.accept({ type: 'answer', requestId, answer, ...(by && { by }) }, key, patience)
     }
     this.world.operatorLog.onAnswered(this, requestId, answer.behavior, bearing.by)
   }
@@ -180,8 +181,8 @@ export class Session extends SessionState {
   }
 
   /** Carries out one command; `from` is the client that sent it over a stream, `principal` who that is. */
-  handle(command: SessionCommand, from?: Attachment, principal?: Principal): Promise<void> {
-    return this.#commands.handle(command, from, principal)
+  handle(command: SessionCommand, from?: Attachment, principal?: Principal, patience?: Patience): Promise<void> {
+    return this.#commands.handle(command, from, principal, patience)
   }
 
   /** Lets a client in: `attached` first, then the log from its place, then live. @throws SG_ERR_TOO_MANY */

@@ -6,13 +6,31 @@ import { type GatewayStorage, isRefusal, StorageError } from './storage.js'
 
 /** How often a storage that takes nothing is asked again. */
 const PROBE_MS = 1_000
-const PARTS = ['journal', 'sessions', 'profiles', 'queue', 'idempotency', 'outbox', 'notifications'] as const
+const PARTS = [
+  ...(['journal', 'sessions', 'profiles', 'queue', 'idempotency', 'outbox'] as const),
+  ...(['notifications', 'channels', 'signIns', 'usage'] as const),
+] as const
 /** What is answered without a write says nothing of whether one would be taken. */
 const READS: ReadonlySet<string> = new Set([
-  ...['list', 'get', 'read', 'dailyTokens', 'claimNext', 'claim', 'attempts', 'begin', 'left', 'gone', 'oldest'],
+  ...[
+    'list',
+    'get',
+    'read',
+    'dailyTokens',
+    'claimNext',
+    'claim',
+    'attempts',
+    'begin',
+    'left',
+    'gone',
+    'oldest',
+    'key',
+    'keyOnce',
+    'subscriptions',
+  ],
 ])
 /** What may well take long. */
-const LONG: ReadonlySet<string> = new Set(['list', 'prune'])
+const LONG: ReadonlySet<string> = new Set(['list', 'prune', 'subscriptions'])
 
 /**
  * Whether a storage takes what it is given: told by everything that is asked of it and, while it takes nothing, by asking it again every

@@ -1,3 +1,4 @@
+import { createECDH, randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { type BuildOptions, buildServer, SOME_CWD, until } from '../fixtures/build.js'
@@ -13,6 +14,7 @@ async function world(t: Test) {
     authenticate: async () => ({ canManageProfiles: true }),
     queue: { maxConcurrency: 1, killGraceMs: 1_000 },
     health: true,
+    notifications: { channels: [{ name: 'phones', format: 'web_push', subject: 'mailto:ops@example.com' }] },
     script: { capabilities: { parking: 'native', permissionModes: ['default', 'dontAsk'] } },
   })
   const { call, engine, registry } = server
@@ -31,10 +33,20 @@ async function world(t: Test) {
   const { json: idle } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted' })
   const profile = { name: 'mine', engine: 'provider', provider: { id: 'scripted' } }
   await call('POST', '/profiles', profile)
+  await call('POST', '/notifications/subscriptions', subscriptionOf('known'))
   const { json: pending } = await call('GET', `/sessions/${session.id}`)
   const requestId = (await registry.list()) && (await permissionOf(server, session.id))
   return { ...server, disk, storage, session: pending, requestId, runner, decided, running, waiting, idle, job }
 }
+
+/** What a browser gives a page that asks it to be told. */
+const subscriptionOf = (name: string) => ({
+  endpoint: `https://push.example/${name}`,
+  keys: {
+    p256dh: createECDH('prime256v1').generateKeys('base64url'),
+    auth: randomBytes(16).toString('base64url'),
+  },
+})
 
 async function permissionOf(
   { call }: Pick<Awaited<ReturnType<typeof buildServer>>, 'call'>,
@@ -71,6 +83,11 @@ const ROUTES: Record<string, (world: World) => [method: string, path: string, bo
   'POST /profiles': () => ['POST', '/profiles', { name: 'more', engine: 'provider', provider: { id: 'scripted' } }],
   'PATCH /profiles/:name': () => ['PATCH', '/profiles/mine', { description: 'refused' }],
   'DELETE /profiles/:name': () => ['DELETE', '/profiles/mine'],
+  'POST /notifications/subscriptions': () => ['POST', '/notifications/subscriptions', subscriptionOf('refused')],
+  'DELETE /notifications/subscriptions': () => [
+    ...(['DELETE', '/notifications/subscriptions'] as const),
+    { endpoint: 'https://push.example/known' },
+  ],
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
@@ -167,6 +184,38 @@ t.test('a write that hangs: whoever asked is refused in time, and nothing of it 
     t.ok(status < 300 || (status === 409 && /commands/.test(route)), `${route} is taken then: ${status}`)
   }
   t.match(await call('DELETE', `/sessions/${built.session.id}`), { status: 200, json: { status: 'closed' } })
+})
+
+t.test('a storage that takes long for each step: who asks is answered in ten seconds all the same', async (t) => {
+  const built = await world(t)
+  const { call, disk, clock } = built
+  const last = 'DELETE /sessions/:id'
+  const routes = [...Object.keys(ROUTES).filter((route) => route !== last), last]
+  for (const [index, route] of routes.entries()) {
+    let steps = 0
+    disk.slow = async () => {
+      steps++
+      await new Promise<void>((resolve) => void clock.after(3_900, resolve))
+      steps--
+    }
+    const since = clock.now()
+    let answered: number | undefined
+    const [method, path, body] = ROUTES[route]!(built)
+    const asked = call(method, path, body, { 'idempotency-key': `slow ${index}` })
+    void asked.then(() => (answered = clock.now()))
+    while (answered === undefined && clock.now() < since + 60_000) {
+      await until(() => answered !== undefined || steps > 0, `${route}: a step, or the answer`)
+      if (answered === undefined) await clock.advance(100)
+    }
+    const { status } = await asked
+    t.ok(status < 300 || status === 503, `${route}: ${status}`)
+    t.ok(answered! - since < 10_000, `${route}: after ${answered! - since} ms`)
+    disk.slow = undefined
+    await until(async () => {
+      await clock.advance(1_000)
+      return steps === 0
+    }, 'a storage at rest')
+  }
 })
 
 /** A session that is parked waiting for an answer and an execution, on a storage of one kind. */

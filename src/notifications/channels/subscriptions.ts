@@ -3,6 +3,7 @@ import type { CreateSubscriptionRequest } from '../../../schemas/notifications.j
 import { GatewayError, invalidField } from '../../errors.js'
 import { type Clock, newId } from '../../lib/clock.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
+import { overdue, type Persistence, patiently, persistently, unavailable } from '../../lib/patience.js'
 import { type CallerNamed, nameOf, type Principal, visible, visibleProfiles } from '../../principal.js'
 import type { EgressGuard } from '../../webhooks/egress.js'
 import type { ChannelStore, KeptSubscription } from './store.js'
@@ -13,7 +14,7 @@ const MAX_SUBSCRIPTIONS = 10_000
 const KEPT_MS = 60 * 24 * 60 * 60_000
 const CURVE = 'prime256v1'
 
-export interface PushSubscriptionsOptions {
+export interface PushSubscriptionsOptions extends Persistence {
   store: ChannelStore
   clock: Clock
   /** Which endpoints may be named. */
@@ -70,24 +71,30 @@ export class PushSubscriptions {
     principal: Principal,
   ): Promise<{ subscription: KeptSubscription; isNew: boolean }> {
     this.#assertUsable(request)
-    return this.#lock.run('', async () => {
+    return this.#changing(async (isRefused) => {
       const known = this.#find(request.endpoint)
       const subscription = this.#subscriptionOf(request, principal, known)
       if (known && known.principal !== subscription.principal && !sameKeys(known, subscription))
         throw new GatewayError('SG_ERR_SUBSCRIPTION_EXISTS')
       if (known?.principal !== subscription.principal || !known) await this.#makeRoom(subscription.principal)
-      await this.#kept(this.#options.store.saveSubscription(subscription))
-      this.#byId.set(subscription.id, subscription)
+      const { store } = this.#options
+      await this.#kept(store.saveSubscription(subscription))
+      if (isRefused())
+        await this.#takenBack(() => (known ? store.saveSubscription(known) : store.removeSubscription(subscription.id)))
+      else this.#byId.set(subscription.id, subscription)
       return { subscription, isNew: !known }
     })
   }
 
   /** @throws SG_ERR_SUBSCRIPTION_NOT_FOUND, the same for one that is not there and another caller's · SG_ERR_STORE_UNAVAILABLE */
   unsubscribe(endpoint: string, principal: Principal): Promise<void> {
-    return this.#lock.run('', async () => {
+    return this.#changing(async (isRefused) => {
       const known = this.#find(endpoint)
       if (!known || known.principal !== nameOf(principal)) throw new GatewayError('SG_ERR_SUBSCRIPTION_NOT_FOUND')
-      await this.#remove(known.id)
+      const { store } = this.#options
+      await this.#kept(store.removeSubscription(known.id))
+      if (isRefused()) await this.#takenBack(() => store.saveSubscription(known))
+      else this.#byId.delete(known.id)
     })
   }
 
@@ -150,8 +157,21 @@ export class PushSubscriptions {
     try {
       await saved
     } catch (cause) {
-      throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause, retryAfterS: 5 })
+      throw unavailable(cause)
     }
+  }
+
+  /** Changes run one after the other; whoever asks for one does not wait for ever. */
+  #changing<T>(change: (isRefused: () => boolean) => Promise<T>): Promise<T> {
+    const called = (isRefused: () => boolean) => {
+      if (isRefused()) throw overdue()
+      return change(isRefused)
+    }
+    return patiently(this.#options.clock, (isRefused) => this.#lock.run('', () => called(isRefused)))
+  }
+
+  #takenBack(write: () => Promise<void>): Promise<void> {
+    return persistently(write, this.#options)
   }
 }
 

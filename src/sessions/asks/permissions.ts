@@ -11,6 +11,7 @@ import type { PermissionAsk, PermissionDecision } from '../../engines/runner.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import { type Clock, newId, type Timer } from '../../lib/clock.js'
 import { LazyMap } from '../../lib/lazy-map.js'
+import type { Patience } from '../../lib/patience.js'
 import type { CarriedDecision } from '../kept/journal.js'
 import type { AskedPlace, AskedPlaces } from './waiting.js'
 
@@ -31,6 +32,8 @@ export interface AnswerBearing {
   by?: AnsweredBy | undefined
   /** Of the request that brings it, written down with it. */
   key?: KeptKey | undefined
+  /** Of whoever brings it. */
+  patience?: Patience | undefined
 }
 
 type Decide = (decision: PermissionDecision) => void

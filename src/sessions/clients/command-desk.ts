@@ -1,7 +1,8 @@
 import type { SessionCommand, SessionCommandOf } from '../../../schemas/commands.js'
-import type { AnsweredBy, PermissionMode, ResolvePermissionRequest } from '../../../schemas/permissions.js'
+import type { PermissionMode, ResolvePermissionRequest } from '../../../schemas/permissions.js'
 import type { Runner } from '../../engines/runner.js'
 import { GatewayError, toError } from '../../errors.js'
+import type { Patience } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import { answeredBy, type Principal } from '../../principal.js'
 import type { ResolvedProfile } from '../../profiles/catalog.js'
@@ -43,7 +44,7 @@ interface Commanded {
   readonly serving: boolean
   chosen: Choice | undefined
   concerns: number
-  accept(asked: Asked): Promise<void>
+  accept(asked: Asked, key?: undefined, patience?: Patience): Promise<void>
   answerPermission(requestId: string, answer: ResolvePermissionRequest, bearing: AnswerBearing): Promise<void>
   interrupt(): Promise<void>
   close(reason: 'client'): Promise<void>
@@ -65,15 +66,15 @@ export class CommandDesk {
   }
 
   /** Resolves when the command was carried out; a repeated id shares the first one's success. */
-  handle(command: SessionCommand, from?: Attachment, principal?: Principal): Promise<void> {
-    if (command.id === undefined || command.type === 'ping') return this.#run(command, from, principal)
+  handle(command: SessionCommand, from?: Attachment, principal?: Principal, patience?: Patience): Promise<void> {
+    if (command.id === undefined || command.type === 'ping') return this.#run(command, from, principal, patience)
     const { id } = command
     this.#remembered ??= new Map()
     const earlier = this.#remembered.get(id)
     if (earlier) return earlier
     // accepted before the session was last read from the journal
     if (this.#session.messageIds?.includes(id)) return Promise.resolve()
-    const outcome = this.#run(command, from, principal)
+    const outcome = this.#run(command, from, principal, patience)
     this.#remembered.set(id, outcome)
     // what was refused changed nothing and may be tried again under its id
     outcome.catch(() => this.#remembered?.delete(id))
@@ -81,45 +82,51 @@ export class CommandDesk {
     return outcome
   }
 
-  async #run(command: SessionCommand, from: Attachment | undefined, principal: Principal | undefined): Promise<void> {
+  async #run(
+    command: SessionCommand,
+    from: Attachment | undefined,
+    principal: Principal | undefined,
+    patience: Patience | undefined,
+  ): Promise<void> {
     if (command.type === 'ping') return
     const session = this.#session
     session.concerns++
     // the host itself has none
     const by = principal && answeredBy(principal, from ? 'socket' : 'rest')
     try {
-      await this.#runInTurn(command, from, by)
+      await this.#runInTurn(command, from, { by, patience })
     } finally {
       session.concerns--
       this.#world.sleep.consider(session)
     }
   }
 
-  async #runInTurn(command: SessionCommand, from: Attachment | undefined, by: AnsweredBy | undefined): Promise<void> {
+  async #runInTurn(command: SessionCommand, from: Attachment | undefined, bearing: AnswerBearing): Promise<void> {
     if (this.#change && command.type === 'user_message') await this.#change
     const session = this.#session
     if (session.frozen) await this.#world.sleep.unfrozen(session)
     if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
-    if (session.parked) return this.#whileParked(command, by)
+    if (session.parked) return this.#whileParked(command, bearing)
     // the first one that finds an engine starting waits for it as the one that started it
     if (NEEDS_ENGINE[command.type] && !session.serving) await this.#world.sleep.rouse(session)
-    await this.#carryOut(command, from, by)
+    await this.#carryOut(command, from, bearing)
   }
 
   /** What is to be remembered is written down before it is done; what only acts on an engine has nothing to be remembered. */
-  async #carryOut(command: SessionCommand, from: Attachment | undefined, by: AnsweredBy | undefined): Promise<void> {
+  async #carryOut(command: SessionCommand, from: Attachment | undefined, bearing: AnswerBearing): Promise<void> {
     const session = this.#session
+    const { patience } = bearing
     switch (command.type) {
       case 'user_message':
-        return this.#say(command, by?.principal)
+        return this.#say(command, bearing)
       case 'permission_decision':
-        return session.answerPermission(command.requestId, answerOf(command), { by })
+        return session.answerPermission(command.requestId, answerOf(command), bearing)
       case 'interrupt':
         return this.#ask(() => session.interrupt())
       case 'set_permission_mode':
-        return this.#changing(() => this.#setPermissionMode(command.mode))
+        return this.#changing(() => this.#setPermissionMode(command.mode, patience))
       case 'set_model':
-        return this.#changing(() => this.#setModel(command.model))
+        return this.#changing(() => this.#setModel(command.model, patience))
       case 'tool_call_result': {
         const { executionId, output, logs } = command
         return this.#settle(executionId, { status: 'ok', output, ...(logs && { logs }) }, from)
@@ -129,7 +136,7 @@ export class CommandDesk {
         return this.#settle(executionId, { status: 'failed', reason, error, ...(logs && { logs }) }, from)
       }
       case 'close':
-        await session.accept({ type: 'close' })
+        await session.accept({ type: 'close' }, undefined, patience)
         return session.close('client')
       case 'ping':
         return
@@ -139,11 +146,11 @@ export class CommandDesk {
   }
 
   /** What can be done to a session that no engine serves. */
-  async #whileParked(command: SessionCommand, by: AnsweredBy | undefined): Promise<void> {
+  async #whileParked(command: SessionCommand, bearing: AnswerBearing): Promise<void> {
     const { sleep } = this.#world
     switch (command.type) {
       case 'permission_decision':
-        return this.#session.answerPermission(command.requestId, answerOf(command), { by })
+        return this.#session.answerPermission(command.requestId, answerOf(command), bearing)
       case 'interrupt':
         return sleep.interrupt(this.#session)
       case 'close':
@@ -157,16 +164,19 @@ export class CommandDesk {
     }
   }
 
-  async #say({ text, id, whenBusy = 'enqueue' }: SessionCommandOf<'user_message'>, by?: string): Promise<void> {
+  async #say(
+    { text, id, whenBusy = 'enqueue' }: SessionCommandOf<'user_message'>,
+    { by, patience }: AnswerBearing,
+  ): Promise<void> {
     const session = this.#session
     const message = {
       ...({ type: 'message', text } as const),
       ...(id !== undefined && { commandId: id }),
-      ...(by !== undefined && { by }),
+      ...(by?.principal !== undefined && { by: by.principal }),
     }
-    if (!session.busy || whenBusy === 'enqueue') return session.accept(message)
+    if (!session.busy || whenBusy === 'enqueue') return session.accept(message, undefined, patience)
     if (whenBusy === 'reject') throw new GatewayError('SG_ERR_SESSION_BUSY')
-    await session.accept({ ...message, first: true })
+    await session.accept({ ...message, first: true }, undefined, patience)
     await this.#ask(() => session.interrupt())
   }
 
@@ -174,27 +184,31 @@ export class CommandDesk {
     if (!this.#session.bridge.settle(executionId, result, from)) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
   }
 
-  async #setPermissionMode(mode: PermissionMode): Promise<void> {
+  async #setPermissionMode(mode: PermissionMode, patience: Patience | undefined): Promise<void> {
     const { profile } = this.#session
     assertPermissionMode(mode, profile.info.engine, this.#world.disableBypassPermissions, 'mode')
     const runner = this.#runner()
     if (!runner.setPermissionMode || !runner.capabilities.permissionModes.includes(mode))
       throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: `The engine of this session cannot switch to ${mode}.` })
-    await this.#choose({ permissionMode: mode }, () => runner.setPermissionMode?.(mode))
+    await this.#choose({ permissionMode: mode }, () => runner.setPermissionMode?.(mode), patience)
   }
 
-  async #setModel(model: string | undefined): Promise<void> {
+  async #setModel(model: string | undefined, patience: Patience | undefined): Promise<void> {
     const runner = this.#runner()
     if (!runner.setModel || !runner.capabilities.setModel)
       throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: 'The engine of this session cannot change its model.' })
-    await this.#choose({ model: model ?? null }, () => runner.setModel?.(model))
+    await this.#choose({ model: model ?? null }, () => runner.setModel?.(model), patience)
   }
 
   /** Written down for a later start of the engine, then asked of this one; what this one refuses is taken back. */
-  async #choose(choice: Choice, change: () => Promise<void> | undefined): Promise<void> {
+  async #choose(
+    choice: Choice,
+    change: () => Promise<void> | undefined,
+    patience: Patience | undefined,
+  ): Promise<void> {
     const session = this.#session
     const before = session.chosen
-    await session.accept({ type: 'choice', choice })
+    await session.accept({ type: 'choice', choice }, undefined, patience)
     try {
       await this.#ask(change)
     } catch (error) {

@@ -4,6 +4,7 @@ import type { SessionInfo } from '../../../schemas/sessions.js'
 import { toError } from '../../errors.js'
 import type { Executions } from '../../executions/executions.js'
 import type { Logger } from '../../lib/logger.js'
+import type { Patience } from '../../lib/patience.js'
 import type { Sleep } from '../life/sleep.js'
 import type { Session } from '../session.js'
 import type { LeftSession } from '../session-state.js'
@@ -88,10 +89,10 @@ export class Archive {
   }
 
   /** Reads a session into memory. @param known what the journal has of it @throws SG_ERR_STORE_UNAVAILABLE */
-  readonly load = async (id: string, known?: JournaledWhole): Promise<Session | undefined> => {
+  readonly load = async (id: string, known?: JournaledWhole, patience?: Patience): Promise<Session | undefined> => {
     const { keeping, table, telling, sleep, profileInfo, build } = this.#parts
     if (table.resident(id)) return table.resident(id)
-    const whole = known ?? (await keeping.get(id))
+    const whole = known ?? (await keeping.get(id, patience))
     const place = table.get(id)
     const resident = table.resident(id)
     // somebody else was faster, or has removed it

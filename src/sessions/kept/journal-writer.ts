@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import type { Clock, Timer } from '../../lib/clock.js'
-import { PATIENCE_MS, patiently, unavailable } from '../../lib/patience.js'
+import { PATIENCE_MS, Patience, patiently, unavailable } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
 import type { EventLog, LogJournal } from '../log/event-log.js'
@@ -149,32 +149,33 @@ export class JournalWriter implements LogJournal {
    * Keeps news of the session.
    * @throws SG_ERR_STORE_UNAVAILABLE, and then it is never to be done
    */
-  async deposit(news: News, key?: KeptKey): Promise<void> {
+  async deposit(news: News, key?: KeptKey, patience = new Patience(this.#clock)): Promise<void> {
     if (this.#originDue) {
       this.touch()
-      await this.durable()
+      await this.durable(patience)
     }
-    if (this.#removing) await this.#removalOver(this.#removing)
+    if (this.#removing) await this.#removalOver(this.#removing, patience)
     if (this.removed) return
+    const deposited = async (isRefused: () => boolean) => {
+      await this.#parts.journal.deposit(this.#owner.id, [news], key && [key])
+      if (!isRefused()) return
+      this.take(news.key)
+      this.touch()
+    }
     try {
-      await patiently(this.#clock, async (isRefused) => {
-        await this.#parts.journal.deposit(this.#owner.id, [news], key && [key])
-        if (!isRefused()) return
-        this.take(news.key)
-        this.touch()
-      })
+      await patiently(this.#clock, deposited, { patience })
     } catch (error) {
       throw error instanceof GatewayError ? error : unavailable(error)
     }
   }
 
   /** Whoever comes while it is being removed is told how that ended. @throws SG_ERR_STORE_UNAVAILABLE when it takes too long */
-  async #removalOver(removing: Promise<void>): Promise<void> {
+  async #removalOver(removing: Promise<void>, { leftMs }: Patience): Promise<void> {
     const onLate = (): never => {
       throw unavailable()
     }
     await within(
-      PATIENCE_MS,
+      leftMs,
       removing.catch(() => {}),
       { clock: this.#clock, onLate },
     )
@@ -211,12 +212,12 @@ export class JournalWriter implements LogJournal {
   }
 
   /** Resolves when all that was recorded is durable. @throws SG_ERR_STORE_UNAVAILABLE when it could not be written */
-  durable(): Promise<void> {
+  durable(whose?: Patience): Promise<void> {
     if (this.clean) return Promise.resolve()
     const outcome = new Promise<void>((resolve, reject) => {
-      const patience = this.#clock.after(PATIENCE_MS, () => reject(unavailable()))
+      const limit = this.#clock.after(whose?.leftMs ?? PATIENCE_MS, () => reject(unavailable()))
       const done = (error?: GatewayError) => {
-        patience.cancel()
+        limit.cancel()
         if (error) reject(error)
         else resolve()
       }

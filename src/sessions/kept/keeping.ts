@@ -4,7 +4,7 @@ import type { KeptKey } from '../../idempotency/store.js'
 import type { Clock } from '../../lib/clock.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
 import type { Logger } from '../../lib/logger.js'
-import { overdue, patiently, persistently } from '../../lib/patience.js'
+import { overdue, type Patience, patiently, persistently } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
 import type { JournaledSession, JournaledWhole, JournalWrite, MidTurn, Removal, SessionJournal } from './journal.js'
@@ -95,18 +95,24 @@ export class Keeping implements JournalWriterParts {
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */
-  get(id: string): Promise<JournaledWhole | undefined> {
-    return this.#asked(id, () => this.journal.get(id))
+  get(id: string, patience?: Patience): Promise<JournaledWhole | undefined> {
+    return this.#asked(id, () => this.journal.get(id), patience)
   }
 
   /** False: there is no such session. @throws SG_ERR_STORE_UNAVAILABLE, and then nothing of it is kept */
-  deposit(id: string, news: readonly News[], keys?: readonly KeptKey[]): Promise<boolean> {
-    return this.#asked(id, async (isRefused) => {
+  deposit(
+    id: string,
+    news: readonly News[],
+    keys?: readonly KeptKey[] | undefined,
+    patience?: Patience,
+  ): Promise<boolean> {
+    const deposited = async (isRefused: () => boolean) => {
       const isThere = await this.journal.deposit(id, news, keys)
       if (isThere && isRefused())
         await this.#takeBack(() => this.journal.write({ id, taken: news.map(({ key }) => key) }))
       return isThere
-    })
+    }
+    return this.#asked(id, deposited, patience)
   }
 
   /** Writes a session that sleeps, into a journal that has no other. @throws what the journal throws · SG_ERR_STORE_UNAVAILABLE */
@@ -184,7 +190,7 @@ export class Keeping implements JournalWriterParts {
   /**
    * One after the other: until what was refused is taken back nothing more is asked about the session, so that nobody goes on from it.
    */
-  async #inTurn<T>(id: string, work: (isRefused: () => boolean) => Promise<T>): Promise<T> {
+  async #inTurn<T>(id: string, work: (isRefused: () => boolean) => Promise<T>, patience?: Patience): Promise<T> {
     if (this.#overdue.has(id)) throw overdue()
     const count = (by: 1 | -1) => {
       const left = (this.#overdue.get(id) ?? 0) + by
@@ -196,15 +202,16 @@ export class Keeping implements JournalWriterParts {
         if (isRefused()) throw overdue()
         return work(isRefused)
       })
-    return patiently(this.#clock, inTurn, (working) => {
+    const onLate = (working: Promise<T>) => {
       count(1)
       const done = () => count(-1)
       working.then(done, done)
-    })
+    }
+    return patiently(this.#clock, inTurn, { onLate, patience })
   }
 
-  #asked<T>(id: string, work: (isRefused: () => boolean) => Promise<T>): Promise<T> {
-    return this.#guarded(id, () => this.#inTurn(id, work))
+  #asked<T>(id: string, work: (isRefused: () => boolean) => Promise<T>, patience?: Patience): Promise<T> {
+    return this.#guarded(id, () => this.#inTurn(id, work, patience))
   }
 
   async #guarded<T>(sessionId: string, work: () => Promise<T>): Promise<T> {

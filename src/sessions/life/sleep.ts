@@ -5,6 +5,7 @@ import type { ExecutionResult } from '../../engines/runner.js'
 import { GatewayError } from '../../errors.js'
 import type { Executions, ResultTaker } from '../../executions/executions.js'
 import type { KeptKey } from '../../idempotency/store.js'
+import type { Patience } from '../../lib/patience.js'
 import { INTERRUPTED } from '../asks/deferred-executions.js'
 import type { AnswerBearing } from '../asks/permissions.js'
 import type { JournaledSession } from '../kept/journal.js'
@@ -74,13 +75,13 @@ export class Sleep implements SessionSleep, ResultTaker {
     answer: ResolvePermissionRequest,
     bearing: AnswerBearing = {},
   ): Promise<void> {
-    const { by, key } = bearing
+    const { by, key, patience } = bearing
     await this.#parts.mailbox.run(id, async () => {
-      const session = await this.#parts.load(id)
+      const session = await this.#parts.load(id, undefined, patience)
       if (!session?.pendingPermissions.some((request) => request.id === requestId))
         throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
       if (session.live) await session.answerPermission(requestId, answer, bearing)
-      else await this.#deposit(id, [{ type: 'answer', requestId, answer, ...(by && { by }) }], key && [key])
+      else await this.#deposit(id, [{ type: 'answer', requestId, answer, ...(by && { by }) }], key && [key], patience)
     })
     await this.#waking.wake(id)
   }
@@ -111,10 +112,15 @@ export class Sleep implements SessionSleep, ResultTaker {
   }
 
   /** Keeps what came in for a session without an engine. @throws SG_ERR_STORE_UNAVAILABLE · SG_ERR_SESSION_NOT_FOUND */
-  async #deposit(id: string, asked: readonly Asked[], keys?: readonly KeptKey[]): Promise<void> {
+  async #deposit(
+    id: string,
+    asked: readonly Asked[],
+    keys?: readonly KeptKey[] | undefined,
+    patience?: Patience,
+  ): Promise<void> {
     const { keeping, table, telling } = this.#parts
     const news = asked.map(newsOf)
-    if (!(await keeping.deposit(id, news, keys))) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
+    if (!(await keeping.deposit(id, news, keys, patience))) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
     const session = table.resident(id)
     if (session) expectNoMore(session, news)
     telling.onNews(id, news)

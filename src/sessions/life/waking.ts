@@ -4,6 +4,7 @@ import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import type { Clock, Timer } from '../../lib/clock.js'
 import type { KeyedLock } from '../../lib/keyed-lock.js'
 import type { Logger } from '../../lib/logger.js'
+import type { Patience } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import type { Admission } from '../admission.js'
 import type { JournaledWhole } from '../kept/journal.js'
@@ -34,7 +35,7 @@ export interface SleepParts {
   admission: Admission
   table: SessionTable
   /** The session, read into memory when it is not there; `undefined` when it is gone. @param whole what the journal has of it */
-  load(id: string, whole?: JournaledWhole): Promise<Session | undefined>
+  load(id: string, whole?: JournaledWhole, patience?: Patience): Promise<Session | undefined>
   /** What is done to one session without an engine is done one step after the other. */
   mailbox: KeyedLock
 }

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { silentLogger } from '../../../src/lib/logger.js'
 import { PushSubscriptions } from '../../../src/notifications/channels/subscriptions.js'
 import type { CallerNamed, Principal } from '../../../src/principal.js'
 import { createMemoryChannelStore } from '../../../src/storage/memory/channel-store.js'
@@ -19,10 +20,17 @@ async function world(t: Test, { store = createMemoryChannelStore(), callerNamed 
   const service = await PushService.start(t)
   const guard = new EgressGuard({ allowedHosts: [service.host] })
   const clock = new VirtualClock()
-  const subscriptions = new PushSubscriptions({ store, clock, guard, callerNamed })
+  const parts = {
+    store,
+    clock,
+    logger: silentLogger,
+    retryAfter: (ms: number, run: () => void) => clock.after(ms, run),
+    guard,
+  }
+  const subscriptions = new PushSubscriptions({ ...parts, callerNamed })
   await subscriptions.load()
   const reopen = async () => {
-    const next = new PushSubscriptions({ store, clock, guard })
+    const next = new PushSubscriptions(parts)
     await next.load()
     return next
   }
