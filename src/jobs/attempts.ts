@@ -197,7 +197,8 @@ export class Attempts implements RunOwner {
       for (const told of missed) run.onEvent(told)
       // it was taken up before its engine was given anything, and nothing more will come of it
       if (!run.ended && this.sessions.here(sessionId)?.status === 'idle') run.abandon(undefined, STOPPED)
-    } else if (status === 'parked' && session?.status !== 'idle')
+    } else if (status === 'parked' && session?.status !== 'idle' && !session?.numTurns)
+      // one that came to the end of its turn was cut off before that was written down here
       run.abandon(session, { status: 'failed', error: 'The session of the parked job is gone.', final: true })
     else run.abandon(session, STOPPED)
   }

@@ -111,7 +111,7 @@ async function dieAt(t: Test, sink: WebhookSink, last: number, isDone: boolean):
   for (const [name, id] of told.submitted) {
     const job = items.find((one) => one.id === id)
     const isCanceled = name === 'held' || name === 'later'
-    t.equal(job?.status, isCanceled ? 'canceled' : 'succeeded', `${at}: ${name} came to its end`)
+    t.equal(job?.status, isCanceled ? 'canceled' : 'succeeded', `${at}: ${name} came to its end: ${job?.error}`)
   }
   for (const job of items.filter(({ status }) => isTerminal(status))) {
     const events = eventsOf(sink, job.id)

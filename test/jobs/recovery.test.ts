@@ -96,6 +96,22 @@ t.test('every job of an earlier process is taken up as its state says, and ends 
   t.match(await job(only('ran')), { status: 'succeeded', attempt: 2 })
 })
 
+t.test(
+  'a job that was parked, and whose session went on to its end before that was written down, is tried again',
+  async (t) => {
+    const left = new Leftovers()
+    for (const id of ['idle', 'closed', 'unended'])
+      await left.job(id, parked(id, { maxAttempts: 2 }), jobRequest({ attempts: 2, retryDelayMs: 1_000 }))
+    left.session('idle', 'idle', { numTurns: 1 })
+    left.session('closed', 'closed', { numTurns: 1 })
+    left.session('unended', 'closed')
+    const { job } = await left.start(t)
+    const error = 'The gateway stopped during the run.'
+    for (const id of ['idle', 'closed']) t.match(await job(only(id)), { status: 'queued', attempt: 2, error }, id)
+    t.match(await job(only('unended')), { status: 'failed', error: 'The session of the parked job is gone.' })
+  },
+)
+
 t.test('crash after crash, a job never starts more often than it may', async (t) => {
   const left = new Leftovers()
   await left.job('crashes', { maxAttempts: 3 }, jobRequest({ attempts: 3, retryDelayMs: 0 }))
