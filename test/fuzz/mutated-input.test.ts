@@ -16,8 +16,8 @@ import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
 
 /** Another run: FUZZ_SEED=… ; each input has a seed of its own, so that one can be looked at alone. */
 const SEED = Number(process.env.FUZZ_SEED ?? 20260101)
-const REQUESTS = rounds(3_000, 10_000)
-const FRAMES = rounds(1_500, 5_000)
+const REQUESTS = rounds(2_000, 10_000)
+const FRAMES = rounds(1_000, 5_000)
 const AT_ONCE = 8
 
 interface Route {

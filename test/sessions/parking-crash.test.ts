@@ -9,7 +9,7 @@ import { forkCompiled } from '../fixtures/compiled.js'
 import { ok } from '../fixtures/parked.js'
 import { rounds } from '../fixtures/rounds.js'
 
-const SESSIONS = rounds(200, 1_000)
+const SESSIONS = rounds(150, 1_000)
 const AT_ONCE = 40
 
 function buildPlace(t: Test) {

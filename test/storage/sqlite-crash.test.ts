@@ -9,7 +9,7 @@ import { rounds } from '../fixtures/rounds.js'
 import { compiled, sqliteAt, workerFile } from './sqlite-world.js'
 import type { Confirmed } from './sqlite-writer.js'
 
-const ROUNDS = rounds(6, 20)
+const ROUNDS = rounds(4, 20)
 const MUCH = 100_000_000
 
 /** Lets a process write until it has confirmed so much, and kills it. @returns what it had confirmed, and possibly more */

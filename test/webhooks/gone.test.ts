@@ -8,7 +8,7 @@ t.test('a receiver that answered 410 is left alone by the next process too, unti
   const storage = createMemoryStorage()
   const script = { send: (runner: { complete(): void }) => runner.complete() }
   const warned: unknown[] = []
-  const logger = { ...console, debug() {}, info() {}, error() {}, warn: (...said: unknown[]) => warned.push(said) }
+  const logger = { trace() {}, debug() {}, info() {}, error() {}, warn: (...said: unknown[]) => warned.push(said) }
   const options = { storage, script, logger: logger as never }
   const first = await buildGateway(t, { ...options, notifications: { webhook: { url: sink.url } } })
   sink.answer = status(410)
