@@ -63,3 +63,26 @@ export function decodeOrder(cursor: string): number {
   if (!/^\d{1,16}$/.test(text)) throw invalidField('cursor', 'is not one that this gateway gave out.')
   return Number(text)
 }
+
+/** Lets no two pages be made in one turn of the event loop, however many ask: what comes in between is not kept waiting for all of them. */
+export class PageTurns {
+  #isTaken = false
+  readonly #waiting: (() => void)[] = []
+
+  /** Resolves in a turn in which no page was made. */
+  async next(): Promise<void> {
+    if (this.#isTaken) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    else this.#take()
+  }
+
+  #take(): void {
+    this.#isTaken = true
+    setImmediate(() => {
+      this.#isTaken = false
+      const next = this.#waiting.shift()
+      if (!next) return
+      this.#take()
+      next()
+    })
+  }
+}

@@ -8,7 +8,7 @@ import { keptWith, type TakenKey } from '../idempotency/making.js'
 import { newId } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import { Listeners } from '../lib/listeners.js'
-import type { Page } from '../lib/paging.js'
+import { type Page, PageTurns } from '../lib/paging.js'
 import { PATIENCE_MS, Patience, patiently } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import { answeredBy, nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
@@ -40,6 +40,7 @@ export class SessionRegistry {
   readonly #operatorLog: OperatorLog
   readonly #places: Places
   readonly #telling: Telling
+  readonly #pageTurns = new PageTurns()
   #draining = false
 
   constructor(options: RegistryOptions) {
@@ -167,6 +168,7 @@ export class SessionRegistry {
 
   /** One page of the sessions that a caller may see, newest first. */
   async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
+    await this.#pageTurns.next()
     return this.#table.page(query, principal)
   }
 

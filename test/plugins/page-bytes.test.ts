@@ -1,5 +1,6 @@
 import t from 'tap'
-import { buildServer, SOME_CWD } from '../fixtures/build.js'
+import { UNLIMITED } from '../../src/principal.js'
+import { buildGateway, buildServer, SOME_CWD } from '../fixtures/build.js'
 import { sqliteWorld } from '../storage/sqlite-world.js'
 
 const MIB = 1024 * 1024
@@ -37,6 +38,31 @@ t.test('lists of the largest that can be made come in bounded pages, and all of 
     // whatever the caller asks for
     t.ok((await call('GET', `${path}?limit=200`)).text.length <= 1.1 * MIB)
   }
+})
+
+t.test('of the largest pages of sessions one is made in a turn of the loop, however many ask for one', async (t) => {
+  const { registry } = await buildGateway(t)
+  for (let n = 0; n < 80; n++) await registry.create({ cwd: SOME_CWD, meta, title: 'é'.repeat(500) })
+  const { stringify } = JSON
+  const turns = [0]
+  const nextTurn = () => {
+    turns.push(0)
+    turning = setImmediate(nextTurn)
+  }
+  let turning = setImmediate(nextTurn)
+  JSON.stringify = ((value: unknown) => {
+    const text = stringify(value)
+    turns[turns.length - 1]! += Buffer.byteLength(text)
+    return text
+  }) as typeof JSON.stringify
+  const asked = Array.from({ length: 4 }, () => registry.page({}, UNLIMITED))
+  const pages = await Promise.all(asked).finally(() => {
+    JSON.stringify = stringify
+    clearImmediate(turning)
+  })
+  for (const { items, next } of pages) t.ok(items.length > 50 && next !== undefined, `${items.length} of them`)
+  const longest = Math.max(...turns)
+  t.ok(longest >= 0.9 * MIB && longest <= 1.1 * MIB, `${longest} bytes in one turn`)
 })
 
 t.test('one row that is larger than a page is a page', async (t) => {
