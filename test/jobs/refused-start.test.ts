@@ -104,6 +104,18 @@ t.test('the end of a job is told, and shown, once the end of its turn is durable
   t.ok(heard.includes('turn_completed'))
 })
 
+t.test('a gateway that closes does not wait for the turn of a job whose engine is still starting', async (t) => {
+  const script = { start: () => new Promise<void>(() => {}) }
+  const { gateway, engine, storage } = await buildJournaled(t, { queue: {}, script })
+  const { id } = await gateway.queue!.submit({ session: { cwd: SOME_CWD, prompt: 'once' }, attempts: 2 })
+  await until(() => engine.runners[0]?.host !== undefined)
+  // virtual time: a wait for the turn would never end
+  await gateway.close()
+  t.same(engine.last.sent, [])
+  t.ok(engine.last.closed)
+  t.match((await storage.queue.get(id))?.info, { status: 'queued', attempt: 2 })
+})
+
 t.test('what an engine says right before its end is told before the end of its job', async (t) => {
   const { submit, told, engine } = await world(t)
   await submit()

@@ -379,7 +379,7 @@ export class EngineDesk implements RunnerOwner {
     if (!parked && !ended && !midTurn && !writer) return this.#turns.close('server')
     // the turn that is in the middle is left to an engine of the next process, which is built from the same snapshot, and nothing is told
     const isOver = parked || ended || midTurn !== undefined
-    if (!isOver && session.turns.active && session.link) await this.#endTurnSoon()
+    if (!isOver && this.#turns.isAtWork && session.link) await this.#endTurnSoon()
     if (!isOver) this.keepSnapshot()
     const { link } = session
     if (link) session.become({ is: 'asleep' })

@@ -70,6 +70,11 @@ export class TurnDesk {
       })
   }
 
+  /** Whether the engine was given the message of a turn that is in progress. */
+  get isAtWork(): boolean {
+    return this.#session.turns.active && !this.#opening
+  }
+
   #handOver(link: RunnerLink, { text, commandId }: QueuedMessage): void {
     link.handing = undefined
     try {
@@ -87,11 +92,11 @@ export class TurnDesk {
 
   /** Ends the turn in progress; what it waited for elsewhere stays as it is. */
   async interrupt(): Promise<void> {
-    const { permissions, bridge, link, turns } = this.#session
+    const { permissions, bridge, link } = this.#session
     permissions.denyAll('Interrupted by the user.')
     bridge.cancelAll('interrupted', 'The turn was interrupted.')
     if (link?.handing) this.#endUnbegun(link)
-    else if (turns.active && !this.#opening) await link?.runner.interrupt()
+    else if (this.isAtWork) await link?.runner.interrupt()
   }
 
   /** The engine was not given the message yet, so that there is nothing for it to tell. */
@@ -119,7 +124,7 @@ export class TurnDesk {
       this.#heldBack = bytes
       session.world.logger.error({ sessionId: session.id, bytes }, 'a turn is ended: what is said in it cannot be kept')
       // not inside the event that was one too many
-      if (session.turns.active) setImmediate(() => this.interrupt().catch(() => {}))
+      if (this.isAtWork) setImmediate(() => this.interrupt().catch(() => {}))
       else
         session.whenDurable(() => {
           this.#heldBack = undefined
@@ -136,6 +141,7 @@ export class TurnDesk {
     for (const { executionId } of executions.list())
       session.append(executions.settle(executionId, interruptedResult(message), world.clock.now()))
     if (turns.active) {
+      this.#opening = undefined
       turns.complete()
       session.append(interruptedTurn(session.facts, message))
     }
