@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import t from 'tap'
+import { until } from '../fixtures/build.js'
 import {
   axe,
   closeBrowserAfter,
@@ -110,6 +111,13 @@ t.test('everything is reached by keyboard, and what has the focus is seen', { sk
     .getByRole('list', { name: /Sessions/ })
     .getByRole('link')
     .waitFor()
+  const sockets = { opened: 0, open: 0 }
+  page.on('websocket', (socket) => {
+    if (!socket.url().includes('/sessions/')) return
+    sockets.opened++
+    sockets.open++
+    socket.on('close', () => sockets.open--)
+  })
   const reached = new Set<string>()
   for (let press = 0; press < 20; press++) {
     await page.keyboard.press('Tab')
@@ -139,4 +147,8 @@ t.test('everything is reached by keyboard, and what has the focus is seen', { sk
     t.ok(reached.has(name), name)
   await page.keyboard.press('Enter')
   await page.getByRole('log').waitFor()
+  await until(() => sockets.opened > 0, 'a socket of the session')
+  await page.getByRole('link', { name: 'Back to the sessions' }).press('Enter')
+  await page.getByRole('list', { name: /Sessions/ }).waitFor()
+  await until(() => sockets.open === 0, 'no socket of a session that was left')
 })
