@@ -1,3 +1,4 @@
+import { answer } from './texts/answer.js'
 import { inbox } from './texts/inbox.js'
 import { profiles } from './texts/profiles.js'
 import { queue } from './texts/queue.js'
@@ -199,22 +200,6 @@ const transcript = {
     interruptHint: 'Escape, while nothing is written',
     over: { closed: 'This session is closed.', failed: 'This session has failed.' },
   },
-}
-
-const answer = {
-  expires: 'Denied unless somebody answers:',
-  input: 'Input, as JSON',
-  notAnObject: 'This is not a JSON object.',
-  allow: 'Allow',
-  allowEdited: 'Allow with this input',
-  edit: 'Edit input',
-  deny: 'Deny',
-  denyWithReason: 'Deny with a reason',
-  denySaying: 'Deny, saying this',
-  reason: 'Reason, which the agent is told',
-  other: 'Another answer',
-  submit: 'Answer',
-  decline: 'Do not answer',
 }
 
 const time = {

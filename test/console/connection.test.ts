@@ -123,14 +123,14 @@ t.test('two windows answer the same request: the first wins, the other is told',
     }, `#/sessions/${id}`)
     await page.getByRole('region', { name: 'What is waited for' }).getByText('Write report.md').waitFor()
   }
-  await Promise.all(
-    windows.map(({ page }) =>
-      page
-        .getByRole('region', { name: 'What is waited for' })
-        .getByRole('button', { name: 'Deny', exact: true })
-        .click({ noWaitAfter: true }),
-    ),
+  // both are about to answer: one that hears of the other in time has no button any more
+  const buttons = await Promise.all(
+    windows.map(async ({ page }) => {
+      await page.getByRole('button', { name: 'Deny…' }).click()
+      return page.getByRole('button', { name: 'Deny', exact: true }).elementHandle()
+    }),
   )
+  await Promise.all(buttons.map((button) => button!.evaluate((it) => (it as unknown as { click(): void }).click())))
   for (const { page, complaints } of windows) {
     await page.getByRole('log').getByText('The report stays undone').first().waitFor()
     await page.getByRole('region', { name: 'What is waited for' }).waitFor({ state: 'detached' })

@@ -1,10 +1,10 @@
 import { useSignal } from '@preact/signals'
 import type { Answer } from '../../../../client/index.js'
 import { countsByTool, isWaiting } from '../../model/inbox.js'
+import { Deny } from '../../parts/answer/deny.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Line } from '../../parts/untrusted.js'
 import { texts } from '../../texts.js'
-import { Deny } from './deny.js'
 import type { InboxState } from './state.js'
 
 const says = texts.inbox

@@ -1,16 +1,11 @@
-import { useSignal } from '@preact/signals'
 import { type Entry, isWaiting, summaryOf } from '../../model/inbox.js'
-import { questionsOf } from '../../model/questions.js'
-import { Members } from '../../parts/members.js'
+import { AnswerForm } from '../../parts/answer.js'
 import { Failure } from '../../parts/notice.js'
 import { Time } from '../../parts/time.js'
-import { Line, Text } from '../../parts/untrusted.js'
+import { Line } from '../../parts/untrusted.js'
 import { hrefTo } from '../../route.js'
 import { texts } from '../../texts.js'
-import { Deny } from './deny.js'
-import { InputEditor } from './editor.js'
 import { FateLine } from './fate.js'
-import { Questions } from './questions.js'
 import type { InboxState } from './state.js'
 
 const says = texts.inbox
@@ -73,29 +68,15 @@ export function Row({ entry, state, isOpen, isChosen }: RowProps) {
 function Body({ entry, state }: Pick<RowProps, 'entry' | 'state'>) {
   const { item } = entry
   const { request, session } = item
-  const asked = item.kind === 'question' ? questionsOf(request) : undefined
   return (
     <div class="ask-body">
-      {request.title && (
-        <p class="strong">
-          <Line text={request.title} length={300} />
-        </p>
-      )}
-      {request.description && <Text text={request.description} first={1_000} class="prose" />}
-      {request.decisionReason && (
-        <p class="quiet-text">
-          {says.why}: <Line text={request.decisionReason} length={300} />
-        </p>
-      )}
-      {asked ? (
-        <Questions key={entry.key} questions={asked} entry={entry} state={state} />
-      ) : (
-        <>
-          {item.kind === 'question' && <p class="notice">{says.noQuestion}</p>}
-          <Members value={request.input} />
-          {isWaiting(entry) && <Actions entry={entry} state={state} />}
-        </>
-      )}
+      <AnswerForm
+        key={entry.key}
+        request={request}
+        isQuestion={item.kind === 'question'}
+        waits={isWaiting(entry)}
+        onAnswer={(answer) => void state.answer(entry.key, answer)}
+      />
       <p class="ask-foot quiet-text">
         <a href={hrefTo('sessions', session.id, item.seq)}>{says.openSession}</a>
         {session.profile && <Line text={session.profile} length={60} />}
@@ -112,59 +93,6 @@ function Body({ entry, state }: Pick<RowProps, 'entry' | 'state'>) {
           </span>
         )}
       </p>
-    </div>
-  )
-}
-
-function Actions({ entry, state }: Pick<RowProps, 'entry' | 'state'>) {
-  const doing = useSignal<'deny' | 'edit' | undefined>(undefined)
-  const close = (): void => {
-    doing.value = undefined
-  }
-  if (doing.value === 'deny')
-    return (
-      <Deny
-        onCancel={close}
-        onDeny={(answer) => {
-          close()
-          void state.answer(entry.key, answer)
-        }}
-      />
-    )
-  return (
-    <div class="form-row">
-      <button type="button" class="primary" data-key="allow" onClick={() => void state.answer(entry.key, 'allow')}>
-        {says.allow}
-      </button>
-      <button
-        type="button"
-        data-key="deny"
-        onClick={() => {
-          doing.value = 'deny'
-        }}
-      >
-        {says.denyWith}
-      </button>
-      <button
-        type="button"
-        class="quiet"
-        data-key="edit"
-        onClick={() => {
-          doing.value = 'edit'
-        }}
-      >
-        {says.edit}
-      </button>
-      {doing.value === 'edit' && (
-        <InputEditor
-          request={entry.item.request}
-          onClose={close}
-          onAllow={(updatedInput) => {
-            close()
-            void state.answer(entry.key, updatedInput ? { behavior: 'allow', updatedInput } : 'allow')
-          }}
-        />
-      )}
     </div>
   )
 }

@@ -1,4 +1,8 @@
+import { useSignal } from '@preact/signals'
+import type { Answer, PermissionRequest } from '../../../../client/index.js'
+import { questionsOf } from '../../model/questions.js'
 import { AnswerForm } from '../../parts/answer.js'
+import { Failure } from '../../parts/notice.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
 import { texts } from '../../texts.js'
@@ -20,13 +24,7 @@ export function WaitedFor({ state }: { state: TranscriptState }) {
             {says.waitsForYou}
             {permissions.length > 1 && <span class="quiet-text">{says.andMore(permissions.length - 1)}</span>}
           </p>
-          <AnswerForm
-            key={first.id}
-            request={first}
-            onAnswer={async (answer) => {
-              await state.handle.answer(first.id, answer)
-            }}
-          />
+          <Asked key={first.id} request={first} state={state} />
         </>
       )}
       {executions.map(({ executionId, toolName, expiresAt }) => (
@@ -36,5 +34,44 @@ export function WaitedFor({ state }: { state: TranscriptState }) {
         </p>
       ))}
     </section>
+  )
+}
+
+function Asked({ request, state }: { request: PermissionRequest; state: TranscriptState }) {
+  const error = useSignal<unknown>(undefined)
+  const isSending = useSignal(false)
+  const answer = async (given: Answer): Promise<void> => {
+    isSending.value = true
+    error.value = undefined
+    try {
+      await state.handle.answer(request.id, given)
+    } catch (failure) {
+      error.value = failure
+    } finally {
+      isSending.value = false
+    }
+  }
+  const isQuestion = questionsOf(request) !== undefined
+  return (
+    <div class="answer">
+      {!isQuestion && (
+        <p class="strong">
+          <Line text={request.toolName} length={80} />
+        </p>
+      )}
+      <AnswerForm
+        request={request}
+        isQuestion={isQuestion}
+        waits={!isSending.value}
+        onAnswer={(given) => void answer(given)}
+      />
+      {isSending.value && <p class="quiet-text">{says.onItsWay}</p>}
+      {request.expiresAt !== undefined && (
+        <p class="quiet-text">
+          {texts.answer.expires} <Time at={request.expiresAt} />
+        </p>
+      )}
+      {error.value !== undefined && <Failure error={error.value} />}
+    </div>
   )
 }

@@ -1,29 +1,28 @@
 import { useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
+import type { Answer } from '../../../../client/index.js'
 import { answersFrom, type Choice, NOTHING, toggled, written } from '../../model/choices.js'
-import { type Entry, isWaiting } from '../../model/inbox.js'
 import type { Question } from '../../model/questions.js'
-import { Line, Text } from '../../parts/untrusted.js'
 import { texts } from '../../texts.js'
+import { Line, Text } from '../untrusted.js'
 import { Deny } from './deny.js'
-import type { InboxState } from './state.js'
 
-const says = texts.inbox
+const says = texts.answer
 
 /** The questions of one request as a form. */
 export function Questions({
   questions,
-  entry,
-  state,
+  waits,
+  onAnswer,
 }: {
   questions: readonly Question[]
-  entry: Entry
-  state: InboxState
+  /** Whether it can be answered now. */
+  waits: boolean
+  onAnswer: (answer: Answer) => void
 }) {
   const choices = useSignal<readonly Choice[]>(questions.map(() => NOTHING))
   const missing = useSignal<readonly number[]>([])
   const denies = useSignal(false)
-  const waits = isWaiting(entry)
   const choose = (at: number, choice: Choice): void => {
     choices.value = choices.value.map((one, place) => (place === at ? choice : one))
     missing.value = missing.value.filter((place) => place !== at)
@@ -31,7 +30,7 @@ export function Questions({
   const submit = (): void => {
     const given = answersFrom(questions, choices.value)
     missing.value = given.missing
-    if (given.missing.length === 0) void state.answer(entry.key, { answers: given.answers })
+    if (given.missing.length === 0) onAnswer({ answers: given.answers })
   }
   return (
     <>
@@ -68,7 +67,7 @@ export function Questions({
           onCancel={() => (denies.value = false)}
           onDeny={(answer) => {
             denies.value = false
-            void state.answer(entry.key, answer)
+            onAnswer(answer)
           }}
         />
       )}

@@ -1,10 +1,10 @@
 import { useSignal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { ResolvePermissionRequest } from '../../../../client/index.js'
-import { Field } from '../../parts/field.js'
 import { texts } from '../../texts.js'
+import { Field } from '../field.js'
 
-const says = texts.inbox
+const says = texts.answer
 
 /** Why not, which the agent is told. Enter sends it; Shift and Enter begins a line. */
 export function Deny({

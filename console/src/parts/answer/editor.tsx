@@ -12,12 +12,12 @@ import {
 } from '../../model/input-form.js'
 import { parsedObject, wholeJson } from '../../model/json.js'
 import { visibleLine } from '../../model/visible.js'
-import { Dialog } from '../../parts/dialog.js'
-import { Field } from '../../parts/field.js'
-import { Segments } from '../../parts/segments.js'
 import { texts } from '../../texts.js'
+import { Dialog } from '../dialog.js'
+import { Field } from '../field.js'
+import { Segments } from '../segments.js'
 
-const says = texts.inbox
+const says = texts.answer
 
 function wordsOf(problem: FieldProblem): string {
   if (typeof problem === 'object') {
