@@ -8,6 +8,7 @@ import { idleHeap } from './idle-heap.js'
 import { inbox } from './inbox.js'
 import { jobApi } from './job-api.js'
 import { jobQueue } from './job-queue.js'
+import { largestLists } from './largest-lists.js'
 import { notifications } from './notifications.js'
 import { parking } from './parking.js'
 import { permissionRoundTrip } from './permission-round-trip.js'
@@ -26,6 +27,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   'idle-heap': idleHeap,
   parking,
   inbox,
+  'largest-lists': largestLists,
   'returning-clients': returningClients,
   'job-queue': jobQueue,
   'job-api': jobApi,
