@@ -2,6 +2,7 @@ import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typ
 import { Origin, strict } from './common.js'
 import { consoleSection as console } from './config-console.js'
 import { Count, Flag, Ms, PATH_MARK, Path, Secret, SecretRecord, SecretUrl, Section } from './config-parts.js'
+import { storage } from './config-storage.js'
 import { NotificationType } from './notifications.js'
 import { ProfileOptions } from './profiles.js'
 
@@ -352,12 +353,7 @@ export const GatewayConfig = Type.Object(
         description: 'Warns at start about cli profiles that are not logged in.',
       }),
     ),
-    storage: Type.Optional(
-      Type.Union([Type.Literal('memory'), Section({ sqlite: Path() })], {
-        description:
-          'Where everything is kept that outlives the process: { "sqlite": path }, or "memory". Default: session-gateway.db in $STATE_DIRECTORY, else beside this file.',
-      }),
-    ),
+    storage: Type.Optional(storage),
     hooks: Type.Optional(
       Path({
         description:

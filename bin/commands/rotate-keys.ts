@@ -1,5 +1,4 @@
-import { shortPath } from '../../src/daemon/config-problem.js'
-import { databaseOf } from '../../src/daemon/database.js'
+import { databaseName, databaseOf } from '../../src/daemon/database.js'
 import { loadConfig } from '../../src/daemon/load-config.js'
 import { ANSWER_KEY, newAnswerKey } from '../../src/notifications/answers/answer-keys.js'
 
@@ -10,10 +9,15 @@ import { ANSWER_KEY, newAnswerKey } from '../../src/notifications/answers/answer
  */
 export async function rotateKeys(path: string): Promise<void> {
   const database = databaseOf(loadConfig(path))
-  const { saveKeySqlite } = await import('../../src/storage/sqlite/maintenance.js')
-  await saveKeySqlite(database, ANSWER_KEY, newAnswerKey())
+  if ('sqlite' in database) {
+    const { saveKeySqlite } = await import('../../src/storage/sqlite/maintenance.js')
+    await saveKeySqlite(database.sqlite, ANSWER_KEY, newAnswerKey())
+  } else {
+    const { saveKeyPostgres } = await import('../../src/storage/postgres/maintenance.js')
+    await saveKeyPostgres(database.postgres, ANSWER_KEY, newAnswerKey())
+  }
   process.stdout.write(
-    `ok: ${shortPath(database)} has a new key; answer links from before lead nowhere now, also on a gateway that runs\n` +
+    `ok: ${databaseName(database)} has a new key; answer links from before lead nowhere now, also on a gateway that runs\n` +
       '    whoever was told of a request that still waits can answer it by the inbox, or by the next reminder\n',
   )
 }

@@ -34,8 +34,12 @@ export function variantFor(schema: TSchema, value: unknown): TSchema {
   )
   const name = namingMember(fitting)
   const named = name && fitting.find(({ properties }) => properties[name].const === (value as JsonSchema)[name])
-  return named || (fitting[0] ?? schema)
+  return named || (fitting.find((variant) => sharesMember(variant, value)) ?? fitting[0] ?? schema)
 }
+
+/** Whether a value has a member of an object's, by which it is told apart from others where no member names the variant. */
+const sharesMember = ({ properties }: TSchema, value: unknown): boolean =>
+  typeof value === 'object' && value !== null && Object.keys(value).some((key) => Object.hasOwn(properties ?? {}, key))
 
 /** The member by whose value variants are told apart, as `format` tells channels; undefined when there is none. */
 export function namingMember(variants: readonly TSchema[]): string | undefined {

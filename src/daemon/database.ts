@@ -1,11 +1,26 @@
-import type { ConfigError } from './config-problem.js'
-import type { LoadedConfig } from './load-config.js'
+import { placeOf } from '../storage/postgres/failures.js'
+import type { PostgresStorageOptions } from '../storage/postgres/storage.js'
+import { type ConfigProblem, shortPath } from './config-problem.js'
+import type { EffectiveConfig, LoadedConfig } from './load-config.js'
+
+/** A database of a gateway. */
+export type Database = { sqlite: string } | { postgres: PostgresStorageOptions }
 
 /** The database that a configuration names. @throws ConfigError when it keeps everything in memory */
-export function databaseOf({ config, error }: LoadedConfig): string {
-  if (config.storage !== 'memory') return config.storage.sqlite
-  const problem: ConfigError = error([
-    { path: 'storage', message: 'everything is kept in memory; there is no database' },
-  ])
-  throw problem
+export function databaseOf({ config: { storage }, error }: LoadedConfig): Database {
+  if (storage !== 'memory') return storage
+  const problem: ConfigProblem = { path: 'storage', message: 'everything is kept in memory; there is no database' }
+  throw error([problem])
 }
+
+/** What a storage is called, without what lets one in. */
+export function storageName(storage: EffectiveConfig['storage']): string {
+  if (storage === 'memory') return storage
+  return 'sqlite' in storage ? storage.sqlite : databaseName(storage)
+}
+
+/** The same as a person in the working directory would write it. */
+export const databaseName = (database: Database): string =>
+  'sqlite' in database
+    ? shortPath(database.sqlite)
+    : `${placeOf(database.postgres.url)}, schema ${database.postgres.schema ?? 'session_gateway'}`

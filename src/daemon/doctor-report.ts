@@ -1,4 +1,5 @@
 import { type DescriptorLimit, descriptorRemedy } from '../lib/descriptors.js'
+import type { PostgresReport } from '../storage/postgres/maintenance.js'
 import type { SalvageReport, SqliteReport } from '../storage/sqlite/maintenance.js'
 import { shortPath } from './config-problem.js'
 
@@ -13,6 +14,34 @@ export function reportLines(report: SqliteReport): string[] {
     `  size               ${sizeOf(bytes.database)} (${sizeOf(bytes.free)} unused${shrinks === false ? ', NOT GIVEN BACK: a backup put in its place does' : ''}), write-ahead log ${sizeOf(bytes.wal)}`,
     ...Object.entries(tables).map(([name, { rows, bytes }]) => `  ${name.padEnd(19)}${rows} rows, ${sizeOf(bytes)}`),
     `  orphans            ${leftovers.map(([what, count]) => `${count} ${what}`).join(', ') || 'none'}`,
+  ]
+}
+
+/** The same of one of PostgreSQL. */
+export function postgresLines(report: PostgresReport): string[] {
+  const { place, schema, server, ok, problems, durable, schemaVersion, holder, tables, orphans, unswept } = report
+  const leftovers = Object.entries({ ...orphans, 'removed sessions still to be swept': unswept })
+  const state =
+    schemaVersion === 0
+      ? 'is empty: the first start of a gateway makes its tables'
+      : `is sound, schema ${schemaVersion}`
+  const user =
+    holder &&
+    `process ${holder.pid} on host ${holder.host}, version ${holder.version}, since ${new Date(holder.startedAt).toISOString()}`
+  return [
+    ok ? `ok: the schema ${schema} of ${place} ${state}` : `refused: the schema ${schema} of ${place}`,
+    ...problems.map((problem) => `  ${problem}`),
+    `  server             ${server}${durable ? '' : '; FSYNC IS OFF: what was confirmed may be gone after a crash of its machine'}`,
+    `  in use by          ${user ?? 'nobody'}`,
+    ...Object.entries(tables).map(
+      ([name, { rows, bytes }]) => `  ${name.padEnd(19)}about ${rows} rows, ${sizeOf(bytes)}`,
+    ),
+    `  orphans            ${
+      leftovers
+        .filter(([, count]) => count > 0)
+        .map(([what, count]) => `${count} ${what}`)
+        .join(', ') || 'none'
+    }`,
   ]
 }
 

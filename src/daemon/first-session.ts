@@ -7,6 +7,7 @@ import { openProvider } from '../engines/provider/models.js'
 import { toError } from '../errors.js'
 import { isOpenToAll, openToAllMessage } from '../lib/open-to-all.js'
 import { unknownName } from '../lib/unknown-name.js'
+import { checkPostgres } from '../storage/postgres/maintenance.js'
 import { type ConfigProblem, memberPath } from './config-problem.js'
 import type { Hooks } from './hooks.js'
 import type { EffectiveConfig, LoadedConfig } from './load-config.js'
@@ -24,7 +25,8 @@ export async function firstSessionProblems(
   const world: World = { config, hooks, env, secretEnv }
   const found = profiles.map((profile, index) => profileProblems(profile, memberPath('profiles', index), world))
   if (profiles.length === 0 && !profileStore) found.push(undeclaredProblems(world))
-  return [...originProblems(config), ...folderProblems(config), ...(await Promise.all(found)).flat()]
+  const storage = await storageProblems(config)
+  return [...originProblems(config), ...folderProblems(config), ...storage, ...(await Promise.all(found)).flat()]
 }
 
 interface World {
@@ -93,10 +95,21 @@ const originProblems = ({ allowedOrigins = [] }: EffectiveConfig): ConfigProblem
     ]
   })
 
+/** Whether the database takes a gateway; one of SQLite is made where there is none. */
+async function storageProblems({ storage }: EffectiveConfig): Promise<ConfigProblem[]> {
+  if (storage === 'memory' || 'sqlite' in storage) return []
+  try {
+    await checkPostgres(storage.postgres)
+    return []
+  } catch (error) {
+    return [{ path: 'storage.postgres', message: toError(error).message }]
+  }
+}
+
 /** Where sessions are kept nobody else may write; the stores refuse such a place. */
 function folderProblems({ storage, parking, profileStore }: EffectiveConfig): ConfigProblem[] {
   const places: [path: string, folder: string | undefined][] = [
-    ['storage.sqlite', typeof storage === 'object' ? dirname(storage.sqlite) : undefined],
+    ['storage.sqlite', typeof storage === 'object' && 'sqlite' in storage ? dirname(storage.sqlite) : undefined],
     ['parking.store.dir', parking?.store?.dir],
     ['profileStore.file', typeof profileStore === 'object' ? dirname(profileStore.file) : undefined],
   ]

@@ -15,7 +15,7 @@ export const redactConfig = (config: GatewayConfig): unknown =>
 export function secretsOf(config: GatewayConfig, env: NodeJS.ProcessEnv): string[] {
   const secrets = new Set<string>()
   mapSecrets(GatewayConfigSchema, config, (secret) => {
-    secrets.add(secret)
+    for (const one of [secret, ...passwordsOf(secret)]) secrets.add(one)
     return secret
   })
   for (const profile of config.profiles ?? []) {
@@ -41,6 +41,17 @@ export function createCensor(secrets: readonly string[]): (text: string) => stri
 }
 
 const escapePattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+
+/** The password of a URL, as it is written and as it is meant. */
+export function passwordsOf(text: string): string[] {
+  const { password = '' } = URL.canParse(text) ? new URL(text) : {}
+  if (password === '') return []
+  try {
+    return [password, decodeURIComponent(password)]
+  } catch {
+    return [password]
+  }
+}
 
 function redactUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined

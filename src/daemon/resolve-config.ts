@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path'
 import type { TSchema } from '@sinclair/typebox'
 import { type ConfigProblem, memberPath, shortPath } from './config-problem.js'
 import { isCommand, isPath, isSecret, isSecretUrl, memberSchema, variantFor } from './config-schema.js'
+import { passwordsOf } from './redact.js'
 
 const MAX_SECRET_BYTES = 64 * 1024
 const REFERENCE = /\$(\$?)\{([^}]*)\}/g
@@ -55,7 +56,8 @@ export function resolveConfig(schema: TSchema, raw: unknown, file: string, env: 
     const substituted = substitute(text, path)
     if (!known) return substituted
     if (isSecret(known) && !path.startsWith('agents')) result.secretVariables.push(...variablesIn(text))
-    if (isSecret(known) && !isSecretUrl(known) && substituted === text) result.holdsSecrets = true
+    if (isSecret(known) && substituted === text && (!isSecretUrl(known) || passwordsOf(text).length > 0))
+      result.holdsSecrets = true
     if (!isPath(known) || substituted === '' || (isCommand(known) && !substituted.includes('/'))) return substituted
     return absolute(substituted, path)
   }

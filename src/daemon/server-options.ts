@@ -4,6 +4,7 @@ import type { Authenticate, WorkerServerOptions } from '../options.js'
 import { createFileProfileStore } from '../storage/file/profile-store.js'
 import { createFileSessionStore } from '../storage/file/session-store.js'
 import { createMemoryProfileStore } from '../storage/memory/profile-store.js'
+import { createPostgresStorage } from '../storage/postgres/storage.js'
 import { createSqliteStorage } from '../storage/sqlite/storage.js'
 import type { GatewayStorage } from '../storage/storage.js'
 import type { Hooks } from './hooks.js'
@@ -18,7 +19,7 @@ const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]']
 export function serverOptions(config: EffectiveConfig, hooks: Hooks, logger: Logger): WorkerServerOptions {
   const { $schema, listen, auth, hooks: hooksFile, storage: place, log, profileStore, parking, ...same } = config
   const { notifications, queue, executions } = same
-  const storage = place === 'memory' ? undefined : createSqliteStorage({ path: place.sqlite })
+  const storage = createStorage(place)
   return {
     ...same,
     ...(storage && { storage }),
@@ -35,6 +36,11 @@ export function serverOptions(config: EffectiveConfig, hooks: Hooks, logger: Log
     health: true,
     metrics: true,
   }
+}
+
+function createStorage(place: EffectiveConfig['storage']): GatewayStorage | undefined {
+  if (place === 'memory') return undefined
+  return 'sqlite' in place ? createSqliteStorage({ path: place.sqlite }) : createPostgresStorage(place.postgres)
 }
 
 /** Tokens are asked first, so that a hook only sees the callers that no token stands for. */

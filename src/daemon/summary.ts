@@ -1,4 +1,5 @@
 import type { PreparedServer } from './daemon.js'
+import { storageName } from './database.js'
 import type { EffectiveConfig } from './load-config.js'
 
 /** What a configuration amounts to, in a few lines for a person. */
@@ -12,7 +13,7 @@ export function summarize(config: EffectiveConfig, { hooks, authenticates }: Pre
     `listens on  ${listen.host}:${listen.port}${basePath}`,
     `lets in     ${authenticates ? access.join(' and ') : 'everybody on this machine'}`,
     `profiles    ${profiles ? declared || 'none' : "the operator's own, when an agent has a config directory"}`,
-    `storage     ${typeof storage === 'object' ? storage.sqlite : storage}`,
+    `storage     ${storageName(storage)}`,
     ...(exported ? [`hooks       ${exported}`] : []),
   ]
 }

@@ -225,7 +225,9 @@ t.test('messages help with the usual mistakes', async (t) => {
   t.match(of({ listen: { port: '80' } }), [{ message: /not a string; write it without quotes/ }])
   t.match(of({ allowedCwdRoots: ['~/work'] }), [{ path: 'allowedCwdRoots[0]', message: /~ means nothing/ }])
   t.match(of({ auth: { tokens: [] } }), [{ path: 'auth.tokens', message: /at least 1/ }])
-  t.match(of({ storage: 'disk' }), [{ path: 'storage', message: 'expected "memory" or { "sqlite": … }' }])
+  t.match(of({ storage: 'disk' }), [
+    { path: 'storage', message: 'expected "memory", { "sqlite": … } or { "postgres": … }' },
+  ])
   t.match(of({ auth: { tokens: [{ name: 'a', sha256: SHA256, expiresAt: 'soon' }] } }), [
     { path: 'auth.tokens[0].expiresAt' },
   ])

@@ -1,3 +1,4 @@
+import { type AddressInfo, connect, createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { TABLES } from '../../src/storage/postgres/schema.js'
 import { createPostgresStorage, type PostgresStorage } from '../../src/storage/postgres/storage.js'
@@ -55,4 +56,56 @@ export async function postgresWorld(
     },
   }
   return world
+}
+
+/** Passes one kind of connection on, and cuts it when it is told to. */
+export interface CuttableProxy {
+  url: string
+  /**
+   * Cuts the connection at the next request with this text: `before` it reaches the server, or once it was done and before the answer is
+   * heard.
+   * @returns resolves when it was cut
+   */
+  cut(when: 'before' | 'answered', text: RegExp): Promise<void>
+}
+
+export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableProxy> {
+  let plan: { when: 'before' | 'answered'; text: RegExp; done: () => void } | undefined
+  const proxy = createServer((client) => {
+    const upstream = connect(server.socket)
+    const destroy = () => {
+      client.destroy()
+      upstream.destroy()
+    }
+    let isLast = false
+    client.on('data', (chunk) => {
+      if (plan?.text.test(chunk.toString('latin1'))) {
+        if (plan.when === 'before') {
+          plan.done()
+          return destroy()
+        }
+        isLast = true
+      }
+      upstream.write(chunk)
+    })
+    upstream.on('data', (chunk) => {
+      if (!isLast) return client.write(chunk)
+      plan?.done()
+      destroy()
+    })
+    for (const socket of [client, upstream]) socket.on('error', destroy).on('close', destroy)
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => proxy.close())
+  return {
+    url: server.url({ host: `127.0.0.1:${(proxy.address() as AddressInfo).port}` }),
+    cut: (when, text) =>
+      new Promise((resolve) => {
+        const done = () => {
+          plan = undefined
+          resolve()
+        }
+        plan = { when, text, done }
+      }),
+  }
 }

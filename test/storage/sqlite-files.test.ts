@@ -23,7 +23,7 @@ const Driver = await loadDriver()
 
 /** A process that holds a database until it is killed. */
 async function holder(t: Test, path: string) {
-  const child = fork(fileURLToPath(compiled('test/storage/sqlite-writer.ts')), [path, workerFile().href, 'hold'], {
+  const child = fork(fileURLToPath(compiled('test/storage/storage-writer.ts')), [path, workerFile().href, 'hold'], {
     execArgv: [],
   })
   t.teardown(() => void child.kill('SIGKILL'))

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { type Call, runBatch } from '../../src/storage/sqlite/batch.js'
+import type { Call } from '../../src/storage/sql/call-queue.js'
+import { runBatch } from '../../src/storage/sqlite/batch.js'
 import { openDatabase, operationsOf } from '../../src/storage/sqlite/connection.js'
 import { Housekeeping } from '../../src/storage/sqlite/housekeeping.js'
 

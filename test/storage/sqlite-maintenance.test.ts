@@ -54,7 +54,7 @@ t.test('a backup overwrites nothing, and leaves nothing behind when it fails', a
 t.test('both work on a database that another process holds', async (t) => {
   const dir = t.testdir()
   const path = join(dir, 'gateway.db')
-  const writer = fileURLToPath(compiled('test/storage/sqlite-writer.ts'))
+  const writer = fileURLToPath(compiled('test/storage/storage-writer.ts'))
   const child = fork(writer, [path, workerFile().href, 'write', '0'], { execArgv: [] })
   t.teardown(() => void child.kill('SIGKILL'))
   const told = () => once(child, 'message')

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { eventOf, firstWrite, jobOf, stateOf } from './sqlite-records.js'
 import { compiled, sqliteAt, sqliteWorld, workerFile } from './sqlite-world.js'
-import type { Confirmed } from './sqlite-writer.js'
+import type { Confirmed } from './storage-writer.js'
 
 const MUCH = 100_000_000
 const big = (seq: number) => eventOf(seq, 'x'.repeat(100_000))
@@ -58,7 +58,7 @@ t.test(
   { skip: !limits && 'no prlimit' },
   async (t) => {
     const path = join(t.testdir(), 'gateway.db')
-    const writer = fileURLToPath(compiled('test/storage/sqlite-writer.ts'))
+    const writer = fileURLToPath(compiled('test/storage/storage-writer.ts'))
     // writes beyond the limit fail, as on a disk that is broken
     const limited = 'ulimit -S -f 2000; exec "$0" "$@"'
     const child = spawn('sh', ['-c', limited, process.execPath, writer, path, workerFile().href, 'persist'], {
@@ -154,7 +154,7 @@ t.test('a thread that ends is told to everybody who waits, and to all after them
 
 t.test('a process may end while the storage is open, but not before it knows what became of a write', async (t) => {
   const path = join(t.testdir(), 'gateway.db')
-  const writer = fileURLToPath(compiled('test/storage/sqlite-writer.ts'))
+  const writer = fileURLToPath(compiled('test/storage/storage-writer.ts'))
   const child = spawn(process.execPath, [writer, path, workerFile().href, 'once'], { stdio: 'inherit' })
   const [code] = await once(child, 'exit')
   t.equal(code, 0)

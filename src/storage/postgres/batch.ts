@@ -1,4 +1,4 @@
-import type { Operations } from '../sql/operations.js'
+import type { Call } from '../sql/call-queue.js'
 import type { SessionWrite } from '../sql/rows.js'
 import type { Row, Statement } from './pipeline.js'
 import { does, type Plan, type Plans } from './plan.js'
@@ -15,8 +15,6 @@ import {
   signInPlans,
 } from './tables/small.js'
 import { usagePlans } from './tables/usage.js'
-
-export type Call = [name: keyof Operations, ...args: unknown[]]
 
 /** What is forgotten is looked up by the next write. */
 const MOST_KNOWN = 20_000

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
+import { type Call, CallQueue, type Pending } from '../sql/call-queue.js'
 import type { CallDatabase } from '../sql/operations.js'
 import { StorageError } from '../storage.js'
-import { Batch, type Call, jobsChanged, KnownSessions, together } from './batch.js'
+import { Batch, jobsChanged, KnownSessions, together } from './batch.js'
 import { failureOf, fenced, forgotten, isOfCaller } from './failures.js'
 import { Link, type LinkOptions } from './link.js'
 import { StatementError } from './pipeline.js'
@@ -10,8 +11,6 @@ import { statement } from './plan.js'
 import { RAISED } from './schema.js'
 import { jobsAsked, type KnownJobs, knownJobs } from './tables/jobs.js'
 
-/** A batch takes whole turns until it has about so many calls. */
-const CALLS_PER_BATCH = 500
 const RECONNECT: Backoff = { firstMs: 50, longestMs: 2_000 }
 /** How often a batch is planned anew because rows were not as they were read. */
 const MOST_TRIES = 5
@@ -21,12 +20,6 @@ const FENCE = 'SELECT @fence_1($1, $2, $3)'
 const END_OLD = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE pid = $1 AND backend_start::text = $2 AND usename = current_user AND pid <> pg_backend_pid()`
 const RESUME = 'UPDATE @members SET term = term + 1 WHERE n = $1 RETURNING term, batch'
-
-interface Pending {
-  call: Call
-  resolve(result: never): void
-  reject(error: Error): void
-}
 
 /**
  * The one connection that everything is asked on. The calls of one turn of the event loop travel together; while a batch is under way,
@@ -43,14 +36,14 @@ export class PostgresDatabase {
   #batch = 0
   #confirmed = 0
   #claims = 0
-  #turn: Pending[] = []
-  #turns: Pending[][] = []
-  #underWay: Pending[] = []
+  readonly #queue = new CallQueue(
+    (batch) => void this.#send(batch),
+    () => this.#ended ?? this.#away,
+  )
   /** Why nothing is taken: until the database is back, or for good. */
   #away: StorageError | undefined
   #ended: StorageError | undefined
   #reconnecting: Promise<void> | undefined
-  #onIdle = () => {}
 
   private constructor(options: LinkOptions, member: number) {
     this.#options = options
@@ -64,52 +57,35 @@ export class PostgresDatabase {
     return database
   }
 
-  /** Resolves after the commit. Rejects with a StorageError when nothing of it was done. */
-  readonly call: CallDatabase = (name, ...args) =>
-    new Promise((resolve, reject) => {
-      const error = this.#ended ?? this.#away
-      if (error) return reject(error)
-      if (this.#turn.length === 0) setImmediate(() => this.#endTurn())
-      this.#turn.push({ call: [name, ...args], resolve, reject })
-    })
+  get call(): CallDatabase {
+    return this.#queue.call
+  }
+
+  atTurnsEnd(work: () => void): void {
+    this.#queue.atTurnsEnd(work)
+  }
 
   /** Resolves when all that was asked for is done. */
   async close(): Promise<void> {
     // whoever waits for a database that is away has waited long enough
-    if (this.#isBusy && !this.#away) await new Promise<void>((resolve) => (this.#onIdle = resolve))
-    this.#ended ??= new StorageError('STORAGE_CLOSED', `${this.#options.place} is not open.`)
+    if (!this.#away) await this.#queue.idle()
+    this.#end(new StorageError('STORAGE_CLOSED', `${this.#options.place} is not open.`))
     await this.#link?.end()
   }
 
-  get #isBusy(): boolean {
-    return this.#turn.length + this.#turns.length + this.#underWay.length > 0
-  }
-
-  #endTurn(): void {
-    if (this.#turn.length > 0) this.#turns.push(this.#turn)
-    this.#turn = []
-    void this.#send()
-  }
-
-  async #send(): Promise<void> {
-    if (this.#underWay.length > 0 || this.#turns.length === 0) return
-    let taken = 0
-    for (let calls = 0; taken < this.#turns.length && calls < CALLS_PER_BATCH; taken++)
-      calls += this.#turns[taken]!.length
-    this.#underWay = this.#turns.splice(0, taken).flat()
+  async #send(batch: readonly Pending[]): Promise<void> {
     // A process ends when nothing is left to do, but not before it knows what became of its writes.
     this.#link?.ref()
-    while (this.#underWay.length > 0) {
-      const error = this.#ended ?? this.#away
-      const many = together(this.#underWay.map(({ call }) => call))
-      const now = this.#underWay.slice(0, many)
-      if (error) for (const { reject } of now) reject(error)
+    for (let left = batch; left.length > 0; ) {
+      const refusal = this.#ended ?? this.#away
+      const many = together(left.map(({ call }) => call))
+      const now = left.slice(0, many)
+      if (refusal) for (const { reject } of now) reject(refusal)
       else await this.#run(now)
-      this.#underWay.splice(0, many)
+      left = left.slice(many)
     }
     this.#link?.unref()
-    if (this.#isBusy) void this.#send()
-    else this.#onIdle()
+    this.#queue.next()
   }
 
   /** Does calls in one transaction, without those that are wrong. Never rejects. */
@@ -197,7 +173,7 @@ export class PostgresDatabase {
   /** Resolves when the database is there again, or nothing is to be done with it any more. What waits to be sent is refused at once. */
   #reconnect(failure: StorageError): Promise<void> {
     this.#away = failure
-    this.#refuseWaiting(failure)
+    this.#queue.refuse(failure)
     this.#reconnecting ??= this.#connectAgain().finally(() => {
       this.#reconnecting = undefined
     })
@@ -215,7 +191,7 @@ export class PostgresDatabase {
       } catch (error) {
         this.#away = failureOf(error, this.#options.place)
       }
-      await sleep(delayAfter(tries, RECONNECT), undefined, { ref: this.#underWay.length > 0 })
+      await sleep(delayAfter(tries, RECONNECT), undefined, { ref: this.#queue.underWay.length > 0 })
     }
   }
 
@@ -238,7 +214,7 @@ export class PostgresDatabase {
     }
     this.#sessions.clear()
     this.#link = link
-    if (this.#underWay.length === 0) link.unref()
+    if (this.#queue.underWay.length === 0) link.unref()
     void link.lost.then(() => {
       if (this.#link === link && !this.#ended) void this.#reconnect(failureOf(new Error('connection lost'), place))
     })
@@ -247,13 +223,6 @@ export class PostgresDatabase {
   /** For good. */
   #end(error: StorageError): void {
     this.#ended ??= error
-    this.#refuseWaiting(this.#ended)
-  }
-
-  #refuseWaiting(error: StorageError): void {
-    const waiting = [...this.#turns.flat(), ...this.#turn]
-    this.#turns = []
-    this.#turn = []
-    for (const { reject } of waiting) reject(error)
+    this.#queue.refuse(this.#ended)
   }
 }

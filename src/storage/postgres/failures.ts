@@ -58,6 +58,12 @@ export function failureOf(error: unknown, place: string): StorageError {
   if (errors?.[0]) return failureOf(errors[0], place)
   if (code === RAISED.refused || isOfCaller(code)) return new StorageError('STORAGE_REFUSED', message)
   if (code === RAISED.fenced) return fenced(place)
+  // thrown by whoever parses it, with all of it
+  if (code === 'ERR_INVALID_URL' || message === 'Invalid URL')
+    return new StorageError(
+      'POSTGRES_URL',
+      'the url is not one of PostgreSQL: postgres://user:password@host:port/database',
+    )
   const found = MEANINGS.find(([codes]) => codes.test(code))
   // the driver says so without a code
   const isCut = !code && /terminated|timeout|closed|not queryable|SSL|connection/i.test(message)

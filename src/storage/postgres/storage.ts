@@ -127,6 +127,11 @@ class Storage implements PostgresStorage {
     return this.#closed
   }
 
+  readonly atTurnsEnd = (work: () => void): void => {
+    if (this.#database) this.#database.atTurnsEnd(work)
+    else queueMicrotask(work)
+  }
+
   async probe(): Promise<void> {
     await this.#call('probe.write')
     await this.#call('probe.clear')

@@ -1,10 +1,8 @@
+import type { Call } from '../sql/call-queue.js'
 import type { Operations } from '../sql/operations.js'
 import type { Database } from './driver.js'
 import { type Failure, failureOf, Refusal } from './failures.js'
 import { inTransaction } from './transaction.js'
-
-/** An operation and its arguments. */
-export type Call = [name: keyof Operations, ...args: unknown[]]
 
 /** What came of each call of a batch, in their order; those that failed are listed. */
 export interface BatchOutcome {

@@ -1,5 +1,5 @@
+import type { Call } from '../sql/call-queue.js'
 import type { Operations } from '../sql/operations.js'
-import type { Call } from './batch.js'
 import { shrinks } from './connection.js'
 import type { Database, Statement } from './driver.js'
 import { inTransaction } from './transaction.js'

@@ -3,22 +3,11 @@ import type { ChannelStore } from '../../notifications/channels/store.js'
 import type { NotificationStore } from '../../notifications/store.js'
 import type { SessionStore } from '../../sessions/kept/store.js'
 import type { UsageStore } from '../../usage/store.js'
-import { idempotencyStore } from '../sql/idempotency-store.js'
+import type { Call } from '../sql/call-queue.js'
 import type { CallDatabase } from '../sql/operations.js'
-import { queueAdapter } from '../sql/queue-adapter.js'
-import { sessionJournal } from '../sql/session-journal.js'
-import {
-  channelStore,
-  deliveryOutbox,
-  notificationStore,
-  profileStore,
-  sessionStore,
-  signInStore,
-  usageStore,
-} from '../sql/stores.js'
+import { storageParts } from '../sql/parts.js'
 import type { GatewayStorage } from '../storage.js'
 import { StorageError } from '../storage.js'
-import type { Call } from './batch.js'
 import { type HeldFile, holdFile } from './files.js'
 import { backupSqlite, doctorSqlite, type SqliteReport } from './maintenance.js'
 import { DatabaseThread } from './thread.js'
@@ -94,16 +83,17 @@ class Storage implements SqliteStorage {
     const call: CallDatabase = (name, ...args) =>
       this.#thread ? this.#thread.call(name, ...args) : Promise.reject(this.#notOpen())
     this.#call = call
-    this.sessions = sessionStore(call)
-    this.journal = sessionJournal(call, now)
-    this.profiles = profileStore(call, now)
-    this.queue = queueAdapter(call, now)
-    this.idempotency = idempotencyStore(call, now)
-    this.outbox = deliveryOutbox(call)
-    this.notifications = notificationStore(call)
-    this.channels = channelStore(call)
-    this.signIns = signInStore(call)
-    this.usage = usageStore(call)
+    const parts = storageParts(call, now)
+    this.sessions = parts.sessions
+    this.journal = parts.journal
+    this.profiles = parts.profiles
+    this.queue = parts.queue
+    this.idempotency = parts.idempotency
+    this.outbox = parts.outbox
+    this.notifications = parts.notifications
+    this.channels = parts.channels
+    this.signIns = parts.signIns
+    this.usage = parts.usage
   }
 
   open(): Promise<void> {

@@ -1,13 +1,11 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import type { Operations } from '../sql/operations.js'
+import { type Call, CallQueue, type Pending } from '../sql/call-queue.js'
+import type { CallDatabase } from '../sql/operations.js'
 import { StorageError } from '../storage.js'
-import type { BatchOutcome, Call } from './batch.js'
+import type { BatchOutcome } from './batch.js'
 import type { ConnectionOptions } from './connection.js'
 import type { Failure } from './failures.js'
-
-/** A batch takes whole turns until it has about so many calls. */
-const CALLS_PER_BATCH = 500
 
 /** Run from its source by a loader, the threads are TypeScript as well. */
 const EXTENSION = import.meta.url.endsWith('.ts') ? '.ts' : '.js'
@@ -19,37 +17,26 @@ export function startThread(file: URL, workerData: object): Worker {
   return new Worker(file, { workerData, execArgv, name: 'sqlite' })
 }
 
-type Arguments<Name extends keyof Operations> = Parameters<Operations[Name]>
-type Result<Name extends keyof Operations> = ReturnType<Operations[Name]>
-
-interface Pending {
-  call: Call
-  resolve(result: never): void
-  reject(error: Error): void
-}
-
 type OnBatch = (names: readonly Call[0][]) => void
 
-/**
- * The main thread's end of a database. The calls of one turn of the event loop travel together; while a batch is under way, the next
- * one gathers. So the disk is asked to sync once for all who wait, at once when it is idle.
- */
+/** The main thread's end of a database. */
 export class DatabaseThread {
   readonly #worker: Worker
   readonly #path: string
-  #turn: Pending[] = []
-  /** To be done at the end of the turn. */
-  #lastWork: (() => void)[] = []
-  #turns: Pending[][] = []
-  #underWay: Pending[] = []
+  readonly #queue: CallQueue
   #ended: StorageError | undefined
-  #onIdle = () => {}
-  readonly #onBatch: OnBatch | undefined
 
   private constructor(worker: Worker, path: string, onBatch: OnBatch | undefined) {
     this.#worker = worker
     this.#path = path
-    this.#onBatch = onBatch
+    const send = (batch: readonly Pending[]) => {
+      // A process ends when nothing is left to do, but not before it knows what became of its writes.
+      worker.ref()
+      const calls = batch.map(({ call }) => call)
+      onBatch?.(calls.map(([name]) => name))
+      worker.postMessage(calls)
+    }
+    this.#queue = new CallQueue(send, () => this.#ended)
     worker.on('message', (outcome: BatchOutcome) => this.#settle(outcome))
     worker.on('error', (error) => this.#end(error.message))
     worker.on('exit', () => this.#end('it exited'))
@@ -69,28 +56,17 @@ export class DatabaseThread {
     throw new StorageError(failure.code, failure.message)
   }
 
-  /** Resolves after the commit. @throws StorageError when nothing of it was done */
-  call<Name extends keyof Operations>(name: Name, ...args: Arguments<Name>): Promise<Result<Name>> {
-    return new Promise((resolve, reject) => {
-      if (this.#ended) return reject(this.#ended)
-      this.#beginTurn()
-      this.#turn.push({ call: [name, ...args], resolve, reject })
-    })
+  get call(): CallDatabase {
+    return this.#queue.call
   }
 
-  /** Runs `work` when this turn of the event loop is over: what it calls goes with the turn's calls. */
   atTurnsEnd(work: () => void): void {
-    this.#beginTurn()
-    this.#lastWork.push(work)
-  }
-
-  #beginTurn(): void {
-    if (this.#turn.length + this.#lastWork.length === 0) setImmediate(() => this.#endTurn())
+    this.#queue.atTurnsEnd(work)
   }
 
   /** Resolves when all that was asked for is done and the database is closed. */
   async close(): Promise<void> {
-    if (this.#isBusy) await new Promise<void>((resolve) => (this.#onIdle = resolve))
+    await this.#queue.idle()
     if (this.#ended) return
     const exit = new Promise((resolve) => this.#worker.once('exit', resolve))
     this.#worker.ref()
@@ -98,49 +74,19 @@ export class DatabaseThread {
     await exit
   }
 
-  get #isBusy(): boolean {
-    return this.#lastWork.length + this.#turn.length + this.#turns.length + this.#underWay.length > 0
-  }
-
-  #endTurn(): void {
-    // while it is in the list no other turn begins
-    for (const work of this.#lastWork) work()
-    this.#lastWork = []
-    if (this.#turn.length > 0) this.#turns.push(this.#turn)
-    this.#turn = []
-    this.#send()
-    if (!this.#isBusy) this.#onIdle()
-  }
-
-  #send(): void {
-    if (this.#underWay.length > 0 || this.#turns.length === 0) return
-    let taken = 0
-    for (let calls = 0; taken < this.#turns.length && calls < CALLS_PER_BATCH; taken++)
-      calls += this.#turns[taken]!.length
-    this.#underWay = this.#turns.splice(0, taken).flat()
-    // A process ends when nothing is left to do, but not before it knows what became of its writes.
-    this.#worker.ref()
-    const calls = this.#underWay.map(({ call }) => call)
-    this.#onBatch?.(calls.map(([name]) => name))
-    this.#worker.postMessage(calls)
-  }
-
   #settle({ results, failures }: BatchOutcome): void {
-    const settled = this.#underWay
-    this.#underWay = []
+    const settled = this.#queue.underWay
     for (const { index, failure } of failures) settled[index]!.reject(new StorageError(failure.code, failure.message))
     for (const [index, { resolve }] of settled.entries()) resolve(results[index] as never)
-    this.#send()
-    if (this.#underWay.length === 0) this.#worker.unref()
-    if (!this.#isBusy) this.#onIdle()
+    this.#queue.next()
+    if (this.#queue.underWay.length === 0) this.#worker.unref()
   }
 
   #end(why: string): void {
     if (this.#ended) return
     this.#ended = new StorageError('STORAGE_ENDED', `The thread of ${this.#path} has ended: ${why}.`)
-    for (const { reject } of [...this.#underWay, ...this.#turns.flat(), ...this.#turn]) reject(this.#ended)
-    this.#underWay = this.#turn = []
-    this.#turns = []
-    this.#onIdle()
+    for (const { reject } of this.#queue.underWay) reject(this.#ended)
+    this.#queue.refuse(this.#ended)
+    this.#queue.next()
   }
 }

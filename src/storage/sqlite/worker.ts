@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { type Call, runBatch } from './batch.js'
+import type { Call } from '../sql/call-queue.js'
+import { runBatch } from './batch.js'
 import { type ConnectionOptions, openDatabase, operationsOf } from './connection.js'
 import { failureOf } from './failures.js'
 import { Housekeeping } from './housekeeping.js'

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { eventOf, firstWrite, jobOf, stateOf } from './sqlite-records.js'
 
@@ -11,13 +12,15 @@ export type Confirmed =
   | { parked: string; at: number }
 
 /**
- * A process that uses the database it is given until it is killed. Tells its parent `held` once it has it, or why not; then writes
- * all kinds of things side by side, if told to, and tells what was confirmed.
+ * A process that uses the database it is given, a file with the code of its thread or a URL with a schema, until it is killed. Tells its
+ * parent `held` once it has it, or why not; then writes all kinds of things side by side, if told to, and tells what was confirmed.
  */
-const [path, worker, task, round] = process.argv.slice(2) as [string, string, string, string?]
+const [place, detail, task, round] = process.argv.slice(2) as [string, string, string, string?]
 process.on('disconnect', () => process.exit())
 const tell = (what: Confirmed | string) => process.send?.(what)
-const storage = createSqliteStorage({ path }, { worker: new URL(worker) })
+const storage = place.startsWith('postgres:')
+  ? createPostgresStorage({ url: place, schema: detail })
+  : createSqliteStorage({ path: place }, { worker: new URL(detail) })
 
 async function writeEvents(id: string): Promise<void> {
   await storage.journal.write(firstWrite(id))

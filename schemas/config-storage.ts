@@ -1,0 +1,28 @@
+import { Type } from '@sinclair/typebox'
+import { Flag, Path, SecretUrl, Section } from './config-parts.js'
+
+const postgres = Section({
+  url: SecretUrl({
+    description: 'postgres://user:password@host:port/database, with ?sslmode=… to encrypt the connection.',
+  }),
+  schema: Type.Optional(
+    Type.String({
+      ...{ minLength: 1, maxLength: 63, pattern: '^[a-z_][a-z0-9_]*$', default: 'session_gateway' },
+      description: 'Of this gateway alone; made when it is missing.',
+    }),
+  ),
+  listenUrl: Type.Optional(
+    SecretUrl({
+      description:
+        'The same database without a pooler, where `url` leads to one that shares connections between transactions.',
+    }),
+  ),
+  namedStatements: Type.Optional(
+    Flag({ default: true, description: 'Prepares statements by name, as such a pooler may not allow.' }),
+  ),
+})
+
+export const storage = Type.Union([Type.Literal('memory'), Section({ sqlite: Path() }), Section({ postgres })], {
+  description:
+    'Where everything is kept that outlives the process: { "sqlite": path }, { "postgres": { … } }, or "memory". Default: session-gateway.db in $STATE_DIRECTORY, else beside this file.',
+})

@@ -1,0 +1,160 @@
+import { StorageError } from '../storage.js'
+import { failureOf, placeOf } from './failures.js'
+import { Link } from './link.js'
+import { type Holder, holderOf } from './membership.js'
+import { StatementError } from './pipeline.js'
+import { statement } from './plan.js'
+import { inSchema, quoted, SCHEMA_VERSION, TABLES, versionOf } from './schema.js'
+import { directOptions, type PostgresStorageOptions } from './storage.js'
+
+/** What a look at a database has found. */
+export interface PostgresReport {
+  /** Where it is, without the password, and of what version. */
+  place: string
+  schema: string
+  server: string
+  /** A gateway of this version can use it. */
+  ok: boolean
+  /** Why a gateway would not use it, and what would not work, each with what to do about it. */
+  problems: string[]
+  /** What is confirmed survives a crash of the server's machine. */
+  durable: boolean
+  /** Absent when the schema is not ours; 0 before its first start. */
+  schemaVersion?: number
+  /** Who uses it, or has ended without leaving. */
+  holder?: Holder
+  /** Rows, as the server last counted them, and bytes of each table, its indexes included. */
+  tables: Record<string, { rows: number; bytes: number }>
+  /** What belongs to no session. */
+  orphans: { events: number; snapshots: number }
+  /** Removed sessions whose events are still to be swept. */
+  unswept: number
+}
+
+const SERVER = `SELECT version() AS version, pg_is_in_recovery() AS standby, current_user AS "user",
+  current_setting('fsync') AS fsync,
+  current_setting('server_encoding') AS encoding, has_database_privilege(current_database(), 'CREATE') AS may,
+  (SELECT pg_has_role(nspowner, 'USAGE') OR has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = $1) AS uses`
+const SIZES = `SELECT relname AS name, greatest(reltuples, 0)::bigint AS rows, pg_total_relation_size(oid) AS bytes
+  FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relkind = 'r'`
+const ORPHANS = `SELECT
+  (SELECT count(*) FROM @events WHERE NOT EXISTS (SELECT FROM @sessions WHERE key = session)
+    AND NOT EXISTS (SELECT FROM @removed_sessions AS r WHERE r.session = events.session)) AS events,
+  (SELECT count(*) FROM @snapshots WHERE NOT EXISTS (SELECT FROM @sessions WHERE key = session)) AS snapshots,
+  (SELECT count(*) FROM @removed_sessions) AS unswept`
+
+/**
+ * Whether a gateway could use a database; what is there is only read.
+ * @throws StorageError that says what to do about it
+ */
+export async function checkPostgres(options: PostgresStorageOptions): Promise<void> {
+  const { problems } = await look(options, async () => ({}))
+  if (problems.length > 0) throw new StorageError('POSTGRES_UNUSABLE', problems.join('; '))
+}
+
+/**
+ * Looks through a database, also while a gateway uses it.
+ * @throws StorageError when it cannot be reached
+ */
+export const doctorPostgres = (options: PostgresStorageOptions): Promise<PostgresReport> =>
+  look(options, async (link, schema) => {
+    const [sizes] = await link.run([statement(SIZES, schema)])
+    const [orphans] = await link.run([statement(ORPHANS)])
+    const holder = await holderOf(link)
+    const { events, snapshots, unswept } = orphans![0] as Record<string, number>
+    const found = new Map(
+      sizes!.map(({ name, rows, bytes }) => [name, { rows: rows as number, bytes: bytes as number }]),
+    )
+    return {
+      ...(holder && { holder }),
+      tables: Object.fromEntries(TABLES.flatMap((name) => (found.has(name) ? [[name, found.get(name)!]] : []))),
+      orphans: { events: events!, snapshots: snapshots! },
+      unswept: unswept!,
+    }
+  })
+
+/**
+ * Replaces a key of the gateway's own, also while a gateway uses the database.
+ * @throws StorageError when it cannot be reached, or no gateway of this version has used it yet
+ */
+export async function saveKeyPostgres(options: PostgresStorageOptions, name: string, value: string): Promise<void> {
+  await withLink(options, async (link, schema) => {
+    if ((await versionOf(link.client, schema)) < SCHEMA_VERSION)
+      throw new StorageError('STORAGE_EMPTY', `${placeOf(options.url)} was not used by a gateway of this version yet.`)
+    await link.client.query(
+      inSchema(
+        'INSERT INTO @gateway_keys (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+        schema,
+      ),
+      [name, value],
+    )
+  })
+}
+
+/** How a schema is copied and put back, with PostgreSQL's own tools. */
+export function backupHelp(options: PostgresStorageOptions, target: string): string[] {
+  const { schema } = directOptions(options)
+  const place = placeOf(options.listenUrl ?? options.url)
+  return [
+    `a PostgreSQL database is copied with its own tools, also while the gateway runs:`,
+    `    pg_dump --format=custom --schema=${shellQuoted(quoted(schema))} --file=${shellQuoted(target)} ${shellQuoted(place)}`,
+    `to restore it, stop the gateway, then:`,
+    `    pg_restore --clean --if-exists --single-transaction --dbname=${shellQuoted(place)} ${shellQuoted(target)}`,
+  ]
+}
+
+const shellQuoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+
+async function look(
+  options: PostgresStorageOptions,
+  ours: (link: Link, schema: string) => Promise<Partial<PostgresReport>>,
+): Promise<PostgresReport> {
+  return withLink(options, async (link, schema) => {
+    const { rows } = await link.client.query(SERVER, [schema])
+    const { version, standby, user, fsync, encoding, may, uses } = rows[0]
+    const problems: string[] = []
+    if (standby) problems.push('the server is a standby, which only reads: name the primary')
+    if (encoding !== 'UTF8') problems.push(`the database is encoded in ${encoding}: make one with ENCODING 'UTF8'`)
+    if (uses === null && !may)
+      problems.push(
+        `${user} may not make the schema ${schema}: GRANT CREATE ON DATABASE … TO ${user}, or CREATE SCHEMA ${quoted(schema)} AUTHORIZATION ${user}`,
+      )
+    if (uses === false)
+      problems.push(
+        `${user} may not use the schema ${schema}: ALTER SCHEMA ${quoted(schema)} OWNER TO ${user}, and its tables`,
+      )
+    let found: Partial<PostgresReport> = {}
+    let schemaVersion: number | undefined
+    try {
+      schemaVersion = uses ? await versionOf(link.client, schema) : 0
+      if (schemaVersion > 0) found = await ours(link, schema)
+    } catch (error) {
+      problems.push(failureOf(error instanceof StatementError ? error.error : error, placeOf(options.url)).message)
+    }
+    return {
+      ...{ place: placeOf(options.url), schema, server: String(version).split(' on ')[0]!, problems },
+      ok: problems.length === 0,
+      durable: fsync === 'on',
+      ...(schemaVersion !== undefined && { schemaVersion }),
+      tables: {},
+      orphans: { events: 0, snapshots: 0 },
+      unswept: 0,
+      ...found,
+    }
+  })
+}
+
+async function withLink<T>(
+  options: PostgresStorageOptions,
+  work: (link: Link, schema: string) => Promise<T>,
+): Promise<T> {
+  const direct = directOptions(options)
+  const link = await Link.open(direct)
+  try {
+    return await work(link, direct.schema)
+  } catch (error) {
+    throw failureOf(error instanceof StatementError ? error.error : error, direct.place)
+  } finally {
+    await link.end()
+  }
+}

@@ -1,0 +1,128 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { checkPostgres } from '../../src/storage/postgres/maintenance.js'
+import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
+import { until } from '../fixtures/build.js'
+import { DEMO, runDaemon, startDaemon, TOKEN } from '../fixtures/daemon-process.js'
+import { hasPostgres, postgres } from '../storage/postgres-world.js'
+
+const ANYBODY = { listen: { port: 0 }, allowUnauthenticated: true, profiles: [DEMO] }
+const EVENTS_OF = (id: string) => `/sessions/${id}/events`
+
+type Log = { events: { type: string; status?: string }[] }
+
+/** Runs a command on a configuration of its own. */
+async function command(t: Test, cwd: string, storage: object | string, args: string[]) {
+  writeFileSync(join(cwd, 'other.json'), JSON.stringify({ ...ANYBODY, storage }), { mode: 0o600 })
+  const run = runDaemon(t, [...args, '--config', 'other.json'], { cwd })
+  const { code } = await run.exited
+  return { code, said: run.stdout + run.stderr }
+}
+
+if (hasPostgres()) {
+  const server = await postgres()
+  const url = server.url()
+  const password = new URL(url).password
+
+  t.test('a daemon on PostgreSQL goes on where a kill has cut it off', async (t) => {
+    const storage = { postgres: { url, schema: 'killed' } }
+    const { daemon, cwd, createSession, call } = await startDaemon(t, { storage, queue: {} })
+    const done = await createSession('hello')
+    const hanging = await createSession('@@[{"text":"Half of it.","hang":true}]@@')
+    const statusOf = async (id: string) => ((await (await call(`/sessions/${id}`)).json()) as { status: string }).status
+    const log = async (at: typeof call, id: string) => (await (await at(EVENTS_OF(id))).json()) as Log
+    await until(async () => (await statusOf(done.id)) === 'idle' && (await statusOf(hanging.id)) === 'running')
+    const before = (await log(call, done.id)).events.filter(({ type }) => type !== 'stream_delta')
+    const job = (await (await call('/jobs', { session: { cwd: join(cwd, 'work'), prompt: 'a job' } })).json()) as {
+      id: string
+    }
+    const jobAt = async (at: typeof call) => ((await (await at(`/jobs/${job.id}`)).json()) as { status: string }).status
+    await until(async () => (await jobAt(call)) === 'succeeded')
+    const later = { session: { cwd: join(cwd, 'work'), prompt: 'later' }, runAt: Date.now() + 3_600_000 }
+    t.equal((await call('/jobs', later)).status, 201)
+
+    const other = await command(t, cwd, storage, [])
+    t.match(other, { code: 3, said: `The schema killed of postgres://gateway@` })
+    t.match(other.said, `is in use by process ${daemon.child.pid} on host`)
+    t.notMatch(other.said, password)
+    const doctor = await command(t, cwd, storage, ['doctor'])
+    t.match(doctor, { code: 0, said: /^ok: the schema killed of .* is sound, schema 1/ }, 'while it is in use')
+    t.match(doctor.said, `in use by          process ${daemon.child.pid} on host`)
+    t.match(doctor.said, /orphans +none/)
+    t.match(await command(t, cwd, storage, ['rotate-keys']), { code: 0, said: /has a new key/ })
+    daemon.child.kill('SIGKILL')
+    await daemon.exited
+
+    const second = runDaemon(t, [], { cwd })
+    const at = String((await second.logged('listening')).url)
+    const headers = { authorization: `Bearer ${TOKEN}` }
+    const again: typeof call = (path, body) =>
+      fetch(at + path, {
+        headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
+        ...(body && { method: 'POST', body: JSON.stringify(body) }),
+      })
+    t.same((await log(again, done.id)).events, before, 'the log is the same, event by event')
+    t.match((await log(again, hanging.id)).events.slice(-2), [
+      { type: 'turn_completed', subtype: 'interrupted', isError: true },
+      { type: 'status_changed', status: 'idle' },
+    ])
+    t.equal(await jobAt(again), 'succeeded')
+    t.match(await (await again('/jobs?status=queued')).json(), [{ prompt: 'later' }])
+    const usage = (await (await again('/usage?by=profile')).json()) as object
+    t.match(JSON.stringify(usage), /"profile":"demo"/, 'what was used is counted')
+    t.equal((await again(`/sessions/${hanging.id}/commands`, { type: 'user_message', text: 'go on' })).status, 200)
+    await until(async () => JSON.stringify(await log(again, hanging.id)).includes('"subtype":"success"'))
+
+    await server.end('SIGINT')
+    const refused = await again('/sessions', { cwd: join(cwd, 'work'), prompt: 'now' })
+    t.match([refused.status, ((await refused.json()) as { code: string }).code], [503, 'SG_ERR_STORE_UNAVAILABLE'])
+    t.match((await again('/jobs')).status, 503, 'what has to be read there is refused as well')
+    t.equal((await again(`/sessions/${done.id}`)).status, 200, 'what is in memory is told')
+    await server.restart()
+    await until(async () => (await again('/sessions', { cwd: join(cwd, 'work'), prompt: 'now' })).status === 201)
+    second.child.kill('SIGTERM')
+    t.match(await second.exited, { code: 0 }, second.stderr)
+    t.notMatch(second.stdout + second.stderr, password, 'the password is in no log')
+    t.match((await command(t, cwd, storage, ['doctor'])).said, /in use by +nobody/)
+  })
+
+  t.test('what is wrong with the database is told with what to do about it, and never with the password', async (t) => {
+    const cwd = t.testdir()
+    await server.query(`CREATE ROLE guest LOGIN PASSWORD 'guest-secret'`)
+    const guest = server.url({ user: 'guest', password: 'guest-secret' })
+    const cases: [url: string, said: RegExp][] = [
+      [server.url({ database: 'nowhere' }), /there is no such database. Make it with CREATE DATABASE/],
+      ['postgres://gateway:some-secret@127.0.0.1:1/postgres', /cannot be reached. Is PostgreSQL running there/],
+      ['postgres://gateway:some-secret@127.0.0.1:99999/postgres', /the url is not one of PostgreSQL/],
+      [guest, /guest may not make the schema session_gateway: GRANT CREATE ON DATABASE/],
+    ]
+    for (const [wrong, said] of cases) {
+      const { message } = (await checkPostgres({ url: wrong }).catch((error) => error)) as Error
+      t.match(message, said)
+      t.notMatch(message, /-secret/)
+    }
+    const open = createPostgresStorage({ url: guest }).open()
+    await t.rejects(open, { code: 'POSTGRES_RIGHTS', message: /this user lacks rights/ })
+    await server.query('CREATE SCHEMA foreigner; CREATE TABLE foreigner.members (id int)')
+    await t.rejects(checkPostgres({ url, schema: 'foreigner' }), { message: /has tables of something else/ })
+    await t.rejects(createPostgresStorage({ url, schema: 'foreigner' }).open(), { code: 'STORAGE_FOREIGN' })
+    await server.query('UPDATE killed.schema_versions SET version = 99')
+    await t.rejects(createPostgresStorage({ url, schema: 'killed' }).open(), { code: 'STORAGE_NEWER' })
+
+    const check = await command(t, cwd, { postgres: { url: server.url({ password: 'wrong-secret' }) } }, ['check'])
+    t.match(check, { code: 2, said: /does not let this user in. Look at user and password/ })
+    t.notMatch(check.said, /-secret/)
+    const printed = await command(t, cwd, { postgres: { url } }, ['--print-config'])
+    t.match(printed, { code: 0, said: /"schema": "session_gateway"/ })
+    t.notMatch(printed.said, password)
+  })
+
+  t.test('what is done with tools of PostgreSQL says with which', async (t) => {
+    const cwd = t.testdir()
+    const storage = { postgres: { url, schema: 'copied' } }
+    const backup = await command(t, cwd, storage, ['backup', 'copy.dump'])
+    t.match(backup, { code: 2, said: /pg_dump --format=custom --schema='"copied"' --file='.*copy\.dump'/ })
+    t.notOk(existsSync(join(cwd, 'copy.dump')))
+  })
+}
