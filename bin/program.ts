@@ -91,6 +91,21 @@ export function createProgram(): Command {
       await doctor(configOf(command), salvage)
     })
   program
+    .command('migrate')
+    .description(
+      'copy everything from one database into another, empty one, and hold both against each other; stop the gateway first',
+    )
+    .requiredOption(
+      '--from <database>',
+      'file of an SQLite database, or a postgres:// URL; the password may be in PGPASSWORD',
+    )
+    .requiredOption('--to <database>', 'the same')
+    .option('--schema <name>', 'of the PostgreSQL database (default: session_gateway)')
+    .action(async ({ from, to, schema }: { from: string; to: string; schema?: string }) => {
+      const { migrate } = await import('./commands/migrate.js')
+      await migrate(from, to, schema)
+    })
+  program
     .command('rotate-keys')
     .description('make all answer links that were given out void, also while the gateway runs')
     .addOption(configOption())

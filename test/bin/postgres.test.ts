@@ -6,6 +6,8 @@ import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { until } from '../fixtures/build.js'
 import { DEMO, runDaemon, startDaemon, TOKEN } from '../fixtures/daemon-process.js'
 import { hasPostgres, postgres } from '../storage/postgres-world.js'
+import { firstWrite } from '../storage/sqlite-records.js'
+import { sqliteAt } from '../storage/sqlite-world.js'
 
 const ANYBODY = { listen: { port: 0 }, allowUnauthenticated: true, profiles: [DEMO] }
 const EVENTS_OF = (id: string) => `/sessions/${id}/events`
@@ -124,5 +126,23 @@ if (hasPostgres()) {
     const backup = await command(t, cwd, storage, ['backup', 'copy.dump'])
     t.match(backup, { code: 2, said: /pg_dump --format=custom --schema='"copied"' --file='.*copy\.dump'/ })
     t.notOk(existsSync(join(cwd, 'copy.dump')))
+
+    const path = join(cwd, 'state', 'small.db')
+    const small = sqliteAt(t, path)
+    await small.open()
+    await small.journal.write(firstWrite('one'))
+    const migrate = () => runDaemon(t, ['migrate', '--from', path, '--to', url, '--schema', 'small'], { cwd })
+    const inUse = migrate()
+    t.match(await inUse.exited, { code: 3 })
+    t.match(inUse.stderr, `In use by process ${process.pid} `)
+    await small.close()
+    const done = migrate()
+    t.match(await done.exited, { code: 0 }, done.stderr)
+    t.match(
+      done.stdout,
+      /^ok: postgres:\/\/gateway@.*, schema small has everything now that is in .*small\.db, which was left as/,
+    )
+    t.match(done.stdout, /sessions +1 rows/)
+    t.notMatch(done.stdout, password)
   })
 }

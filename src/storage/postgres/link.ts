@@ -101,6 +101,8 @@ export class Link {
   }
 
   async end(): Promise<void> {
+    // whoever waits for it is not to end before
+    this.ref()
     await this.client.end().catch(() => {})
   }
 

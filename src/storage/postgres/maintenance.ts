@@ -23,7 +23,7 @@ export interface PostgresReport {
   schemaVersion?: number
   /** Who uses it, or has ended without leaving. */
   holder?: Holder
-  /** Rows, as the server last counted them, and bytes of each table, its indexes included. */
+  /** Rows, as the server counts them along, and bytes of each table, its indexes included. */
   tables: Record<string, { rows: number; bytes: number }>
   /** What belongs to no session. */
   orphans: { events: number; snapshots: number }
@@ -35,7 +35,7 @@ const SERVER = `SELECT version() AS version, pg_is_in_recovery() AS standby, cur
   current_setting('fsync') AS fsync,
   current_setting('server_encoding') AS encoding, has_database_privilege(current_database(), 'CREATE') AS may,
   (SELECT pg_has_role(nspowner, 'USAGE') OR has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = $1) AS uses`
-const SIZES = `SELECT relname AS name, greatest(reltuples, 0)::bigint AS rows, pg_total_relation_size(oid) AS bytes
+const SIZES = `SELECT relname AS name, pg_stat_get_live_tuples(oid) AS rows, pg_total_relation_size(oid) AS bytes
   FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relkind = 'r'`
 const ORPHANS = `SELECT
   (SELECT count(*) FROM @events WHERE NOT EXISTS (SELECT FROM @sessions WHERE key = session)

@@ -78,9 +78,11 @@ export class Membership {
   /** Lets another process have it at once. */
   async leave(): Promise<void> {
     this.#isOver = true
-    if (!this.#link.isLost)
-      await this.#link.run([statement('DELETE FROM @members WHERE n = $1', this.n)]).catch(() => {})
-    await this.#link.end()
+    // it may be back since its restart, and the lock not yet
+    const link = this.#link.isLost ? await Link.open(this.#options).catch(() => undefined) : this.#link
+    link?.ref()
+    await link?.run([statement('DELETE FROM @members WHERE n = $1', this.n)]).catch(() => {})
+    await link?.end()
   }
 
   #watch(): void {
@@ -112,7 +114,8 @@ export class Membership {
   }
 }
 
-async function takeLock(link: Link, { schema, place }: LinkOptions): Promise<void> {
+/** @throws StorageError when another process has it */
+export async function takeLock(link: Link, { schema, place }: LinkOptions): Promise<void> {
   for (;;) {
     const { rows } = await link.client.query(LOCK, [schema])
     const holder = await holderOf(link)

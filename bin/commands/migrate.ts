@@ -1,0 +1,26 @@
+import { databaseName } from '../../src/daemon/database.js'
+import { StartError } from '../../src/daemon/start-error.js'
+import { LockHeldError } from '../../src/storage/file/process-lock.js'
+import type { Place } from '../../src/storage/migration/migrate.js'
+
+/**
+ * Copies everything from one database to another, and says how many rows of each table are the same in both now.
+ * @throws StartError when a gateway uses one of them · StorageError when it cannot be done; nothing is written then
+ */
+export async function migrate(from: string, to: string, schema: string | undefined): Promise<void> {
+  const [source, target] = [placeOf(from, schema), placeOf(to, schema)]
+  const { migrateStorage } = await import('../../src/storage/migration/migrate.js')
+  const { isNew, tables } = await migrateStorage(source, target).catch((error) => {
+    throw error instanceof LockHeldError ? new StartError(error.message, { cause: error }) : error
+  })
+  const rows = Object.entries(tables).map(
+    ([name, sum]) => `  ${name.padEnd(19)}${sum.rows} rows  ${sum.sha256.slice(0, 16)}`,
+  )
+  const said = isNew ? 'has everything now that is in' : 'had everything already that is in'
+  process.stdout.write(
+    `ok: ${databaseName(target)} ${said} ${databaseName(source)}, which was left as it was\n${rows.join('\n')}\n`,
+  )
+}
+
+const placeOf = (given: string, schema: string | undefined): Place =>
+  /^postgres(ql)?:/.test(given) ? { postgres: { url: given, ...(schema && { schema }) } } : { sqlite: given }

@@ -1,0 +1,156 @@
+import type { Client } from 'pg'
+import { patched } from '../../jobs/patch.js'
+import { failureOf } from '../postgres/failures.js'
+import { Link } from '../postgres/link.js'
+import { Membership, takeLock } from '../postgres/membership.js'
+import { inSchema, SCHEMA_VERSION, versionOf } from '../postgres/schema.js'
+import { directOptions, type PostgresStorageOptions } from '../postgres/storage.js'
+import { StorageError } from '../storage.js'
+import { COPIED, type CopiedRow, type CopiedTable, jobColumns, orderOf, type Side, type Target } from './tables.js'
+
+const ROWS_AT_ONCE = 50
+
+class PostgresSide implements Side {
+  readonly name: string
+  protected readonly schema: string
+  readonly #client: Client
+  readonly #onClose: () => Promise<void>
+
+  constructor(name: string, client: Client, schema: string, onClose: () => Promise<void>) {
+    this.name = name
+    this.#client = client
+    this.schema = schema
+    this.#onClose = onClose
+  }
+
+  protected async query(sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
+    return (await this.#client.query(inSchema(sql, this.schema), values)).rows
+  }
+
+  async *read(table: CopiedTable): AsyncIterable<CopiedRow[]> {
+    const { name, columns } = table
+    const names = columns.map((column) => column.name).join(', ')
+    const kept = name === 'events' ? 'WHERE session IN (SELECT key FROM @sessions)' : ''
+    const more = name === 'jobs' ? ', claimed' : ''
+    await this.query(
+      `DECLARE copied CURSOR FOR SELECT ${names}${more} FROM @${name} ${kept} ORDER BY ${orderOf(table)}`,
+    )
+    try {
+      for (;;) {
+        const rows = await this.query(`FETCH ${ROWS_AT_ONCE} FROM copied`)
+        if (rows.length === 0) break
+        if (name === 'jobs') for (const row of rows) if (row.claimed !== null) row.info = withClaim(row)
+        yield rows.map((row) =>
+          columns.map(({ name, isNumber }) => {
+            const value = row[name] as string | number | null
+            return value !== null && isNumber ? Number(value) : value
+          }),
+        )
+      }
+    } finally {
+      // it is gone with a transaction that failed
+      await this.query('CLOSE copied').catch(() => {})
+    }
+  }
+
+  async lastNumbers(): Promise<Map<string, number>> {
+    const numbers = new Map<string, number>()
+    for (const { name, columns, isNumbered } of COPIED) {
+      if (!isNumbered) continue
+      const [row] = await this.query(
+        `SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS last FROM @${name}_${columns[0]!.name}_seq`,
+      )
+      numbers.set(name, Number(row!.last))
+    }
+    return numbers
+  }
+
+  async close(): Promise<void> {
+    await this.#client.query('ROLLBACK').catch(() => {})
+    await this.#onClose()
+  }
+}
+
+const withClaim = ({ info, claimed }: Record<string, unknown>): string =>
+  JSON.stringify(
+    patched(JSON.parse(info as string), {
+      ...{ status: 'running', nextRunAt: undefined },
+      ...JSON.parse(claimed as string),
+    }),
+  )
+
+class PostgresTarget extends PostgresSide implements Target {
+  async write({ name, columns }: CopiedTable, rows: readonly CopiedRow[]): Promise<void> {
+    const names = columns.map((column) => column.name)
+    const types: string[] = columns.map(({ isNumber }) => (isNumber ? 'double precision' : 'text'))
+    const lists: unknown[][] = columns.map((_column, index) => rows.map((row) => row[index]))
+    if (name === 'jobs') {
+      const jobs = rows.map((row) => jobColumns(row[3] as string))
+      names.push('status', 'profile', 'created_at', 'next_run_at', 'ready', 'finished_at', 'begins')
+      types.push('text', 'text', 'double precision', 'double precision', 'boolean', 'double precision', 'boolean')
+      lists.push(
+        ...[jobs.map(({ job }) => job.status), jobs.map(({ job }) => job.profile)],
+        ...[jobs.map(({ job }) => job.createdAt), jobs.map(({ next }) => next)],
+        jobs.map(({ ready }) => (ready === null ? null : ready === 1)),
+        ...[
+          jobs.map(({ end }) => end),
+          jobs.map(({ job }) => job.startedAt === undefined && job.webhook === undefined),
+        ],
+      )
+    }
+    const given = types.map((type, index) => `$${index + 1}::${type}[]`)
+    await this.query(`INSERT INTO @${name} (${names.join(', ')}) SELECT * FROM unnest(${given.join(', ')})`, lists)
+  }
+
+  async keepNumbers(numbers: ReadonlyMap<string, number>): Promise<void> {
+    for (const { name, columns, isNumbered } of COPIED)
+      if (isNumbered && (numbers.get(name) ?? 0) > 0)
+        await this.query(`SELECT setval($1::regclass, $2)`, [
+          inSchema(`@${name}_${columns[0]!.name}_seq`, this.schema),
+          numbers.get(name),
+        ])
+  }
+
+  async commit(): Promise<void> {
+    await this.query('COMMIT')
+  }
+}
+
+/** A schema that is only read, and held for as long. @throws StorageError */
+export async function postgresSource(options: PostgresStorageOptions): Promise<Side> {
+  const direct = directOptions(options)
+  const link = await Link.open(direct)
+  try {
+    const name = `${direct.place}, schema ${direct.schema}`
+    const version = await versionOf(link.client, direct.schema)
+    if (version === 0) throw new StorageError('STORAGE_EMPTY', `There is nothing of a gateway in ${name}.`)
+    if (version < SCHEMA_VERSION)
+      throw new StorageError(
+        'STORAGE_OLDER',
+        `${name} is of an earlier version: start and stop the gateway on it once.`,
+      )
+    await takeLock(link, direct)
+    await link.client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    return new PostgresSide(name, link.client, direct.schema, () => link.end())
+  } catch (error) {
+    await link.end()
+    throw failureOf(error, direct.place)
+  }
+}
+
+/** A schema that is made when it is missing, and held for as long. @throws StorageError */
+export async function postgresTarget(options: PostgresStorageOptions): Promise<Target> {
+  const direct = directOptions(options)
+  const membership = await Membership.join(direct)
+  try {
+    const link = await Link.open(direct)
+    await link.client.query('BEGIN')
+    return new PostgresTarget(`${direct.place}, schema ${direct.schema}`, link.client, direct.schema, async () => {
+      await link.end()
+      await membership.leave()
+    })
+  } catch (error) {
+    await membership.leave()
+    throw failureOf(error, direct.place)
+  }
+}

@@ -1,0 +1,151 @@
+import { randomBytes } from 'node:crypto'
+import { open, realpath, rename, rm, stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { openDatabase } from '../sqlite/connection.js'
+import { type Database, loadDriver } from '../sqlite/driver.js'
+import { type HeldFile, holdFile } from '../sqlite/files.js'
+import { SCHEMA_VERSION, versionOf } from '../sqlite/schema.js'
+import { StorageError } from '../storage.js'
+import { type CopiedRow, type CopiedTable, jobColumns, orderOf, type Side, type Target } from './tables.js'
+
+const ROWS_AT_ONCE = 50
+
+class SqliteSide implements Side {
+  readonly name: string
+  protected readonly db: Database
+
+  constructor(name: string, db: Database) {
+    this.name = name
+    this.db = db
+  }
+
+  async *read(table: CopiedTable): AsyncIterable<CopiedRow[]> {
+    const { name, columns } = table
+    const names = columns.map((column) => column.name).join(', ')
+    const select =
+      name === 'feed'
+        ? "SELECT epoch, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'notifications'), 0) AS last_number FROM feed"
+        : `SELECT ${names} FROM ${name} ${name === 'events' ? 'WHERE session IN (SELECT key FROM sessions)' : ''}`
+    let some: CopiedRow[] = []
+    for (const row of this.db.prepare(`${select} ORDER BY ${orderOf(table)}`).iterate()) {
+      some.push(columns.map((column) => row[column.name] as CopiedRow[number]))
+      if (some.length < ROWS_AT_ONCE) continue
+      yield some
+      some = []
+    }
+    if (some.length > 0) yield some
+  }
+
+  async lastNumbers(): Promise<Map<string, number>> {
+    const rows: { name: string; seq: number }[] = this.db.prepare('SELECT name, seq FROM sqlite_sequence').all()
+    return new Map(rows.map(({ name, seq }) => [name, seq]))
+  }
+
+  async close(): Promise<void> {
+    this.db.close()
+  }
+}
+
+/** A database that is only read, and held for as long. @throws StorageError, LockHeldError */
+export async function sqliteSource(file: string): Promise<Side> {
+  const path = await realpath(resolve(file)).catch(() => {
+    throw new StorageError('ENOENT', `There is no database ${resolve(file)}.`)
+  })
+  const held = await holdFile(path)
+  try {
+    const Driver = await loadDriver()
+    const db = new Driver(path, { readOnly: true })
+    if (versionOf(db, path) < SCHEMA_VERSION)
+      throw new StorageError(
+        'STORAGE_OLDER',
+        `${path} is of an earlier version: start and stop the gateway on it once.`,
+      )
+    const side = new SqliteSide(path, db)
+    return Object.assign(side, {
+      close: async () => {
+        db.close()
+        await held.release()
+      },
+    })
+  } catch (error) {
+    await held.release()
+    throw error
+  }
+}
+
+/** Written beside its place, and put there when it is whole. */
+class SqliteTarget extends SqliteSide implements Target {
+  readonly #draft: string
+  readonly #held: HeldFile
+
+  constructor(draft: string, held: HeldFile, db: Database) {
+    super(held.path, db)
+    this.#draft = draft
+    this.#held = held
+    db.exec('BEGIN')
+  }
+
+  async write({ name, columns }: CopiedTable, rows: readonly CopiedRow[]): Promise<void> {
+    const isFeed = name === 'feed'
+    const names = (isFeed ? columns.slice(0, 1) : columns).map((column) => column.name)
+    const all =
+      name === 'jobs' ? [...names, 'status', 'profile', 'created_at', 'next_run_at', 'ready', 'finished_at'] : names
+    const insert = this.db.prepare(`INSERT INTO ${name} (${all.join(', ')}) VALUES (${all.map(() => '?').join(', ')})`)
+    for (const row of rows) {
+      if (name !== 'jobs') insert.run(...row.slice(0, names.length))
+      else {
+        const { job, next, ready, end } = jobColumns(row[3] as string)
+        insert.run(...row, job.status, job.profile, job.createdAt, next, ready, end)
+      }
+      if (isFeed) this.#keepNumber('notifications', row[1] as number)
+    }
+  }
+
+  async keepNumbers(numbers: ReadonlyMap<string, number>): Promise<void> {
+    for (const [name, last] of numbers) this.#keepNumber(name, last)
+  }
+
+  #keepNumber(name: string, last: number): void {
+    const { changes } = this.db.prepare('UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?').run(last, name)
+    if (Number(changes) === 0 && last > 0)
+      this.db.prepare('INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)').run(name, last)
+  }
+
+  async commit(): Promise<void> {
+    this.db.exec('COMMIT')
+    this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    this.db.close()
+    const file = await open(this.#draft, 'r')
+    await file.sync()
+    await file.close()
+    await rename(this.#draft, this.#held.path)
+  }
+
+  override async close(): Promise<void> {
+    try {
+      this.db.close()
+    } catch {
+      // it was, with the commit
+    }
+    await Promise.all(['', '-wal', '-shm'].map((end) => rm(`${this.#draft}${end}`, { force: true })))
+    await this.#held.release()
+  }
+}
+
+/** @returns a new database, or the one that is there, only to be compared with. @throws StorageError, LockHeldError */
+export async function sqliteTarget(file: string): Promise<Target | Side> {
+  const size = await stat(resolve(file)).then(
+    (found) => found.size,
+    () => 0,
+  )
+  if (size > 0) return sqliteSource(file)
+  const held = await holdFile(file)
+  const draft = `${held.path}.${randomBytes(6).toString('hex')}`
+  try {
+    await (await open(draft, 'wx', 0o600)).close()
+    return new SqliteTarget(draft, held, await openDatabase({ path: draft, synchronous: 'full', pragmas: [] }))
+  } catch (error) {
+    await held.release()
+    throw error
+  }
+}

@@ -1,0 +1,195 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { migrateStorage } from '../../src/storage/migration/migrate.js'
+import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
+import type { DatabaseStorage } from './database-conforms.js'
+import { hasPostgres, postgres } from './postgres-world.js'
+import { eventOf, firstWrite, jobOf, stateOf } from './sqlite-records.js'
+import { sqliteAt } from './sqlite-world.js'
+
+const AWKWARD = 'a \u0000 NUL, "quotes", \\ and 🥊\n'
+const DAY = '2026-01-01'
+
+/** Something of each kind, and numbers that must not be given again. */
+async function fill({
+  journal,
+  queue,
+  idempotency,
+  outbox,
+  notifications,
+  profiles,
+  channels,
+  signIns,
+  usage,
+  sessions,
+}: DatabaseStorage) {
+  for (const id of ['gone', 'one', 'two', 'last']) await journal.write(firstWrite(id, { title: `${AWKWARD}${id}` }))
+  await journal.write({
+    id: 'one',
+    events: [eventOf(1, AWKWARD), eventOf(3)],
+    snapshot: { state: [AWKWARD] } as never,
+    reservedSeq: 900,
+  })
+  await journal.write({
+    id: 'two',
+    events: Array.from({ length: 300 }, (_, at) => eventOf(at + 1)),
+    state: stateOf('two', { lastSeq: 300 }),
+  })
+  await journal.deposit('two', [{ key: 'k', type: 'close' }])
+  await journal.write({ id: 'gone', events: [eventOf(1)] })
+  for (const id of ['gone', 'last']) await journal.remove(id)
+  for (const id of ['done', 'running', 'later', 'ready', 'pruned']) await queue.add(jobOf(id, id === 'ready' ? -1 : 0))
+  await queue.update('later', { nextRunAt: Date.now() + 3_600_000 })
+  await queue.update('pruned', { status: 'canceled', finishedAt: 1 })
+  await queue.claim!(2, { begin: { at: 7, sessionIds: ['s1', 's2'] } })
+  await queue.settle!('done', { status: 'succeeded', finishedAt: Date.now() }, { day: DAY, tokens: 12.5 }, 'running')
+  await queue.prune(1_000)
+  await idempotency.begin('key', 'f')
+  await idempotency.complete('key', { status: 201, headers: { a: 'b' }, body: AWKWARD })
+  await profiles.save(
+    { name: 'p', engine: 'cli', configDir: '/srv/p' },
+    { key: 'kept', fingerprint: 'f', made: { kind: 'profile', id: 'p', location: '/p' } },
+  )
+  await outbox.add({ id: 'd', lane: 'l', delivery: { to: AWKWARD } })
+  await outbox.log('l', { attempt: 1 } as never)
+  await outbox.rememberGone!('target')
+  await notifications.open('epoch')
+  for (const number of [1, 2, 3])
+    await notifications.add({
+      number,
+      type: 'turn_completed',
+      sessionId: 'one',
+      profile: 'p',
+      ts: number + 0.5,
+      json: AWKWARD,
+    })
+  await notifications.prune(3, 0)
+  await channels.keyOnce('name', 'value')
+  await channels.saveSubscription({
+    id: 'sub',
+    endpoint: 'e',
+    keys: { p256dh: 'p', auth: 'a' },
+    createdAt: 1,
+    expiresAt: 2,
+  })
+  await signIns.save({
+    id: 'in',
+    secretHash: 'h',
+    sealedToken: 's',
+    owner: 'o',
+    createdAt: 1,
+    lastSeenAt: 2,
+    endsAt: 3,
+  })
+  await usage.add([{ day: DAY, profile: 'p', agent: 'a', person: 'x', turns: 2, costUsd: 0.1 }])
+  await sessions.save({ id: 'old', settled: [AWKWARD] } as never)
+}
+
+/** What anybody can ask of it. */
+async function asked({
+  journal,
+  queue,
+  idempotency,
+  outbox,
+  notifications,
+  profiles,
+  channels,
+  signIns,
+  usage,
+  sessions,
+}: DatabaseStorage) {
+  const list = await journal.list()
+  return {
+    list,
+    whole: await Promise.all(list.map(({ id }) => journal.get(id))),
+    events: await Promise.all(list.map(({ id }) => journal.read(id, 0, 999, 1e9))),
+    jobs: await queue.list(),
+    tokens: await queue.dailyTokens(DAY),
+    left: await idempotency.left!(),
+    answered: await idempotency.begin('key', 'f'),
+    outbox: [await outbox.list(), await outbox.attempts('l'), await outbox.gone!()],
+    feed: await notifications.open('another'),
+    kept: [await profiles.list(), await channels.subscriptions(), await channels.key('name'), await signIns.list()],
+    usage: await usage.read({ from: DAY, to: DAY }, ['day', 'profile', 'agent', 'person'], 9),
+    sessions: await sessions.list(),
+  }
+}
+
+const digestOf = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex')
+
+if (hasPostgres()) {
+  const server = await postgres()
+
+  t.test('everything goes over to PostgreSQL and back, is the same there, and goes on', async (t) => {
+    const folder = t.testdir({ first: {}, second: {} })
+    const [first, second] = [join(folder, 'first', 'a.db'), join(folder, 'second', 'b.db')]
+    const before = sqliteAt(t, first)
+    await before.open()
+    await fill(before)
+    await t.rejects(migrateStorage({ sqlite: first }, { sqlite: second }), { code: 'STORAGE_HELD' })
+    const expected = await asked(before)
+    await before.close()
+    const bytes = digestOf(first)
+    const place = { postgres: { url: server.url(), schema: 'moved' } }
+
+    const there = await migrateStorage({ sqlite: first }, place)
+    t.equal(there.isNew, true)
+    t.match(there.tables, {
+      sessions: { rows: 2 },
+      events: { rows: 302 },
+      jobs: { rows: 4 },
+      notifications: { rows: 0 },
+    })
+    const again = await migrateStorage({ sqlite: first }, place)
+    t.same(again, { ...there, isNew: false }, 'repeated, it finds everything')
+    const back = await migrateStorage(place, { sqlite: second })
+    t.same(back.tables, there.tables)
+    t.equal(digestOf(first), bytes, 'the source is as it was')
+
+    const moved = createPostgresStorage(place.postgres)
+    t.teardown(() => moved.close())
+    await moved.open()
+    t.same(await asked(moved), expected)
+    await t.rejects(migrateStorage({ sqlite: first }, place), { code: 'STORAGE_HELD' })
+    await t.rejects(migrateStorage(place, { sqlite: second }), { code: 'STORAGE_HELD' })
+    const returned = sqliteAt(t, second)
+    await returned.open()
+    t.same(await asked(returned), expected)
+    for (const storage of [moved, returned]) {
+      await storage.journal.write(firstWrite('new'))
+      await storage.queue.add(jobOf('new'))
+      t.equal((await storage.journal.list()).at(-1)!.position, 5, 'no number is given again')
+      t.equal((await storage.queue.list())[0]!.position, 6)
+      t.match(await storage.queue.claimNext(), { info: { id: 'new' } })
+      t.match(await storage.queue.claimNext(), { info: { id: 'ready', status: 'running' } })
+      t.equal(await storage.queue.claimNext(), null)
+      await storage.close()
+    }
+    await t.rejects(migrateStorage({ sqlite: first }, place), { code: 'STORAGE_NOT_EMPTY' })
+    await t.rejects(migrateStorage(place, { sqlite: first }), { code: 'STORAGE_NOT_EMPTY' })
+    t.equal(digestOf(first), bytes)
+  })
+
+  t.test('what a claim has left in PostgreSQL is moved as it is read', async (t) => {
+    const path = join(t.testdir({ state: {} }), 'state', 'c.db')
+    const place = { postgres: { url: server.url(), schema: 'claimed' } }
+    const storage = createPostgresStorage(place.postgres)
+    t.teardown(() => storage.close())
+    await storage.open()
+    await fill(storage)
+    const expected = await asked(storage)
+    await storage.close()
+    const { tables } = await migrateStorage(place, { sqlite: path })
+    t.same((await migrateStorage({ sqlite: path }, place)).tables, tables)
+    const moved = sqliteAt(t, path)
+    await moved.open()
+    t.same(await asked(moved), expected)
+    await moved.close()
+    await t.rejects(migrateStorage({ sqlite: join(t.testdir(), 'none.db') }, place), { code: 'ENOENT' })
+    await t.rejects(migrateStorage({ postgres: { url: server.url(), schema: 'empty' } }, place), {
+      code: 'STORAGE_EMPTY',
+    })
+  })
+}
