@@ -11,7 +11,7 @@ import { compiled } from './sqlite-world.js'
 
 const MUCH = 100_000_000
 const KILLS = rounds(4, 20)
-const RESTARTS = rounds(3, 12)
+const RESTARTS = rounds(2, 12)
 
 const away = { name: 'StorageError', code: 'POSTGRES_UNREACHABLE' }
 const seqsOf = async ({ journal }: PostgresStorage, id: string) =>
