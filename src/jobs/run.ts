@@ -44,6 +44,9 @@ const SUBTYPE_ERRORS: Record<JobResult['subtype'], string> = {
   interrupted: 'The run was interrupted.',
 }
 
+/** Refusals of a session whose engine was given nothing. */
+const UNBEGUN: ReadonlySet<string> = new Set(['SG_ERR_STORE_UNAVAILABLE', 'SG_ERR_SHUTTING_DOWN'])
+
 /** In one of these no session goes on. */
 const AT_REST: ReadonlySet<SessionStatus> = new Set(['parked', 'failed', 'closed'])
 
@@ -324,7 +327,7 @@ export class JobRun {
   #failed(error: unknown): void {
     if (this.ended) return
     // told before its engine was given anything
-    if (error instanceof GatewayError && error.code === 'SG_ERR_STORE_UNAVAILABLE') {
+    if (error instanceof GatewayError && UNBEGUN.has(error.code)) {
       this.#end({ status: 'failed', error: error.message, unbegun: true })
       return
     }

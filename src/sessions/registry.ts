@@ -25,6 +25,8 @@ import type { SessionWorld } from './session-world.js'
 import { Telling } from './telling.js'
 
 const REMOVE_RETRY_MS = 30_000
+/** Why a job's session is refused that comes again. */
+const COMES_AGAIN: ReadonlySet<string> = new Set(['SG_ERR_STORE_UNAVAILABLE', 'SG_ERR_SHUTTING_DOWN'])
 
 /** Every session of a gateway, by id. */
 export class SessionRegistry {
@@ -124,7 +126,7 @@ export class SessionRegistry {
       else if (session && !session.ended) {
         const { message, code } = error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START')
         // of one that nothing was done in and that comes again there is no failure to tell
-        if (session.jobId !== undefined && code === 'SG_ERR_STORE_UNAVAILABLE') void session.close('server')
+        if (session.jobId !== undefined && COMES_AGAIN.has(code)) void session.close('server')
         else session.fail(message, code)
         this.#remove(session.id)
         this.#removeRefused(session)

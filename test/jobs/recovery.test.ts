@@ -267,3 +267,17 @@ t.test('retention goes on over a restart, with the sessions of every attempt', a
   t.equal(await left.adapter.get('young'), null, 'at the age that its end in the earlier process gives it')
   t.match(await job(only('parked')), { status: 'parked' })
 })
+
+t.test('a job that was claimed as the gateway began to stop has not failed: the next process runs it', async (t) => {
+  const left = new Leftovers()
+  const { queue, sessions, job } = await left.start(t)
+  sessions.onCreate = () => {
+    queue.drain()
+    throw new GatewayError('SG_ERR_SHUTTING_DOWN')
+  }
+  const { id } = await queue.submit(jobRequest())
+  await settle()
+  const waiting = await job(only(id))
+  t.match(waiting, { status: 'queued', attempt: 1 })
+  t.equal(waiting.error, undefined)
+})
