@@ -37,8 +37,9 @@ t.test('an error nobody caught is logged and ends it with 1', async (t) => {
     return request
   }`
   for (const prompt of ['throw', 'reject', 'reject with nothing']) {
-    const { daemon, createSession } = await startDaemon(t, {}, { hooks })
-    await createSession(prompt).catch(() => {})
+    const { daemon, cwd, call } = await startDaemon(t, {}, { hooks })
+    // refused or cut off, as far as it came
+    await call('/sessions', { profile: 'demo', cwd: `${cwd}/work`, prompt }).catch(() => {})
     t.same(await daemon.exited, { code: 1, signal: null }, prompt)
     t.match(
       daemon.lines().find(({ level }) => level === 'fatal'),
