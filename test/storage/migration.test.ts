@@ -1,8 +1,13 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { migrateStorage } from '../../src/storage/migration/migrate.js'
+import { sqliteSource } from '../../src/storage/migration/sqlite-side.js'
+import { COPIED } from '../../src/storage/migration/tables.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import type { DatabaseStorage } from './database-conforms.js'
 import { hasPostgres, postgres } from './postgres-world.js'
@@ -193,3 +198,23 @@ if (hasPostgres()) {
     })
   })
 }
+
+t.test('a table that is read in parts outlives collections of garbage in between', async (t) => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const path = join(t.testdir({ state: {} }), 'state', 'much.db')
+  const storage = sqliteAt(t, path)
+  await storage.open()
+  await storage.journal.write({ ...firstWrite('one'), events: Array.from({ length: 500 }, (_, n) => eventOf(n + 1)) })
+  await storage.close()
+  const side = await sqliteSource(path)
+  let rows = 0
+  for await (const some of side.read(COPIED.find(({ name }) => name === 'events')!)) {
+    rows += some.length
+    collect()
+    // a statement that is collected is finalized in a turn of its own
+    await turn()
+  }
+  await side.close()
+  t.equal(rows, 500)
+})

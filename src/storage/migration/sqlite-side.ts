@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { openDatabase } from '../sqlite/connection.js'
-import { type Database, loadDriver } from '../sqlite/driver.js'
+import { type Database, loadDriver, rowsOf } from '../sqlite/driver.js'
 import { type HeldFile, holdFile } from '../sqlite/files.js'
 import { SCHEMA_VERSION, versionOf } from '../sqlite/schema.js'
 import { StorageError } from '../storage.js'
@@ -27,7 +27,7 @@ class SqliteSide implements Side {
         ? "SELECT epoch, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'notifications'), 0) AS last_number FROM feed"
         : `SELECT ${names} FROM ${name} ${name === 'events' ? 'WHERE session IN (SELECT key FROM sessions)' : ''}`
     let some: CopiedRow[] = []
-    for (const row of this.db.prepare(`${select} ORDER BY ${orderOf(table)}`).iterate()) {
+    for (const row of rowsOf(this.db.prepare(`${select} ORDER BY ${orderOf(table)}`))) {
       some.push(columns.map((column) => row[column.name] as CopiedRow[number]))
       if (some.length < ROWS_AT_ONCE) continue
       yield some

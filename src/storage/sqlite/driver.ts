@@ -42,6 +42,18 @@ async function loadPackage(): Promise<unknown> {
   }
 }
 
+const read = new Set<Statement>()
+
+/** Rows one at a time. An iterator of the package does not keep its statement from being collected, and crashes the process then. */
+export function* rowsOf(statement: Statement, ...values: SqlValue[]): Generator<ReturnType<Statement['get']>> {
+  read.add(statement)
+  try {
+    yield* statement.iterate(...values)
+  } finally {
+    read.delete(statement)
+  }
+}
+
 /** Node 22 warns of its SQLite, which has not changed since. */
 function withoutExperimentalWarning<T>(load: () => T): T {
   const { emitWarning } = process

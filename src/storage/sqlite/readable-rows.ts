@@ -1,4 +1,4 @@
-import type { Database, SqlValue } from './driver.js'
+import { type Database, rowsOf, type SqlValue } from './driver.js'
 
 /** What says nothing about the rows: busy, locked, out of memory. */
 const PASSING = [5, 6, 7]
@@ -31,7 +31,7 @@ function* numberedRows(db: Database, { select, position, onUnreadable }: RowsToR
   const probe = db.prepare(`SELECT ${position} ${select.slice(select.lastIndexOf('FROM '))} ${behind} LIMIT 1`)
   for (let at: number | undefined = 1; at !== undefined; ) {
     try {
-      for (const row of from.iterate(at)) {
+      for (const row of rowsOf(from, at)) {
         // never back: a damaged table may be out of order
         at = Math.max(at!, Number(row[position]) + 1)
         yield row
@@ -76,7 +76,7 @@ function* rowsFromBothEnds(db: Database, { select, position, onUnreadable }: Row
   ]) {
     let last: SqlValue | undefined
     try {
-      for (const row of db.prepare(`${select} ORDER BY ${position} ${direction}`).iterate()) {
+      for (const row of rowsOf(db.prepare(`${select} ORDER BY ${position} ${direction}`))) {
         last = row[position]
         yield row
       }

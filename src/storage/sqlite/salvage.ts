@@ -1,5 +1,5 @@
 import { cutOffBy, cutOffMessage } from './cut-off.js'
-import { type Database, loadDriver, type SqlValue } from './driver.js'
+import { type Database, loadDriver, rowsOf, type SqlValue } from './driver.js'
 import { damaged, failureOf, Refusal } from './failures.js'
 import type { SalvageReport } from './maintenance.js'
 import { readableRows } from './readable-rows.js'
@@ -228,7 +228,7 @@ function indexOf(source: Database, table: Table): { name: string; column: string
 /** @returns whether all rows could be read */
 // biome-ignore lint/suspicious/noExplicitAny: a row is what its query says
 function each(source: Database, sql: string, take: (row: any) => void): boolean {
-  const rows = source.prepare(sql).iterate()
+  const rows = rowsOf(source.prepare(sql))
   for (;;) {
     let next: IteratorResult<unknown>
     try {
