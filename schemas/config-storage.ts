@@ -8,7 +8,8 @@ const postgres = Section({
   schema: Type.Optional(
     Type.String({
       ...{ minLength: 1, maxLength: 63, pattern: '^[a-z_][a-z0-9_]*$', default: 'session_gateway' },
-      description: 'Of this gateway alone; made when it is missing.',
+      description:
+        'Of this gateway alone; made when it is missing. Small letters, digits and _, not beginning with pg_.',
     }),
   ),
   listenUrl: Type.Optional(

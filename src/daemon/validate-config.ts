@@ -52,6 +52,8 @@ function message({ type, schema, value, path }: ValueError): string {
       return `does not match ${schema.pattern}${schema.description ? ` (${schema.description})` : ''}`
     case ValueErrorType.StringMinLength:
       return 'must not be empty'
+    case ValueErrorType.StringMaxLength:
+      return `must have at most ${schema.maxLength} characters`
     case ValueErrorType.ArrayMinItems:
       return `expected at least ${schema.minItems} entry; leave the section out if there is none`
     case ValueErrorType.ArrayMaxItems:

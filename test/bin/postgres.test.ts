@@ -97,13 +97,27 @@ if (hasPostgres()) {
       [server.url({ database: 'nowhere' }), /there is no such database. Make it with CREATE DATABASE/],
       ['postgres://gateway:some-secret@127.0.0.1:1/postgres', /cannot be reached. Is PostgreSQL running there/],
       ['postgres://gateway:some-secret@127.0.0.1:99999/postgres', /the url is not one of PostgreSQL/],
+      // what stands before the slash or the question mark looks like a port
+      [
+        'postgres://gateway:12/ab-secret@127.0.0.1:1/postgres',
+        /not one of PostgreSQL: .* percent-encoded \(%2F for \//,
+      ],
+      ['postgres://gateway:12?ab-secret@127.0.0.1:1/postgres', /percent-encoded/],
+      ['postgres://gateway:12#ab-secret@127.0.0.1:1/postgres', /percent-encoded/],
+      ['mysql://gateway:some-secret@127.0.0.1:1/postgres', /the url is not one of PostgreSQL/],
+      ['127.0.0.1:1/postgres', /the url is not one of PostgreSQL/],
+      [`postgres://gateway:some-secret@/postgres?port=1&host=${server.directory}`, /cannot be reached/],
+      [`${url}?sslmode=verify-full`, /TLS does not fit. Look at sslmode .*The server does not support SSL/],
+      [`${url}?sslmode=verify-full&sslrootcert=/nowhere/ca.pem`, /TLS does not fit. .*nowhere.ca\.pem/],
       [guest, /guest may not make the schema session_gateway: GRANT CREATE ON DATABASE/],
     ]
     for (const [wrong, said] of cases) {
       const { message } = (await checkPostgres({ url: wrong }).catch((error) => error)) as Error
       t.match(message, said)
-      t.notMatch(message, /-secret/)
+      t.notMatch(message, /-secret|:12\b/)
     }
+    await t.rejects(checkPostgres({ url, schema: 'pg_gateway' }), { message: /begin with pg_ .* another one/ })
+    await t.rejects(createPostgresStorage({ url, schema: 'pg_gateway' }).open(), { code: 'POSTGRES_SCHEMA' })
     const open = createPostgresStorage({ url: guest }).open()
     await t.rejects(open, { code: 'POSTGRES_RIGHTS', message: /this user lacks rights/ })
     await server.query('CREATE SCHEMA foreigner; CREATE TABLE foreigner.members (id int)')
@@ -126,6 +140,15 @@ if (hasPostgres()) {
     const backup = await command(t, cwd, storage, ['backup', 'copy.dump'])
     t.match(backup, { code: 2, said: /pg_dump --format=custom --schema='"copied"' --file='.*copy\.dump'/ })
     t.notOk(existsSync(join(cwd, 'copy.dump')))
+    t.match(
+      backup.said,
+      `'postgres://gateway@${encodeURIComponent(server.directory)}/postgres'`,
+      'where its sockets are',
+    )
+    const encrypted = { postgres: { url: `${url}?sslmode=verify-full&password=${password}`, schema: 'copied' } }
+    const { said } = await command(t, cwd, encrypted, ['backup', 'copy.dump'])
+    t.match(said, `/postgres?sslmode=verify-full' `)
+    t.notMatch(said, password)
 
     const path = join(cwd, 'state', 'small.db')
     const small = sqliteAt(t, path)

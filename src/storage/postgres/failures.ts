@@ -1,13 +1,47 @@
 import { StorageError } from '../storage.js'
 import { RAISED } from './schema.js'
 
+/**
+ * What a URL of PostgreSQL says; undefined: it is not one. A password with `/`, `?` or `#` in it ends the host before its `@`, and what is
+ * left of it is then taken for a port and a database.
+ */
+function parsed(url: string): URL | undefined {
+  const found = /^postgres(ql)?:\/\//i.test(url) && URL.canParse(url) ? new URL(url) : undefined
+  return found && `${found.pathname}${found.search}${found.hash}`.match(/[@#]/) ? undefined : found
+}
+
+/** @throws StorageError, which quotes nothing of it */
+export function checkUrl(url: string): void {
+  // no host, and yet a user: only the driver reads that
+  if (parsed(url.replace(/@(?=\/)/, '@localhost'))) return
+  throw new StorageError(
+    'POSTGRES_URL',
+    'the url is not one of PostgreSQL: postgres://user:password@host:port/database, with every other character than letters and digits in ' +
+      'user and password percent-encoded (%2F for /, %40 for @, %23 for #, %3F for ?)',
+  )
+}
+
 /** Where a database is, without what lets one in. */
 export function placeOf(url: string): string {
+  const found = parsed(url)
+  if (!found) return 'the database of storage.postgres'
+  return `postgres://${found.username && `${found.username}@`}${decoded(found.host)}${found.pathname}`
+}
+
+/** The same for PostgreSQL's own tools: where the sockets are, and whether the connection is encrypted, included. */
+export function urlWithoutPassword(url: string): string {
+  const found = parsed(url)
+  if (!found) return placeOf(url)
+  found.password = ''
+  found.searchParams.delete('password')
+  return found.href
+}
+
+function decoded(text: string): string {
   try {
-    const { username, host, pathname } = new URL(url)
-    return `postgres://${username && `${username}@`}${decodeURIComponent(host)}${pathname}`
+    return decodeURIComponent(text)
   } catch {
-    return 'the database of storage.postgres'
+    return text
   }
 }
 
@@ -45,28 +79,36 @@ const MEANINGS: readonly (readonly [RegExp, code: string, meaning: (place: strin
     'POSTGRES_BUSY',
     (place) => `${place} has no connection left. The gateway needs two; raise max_connections, or close others.`,
   ],
+  [
+    /^42939$/,
+    'POSTGRES_SCHEMA',
+    (place) => `${place}: names that begin with pg_ are PostgreSQL's own. Give the schema another one.`,
+  ],
   [/^53\w{3}$/, 'POSTGRES_FULL', (place) => `${place} has no room or memory left`],
 ]
+
+/** Of the driver, of the certificates, and of the TLS library. */
+const IS_TLS = /SSL|TLS|certificate|self-signed/i
+const TLS =
+  'its TLS does not fit. Look at sslmode and the certificates in the url: sslmode=disable asks for none, no-verify for encryption alone, ' +
+  'verify-full for a certificate that this host trusts, or that sslrootcert=FILE signed'
 
 const UNKNOWN: (typeof MEANINGS)[number] = [/./, 'POSTGRES', (place) => `${place} has failed`]
 
 /** @throws never; says what went wrong without the url's password */
 export function failureOf(error: unknown, place: string): StorageError {
   if (error instanceof StorageError) return error
-  const { code = '', message, errors } = error as Error & { code?: string; errors?: Error[] }
+  const { code = '', message, errors, syscall } = error as NodeJS.ErrnoException & { errors?: Error[] }
   // of a host with several addresses
   if (errors?.[0]) return failureOf(errors[0], place)
   if (code === RAISED.refused || isOfCaller(code)) return new StorageError('STORAGE_REFUSED', message)
   if (code === RAISED.fenced) return fenced(place)
-  // thrown by whoever parses it, with all of it
-  if (code === 'ERR_INVALID_URL' || message === 'Invalid URL')
-    return new StorageError(
-      'POSTGRES_URL',
-      'the url is not one of PostgreSQL: postgres://user:password@host:port/database',
-    )
+  // only files of certificates are opened
+  if (IS_TLS.test(`${code} ${message}`) || syscall === 'open')
+    return new StorageError('POSTGRES_TLS', `${place}: ${TLS} (${code && `${code}: `}${message})`)
   const found = MEANINGS.find(([codes]) => codes.test(code))
   // the driver says so without a code
-  const isCut = !code && /terminated|timeout|closed|not queryable|SSL|connection/i.test(message)
+  const isCut = !code && /terminated|timeout|closed|not queryable|connection/i.test(message)
   const [, ours, meaning] = found ?? (isCut ? MEANINGS[0]! : UNKNOWN)
   return new StorageError(ours, `${meaning(place)} (${code && `${code}: `}${message})`)
 }

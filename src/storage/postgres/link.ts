@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type pg from 'pg'
-import { failureOf } from './failures.js'
+import { checkUrl, failureOf } from './failures.js'
 import { NamedStatements, Pipeline, type Row, type Statement } from './pipeline.js'
 import { inSchema } from './schema.js'
 
@@ -47,6 +47,7 @@ export class Link {
   /** @throws StorageError */
   static async open(options: LinkOptions): Promise<Link> {
     const { url, place } = options
+    checkUrl(url)
     let client: pg.Client | undefined
     try {
       // loaded only now: most gateways have no use for it

@@ -1,5 +1,5 @@
 import { StorageError } from '../storage.js'
-import { failureOf, placeOf } from './failures.js'
+import { failureOf, placeOf, urlWithoutPassword } from './failures.js'
 import { Link } from './link.js'
 import { type Holder, holderOf } from './membership.js'
 import { StatementError } from './pipeline.js'
@@ -94,12 +94,12 @@ export async function saveKeyPostgres(options: PostgresStorageOptions, name: str
 /** How a schema is copied and put back, with PostgreSQL's own tools. */
 export function backupHelp(options: PostgresStorageOptions, target: string): string[] {
   const { schema } = directOptions(options)
-  const place = placeOf(options.listenUrl ?? options.url)
+  const url = shellQuoted(urlWithoutPassword(options.listenUrl ?? options.url))
   return [
-    `a PostgreSQL database is copied with its own tools, also while the gateway runs:`,
-    `    pg_dump --format=custom --schema=${shellQuoted(quoted(schema))} --file=${shellQuoted(target)} ${shellQuoted(place)}`,
+    `a PostgreSQL database is copied with its own tools, also while the gateway runs (they ask for the password, or take it from PGPASSWORD):`,
+    `    pg_dump --format=custom --schema=${shellQuoted(quoted(schema))} --file=${shellQuoted(target)} ${url}`,
     `to restore it, stop the gateway, then:`,
-    `    pg_restore --clean --if-exists --single-transaction --dbname=${shellQuoted(place)} ${shellQuoted(target)}`,
+    `    pg_restore --clean --if-exists --single-transaction --dbname=${url} ${shellQuoted(target)}`,
   ]
 }
 
@@ -115,6 +115,8 @@ async function look(
     const problems: string[] = []
     if (standby) problems.push('the server is a standby, which only reads: name the primary')
     if (encoding !== 'UTF8') problems.push(`the database is encoded in ${encoding}: make one with ENCODING 'UTF8'`)
+    if (schema.startsWith('pg_'))
+      problems.push(`names that begin with pg_ are PostgreSQL's own: give the schema another one`)
     if (uses === null && !may)
       problems.push(
         `${user} may not make the schema ${schema}: GRANT CREATE ON DATABASE … TO ${user}, or CREATE SCHEMA ${quoted(schema)} AUTHORIZATION ${user}`,
