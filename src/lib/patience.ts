@@ -10,7 +10,7 @@ export const PATIENCE_MS = 8_000
 /** How long somebody goes on waiting for the storage, over all that is asked of it for them. */
 export class Patience {
   readonly #clock: Pick<Clock, 'now'>
-  readonly #since: number
+  #since: number
   readonly #forMs: number
 
   /** @param waitedMs for which they have waited for it already */
@@ -24,6 +24,16 @@ export class Patience {
   get leftMs(): number {
     const passedMs = Math.max(0, this.#clock.now() - this.#since)
     return Math.max(0, this.#forMs - passedMs)
+  }
+
+  /** Waits for what is not the storage's, which takes nothing of it. */
+  async apart<T>(work: Promise<T>): Promise<T> {
+    const from = this.#clock.now()
+    try {
+      return await work
+    } finally {
+      this.#since += Math.max(0, this.#clock.now() - from)
+    }
   }
 }
 

@@ -3,8 +3,9 @@ import t, { type Test } from 'tap'
 import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { type BuildOptions, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { failingDisk, failingRecords } from '../fixtures/failing-disk.js'
+import { testStorage } from '../fixtures/journaled.js'
 import { ok } from '../fixtures/parked.js'
-import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
+import type { Script, ScriptedRunner } from '../fixtures/scripted-engine.js'
 
 async function world(t: Test) {
   const { disk, storage } = failingDisk()
@@ -312,3 +313,23 @@ for (const [kind, build] of Object.entries(PARKED_ON)) {
     await until(async () => (await info()).status !== 'parked', 'awake')
   })
 }
+
+t.test('how long an engine takes to start is not held against the storage', async (t) => {
+  const idleReleaseMs = 60_000
+  const script: Script = { send: (runner) => runner.complete() }
+  const { call, clock, engine, registry } = await buildServer(t, { storage: testStorage(), idleReleaseMs, script })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  await until(() => registry.here(json.id)?.status === 'idle')
+  await clock.advance(idleReleaseMs)
+  await until(() => engine.last.closed, 'the engine gone')
+  let started = () => {}
+  script.start = (runner) =>
+    new Promise((resolve) => {
+      started = () => resolve(runner.init())
+    })
+  const message = call('POST', `/sessions/${json.id}/commands`, { type: 'user_message', text: 'more' })
+  await until(() => engine.runners.length === 2 && engine.last.host !== undefined, 'an engine that starts')
+  await clock.advance(PATIENCE_MS + 1)
+  started()
+  t.match(await message, { status: 200 })
+})

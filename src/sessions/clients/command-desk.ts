@@ -102,13 +102,14 @@ export class CommandDesk {
   }
 
   async #runInTurn(command: SessionCommand, from: Attachment | undefined, bearing: AnswerBearing): Promise<void> {
-    if (this.#change && command.type === 'user_message') await this.#change
+    const { patience } = bearing
+    if (this.#change && command.type === 'user_message') await apart(this.#change, patience)
     const session = this.#session
-    if (session.frozen) await this.#world.sleep.unfrozen(session)
+    if (session.frozen) await apart(this.#world.sleep.unfrozen(session), patience)
     if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
     if (session.parked) return this.#whileParked(command, bearing)
     // the first one that finds an engine starting waits for it as the one that started it
-    if (NEEDS_ENGINE[command.type] && !session.serving) await this.#world.sleep.rouse(session)
+    if (NEEDS_ENGINE[command.type] && !session.serving) await apart(this.#world.sleep.rouse(session), patience)
     await this.#carryOut(command, from, bearing)
   }
 
@@ -124,9 +125,9 @@ export class CommandDesk {
       case 'interrupt':
         return this.#ask(() => session.interrupt())
       case 'set_permission_mode':
-        return this.#changing(() => this.#setPermissionMode(command.mode, patience))
+        return this.#changing(() => this.#setPermissionMode(command.mode, patience), patience)
       case 'set_model':
-        return this.#changing(() => this.#setModel(command.model, patience))
+        return this.#changing(() => this.#setModel(command.model, patience), patience)
       case 'tool_call_result': {
         const { executionId, output, logs } = command
         return this.#settle(executionId, { status: 'ok', output, ...(logs && { logs }) }, from)
@@ -226,8 +227,8 @@ export class CommandDesk {
   }
 
   /** Runs changes one after the other. */
-  #changing(change: () => Promise<void>): Promise<void> {
-    const outcome = (this.#change ?? Promise.resolve()).then(change)
+  #changing(change: () => Promise<void>, patience: Patience | undefined): Promise<void> {
+    const outcome = apart(this.#change ?? Promise.resolve(), patience).then(change)
     const settled = outcome.catch(() => {})
     this.#change = settled
     void settled.then(() => {
@@ -249,6 +250,9 @@ export class CommandDesk {
     }
   }
 }
+
+/** How long an engine takes is not the storage's. */
+const apart = (work: Promise<void>, patience: Patience | undefined): Promise<void> => patience?.apart(work) ?? work
 
 function answerOf(command: SessionCommandOf<'permission_decision'>): ResolvePermissionRequest {
   const { type: _type, id: _id, requestId: _requestId, ...answer } = command
