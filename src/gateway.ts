@@ -261,7 +261,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const notifier = new Notifier({ feed, logger, outward })
   if (onNotification) notifier.on(onNotification)
   const inbox = new Inbox({ logger, find: registry.waitingRequest })
-  registry.observe({ notifier, inbox, usage })
+  registry.observe({ notifier, inbox, usage, onTurnOver: queue?.onTurnOver })
   const notifications = {
     feed,
     inbox,

@@ -6,7 +6,7 @@ import type { Logger } from '../lib/logger.js'
 import type { PlannedOnce } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
-import type { Observed, SessionEventTold } from '../sessions/registry-options.js'
+import type { Observed, OnTurnOver, SessionEventTold } from '../sessions/registry-options.js'
 import type { JobPatch, JobRecord } from './adapter.js'
 import { endPatch, retryPatch, unbegunPatch } from './attempt-patches.js'
 import { stricter } from './budgets.js'
@@ -51,6 +51,8 @@ interface Tracked {
   settle(): void
   /** Of a run that ended before the end of its turn is durable: what everybody may see, until that is. */
   ahead?: { shown: StoredJob; durable: Promise<void> }
+  /** Resolves when the end of the attempt is stored, which its session may not be yet. */
+  stored?: Promise<unknown>
   /** How its cancel was written, before the run was stopped. */
   canceled?: Ending
 }
@@ -92,7 +94,6 @@ export class Attempts implements RunOwner {
     this.sessions = options.sessions
     this.#unsubscribe = [
       this.sessions.on('session_event', (told) => this.#onEvent(told), isRun),
-      this.sessions.on('turn_over', ({ sessionId, untold }) => this.#onTurnOver(sessionId, untold)),
       this.sessions.on('session_held', (told) => this.#bySession.get(told.sessionId)?.run.onHeld(told.executionId)),
       this.sessions.on('session_removed', ({ sessionId }) => this.#bySession.get(sessionId)?.run.cancel()),
     ]
@@ -166,8 +167,8 @@ export class Attempts implements RunOwner {
     }
   }
 
-  /** The end of the job and of its turn are one write. */
-  #onTurnOver(sessionId: string, untold: readonly SessionEventTold[]): void {
+  /** Has the end of the job and of its turn be one write. */
+  readonly onTurnOver: OnTurnOver = (sessionId, untold) => {
     const tracked = this.#bySession.get(sessionId)
     const shown = tracked?.run.live
     if (shown && tracked.run.endAhead(untold)) tracked.ahead = { shown, durable: this.sessions.told(sessionId) }
@@ -249,9 +250,9 @@ export class Attempts implements RunOwner {
     run.cancel()
   }
 
-  /** Resolves when the ends are written and told whose slots were given away already. */
+  /** Resolves when the ends are stored whose slots were given away already. */
   async freed(): Promise<void> {
-    for (const { settled } of this.#freed) await settled
+    for (const { stored } of this.#freed) await stored
   }
 
   /** Resolves when the end of every run is written, or how it was left for the next process. */
@@ -263,6 +264,7 @@ export class Attempts implements RunOwner {
 
   stop(): void {
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
+    this.#bySession.clear()
   }
 
   // ── what runs go through ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -330,8 +332,9 @@ export class Attempts implements RunOwner {
       }
       const { attempt, maxAttempts } = run.record.info
       const retries = outcome.status === 'failed' && !outcome.final && attempt < maxAttempts
-      // the next attempt works in the same directory: not before the engine of this one is gone
-      if (retries) await run.closed
+      // the next attempt works in the same directory: not before the engine of this one is gone; and whoever claims it waits until this
+      // one is told
+      if (retries) await Promise.all([run.closed, tracked.ahead?.durable])
       await this.#settle(tracked, retries && !run.cancelRequested ? 'retry' : 'end', outcome)
     })
   }
@@ -347,6 +350,7 @@ export class Attempts implements RunOwner {
     const { tokens } = run
     this.#uncharged += tokens
     const writing = store.settle(record, patch, tokens, told)
+    tracked.stored = writing
     if (store.claimsTogether) void run.closed.then(() => this.#free(tracked))
     const written = await writing
     this.#uncharged -= tokens

@@ -18,6 +18,7 @@ import { type Checker, compileSchema, validationError } from '../lib/validation.
 import { nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
 import type { ProfileCatalog } from '../profiles/catalog.js'
 import type { Admission } from '../sessions/admission.js'
+import type { OnTurnOver } from '../sessions/registry-options.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
 import type { DeliveryOrigin } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
@@ -158,6 +159,11 @@ export class JobQueue {
     this.#unsubscribe.push(sessions.on('room', () => this.#claims.wake()))
     const { onEvent } = options
     if (onEvent) this.#unsubscribe.push(this.on('job_event', ({ event }) => onEvent(event)))
+  }
+
+  /** For whoever tells of sessions. */
+  get onTurnOver(): OnTurnOver {
+    return this.#attempts.onTurnOver
   }
 
   /** Takes up what is stored, then begins to claim. Call it once, after the sessions that were parked are there. */

@@ -35,18 +35,19 @@ export interface RegistryEvents extends Record<string, unknown> {
   session_created: { session: SessionInfo }
   /** `session` is the SessionInfo as the event left it. */
   session_event: SessionEventTold
-  /**
-   * A turn of a job's run is over, and that is not durable: nobody may be told. What is asked of the storage because of it in the same turn
-   * of the event loop is in the same write.
-   * @property untold everything that `session_event` will tell up to there
-   */
-  turn_over: { sessionId: string; untold: readonly SessionEventTold[] }
   /** The run of a job is held: it has waited for `parkDelayMs` while somebody is attached. The first event that is not held ends it. */
   session_held: { sessionId: string; executionId: string | undefined }
   session_removed: { sessionId: string }
   /** One more session may live, after there were as many as may. */
   room: Record<string, never>
 }
+
+/**
+ * Hears that a turn of a job's run is over before that is durable: nobody may be told. What is asked of the storage because of it in the same
+ * turn of the event loop is in the same write.
+ * @param untold everything that `session_event` will tell up to there
+ */
+export type OnTurnOver = (sessionId: string, untold: readonly SessionEventTold[]) => void
 
 /** Who has what is told of sessions kept with it. */
 export interface SessionObservers {
@@ -66,6 +67,8 @@ export interface SessionObservers {
   }
   /** Is told which requests wait for a person. */
   inbox: WaitingObserver
+  /** The queue. */
+  onTurnOver?: OnTurnOver | undefined
 }
 
 export interface RegistryOptions

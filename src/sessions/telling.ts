@@ -77,8 +77,11 @@ export class Telling {
       if (untold.length === 0) this.#untold.delete(sessionId)
       listeners.emit('session_event', told, session)
     })
-    if (told.event.type === 'turn_completed' && untold.length > 0)
-      listeners.emit('turn_over', { sessionId, untold: [...untold] })
+    const { onTurnOver } = this.#observers
+    if (!onTurnOver || told.event.type !== 'turn_completed' || untold.length === 0) return
+    const all = [...untold]
+    // not inside the change that it is told of
+    queueMicrotask(() => onTurnOver(sessionId, all))
   }
 
   #counted(session: Session): CountedSession {

@@ -116,6 +116,37 @@ t.test('a gateway that closes does not wait for the turn of a job whose engine i
   t.match((await storage.queue.get(id))?.info, { status: 'queued', attempt: 2 })
 })
 
+for (const how of ['succeeded', 'is tried again'] as const)
+  t.test(`a job that ${how}, and whose session cannot be written, holds up no other`, async (t) => {
+    const { gateway, engine, journal, registry, clock } = await buildJournaled(t, { queue: { maxConcurrency: 2 } })
+    const queue = gateway.queue!
+    const submit = (prompt: string) =>
+      queue.submit({ session: { cwd: SOME_CWD, prompt }, attempts: 2, retryDelayMs: 0 })
+    const given = (prompt: string) => engine.runners.filter(({ sent }) => sent.some(({ text }) => text === prompt))
+    const first = await submit('first')
+    await until(() => given('first').length === 1)
+    const { sessionId } = (await queue.get(first.id))!
+    const { write } = journal
+    journal.write = (given) =>
+      given.id === sessionId ? Promise.reject(new Error('refused')) : write.call(journal, given)
+    engine.last.complete(how === 'succeeded' ? {} : { subtype: 'error_during_execution', isError: true })
+    await until(() => engine.last.closed && !registry.isWritable, 'a refused write')
+    await submit('second')
+    await until(() => given('second').length === 1, 'the next job')
+    const later = await queue.submit({ session: { cwd: SOME_CWD, prompt: 'later' }, runAt: clock.now() + 60_000 })
+    t.equal((await queue.cancel(later.id)).status, 'canceled')
+    t.match(await queue.get(first.id), { status: 'running', attempt: 1 })
+    t.equal(given('first').length, 1)
+    journal.write = write
+    given('second')[0]!.complete()
+    if (how === 'is tried again') {
+      await until(async () => given('first').length === 2 || void (await clock.advance(1_000)), 'another attempt')
+      given('first')[1]!.complete()
+    }
+    const over = async () => (await queue.get(first.id))?.status === 'succeeded'
+    await until(async () => (await over()) || void (await clock.advance(1_000)), 'its end')
+  })
+
 t.test('what an engine says right before its end is told before the end of its job', async (t) => {
   const { submit, told, engine } = await world(t)
   await submit()
