@@ -49,24 +49,52 @@ t.test('a page that is older than an event does not bring back what has ended', 
   t.equal(withJobs(retried, [job('j', { attempt: 2, status: 'running' })]).get('j')!.status, 'running')
 })
 
-t.test('attempts are numbered from the last one, by the sessions that are still there', async (t) => {
+const drawn = (...given: Parameters<typeof attemptsOf>) => {
+  const { kept, lostEarlier, lostLast } = attemptsOf(...given)
+  return [lostEarlier, ...kept.map(({ number, sessionId }) => [number, sessionId]), lostLast].filter(Boolean)
+}
+
+t.test('attempts are numbered by the sessions that are there', async (t) => {
   const running = job('j', { status: 'running', attempt: 3, sessionId: 'c' })
   const other = { ...session('x', 1), jobId: 'another' }
-  const attempts = attemptsOf(running, [session('c', 30, 'running'), other, session('b', 20)])
+  const { kept } = attemptsOf(running, [session('c', 30, 'running'), other, session('b', 20), session('a', 10)])
   t.strictSame(
-    attempts.map(({ number, sessionId, from, to }) => [number, sessionId, from, to]),
+    kept.map(({ number, sessionId, from, to }) => [number, sessionId, from, to]),
     [
+      [1, 'a', 10, 15],
       [2, 'b', 20, 25],
       [3, 'c', 30, undefined],
     ],
   )
-  t.equal(attempts[0]!.tokens, 10)
+  t.equal(kept[0]!.tokens, 10)
   const waits = job('j', { status: 'queued', attempt: 2, sessionId: 'a' })
+  t.strictSame(drawn(waits, [session('a', 10)]), [[1, 'a']], 'the attempt that is to come has no session yet')
+  t.strictSame(drawn(job('j'), []), [], 'nor has the first')
+})
+
+t.test('attempts whose sessions are gone are told of, with a number where it is certain', async (t) => {
+  const ended = job('j', { status: 'failed', attempt: 4, sessionId: 'd', startedAt: 40, finishedAt: 49, error: 'no' })
+  const last = { count: 1, first: 4, from: 40, to: 49 }
+  t.strictSame(drawn(ended, [session('d', 40)]), [{ count: 3, first: 1 }, [4, 'd']])
+  t.strictSame(drawn(ended, []), [{ count: 3, first: 1 }, last])
+  const three = [session('a', 10), session('b', 20), session('c', 30)]
+  t.strictSame(drawn(ended, three), [[1, 'a'], [2, 'b'], [3, 'c'], last])
   t.strictSame(
-    attemptsOf(waits, [session('a', 10)]).map(({ number }) => number),
-    [1],
-    'the attempt that is to come has no session yet',
+    drawn(ended, [session('b', 20), session('d', 40)]),
+    [{ count: 2 }, [undefined, 'b'], [4, 'd']],
+    'which of the first three it was is not known',
   )
+  const begins = job('j', { status: 'running', attempt: 2, sessionId: 'b', startedAt: 20 })
+  t.strictSame(drawn(begins, [session('a', 10)]), [[1, 'a']], 'one that has just begun is not lost')
+  const { sessionId: _, ...claimed } = begins
+  t.strictSame(drawn(claimed, [session('a', 10)]), [[1, 'a']])
+  const canceled = job('j', { status: 'canceled', attempt: 2, sessionId: 'a', startedAt: 10, finishedAt: 99 })
+  t.strictSame(
+    drawn({ ...canceled, error: 'no' }, []),
+    [{ count: 1, first: 1, from: 10, to: undefined }],
+    'what was canceled while it waited to be tried again did not begin again',
+  )
+  t.strictSame(drawn({ ...canceled, error: 'no' }, [session('a', 10)]), [[1, 'a']])
 })
 
 t.test('spans lie where they were, and none is too short to be seen or sticks out', async (t) => {

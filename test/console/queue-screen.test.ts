@@ -29,6 +29,20 @@ t.test('the board moves as jobs do: submitted, canceled, submitted again', { ski
   t.equal((await client.jobs.wait(first.id)).status, 'canceled')
   await page.getByText('Attempt 1', { exact: true }).waitFor()
 
+  const failed = await job(script({ fail: 'no' }), { attempts: 2, retryDelayMs: 0 })
+  await client.jobs.wait(failed.id)
+  const tries = (await client.sessions.list().toArray()).filter(({ jobId }) => jobId === failed.id)
+  const last = (await client.jobs.get(failed.id)).sessionId!
+  await client.sessions.remove(tries.find(({ id }) => id !== last)!.id)
+  await page.goto(`${world.consoleUrl}#/queue/${failed.id}`)
+  const attempts = page.locator('.timeline').getByRole('listitem')
+  await attempts.filter({ hasText: /^Attempt 1Its session is not kept/ }).waitFor()
+  await attempts
+    .filter({ hasText: /^Attempt 2/ })
+    .getByRole('link')
+    .waitFor()
+  t.equal(await attempts.count(), 2)
+
   await client.jobs.wait(second.id)
   await page.getByRole('link', { name: 'All jobs' }).click()
   await column('Done').getByText('Second in line').click()

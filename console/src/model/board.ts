@@ -43,7 +43,8 @@ export function columnsOf(jobs: Jobs): Record<Column, JobInfo[]> {
 }
 
 export interface Attempt {
-  number: number
+  /** Absent where it may be one of several. */
+  number: number | undefined
   sessionId: string
   status: SessionInfo['status']
   statusDetail: string | undefined
@@ -54,29 +55,67 @@ export interface Attempt {
   tokens: number
 }
 
+/** Attempts that began, and of which no session is listed. */
+export interface Lost {
+  count: number
+  /** The number of the first of them, where it is known; the others follow it. */
+  first?: number
+  /** When the last attempt began and ended, as far as the job says. */
+  from?: number | undefined
+  to?: number | undefined
+}
+
+export interface Attempts {
+  kept: Attempt[]
+  /** Before the last one; when some of those are kept, nobody can say which are not. */
+  lostEarlier: Lost | undefined
+  lostLast: Lost | undefined
+}
+
+/** How many attempts have begun. */
+function begunOf(job: JobInfo, sessions: number): number {
+  if (job.sessionId === undefined) return job.status === 'running' ? job.attempt : 0
+  // what waits to be tried again has counted the attempt that is to come, also when it was canceled then: it has still the last error
+  const waited = job.attempt > 1 && (job.status === 'queued' || (job.status === 'canceled' && job.error !== undefined))
+  return waited && (job.status === 'queued' || sessions < job.attempt) ? job.attempt - 1 : job.attempt
+}
+
 /**
- * The attempts of a job whose sessions are still listed, oldest first.
+ * The attempts of a job, oldest first: by the sessions that are still listed, and how many there are besides.
  * @param sessions those that have this `jobId`
  */
-export function attemptsOf(job: JobInfo, sessions: readonly SessionInfo[]): Attempt[] {
+export function attemptsOf(job: JobInfo, sessions: readonly SessionInfo[]): Attempts {
   const own = sessions.filter(({ jobId }) => jobId === job.id).sort((a, b) => a.createdAt - b.createdAt)
-  // one that waits to be tried again has counted the attempt that is to come
-  const last =
-    job.sessionId === undefined || (job.status === 'queued' && job.attempt > 1) ? job.attempt - 1 : job.attempt
-  return own.map((session, at) => {
-    const isOpen = !['failed', 'closed'].includes(session.status) && session.id === job.sessionId && !isOver(job)
-    const { usage } = session
-    return {
-      number: Math.max(1, last - (own.length - 1 - at)),
-      sessionId: session.id,
-      status: session.status,
-      statusDetail: session.statusDetail,
-      from: session.createdAt,
-      to: isOpen ? undefined : session.lastActivityAt,
-      cost: session.cost,
-      tokens: usage.inputTokens + usage.outputTokens + usage.cacheCreationTokens + usage.cacheReadTokens,
-    }
-  })
+  const begun = begunOf(job, own.length)
+  const isLastKept = own.some(({ id }) => id === job.sessionId)
+  const earlier = own.length - (isLastKept ? 1 : 0)
+  const lost = Math.max(0, begun - 1 - earlier)
+  const numberOf = (session: SessionInfo, at: number): number | undefined => {
+    if (session.id === job.sessionId) return begun
+    return lost === 0 ? Math.max(1, begun - (earlier - at)) : undefined
+  }
+  // the session of one that has just begun may be yet to come
+  const isLastLost = begun > 0 && !isLastKept && (isOver(job) || job.status === 'queued')
+  return {
+    kept: own.map((session, at) => {
+      const isOpen = !['failed', 'closed'].includes(session.status) && session.id === job.sessionId && !isOver(job)
+      const { usage } = session
+      return {
+        number: numberOf(session, at),
+        sessionId: session.id,
+        status: session.status,
+        statusDetail: session.statusDetail,
+        from: session.createdAt,
+        to: isOpen ? undefined : session.lastActivityAt,
+        cost: session.cost,
+        tokens: usage.inputTokens + usage.outputTokens + usage.cacheCreationTokens + usage.cacheReadTokens,
+      }
+    }),
+    lostEarlier: lost === 0 ? undefined : { count: lost, ...(earlier === 0 && { first: 1 }) },
+    lostLast: isLastLost
+      ? { count: 1, first: begun, from: job.startedAt, to: begun === job.attempt ? job.finishedAt : undefined }
+      : undefined,
+  }
 }
 
 /** Where spans lie on a line from the first beginning to the last end, in percent. A span is never too short to be seen. */

@@ -23,3 +23,9 @@ export const Loading = () => (
     {texts.shell.loading}
   </p>
 )
+
+/** What a list says of its reading: that it failed, and that there is nothing yet. */
+export const Reading = ({ error, isLoaded, retry }: { error: unknown; isLoaded: boolean; retry: () => void }) => {
+  if (error !== undefined) return <Failure error={error} retry={retry} />
+  return isLoaded ? null : <Loading />
+}

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 import '../styles/segments.css'
 
@@ -9,7 +10,7 @@ export function Segments<T extends string | number>({
   onChange,
 }: {
   legend: string
-  options: readonly (readonly [value: T, label: string])[]
+  options: readonly (readonly [value: T, label: ComponentChildren])[]
   value: T
   onChange: (value: T) => void
 }) {

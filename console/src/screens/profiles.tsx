@@ -2,8 +2,8 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { ListProfilesResponse, ProfileInfo } from '../../../client/index.js'
 import { client } from '../api.js'
-import { Icon } from '../parts/icon.js'
-import { Empty, Failure, Loading } from '../parts/notice.js'
+import { Create } from '../parts/create.js'
+import { Empty, Reading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
 import { Line } from '../parts/untrusted.js'
 import { go, hrefTo, route } from '../route.js'
@@ -35,25 +35,8 @@ function Profiles() {
   useEffect(() => void read(), [])
   const profiles = list.value?.profiles
   return (
-    <Page
-      title={says.title}
-      actions={
-        list.value?.canManage && (
-          <button
-            type="button"
-            class="primary"
-            onClick={() => {
-              isCreating.value = true
-            }}
-          >
-            <Icon name="plus" />
-            {says.create}
-          </button>
-        )
-      }
-    >
-      {error.value !== undefined && <Failure error={error.value} retry={() => void read()} />}
-      {!profiles && error.value === undefined && <Loading />}
+    <Page title={says.title} actions={list.value?.canManage && <Create label={says.create} isOpen={isCreating} />}>
+      <Reading error={error.value} isLoaded={profiles !== undefined} retry={() => void read()} />
       {profiles?.length === 0 && <Empty>{says.none}</Empty>}
       {profiles && profiles.length > 0 && (
         <ul class="profiles">

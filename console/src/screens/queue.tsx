@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { Icon } from '../parts/icon.js'
-import { Empty, Failure, Loading } from '../parts/notice.js'
+import { Create } from '../parts/create.js'
+import { Empty, Reading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
 import { go, hrefTo, route } from '../route.js'
 import { QueueState } from '../state/jobs.js'
@@ -40,24 +40,10 @@ function Jobs({ state }: { state: QueueState }) {
   const isSubmitting = useSignal(false)
   const error = state.error.value
   return (
-    <Page
-      title={says.title}
-      actions={
-        <button
-          type="button"
-          class="primary"
-          onClick={() => {
-            isSubmitting.value = true
-          }}
-        >
-          <Icon name="plus" />
-          {says.submit}
-        </button>
-      }
-    >
+    <Page title={says.title} actions={<Create label={says.submit} isOpen={isSubmitting} />}>
       {state.stats.value && <Stats stats={state.stats.value} />}
-      {error !== undefined && <Failure error={error} retry={() => void state.read()} />}
-      {!state.isLoaded.value && error === undefined ? <Loading /> : <Board state={state} />}
+      <Reading error={error} isLoaded={state.isLoaded.value} retry={() => void state.read()} />
+      {(state.isLoaded.value || error !== undefined) && <Board state={state} />}
       {isSubmitting.value && (
         <SubmitDialog
           onClose={() => {

@@ -1,9 +1,10 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { type Filter, fitting, isWaiting } from '../model/session-filter.js'
-import { Icon } from '../parts/icon.js'
-import { Empty, Failure, Loading } from '../parts/notice.js'
+import { Create } from '../parts/create.js'
+import { Empty, Reading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
+import { Segments } from '../parts/segments.js'
 import { route } from '../route.js'
 import { lastTold, waiting } from '../state/feed.js'
 import { followSessions, listing, loadEarlier, refreshSessions, sessions } from '../state/sessions.js'
@@ -14,6 +15,7 @@ import { StartDialog } from './sessions/start.js'
 import { TranscriptScreen } from './transcript.js'
 
 const says = texts.sessions
+const FILTERS = Object.keys(says.filters) as Filter[]
 
 /** The line that an address names; what is no number names none. */
 const seqOf = (param: string | undefined): number | undefined =>
@@ -40,41 +42,16 @@ function SessionList() {
   const profiles = [...new Set(all.map((session) => session.profile))].filter(Boolean).sort()
   const waits = all.filter(isWaiting).length || waiting.value.permissions + waiting.value.questions
   return (
-    <Page
-      title={says.title}
-      actions={
-        <button
-          type="button"
-          class="primary"
-          onClick={() => {
-            isStarting.value = true
-          }}
-        >
-          <Icon name="plus" />
-          {says.start}
-        </button>
-      }
-    >
+    <Page title={says.title} actions={<Create label={says.start} isOpen={isStarting} />}>
       <div class="filters">
-        <fieldset class="segments">
-          <legend class="unseen">{says.show}</legend>
-          {(Object.keys(says.filters) as Filter[]).map((name) => (
-            <label key={name}>
-              <input
-                type="radio"
-                name="filter"
-                checked={filter.value === name}
-                onChange={() => {
-                  filter.value = name
-                }}
-              />
-              <span>
-                {says.filters[name]}
-                {name === 'waiting' && waits > 0 && <b class="count">{waits}</b>}
-              </span>
-            </label>
-          ))}
-        </fieldset>
+        <Segments
+          legend={says.show}
+          options={FILTERS.map((name) => [name, <FilterName key={name} name={name} waits={waits} />] as const)}
+          value={filter.value}
+          onChange={(name) => {
+            filter.value = name
+          }}
+        />
         <input
           type="search"
           aria-label={says.search}
@@ -99,8 +76,7 @@ function SessionList() {
           </select>
         )}
       </div>
-      {error !== undefined && <Failure error={error} retry={() => void refreshSessions()} />}
-      {!isLoaded && error === undefined && <Loading />}
+      <Reading error={error} isLoaded={isLoaded} retry={() => void refreshSessions()} />
       {isLoaded && all.length === 0 && (
         <Empty>
           <p class="empty-head">{says.empty}</p>
@@ -130,3 +106,10 @@ function SessionList() {
     </Page>
   )
 }
+
+const FilterName = ({ name, waits }: { name: Filter; waits: number }) => (
+  <>
+    {says.filters[name]}
+    {name === 'waiting' && waits > 0 && <b class="count">{waits}</b>}
+  </>
+)

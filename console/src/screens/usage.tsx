@@ -5,7 +5,7 @@ import { client } from '../api.js'
 import { count, duration, money } from '../model/format.js'
 import { averageWaitMs, daysBetween, filled, lastDays, tokensOf, totalOf } from '../model/usage.js'
 import { MEASURES, type Measure } from '../model/usage-measures.js'
-import { Empty, Failure, Loading } from '../parts/notice.js'
+import { Empty, Reading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
 import { Segments } from '../parts/segments.js'
 import { go, route } from '../route.js'
@@ -72,8 +72,7 @@ export function screen() {
         </>
       }
     >
-      {error.value !== undefined && <Failure error={error.value} retry={() => reading.again()} />}
-      {!all && error.value === undefined && <Loading />}
+      <Reading error={error.value} isLoaded={all !== undefined} retry={() => reading.again()} />
       {all && (
         <>
           <dl class="totals">

@@ -16,7 +16,7 @@ import type { QueueState } from '../../state/jobs.js'
 import { texts } from '../../texts.js'
 import { JobMark } from './board.js'
 import { SubmitDialog } from './submit.js'
-import { Timeline } from './timeline.js'
+import { type Found, Timeline } from './timeline.js'
 
 const says = texts.queue
 /** The sessions of a job are among those that were created since; as many pages of them are looked through. */
@@ -25,7 +25,7 @@ const MAX_PAGES = 5
 /** All of one job. */
 export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   const read = useSignal<JobInfo | undefined>(undefined)
-  const sessions = useSignal<readonly SessionInfo[] | undefined>(undefined)
+  const found = useSignal<Found | undefined>(undefined)
   const deliveries = useSignal<readonly WebhookDelivery[]>([])
   const error = useSignal<unknown>(undefined)
   const doing = useSignal<'cancel' | 'again' | undefined>(undefined)
@@ -42,7 +42,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
       read.value = job
       state.keep(job)
       const [own, tried] = await Promise.all([sessionsOf(job, signal), client.jobs.deliveries(id, { signal })])
-      sessions.value = own
+      found.value = { job, ...own }
       deliveries.value = tried
       error.value = undefined
     }
@@ -119,7 +119,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
               <Text text={job.result.text} class="prose" />
             </section>
           )}
-          {sessions.value && <Timeline job={job} sessions={sessions.value} />}
+          {found.value && <Timeline {...found.value} />}
           {(job.webhook || deliveries.value.length > 0) && <Deliveries all={deliveries.value} />}
         </div>
         <Facts job={job} />
@@ -148,15 +148,16 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   )
 }
 
-async function sessionsOf(job: JobInfo, signal: AbortSignal): Promise<SessionInfo[]> {
-  const own: SessionInfo[] = []
+async function sessionsOf(job: JobInfo, signal: AbortSignal): Promise<Omit<Found, 'job'>> {
+  const sessions: SessionInfo[] = []
   let pages = 0
   const query = job.profile ? { profile: job.profile } : {}
   for await (const page of client.sessions.list({ ...query, signal }).pages()) {
-    own.push(...page.filter(({ jobId }) => jobId === job.id))
-    if (++pages === MAX_PAGES || (page.at(-1)?.createdAt ?? 0) < job.createdAt) break
+    sessions.push(...page.filter(({ jobId }) => jobId === job.id))
+    if ((page.at(-1)?.createdAt ?? 0) < job.createdAt) break
+    if (++pages === MAX_PAGES) return { sessions, isCut: true }
   }
-  return own
+  return { sessions, isCut: false }
 }
 
 function Facts({ job }: { job: JobInfo }) {

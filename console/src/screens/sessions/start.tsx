@@ -7,6 +7,7 @@ import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
 import { Field } from '../../parts/field.js'
 import { Failure } from '../../parts/notice.js'
+import { Segments } from '../../parts/segments.js'
 import { go, hrefTo } from '../../route.js'
 import { keepSession, sessions } from '../../state/sessions.js'
 import { texts } from '../../texts.js'
@@ -84,22 +85,17 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
           if (!isAdopting.value) void start()
         }}
       >
-        <fieldset class="segments">
-          <legend class="unseen">{says.title}</legend>
-          {[false, true].map((adopts) => (
-            <label key={String(adopts)}>
-              <input
-                type="radio"
-                name="how"
-                checked={isAdopting.value === adopts}
-                onChange={() => {
-                  isAdopting.value = adopts
-                }}
-              />
-              <span>{adopts ? says.adopt : says.fresh}</span>
-            </label>
-          ))}
-        </fieldset>
+        <Segments
+          legend={says.title}
+          options={[
+            ['fresh', says.fresh],
+            ['adopt', says.adopt],
+          ]}
+          value={isAdopting.value ? 'adopt' : 'fresh'}
+          onChange={(how) => {
+            isAdopting.value = how === 'adopt'
+          }}
+        />
         {profiles.value.length > 0 && (
           <Field label={texts.sessions.profile} hint={chosen?.description} error={refusalOf('profile')}>
             {(given) => (
