@@ -43,6 +43,11 @@ const RETRY: Backoff = { firstMs: 500, longestMs: 30_000 }
 export const unavailable = (cause?: unknown): GatewayError =>
   new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause, retryAfterS: 5 })
 
+/** Of what is only read: nothing comes of it later. @throws SG_ERR_STORE_UNAVAILABLE */
+export const tooLate = (): never => {
+  throw unavailable()
+}
+
 /** The same of what the storage was given and does not answer: only the end of the process can make it true. */
 export const overdue = (): GatewayError =>
   new GatewayError('SG_ERR_STORE_UNAVAILABLE', {

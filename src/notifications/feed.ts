@@ -4,6 +4,8 @@ import { type Clock, newId, type Timer } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import { MAX_PAGE, MAX_PAGE_BYTES, type Page } from '../lib/paging.js'
+import { PATIENCE_MS, tooLate, unavailable } from '../lib/patience.js'
+import { within } from '../lib/within.js'
 import { type Principal, visible, visibleProfiles } from '../principal.js'
 import { Numbering } from './numbering.js'
 import { isIn, pageOf } from './range.js'
@@ -306,9 +308,9 @@ export class NotificationFeed {
 
   async #ask<T>(question: () => Promise<T>): Promise<T> {
     try {
-      return await question()
+      return await within(PATIENCE_MS, question(), { clock: this.#options.clock, onLate: tooLate })
     } catch (error) {
-      throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause: error, retryAfterS: 5 })
+      throw error instanceof GatewayError ? error : unavailable(error)
     }
   }
 }

@@ -172,3 +172,23 @@ t.test('a notification that could not be written down with its event is not read
   })
   t.same(new Set(await told()), new Set(['of another one', 'of the one that is stuck']), 'each is told once it is')
 })
+
+t.test('what is read of a storage that does not answer is refused like what is written', async (t) => {
+  const storage = createMemoryStorage()
+  const first = await buildServer(t, { storage })
+  const id = await turns(first, 1)
+  await closed(first)
+  const reads: string[] = []
+  const hang = (name: string) => () => {
+    reads.push(name)
+    return new Promise<never>(() => {})
+  }
+  const silent = Object.assign(Object.create(storage.notifications!), { read: hang('notifications') })
+  const journal = Object.assign(Object.create(storage.journal), { read: hang('journal') })
+  const { call, clock } = await buildServer(t, { storage: { ...storage, journal, notifications: silent } })
+  const asked = Promise.all([call('GET', `/sessions/${id}/events`), call('GET', '/notifications')])
+  await until(() => reads.length === 2)
+  await clock.advance(10_000)
+  for (const { status, headers, json } of await asked)
+    t.match([status, headers.get('retry-after'), json.code], [503, '5', 'SG_ERR_STORE_UNAVAILABLE'])
+})

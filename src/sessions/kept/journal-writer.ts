@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import type { Clock, Timer } from '../../lib/clock.js'
-import { PATIENCE_MS, Patience, patiently, unavailable } from '../../lib/patience.js'
+import { PATIENCE_MS, Patience, patiently, tooLate, unavailable } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
 import type { EventLog, LogJournal } from '../log/event-log.js'
@@ -133,9 +133,10 @@ export class JournalWriter implements LogJournal {
   /** @throws SG_ERR_STORE_UNAVAILABLE */
   async read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<JournaledEvent[]> {
     try {
-      return await this.#parts.journal.read(this.#owner.id, afterSeq, untilSeq, maxBytes)
+      const reading = this.#parts.journal.read(this.#owner.id, afterSeq, untilSeq, maxBytes)
+      return await within(PATIENCE_MS, reading, { clock: this.#clock, onLate: tooLate })
     } catch (error) {
-      throw unavailable(error)
+      throw error instanceof GatewayError ? error : unavailable(error)
     }
   }
 
