@@ -265,17 +265,19 @@ t.test(
     const { page, complaints } = await openConsole(t, consoleUrl, { at: `sessions/${id}` })
     const log = logOf(page)
     await log.getByText('That was it.').waitFor()
+    // until all is drawn, what is drawn above moves what is pressed
+    await log.getByText('The session begins here.').waitFor()
     const shown = () => log.evaluate((element) => (element as unknown as { textContent: string }).textContent.length)
     t.ok((await shown()) < 200_000, `${await shown()} characters`)
-    await log.getByRole('button', { name: /^Long/ }).click()
-    await log.getByRole('button', { name: /^Many/ }).click()
+    await log.getByRole('button', { name: /^Long/ }).press('Enter')
+    await log.getByRole('button', { name: /^Many/ }).press('Enter')
     await log.getByRole('heading', { name: 'Output' }).nth(1).waitFor()
     t.ok((await shown()) < 200_000, `${await shown()} characters with what went in and came out`)
     const before = await shown()
     await log
       .getByRole('button', { name: /Show more/ })
       .first()
-      .click()
+      .press('Enter')
     await page.waitForFunction(
       (length) =>
         (
