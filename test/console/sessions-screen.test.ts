@@ -310,11 +310,14 @@ t.test('what a helper writes streams under the call that it works for', { skip }
   const delta = (uuid: string, text: string, parentToolUseId: string | null) =>
     runner.host.emit({ type: 'stream_delta', uuid, blockIndex: 0, delta: { type: 'text', text }, parentToolUseId })
   says(runner, [{ type: 'tool_use', id: 'task', name: 'Task', input: { description: 'Look at the tides' } }])
-  delta('h1', 'The helper looks', 'task')
   const card = log.locator('.card.tool', { hasText: 'Look at the tides' })
+  const head = card.first().locator('.card-head').first()
+  await head.press('Enter')
+  delta('h1', 'The helper looks', 'task')
   await card.locator('.helper .streaming').getByText('The helper looks').waitFor()
   delta('h1', ' and finds', 'task')
   await card.locator('.helper .streaming').getByText('The helper looks and finds').waitFor()
+  t.equal(await head.getAttribute('aria-expanded'), 'true', 'what was opened stays open')
   says(runner, [{ type: 'tool_use', id: 'inner', name: 'Inner', input: { description: 'Read deeper' } }], {
     uuid: 'h1',
     parentToolUseId: 'task',

@@ -190,5 +190,6 @@ t.test('what was folded anew and says the same is not drawn anew', async (t) => 
   t.notOk(isSame(item('a'), { ...item('a'), model: 'm' }))
   t.notOk(isSame([1, 2], [1]))
   t.notOk(isSame([], {}))
+  t.notOk(isSame(new Map([[1, 2]]), new Map()))
   t.notOk(isSame(null, {}))
 })

@@ -33,12 +33,8 @@ interface RowProps {
 /** Whether anything under the item changed is seen by what hangs on it, too. */
 export function Row({ item, nested, state }: RowProps) {
   const hasHelper = item.kind === 'message' && item.parts.some((part) => part.type === 'tool' && nested.has(part.id))
-  // a list of its own for each item with helpers, so that the others need not be drawn again
-  return hasHelper ? (
-    <PlainRow item={item} nested={nested} state={state} />
-  ) : (
-    <StillRow item={item} nested={NONE} state={state} />
-  )
+  // the others need not be drawn again when a helper's words come
+  return <StillRow item={item} nested={hasHelper ? nested : NONE} state={state} />
 }
 const NONE: RowProps['nested'] = new Map()
 
