@@ -180,9 +180,9 @@ if (hasPostgres()) {
   t.test('a database that has less than it confirmed is not gone on with', async (t) => {
     const { storage, schema } = await postgresWorld(t)
     await storage.journal.write(firstWrite('one'))
-    await server.query(`UPDATE ${schema}.members SET batch = batch - 1`)
-    await server.end('SIGINT')
-    await server.restart()
+    // it sweeps by itself: nothing of that comes between what is taken back and the cut
+    await server.query(`UPDATE ${schema}.members SET batch = batch - 2;
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'session-gateway'`)
     const code = await persistently(() => storage.journal.write(firstWrite('two'))).catch(({ code }) => code)
     t.equal(code, 'STORAGE_FORGOTTEN')
   })
