@@ -3,6 +3,7 @@ import type { ChannelStore } from '../../notifications/channels/store.js'
 import type { NotificationStore } from '../../notifications/store.js'
 import type { SessionStore } from '../../sessions/kept/store.js'
 import type { UsageStore } from '../../usage/store.js'
+import { Lifecycle } from '../sql/lifecycle.js'
 import type { CallDatabase } from '../sql/operations.js'
 import { type StorageParts, storageParts } from '../sql/parts.js'
 import type { GatewayStorage } from '../storage.js'
@@ -77,8 +78,10 @@ class Storage implements PostgresStorage {
   readonly #sweeper: Sweeper
   #database: PostgresDatabase | undefined
   #membership: Membership | undefined
-  #opened: Promise<void> | undefined
-  #closed: Promise<void> = Promise.resolve()
+  readonly #lifecycle = new Lifecycle(
+    () => this.#open(),
+    () => this.#close(),
+  )
 
   constructor(options: PostgresStorageOptions) {
     this.#options = options
@@ -104,27 +107,11 @@ class Storage implements PostgresStorage {
   }
 
   open(): Promise<void> {
-    if (!this.#opened) {
-      const opened = this.#closed.then(() => this.#open())
-      this.#opened = opened
-      // What went wrong may be gone at the next try.
-      opened.catch(() => {
-        if (this.#opened === opened) this.#opened = undefined
-      })
-    }
-    return this.#opened
+    return this.#lifecycle.open()
   }
 
   close(): Promise<void> {
-    const opened = this.#opened
-    if (opened) {
-      this.#opened = undefined
-      this.#closed = opened.then(
-        () => this.#close(),
-        () => {},
-      )
-    }
-    return this.#closed
+    return this.#lifecycle.close()
   }
 
   readonly atTurnsEnd = (work: () => void): void => {

@@ -4,6 +4,7 @@ import type { NotificationStore } from '../../notifications/store.js'
 import type { SessionStore } from '../../sessions/kept/store.js'
 import type { UsageStore } from '../../usage/store.js'
 import type { Call } from '../sql/call-queue.js'
+import { Lifecycle } from '../sql/lifecycle.js'
 import type { CallDatabase } from '../sql/operations.js'
 import { storageParts } from '../sql/parts.js'
 import type { GatewayStorage } from '../storage.js'
@@ -73,8 +74,10 @@ class Storage implements SqliteStorage {
   readonly #call: CallDatabase
   #thread: DatabaseThread | undefined
   #file: HeldFile | undefined
-  #opened: Promise<void> | undefined
-  #closed: Promise<void> = Promise.resolve()
+  readonly #lifecycle = new Lifecycle(
+    () => this.#open(),
+    () => this.#close(),
+  )
 
   constructor(options: SqliteStorageOptions, internals: SqliteInternals) {
     this.#options = options
@@ -97,27 +100,11 @@ class Storage implements SqliteStorage {
   }
 
   open(): Promise<void> {
-    if (!this.#opened) {
-      const opened = this.#closed.then(() => this.#open())
-      this.#opened = opened
-      // What went wrong may be gone at the next try.
-      opened.catch(() => {
-        if (this.#opened === opened) this.#opened = undefined
-      })
-    }
-    return this.#opened
+    return this.#lifecycle.open()
   }
 
   close(): Promise<void> {
-    const opened = this.#opened
-    if (opened) {
-      this.#opened = undefined
-      this.#closed = opened.then(
-        () => this.#close(),
-        () => {},
-      )
-    }
-    return this.#closed
+    return this.#lifecycle.close()
   }
 
   readonly atTurnsEnd = (work: () => void): void => {
