@@ -287,6 +287,27 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
     },
   },
   {
+    name: 'gives what has been terminal for long enough, the one that ended first before the others, when it offers that',
+    async run(adapter, reopen) {
+      if (!adapter.ended) return
+      assert.ok(adapter.remove, 'ended comes with remove')
+      const old = Date.now() - 2 * HOUR_MS
+      await addAs(adapter, 'third', 'succeeded', { finishedAt: old + 2 })
+      await addAs(adapter, 'first', 'canceled', { finishedAt: old })
+      await addAs(adapter, 'second', 'failed', { finishedAt: old + 1, sessionId: 's2' })
+      await addAs(adapter, 'young', 'failed', { finishedAt: Date.now() })
+      await addAs(adapter, 'parked', 'parked', { parkedAt: old })
+      await adapter.add(record('waiting', { at: old }))
+      const opened = reopen ? await reopen() : adapter
+      const ended = async (limit: number) => (await opened.ended!(HOUR_MS, limit)).map(({ id }) => id)
+      assert.deepEqual(await ended(10), ['first', 'second', 'third'])
+      assert.deepEqual(await ended(2), ['first', 'second'])
+      assert.deepEqual((await opened.ended!(HOUR_MS, 2))[1], (await opened.get('second'))?.info)
+      await opened.remove!('first')
+      assert.deepEqual(await ended(1), ['second'])
+    },
+  },
+  {
     name: 'removes a job as if it had never been, when it offers that',
     async run(adapter, reopen) {
       if (!adapter.remove) return

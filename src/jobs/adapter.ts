@@ -102,6 +102,11 @@ export interface QueueAdapter {
   ): Promise<JobRecord | null>
   /** Removes a job, whatever its status, as if it had never been; does nothing when it is not there. Absent: it is canceled instead. */
   remove?(id: string): Promise<void>
+  /**
+   * Jobs that have been terminal for `olderThanMs` or longer, at most so many, the one that ended first before the others; the queue
+   * takes them away by `remove`, which comes with it. Absent: every terminal job is listed at the start and held in memory until `prune`.
+   */
+  ended?(olderThanMs: number, limit: number): Promise<Readonly<StoredJob>[]>
   /** Removes jobs that have been terminal for `olderThanMs` or longer; returns how many. */
   prune(olderThanMs: number): Promise<number>
   /** @returns the new total of the day (`YYYY-MM-DD`, UTC) */

@@ -29,6 +29,7 @@ const BATCH = 500
 /** Removes terminal jobs when they are old enough, and what is kept about them elsewhere. */
 export class Retention {
   readonly #options: RetentionOptions
+  /** Of an adapter that has no `ended`. */
   readonly #finished = new SortedList<Finished>(
     (a, b) => a.finishedAt - b.finishedAt || (a.id < b.id ? -1 : +(a.id > b.id)),
   )
@@ -42,18 +43,19 @@ export class Retention {
 
   /** Takes up the jobs that ended in an earlier process. Call it before any can end in this one. */
   async takeUp(): Promise<void> {
+    const { adapter } = this.#options
+    if (adapter.ended) return
     const filter: JobFilter = { status: TERMINAL_STATUSES, limit: BATCH }
     for (;;) {
-      const records = await listJobs(this.#options.adapter, filter)
+      const records = await listJobs(adapter, filter)
       for (const { info } of records) this.onTerminal(info)
       if (records.length < BATCH) return
       filter.after = placeOf(records.at(-1)!)
     }
   }
 
-  onTerminal({ id, finishedAt = this.#options.clock.now(), sessionId, notes }: StoredJob): void {
-    const sessions = [...(notes?.sessions ?? []), ...(sessionId === undefined ? [] : [sessionId])]
-    this.#finished.add({ id, finishedAt, sessions })
+  onTerminal(job: StoredJob): void {
+    if (!this.#options.adapter.ended) this.#finished.add(finished(job, this.#options.clock.now()))
   }
 
   stop(): void {
@@ -66,17 +68,45 @@ export class Retention {
     this.#timer = this.#options.clock.after(this.#options.sweepIntervalMs, () => void this.#sweep())
   }
 
-  /** The sessions first: they can only be found through their jobs. */
   async #sweep(): Promise<void> {
-    const { adapter, clock, logger, maxAgeMs } = this.#options
     try {
-      const limit = clock.now() - maxAgeMs
-      for (let old = this.#takeOld(limit); old.length > 0; old = this.#takeOld(limit)) await this.#forgetAll(old)
-      await adapter.prune(maxAgeMs)
+      if (this.#options.adapter.ended) await this.#removeEnded()
+      else await this.#prune()
     } catch (error) {
-      logger.error({ err: toError(error) }, 'old jobs could not be removed')
+      this.#options.logger.error({ err: toError(error) }, 'old jobs could not be removed')
     }
     this.#schedule()
+  }
+
+  /** @throws when a session, or a job, could not be removed; both are tried again at the next sweep */
+  async #removeEnded(): Promise<void> {
+    const { adapter, maxAgeMs, clock } = this.#options
+    for (;;) {
+      const old = await adapter.ended!(maxAgeMs, BATCH)
+      await settled(
+        old.map(async (job) => {
+          await this.#forget(finished(job, clock.now()))
+          await adapter.remove!(job.id)
+        }),
+      )
+      if (old.length < BATCH) return
+    }
+  }
+
+  async #prune(): Promise<void> {
+    const { adapter, clock, maxAgeMs } = this.#options
+    const limit = clock.now() - maxAgeMs
+    for (let old = this.#takeOld(limit); old.length > 0; old = this.#takeOld(limit))
+      // one whose session could not be removed is tried again at the next sweep
+      await settled(
+        old.map((job) =>
+          this.#forget(job).catch((error) => {
+            this.#finished.add(job)
+            throw error
+          }),
+        ),
+      )
+    await adapter.prune(maxAgeMs)
   }
 
   #takeOld(limit: number): Finished[] {
@@ -92,17 +122,22 @@ export class Retention {
     return old
   }
 
-  /** @throws when a session could not be removed; its job is then tried again at the next sweep */
-  async #forgetAll(jobs: readonly Finished[]): Promise<void> {
-    const outcomes = await Promise.allSettled(jobs.map((job) => this.#forget(job)))
-    const failed = outcomes.filter((outcome) => outcome.status === 'rejected')
-    for (const [index, { status }] of outcomes.entries()) if (status === 'rejected') this.#finished.add(jobs[index]!)
-    if (failed.length > 0) throw failed[0]!.reason
-  }
-
+  /** The sessions first: they can only be found through their jobs. */
   async #forget({ id, sessions }: Finished): Promise<void> {
     // a session that is still there has ended with its run
     await Promise.all(sessions.map((session) => this.#options.sessions.close(session).catch(unlessGone)))
     this.#options.onForgotten(id)
   }
+}
+
+const finished = ({ id, finishedAt, sessionId, notes }: StoredJob, now: number): Finished => ({
+  id,
+  finishedAt: finishedAt ?? now,
+  sessions: [...(notes?.sessions ?? []), ...(sessionId === undefined ? [] : [sessionId])],
+})
+
+/** Waits for all. @throws what the first of those that failed threw */
+async function settled(work: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(work)).find((outcome) => outcome.status === 'rejected')
+  if (failed) throw failed.reason
 }

@@ -17,6 +17,7 @@ const READS: ReadonlySet<string> = new Set([
     'get',
     'read',
     'dailyTokens',
+    'ended',
     'claimNext',
     'claim',
     'attempts',

@@ -114,23 +114,35 @@ t.test('a cursor of an earlier version goes on', async (t) => {
   t.same(idsOf(items), ['a'])
 })
 
-t.test('jobs that ended in an earlier process are all forgotten in time, whatever its clock said', async (t) => {
-  const clock = new VirtualClock()
-  const adapter = createMemoryQueueAdapter({ now: () => clock.now() })
-  const count = 1100
-  for (let index = 0; index < count; index++) {
-    await adapter.add(jobAt(`j${index}`, 1_000_000 + ((index * 7919) % count)))
-    await adapter.update(`j${index}`, { status: 'canceled', finishedAt: clock.now() })
-  }
-  t.equal((await listJobs(adapter, {})).length, count)
-  const forgotten = new Set<string>()
-  const retention = new Retention({
-    ...{ clock, adapter, logger: silentLogger, maxAgeMs: 1000, sweepIntervalMs: 100 },
-    sessions: new FakeSessions(clock),
-    onForgotten: (id) => forgotten.add(id),
-  })
-  t.teardown(() => retention.stop())
-  await retention.takeUp()
-  await clock.advance(1100)
-  t.equal(forgotten.size, count)
-})
+for (const isRead of [false, true])
+  t.test(
+    `jobs that ended in an earlier process are all forgotten in time, ${isRead ? 'of an adapter that lists them at the start' : 'and none is read before'}`,
+    async (t) => {
+      const clock = new VirtualClock()
+      const { ended, ...adapter } = createMemoryQueueAdapter({ now: () => clock.now() })
+      const count = 1100
+      for (let index = 0; index < count; index++) {
+        await adapter.add(jobAt(`j${index}`, 1_000_000 + ((index * 7919) % count)))
+        await adapter.update(`j${index}`, { status: 'canceled', finishedAt: clock.now() })
+      }
+      t.equal((await listJobs(adapter, {})).length, count)
+      let listed = 0
+      const list: QueueAdapter['list'] = (filter) => {
+        listed++
+        return adapter.list(filter)
+      }
+      const forgotten = new Set<string>()
+      const retention = new Retention({
+        ...{ clock, logger: silentLogger, maxAgeMs: 1000, sweepIntervalMs: 100 },
+        adapter: { ...adapter, list, ...(!isRead && { ended }) },
+        sessions: new FakeSessions(clock),
+        onForgotten: (id) => forgotten.add(id),
+      })
+      t.teardown(() => retention.stop())
+      await retention.takeUp()
+      t.equal(listed, isRead ? 3 : 0)
+      await clock.advance(1100)
+      t.equal(forgotten.size, count)
+      t.same(await adapter.list(), [])
+    },
+  )

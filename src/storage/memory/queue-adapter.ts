@@ -167,6 +167,16 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey, onDelivery }: 
       unindex(entry)
       entries.delete(id)
     },
+    async ended(olderThanMs, limit) {
+      const by = now() - olderThanMs
+      const isYoung = ({ record: { info } }: Entry) => (info.finishedAt ?? 0) > by
+      const infos: JobRecord['info'][] = []
+      for (const entry of finished.ascending()) {
+        if (infos.length === limit || isYoung(entry)) break
+        infos.push(entry.record.info)
+      }
+      return infos
+    },
     async prune(olderThanMs) {
       const limit = now() - olderThanMs
       let count = 0

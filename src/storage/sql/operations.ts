@@ -63,6 +63,8 @@ export interface Operations {
     deliveries?: readonly DeliveryValues[],
   ): JobRow | null
   'jobs.remove'(id: string): void
+  /** Of some of the jobs that ended by then, the one that ended first before the others, its `info`. */
+  'jobs.ended'(finishedBy: number, limit: number): string[]
   /** Removes some of the jobs that ended by then. @returns how many */
   'jobs.prune'(finishedBy: number, limit: number): number
   'jobs.charge'(day: string, tokens: number): number

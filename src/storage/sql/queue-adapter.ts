@@ -33,6 +33,8 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
   update: async (id, patch, expected, deliveries) =>
     recordOf(await call('jobs.update', id, patch, expected, deliveries?.map(deliveryValues))),
   remove: (id) => call('jobs.remove', id),
+  ended: async (olderThanMs, limit) =>
+    (await call('jobs.ended', now() - olderThanMs, limit)).map((info) => JSON.parse(info)),
   async prune(olderThanMs) {
     const finishedBy = now() - olderThanMs
     for (let count = 0; ; ) {

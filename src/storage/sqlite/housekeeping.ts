@@ -14,7 +14,13 @@ const LONG_PAUSE_MS = 1_000
 const KEPT_PAGES = 1_024
 const PAGES_AT_ONCE = 64
 /** Calls after which there may be more that is not used any more. */
-const CLEARING: ReadonlySet<Call[0]> = new Set(['journal.remove', 'jobs.prune', 'notifications.prune', 'outbox.forget'])
+const CLEARING: ReadonlySet<Call[0]> = new Set([
+  'journal.remove',
+  'jobs.prune',
+  'jobs.remove',
+  'notifications.prune',
+  'outbox.forget',
+])
 
 /**
  * Takes away what removed sessions leave, and gives the file system back what is free then. Events are swept in the transactions of

@@ -51,6 +51,7 @@ const PAGE_BY_PROFILE = page(
 const CHARGE = `INSERT INTO @daily_tokens AS d (day, tokens) VALUES ($1, $2)
   ON CONFLICT (day) DO UPDATE SET tokens = d.tokens + excluded.tokens RETURNING tokens`
 const TOKENS = 'SELECT coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) AS tokens'
+const ENDED = 'SELECT info FROM @jobs WHERE finished_at <= $1 ORDER BY finished_at, n LIMIT $2'
 const PRUNE = `DELETE FROM @jobs WHERE n = ANY (ARRAY(SELECT n FROM @jobs WHERE finished_at <= $1 ORDER BY finished_at LIMIT $2)) RETURNING n`
 
 /** A job as it was last read, or as the batch leaves it. */
@@ -158,6 +159,8 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string) =>
       jobs.set(id, undefined)
       return sets(statement('DELETE FROM @jobs WHERE id = $1', id))
     },
+    'jobs.ended': (finishedBy, limit) =>
+      asks(statement(ENDED, finishedBy, limit), (rows) => rows.map(({ info }) => info as string)),
     'jobs.prune': (finishedBy, limit) => ({
       statements: [statement(PRUNE, finishedBy, limit)],
       writes: true,

@@ -31,6 +31,7 @@ export function jobOperations(db: Database) {
   const newestUnder = db.prepare(
     'SELECT n FROM jobs WHERE profile = ? AND status = ? AND n < ? ORDER BY n DESC LIMIT ?',
   )
+  const ended = db.prepare('SELECT info FROM jobs WHERE finished_at <= ? ORDER BY finished_at, n LIMIT ?')
   const prune = db.prepare(
     'DELETE FROM jobs WHERE n IN (SELECT n FROM jobs WHERE finished_at <= ? ORDER BY finished_at LIMIT ?)',
   )
@@ -114,6 +115,9 @@ export function jobOperations(db: Database) {
     'jobs.update': update,
     'jobs.remove'(id: string): void {
       remove.run(id)
+    },
+    'jobs.ended'(finishedBy: number, limit: number): string[] {
+      return ended.all(finishedBy, limit).map(({ info }) => info)
     },
     /** Removes some of the jobs that ended by then. @returns how many */
     'jobs.prune'(finishedBy: number, limit: number): number {
