@@ -118,6 +118,9 @@ export interface Operations {
   'probe.clear'(): void
 }
 
+/** Those of one part of a storage. */
+export type OperationsOf<Part extends string> = Pick<Operations, Extract<keyof Operations, `${Part}.${string}`>>
+
 /** Asks it of the open database. Rejects with a StorageError when nothing of it was done. */
 export type CallDatabase = <Name extends keyof Operations>(
   name: Name,

@@ -23,7 +23,15 @@ export interface NewsRow {
   news: string
 }
 
-export interface SessionWrite {
+/** What rides along in the write of something else. */
+export interface Riding {
+  keys?: readonly KeptKeyRow[] | undefined
+  deliveries?: readonly DeliveryValues[] | undefined
+  notifications?: readonly KeptNotification[] | undefined
+  usage?: readonly UsageCount[] | undefined
+}
+
+export interface SessionWrite extends Riding {
   id: string
   origin?: { profile: string; generation: string; text: string }
   state?: string
@@ -34,10 +42,6 @@ export interface SessionWrite {
   texts: string[]
   /** Keys of news. */
   taken?: readonly string[]
-  keys?: KeptKeyRow[]
-  deliveries?: DeliveryValues[]
-  notifications?: readonly KeptNotification[]
-  usage?: readonly UsageCount[]
 }
 
 export interface ParkedRow {

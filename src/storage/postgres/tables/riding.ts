@@ -1,18 +1,8 @@
-import type { KeptNotification } from '../../../notifications/store.js'
-import type { UsageCount } from '../../../usage/store.js'
 import { COUNTED, GREATEST } from '../../../usage/sums.js'
-import type { DeliveryValues, KeptKeyRow } from '../../sql/rows.js'
+import type { Riding } from '../../sql/rows.js'
 import type { Statement } from '../pipeline.js'
 import { statement } from '../plan.js'
 import { integerArray, textArray } from '../values.js'
-
-/** What rides along in the write of something else, kept only while that session is there; undefined: in any case. */
-export interface Riding {
-  keys?: readonly KeptKeyRow[] | undefined
-  deliveries?: readonly DeliveryValues[] | undefined
-  notifications?: readonly KeptNotification[] | undefined
-  usage?: readonly UsageCount[] | undefined
-}
 
 /** The column of a name. */
 export const columnOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
@@ -30,6 +20,7 @@ const KEEP_NOTIFICATIONS = `INSERT INTO @notifications (n, type, session, profil
   WHERE ${THERE}`
 const ADD_USAGE = usageSql()
 
+/** @param session kept only while it is there; null: in any case */
 export function ridingStatements(
   { keys = [], deliveries = [], notifications = [], usage = [] }: Riding,
   session: string | null,

@@ -1,7 +1,8 @@
+import type { OperationsOf } from '../../sql/operations.js'
 import type { Database } from '../driver.js'
 
 /** Keys of the gateway's own, and browsers that subscribed. */
-export function channelOperations(db: Database) {
+export function channelOperations(db: Database): OperationsOf<'channels'> {
   const addKey = db.prepare('INSERT INTO gateway_keys (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING')
   const key = db.prepare('SELECT value FROM gateway_keys WHERE name = ?')
   const saveKey = db.prepare('INSERT OR REPLACE INTO gateway_keys (name, value) VALUES (?, ?)')
@@ -13,24 +14,14 @@ export function channelOperations(db: Database) {
   const remove = db.prepare('DELETE FROM push_subscriptions WHERE id = ?')
 
   return {
-    'channels.keyOnce'(name: string, value: string): string {
+    'channels.keyOnce'(name, value) {
       addKey.run(name, value)
       return key.get(name).value
     },
-    'channels.key'(name: string): string | undefined {
-      return key.get(name)?.value
-    },
-    'channels.saveKey'(name: string, value: string): void {
-      saveKey.run(name, value)
-    },
-    'channels.subscriptions'(): string[] {
-      return subscriptions.all().map(({ subscription }) => subscription)
-    },
-    'channels.saveSubscription'(id: string, subscription: string): void {
-      save.run(id, subscription)
-    },
-    'channels.removeSubscription'(id: string): void {
-      remove.run(id)
-    },
+    'channels.key': (name) => key.get(name)?.value,
+    'channels.saveKey': (name, value) => void saveKey.run(name, value),
+    'channels.subscriptions': () => subscriptions.all().map(({ subscription }) => subscription),
+    'channels.saveSubscription': (id, subscription) => void save.run(id, subscription),
+    'channels.removeSubscription': (id) => void remove.run(id),
   }
 }

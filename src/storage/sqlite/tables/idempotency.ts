@@ -1,5 +1,6 @@
 import { REMEMBERED_MS } from '../../../idempotency/store.js'
-import type { AnsweredRow, KeptKeyRow } from '../../sql/rows.js'
+import type { OperationsOf } from '../../sql/operations.js'
+import type { KeptKeyRow } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
 
 /** Expired keys that go whenever one is kept: more than come in, so that they cannot pile up. */
@@ -14,7 +15,7 @@ export function keyKeeper(db: Database): (row: KeptKeyRow) => void {
 }
 
 /** Answers by key. */
-export function idempotencyOperations(db: Database) {
+export function idempotencyOperations(db: Database): OperationsOf<'idempotency'> {
   const sweep = db.prepare(
     'DELETE FROM idempotency_keys WHERE rowid IN (SELECT rowid FROM idempotency_keys WHERE since <= ? ORDER BY since LIMIT ?)',
   )
@@ -28,20 +29,14 @@ export function idempotencyOperations(db: Database) {
   const left = db.prepare('SELECT key, fingerprint, made, since FROM idempotency_keys WHERE answer IS NULL')
 
   return {
-    'idempotency.find'(key: string, now: number): AnsweredRow | undefined {
-      return find.get(key, now - REMEMBERED_MS)
-    },
-    'idempotency.complete'(key: string, fingerprint: string, since: number, answer: string, now: number): void {
+    'idempotency.find': (key, now) => find.get(key, now - REMEMBERED_MS),
+    'idempotency.complete'(key, fingerprint, since, answer, now) {
       sweep.run(now - REMEMBERED_MS, SWEPT_AT_ONCE)
       complete.run(key, fingerprint, since, answer)
     },
-    'idempotency.release'(key: string): void {
-      release.run(key)
-    },
+    'idempotency.release': (key) => void release.run(key),
     'idempotency.keep': keyKeeper(db),
-    'idempotency.left'(): KeptKeyRow[] {
-      return left.all()
-    },
+    'idempotency.left': () => left.all(),
   }
 }
 

@@ -1,18 +1,18 @@
 import type { JobStatus } from '../../../../schemas/jobs.js'
-import { type ClaimTerms, claimPatch, type JobPatch, type JobPlace } from '../../../jobs/adapter.js'
+import { claimPatch, type JobPatch, type JobPlace } from '../../../jobs/adapter.js'
 import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
-import { type DeliveryValues, type JobPageFilter, type JobRow, jobTimes, type KeptKeyRow } from '../../sql/rows.js'
+import type { Operations, OperationsOf } from '../../sql/operations.js'
+import { type JobPageFilter, type JobRow, jobTimes } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
-import { keyKeeper } from './idempotency.js'
-import { deliveryKeeper } from './outbox.js'
+import { ridingKeeper } from './riding.js'
 
 const MAX_PAGE_CHARS = 1024 * 1024
 const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
 
 /** Jobs and the counters of their tokens. */
-export function jobOperations(db: Database) {
+export function jobOperations(db: Database): OperationsOf<'jobs'> {
   const insert = db.prepare(
     `INSERT INTO jobs (id, status, profile, priority, created_at, next_run_at, ready, finished_at, info, request)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
@@ -40,8 +40,7 @@ export function jobOperations(db: Database) {
      ON CONFLICT (day) DO UPDATE SET tokens = tokens + excluded.tokens RETURNING tokens`,
   )
   const remove = db.prepare('DELETE FROM jobs WHERE id = ?')
-  const keepKey = keyKeeper(db)
-  const keepDelivery = deliveryKeeper(db)
+  const keepAlong = ridingKeeper(db)
   const tokensOf = db.prepare('SELECT tokens FROM daily_tokens WHERE day = ?')
 
   const change = ({ n, info, request }: JobRow, patch: JobPatch, parsed: StoredJob = JSON.parse(info)): JobRow => {
@@ -51,17 +50,14 @@ export function jobOperations(db: Database) {
     return { n, info: text, request }
   }
 
-  const update = (
-    id: string,
-    patch: JobPatch,
-    expected?: JobStatus,
-    deliveries: readonly DeliveryValues[] = [],
-  ): JobRow | null => {
+  const update: Operations['jobs.update'] = (id, patch, expected, deliveries) => {
     const row: (JobRow & { status: JobStatus }) | undefined = find.get(id)
     if (!row || (expected !== undefined && row.status !== expected)) return null
-    for (const delivery of deliveries) keepDelivery(delivery)
+    keepAlong({ deliveries })
     return change(row, patch)
   }
+
+  const charged: Operations['jobs.charge'] = (day, tokens) => charge.get(day, tokens).tokens
 
   /** The number below which a list goes on behind a job. */
   const behind = ({ id, createdAt, position }: JobPlace): number => {
@@ -81,14 +77,14 @@ export function jobOperations(db: Database) {
   }
 
   return {
-    'jobs.add'(info: string, request: string, priority: number, key?: KeptKeyRow): void {
+    'jobs.add'(info, request, priority, key) {
       const job = JSON.parse(info) as StoredJob
       const { id, status, profile, createdAt } = job
       const { changes } = insert.run(id, status, profile, priority, createdAt, ...jobTimes(job), info, request)
       if (changes === 0) throw new Refusal(`There is a job ${id} already.`)
-      if (key) keepKey(key)
+      keepAlong({ keys: key && [key] })
     },
-    'jobs.claim'(now: number, limit: number, { tokens, begin }: ClaimTerms = {}): { rows: JobRow[]; paused: boolean } {
+    'jobs.claim'(now, limit, { tokens, begin } = {}) {
       if (tokens && (tokensOf.get(tokens.day)?.tokens ?? 0) >= tokens.limit) return { rows: [], paused: true }
       takeDue.run(now)
       const ready: JobRow[] = next.all(limit)
@@ -98,11 +94,8 @@ export function jobOperations(db: Database) {
       })
       return { rows, paused: false }
     },
-    'jobs.get'(id: string): JobRow | undefined {
-      return find.get(id)
-    },
-    /** Ends at about 1 MiB too, which whoever asks takes in one turn. */
-    'jobs.page'(filter: JobPageFilter): { rows: JobRow[]; isLast: boolean } {
+    'jobs.get': (id) => find.get(id),
+    'jobs.page'(filter) {
       const found = numbers(filter)
       const rows: JobRow[] = []
       for (let chars = 0; rows.length < found.length && chars < MAX_PAGE_CHARS; ) {
@@ -113,31 +106,14 @@ export function jobOperations(db: Database) {
       return { rows, isLast: rows.length === found.length && found.length < filter.limit }
     },
     'jobs.update': update,
-    'jobs.remove'(id: string): void {
-      remove.run(id)
-    },
-    'jobs.ended'(finishedBy: number, limit: number): string[] {
-      return ended.all(finishedBy, limit).map(({ info }) => info)
-    },
-    /** Removes some of the jobs that ended by then. @returns how many */
-    'jobs.prune'(finishedBy: number, limit: number): number {
-      return Number(prune.run(finishedBy, limit).changes)
-    },
-    'jobs.charge'(day: string, tokens: number): number {
-      return charge.get(day, tokens).tokens
-    },
-    'jobs.tokens'(day: string): number {
-      return tokensOf.get(day)?.tokens ?? 0
-    },
-    'jobs.settle'(
-      id: string,
-      patch: JobPatch,
-      day: string,
-      tokens: number,
-      expected?: JobStatus,
-      deliveries?: readonly DeliveryValues[],
-    ) {
-      return { row: update(id, patch, expected, deliveries), dailyTokens: charge.get(day, tokens).tokens as number }
-    },
+    'jobs.remove': (id) => void remove.run(id),
+    'jobs.ended': (finishedBy, limit) => ended.all(finishedBy, limit).map(({ info }) => info),
+    'jobs.prune': (finishedBy, limit) => Number(prune.run(finishedBy, limit).changes),
+    'jobs.charge': charged,
+    'jobs.tokens': (day) => tokensOf.get(day)?.tokens ?? 0,
+    'jobs.settle': (id, patch, day, tokens, expected, deliveries) => ({
+      row: update(id, patch, expected, deliveries),
+      dailyTokens: charged(day, tokens),
+    }),
   }
 }

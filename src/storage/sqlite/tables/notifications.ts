@@ -1,4 +1,5 @@
-import type { KeptNotification, NotificationPage, NotificationRange } from '../../../notifications/store.js'
+import type { KeptNotification, NotificationPage } from '../../../notifications/store.js'
+import type { OperationsOf } from '../../sql/operations.js'
 import type { Database } from '../driver.js'
 
 /** Rows that are read at once, where they may be large. */
@@ -15,7 +16,7 @@ export function notificationKeeper(db: Database): (kept: KeptNotification) => vo
 }
 
 /** The feed of notifications. */
-export function notificationOperations(db: Database) {
+export function notificationOperations(db: Database): OperationsOf<'notifications'> {
   const known = db.prepare('SELECT epoch FROM feed')
   const found = db.prepare('INSERT INTO feed (epoch) VALUES (?)')
   // what was given once is known although it is forgotten
@@ -29,18 +30,15 @@ export function notificationOperations(db: Database) {
   const oldest = db.prepare('SELECT min(n) AS number FROM notifications WHERE ts >= ?')
   const pruneByCount = db.prepare('DELETE FROM notifications WHERE n <= ?')
   const pruneByAge = db.prepare('DELETE FROM notifications WHERE ts < ?')
-  const add = notificationKeeper(db)
 
   return {
-    'notifications.open'(epoch: string): { epoch: string; lastNumber: number } {
+    'notifications.open'(epoch) {
       const row: { epoch: string } | undefined = known.get()
       if (!row) found.run(epoch)
       return { epoch: row?.epoch ?? epoch, lastNumber: last.get().number }
     },
-    'notifications.add'(kept: KeptNotification): void {
-      add(kept)
-    },
-    'notifications.read'(range: NotificationRange, page: NotificationPage): KeptNotification[] {
+    'notifications.add': notificationKeeper(db),
+    'notifications.read'(range, page) {
       const { types, profiles, since } = range
       const kept: KeptNotification[] = []
       const named = [types, profiles].map((names) => (names ? JSON.stringify(names) : null))
@@ -60,10 +58,8 @@ export function notificationOperations(db: Database) {
       }
       return inOrder(kept, page)
     },
-    'notifications.oldest'(since: number): number | undefined {
-      return oldest.get(since).number ?? undefined
-    },
-    'notifications.prune'(through: number, before: number): void {
+    'notifications.oldest': (since) => oldest.get(since).number ?? undefined,
+    'notifications.prune'(through, before) {
       pruneByCount.run(through)
       pruneByAge.run(before)
     },

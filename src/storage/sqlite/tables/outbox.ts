@@ -1,4 +1,5 @@
-import type { DeliveryRow, DeliveryValues } from '../../sql/rows.js'
+import type { OperationsOf } from '../../sql/operations.js'
+import type { DeliveryValues } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
 
 const ATTEMPTS_PER_LANE = 100
@@ -18,7 +19,7 @@ export function deliveryKeeper(db: Database): (values: DeliveryValues) => void {
 }
 
 /** Deliveries that wait, and the attempts that were made. */
-export function outboxOperations(db: Database) {
+export function outboxOperations(db: Database): OperationsOf<'outbox'> {
   const remove = db.prepare('DELETE FROM deliveries WHERE lane = ? AND id = ?')
   const page = db.prepare('SELECT n, id, lane, delivery FROM deliveries WHERE n > ? ORDER BY n LIMIT ?')
   const log = db.prepare('INSERT INTO delivery_attempts (lane, attempt) VALUES (?, ?)')
@@ -38,30 +39,22 @@ export function outboxOperations(db: Database) {
 
   return {
     'outbox.add': deliveryKeeper(db),
-    'outbox.remove'(lane: string, id: string): void {
-      remove.run(lane, id)
-    },
-    'outbox.page'(after: number, limit: number): DeliveryRow[] {
-      return page.all(after, limit)
-    },
-    'outbox.log'(lane: string, attempt: string): void {
+    'outbox.remove': (lane, id) => void remove.run(lane, id),
+    'outbox.page': (after, limit) => page.all(after, limit),
+    'outbox.log'(lane, attempt) {
       const { lastInsertRowid } = log.run(lane, attempt)
       trim.run(lane)
       trimAll.run(Number(lastInsertRowid) - MAX_ATTEMPTS)
     },
-    'outbox.attempts'(lane: string): string[] {
-      return attempts.all(lane).map(({ attempt }) => attempt)
-    },
-    'outbox.forget'(lane: string): void {
+    'outbox.attempts': (lane) => attempts.all(lane).map(({ attempt }) => attempt),
+    'outbox.forget'(lane) {
       forget.run(lane)
       forgetGone.run(lane)
     },
-    'outbox.rememberGone'(key: string): void {
+    'outbox.rememberGone'(key) {
       rememberGone.run(key)
       trimGone.run()
     },
-    'outbox.gone'(): string[] {
-      return gone.all().map(({ key }) => key)
-    },
+    'outbox.gone': () => gone.all().map(({ key }) => key),
   }
 }

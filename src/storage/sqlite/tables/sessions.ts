@@ -1,19 +1,14 @@
-import type { KeptNotification } from '../../../notifications/store.js'
-import type { UsageCount } from '../../../usage/store.js'
-import type { DeliveryValues, KeptKeyRow, NewsRow, ParkedRow, SessionRow, SessionWrite } from '../../sql/rows.js'
+import type { OperationsOf } from '../../sql/operations.js'
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
-import { keyKeeper } from './idempotency.js'
-import { notificationKeeper } from './notifications.js'
-import { deliveryKeeper } from './outbox.js'
-import { usageKeeper } from './usage.js'
+import { ridingKeeper } from './riding.js'
 
 /** What an event is taken for before any was seen. */
 const USUAL_BYTES = 4_096
 const READ_AT_ONCE = 200
 
 /** Sessions with their events. */
-export function journalOperations(db: Database) {
+export function journalOperations(db: Database): OperationsOf<'journal'> {
   const columns = `key, id, profile, generation, reserved_seq AS reservedSeq, state,
     coalesce((SELECT max(seq) FROM events WHERE session = key), 0) AS lastSeq`
   const find = db.prepare('SELECT key, reserved_seq AS reservedSeq FROM sessions WHERE id = ?')
@@ -44,29 +39,12 @@ export function journalOperations(db: Database) {
   const sweep = db.prepare('DELETE FROM events WHERE rowid IN (SELECT rowid FROM events WHERE session = ? LIMIT ?)')
   const swept = db.prepare('DELETE FROM removed_sessions WHERE session = ?')
 
-  const keepKey = keyKeeper(db)
-  const keepDelivery = deliveryKeeper(db)
-  const keepNotification = notificationKeeper(db)
-  const addUsage = usageKeeper(db)
+  const keepAlong = ridingKeeper(db)
 
   const keyOf = (id: string): number | undefined => find.get(id)?.key
 
   return {
-    'journal.write'(write: SessionWrite): void {
-      const {
-        id,
-        origin,
-        state,
-        snapshot,
-        reservedSeq,
-        seqs,
-        texts,
-        taken = [],
-        keys = [],
-        deliveries,
-        notifications,
-        usage,
-      } = write
+    'journal.write'({ id, origin, state, snapshot, reservedSeq, seqs, texts, taken = [], ...riding }) {
       const known: { key: number; reservedSeq: number } | undefined = find.get(id)
       if (!known && !(origin && state))
         throw new Refusal(`There is no session ${id}; its first write has an origin and a state.`)
@@ -82,38 +60,22 @@ export function journalOperations(db: Database) {
       if (snapshot !== undefined) saveSnapshot.run(key, snapshot)
       for (const [index, seq] of seqs.entries()) insertEvent.run(key, seq, texts[index]!)
       for (const one of taken) takeNews.run(key, one)
-      for (const given of keys) keepKey(given)
-      for (const delivery of deliveries ?? []) keepDelivery(delivery)
-      for (const notification of notifications ?? []) keepNotification(notification)
-      for (const count of usage ?? []) addUsage(count)
+      keepAlong(riding)
     },
-    /** False: there is no such session. Of a key that is there the first stays. */
-    'journal.deposit'(id: string, news: readonly Pick<NewsRow, 'key' | 'news'>[], keys: KeptKeyRow[] = []): boolean {
+    'journal.deposit'(id, news, keys) {
       const session = keyOf(id)
       if (session === undefined) return false
       for (const { key, news: text } of news) insertNews.run(session, key, text)
-      for (const given of keys) keepKey(given)
+      keepAlong({ keys })
       return true
     },
-    'journal.page'(afterKey: number, limit: number): SessionRow[] {
-      return page.all(afterKey, limit)
-    },
-    /** Of the sessions with these keys, both included. */
-    'journal.news'(from: number, to: number): NewsRow[] {
-      return newsOf.all(from, to)
-    },
-    'journal.get'(
-      id: string,
-    ): { row: SessionRow & { origin: string; snapshot: string | null }; news: NewsRow[] } | undefined {
-      const row: (SessionRow & { origin: string; snapshot: string | null }) | undefined = whole.get(id)
+    'journal.page': (afterKey, limit) => page.all(afterKey, limit),
+    'journal.news': (from, to) => newsOf.all(from, to),
+    'journal.get'(id) {
+      const row = whole.get(id)
       return row && { row, news: newsOf.all(row.key, row.key) }
     },
-    'journal.read'(
-      id: string,
-      afterSeq: number,
-      untilSeq: number,
-      maxBytes: number,
-    ): { seqs: number[]; texts: string[] } {
+    'journal.read'(id, afterSeq, untilSeq, maxBytes) {
       const found = { seqs: [] as number[], texts: [] as string[] }
       const key = keyOf(id)
       if (key === undefined) return found
@@ -131,23 +93,14 @@ export function journalOperations(db: Database) {
         if (rows.length < asked) return found
       }
     },
-    /** The events go later, in `sweep`: there may be very many. */
-    'journal.remove'(
-      id: string,
-      deliveries: readonly DeliveryValues[] = [],
-      notifications: readonly KeptNotification[] = [],
-      usage: readonly UsageCount[] = [],
-    ): void {
+    'journal.remove'(id, deliveries, notifications, usage) {
       const key = keyOf(id)
       if (key === undefined) return
       for (const removal of removals) removal.run(key)
       remember.run(key)
-      for (const delivery of deliveries) keepDelivery(delivery)
-      for (const notification of notifications) keepNotification(notification)
-      for (const count of usage) addUsage(count)
+      keepAlong({ deliveries, notifications, usage })
     },
-    /** Deletes at most so many events of removed sessions. @returns whether there may be more */
-    'journal.sweep'(limit: number): boolean {
+    'journal.sweep'(limit) {
       for (let left = limit; left > 0; ) {
         const session: number | undefined = removed.get()?.session
         if (session === undefined) return false
@@ -169,7 +122,7 @@ function assertRising(id: string, seqs: readonly number[], after: number): void 
 }
 
 /** Parked sessions. */
-export function parkedOperations(db: Database) {
+export function parkedOperations(db: Database): OperationsOf<'parked'> {
   const save = db.prepare(
     'INSERT INTO parked (id, record) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record',
   )
@@ -178,17 +131,9 @@ export function parkedOperations(db: Database) {
   const remove = db.prepare('DELETE FROM parked WHERE id = ?')
 
   return {
-    'parked.save'(id: string, record: string): void {
-      save.run(id, record)
-    },
-    'parked.get'(id: string): string | undefined {
-      return find.get(id)?.record
-    },
-    'parked.page'(after: number, limit: number): ParkedRow[] {
-      return page.all(after, limit)
-    },
-    'parked.delete'(id: string): void {
-      remove.run(id)
-    },
+    'parked.save': (id, record) => void save.run(id, record),
+    'parked.get': (id) => find.get(id)?.record,
+    'parked.page': (after, limit) => page.all(after, limit),
+    'parked.delete': (id) => void remove.run(id),
   }
 }

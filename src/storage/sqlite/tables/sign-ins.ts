@@ -1,7 +1,8 @@
+import type { OperationsOf } from '../../sql/operations.js'
 import type { Database } from '../driver.js'
 
 /** Browsers that are signed in to the console. */
-export function signInOperations(db: Database) {
+export function signInOperations(db: Database): OperationsOf<'signIns'> {
   const list = db.prepare('SELECT sign_in FROM sign_ins ORDER BY n')
   const save = db.prepare(
     'INSERT INTO sign_ins (id, sign_in) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET sign_in = excluded.sign_in',
@@ -9,14 +10,8 @@ export function signInOperations(db: Database) {
   const remove = db.prepare('DELETE FROM sign_ins WHERE id = ?')
 
   return {
-    'signIns.list'(): string[] {
-      return list.all().map(({ sign_in }) => sign_in)
-    },
-    'signIns.save'(id: string, signIn: string): void {
-      save.run(id, signIn)
-    },
-    'signIns.remove'(id: string): void {
-      remove.run(id)
-    },
+    'signIns.list': () => list.all().map(({ sign_in }) => sign_in),
+    'signIns.save': (id, signIn) => void save.run(id, signIn),
+    'signIns.remove': (id) => void remove.run(id),
   }
 }

@@ -1,6 +1,6 @@
-import type { UsageGroup } from '../../../../schemas/usage.js'
-import type { UsageCount, UsageRange, UsageSum } from '../../../usage/store.js'
+import type { UsageCount } from '../../../usage/store.js'
 import { COUNTED, GREATEST } from '../../../usage/sums.js'
+import type { OperationsOf } from '../../sql/operations.js'
 import type { Database } from '../driver.js'
 
 /** The column of a name. */
@@ -24,15 +24,15 @@ export function usageKeeper(db: Database): (count: UsageCount) => void {
 }
 
 /** Daily sums of what was used. */
-export function usageOperations(db: Database) {
+export function usageOperations(db: Database): OperationsOf<'usage'> {
   const add = usageKeeper(db)
   const sums = COUNTED.map((name) => `${name === GREATEST ? 'max' : 'sum'}(${columnOf(name)}) AS ${name}`).join(', ')
 
   return {
-    'usage.add'(counts: readonly UsageCount[]): void {
+    'usage.add'(counts) {
       for (const count of counts) add(count)
     },
-    'usage.read'({ from, to, profiles }: UsageRange, by: readonly UsageGroup[], limit: number): UsageSum[] {
+    'usage.read'({ from, to, profiles }, by, limit) {
       const groups = KEY.filter((name) => by.includes(name)).sort((a, b) => by.indexOf(a) - by.indexOf(b))
       const list = groups.join(', ')
       const read = db.prepare(
