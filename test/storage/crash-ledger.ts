@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { Test } from 'tap'
-import type { DatabaseStorage } from './database-conforms.js'
+import type { DatabaseStorage } from '../../src/storage/sql/storage.js'
 import type { Confirmed } from './storage-writer.js'
 
 const MUCH = 100_000_000

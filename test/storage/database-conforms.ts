@@ -7,14 +7,12 @@ import { notificationStoreConformance } from '../../src/notifications/store-conf
 import { profileStoreConformance } from '../../src/profiles/store-conformance.js'
 import { sessionJournalConformance } from '../../src/sessions/kept/journal-conformance.js'
 import { sessionStoreConformance } from '../../src/sessions/kept/store-conformance.js'
-import type { StorageParts } from '../../src/storage/sql/parts.js'
-import type { GatewayStorage } from '../../src/storage/storage.js'
+import type { DatabaseStorage } from '../../src/storage/sql/storage.js'
 import { gatewayStorageConformance } from '../../src/storage/storage-conformance.js'
 import { usageStoreConformance } from '../../src/usage/store-conformance.js'
 import { deliveryOutboxConformance } from '../../src/webhooks/outbox-conformance.js'
 
-/** A storage in a database. */
-export type DatabaseStorage = GatewayStorage & StorageParts
+type StorageParts = Omit<DatabaseStorage, 'oneWrite' | 'atTurnsEnd' | 'open' | 'probe' | 'close'>
 
 export interface DatabaseWorld {
   /** The one that is open now. */

@@ -1,14 +1,5 @@
-import type { SignInStore } from '../../console/store.js'
-import type { ChannelStore } from '../../notifications/channels/store.js'
-import type { NotificationStore } from '../../notifications/store.js'
-import type { SessionStore } from '../../sessions/kept/store.js'
-import type { UsageStore } from '../../usage/store.js'
 import type { Call } from '../sql/call-queue.js'
-import { Lifecycle } from '../sql/lifecycle.js'
-import type { CallDatabase } from '../sql/operations.js'
-import { storageParts } from '../sql/parts.js'
-import type { GatewayStorage } from '../storage.js'
-import { StorageError } from '../storage.js'
+import { type DatabaseStorage, databaseStorage, notOpen, type OpenDatabase } from '../sql/storage.js'
 import { type HeldFile, holdFile } from './files.js'
 import { backupSqlite, doctorSqlite, type SqliteReport } from './maintenance.js'
 import { DatabaseThread } from './thread.js'
@@ -26,12 +17,7 @@ export interface SqliteStorageOptions {
 }
 
 /** Everything that a gateway keeps, in one SQLite database. */
-export interface SqliteStorage extends GatewayStorage {
-  readonly sessions: SessionStore
-  readonly notifications: NotificationStore
-  readonly channels: ChannelStore
-  readonly signIns: SignInStore
-  readonly usage: UsageStore
+export interface SqliteStorage extends DatabaseStorage {
   /** Copies the database as it is now into a new file, for this account alone, while it is in use. Rejects when the file exists. */
   backup(file: string): Promise<void>
   /** Looks for damage, while it is in use; takes a while when there is much. */
@@ -54,104 +40,34 @@ export interface SqliteInternals {
  * Every method of the parts rejects with a `StorageError` when nothing of what it was to do was done: when the disk is full or fails,
  * the same call may succeed later.
  */
-export const createSqliteStorage = (options: SqliteStorageOptions, internals: SqliteInternals = {}): SqliteStorage =>
-  new Storage(options, internals)
-
-class Storage implements SqliteStorage {
-  readonly oneWrite = true
-  readonly sessions
-  readonly journal
-  readonly profiles
-  readonly queue
-  readonly idempotency
-  readonly outbox
-  readonly notifications
-  readonly channels
-  readonly signIns
-  readonly usage
-  readonly #options: SqliteStorageOptions
-  readonly #internals: SqliteInternals
-  readonly #call: CallDatabase
-  #thread: DatabaseThread | undefined
-  #file: HeldFile | undefined
-  readonly #lifecycle = new Lifecycle(
-    () => this.#open(),
-    () => this.#close(),
-  )
-
-  constructor(options: SqliteStorageOptions, internals: SqliteInternals) {
-    this.#options = options
-    this.#internals = internals
-    const { now = Date.now } = options
-    const call: CallDatabase = (name, ...args) =>
-      this.#thread ? this.#thread.call(name, ...args) : Promise.reject(this.#notOpen())
-    this.#call = call
-    const parts = storageParts(call, now)
-    this.sessions = parts.sessions
-    this.journal = parts.journal
-    this.profiles = parts.profiles
-    this.queue = parts.queue
-    this.idempotency = parts.idempotency
-    this.outbox = parts.outbox
-    this.notifications = parts.notifications
-    this.channels = parts.channels
-    this.signIns = parts.signIns
-    this.usage = parts.usage
-  }
-
-  open(): Promise<void> {
-    return this.#lifecycle.open()
-  }
-
-  close(): Promise<void> {
-    return this.#lifecycle.close()
-  }
-
-  readonly atTurnsEnd = (work: () => void): void => {
-    if (this.#thread) this.#thread.atTurnsEnd(work)
-    else queueMicrotask(work)
-  }
-
-  async probe(): Promise<void> {
-    await this.#call('probe.write')
-    await this.#call('probe.clear')
-  }
-
-  async backup(file: string): Promise<void> {
-    await backupSqlite(this.#openFile(), file)
-  }
-
-  async check(): Promise<SqliteReport> {
-    return doctorSqlite(this.#openFile())
-  }
-
-  async #open(): Promise<void> {
-    const file = await holdFile(this.#options.path)
+export function createSqliteStorage(
+  { path, synchronous = 'full', now }: SqliteStorageOptions,
+  { pragmas = [], worker, onBatch }: SqliteInternals = {},
+): SqliteStorage {
+  let file: HeldFile | undefined
+  const openDatabase = async (): Promise<OpenDatabase> => {
+    const held = await holdFile(path)
     try {
-      const { synchronous = 'full' } = this.#options
-      const { pragmas = [], worker, onBatch } = this.#internals
-      this.#thread = await DatabaseThread.start({ path: file.path, synchronous, pragmas }, worker, onBatch)
-      this.#file = file
+      const thread = await DatabaseThread.start({ path: held.path, synchronous, pragmas }, worker, onBatch)
+      file = held
+      const close = async () => {
+        file = undefined
+        await thread.close()
+        await held.release()
+      }
+      return { call: thread.call, atTurnsEnd: (work) => thread.atTurnsEnd(work), close }
     } catch (error) {
-      await file.release()
+      await held.release()
       throw error
     }
   }
-
-  async #close(): Promise<void> {
-    const [thread, file] = [this.#thread, this.#file]
-    this.#thread = undefined
-    this.#file = undefined
-    await thread?.close()
-    await file?.release()
+  const openPath = (): string => {
+    if (!file) throw notOpen(path)
+    return file.path
   }
-
-  #openFile(): string {
-    if (!this.#file) throw this.#notOpen()
-    return this.#file.path
-  }
-
-  #notOpen(): StorageError {
-    return new StorageError('STORAGE_CLOSED', `${this.#options.path} is not open.`)
+  return {
+    ...databaseStorage(path, openDatabase, now),
+    backup: async (copy) => backupSqlite(openPath(), copy),
+    check: async () => doctorSqlite(openPath()),
   }
 }
