@@ -1,11 +1,30 @@
+/** What the process beside the gateway is told at its start. */
+export interface LeashTask {
+  /** The gateway's process. */
+  gateway: number
+  /** What all that it starts has in its environment. */
+  ownerMark: string
+  /** What comes before the name of one process of an agent there. */
+  processMark: string
+  /** How often it looks whether the gateway is stopped, milliseconds, while there are agents. */
+  everyMs: number
+  /** Takes over from one that died, of which nobody knows what it had stopped. */
+  isSuccessor: boolean
+  /** Where the kernel lists the processes. */
+  list: string
+}
+
 /**
  * What runs in the process that keeps this gateway's agents on their leash: a program of its own, that sees nothing of this module.
  *
- * It does two things. It looks through the processes of the machine when it is asked, once for all who asked meanwhile, so that the
- * gateway needs not. And when its input ends, because the gateway is gone, however it went, it ends everything that bears the gateway's
- * mark, in whatever process group or session it hides, and all that this started; then it ends itself.
+ * It does three things. It looks through the processes of the machine when it is asked, once for all who asked meanwhile, so that the
+ * gateway needs not. While the gateway is stopped, which no slowness of its own looks like, it keeps everything stopped that bears the
+ * gateway's mark, in whatever process group or session it hides, and all that this started. And when its input ends, because the gateway
+ * is gone, however it went, it ends the same; then it ends itself.
+ *
+ * Without a list of processes it knows the groups of the agents that it was told of, and ends those.
  */
-export function leashProgram(ownerMark: string, processMark: string): void {
+export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSuccessor, list }: LeashTask): void {
   const { readdirSync, readFileSync } = process.getBuiltinModule('node:fs')
   const { createInterface } = process.getBuiltinModule('node:readline')
 
@@ -13,7 +32,9 @@ export function leashProgram(ownerMark: string, processMark: string): void {
     pid: number
     parent: number
     group: number
+    startTime: number
     isZombie: boolean
+    isStopped: boolean
   }
   const read = (path: string) => {
     try {
@@ -22,43 +43,79 @@ export function leashProgram(ownerMark: string, processMark: string): void {
       return ''
     }
   }
+  const look = (pid: number): Entry | undefined => {
+    const stat = read(`${list}/${pid}/stat`)
+    // The name in the second field may hold spaces and parentheses; what follows its last one does not.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const state = fields[0]!
+    if (!stat) return undefined
+    return {
+      ...{ pid, parent: Number(fields[1]), group: Number(fields[2]), startTime: Number(fields[19]) },
+      ...{ isZombie: 'ZX'.includes(state), isStopped: 'Tt'.includes(state) },
+    }
+  }
   const scan = (): Entry[] => {
     let names: string[] = []
     try {
-      names = readdirSync('/proc')
+      names = readdirSync(list)
     } catch {}
-    return names
-      .filter((name) => /^\d+$/.test(name))
-      .flatMap((name) => {
-        const stat = read(`/proc/${name}/stat`)
-        // The name in the second field may hold spaces and parentheses; what follows its last one does not.
-        const [state, parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-        if (!stat || Number(name) === process.pid) return []
-        const isZombie = state === 'Z' || state === 'X'
-        return [{ pid: Number(name), parent: Number(parent), group: Number(group), isZombie }]
-      })
+    return names.flatMap((name) =>
+      /^\d+$/.test(name) && Number(name) !== process.pid ? (look(Number(name)) ?? []) : [],
+    )
   }
   const bears = ({ pid }: Entry, marks: string[]) => {
-    const environment = read(`/proc/${pid}/environ`).split('\0')
+    const environment = read(`${list}/${pid}/environ`).split('\0')
     return marks.every((mark) => environment.includes(mark))
   }
-  /** Ends what bears the marks, and all that it started. */
-  const sweep = (all: Entry[], marks: string[]): number => {
-    const doomed = new Set(all.filter((entry) => bears(entry, marks)).map(({ pid }) => pid))
-    for (let before = -1; before !== doomed.size; ) {
-      before = doomed.size
-      for (const { pid, parent } of all) if (doomed.has(parent)) doomed.add(pid)
+  /** What bears the marks and all that it started, the older first: no process sees one stop that it waits for. */
+  const marked = (all: Entry[], marks: string[]): Entry[] => {
+    const found = new Set(all.filter((entry) => bears(entry, marks)).map(({ pid }) => pid))
+    for (let before = -1; before !== found.size; ) {
+      before = found.size
+      for (const { pid, parent } of all) if (found.has(parent)) found.add(pid)
     }
-    let ended = 0
-    for (const { pid, isZombie } of all) {
-      if (!doomed.has(pid) || isZombie) continue
-      try {
-        process.kill(pid, 'SIGKILL')
-        ended++
-      } catch {}
-    }
-    return ended
+    return all.filter(({ pid, isZombie }) => found.has(pid) && !isZombie).sort((a, b) => a.startTime - b.startTime)
   }
+  const signal = (pid: number, name: NodeJS.Signals): boolean => {
+    try {
+      return process.kill(pid, name)
+    } catch {
+      return false
+    }
+  }
+  const sweep = (all: Entry[], marks: string[]): number =>
+    marked(all, marks).filter(({ pid }) => signal(pid, 'SIGKILL')).length
+
+  /** The groups of agents that run. */
+  const groups = new Set<number>()
+  /** What is stopped because the gateway is, by pid, with when it began. */
+  const stopped = new Map<number, number>()
+  const stop = () => {
+    // looked for again: what is being started while it is looked for is not in the list
+    for (let rounds = 10; rounds > 0; rounds--) {
+      const running = marked(scan(), [ownerMark]).filter(({ isStopped }) => !isStopped)
+      if (running.length === 0) return
+      for (const { pid, startTime } of running) if (signal(pid, 'SIGSTOP')) stopped.set(pid, startTime)
+    }
+  }
+  const resume = () => {
+    for (const [pid, startTime] of [...stopped].reverse())
+      if (look(pid)?.startTime === startTime) signal(pid, 'SIGCONT')
+    stopped.clear()
+  }
+  let timer: NodeJS.Timeout | undefined
+  const watch = () => {
+    if (look(gateway)?.isStopped) stop()
+    else if (stopped.size > 0) resume()
+    const isNeeded = groups.size + stopped.size > 0
+    if (isNeeded) timer ??= setInterval(watch, everyMs)
+    else {
+      clearInterval(timer)
+      timer = undefined
+    }
+  }
+  if (isSuccessor)
+    for (const { pid, startTime, isStopped } of marked(scan(), [ownerMark])) if (isStopped) stopped.set(pid, startTime)
 
   let asked: { id: number; group?: number; mark?: string }[] = []
   const answer = () => {
@@ -76,17 +133,23 @@ export function leashProgram(ownerMark: string, processMark: string): void {
   // A gateway that is gone reads no answers.
   process.stdout.on('error', () => {})
   // Whoever ends the gateway by its terminal means its agents, which are ended in their turn.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => {})
   const lines = createInterface({ input: process.stdin })
   lines.on('line', (line) => {
-    if (asked.push(JSON.parse(line)) === 1) setImmediate(answer)
+    const told = JSON.parse(line)
+    if (told.began !== undefined) groups.add(told.began)
+    if (told.ended !== undefined) groups.delete(told.ended)
+    if (told.id === undefined) watch()
+    else if (asked.push(told) === 1) setImmediate(answer)
   })
   lines.on('close', () => {
-    const endAll = (rounds: number) => {
-      // Looked for again until there is nothing: what is being started while it is looked for is not in the list.
-      if (sweep(scan(), [ownerMark]) > 0 && rounds > 1) setTimeout(endAll, 50, rounds - 1)
+    clearInterval(timer)
+    const all = scan()
+    if (all.length === 0) for (const group of groups) signal(-group, 'SIGKILL')
+    const endAll = (found: Entry[], rounds: number) => {
+      if (sweep(found, [ownerMark]) > 0 && rounds > 1) setTimeout(() => endAll(scan(), rounds - 1), 50)
       else process.exit()
     }
-    endAll(100)
+    endAll(all, 100)
   })
 }

@@ -1,7 +1,12 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
-import { leashProgram } from './leash-program.js'
+import { type LeashTask, leashProgram } from './leash-program.js'
 import { endStragglers, ownerMark, PROCESS_MARK } from './markers.js'
+
+/** How long agents work on once the gateway is stopped. */
+const LOOK_MS = 500
+/** One that dies at once is not started again and again. */
+const RESTART_MS = 1_000
 
 type Answer = (result: unknown) => void
 
@@ -12,17 +17,30 @@ interface Keeper {
 }
 
 /**
- * A small process beside the gateway that ends the gateway's agents when the gateway dies, also by SIGKILL, and that looks through the
- * machine's processes in its stead. There is one for all agents. It needs Node alone, and is no reason for the gateway to stay.
+ * A small process beside the gateway that ends the gateway's agents when the gateway dies, also by SIGKILL, that stops them while the
+ * gateway is stopped, and that looks through the machine's processes in its stead. There is one for all agents. It needs Node alone, and
+ * is no reason for the gateway to stay.
  */
 class Leash {
   #keeper: Promise<Keeper | undefined> | undefined
   #lastId = 0
+  /** The process groups of agents that run. */
+  readonly #groups = new Set<number>()
+  #hasDied = false
 
   /** Starts it, unless it runs: from then on no agent outlives this process. */
   hold(): Promise<Keeper | undefined> {
     this.#keeper ??= this.#start()
     return this.#keeper
+  }
+
+  /** Minds an agent until it is over: as long as there is one, there is a process beside the gateway. */
+  async mind(group: number, over: Promise<unknown>): Promise<void> {
+    this.#groups.add(group)
+    tell(await this.hold(), { began: group })
+    await over
+    this.#groups.delete(group)
+    tell(await this.#keeper, { ended: group })
   }
 
   /** Whether anything lives in a process group but zombies, which nobody may ever reap in a container without an init. */
@@ -36,7 +54,12 @@ class Leash {
   }
 
   async #start(): Promise<Keeper | undefined> {
-    const program = `(${leashProgram.toString()})(${JSON.stringify(await ownerMark())}, ${JSON.stringify(`${PROCESS_MARK}=`)})`
+    const task: LeashTask = {
+      ...{ gateway: process.pid, ownerMark: await ownerMark(), processMark: `${PROCESS_MARK}=`, list: '/proc' },
+      ...{ everyMs: LOOK_MS, isSuccessor: this.#hasDied },
+    }
+    const program = `(${leashProgram.toString()})(${JSON.stringify(task)})`
+    const startedAt = performance.now()
     // Of its own session, so that what ends the gateway's process group does not end it first.
     const child = spawn(process.execPath, ['--max-semi-space-size=1', '-e', program], {
       ...{ cwd: '/', env: {}, detached: true, stdio: ['pipe', 'pipe', 'ignore'] },
@@ -50,6 +73,9 @@ class Leash {
       this.#keeper = undefined
       for (const answer of keeper.waiting.values()) answer(undefined)
       keeper.waiting.clear()
+      this.#hasDied = true
+      const hasLasted = performance.now() - startedAt > RESTART_MS
+      setTimeout(() => this.#groups.size > 0 && this.hold(), hasLasted ? 0 : RESTART_MS).unref()
     }
     child.once('error', end)
     child.once('exit', end)
@@ -64,6 +90,7 @@ class Leash {
         keeper.waiting.delete(id)
       }
     })
+    for (const group of this.#groups) tell(keeper, { began: group })
     child.unref()
     for (const stream of [child.stdin, child.stdout]) (stream as unknown as { unref(): void }).unref()
     return child.pid === undefined ? undefined : keeper
@@ -78,11 +105,15 @@ class Leash {
     pipe.ref()
     const answer = await new Promise<unknown>((resolve) => {
       keeper.waiting.set(id, resolve)
-      keeper.child.stdin.write(`${JSON.stringify({ id, ...question })}\n`)
+      tell(keeper, { id, ...question })
     })
     if (keeper.waiting.size === 0) pipe.unref()
     return answer
   }
+}
+
+function tell(keeper: Keeper | undefined, told: object): void {
+  keeper?.child.stdin.write(`${JSON.stringify(told)}\n`)
 }
 
 export const leash = new Leash()

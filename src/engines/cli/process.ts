@@ -56,6 +56,7 @@ export class AgentProcess {
         if (this.child.pid === undefined) done({ code: null, signal: null, error: toError(error) })
       })
     })
+    if (this.pid !== undefined) void leash.mind(this.pid, this.exited)
     // Writing to an agent that has just died is told by its exit.
     this.child.stdin.on('error', () => {})
     this.child.stdout.on('error', () => {})

@@ -1,7 +1,9 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
+import { leashProgram } from '../../../src/engines/cli/leash-program.js'
 import { forkCompiled } from '../../fixtures/compiled.js'
-import { whenGone } from '../../fixtures/processes.js'
+import { isStopped, leashOf, whenGone, whenStopped } from '../../fixtures/processes.js'
 
 /** A gateway with an agent that runs the script, and the processes that this tells of. */
 async function build(t: Test, script: string) {
@@ -30,4 +32,85 @@ t.test('the same when the gateway leaves in a hurry', async (t) => {
   const { gateway, pids } = await build(t, 'setsid sleep 600 & echo $$ $!; wait')
   gateway.kill('SIGTERM')
   for (const pid of pids) await whenGone(pid)
+})
+
+t.test('while a gateway is stopped nothing of it works; what its agents had stopped themselves stays so', async (t) => {
+  const { gateway, pids } = await build(
+    t,
+    `setsid sleep 600 & apart=$!
+    env -i setsid sh -c 'sleep 600' & unmarked=$!
+    sleep 600 & paused=$!
+    kill -STOP $paused
+    echo $paused $$ $apart $unmarked
+    while :; do sleep 1; done`,
+  )
+  const [paused, ...working] = pids
+  await whenStopped(paused!)
+  const other = await build(t, 'echo $$; while :; do sleep 1; done')
+  for (const pid of working) t.notOk(isStopped(pid))
+  for (let round = 0; round < 2; round++) {
+    gateway.kill('SIGSTOP')
+    for (const pid of working) await whenStopped(pid)
+    t.notOk(isStopped(other.pids[0]!), 'of another gateway')
+    gateway.kill('SIGCONT')
+    for (const pid of working) await whenStopped(pid, false)
+    t.ok(isStopped(paused!))
+  }
+  gateway.kill('SIGSTOP')
+  for (const pid of working) await whenStopped(pid)
+  gateway.kill('SIGKILL')
+  for (const pid of pids) await whenGone(pid)
+  t.notOk(isStopped(other.pids[0]!))
+})
+
+t.test(
+  'one that dies is started anew while there are agents, and lets go what the one before had stopped',
+  async (t) => {
+    const { gateway, pids } = await build(t, 'setsid sleep 600 & echo $$ $!; wait')
+    const first = await leashOf(gateway.pid!)
+    gateway.kill('SIGSTOP')
+    for (const pid of pids) await whenStopped(pid)
+    process.kill(first, 'SIGKILL')
+    gateway.kill('SIGCONT')
+    await whenGone(first)
+    for (const pid of pids) await whenStopped(pid, false)
+    const second = await leashOf(gateway.pid!)
+    t.not(second, first)
+    gateway.kill('SIGKILL')
+    for (const pid of [...pids, second]) await whenGone(pid)
+  },
+)
+
+t.test('where processes are not listed, the groups of the agents that run are ended', async (t) => {
+  const script = 'trap "" TERM HUP; sleep 600 & echo $!; while :; do sleep 1; done'
+  const agents = [1, 2].map(() =>
+    spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] }),
+  )
+  t.teardown(() => {
+    for (const { pid } of agents)
+      try {
+        process.kill(-pid!, 'SIGKILL')
+      } catch {}
+  })
+  const children = await Promise.all(
+    agents.map(async ({ stdout }) => Number(String((await once(stdout!.setEncoding('utf8'), 'data'))[0]))),
+  )
+  const task = {
+    gateway: process.pid,
+    ownerMark: 'A=B',
+    processMark: 'C=',
+    everyMs: 10,
+    isSuccessor: false,
+    list: '/nowhere',
+  }
+  const program = `(${leashProgram.toString()})(${JSON.stringify(task)})`
+  const leash = spawn(process.execPath, ['-e', program], { stdio: ['pipe', 'ignore', 'inherit'] })
+  const [ended, running] = agents.map(({ pid }) => pid!)
+  for (const told of [{ began: ended }, { began: running }, { ended }]) leash.stdin.write(`${JSON.stringify(told)}\n`)
+  leash.stdin.end()
+  t.strictSame(await once(leash, 'exit'), [0, null])
+  await whenGone(running!)
+  await whenGone(children[1]!)
+  t.notOk(isStopped(ended!))
+  t.doesNotThrow(() => process.kill(-ended!, 0), 'one that had ended by itself: the number may be of others')
 })
