@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
+import type { ConformanceCase } from '../lib/conformance.js'
 import type { KeptSignIn, SignInStore } from './store.js'
 
 /** One promise of a SignInStore. `reopen` gives what the next process finds; absent: nothing outlives this one. */
-export interface SignInStoreCase {
-  name: string
-  run(store: SignInStore, reopen?: () => Promise<SignInStore>): Promise<void>
-}
+export type SignInStoreCase = ConformanceCase<SignInStore>
 
 const signIn = (id: string, more: Partial<KeptSignIn> = {}): KeptSignIn => ({
   ...{ id, secretHash: `hash of ${id}`, sealedToken: 'sealed', owner: 'ann', createdAt: 1, lastSeenAt: 1, endsAt: 9 },

@@ -1,18 +1,11 @@
 import assert from 'node:assert/strict'
 import type { CreateJobRequest, JobStatus } from '../../schemas/jobs.js'
+import type { ConformanceCase } from '../lib/conformance.js'
 import { type JobFilter, type JobPatch, type JobRecord, placeOf, type QueueAdapter } from './adapter.js'
 import { newJob } from './job.js'
 
 /** One thing that every QueueAdapter does. */
-export interface QueueAdapterCase {
-  name: string
-  /**
-   * @param adapter an empty one
-   * @param reopen for adapters that outlast their process: gives the same one as a new process would see it
-   * @throws AssertionError
-   */
-  run(adapter: QueueAdapter, reopen?: () => QueueAdapter | Promise<QueueAdapter>): Promise<void>
-}
+export type QueueAdapterCase = ConformanceCase<QueueAdapter>
 
 const HOUR_MS = 3_600_000
 

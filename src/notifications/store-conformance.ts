@@ -1,16 +1,9 @@
 import assert from 'node:assert/strict'
+import type { ConformanceCase } from '../lib/conformance.js'
 import type { KeptNotification, NotificationRange, NotificationStore } from './store.js'
 
 /** One thing that every NotificationStore does. */
-export interface NotificationStoreCase {
-  name: string
-  /**
-   * @param store an empty one
-   * @param reopen for stores that outlast their process: gives the same one as a new process would see it
-   * @throws AssertionError
-   */
-  run(store: NotificationStore, reopen?: () => NotificationStore | Promise<NotificationStore>): Promise<void>
-}
+export type NotificationStoreCase = ConformanceCase<NotificationStore>
 
 const TS = 1_760_000_000_000
 

@@ -1,17 +1,10 @@
 import assert from 'node:assert/strict'
 import type { StoredProfile } from '../../schemas/profiles.js'
+import type { ConformanceCase } from '../lib/conformance.js'
 import type { ProfileStore } from './store.js'
 
 /** One thing that every ProfileStore does. */
-export interface ProfileStoreCase {
-  name: string
-  /**
-   * @param store an empty one
-   * @param reopen for stores that outlast their process: gives the same store as a new process would see it
-   * @throws AssertionError
-   */
-  run(store: ProfileStore, reopen?: () => ProfileStore | Promise<ProfileStore>): Promise<void>
-}
+export type ProfileStoreCase = ConformanceCase<ProfileStore>
 
 const cli = (name: string, configDir = '/srv/agents/one'): StoredProfile => ({ name, engine: 'cli', configDir })
 

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
+import type { ConformanceCase } from '../lib/conformance.js'
 import type { UsageCount, UsageStore } from './store.js'
 
 /** One promise of a UsageStore. `reopen` gives what the next process finds; absent: nothing outlives this one. */
-export interface UsageStoreCase {
-  name: string
-  run(store: UsageStore, reopen?: () => Promise<UsageStore>): Promise<void>
-}
+export type UsageStoreCase = ConformanceCase<UsageStore>
 
 const key = (day: string, profile: string, person = 'ann', agent = 'claude') => ({ day, profile, agent, person })
 const turn = (day: string, profile: string, more: Partial<UsageCount> = {}): UsageCount => ({

@@ -1,17 +1,10 @@
 import assert from 'node:assert/strict'
 import type { WebhookDelivery } from '../../schemas/jobs.js'
+import type { ConformanceCase } from '../lib/conformance.js'
 import type { DeliveryOutbox, KeptDelivery } from './outbox.js'
 
 /** One thing that every DeliveryOutbox does. */
-export interface DeliveryOutboxCase {
-  name: string
-  /**
-   * @param outbox an empty one
-   * @param reopen for outboxes that outlast their process: gives the same one as a new process would see it
-   * @throws AssertionError
-   */
-  run(outbox: DeliveryOutbox, reopen?: () => DeliveryOutbox | Promise<DeliveryOutbox>): Promise<void>
-}
+export type DeliveryOutboxCase = ConformanceCase<DeliveryOutbox>
 
 const kept = (lane: string, id: string, delivery: object = { url: `https://hooks.example/${id}` }): KeptDelivery => ({
   id,

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
+import type { ConformanceCase } from '../../lib/conformance.js'
 import type { ChannelStore, KeptSubscription } from './store.js'
 
 /** One promise of a ChannelStore. `reopen` gives what the next process finds; absent: nothing outlives this one. */
-export interface ChannelStoreCase {
-  name: string
-  run(store: ChannelStore, reopen?: () => Promise<ChannelStore>): Promise<void>
-}
+export type ChannelStoreCase = ConformanceCase<ChannelStore>
 
 const subscription = (id: string, more: Partial<KeptSubscription> = {}): KeptSubscription => ({
   ...{ id, endpoint: `https://push.example/${id}`, keys: { p256dh: 'p', auth: 'a' }, createdAt: 1, expiresAt: 2 },

@@ -1,17 +1,10 @@
 import assert from 'node:assert/strict'
+import type { ConformanceCase } from '../../lib/conformance.js'
 import type { JournaledEvent, JournaledOrigin, JournaledState, SessionJournal } from './journal.js'
 import type { News } from './news.js'
 
 /** One thing that every SessionJournal does. */
-export interface SessionJournalCase {
-  name: string
-  /**
-   * @param journal an empty one
-   * @param reopen for journals that outlast their process: gives the same one as a new process would see it
-   * @throws AssertionError
-   */
-  run(journal: SessionJournal, reopen?: () => SessionJournal | Promise<SessionJournal>): Promise<void>
-}
+export type SessionJournalCase = ConformanceCase<SessionJournal>
 
 const ORIGIN: JournaledOrigin = {
   profile: 'assistant',

@@ -1,16 +1,9 @@
 import assert from 'node:assert/strict'
+import type { ConformanceCase } from '../../lib/conformance.js'
 import type { ParkedSessionRecord, SessionStore } from './store.js'
 
 /** One thing that every SessionStore does. */
-export interface SessionStoreCase {
-  name: string
-  /**
-   * @param store an empty one
-   * @param reopen for stores that outlast their process: gives the same store as a new process would see it
-   * @throws AssertionError
-   */
-  run(store: SessionStore, reopen?: () => SessionStore | Promise<SessionStore>): Promise<void>
-}
+export type SessionStoreCase = ConformanceCase<SessionStore>
 
 const record = (id: string, changes: Partial<ParkedSessionRecord> = {}): ParkedSessionRecord => ({
   id,
