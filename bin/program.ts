@@ -101,7 +101,9 @@ export function createProgram(): Command {
     )
     .requiredOption('--to <database>', 'the same')
     .option('--schema <name>', 'of the PostgreSQL database (default: session_gateway)')
-    .action(async ({ from, to, schema }: { from: string; to: string; schema?: string }) => {
+    .action(async ({ from, to, schema }: { from: string; to: string; schema?: string }, command: Command) => {
+      const { isSchemaName, SCHEMA_RULE } = await import('../src/daemon/database.js')
+      if (schema !== undefined && !isSchemaName(schema)) command.error(`error: --schema: ${SCHEMA_RULE}`)
       const { migrate } = await import('./commands/migrate.js')
       await migrate(from, to, schema)
     })

@@ -1,13 +1,16 @@
 import { Type } from '@sinclair/typebox'
 import { Flag, Path, SecretUrl, Section } from './config-parts.js'
 
+/** What a schema may be called. */
+export const SCHEMA_NAME = '^[a-z_][a-z0-9_]*$'
+
 const postgres = Section({
   url: SecretUrl({
     description: 'postgres://user:password@host:port/database, with ?sslmode=… to encrypt the connection.',
   }),
   schema: Type.Optional(
     Type.String({
-      ...{ minLength: 1, maxLength: 63, pattern: '^[a-z_][a-z0-9_]*$', default: 'session_gateway' },
+      ...{ minLength: 1, maxLength: 63, pattern: SCHEMA_NAME, default: 'session_gateway' },
       description:
         'Of this gateway alone; made when it is missing. Small letters, digits and _, not beginning with pg_.',
     }),

@@ -1,3 +1,4 @@
+import { SCHEMA_NAME } from '../../schemas/config-storage.js'
 import { placeOf } from '../storage/postgres/failures.js'
 import type { PostgresStorageOptions } from '../storage/postgres/storage.js'
 import { type ConfigProblem, shortPath } from './config-problem.js'
@@ -24,3 +25,9 @@ export const databaseName = (database: Database): string =>
   'sqlite' in database
     ? shortPath(database.sqlite)
     : `${placeOf(database.postgres.url)}, schema ${database.postgres.schema ?? 'session_gateway'}`
+
+/** What the configuration takes, and PostgreSQL. */
+export const isSchemaName = (name: string): boolean =>
+  new RegExp(SCHEMA_NAME).test(name) && name.length <= 63 && !name.startsWith('pg_')
+
+export const SCHEMA_RULE = 'small letters, digits and _, at most 63, and no digit or pg_ at the beginning'

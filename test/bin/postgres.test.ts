@@ -155,6 +155,11 @@ if (hasPostgres()) {
     await small.open()
     await small.journal.write(firstWrite('one'))
     const migrate = () => runDaemon(t, ['migrate', '--from', path, '--to', url, '--schema', 'small'], { cwd })
+    for (const name of ['Small', '1st', 'a;b', 'pg_small', 'a'.repeat(64), '']) {
+      const refused = runDaemon(t, ['migrate', '--from', path, '--to', url, '--schema', name], { cwd })
+      t.match(await refused.exited, { code: 2 }, name)
+      t.match(refused.stderr, 'error: --schema: small letters, digits and _')
+    }
     const inUse = migrate()
     t.match(await inUse.exited, { code: 3 })
     t.match(inUse.stderr, `In use by process ${process.pid} `)

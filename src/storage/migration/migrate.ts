@@ -1,7 +1,7 @@
 import type { PostgresStorageOptions } from '../postgres/storage.js'
 import { StorageError } from '../storage.js'
-import { postgresSource, postgresTarget } from './postgres-side.js'
-import { sqliteSource, sqliteTarget } from './sqlite-side.js'
+import { isSameSchema, postgresSource, postgresTarget } from './postgres-side.js'
+import { isSameFile, sqliteSource, sqliteTarget } from './sqlite-side.js'
 import { COPIED, type Side, sumOf, type TableSum, type Target } from './tables.js'
 
 /** A database of a gateway. */
@@ -23,6 +23,8 @@ export interface Migrated {
  * @throws StorageError, LockHeldError
  */
 export async function migrateStorage(from: Place, to: Place): Promise<Migrated> {
+  if (await isSame(from, to))
+    throw new StorageError('STORAGE_SAME', 'The source and the target are the same database. Name another target.')
   const source = 'sqlite' in from ? await sqliteSource(from.sqlite) : await postgresSource(from.postgres)
   try {
     const target = 'sqlite' in to ? await sqliteTarget(to.sqlite) : await postgresTarget(to.postgres)
@@ -36,6 +38,11 @@ export async function migrateStorage(from: Place, to: Place): Promise<Migrated> 
   } finally {
     await source.close()
   }
+}
+
+async function isSame(from: Place, to: Place): Promise<boolean> {
+  if ('postgres' in from) return 'postgres' in to && isSameSchema(from.postgres, to.postgres)
+  return 'sqlite' in to && isSameFile(from.sqlite, to.sqlite)
 }
 
 const isTarget = (side: Side): side is Target => 'write' in side

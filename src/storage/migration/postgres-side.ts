@@ -9,6 +9,8 @@ import { StorageError } from '../storage.js'
 import { COPIED, type CopiedRow, type CopiedTable, jobColumns, orderOf, type Side, type Target } from './tables.js'
 
 const ROWS_AT_ONCE = 50
+const SEEN = `SELECT FROM pg_stat_activity
+  WHERE pid = $1 AND backend_start::text = $2 AND datname = current_database()`
 
 class PostgresSide implements Side {
   readonly name: string
@@ -113,6 +115,20 @@ class PostgresTarget extends PostgresSide implements Target {
 
   async commit(): Promise<void> {
     await this.query('COMMIT')
+  }
+}
+
+/** Whether two names lead to one schema: what is connected by one is seen by the other. @throws StorageError */
+export async function isSameSchema(one: PostgresStorageOptions, other: PostgresStorageOptions): Promise<boolean> {
+  const [first, second] = [directOptions(one), directOptions(other)]
+  if (first.schema !== second.schema) return false
+  const links = await Promise.all([Link.open(first), Link.open(second)])
+  try {
+    const { pid, since } = links[0].backend
+    const { rowCount } = await links[1].client.query(SEEN, [pid, since])
+    return rowCount === 1
+  } finally {
+    await Promise.all(links.map((link) => link.end()))
   }
 }
 

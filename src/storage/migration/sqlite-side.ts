@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { openDatabase } from '../sqlite/connection.js'
@@ -46,6 +45,12 @@ class SqliteSide implements Side {
   }
 }
 
+/** Whether two paths lead to one file. */
+export async function isSameFile(one: string, other: string): Promise<boolean> {
+  const [first, second] = await Promise.all([one, other].map((file) => realpath(resolve(file)).catch(() => undefined)))
+  return first !== undefined && first === second
+}
+
 /** A database that is only read, and held for as long. @throws StorageError, LockHeldError */
 export async function sqliteSource(file: string): Promise<Side> {
   const path = await realpath(resolve(file)).catch(() => {
@@ -73,14 +78,18 @@ export async function sqliteSource(file: string): Promise<Side> {
   }
 }
 
+/** What is written until it is whole, by a name that says so should nobody end it. */
+const draftOf = (path: string): string => `${path}.migrating`
+
+const removeDraft = (path: string): Promise<unknown> =>
+  Promise.all(['', '-wal', '-shm'].map((end) => rm(`${draftOf(path)}${end}`, { force: true })))
+
 /** Written beside its place, and put there when it is whole. */
 class SqliteTarget extends SqliteSide implements Target {
-  readonly #draft: string
   readonly #held: HeldFile
 
-  constructor(draft: string, held: HeldFile, db: Database) {
+  constructor(held: HeldFile, db: Database) {
     super(held.path, db)
-    this.#draft = draft
     this.#held = held
     db.exec('BEGIN')
   }
@@ -115,10 +124,11 @@ class SqliteTarget extends SqliteSide implements Target {
     this.db.exec('COMMIT')
     this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     this.db.close()
-    const file = await open(this.#draft, 'r')
+    const draft = draftOf(this.#held.path)
+    const file = await open(draft, 'r')
     await file.sync()
     await file.close()
-    await rename(this.#draft, this.#held.path)
+    await rename(draft, this.#held.path)
   }
 
   override async close(): Promise<void> {
@@ -127,7 +137,7 @@ class SqliteTarget extends SqliteSide implements Target {
     } catch {
       // it was, with the commit
     }
-    await Promise.all(['', '-wal', '-shm'].map((end) => rm(`${this.#draft}${end}`, { force: true })))
+    await removeDraft(this.#held.path)
     await this.#held.release()
   }
 }
@@ -138,12 +148,18 @@ export async function sqliteTarget(file: string): Promise<Target | Side> {
     (found) => found.size,
     () => 0,
   )
-  if (size > 0) return sqliteSource(file)
+  if (size > 0) {
+    const there = await sqliteSource(file)
+    await removeDraft(there.name)
+    return there
+  }
   const held = await holdFile(file)
-  const draft = `${held.path}.${randomBytes(6).toString('hex')}`
+  const draft = draftOf(held.path)
   try {
+    // whoever holds the file is the only one to write one: it was left by one that was killed
+    await removeDraft(held.path)
     await (await open(draft, 'wx', 0o600)).close()
-    return new SqliteTarget(draft, held, await openDatabase({ path: draft, synchronous: 'full', pragmas: [] }))
+    return new SqliteTarget(held, await openDatabase({ path: draft, synchronous: 'full', pragmas: [] }))
   } catch (error) {
     await held.release()
     throw error
