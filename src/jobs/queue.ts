@@ -14,6 +14,7 @@ import { assertMeta } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
 import type { Page } from '../lib/paging.js'
 import { Patience, patiently, unavailable } from '../lib/patience.js'
+import { present } from '../lib/present.js'
 import { type Checker, compileSchema, validationError } from '../lib/validation.js'
 import { nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
 import type { ProfileCatalog } from '../profiles/catalog.js'
@@ -324,10 +325,8 @@ export class JobQueue {
       maxConcurrency: this.#maxConcurrency,
       ...this.#counters.visibleTo(principal),
       paused: exhausted,
-      ...(sessionTokenLimit !== undefined && { sessionTokenLimit }),
-      ...(dailyTokenLimit !== undefined && { dailyTokenLimit }),
       dailyTokensUsed: used,
-      ...(resumesAt !== undefined && { resumesAt }),
+      ...present({ sessionTokenLimit, dailyTokenLimit, resumesAt }),
     }
   }
 

@@ -1,5 +1,6 @@
 import type { ProfileInfo } from '../../../schemas/profiles.js'
 import { GatewayError, toError } from '../../errors.js'
+import { present } from '../../lib/present.js'
 import { askForSessions, askToDelete } from './acp/kept-sessions.js'
 import type { AgentRow } from './agent-table.js'
 import { filesWithSdk, type SdkSessionInfo } from './claude/sdk-worker.js'
@@ -105,8 +106,5 @@ const named = ({
   cwd,
 }: SdkSessionInfo): SdkSession => ({
   ...{ sessionId, summary, lastModified },
-  ...(createdAt !== undefined && { createdAt }),
-  ...(firstPrompt !== undefined && { firstPrompt }),
-  ...(gitBranch !== undefined && { gitBranch }),
-  ...(cwd !== undefined && { cwd }),
+  ...present({ createdAt, firstPrompt, gitBranch, cwd }),
 })

@@ -4,6 +4,7 @@ import { GatewayError, invalidField } from '../../errors.js'
 import { type Clock, newId } from '../../lib/clock.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
 import { overdue, type Persistence, patiently, persistently, unavailable } from '../../lib/patience.js'
+import { present } from '../../lib/present.js'
 import { type CallerNamed, nameOf, type Principal, visible, visibleProfiles } from '../../principal.js'
 import type { EgressGuard } from '../../webhooks/egress.js'
 import type { ChannelStore, KeptSubscription } from './store.js'
@@ -134,10 +135,7 @@ export class PushSubscriptions {
       id: known?.id ?? newId(),
       ...{ endpoint, keys, createdAt: known?.createdAt ?? now },
       expiresAt: Math.min(now + KEPT_MS, expirationTime ?? Number.POSITIVE_INFINITY),
-      ...(name !== undefined && { principal: name }),
-      ...(allowedProfiles && { allowedProfiles }),
-      ...(events && { events }),
-      ...(profiles && { profiles }),
+      ...present({ principal: name, allowedProfiles, events, profiles }),
     }
   }
 

@@ -1,6 +1,7 @@
 import type { SessionEventBody } from '../../../schemas/events.js'
 import type { PermissionAsk, PermissionDecision, SessionRunnerConfig } from '../../engines/runner.js'
 import { type Clock, newId } from '../../lib/clock.js'
+import { present } from '../../lib/present.js'
 import type { CarriedDecision } from '../kept/journal.js'
 import {
   changedInput,
@@ -92,8 +93,6 @@ function resolvedEvent({ requestId, decision, resolvedBy, by, changedInput: ran 
     requestId,
     behavior: decision.behavior,
     resolvedBy,
-    ...(by && { by }),
-    ...(message !== undefined && { message }),
-    ...(ran !== undefined && { updatedInput: ran as Record<string, unknown> }),
+    ...present({ by, message, updatedInput: ran as Record<string, unknown> | undefined }),
   }
 }

@@ -12,6 +12,7 @@ import type { KeptKey } from '../../idempotency/store.js'
 import { type Clock, newId, type Timer } from '../../lib/clock.js'
 import { LazyMap } from '../../lib/lazy-map.js'
 import type { Patience } from '../../lib/patience.js'
+import { present } from '../../lib/present.js'
 import type { CarriedDecision } from '../kept/journal.js'
 import type { AskedPlace, AskedPlaces } from './waiting.js'
 
@@ -93,12 +94,11 @@ export class PendingPermissions {
   add(ask: PermissionAsk, timeoutMs: number): { request: PermissionRequest; decision: Promise<PermissionDecision> } {
     // a copy as JSON, so that what runs is what was shown, whatever the engine does with its own
     const shown: PermissionAsk = JSON.parse(JSON.stringify(ask))
+    const { toolName, toolUseId, title, description, decisionReason, agentId } = shown
     const request: PermissionRequest = {
-      id: newId(),
-      toolName: shown.toolName,
-      toolUseId: shown.toolUseId,
+      ...{ id: newId(), toolName, toolUseId },
       input: (shown.input ?? {}) as Record<string, unknown>,
-      ...optionalText(shown),
+      ...present({ title, description, decisionReason, agentId }),
       ...(timeoutMs > 0 && { expiresAt: this.#clock.now() + timeoutMs }),
     }
     const decision = new Promise<PermissionDecision>((decide) => {
@@ -263,16 +263,6 @@ export function carriedDecision(
 export function changedInput({ input }: { input: object }, decision: PermissionDecision): object | undefined {
   if (decision.behavior === 'deny' || isDeepStrictEqual(decision.updatedInput, input)) return undefined
   return decision.updatedInput
-}
-
-function optionalText(ask: PermissionAsk): Partial<PermissionRequest> {
-  const { title, description, decisionReason, agentId } = ask
-  return {
-    ...(title !== undefined && { title }),
-    ...(description !== undefined && { description }),
-    ...(decisionReason !== undefined && { decisionReason }),
-    ...(agentId !== undefined && { agentId }),
-  }
 }
 
 /**

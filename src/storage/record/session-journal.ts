@@ -1,5 +1,6 @@
 import { newId } from '../../lib/clock.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
+import { present } from '../../lib/present.js'
 import { carriedDecision } from '../../sessions/asks/permissions.js'
 import type {
   JournaledSession,
@@ -123,26 +124,21 @@ function recordOf(write: JournalWrite, before?: ParkedSessionRecord): ParkedSess
   const snapshot = write.snapshot ?? before?.snapshot
   const midTurn = state?.midTurn
   if (!state || !midTurn || !snapshot || !log) throw new Error(`Session ${id} does not sleep.`)
-  const { info, order, firstPrompt, engineTitle, queued, messageIds, chosen, hostTitle } = state
+  const { info, order, firstPrompt, engineTitle, queued, messageIds, chosen, asked, hostTitle } = state
   const { profile, generation, config } = origin ?? before!
   const { title: _title, ...untitled } = config
   const isNew = (key: string) => !midTurn.results.some(({ executionId }) => executionId === key)
   return {
     id,
     info: { ...info, lastSeq: reservedSeq },
-    ...(order !== undefined && { order }),
     ...{ profile, generation, config: hostTitle === undefined ? untitled : { ...untitled, title: hostTitle } },
-    ...(firstPrompt !== undefined && { firstPrompt }),
-    ...(engineTitle !== undefined && { engineTitle }),
+    ...present({ order, firstPrompt, engineTitle, before: state.before, chosen, asked }),
     ...(queued && { queued: [...queued] }),
     ...(messageIds && { messageIds: [...messageIds] }),
-    ...(state.before && { before: state.before }),
-    ...(chosen && { chosen }),
     snapshot,
     executions: [...(state.executions ?? [])],
     results: [...midTurn.results, ...(before?.results ?? []).filter(({ executionId }) => isNew(executionId))],
     permissions: [...(state.permissions ?? [])],
-    ...(state.asked && { asked: state.asked }),
     decisions: [...midTurn.decisions],
     hasNews: midTurn.due ?? false,
     ...(midTurn.isHeld && { isHeld: true }),
@@ -164,15 +160,8 @@ function listed(record: ParkedSessionRecord): JournaledSession {
     ...(record.removal && { news: [newsOf({ type: 'removal', reason: record.removal })] }),
     state: {
       ...{ info: { ...info, lastSeq }, inTurn: true, executions, permissions, settled },
-      ...(record.asked && { asked: record.asked }),
-      ...(order !== undefined && { order }),
-      ...(config.title !== undefined && { hostTitle: config.title }),
-      ...(firstPrompt !== undefined && { firstPrompt }),
-      ...(engineTitle !== undefined && { engineTitle }),
-      ...(queued && { queued }),
-      ...(messageIds && { messageIds }),
-      ...(chosen && { chosen }),
-      ...(before && { before }),
+      ...present({ order, hostTitle: config.title, firstPrompt, engineTitle, asked: record.asked }),
+      ...present({ queued, messageIds, chosen, before }),
       midTurn: {
         ...{ since: parkedAt, waits, results, decisions },
         ...(interrupted && { interrupted }),

@@ -33,15 +33,15 @@ export interface Riding {
 
 export interface SessionWrite extends Riding {
   id: string
-  origin?: { profile: string; generation: string; text: string }
-  state?: string
-  snapshot?: string
+  origin?: { profile: string; generation: string; text: string } | undefined
+  state?: string | undefined
+  snapshot?: string | undefined
   reservedSeq: number
   /** Of the events, in step with `texts`. */
   seqs: number[]
   texts: string[]
   /** Keys of news. */
-  taken?: readonly string[]
+  taken?: readonly string[] | undefined
 }
 
 export interface ParkedRow {

@@ -7,34 +7,20 @@ import { listed, parsed } from './stores.js'
 const SESSIONS_PER_PAGE = 200
 
 export const sessionJournal = (call: CallDatabase, now: () => number): SessionJournal => ({
-  write: ({
-    id,
-    origin,
-    state,
-    snapshot,
-    events = [],
-    reservedSeq = 0,
-    taken,
-    keys,
-    deliveries,
-    notifications,
-    usage,
-  }) =>
+  write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0, taken, ...along }) =>
     call('journal.write', {
       id,
-      ...(origin && {
-        origin: { profile: origin.profile, generation: origin.generation, text: JSON.stringify(origin) },
-      }),
-      ...(state && { state: JSON.stringify(state) }),
-      ...(snapshot && { snapshot: JSON.stringify(snapshot) }),
+      origin: origin && { profile: origin.profile, generation: origin.generation, text: JSON.stringify(origin) },
+      state: state && JSON.stringify(state),
+      snapshot: snapshot && JSON.stringify(snapshot),
       reservedSeq,
       seqs: events.map(({ seq }) => seq),
       texts: events.map(({ json }) => json),
-      ...(taken && { taken }),
-      ...(keys && { keys: keys.map((key) => keptRow(key, now())) }),
-      ...(deliveries && { deliveries: deliveries.map(deliveryValues) }),
-      ...(notifications && { notifications }),
-      ...(usage && { usage }),
+      taken,
+      keys: along.keys?.map((key) => keptRow(key, now())),
+      deliveries: along.deliveries?.map(deliveryValues),
+      notifications: along.notifications,
+      usage: along.usage,
     }),
   deposit: (id, news, keys) =>
     call(
