@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { SOME_CWD } from '../fixtures/build.js'
 import { buildConsole } from '../fixtures/console.js'
 import {
+  allAnswered,
   axe,
   buildConsole as build,
   closeBrowserAfter,
@@ -152,10 +153,11 @@ t.test('a sign-in that nobody uses ends, and the page that is open says so', { s
   await page.keyboard.press('Enter')
   await page.getByRole('log').getByText('Are you there?').waitFor()
   await page.getByRole('log').locator('.outgoing').waitFor({ state: 'detached' })
-  await page.getByRole('link', { name: 'Back to the sessions' }).click()
-  await page.getByRole('link', { name: 'Long' }).waitFor()
   // nobody is there from now on; the page follows the feed and reads its list anew all the same
   await page.evaluate('{ const now = Date.now.bind(Date); Date.now = () => now() + 120_000 }')
+  await allAnswered(page)
+  await page.evaluate("location.hash = '#/sessions'")
+  await page.getByRole('link', { name: 'Long' }).waitFor()
   await clock.advance(HOUR_MS - 60_000)
   runner.complete()
   await page.locator('.session-row', { hasText: 'Idle' }).waitFor()
@@ -249,6 +251,7 @@ t.test('over plain http everything works that such a page may', { skip }, async 
   await page.getByRole('textbox', { name: 'Message' }).fill('Is anybody there?')
   await page.keyboard.press('Enter')
   await page.getByRole('log').getByText('Is anybody there?').waitFor()
+  await page.locator('.outgoing').waitFor({ state: 'detached' })
   t.equal(runner.sent.length, 1)
   await page.getByRole('button', { name: 'More actions' }).click()
   await page.getByRole('button', { name: 'Copy as Markdown' }).click()
