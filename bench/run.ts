@@ -11,11 +11,13 @@ import { jobQueue } from './job-queue.js'
 import { largestLists } from './largest-lists.js'
 import { notifications } from './notifications.js'
 import { parking } from './parking.js'
+import { permissionRequest } from './permission-request.js'
 import { permissionRoundTrip } from './permission-round-trip.js'
 import { replay, replayFromDisk } from './replay.js'
 import { returningClients } from './returning-clients.js'
 import { stalledReader } from './stalled-reader.js'
 import { storage } from './storage.js'
+import { wake } from './wake.js'
 
 const BENCHMARKS: Record<string, () => Promise<void>> = {
   'fan-out': fanOut,
@@ -23,9 +25,11 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   'replay-from-disk': replayFromDisk,
   'stalled-reader': stalledReader,
   'create-delete': createDelete,
+  'permission-request': permissionRequest,
   'permission-round-trip': permissionRoundTrip,
   'idle-heap': idleHeap,
   parking,
+  wake,
   inbox,
   'largest-lists': largestLists,
   'returning-clients': returningClients,

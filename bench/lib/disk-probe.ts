@@ -25,6 +25,9 @@ export class DiskProbe {
     return transactions
   }
 
+  /** Milliseconds of an append of 1 KB and its sync. */
+  readonly syncMs = async (): Promise<number> => 1_000 / (await this.#server.call<number>('syncs', PROBE_MS))
+
   toString(): string {
     return (
       `the disk meanwhile: ${format(median(this.#syncs))} appends of 1 KB synced a second,` +

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createWorkerServer } from '../../src/server.js'
 import { createFileSessionStore } from '../../src/storage/file/session-store.js'
-import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
+import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { type Script, ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
 import { answer } from '../lib/child.js'
 
-/** The gateway as it is shipped, on an engine whose every turn waits for one result; `argv[2]`: `memory` or `file`. */
+/** The gateway as it is shipped, on an engine whose every turn waits for one result; `argv[2]`: `memory`, `file` or `sqlite`. */
 const dir = mkdtempSync(join(tmpdir(), 'bench-parked-'))
 process.on('exit', () => rmSync(dir, { recursive: true, force: true }))
-const store = process.argv[2] === 'file' ? createFileSessionStore({ dir }) : new MemorySessionStore()
+const kind = process.argv[2] as 'memory' | 'file' | 'sqlite'
 const script: Script = {
   capabilities: { parking: 'native' },
   send: (runner) => runner.defer(`${runner.context.sessionId}-e`),
@@ -20,7 +20,8 @@ const worker = createWorkerServer({
   allowUnauthenticated: true,
   profiles: [{ name: 'bench', engine: 'provider', provider: { id: 'bench' } }],
   createEngineRunner: (context) => new ScriptedRunner(context, script),
-  parking: { store },
+  ...(kind === 'file' && { parking: { store: createFileSessionStore({ dir }) } }),
+  ...(kind === 'sqlite' && { storage: createSqliteStorage({ path: join(dir, 'gateway.db') }) }),
 })
 const { url } = await worker.listen(0)
 

@@ -11,6 +11,8 @@ interface EventRow {
   readonly goesOn?: true
   /** Words and numbers of the gateway alone, held by nobody else: it may wait to be JSON until somebody reads it. */
   readonly isPlain?: true
+  /** Somebody waits for it, and nothing follows until they answer: it does not wait for what else its turn brings. */
+  readonly isUrgent?: true
   /** Something of it is counted as usage; most events cost nothing there. */
   readonly isCounted?: true
 }
@@ -26,7 +28,7 @@ export const EVENT_TYPES = {
   assistant_message: { by: 'engine', goesOn: true, leavesState: true },
   stream_delta: { by: 'engine', goesOn: true, leavesState: true, isLive: true },
   turn_completed: { by: 'engine', goesOn: true, isCounted: true },
-  permission_requested: { by: 'gateway', isCounted: true },
+  permission_requested: { by: 'gateway', isCounted: true, isUrgent: true },
   permission_resolved: { by: 'gateway', isCounted: true },
   execution_dispatched: { by: 'engine', goesOn: true },
   execution_result: { by: 'engine' },

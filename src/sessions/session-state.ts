@@ -405,6 +405,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     const seq = this.log.append(body, ts)
     this.facts.lastActivityAt = ts
     if (this.writer && !rowOf(body).leavesState) this.writer.touch()
+    if (rowOf(body).isUrgent) this.clients.hurry(seq)
     this.clients.onShown()
     if (body.type === 'assistant_message') this.whenDurable(() => this.clients.dropTyping(body.uuid))
     this.world.observer.onEvent(this, body, seq, ts)

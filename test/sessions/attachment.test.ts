@@ -48,6 +48,32 @@ t.test('all that happens in one turn is one write', async (t) => {
   t.equal(sink.writes.at(-1)?.length, 20)
 })
 
+t.test(
+  'what a person is asked is written before observers are told, with what came before it in its turn',
+  async (t) => {
+    const { registry, session, runner } = await buildSession(t)
+    const sink = new FakeSink()
+    session.attach(sink, { afterSeq: session.log.lastSeq })
+    await settle()
+    const writes = sink.writes.length
+    const types = () =>
+      sink.writes.slice(writes).map((frames) => frames.map((frame) => 'event' in frame && frame.event.type))
+    let sentByThen: unknown
+    registry.on('session_event', ({ event }) => {
+      if (event.type === 'permission_requested') sentByThen = types()
+    })
+    runner.say('May I?')
+    void runner.host.requestPermission({ toolName: 'fs_write', toolUseId: 'tool-1', input: {} })
+    await settle()
+    t.same(sentByThen, [['assistant_message', 'permission_requested']])
+    t.same(
+      types(),
+      [['assistant_message', 'permission_requested'], ['status_changed']],
+      'the rest of the turn is one write',
+    )
+  },
+)
+
 t.test('a client that does not read is written nothing more, and goes on where it stood', async (t) => {
   const { session, runner } = await buildSession(t)
   const sink = new FakeSink()

@@ -77,6 +77,28 @@ t.test('nobody is shown, or told of, what a crash could take back', async (t) =>
   t.same(told, [sink.events.at(-1)?.seq])
 })
 
+t.test('a permission request is shown with the write that keeps it, before observers are told', async (t) => {
+  const { registry, journal, engine } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  const session = await registry.open(id, UNLIMITED)
+  await session.durable()
+  const sink = new FakeSink()
+  session.attach(sink, {})
+  await until(() => sink.frames.some(({ type }) => type === 'synced'))
+  const seen = sink.events.length
+  let sentByThen: unknown
+  registry.on('session_event', ({ event }) => {
+    if (event.type === 'permission_requested') sentByThen = sink.events.slice(seen).map(({ type }) => type)
+  })
+  journal.hold()
+  void engine.last.host.requestPermission({ toolName: 'fs_write', toolUseId: 'tool-1', input: {} })
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  t.equal(sink.events.length, seen, 'nothing before it is durable')
+  journal.release()
+  await until(() => sentByThen !== undefined)
+  t.same(sentByThen, ['permission_requested', 'status_changed'])
+})
+
 t.test('a command is confirmed, and its turn begun, once the message is durable', async (t) => {
   const { registry, journal, engine } = await buildJournaled(t)
   const { id } = await registry.create({ cwd: SOME_CWD })

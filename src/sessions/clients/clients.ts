@@ -24,6 +24,8 @@ export class Clients implements LogReaders {
   readonly #max: number
   #attachments: Set<Attachment> | undefined
   #scheduled = false
+  /** Seq of an event that is sent as soon as it may be shown. */
+  #urgentSeq: number | undefined
   /** Epoch milliseconds of the last time that the last client left. */
   leftAt: number | undefined
 
@@ -70,7 +72,17 @@ export class Clients implements LogReaders {
 
   /** The log has grown, or more of it may be shown. */
   onShown(): void {
-    if (this.count > 0) this.#schedule()
+    if (this.count === 0) return
+    if (this.#urgentSeq === undefined || this.#urgentSeq > this.#source.log.visibleSeq) this.#schedule()
+    else {
+      this.#urgentSeq = undefined
+      this.#pump()
+    }
+  }
+
+  /** An event that is not to wait for the end of the turn in which it may be shown, nor for what observers do about it. */
+  hurry(seq: number): void {
+    if (this.count > 0) this.#urgentSeq = seq
   }
 
   /** Once a message is whole and can be seen, how it was typed leaves the log, but not before who is here was sent it. */
@@ -91,6 +103,10 @@ export class Clients implements LogReaders {
 
   pumpAll(): void {
     this.#scheduled = false
+    this.#pump()
+  }
+
+  #pump(): void {
     for (const attachment of this.#attachments ?? []) attachment.pump()
   }
 

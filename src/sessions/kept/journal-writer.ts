@@ -316,13 +316,14 @@ export class JournalWriter implements LogJournal {
   }
 
   #tell(waiting: Waiter[]): void {
+    // before observers: what they do takes longer than a write to a socket
+    this.#owner.onShown()
     this.#telling = waiting
     for (const { run, done } of waiting) {
       run?.()
       done?.()
     }
     this.#telling = undefined
-    this.#owner.onShown()
   }
 
   async #written(): Promise<void> {

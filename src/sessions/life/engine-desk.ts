@@ -102,10 +102,11 @@ export class EngineDesk implements RunnerOwner {
   }
 
   #showAwake(): void {
-    const { facts, midTurn, permissions } = this.#session
+    const { facts, midTurn, permissions, clients, log } = this.#session
     facts.statusDetail = undefined
     if (midTurn) midTurn.due = true
     permissions.carried = [...(midTurn?.decisions ?? [])]
+    clients.hurry(log.lastSeq + 1)
     this.#session.showStatus()
   }
 

@@ -22,8 +22,8 @@ const LOST_SEQS = 1_000_000
 /** A journal that has only what is asleep, each session as one `ParkedSessionRecord` of a store. */
 export function recordJournal(store: SessionStore): SessionJournal {
   const lock = new KeyedLock()
-  /** What was just saved and is about to be asked for, and what it was before. */
-  const fresh = new Map<string, { record: ParkedSessionRecord; before: ParkedSessionRecord }>()
+  /** What was just saved and is about to be asked for, and what it was before, as text. */
+  const fresh = new Map<string, { record: ParkedSessionRecord; before: string }>()
 
   const find = async (id: string): Promise<ParkedSessionRecord | undefined> => {
     const known = fresh.get(id)
@@ -41,7 +41,7 @@ export function recordJournal(store: SessionStore): SessionJournal {
       lock.run(write.id, async () => {
         if (!write.state && write.taken) {
           const before = fresh.get(write.id)?.before
-          if (before) await save(before)
+          if (before !== undefined) await save(JSON.parse(before))
           return
         }
         const before = write.origin ? undefined : await find(write.id)
@@ -51,7 +51,7 @@ export function recordJournal(store: SessionStore): SessionJournal {
       lock.run(id, async () => {
         const record = await find(id)
         if (!record) return false
-        const before = structuredClone(record)
+        const before = JSON.stringify(record)
         for (const one of news) takeIn(record, one)
         await save(record)
         fresh.set(id, { record, before })
