@@ -79,7 +79,7 @@ export class ExecutionDispatcher {
         origin: { kind: 'dispatch', tool: toolName },
         importance: 'last',
       })
-    return new PlannedOnce(delivery, () => void this.#tellHost(told))
+    return new PlannedOnce(delivery ? [delivery] : [], () => void this.#tellHost(told))
   }
 
   async #tellHost(told: ExecutionDispatch): Promise<void> {

@@ -131,7 +131,7 @@ export class JobEvents {
   begin(record: JobRecord, job: StoredJob): PlannedOnce | undefined {
     const planned = this.#plan('job_started', record, { job })
     planned?.tell()
-    return planned?.delivery && new PlannedOnce(planned.delivery)
+    return planned?.delivery && new PlannedOnce([planned.delivery])
   }
 
   /** @returns undefined when nobody wants to hear it */

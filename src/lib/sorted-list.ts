@@ -90,7 +90,7 @@ export class SortedList<T> {
 }
 
 /** How many items at the beginning fulfil a condition that no item after them fulfils. */
-function prefixLength<T>(items: readonly T[], condition: (item: T) => boolean): number {
+export function prefixLength<T>(items: readonly T[], condition: (item: T) => boolean): number {
   let low = 0
   let high = items.length
   while (low < high) {

@@ -7,7 +7,7 @@ import type { Logger } from '../lib/logger.js'
 import { oneLine } from '../lib/one-line.js'
 import type { NotificationFeed } from './feed.js'
 import type { Outward } from './outward.js'
-import { type PlannedNotification, type PlanParts, planDeliveries, planNotification } from './planned.js'
+import { type PlannedNotification, PlannedOnce, type PlanParts, planNotification } from './planned.js'
 
 /** Where an event stands in the log of its session. */
 interface Place {
@@ -46,7 +46,7 @@ export class Notifier {
   ): PlannedNotification | undefined => {
     if (body.type === 'permission_resolved') {
       const deliveries = this.#outward.settlementOf(body, place, info)
-      return deliveries.length > 0 ? planDeliveries(deliveries) : undefined
+      return deliveries.length > 0 ? new PlannedOnce(deliveries) : undefined
     }
     const told = notificationOf(body, place, info)
     if (told?.request) this.#outward.onAsked(told.sessionId, told.request.id)

@@ -71,39 +71,17 @@ export function planNotification(
   }
 }
 
-/** What is delivered of an event that has no place in the feed. */
-export function planDeliveries(deliveries: readonly PlannedDelivery[]): PlannedNotification {
-  let isKept = false
-  return {
-    write: () => ({ deliveries: deliveries.flatMap((delivery) => delivery.kept ?? []) }),
-    written() {
-      isKept = true
-    },
-    unwritten() {},
-    keep() {
-      isKept = true
-      for (const delivery of deliveries) delivery.keep()
-    },
-    get isKept() {
-      return isKept
-    },
-    send() {
-      if (isKept) for (const delivery of deliveries) delivery.send()
-    },
-  }
-}
-
 /** What is told, once, of something that may come to nothing, whichever of several writes keeps it first. */
 export class PlannedOnce implements PlannedNotification {
-  readonly #delivery: PlannedDelivery | undefined
+  readonly #deliveries: readonly PlannedDelivery[]
   readonly #onSend: () => void
   #isKept = false
   #isSent = false
   #isWithdrawn = false
 
-  /** @param onSend who else is told, with or without a delivery */
-  constructor(delivery: PlannedDelivery | undefined, onSend: () => void = () => {}) {
-    this.#delivery = delivery
+  /** @param onSend who else is told, with or without deliveries */
+  constructor(deliveries: readonly PlannedDelivery[], onSend: () => void = () => {}) {
+    this.#deliveries = deliveries
     this.#onSend = onSend
   }
 
@@ -112,13 +90,12 @@ export class PlannedOnce implements PlannedNotification {
   }
 
   write(): KeptTelling {
-    const kept = this.#delivery?.kept
-    return { deliveries: kept && !this.#isKept && !this.#isWithdrawn ? [kept] : [] }
+    return { deliveries: this.#isKept || this.#isWithdrawn ? [] : this.#deliveries.flatMap(({ kept }) => kept ?? []) }
   }
 
   written(): void {
     this.#isKept = true
-    if (this.#isWithdrawn) this.#delivery?.withdraw()
+    if (this.#isWithdrawn) this.#takeBack()
   }
 
   unwritten(): void {}
@@ -126,19 +103,23 @@ export class PlannedOnce implements PlannedNotification {
   keep(): void {
     if (this.#isKept || this.#isWithdrawn) return
     this.#isKept = true
-    this.#delivery?.keep()
+    for (const delivery of this.#deliveries) delivery.keep()
   }
 
   readonly send = (): void => {
     if (!this.#isKept || this.#isSent || this.#isWithdrawn) return
     this.#isSent = true
     this.#onSend()
-    this.#delivery?.send()
+    for (const delivery of this.#deliveries) delivery.send()
   }
 
   /** It came to nothing: nobody is told, also when a write that has it is still under way. */
   withdraw(): void {
     this.#isWithdrawn = true
-    if (this.#isKept) this.#delivery?.withdraw()
+    if (this.#isKept) this.#takeBack()
+  }
+
+  #takeBack(): void {
+    for (const delivery of this.#deliveries) delivery.withdraw()
   }
 }

@@ -8,7 +8,6 @@ import type { PlannedNotification } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import { DeferredExecutions } from './asks/deferred-executions.js'
 import { PermissionDesk, type PermissionDeskOwner } from './asks/permission-desk.js'
-import type { AskedPlace } from './asks/waiting.js'
 import type { LogSource } from './clients/attachment.js'
 import { SessionBridge } from './clients/bridge.js'
 import { Clients } from './clients/clients.js'
@@ -376,25 +375,6 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
 
   get pendingPermissions() {
     return this.permissions.list()
-  }
-
-  /** A request was told of in the log. */
-  onAsked(requestId: string, place: AskedPlace): void {
-    this.permissions.place(requestId, place)
-  }
-
-  /** Whose turn it is, as what it counts for is kept. */
-  get person(): string {
-    return this.askedBy ?? ''
-  }
-
-  /** Since when the request has waited that is resolved right now. */
-  waitedSince(requestId: string): number | undefined {
-    return this.permissions.waitedSince(requestId)
-  }
-
-  isWaitingFor(requestId: string): boolean {
-    return this.permissions.get(requestId) !== undefined
   }
 
   onShown(): void {

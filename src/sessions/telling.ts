@@ -85,11 +85,11 @@ export class Telling {
   }
 
   #counted(session: Session): CountedSession {
-    const { profile, person, jobId, facts } = session
+    const { profile, askedBy: person = '', jobId, facts, permissions } = session
     return {
       ...{ profile: profile.info.name, agent: agentOf(profile.info), person, jobId },
       takeCost: () => facts.takeCost(),
-      waitedSince: (requestId) => session.waitedSince(requestId),
+      waitedSince: (requestId) => permissions.waitedSince(requestId),
     }
   }
 
@@ -97,10 +97,10 @@ export class Telling {
     const { inbox } = this.#observers
     if (!inbox) return
     const place = { seq, since, order: inbox.nextOrder(since) }
-    session.onAsked(request.id, place)
-    const { id: sessionId, profile } = session
+    const { id: sessionId, profile, permissions } = session
+    permissions.place(request.id, place)
     session.whenDurable(() => {
-      if (session.isWaitingFor(request.id)) inbox.onWaiting({ sessionId, profile: profile.info.name, request, place })
+      if (permissions.get(request.id)) inbox.onWaiting({ sessionId, profile: profile.info.name, request, place })
     })
   }
 

@@ -3,6 +3,7 @@ import type { PermissionRequest, ResolvePermissionRequest } from '../../../schem
 import type { SessionInfo } from '../../../schemas/sessions.js'
 import { GatewayError } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
+import { unavailable } from '../../lib/patience.js'
 import type { ChannelMessage } from '../channels/message.js'
 import { answerOf } from './answer-form.js'
 import type { AnswerKeys } from './answer-keys.js'
@@ -133,7 +134,7 @@ export class AnswerLinks {
   async #grantOf(token: string): Promise<{ grant: AnswerGrant; recipient: string }> {
     const { keys, recipient } = this.#options
     const key = await keys.current().catch((cause) => {
-      throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause, retryAfterS: 5 })
+      throw unavailable(cause)
     })
     const grant = readGrant(token, key)
     const sentTo = grant && recipient(grant.channel)

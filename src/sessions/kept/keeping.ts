@@ -4,7 +4,7 @@ import type { KeptKey } from '../../idempotency/store.js'
 import type { Clock } from '../../lib/clock.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
 import type { Logger } from '../../lib/logger.js'
-import { overdue, type Patience, patiently, persistently } from '../../lib/patience.js'
+import { overdue, type Patience, patiently, persistently, unavailable } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
 import type { JournaledSession, JournaledWhole, JournalWrite, MidTurn, Removal, SessionJournal } from './journal.js'
@@ -219,8 +219,7 @@ export class Keeping implements JournalWriterParts {
       return await work()
     } catch (error) {
       this.report(error, { sessionId, phase: 'store' })
-      if (error instanceof GatewayError && error.code === 'SG_ERR_STORE_UNAVAILABLE') throw error
-      throw new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause: error, retryAfterS: 5 })
+      throw error instanceof GatewayError && error.code === 'SG_ERR_STORE_UNAVAILABLE' ? error : unavailable(error)
     }
   }
 }

@@ -1,4 +1,5 @@
 import type { KeptKey } from '../../idempotency/store.js'
+import { prefixLength } from '../../lib/sorted-list.js'
 import type { KeptNotification } from '../../notifications/store.js'
 import type {
   JournaledEvent,
@@ -96,7 +97,7 @@ export function createMemorySessionJournal({
       const events = sessions.get(id)?.events ?? []
       const found: JournaledEvent[] = []
       let bytes = 0
-      for (let at = firstAbove(events, afterSeq); at < events.length; at++) {
+      for (let at = prefixLength(events, ({ seq }) => seq <= afterSeq); at < events.length; at++) {
         const event = events[at]!
         if (event.seq > untilSeq || (bytes > 0 && bytes + event.json.length > maxBytes)) break
         found.push({ ...event })
@@ -123,16 +124,6 @@ const newEntry = (origin: JournaledOrigin, state: JournaledState): Entry => ({
   reservedSeq: 0,
   events: [],
 })
-
-function firstAbove(events: readonly JournaledEvent[], seq: number): number {
-  let [low, high] = [0, events.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (events[middle]!.seq <= seq) low = middle + 1
-    else high = middle
-  }
-  return low
-}
 
 /** @throws Error when a journal may not take this write. @param known absent: the session is not there */
 function assertWritable({ id, origin, state, events = [] }: JournalWrite, known?: { lastSeq: number }): void {

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { StoredJob } from '../../jobs/job.js'
 import { COUNTED } from '../../usage/sums.js'
-import { columnOf } from '../postgres/tables/riding.js'
 import { storable } from '../postgres/values.js'
-import { jobTimes } from '../sql/rows.js'
+import { columnOf, jobTimes } from '../sql/rows.js'
 
 /** A row of a table, its values in the order of the columns. */
 export type CopiedRow = (string | number | null)[]

@@ -6,6 +6,11 @@ import type { KeptNotification } from '../../notifications/store.js'
 import type { UsageCount } from '../../usage/store.js'
 import type { KeptDelivery } from '../../webhooks/outbox.js'
 
+/** The column of a name. */
+export const columnOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+/** Of what sums of usage are kept. */
+export const USAGE_KEY = ['day', 'profile', 'agent', 'person'] as const
+
 export interface SessionRow {
   key: number
   id: string

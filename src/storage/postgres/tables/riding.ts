@@ -1,12 +1,8 @@
 import { COUNTED, GREATEST } from '../../../usage/sums.js'
-import type { Riding } from '../../sql/rows.js'
+import { columnOf, type Riding, USAGE_KEY } from '../../sql/rows.js'
 import type { Statement } from '../pipeline.js'
 import { statement } from '../plan.js'
 import { integerArray, textArray } from '../values.js'
-
-/** The column of a name. */
-export const columnOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-export const USAGE_KEY = ['day', 'profile', 'agent', 'person'] as const
 
 const THERE = '($1::text IS NULL OR EXISTS (SELECT FROM @sessions WHERE id = $1))'
 const KEEP_KEY = `INSERT INTO @idempotency_keys (key, fingerprint, since, made) SELECT $2, $3, $4::double precision, $5 WHERE ${THERE}

@@ -1,8 +1,9 @@
 import type { UsageSum } from '../../../usage/store.js'
 import { COUNTED, GREATEST } from '../../../usage/sums.js'
+import { columnOf, USAGE_KEY } from '../../sql/rows.js'
 import { asks, does, type Plans, statement } from '../plan.js'
 import { textArray } from '../values.js'
-import { columnOf, ridingStatements, USAGE_KEY } from './riding.js'
+import { ridingStatements } from './riding.js'
 
 const SUMS = COUNTED.map((name) => `${name === GREATEST ? 'max' : 'sum'}(${columnOf(name)}) AS "${name}"`).join(', ')
 

@@ -1,11 +1,8 @@
 import type { UsageCount } from '../../../usage/store.js'
 import { COUNTED, GREATEST } from '../../../usage/sums.js'
 import type { OperationsOf } from '../../sql/operations.js'
+import { columnOf, USAGE_KEY } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
-
-/** The column of a name. */
-const columnOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-const KEY = ['day', 'profile', 'agent', 'person'] as const
 
 /** Adds to a sum, in the transaction of the event that is counted. */
 export function usageKeeper(db: Database): (count: UsageCount) => void {
@@ -15,11 +12,11 @@ export function usageKeeper(db: Database): (count: UsageCount) => void {
     return `${column} = ${name === GREATEST ? `max(${column}, excluded.${column})` : `${column} + excluded.${column}`}`
   })
   const add = db.prepare(
-    `INSERT INTO usage_sums (${[...KEY, ...columns].join(', ')}) VALUES (${[...KEY, ...columns].map(() => '?').join(', ')})
-     ON CONFLICT (${KEY.join(', ')}) DO UPDATE SET ${added.join(', ')}`,
+    `INSERT INTO usage_sums (${[...USAGE_KEY, ...columns].join(', ')}) VALUES (${[...USAGE_KEY, ...columns].map(() => '?').join(', ')})
+     ON CONFLICT (${USAGE_KEY.join(', ')}) DO UPDATE SET ${added.join(', ')}`,
   )
   return (count) => {
-    add.run(...KEY.map((name) => count[name]), ...COUNTED.map((name) => count[name] ?? 0))
+    add.run(...USAGE_KEY.map((name) => count[name]), ...COUNTED.map((name) => count[name] ?? 0))
   }
 }
 
@@ -33,7 +30,7 @@ export function usageOperations(db: Database): OperationsOf<'usage'> {
       for (const count of counts) add(count)
     },
     'usage.read'({ from, to, profiles }, by, limit) {
-      const groups = KEY.filter((name) => by.includes(name)).sort((a, b) => by.indexOf(a) - by.indexOf(b))
+      const groups = USAGE_KEY.filter((name) => by.includes(name)).sort((a, b) => by.indexOf(a) - by.indexOf(b))
       const list = groups.join(', ')
       const read = db.prepare(
         `SELECT ${list}, ${sums} FROM usage_sums
