@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { SOME_CWD } from '../fixtures/build.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
 import { buildConsole } from '../fixtures/console.js'
 import {
   allAnswered,
@@ -315,6 +315,7 @@ t.test('a browser is told, of what was chosen, until it is turned off', { skip }
   t.equal(asked, 65, 'with the key of the gateway')
   void runner.host.requestPermission({ toolName: 'Bash', toolUseId: 't', input: { command: 'ls' } }).catch(() => {})
   await page.locator('nav').getByText('1', { exact: true }).waitFor()
+  await until(() => received.length > 0 || service.faults.length > 0, 'the browser is told')
   t.strictSame(service.faults, [])
   t.match(received[0]?.message, { type: 'permission_requested' })
   await page.getByRole('button', { name: 'Turn off' }).click()
