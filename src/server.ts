@@ -49,6 +49,8 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     // both places, or Fastify switches Node's own defence off
     http: { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, connectionsCheckingInterval: CHECK_MS },
     forceCloseConnections: true,
+    // the gateway refuses by itself what comes then, as a problem
+    return503OnClosing: false,
     clientErrorHandler: answerClientError,
     routerOptions: { maxParamLength: MAX_ID_LENGTH },
     frameworkErrors: (error, request, reply) => {

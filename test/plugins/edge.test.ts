@@ -287,3 +287,21 @@ t.test('while it shuts down everybody is answered 503 with Retry-After, sockets 
   await closing
   t.equal(clock.pendingTimers, 0)
 })
+
+t.test('what comes while the last streams are being closed is refused as everything is', async (t) => {
+  const { call, port, worker, clock } = await buildServer(t, { authenticate: () => ({}), script: {} })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD })
+  const path = `/v1/sessions/${json.id}`
+  // a client that is told to go and does not react
+  const deaf = connect(port, '127.0.0.1').on('error', () => {})
+  t.teardown(() => deaf.destroy())
+  const lines = Object.entries({ host: 'gateway', ...HANDSHAKE }).map(([name, value]) => `${name}: ${value}`)
+  deaf.write(`GET ${path}/ws HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`)
+  await new Promise((resolve) => deaf.once('data', resolve))
+  const closing = worker.close()
+  // first the gateway is drained, then Fastify waits for the deaf one
+  for (let request = 0; request < 40; request++)
+    isProblem(t, await rawRequest(port, { path }), 503, 'SG_ERR_SHUTTING_DOWN', `request ${request}`)
+  await clock.advance(60_000)
+  await closing
+})
