@@ -3,36 +3,19 @@ import { join } from 'node:path'
 import t from 'tap'
 import { loadDriver } from '../../src/storage/sqlite/driver.js'
 import { until } from '../fixtures/build.js'
-import { DEMO, runDaemon, startDaemon, TOKEN } from '../fixtures/daemon-process.js'
+import { sessionsToCutOff } from '../fixtures/cut-off.js'
+import { DEMO, reach, runDaemon, startDaemon, TOKEN } from '../fixtures/daemon-process.js'
 
 t.test('a daemon keeps its sessions without being told to, and tells what a kill cut off', async (t) => {
-  const { daemon, cwd, createSession, call } = await startDaemon(t)
-  const done = await createSession('hello')
-  const hanging = await createSession('@@[{"text":"Half of it.","hang":true}]@@')
-  const statusOf = async (id: string) => ((await (await call(`/sessions/${id}`)).json()) as { status: string }).status
-  await until(async () => (await statusOf(done.id)) === 'idle')
-  const log = async (at: typeof call, id: string) => (await at(`/sessions/${id}/events`)).json() as Promise<Log>
-  await until(async () => (await statusOf(hanging.id)) === 'running')
-  const before = (await log(call, done.id)).events.filter(({ type }) => type !== 'stream_delta')
+  const first = await startDaemon(t)
+  const { daemon, cwd } = first
+  const sessions = await sessionsToCutOff(t, first)
   daemon.child.kill('SIGKILL')
   await daemon.exited
 
-  const second = runDaemon(t, [], { cwd })
-  const url = String((await second.logged('listening')).url)
-  const headers = { authorization: `Bearer ${TOKEN}` }
-  const again: typeof call = (path, body) =>
-    fetch(url + path, {
-      headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
-      ...(body && { method: 'POST', body: JSON.stringify(body) }),
-    })
-  t.same((await log(again, done.id)).events, before, 'the log is the same, event by event')
-  t.match((await log(again, hanging.id)).events.slice(-2), [
-    { type: 'turn_completed', subtype: 'interrupted', isError: true },
-    { type: 'status_changed', status: 'idle' },
-  ])
-  const said = await again(`/sessions/${hanging.id}/commands`, { type: 'user_message', text: 'go on' })
-  t.equal(said.status, 200)
-  await until(async () => JSON.stringify(await log(again, hanging.id)).includes('"subtype":"success"'))
+  const { call: again } = await reach(runDaemon(t, [], { cwd }))
+  await sessions.areTold(again)
+  await sessions.goOn(again)
 })
 
 t.test('two daemons cannot share a database; backup and doctor can, while it is in use', async (t) => {
@@ -131,7 +114,3 @@ t.test('what a damaged page leaves is saved into a new database, which a daemon 
   const body = JSON.stringify({ type: 'user_message', text: 'go on' })
   t.equal((await fetch(`${url}/sessions/${id}/commands`, { method: 'POST', headers, body })).status, 200)
 })
-
-interface Log {
-  events: { type: string }[]
-}

@@ -4,15 +4,13 @@ import t, { type Test } from 'tap'
 import { checkPostgres } from '../../src/storage/postgres/maintenance.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { until } from '../fixtures/build.js'
-import { DEMO, runDaemon, startDaemon, TOKEN } from '../fixtures/daemon-process.js'
+import { sessionsToCutOff } from '../fixtures/cut-off.js'
+import { DEMO, reach, runDaemon, startDaemon } from '../fixtures/daemon-process.js'
 import { hasPostgres, postgres } from '../storage/postgres-world.js'
 import { firstWrite } from '../storage/sqlite-records.js'
 import { sqliteAt } from '../storage/sqlite-world.js'
 
 const ANYBODY = { listen: { port: 0 }, allowUnauthenticated: true, profiles: [DEMO] }
-const EVENTS_OF = (id: string) => `/sessions/${id}/events`
-
-type Log = { events: { type: string; status?: string }[] }
 
 /** Runs a command on a configuration of its own. */
 async function command(t: Test, cwd: string, storage: object | string, args: string[]) {
@@ -29,13 +27,9 @@ if (hasPostgres()) {
 
   t.test('a daemon on PostgreSQL goes on where a kill has cut it off', async (t) => {
     const storage = { postgres: { url, schema: 'killed' } }
-    const { daemon, cwd, createSession, call } = await startDaemon(t, { storage, queue: {} })
-    const done = await createSession('hello')
-    const hanging = await createSession('@@[{"text":"Half of it.","hang":true}]@@')
-    const statusOf = async (id: string) => ((await (await call(`/sessions/${id}`)).json()) as { status: string }).status
-    const log = async (at: typeof call, id: string) => (await (await at(EVENTS_OF(id))).json()) as Log
-    await until(async () => (await statusOf(done.id)) === 'idle' && (await statusOf(hanging.id)) === 'running')
-    const before = (await log(call, done.id)).events.filter(({ type }) => type !== 'stream_delta')
+    const first = await startDaemon(t, { storage, queue: {} })
+    const { daemon, cwd, call } = first
+    const sessions = await sessionsToCutOff(t, first)
     const job = (await (await call('/jobs', { session: { cwd: join(cwd, 'work'), prompt: 'a job' } })).json()) as {
       id: string
     }
@@ -57,30 +51,19 @@ if (hasPostgres()) {
     await daemon.exited
 
     const second = runDaemon(t, [], { cwd })
-    const at = String((await second.logged('listening')).url)
-    const headers = { authorization: `Bearer ${TOKEN}` }
-    const again: typeof call = (path, body) =>
-      fetch(at + path, {
-        headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
-        ...(body && { method: 'POST', body: JSON.stringify(body) }),
-      })
-    t.same((await log(again, done.id)).events, before, 'the log is the same, event by event')
-    t.match((await log(again, hanging.id)).events.slice(-2), [
-      { type: 'turn_completed', subtype: 'interrupted', isError: true },
-      { type: 'status_changed', status: 'idle' },
-    ])
+    const { call: again } = await reach(second)
+    await sessions.areTold(again)
     t.equal(await jobAt(again), 'succeeded')
     t.match(await (await again('/jobs?status=queued')).json(), [{ prompt: 'later' }])
     const usage = (await (await again('/usage?by=profile')).json()) as object
     t.match(JSON.stringify(usage), /"profile":"demo"/, 'what was used is counted')
-    t.equal((await again(`/sessions/${hanging.id}/commands`, { type: 'user_message', text: 'go on' })).status, 200)
-    await until(async () => JSON.stringify(await log(again, hanging.id)).includes('"subtype":"success"'))
+    await sessions.goOn(again)
 
     await server.end('SIGINT')
     const refused = await again('/sessions', { cwd: join(cwd, 'work'), prompt: 'now' })
     t.match([refused.status, ((await refused.json()) as { code: string }).code], [503, 'SG_ERR_STORE_UNAVAILABLE'])
     t.match((await again('/jobs')).status, 503, 'what has to be read there is refused as well')
-    t.equal((await again(`/sessions/${done.id}`)).status, 200, 'what is in memory is told')
+    t.equal((await again(`/sessions/${sessions.done.id}`)).status, 200, 'what is in memory is told')
     await server.restart()
     await until(async () => (await again('/sessions', { cwd: join(cwd, 'work'), prompt: 'now' })).status === 201)
     second.child.kill('SIGTERM')

@@ -18,18 +18,8 @@ const AWKWARD = 'a \u0000 NUL, "quotes", \\ and 🥊\n'
 const DAY = '2026-01-01'
 
 /** Something of each kind, and numbers that must not be given again. */
-async function fill({
-  journal,
-  queue,
-  idempotency,
-  outbox,
-  notifications,
-  profiles,
-  channels,
-  signIns,
-  usage,
-  sessions,
-}: DatabaseStorage) {
+async function fill(storage: DatabaseStorage) {
+  const { journal, queue, idempotency, outbox, profiles, notifications, channels, ...others } = storage
   for (const id of ['gone', 'one', 'two', 'last']) await journal.write(firstWrite(id, { title: `${AWKWARD}${id}` }))
   await journal.write({
     id: 'one',
@@ -79,7 +69,7 @@ async function fill({
     createdAt: 1,
     expiresAt: 2,
   })
-  await signIns.save({
+  await others.signIns.save({
     id: 'in',
     secretHash: 'h',
     sealedToken: 's',
@@ -88,23 +78,13 @@ async function fill({
     lastSeenAt: 2,
     endsAt: 3,
   })
-  await usage.add([{ day: DAY, profile: 'p', agent: 'a', person: 'x', turns: 2, costUsd: 0.1 }])
-  await sessions.save({ id: 'old', settled: [AWKWARD] } as never)
+  await others.usage.add([{ day: DAY, profile: 'p', agent: 'a', person: 'x', turns: 2, costUsd: 0.1 }])
+  await others.sessions.save({ id: 'old', settled: [AWKWARD] } as never)
 }
 
 /** What anybody can ask of it. */
-async function asked({
-  journal,
-  queue,
-  idempotency,
-  outbox,
-  notifications,
-  profiles,
-  channels,
-  signIns,
-  usage,
-  sessions,
-}: DatabaseStorage) {
+async function asked(storage: DatabaseStorage) {
+  const { journal, queue, idempotency, outbox, profiles, notifications, channels, ...others } = storage
   const list = await journal.list()
   return {
     list,
@@ -116,9 +96,14 @@ async function asked({
     answered: await idempotency.begin('key', 'f'),
     outbox: [await outbox.list(), await outbox.attempts('l'), await outbox.gone!()],
     feed: await notifications.open('another'),
-    kept: [await profiles.list(), await channels.subscriptions(), await channels.key('name'), await signIns.list()],
-    usage: await usage.read({ from: DAY, to: DAY }, ['day', 'profile', 'agent', 'person'], 9),
-    sessions: await sessions.list(),
+    kept: [
+      await profiles.list(),
+      await channels.subscriptions(),
+      await channels.key('name'),
+      await others.signIns.list(),
+    ],
+    usage: await others.usage.read({ from: DAY, to: DAY }, ['day', 'profile', 'agent', 'person'], 9),
+    sessions: await others.sessions.list(),
   }
 }
 
