@@ -193,11 +193,6 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     return this.turns.busy
   }
 
-  /** Whether messages wait for a turn of their own. */
-  get hasWaiting(): boolean {
-    return this.turns.waiting !== undefined
-  }
-
   /** Whether the job whose run it is was told that it waits, with its engine. */
   get held(): boolean {
     return this.link?.hold?.told ?? false
@@ -316,11 +311,6 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   /** Removes the session from the journal, for good. @throws what the journal throws; nothing was removed then */
   async erase(removal?: Removal): Promise<void> {
     await this.writer?.remove(removal)
-  }
-
-  /** Whether it is being removed from the journal, or was. */
-  get isGoing(): boolean {
-    return this.writer?.removed ?? false
   }
 
   /** Has what is to be told of what was just appended kept in the same write. */

@@ -45,7 +45,7 @@ export class Telling {
     else if (body.type === 'permission_resolved') inbox?.onResolved(session.id, body.requestId)
     const { ending } = session
     // told ahead, and kept with the removal; what waited for an answer is told with it
-    const isToldAhead = ending !== undefined && (ending.isKept || session.isGoing)
+    const isToldAhead = ending !== undefined && (ending.isKept || session.writer?.removed)
     if (isToldAhead && body.type === 'session_closed') session.whenDurable(ending.send)
     else if (!isToldAhead || body.type !== 'permission_resolved') {
       const notification = notifier?.notify(body, { seq, ts }, () => session.info(seq))
