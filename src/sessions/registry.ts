@@ -271,7 +271,8 @@ export class SessionRegistry {
     const ending = session.close(reason)
     this.#remove(id)
     await ending
-    return session.info()
+    // no client is shown more of it
+    return session.info(session.log.headSeq)
   }
 
   /** Durable before it is said. @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */

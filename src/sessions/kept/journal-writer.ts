@@ -88,6 +88,8 @@ export class JournalWriter implements LogJournal {
   #state: 'idle' | 'scheduled' | 'writing' | 'failing' | 'stopped' = 'idle'
   /** Nothing is written meanwhile. */
   #removing: Promise<void> | undefined
+  /** Its removal is decided, durably: what is told from now on is kept apart from it. */
+  #isDecided = false
   #retry: { timer: Timer; tries: number } | undefined
   /** Of the events that are not durable, the ones in the write that is under way included. */
   #backlogBytes = 0
@@ -200,7 +202,7 @@ export class JournalWriter implements LogJournal {
 
   /** Has what is to be told of what was just appended kept in the same write. */
   keepAlong(planned: PlannedNotification): void {
-    const gone = this.#state === 'stopped'
+    const gone = this.#isDecided || this.#state === 'stopped'
     if ((gone && !this.#originDue) || !this.#parts.oneWrite) planned.keep()
     else if (!gone) this.#told.push(planned)
   }
@@ -272,6 +274,7 @@ export class JournalWriter implements LogJournal {
       this.#taken.push(news.key)
       throw unavailable()
     }
+    this.#isDecided = true
     onDecided()
   }
 

@@ -5,7 +5,6 @@ import type { Clock } from '../../lib/clock.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
 import type { Logger } from '../../lib/logger.js'
 import { overdue, type Patience, patiently, persistently, unavailable } from '../../lib/patience.js'
-import { within } from '../../lib/within.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
 import type { JournaledSession, JournaledWhole, JournalWrite, MidTurn, Removal, SessionJournal } from './journal.js'
 import type { JournalWriterParts } from './journal-writer.js'
@@ -30,9 +29,6 @@ interface KeptSession {
   /** Removes it from the journal, when that has all. */
   erase(removal?: Removal): Promise<void>
 }
-
-/** Whoever has a session removed is answered soon after that is decided, although it may take longer. */
-const REMOVAL_MS = 1_000
 
 /** The journal as a registry uses it: its failures are told, to the operator with the cause, to the caller as "come again". */
 export class Keeping implements JournalWriterParts {
@@ -130,7 +126,8 @@ export class Keeping implements JournalWriterParts {
   }
 
   /**
-   * Removes a session for somebody who asked for it: once that is decided, durably, it is done whatever becomes of this process.
+   * Removes a session for somebody who asked for it. Resolves once that is decided, durably: then it is done, in the write that comes
+   * next, whatever becomes of this process.
    * @param ending what is to be told of its end
    * @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then
    */
@@ -140,24 +137,21 @@ export class Keeping implements JournalWriterParts {
     { reason, ending }: { reason: SessionClosedReason; ending: PlannedNotification | undefined },
   ): Promise<void> {
     const news = newsOf({ type: 'removal', reason })
-    let gone: Promise<void> = Promise.resolve()
     if (session && this.hasAll)
       await this.#guarded(id, () =>
         patiently(
           this.#clock,
           (isRefused) =>
             new Promise<void>((onDecided, reject) => {
-              gone = session.erase({ ending, decision: { news, isRefused, onDecided } })
-              gone.then(onDecided, reject)
+              session.erase({ ending, decision: { news, isRefused, onDecided } }).then(onDecided, reject)
             }),
         ),
       )
     else if (!session || session.midTurn) {
-      if (await this.deposit(id, [news])) gone = this.#takeBack(() => this.journal.remove(id))
+      if (await this.deposit(id, [news])) void this.#takeBack(() => this.journal.remove(id))
     }
     if (session) session.midTurn = undefined
     this.#unwritable.delete(id)
-    await within(REMOVAL_MS, gone, { clock: this.#clock })
   }
 
   /** Removes what is kept of a session that nobody asked about. @throws SG_ERR_STORE_UNAVAILABLE */
