@@ -12,19 +12,25 @@ const PAIRS_PER_SLICE = 8_000
 const PROCESSES = 5
 const ROUNDS = 4
 const TARGET = 1.15
+const PLAIN_TARGET = 1.3
 const DURABLE_PAIRS_PER_SLICE = 1_500
 const DURABLE_TARGET = 1.5
 const BODY = JSON.stringify({ cwd: tmpdir(), permissionMode: 'default', title: 'A session', meta: { ticket: 'T-1' } })
 
 /** CPU of the server to create a session over HTTP and to delete it again. */
 export async function createDelete(): Promise<void> {
-  const all: Paired = { ours: [], baseline: [] }
+  const toBare: Paired = { ours: [], baseline: [] }
+  const toPlain: Paired = { ours: [], baseline: [] }
   for (let process = 0; process < PROCESSES; process++) {
-    const { ours, baseline } = await inFreshProcesses()
-    all.ours.push(...ours)
-    all.baseline.push(...baseline)
+    const { bare, plain } = await inFreshProcesses()
+    for (const [all, some] of [[toBare, bare] as const, [toPlain, plain] as const]) {
+      all.ours.push(...some.ours)
+      all.baseline.push(...some.baseline)
+    }
   }
-  console.log(line('create and delete a session, CPU per pair', all, 'us', TARGET))
+  const what = 'create and delete a session, CPU per pair'
+  console.log(line(`${what}, beside Fastify with the gateway's parser and validators`, toBare, 'us', TARGET))
+  console.log(line(`${what}, beside plain Fastify with Ajv`, toPlain, 'us', PLAIN_TARGET))
 }
 
 /** The same with sessions that are kept on disk, beside those that are not. */
@@ -53,16 +59,23 @@ export async function durableCreateDelete(): Promise<void> {
   await rm(folder, { recursive: true, force: true })
 }
 
-async function inFreshProcesses(): Promise<Paired> {
+/** The gateway beside both baselines, the same slices of it beside each. */
+async function inFreshProcesses(): Promise<{ bare: Paired; plain: Paired }> {
   const ours = await Api.open('servers/gateway.js')
   const bare = await Api.open('servers/bare-fastify.js')
-  const paired = await interleave(
+  const plain = await Api.open('servers/bare-fastify.js', ['plain'])
+  const ofPlain: number[] = []
+  const toBare = await interleave(
     ROUNDS,
     () => ours.slice(),
-    () => bare.slice(),
+    async () => {
+      ofPlain.push(await plain.slice())
+      return bare.slice()
+    },
   )
-  await Promise.all([ours.close(), bare.close()])
-  return paired
+  await Promise.all([ours.close(), bare.close(), plain.close()])
+  // the first of each is not counted
+  return { bare: toBare, plain: { ours: toBare.ours, baseline: ofPlain.slice(1) } }
 }
 
 class Api {

@@ -16,7 +16,11 @@ import { ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
 import { answer } from '../lib/child.js'
 import { sessionInfo } from './session-info.js'
 
-/** The same shapes, parsed and checked in the same way, over a Map: no policy, no paths, no log, nobody to tell. */
+/**
+ * The same shapes over a Map: no policy, no paths, no log, nobody to tell. They are parsed and checked as in the gateway, or, with `plain` as
+ * first argument, as Fastify does by itself.
+ */
+const isPlain = process.argv[2] === 'plain'
 const sessions = new Map<string, { info: SessionInfo; runner: ScriptedRunner }>()
 const deaf = { emit() {} } as unknown as RunnerHost
 
@@ -68,8 +72,10 @@ const routes: FastifyPluginAsyncTypebox = async (scope) => {
 // as in the gateway's own server, so that luck with V8 decides neither
 keepTickShape()
 const app = fastify().withTypeProvider<TypeBoxTypeProvider>()
-app.setValidatorCompiler(validatorCompiler)
-parseJsonBodies(app as unknown as FastifyInstance, 1024 * 1024)
+if (!isPlain) {
+  app.setValidatorCompiler(validatorCompiler)
+  parseJsonBodies(app as unknown as FastifyInstance, 1024 * 1024)
+}
 await app.register(routes, { prefix: '/v1' })
 const url = await app.listen({ port: 0, host: '127.0.0.1' })
 

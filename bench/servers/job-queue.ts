@@ -6,8 +6,12 @@ import { ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
 import { answer } from '../lib/child.js'
 import { addKnownJobs } from './known-jobs.js'
 
-/** A queue that knows as many finished jobs as the first argument says, on an engine whose turns end as they begin. */
+/**
+ * A queue that knows as many finished jobs as the first argument says, on an engine whose turns end as they begin. Its sessions go when they
+ * have ended, or, with `kept` as second argument, stay as they do by default.
+ */
 const known = Number(process.argv[2])
+const isKept = process.argv[3] === 'kept'
 const CONCURRENCY = 50
 const WARM_UP_BATCHES = 100
 const request: CreateJobRequest = { session: { cwd: tmpdir(), prompt: 'Nothing.' } }
@@ -19,7 +23,7 @@ const gateway = createGateway({
   allowUnauthenticated: true,
   profiles: [{ name: 'bench', engine: 'provider', provider: { id: 'bench' } }],
   createEngineRunner: (context) => new ScriptedRunner(context, { send: (runner) => runner.complete() }),
-  sessionRetentionMs: 0,
+  ...(!isKept && { sessionRetentionMs: 0 }),
   queue: { maxConcurrency: CONCURRENCY, adapter },
 })
 await gateway.start()

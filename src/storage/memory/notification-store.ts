@@ -12,23 +12,30 @@ export interface MemoryNotificationStore extends NotificationStore {
 
 /** Keeps notifications for as long as the process runs, at most about 64 MiB of them. */
 export function createMemoryNotificationStore(): MemoryNotificationStore {
-  /** Rising by `number`. */
-  let kept: KeptNotification[] = []
+  /** Rising by `number`; the first of them are gone. Taking one off the front of a long array moves all the others. */
+  let slots: (KeptNotification | undefined)[] = []
+  let gone = 0
   let chars = 0
   let feed: string | undefined
   let lastNumber = 0
 
-  const drop = (count: number) => {
-    for (const { json } of kept.splice(0, count)) chars -= json.length
+  const kept = () => slots.slice(gone) as KeptNotification[]
+  const dropOldest = () => {
+    chars -= slots[gone]!.json.length
+    slots[gone++] = undefined
+    if (gone < slots.length / 2) return
+    slots = kept()
+    gone = 0
   }
   const addNow = (notification: KeptNotification) => {
     const { number, json } = notification
     // several are written at once, and not always in the order of their numbers
-    let at = kept.length
-    while (at > 0 && kept[at - 1]!.number > number) at--
-    kept.splice(at, 0, { ...notification })
+    let at = slots.length
+    while (at > gone && slots[at - 1]!.number > number) at--
+    if (at === slots.length) slots.push({ ...notification })
+    else slots.splice(at, 0, { ...notification })
     lastNumber = Math.max(lastNumber, number)
-    for (chars += json.length; chars > MAX_CHARS && kept.length > 1; ) drop(1)
+    for (chars += json.length; chars > MAX_CHARS && slots.length - gone > 1; ) dropOldest()
   }
   return {
     addNow,
@@ -41,17 +48,18 @@ export function createMemoryNotificationStore(): MemoryNotificationStore {
     },
     async read(range, page) {
       return pageOf(
-        kept.filter((notification) => isIn(range, notification)),
+        kept().filter((notification) => isIn(range, notification)),
         page,
       )
     },
     async oldest(since) {
-      return kept.find(({ ts }) => ts >= since)?.number
+      return kept().find(({ ts }) => ts >= since)?.number
     },
     async prune(through, before) {
-      const left = kept.filter(({ number, ts }) => number > through && ts >= before)
+      const left = kept().filter(({ number, ts }) => number > through && ts >= before)
       chars = left.reduce((sum, { json }) => sum + json.length, 0)
-      kept = left
+      slots = left
+      gone = 0
     },
   }
 }
