@@ -61,8 +61,8 @@ export class PostgresDatabase {
     return this.#queue.call
   }
 
-  atTurnsEnd(work: () => void): void {
-    this.#queue.atTurnsEnd(work)
+  get atTurnsEnd(): CallQueue['atTurnsEnd'] {
+    return this.#queue.atTurnsEnd
   }
 
   /** Resolves when all that was asked for is done. */

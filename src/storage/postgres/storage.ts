@@ -59,7 +59,7 @@ async function openDatabase(options: PostgresStorageOptions): Promise<OpenDataba
         if (name === 'journal.remove') answer.then(sweeper.start, () => {})
         return answer
       },
-      atTurnsEnd: (work) => database.atTurnsEnd(work),
+      atTurnsEnd: database.atTurnsEnd,
       async close() {
         sweeper.stop()
         await database.close()

@@ -44,7 +44,7 @@ export class CallQueue {
     })
 
   /** Runs `work` when this turn of the event loop is over: what it calls goes with the turn's calls. */
-  atTurnsEnd(work: () => void): void {
+  readonly atTurnsEnd = (work: () => void): void => {
     this.#beginTurn()
     this.#lastWork.push(work)
   }

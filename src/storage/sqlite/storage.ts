@@ -55,7 +55,7 @@ export function createSqliteStorage(
         await thread.close()
         await held.release()
       }
-      return { call: thread.call, atTurnsEnd: (work) => thread.atTurnsEnd(work), close }
+      return { call: thread.call, atTurnsEnd: thread.atTurnsEnd, close }
     } catch (error) {
       await held.release()
       throw error

@@ -60,8 +60,8 @@ export class DatabaseThread {
     return this.#queue.call
   }
 
-  atTurnsEnd(work: () => void): void {
-    this.#queue.atTurnsEnd(work)
+  get atTurnsEnd(): CallQueue['atTurnsEnd'] {
+    return this.#queue.atTurnsEnd
   }
 
   /** Resolves when all that was asked for is done and the database is closed. */
