@@ -1,5 +1,12 @@
 import type { Database } from './driver.js'
 
+const observers = new WeakMap<Database, () => void>()
+
+/** Has whoever remembers what was written told that it was not. */
+export function onRollback(db: Database, forget: () => void): void {
+  observers.set(db, forget)
+}
+
 /** @throws whatever `work` or the commit throws; nothing is written then */
 export function inTransaction<T>(db: Database, work: () => T): T {
   db.exec('BEGIN')
@@ -14,6 +21,7 @@ export function inTransaction<T>(db: Database, work: () => T): T {
 }
 
 function rollBack(db: Database): void {
+  observers.get(db)?.()
   try {
     db.exec('ROLLBACK')
   } catch {
