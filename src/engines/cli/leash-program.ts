@@ -35,6 +35,8 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
     startTime: number
     isZombie: boolean
     isStopped: boolean
+    /** By a debugger, which stops and continues it at every call. */
+    isTraced: boolean
   }
   const read = (path: string) => {
     try {
@@ -51,7 +53,7 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
     if (!stat) return undefined
     return {
       ...{ pid, parent: Number(fields[1]), group: Number(fields[2]), startTime: Number(fields[19]) },
-      ...{ isZombie: 'ZX'.includes(state), isStopped: 'Tt'.includes(state) },
+      ...{ isZombie: 'ZX'.includes(state), isStopped: state === 'T', isTraced: state === 't' },
     }
   }
   const scan = (): Entry[] => {
@@ -93,7 +95,7 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
   const stop = () => {
     // looked for again: what is being started while it is looked for is not in the list
     for (let rounds = 10; rounds > 0; rounds--) {
-      const running = marked(scan(), [ownerMark]).filter(({ isStopped }) => !isStopped)
+      const running = marked(scan(), [ownerMark]).filter(({ isStopped, isTraced }) => !isStopped && !isTraced)
       if (running.length === 0) return
       for (const { pid, startTime } of running) if (signal(pid, 'SIGSTOP')) stopped.set(pid, startTime)
     }
