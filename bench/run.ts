@@ -1,3 +1,4 @@
+import { burst } from './burst.js'
 import { consoleInBrowser } from './console.js'
 import { createDelete, durableCreateDelete } from './create-delete.js'
 import { durableQueue } from './durable-queue.js'
@@ -15,6 +16,7 @@ import { permissionRequest } from './permission-request.js'
 import { permissionRoundTrip } from './permission-round-trip.js'
 import { replay, replayFromDisk } from './replay.js'
 import { returningClients } from './returning-clients.js'
+import { socketHeap } from './socket-heap.js'
 import { stalledReader } from './stalled-reader.js'
 import { storage } from './storage.js'
 import { wake } from './wake.js'
@@ -24,10 +26,12 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   replay,
   'replay-from-disk': replayFromDisk,
   'stalled-reader': stalledReader,
+  burst,
   'create-delete': createDelete,
   'permission-request': permissionRequest,
   'permission-round-trip': permissionRoundTrip,
   'idle-heap': idleHeap,
+  'socket-heap': socketHeap,
   parking,
   wake,
   inbox,

@@ -5,7 +5,7 @@ import { createWorkerServer } from '../../src/server.js'
 import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
 import { answer } from '../lib/child.js'
-import { Producer, type Work } from '../lib/producer.js'
+import { assistantMessage, Producer, type Work } from '../lib/producer.js'
 
 /**
  * The gateway as it is shipped, on an engine that does nothing by itself. Its options are the first argument, as JSON; the second names
@@ -55,7 +55,19 @@ async function createAskingSession(): Promise<string> {
   return id
 }
 
+/** Says so much as fast as it can, or as fast as it is asked to. */
+async function burst({ id, events, heeds }: { id: string; events: number; heeds: boolean }): Promise<void> {
+  const { host } = runners.get(id)!
+  for (let n = 1; n <= events; n++) {
+    host.emit(assistantMessage(n))
+    if (heeds) await host.drained
+    if (n % 10 === 0) await new Promise(setImmediate)
+  }
+}
+
 answer({
+  burst,
+  peakRss: () => process.resourceUsage().maxRSS * 1024,
   url: () => url,
   socketUrl,
   replayUrl: socketUrl,

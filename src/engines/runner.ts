@@ -55,6 +55,11 @@ export interface RunnerCapabilities {
 
 export interface RunnerHost {
   emit(event: RunnerEvent): void
+  /**
+   * Present while what the engine says is not kept, or not read, as fast as it says it; it resolves when it is, or after some seconds. An
+   * engine that awaits it before it reads on from its model is slowed; one that does not may run away from its clients, which are cut off then.
+   */
+  readonly drained?: Promise<void> | undefined
   /** Asks a person; settles exactly once. An allow always carries the input to run. */
   requestPermission(request: PermissionAsk): Promise<PermissionDecision>
   /** Resolves when the id is stored durably. */

@@ -371,6 +371,17 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.clients.onShown()
   }
 
+  /** Present while its engine would better say no more: nobody keeps up, neither the storage nor, without one, who reads. */
+  get drained(): Promise<void> | undefined {
+    return this.writer ? this.writer.backlog.drained : this.clients.drained
+  }
+
+  /** Nobody is waited for any longer. */
+  relieve(): void {
+    this.writer?.backlog.relieve()
+    this.clients.relieve()
+  }
+
   append(body: SessionEventBody, ts = this.world.clock.now()): void {
     const seq = this.log.append(body, ts)
     this.facts.lastActivityAt = ts

@@ -42,6 +42,7 @@ export class AgentProcess {
   #hasExited = false
   #stderr = ''
   #stopping: Promise<void> | undefined
+  #unreadUntil: Promise<void> | undefined
 
   constructor({ command, args, env, cwd }: SpawnRequest) {
     this.#mark = env[PROCESS_MARK]
@@ -69,6 +70,18 @@ export class AgentProcess {
 
   get pid(): number | undefined {
     return this.child.pid
+  }
+
+  /** Reads no more of its standard output until then, so that its pipe fills and it waits. */
+  leaveUnread(until: Promise<void>): void {
+    if (this.#unreadUntil === until) return
+    this.#unreadUntil = until
+    this.child.stdout.pause()
+    void Promise.race([until, this.exited]).then(() => {
+      if (this.#unreadUntil !== until) return
+      this.#unreadUntil = undefined
+      this.child.stdout.resume()
+    })
   }
 
   /** What it last wrote to its standard error, at most 4 KiB. */

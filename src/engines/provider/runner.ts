@@ -197,7 +197,10 @@ export class ProviderRunner implements Runner {
     return {
       state,
       calls,
-      request: { system, tools: this.#tools, claimId, maxOutputTokens, onWarning: this.#onWarning },
+      request: {
+        ...{ system, tools: this.#tools, claimId, maxOutputTokens, onWarning: this.#onWarning },
+        drained: () => this.#host?.drained,
+      },
       includePartialMessages: config.includePartialMessages !== false,
       maxTurns: config.maxTurns,
       maxBudgetUsd: config.maxBudgetUsd,

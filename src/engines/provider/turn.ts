@@ -10,7 +10,7 @@ import { addUsage, costOf, type ModelPrice } from './usage.js'
 export interface TurnContext {
   readonly state: SessionState
   readonly calls: CallDesk
-  readonly request: Pick<ModelRequest, 'system' | 'tools' | 'claimId' | 'maxOutputTokens' | 'onWarning'>
+  readonly request: Pick<ModelRequest, 'system' | 'tools' | 'claimId' | 'maxOutputTokens' | 'onWarning' | 'drained'>
   readonly includePartialMessages: boolean
   /** Model calls that one turn may take. */
   readonly maxTurns: number | undefined

@@ -47,6 +47,8 @@ export class Attachment {
   #next: { afterSeq: number; read: ReturnType<EventLog['readBack']> } | undefined
   #scheduled = false
   #closed = false
+  /** Somebody waits for it to come this far. */
+  #awaited: { seq: number; then: () => void } | undefined
 
   /**
    * @param attached the first frame; its `replayingFrom` is where the cursor starts
@@ -66,6 +68,16 @@ export class Attachment {
 
   get holds(): boolean {
     return this.#sink.holds
+  }
+
+  /** Seq of the last event that it was written. */
+  get cursor(): number {
+    return this.#cursor
+  }
+
+  /** Calls `then` when it has come that far; only the last one who asks is told. */
+  onceAt(seq: number, then: () => void): void {
+    this.#awaited = { seq, then }
   }
 
   /** Sends one frame that is not in the log, after the events that are. A client that leaves too many unread is cut off. */
@@ -117,8 +129,14 @@ export class Attachment {
       this.#frames = []
     }
     if (parts.length > 0) this.#blocked = !this.#sink.send(parts)
+    if (this.#awaited && this.#cursor >= this.#awaited.seq) this.#arrive(this.#awaited)
     if (!atHead) this.schedule()
     else if (this.#source.ended && this.#cursor >= this.#source.log.headSeq) this.close(CLOSE.sessionEnded)
+  }
+
+  #arrive({ then }: { then: () => void }): void {
+    this.#awaited = undefined
+    then()
   }
 
   /** Reads on from where the log is kept; the pump goes on with what came. */

@@ -1,8 +1,10 @@
 import type { Close } from '../../../schemas/close-codes.js'
 import { type AttachedFrame, PROTOCOL_VERSION, type ServerFrame } from '../../../schemas/frames.js'
 import { GatewayError } from '../../errors.js'
+import type { Clock } from '../../lib/clock.js'
 import type { LogReaders } from '../log/log-segments.js'
 import { Attachment, type ClientSink, type LogSource } from './attachment.js'
+import { ReaderPressure } from './reader-pressure.js'
 
 /** Where a client wants to go on. */
 export interface AttachPosition {
@@ -15,6 +17,7 @@ export type Snapshot = Pick<AttachedFrame, 'session' | 'pendingPermissions' | 'p
 
 /** What clients are shown of: a session. */
 interface ClientsSource extends LogSource {
+  readonly world: { readonly clock: Clock }
   snapshot(): Snapshot
 }
 
@@ -26,6 +29,7 @@ export class Clients implements LogReaders {
   #scheduled = false
   /** Seq of an event that is sent as soon as it may be shown. */
   #urgentSeq: number | undefined
+  #pressure: ReaderPressure | undefined
   /** Epoch milliseconds of the last time that the last client left. */
   leftAt: number | undefined
 
@@ -42,6 +46,16 @@ export class Clients implements LogReaders {
   get hold(): boolean {
     for (const attachment of this.#attachments ?? []) if (attachment.holds) return true
     return false
+  }
+
+  /** Present while all of them are so far behind that an engine which goes on would run away from them. */
+  get drained(): Promise<void> | undefined {
+    return this.#pressure?.drained
+  }
+
+  /** They are not waited for any longer. */
+  relieve(): void {
+    this.#pressure?.takeOff()
   }
 
   /** @throws SG_ERR_TOO_MANY at `maxSocketsPerSession` */
@@ -61,12 +75,14 @@ export class Clients implements LogReaders {
     const attachment = new Attachment(this.#source, sink, frame)
     this.#attachments ??= new Set()
     this.#attachments.add(attachment)
+    this.#pressure?.join(attachment)
     for (const later of pending) attachment.send(later)
     return attachment
   }
 
   detach(attachment: Attachment, now: number): void {
     attachment.detach()
+    this.#pressure?.leave(attachment)
     if (this.#attachments?.delete(attachment) && this.#attachments.size === 0) this.leftAt = now
   }
 
@@ -108,6 +124,13 @@ export class Clients implements LogReaders {
 
   #pump(): void {
     for (const attachment of this.#attachments ?? []) attachment.pump()
+    if (this.#attachments && this.#source.log.mayOutrun) this.#look(this.#attachments)
+  }
+
+  #look(attachments: Set<Attachment>): void {
+    const { log, world } = this.#source
+    this.#pressure ??= new ReaderPressure(world.clock, log)
+    this.#pressure.look(attachments)
   }
 
   broadcast(frame: ServerFrame, except?: Attachment): void {

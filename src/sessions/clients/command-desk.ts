@@ -48,7 +48,7 @@ interface Commanded {
   answerPermission(requestId: string, answer: ResolvePermissionRequest, bearing: AnswerBearing): Promise<void>
   interrupt(): Promise<void>
   close(reason: 'client'): Promise<void>
-  readonly engine: { keepSnapshot(): void }
+  readonly engine: { keepSnapshot(): void; ask(question: () => Promise<void> | undefined): Promise<void> }
   touch(): void
 }
 
@@ -211,7 +211,7 @@ export class CommandDesk {
     const before = session.chosen
     await session.accept({ type: 'choice', choice }, undefined, patience)
     try {
-      await this.#ask(change)
+      await this.#ask(() => session.engine.ask(change))
     } catch (error) {
       session.chosen = before
       session.touch()

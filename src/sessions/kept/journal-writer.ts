@@ -7,6 +7,7 @@ import { PATIENCE_MS, Patience, patiently, tooLate, unavailable } from '../../li
 import { within } from '../../lib/within.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
 import type { EventLog, LogJournal } from '../log/event-log.js'
+import { Backlog } from './backlog.js'
 import {
   type JournaledEvent,
   type JournaledOrigin,
@@ -22,9 +23,6 @@ import type { News } from './news.js'
 const RESERVED_AHEAD = 1_000
 /** A write that failed is tried again after this, doubled each time up to the longest. */
 const RETRY: Backoff = { firstMs: 1_000, longestMs: 30_000 }
-/** What may wait to be written while nothing is taken: of one session, and of all together. */
-const MAX_BACKLOG_BYTES = 4 * 1024 * 1024
-const MAX_BACKLOG_BYTES_OF_ALL = 64 * 1024 * 1024
 
 /** Whose session is written down. */
 export interface JournalOwner {
@@ -69,6 +67,7 @@ export class JournalWriter implements LogJournal {
   readonly #parts: JournalWriterParts
   readonly #clock: Clock
   readonly #owner: JournalOwner
+  readonly backlog: Backlog
   /** The snapshot is from before the last turn, and the engine gives none: nothing can go on from it. */
   isStale = false
   #events: JournaledEvent[] = []
@@ -91,8 +90,6 @@ export class JournalWriter implements LogJournal {
   /** Its removal is decided, durably: what is told from now on is kept apart from it. */
   #isDecided = false
   #retry: { timer: Timer; tries: number } | undefined
-  /** Of the events that are not durable, the ones in the write that is under way included. */
-  #backlogBytes = 0
   #writingSince = 0
   /** What is being told right now; who comes meanwhile comes last. */
   #telling: Waiter[] | undefined
@@ -102,6 +99,7 @@ export class JournalWriter implements LogJournal {
     this.#parts = parts
     this.#clock = clock
     this.#owner = owner
+    this.backlog = new Backlog(clock, parts.backlog)
     this.#originDue = reservedSeq === undefined
     this.#reservedSeq = reservedSeq ?? 0
   }
@@ -117,19 +115,11 @@ export class JournalWriter implements LogJournal {
     this.#show(seq)
   }
 
-  /** While writes go through, they keep up by themselves. */
   #pile(bytes: number): void {
-    const { backlog } = this.#parts
-    this.#backlogBytes += bytes
-    backlog.bytes += bytes
-    if (this.#backlogBytes <= MAX_BACKLOG_BYTES && backlog.bytes <= MAX_BACKLOG_BYTES_OF_ALL) return
+    if (!this.backlog.add(bytes)) return
+    // while writes go through, they keep up by themselves
     const isStuck = this.#state === 'writing' && this.#clock.now() - this.#writingSince > PATIENCE_MS
-    if (this.#retry || isStuck) this.#owner.onBacklog(this.#backlogBytes)
-  }
-
-  #unpile(bytes: number): void {
-    this.#backlogBytes -= bytes
-    this.#parts.backlog.bytes -= bytes
+    if (this.#retry || isStuck) this.#owner.onBacklog(this.backlog.bytes)
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */
@@ -309,7 +299,7 @@ export class JournalWriter implements LogJournal {
     this.#retry?.timer.cancel()
     this.#events = []
     this.#openFrom = undefined
-    this.#unpile(this.#backlogBytes)
+    this.backlog.remove(this.backlog.bytes)
     // of one that was never there nobody is told anything
     for (const planned of this.#told.splice(0)) if (!this.#originDue) planned.keep()
     this.#owner.log.show(undefined)
@@ -359,7 +349,7 @@ export class JournalWriter implements LogJournal {
     this.#retry?.timer.cancel()
     this.#state = 'writing'
     this.#writingSince = this.#clock.now()
-    const bytes = this.#backlogBytes
+    const { bytes } = this.backlog
     this.#waitingNow.push(...this.#waitingNext.splice(0))
     const write: JournalWrite = { id }
     if (this.#originDue) {
@@ -400,7 +390,7 @@ export class JournalWriter implements LogJournal {
     if (origin) this.#originDue = false
     if (reservedSeq !== undefined) this.#reservedSeq = reservedSeq
     if (events) this.#openFrom = this.#events[0]?.seq
-    this.#unpile(this.#openFrom === undefined ? this.#backlogBytes : bytes)
+    this.backlog.remove(this.#openFrom === undefined ? this.backlog.bytes : bytes)
     this.#state = 'idle'
     this.#show(this.#owner.log.lastSeq)
     const waiting = this.#waitingNow.splice(0)

@@ -192,6 +192,20 @@ export class EngineDesk implements RunnerOwner {
     this.#turns.next()
   }
 
+  drainedFor(link: RunnerLink): Promise<void> | undefined {
+    return this.#session.hears(link) ? this.#session.drained : undefined
+  }
+
+  relieve(): void {
+    this.#session.relieve()
+  }
+
+  /** Asks the engine something whose answer is not to be slowed. */
+  async ask(question: () => Promise<void> | undefined): Promise<void> {
+    const { link } = this.#session
+    await (link ? link.ask(question) : question())
+  }
+
   onPermissionAsked(link: RunnerLink, ask: PermissionAsk): Promise<PermissionDecision> {
     const session = this.#session
     if (!session.hears(link))

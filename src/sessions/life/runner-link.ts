@@ -16,6 +16,10 @@ const CLOSE_GRACE_MS = 10_000
 
 /** What a session hears from the runner that serves it. */
 export interface RunnerOwner {
+  /** As `RunnerHost.drained`. */
+  drainedFor(link: RunnerLink): Promise<void> | undefined
+  /** This runner is not to wait any longer. */
+  relieve(link: RunnerLink): void
   onRunnerEvent(link: RunnerLink, event: RunnerEvent): void
   onPermissionAsked(link: RunnerLink, ask: PermissionAsk): Promise<PermissionDecision>
   onExecutionDeferred(link: RunnerLink, execution: DeferredExecution): Promise<void>
@@ -35,6 +39,10 @@ export class RunnerLink implements RunnerHost {
   hold: { readonly since: number; told: boolean } | undefined
   /** A message whose turn has begun and that the engine is not given before that is durable. */
   handing: QueuedMessage | undefined
+  /** How many answers of the engine are waited for. */
+  #answersDue = 0
+  /** Its turn, or it, is to end. */
+  #isEnding = false
   #abort: AbortController | undefined
   #aborted = false
 
@@ -45,6 +53,33 @@ export class RunnerLink implements RunnerHost {
 
   emit(event: RunnerEvent): void {
     this.#owner.onRunnerEvent(this, event)
+  }
+
+  /** What is waited for comes the same way as what the engine says, so that it is not slowed meanwhile. */
+  get drained(): Promise<void> | undefined {
+    return this.#isEnding || this.#answersDue > 0 ? undefined : this.#owner.drainedFor(this)
+  }
+
+  /** The turn that begins now may be slowed. */
+  begin(): void {
+    this.#isEnding = false
+  }
+
+  /** What it says until the end is told as fast as it comes. */
+  end(): void {
+    this.#isEnding = true
+    this.#owner.relieve(this)
+  }
+
+  /** Asks the engine something, and lets its answer through. */
+  async ask(question: () => Promise<void> | undefined): Promise<void> {
+    this.#answersDue++
+    this.#owner.relieve(this)
+    try {
+      await question()
+    } finally {
+      this.#answersDue--
+    }
   }
 
   /** Async, so that an ask which cannot be shown is a rejection to its asker and no exception. */
@@ -71,6 +106,7 @@ export class RunnerLink implements RunnerHost {
 
   /** Aborts and closes the runner; resolves when it is gone, or was given up on. Never rejects. */
   close({ clock, logger }: { clock: Clock; logger: Logger }, sessionId: string): Promise<void> {
+    this.end()
     this.#aborted = true
     this.#abort?.abort()
     return new Promise<void>((resolve) => {

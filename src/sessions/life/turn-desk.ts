@@ -77,6 +77,7 @@ export class TurnDesk {
 
   #handOver(link: RunnerLink, { text, commandId }: QueuedMessage): void {
     link.handing = undefined
+    link.begin()
     try {
       link.runner.send(text, commandId === undefined ? undefined : { commandId })
     } catch (error) {
@@ -96,7 +97,10 @@ export class TurnDesk {
     permissions.denyAll('Interrupted by the user.')
     bridge.cancelAll('interrupted', 'The turn was interrupted.')
     if (link?.handing) this.#endUnbegun(link)
-    else if (this.isAtWork) await link?.runner.interrupt()
+    else if (this.isAtWork) {
+      link?.end()
+      await link?.runner.interrupt()
+    }
   }
 
   /** The engine was not given the message yet, so that there is nothing for it to tell. */

@@ -213,6 +213,18 @@ export class EventLog {
     return this.#segments.read(afterSeq, untilSeq, maxBytes)
   }
 
+  /** Whether it may drop what a reader has not been given, and no journal has: it keeps more than half of what it may. */
+  get mayOutrun(): boolean {
+    const { events, bytes } = this.#segments
+    return !this.#journal && (events > this.#limits.maxEvents / 2 || bytes > this.#limits.maxBytes / 2)
+  }
+
+  /** Seq after which half of what may be kept follows; `undefined` when less is kept. */
+  get halfwaySeq(): number | undefined {
+    this.#writeOut()
+    return this.#segments.seqBefore(Math.ceil(this.#limits.maxEvents / 2), this.#limits.maxBytes / 2)
+  }
+
   /** Whether an event has left the memory. */
   isEvicted(seq: number): boolean {
     return seq <= this.#evictedThrough

@@ -71,6 +71,26 @@ export class LogSegments {
     return slice
   }
 
+  /** Seq of the oldest event after which at most so many events and bytes follow; `undefined` when that is all of them. */
+  seqBefore(events: number, bytes: number): number | undefined {
+    if (this.events <= events && this.bytes <= bytes) return undefined
+    let eventsLeft = events
+    let bytesLeft = bytes
+    for (let at = this.#segments.length - 1; at >= 0; at--) {
+      const { seqs, ends, first, used } = this.#segments[at]!
+      const segmentEvents = seqs.length - first
+      const segmentBytes = used - (first === 0 ? 0 : ends[first - 1]!)
+      if (segmentEvents > eventsLeft || segmentBytes > bytesLeft) {
+        const fewEnough = seqs.length - 1 - eventsLeft
+        const smallEnough = firstAbove(ends, used - bytesLeft - 1)
+        return seqs[Math.max(fewEnough, smallEnough)]
+      }
+      eventsLeft -= segmentEvents
+      bytesLeft -= segmentBytes
+    }
+    return undefined
+  }
+
   #segmentAfter(afterSeq: number): Segment | undefined {
     let low = 0
     let high = this.#segments.length

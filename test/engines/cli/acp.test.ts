@@ -328,3 +328,23 @@ t.test('the agent sees its own environment, and nothing of the gateway', async (
   for (const name of ['GATEWAY_SECRET', 'NOTIFY_SOCKET', 'FOO_API_KEY']) t.notOk(name in env, name)
   t.equal(JSON.parse((await host.turn(runner, script({ tell: 'cwd' }))).result!), cwd)
 })
+
+t.test('while its host is not drained its pipe is left unread', async (t) => {
+  const { runner, host } = await start(t)
+  let drain = () => {}
+  host.drained = new Promise((resolve) => {
+    drain = () => {
+      host.drained = undefined
+      resolve()
+    }
+  })
+  const words = 5_000
+  const end = host.next('turn_completed')
+  runner.send(script({ text: 'word '.repeat(words) }))
+  await host.next('stream_delta')
+  for (let turns = 0; turns < 1_000; turns++) await new Promise(setImmediate)
+  const unread = words - host.of('stream_delta').length
+  t.ok(unread > words / 2, `${unread} words`)
+  drain()
+  t.match(await end, { subtype: 'success', result: 'word '.repeat(words) })
+})

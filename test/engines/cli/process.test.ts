@@ -120,3 +120,35 @@ t.test('only so many start at the same time, in their order', async (t) => {
   free()
   await fourth
 })
+
+t.test('what is left unread waits in the pipe, and what an agent leaves behind at its end does not', async (t) => {
+  const agent = await run(t, 'echo first; read line; echo second; read line; echo third')
+  let heard = ''
+  const hears = (text: string) =>
+    new Promise<void>((resolve) => {
+      const check = (piece = '') => {
+        heard += piece
+        if (!heard.includes(text)) return
+        agent.child.stdout.off('data', check)
+        resolve()
+      }
+      agent.child.stdout.on('data', check)
+      check()
+    })
+  agent.child.stdout.setEncoding('utf8')
+  await hears('first')
+  let goOn = () => {}
+  agent.leaveUnread(
+    new Promise((resolve) => {
+      goOn = resolve
+    }),
+  )
+  t.ok(agent.child.stdout.isPaused())
+  agent.child.stdin.write('\n')
+  goOn()
+  await hears('second')
+  agent.leaveUnread(new Promise(() => {}))
+  agent.child.stdin.write('\n')
+  await hears('third')
+  t.match(await agent.exited, { code: 0 })
+})

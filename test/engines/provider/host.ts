@@ -24,6 +24,7 @@ export class TestHost implements RunnerHost {
   readonly asked: PermissionAsk[] = []
   readonly deferred: DeferredExecution[] = []
   readonly session = new AbortController()
+  drained: Promise<void> | undefined
   waits = 0
   /** Answers at once when set; else a test answers what `nextQuestion` gives it. */
   decide: ((ask: PermissionAsk) => PermissionDecision) | undefined

@@ -305,3 +305,30 @@ t.test('the next message may be sent from within turn_completed', async (t) => {
   runner.send('ping')
   t.equal((await host.turn(2)).result, 'pong')
 })
+
+t.test('while its host is not drained it reads no more of its model', async (t) => {
+  const endpoint = await startModelEndpoint(t)
+  const provider = { id: 'openai-compatible', baseUrl: endpoint.url, model: 'fake' }
+  const { runner, host } = await open(providerEngine(), { provider })
+  t.teardown(() => runner.close())
+  let drain = () => {}
+  const drained = new Promise<void>((resolve) => {
+    drain = () => {
+      host.emit = emit
+      host.drained = undefined
+      resolve()
+    }
+  })
+  const emit = host.emit.bind(host)
+  host.emit = (event) => {
+    emit(event)
+    if (event.type === 'stream_delta') host.drained = drained
+  }
+  runner.send(script({ text: 'word '.repeat(1_000) }))
+  await host.until(() => host.of('stream_delta').length === 1)
+  for (let turns = 0; turns < 100; turns++) await new Promise(setImmediate)
+  t.equal(host.of('stream_delta').length, 1)
+  drain()
+  t.equal((await host.turn(1)).result, 'word '.repeat(1_000))
+  t.equal(host.of('stream_delta').length, 1_000)
+})

@@ -1,4 +1,4 @@
-import { Readable, Writable } from 'node:stream'
+import { finished, type Readable, Writable } from 'node:stream'
 import {
   type ClientContext,
   client,
@@ -29,7 +29,7 @@ export interface AcpConnection {
  * themselves, in their working directory.
  */
 export function connectAcp({ child }: AgentProcess, listener: AcpListener): AcpConnection {
-  const stream = ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>)
+  const stream = ndJsonStream(Writable.toWeb(child.stdin), saidBy(child.stdout))
   const connection = client({ name: 'session-gateway' })
     .onRequest(methods.client.session.requestPermission, ({ params }) => listener.onPermission(params))
     .onNotification(methods.client.session.update, ({ params }) => listener.onUpdate(params.update, params.sessionId))
@@ -38,6 +38,16 @@ export function connectAcp({ child }: AgentProcess, listener: AcpListener): AcpC
     .connect(stream)
   return { agent: connection.agent, closed: connection.closed.catch(() => {}), signal: connection.signal }
 }
+
+/** As it is read; unlike Node's own, it does not go on with a pipe that somebody paused. */
+const saidBy = (output: Readable) =>
+  new ReadableStream<Uint8Array>({
+    start(controller) {
+      output.on('data', (piece: Uint8Array) => controller.enqueue(piece))
+      finished(output, { writable: false }, (error) => (error ? controller.error(error) : controller.close()))
+    },
+    cancel: () => void output.destroy(),
+  })
 
 /** The code by which an agent says that it has no credentials. */
 const AUTH_REQUIRED = -32000

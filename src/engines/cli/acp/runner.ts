@@ -136,7 +136,8 @@ export class AcpRunner implements Runner {
       connection: this.#connection!,
       sessionId: this.#sdkSessionId,
       patienceMs: this.#setup.row.acp?.patienceMs,
-      isBusy: () => this.#calls.open().some(({ isDenied }) => !isDenied),
+      // what it says may be left unread
+      isBusy: () => this.#host?.drained !== undefined || this.#calls.open().some(({ isDenied }) => !isDenied),
       tell: (event) => this.#emit(event),
       giveUp: () => {
         this.#isSpent = true
@@ -351,8 +352,13 @@ export class AcpRunner implements Runner {
 
   /** What comes while the session is being opened is told after it is. */
   #emit(event: RunnerEvent): void {
-    if (this.#isOpen) this.#host!.emit(event)
-    else this.#early.push(event)
+    if (!this.#isOpen) {
+      this.#early.push(event)
+      return
+    }
+    this.#host!.emit(event)
+    const { drained } = this.#host!
+    if (drained) this.#process?.leaveUnread(drained)
   }
 }
 

@@ -431,5 +431,7 @@ export class ClaudeRunner implements Runner {
 
   #emit(event: RunnerEvent): void {
     this.#host?.emit(event)
+    const drained = this.#host?.drained
+    if (drained) this.#process?.leaveUnread(drained)
   }
 }
