@@ -18,6 +18,7 @@ import { replay, replayFromDisk } from './replay.js'
 import { returningClients } from './returning-clients.js'
 import { socketHeap } from './socket-heap.js'
 import { stalledReader } from './stalled-reader.js'
+import { start } from './start.js'
 import { storage } from './storage.js'
 import { wake } from './wake.js'
 
@@ -45,6 +46,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   'durable-queue': durableQueue,
   'durable-create-delete': durableCreateDelete,
   notifications,
+  start,
   console: consoleInBrowser,
 }
 

@@ -1,4 +1,3 @@
-import type { SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
 import { listJobs, type QueueAdapter } from './adapter.js'
@@ -24,21 +23,21 @@ export interface RecoveryOptions {
 export async function recover({ adapter, store, attempts, sessions, logger, graceMs }: RecoveryOptions): Promise<void> {
   const status = [...ACTIVE_STATUSES]
   const records = await listJobs(adapter, { status })
+  // one whose end was written and that of its job was not
+  const begun = records.filter(({ info }) => info.status !== 'queued' && info.sessionId !== undefined)
+  await Promise.all(begun.map(({ info }) => sessions.get(info.sessionId!)))
   // what sessions have told by now has then reached the attempts
   await new Promise(setImmediate)
   if (attempts.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
   for (const record of records) store.adopt(record)
   for (const record of records) if (record.info.status !== 'queued') attempts.takeUp(record, graceMs)
   attempts.tookUpAll()
-  for (const session of (await sessions.list()).filter(isLeftOver)) {
-    if (attempts.follows(session.id) || !(await adapter.get(session.jobId!))) continue
+  for (const session of sessions.unended()) {
+    if (session.jobId === undefined || attempts.follows(session.id) || !(await adapter.get(session.jobId))) continue
+    // one that the adapter does not know may have been forgotten by it: its session goes on like any other
     await sessions
       .close(session.id)
       .catch(unlessGone)
       .catch((error) => logger.error({ err: toError(error), sessionId: session.id }, 'a session could not be closed'))
   }
 }
-
-/** A job that the adapter does not know may have been forgotten by it: its session goes on like any other. */
-const isLeftOver = ({ jobId, status }: SessionInfo): boolean =>
-  jobId !== undefined && status !== 'closed' && status !== 'failed'

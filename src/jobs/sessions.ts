@@ -32,7 +32,10 @@ export interface JobSessions {
   serves(id: string): boolean
   /** Resolves when all that happened to it so far is durable and told, or it is gone; never rejects. */
   told(id: string): Promise<void>
-  list(): Promise<SessionInfo[]>
+  /** Those that have not ended. */
+  unended(): SessionInfo[]
+  /** Makes a session that has ended one that this process has, for a while. */
+  get(id: string): Promise<SessionInfo | undefined>
   send(id: string, command: SessionCommand): Promise<void>
   /** Ends a session, which stays listed. */
   end(id: string): Promise<void>

@@ -8,19 +8,21 @@ import { keptWith, type TakenKey } from '../idempotency/making.js'
 import { newId } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import { Listeners } from '../lib/listeners.js'
-import { type Page, PageTurns } from '../lib/paging.js'
+import type { Page } from '../lib/paging.js'
 import { PATIENCE_MS, Patience, patiently } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import { answeredBy, nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
 import { parseCommand } from './clients/parse-command.js'
 import { Archive } from './kept/archive.js'
+import { EndedSessions } from './kept/ended-sessions.js'
 import { Keeping } from './kept/keeping.js'
 import { Sleep } from './life/sleep.js'
 import { OperatorLog } from './operator-log.js'
 import { type Place, Places } from './places.js'
 import type { CreateOptions, Observed, RegistryEvents, RegistryOptions, SessionObservers } from './registry-options.js'
 import { Session } from './session.js'
-import { infoOf, type SessionEntry, SessionTable } from './session-table.js'
+import { SessionPages } from './session-pages.js'
+import { infoOf, type SessionEntry, SessionTable, visibleEntry } from './session-table.js'
 import type { SessionWorld } from './session-world.js'
 import { Telling } from './telling.js'
 
@@ -42,7 +44,9 @@ export class SessionRegistry {
   readonly #operatorLog: OperatorLog
   readonly #places: Places
   readonly #telling: Telling
-  readonly #pageTurns = new PageTurns()
+  readonly #pages: SessionPages
+  /** Absent: all sessions are in the table. */
+  readonly #ended: EndedSessions | undefined
   #draining = false
 
   constructor(options: RegistryOptions) {
@@ -70,6 +74,14 @@ export class SessionRegistry {
       remove: (id, reason) => this.close(id, reason),
       onTerminal: (id, endedAt) => this.#retainUntil(id, endedAt),
     })
+    this.#ended =
+      this.#keeping.ended &&
+      new EndedSessions(this.#keeping.ended, {
+        ...shared,
+        enter: (left) => this.#archive.enterEnded(left),
+        forget: (id) => this.#forget(id),
+      })
+    this.#pages = new SessionPages(this.#table, this.#ended)
     executions.serve(this.#sleep)
     this.#world = {
       ...options,
@@ -144,9 +156,13 @@ export class SessionRegistry {
 
   /** What was written of a session that was refused goes again, as soon as the journal lets it. */
   #removeRefused(session: Session): void {
-    this.#keeping.erase(session.id, session).catch(() => {
-      if (!this.#draining) this.#options.retryAfter(REMOVE_RETRY_MS, () => this.#removeRefused(session))
-    })
+    this.#ended?.hide(session.id)
+    this.#keeping.erase(session.id, session).then(
+      () => this.#ended?.unhide(session.id),
+      () => {
+        if (!this.#draining) this.#options.retryAfter(REMOVE_RETRY_MS, () => this.#removeRefused(session))
+      },
+    )
   }
 
   #register(session: Session, principal: Principal | undefined, told?: PlannedNotification): true {
@@ -166,19 +182,24 @@ export class SessionRegistry {
   }
 
   /** Every session, newest first. */
-  list = async (): Promise<SessionInfo[]> => this.#table.list()
+  list = (): Promise<SessionInfo[]> => this.#pages.all()
+
+  /** Those that have not ended, newest first. */
+  unended(): SessionInfo[] {
+    return this.#table.unended()
+  }
 
   /** One page of the sessions that a caller may see, newest first. */
-  async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
-    await this.#pageTurns.next()
-    return this.#table.page(query, principal)
+  page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
+    return this.#pages.page(query, principal)
   }
 
   async get(id: string): Promise<SessionInfo | undefined> {
-    return this.here(id)
+    const entry = this.#table.get(id) ?? (await this.#ended?.find(id))
+    return entry && infoOf(entry)
   }
 
-  /** The same, at once, of a session that this process has. */
+  /** The same, at once, of a session that is in memory, or parked. */
   here(id: string): SessionInfo | undefined {
     const entry = this.#table.get(id)
     return entry && infoOf(entry)
@@ -189,7 +210,7 @@ export class SessionRegistry {
 
   /** @throws SG_ERR_SESSION_NOT_FOUND, the same for one that is not there and one that is not the caller's */
   async visibleInfo(id: string, principal: Principal): Promise<SessionInfo> {
-    return infoOf(this.#table.visible(id, principal))
+    return infoOf(visibleEntry(this.#table.get(id) ?? (await this.#ended?.find(id)), principal))
   }
 
   /**
@@ -197,7 +218,7 @@ export class SessionRegistry {
    * @throws SG_ERR_SESSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE
    */
   async open(id: string, principal: Principal, patience?: Patience): Promise<Session> {
-    const entry = this.#table.visible(id, principal)
+    const entry = visibleEntry(this.#table.get(id) ?? (await this.#ended?.find(id, patience)), principal)
     this.#table.onLook(entry)
     return this.#found(entry, patience)
   }
@@ -246,13 +267,13 @@ export class SessionRegistry {
     reason: SessionClosedReason = 'server',
     principal: Principal = UNLIMITED,
   ): Promise<SessionInfo> {
-    const entry = this.#table.visible(id, principal)
+    const entry = visibleEntry(this.#table.get(id) ?? (await this.#ended?.find(id)), principal)
     if (this.#table.isParked(id) || this.#sleep.isBusy(id)) return this.#sleep.remove(id, reason)
-    return await this.#closeAndRemove(entry.session ?? (await this.#found(entry)), reason)
+    return this.#table.holding(async () => this.#closeAndRemove(entry.session ?? (await this.#found(entry)), reason))
   }
 
   async #found(entry: SessionEntry, patience?: Patience): Promise<Session> {
-    const session = await this.#load(entry, patience)
+    const session = await this.#table.holding(() => this.#load(entry, patience))
     if (!session) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
     return session
   }
@@ -329,17 +350,20 @@ export class SessionRegistry {
 
   /** How many sessions there are, by what they are; for metrics. */
   count(): { live: number; parked: number; ended: number } {
-    return this.#table.count()
+    const { ended, ...others } = this.#table.count()
+    return { ...others, ended: ended + (this.#ended?.count ?? 0) }
   }
 
   /** Takes up what an earlier process left, in the order in which it was created. @throws what the journal throws */
-  adopt(): Promise<void> {
-    return this.#archive.adoptAll()
+  async adopt(): Promise<void> {
+    const goOn = await this.#ended?.open()
+    await this.#archive.adoptAll()
+    goOn?.()
   }
 
   /** Whether a caller may see a session. */
   async isVisible(id: string, principal: Principal): Promise<boolean> {
-    const entry = this.#table.get(id)
+    const entry = this.#table.get(id) ?? (await this.#ended?.find(id))
     return entry !== undefined && visible(principal, entry.profile)
   }
 
@@ -355,6 +379,7 @@ export class SessionRegistry {
     await this.#sleep.parkAll(this.#table.all())
     await Promise.all(this.#table.all().map((session) => session.engine.sleepNow()))
     this.#table.cancelRetentions()
+    this.#ended?.stop()
   }
 
   /** Resolves when all that happened to a session so far is durable. @throws SG_ERR_STORE_UNAVAILABLE */
@@ -403,13 +428,16 @@ export class SessionRegistry {
     if (!entry || sessionRetentionMs === undefined) return
     entry.retention = clock.after(endedAt + sessionRetentionMs - clock.now(), () => {
       entry.session?.clients.disconnectAll(CLOSE.sessionRemoved)
-      if (!this.#keeping.hasAll) this.#remove(id)
-      else
-        this.#removeKept(id).then(
-          () => this.#remove(id),
-          // reported; tried again after another while
-          () => this.#retainUntil(id, clock.now()),
-        )
+      // reported; tried again after another while
+      this.#forget(id).catch(() => this.#retainUntil(id, clock.now()))
+    })
+  }
+
+  /** @throws SG_ERR_STORE_UNAVAILABLE; it stays then */
+  async #forget(id: string): Promise<void> {
+    await this.#table.holding(async () => {
+      if (this.#keeping.hasAll) await this.#removeKept(id)
+      this.#remove(id)
     })
   }
 }

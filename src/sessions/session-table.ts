@@ -3,7 +3,7 @@ import type { Engine, ListSessionsQuery, SessionInfo, SessionStatus } from '../.
 import { GatewayError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { KeyedLock } from '../lib/keyed-lock.js'
-import { decodeOrder, type Page, pageOf } from '../lib/paging.js'
+import { decodeOrder } from '../lib/paging.js'
 import { SortedList } from '../lib/sorted-list.js'
 import { type Principal, visible } from '../principal.js'
 import type { Places } from './places.js'
@@ -28,6 +28,8 @@ export class SessionEntry {
   retention: Timer | undefined
   /** Whether it is looked at again soon, to be let go of. */
   releasing = false
+  /** The journal does not give it among those that have ended. */
+  stays = false
 
   constructor(
     readonly id: string,
@@ -45,7 +47,11 @@ const RELEASE_AFTER_MS = 5_000
 export class SessionTable {
   #entries = new Map<string, SessionEntry>()
   /** The same in their order: a page of them is found without a look at the others. */
-  readonly #inOrder = new SortedList<SessionEntry>((a, b) => a.order - b.order)
+  readonly #inOrder = new SortedList<SessionEntry>((a, b) => a.order - b.order || (a.id < b.id ? -1 : +(a.id > b.id)))
+  /** Told of sessions that have ended and are in the journal alone now; absent: they all stay here. */
+  onDropped: ((dropped: { id: string; endedAt: number }) => void) | undefined
+  /** How many work with what is here and not in the journal alone: nothing is dropped meanwhile. */
+  #holders = 0
   readonly #clock: Clock
   readonly #places: Places
   readonly #mailbox: KeyedLock
@@ -63,28 +69,39 @@ export class SessionTable {
 
   add(session: Session): void {
     const { id, profile } = session
-    const entry = this.#enter(id, this.#clock.now(), profile.info.name, profile.info.engine)
+    const entry = this.#enter(id, this.orderFrom(this.#clock.now()), profile.info.name, profile.info.engine)
     entry.session = session
     session.order = entry.order
     entry.lives = true
   }
 
-  #enter(id: string, earliest: number, profile: string, engine: Engine): SessionEntry {
-    this.#lastOrder = Math.max(this.#lastOrder + 1, earliest)
-    const entry = new SessionEntry(id, this.#lastOrder, profile, engine)
+  #enter(id: string, order: number, profile: string, engine: Engine): SessionEntry {
+    this.goOnAfter(order)
+    const entry = new SessionEntry(id, order, profile, engine)
     this.#entries.set(id, entry)
     this.#inOrder.add(entry)
     return entry
   }
 
+  /** A place behind all others. */
+  orderFrom(earliest: number): number {
+    return Math.max(this.#lastOrder + 1, earliest)
+  }
+
+  /** Sessions that are created from now on stand behind this place. */
+  goOnAfter(order: number): void {
+    this.#lastOrder = Math.max(this.#lastOrder, order)
+  }
+
   /**
-   * Enters a session that an earlier process left in a store; they come in their order.
+   * Enters a session that an earlier process left in a store.
    * @param lastSeq where the numbering goes on, when the journal has its log
    */
-  adopt(id: string, order: number, profile: string, info: SessionInfo, lastSeq: number | undefined): void {
+  adopt(id: string, order: number, profile: string, info: SessionInfo, lastSeq: number | undefined): SessionEntry {
     const entry = this.#enter(id, order, profile, info.engine)
     this.#store(entry, info)
     entry.lastSeq = lastSeq
+    return entry
   }
 
   get(id: string): SessionEntry | undefined {
@@ -107,13 +124,6 @@ export class SessionTable {
     }
     if (!has && session.parked) this.unload(session.id)
     else if (!has && session.log.isJournaled) this.unloadLater(session.id)
-  }
-
-  /** @throws SG_ERR_SESSION_NOT_FOUND, the same for one that is not there and one that is not the caller's */
-  visible(id: string, principal: Principal): SessionEntry {
-    const entry = this.#entries.get(id)
-    if (!entry || !visible(principal, entry.profile)) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
-    return entry
   }
 
   /** A request that waits, and its session. */
@@ -153,16 +163,13 @@ export class SessionTable {
     return entry !== undefined && (entry.session ? entry.session.parked : entry.storedStatus === 'parked')
   }
 
-  list(): SessionInfo[] {
-    return [...this.#inOrder.descending()].map(infoOf)
-  }
-
-  page(query: ListSessionsQuery, principal: Principal): Page<SessionInfo> {
-    return pageOf(this.#matching(query, principal), ({ order }) => order, infoOf, query)
+  /** Those that have not ended, newest first. */
+  unended(): SessionInfo[] {
+    return [...this.#inOrder.descending()].filter((entry) => !isOver(statusOf(entry))).map(infoOf)
   }
 
   /** Newest first; looked for only as far as somebody asks. */
-  *#matching(query: ListSessionsQuery, principal: Principal): Generator<SessionEntry, void> {
+  *matching(query: ListSessionsQuery, principal: Principal): Generator<SessionEntry, void> {
     const before = query.cursor === undefined ? Number.POSITIVE_INFINITY : decodeOrder(query.cursor)
     for (const entry of this.#inOrder.descending(({ order }) => order < before)) {
       const matches =
@@ -216,18 +223,47 @@ export class SessionTable {
   unload(id: string): void {
     const entry = this.#entries.get(id)
     const session = entry?.session
-    if (!entry || !session || session.live) return
-    if (!session.isStored) {
+    if (!entry || session?.live || (!session && !this.#isDroppable(entry))) return
+    if (session && !session.isStored) {
       if (session.log.isJournaled) session.whenDurable(() => this.unloadLater(id))
       return
     }
-    if (session.clients.count > 0 || this.#clock.now() - entry.lookedAt < RELEASE_AFTER_MS) {
+    if ((session?.clients.count ?? 0) > 0 || this.#clock.now() - entry.lookedAt < RELEASE_AFTER_MS) {
       this.unloadLater(id)
       return
     }
-    this.#store(entry, session.info())
-    entry.lastSeq = session.log.isJournaled ? session.log.lastSeq : undefined
-    entry.session = undefined
+    if (session) {
+      this.#store(entry, session.info())
+      entry.lastSeq = session.log.isJournaled ? session.log.lastSeq : undefined
+      entry.session = undefined
+    }
+    if (this.#isDroppable(entry)) this.#drop(entry)
+  }
+
+  #isDroppable({ storedStatus, stays }: SessionEntry): boolean {
+    return this.onDropped !== undefined && !stays && isOver(storedStatus)
+  }
+
+  /** Leaves a session that has ended to the journal. */
+  #drop(entry: SessionEntry): void {
+    const { id } = entry
+    if (this.#holders > 0) {
+      this.unloadLater(id)
+      return
+    }
+    const { lastActivityAt: endedAt } = infoOf(entry)
+    this.remove(id)
+    this.onDropped?.({ id, endedAt })
+  }
+
+  /** Drops nothing while `work` is done. */
+  async holding<T>(work: () => Promise<T>): Promise<T> {
+    this.#holders++
+    try {
+      return await work()
+    } finally {
+      this.#holders--
+    }
   }
 
   #store(entry: SessionEntry, info: SessionInfo): void {
@@ -245,6 +281,12 @@ export class SessionTable {
       else this.unload(id)
     })
   }
+}
+
+/** @throws SG_ERR_SESSION_NOT_FOUND, the same for one that is not there and one that is not the caller's */
+export function visibleEntry(entry: SessionEntry | undefined, principal: Principal): SessionEntry {
+  if (!entry || !visible(principal, entry.profile)) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
+  return entry
 }
 
 export const infoOf = ({ session, storedInfo }: SessionEntry): SessionInfo => session?.info() ?? JSON.parse(storedInfo!)

@@ -18,6 +18,10 @@ const READS: ReadonlySet<string> = new Set([
     'read',
     'dailyTokens',
     'ended',
+    'unended',
+    'endedFirst',
+    'endedTotals',
+    'endedExecutions',
     'claimNext',
     'claim',
     'attempts',
@@ -31,7 +35,14 @@ const READS: ReadonlySet<string> = new Set([
   ],
 ])
 /** What may well take long. */
-const LONG: ReadonlySet<string> = new Set(['list', 'prune', 'subscriptions'])
+const LONG: ReadonlySet<string> = new Set([
+  'list',
+  'unended',
+  'endedExecutions',
+  'endedTotals',
+  'prune',
+  'subscriptions',
+])
 
 /**
  * Whether a storage takes what it is given: told by everything that is asked of it and, while it takes nothing, by asking it again every

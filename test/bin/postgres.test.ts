@@ -43,7 +43,7 @@ if (hasPostgres()) {
     t.match(other.said, `is in use by process ${daemon.child.pid} on host`)
     t.notMatch(other.said, password)
     const doctor = await command(t, cwd, storage, ['doctor'])
-    t.match(doctor, { code: 0, said: /^ok: the schema killed of .* is sound, schema 1/ }, 'while it is in use')
+    t.match(doctor, { code: 0, said: /^ok: the schema killed of .* is sound, schema 2/ }, 'while it is in use')
     t.match(doctor.said, `in use by          process ${daemon.child.pid} on host`)
     t.match(doctor.said, /orphans +none/)
     t.match(await command(t, cwd, storage, ['rotate-keys']), { code: 0, said: /has a new key/ })
@@ -106,7 +106,7 @@ if (hasPostgres()) {
     await server.query('CREATE SCHEMA foreigner; CREATE TABLE foreigner.members (id int)')
     await t.rejects(checkPostgres({ url, schema: 'foreigner' }), { message: /has tables of something else/ })
     await t.rejects(createPostgresStorage({ url, schema: 'foreigner' }).open(), { code: 'STORAGE_FOREIGN' })
-    await server.query('UPDATE killed.schema_versions SET version = 99')
+    await server.query('INSERT INTO killed.schema_versions VALUES (99, now())')
     await t.rejects(createPostgresStorage({ url, schema: 'killed' }).open(), { code: 'STORAGE_NEWER' })
 
     const check = await command(t, cwd, { postgres: { url: server.url({ password: 'wrong-secret' }) } }, ['check'])

@@ -184,11 +184,12 @@ t.test('nothing of a session that is removed while somebody changes it is writte
   await clock.advance(59_999)
   const { get } = journal
   let go = () => {}
+  const gone = new Promise<void>((resolve) => {
+    go = resolve
+  })
   journal.get = async (id) => {
     const whole = await get(id)
-    await new Promise<void>((resolve) => {
-      go = resolve
-    })
+    await gone
     return whole
   }
   const renamed = registry.rename(id, 'late', UNLIMITED).catch((error) => error)

@@ -11,7 +11,7 @@ import type { LeftSession } from '../session-state.js'
 import type { SessionTable } from '../session-table.js'
 import type { SessionInit } from '../session-world.js'
 import type { Telling } from '../telling.js'
-import type { JournaledSession, JournaledWhole } from './journal.js'
+import { isTerminal, type JournaledSession, type JournaledWhole, orderOf } from './journal.js'
 import type { Keeping } from './keeping.js'
 import { isForEngine } from './news.js'
 
@@ -45,6 +45,14 @@ export class Archive {
   async adoptAll(): Promise<void> {
     const left = await this.#parts.keeping.list()
     await Promise.all(left.sort((a, b) => orderOf(a) - orderOf(b)).map((session) => this.#adopt(session)))
+  }
+
+  /** Lists one that has ended and that somebody asks for. */
+  enterEnded(left: JournaledSession): void {
+    const { table, onTerminal } = this.#parts
+    const { id, profile, reservedSeq, lastSeq, state } = left
+    table.onLook(table.adopt(id, orderOf(left), profile, { ...state.info, lastSeq }, reservedSeq))
+    onTerminal(id, state.info.lastActivityAt)
   }
 
   /** Never rejects. */
@@ -84,8 +92,9 @@ export class Archive {
     const { table, telling, onTerminal } = this.#parts
     const { id, profile, reservedSeq } = left
     telling.onAdopted(left)
-    table.adopt(id, orderOf(left), profile, info, reservedSeq)
-    if (isTerminal(info)) onTerminal(id, info.lastActivityAt)
+    const entry = table.adopt(id, table.orderFrom(orderOf(left)), profile, info, reservedSeq)
+    entry.stays = isTerminal(info)
+    if (entry.stays) onTerminal(id, info.lastActivityAt)
   }
 
   /** Reads a session into memory. @param known what the journal has of it @throws SG_ERR_STORE_UNAVAILABLE */
@@ -118,8 +127,6 @@ export class Archive {
   }
 }
 
-const isTerminal = ({ status }: SessionInfo): boolean => status === 'failed' || status === 'closed'
-
 /** Whether an engine can go on where the last one was. */
 const isMidTurn = ({ state: { info, midTurn, inTurn, permissions, executions }, news }: JournaledSession): boolean =>
   midTurn !== undefined && !isTerminal(info) && Boolean(inTurn || permissions || executions || news)
@@ -136,6 +143,3 @@ function parkedInfo({ state: { info, midTurn, executions = [], permissions = [] 
 const isCutOff = ({ state, news }: JournaledSession): boolean =>
   state.info.status !== 'idle' ||
   [state.inTurn, state.queued, state.permissions, state.executions, news].some((unfinished) => unfinished !== undefined)
-
-/** Where a session that was left stands in the lists; of a version that wrote no order down: as it was first written, or by time. */
-const orderOf = ({ state: { order, info }, position }: JournaledSession): number => order ?? position ?? info.createdAt

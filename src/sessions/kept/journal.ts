@@ -1,6 +1,6 @@
 import type { PendingExecution } from '../../../schemas/executions.js'
 import type { AnsweredBy, PermissionRequest } from '../../../schemas/permissions.js'
-import type { SessionInfo } from '../../../schemas/sessions.js'
+import type { Engine, SessionInfo } from '../../../schemas/sessions.js'
 import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../../engines/runner.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
@@ -166,6 +166,43 @@ export interface JournaledSession {
   lastSeq: number
 }
 
+/** Which sessions that have ended are asked for. */
+export interface EndedQuery {
+  status?: EndedStatus | undefined
+  engine?: Engine | undefined
+  /** Absent: of all. */
+  profiles?: readonly string[] | undefined
+  /** Only those that come after this place in the lists, which begin with the newest. */
+  before?: number | undefined
+  limit: number
+}
+
+export type EndedStatus = 'closed' | 'failed'
+
+/**
+ * What a journal gives of sessions that have ended, so that none of them is in memory that nobody asks for. One has ended from the first
+ * write on whose state says so.
+ */
+export interface EndedSessions {
+  /** As `list`, without those that have ended and have no news. */
+  unended(onUnreadable?: (error: Error) => void): Promise<JournaledSession[]>
+  /**
+   * Those that have ended, the greatest `order` first, or of those that have none the greatest `position`; without those whose removal
+   * is among their news, and without what cannot be read. It may end before `limit`: `next` is the `before` of the next page, and absent
+   * when there is none.
+   */
+  ended(
+    query: EndedQuery,
+    onUnreadable?: (error: Error) => void,
+  ): Promise<{ sessions: JournaledSession[]; next: number | undefined }>
+  /** Those that were the first to end, by their `lastActivityAt`. */
+  endedFirst(limit: number): Promise<{ id: string; endedAt: number }[]>
+  /** How many have ended and have no news, and the greatest order among all that have ended; 0 when there are none. */
+  endedTotals(): Promise<{ count: number; lastOrder: number }>
+  /** Ids of the executions of those that have ended, of each that had any. */
+  endedExecutions(): Promise<{ id: string; executionIds: readonly string[] }[]>
+}
+
 /** Everything that a session goes on from. */
 export interface JournaledWhole extends JournaledSession, JournaledOrigin {
   snapshot?: RunnerSnapshot
@@ -183,9 +220,10 @@ export const SOLE_OWNER: Fence = { term: 0 }
 
 /**
  * Where sessions are kept with their events and their news, so that all of it outlives the process. `sessionJournalConformance` says what
- * each method does. What was asked for in one turn of the event loop is done in that order.
+ * each method does. What was asked for in one turn of the event loop is done in that order. Of `EndedSessions` it has all or nothing:
+ * without them `list` is asked at the start, and every session is in memory.
  */
-export interface SessionJournal {
+export interface SessionJournal extends Partial<EndedSessions> {
   /**
    * It has sessions only while they sleep: they are written whole, with their `log`, when they fall asleep, and removed when their turn
    * is over. Absent: it has every session, from its first event on.
@@ -223,3 +261,15 @@ export interface SessionJournal {
   /** Lets go of what it holds, at the gateway's end. */
   close?(): Promise<void>
 }
+
+export const isTerminal = ({ status }: Pick<SessionInfo, 'status'>): boolean =>
+  status === 'failed' || status === 'closed'
+
+/** Where a session stands in the lists; of a version that wrote no order down: as it was first written, or by time. */
+export const orderOf = ({ state: { order, info }, position }: Pick<JournaledSession, 'state' | 'position'>): number =>
+  order ?? position ?? info.createdAt
+
+/** Ids of the executions that a session has had; what nobody settled is taken as settled, as cut off. */
+export const executionsOf = ({ settled = [], executions = [] }: JournaledState): string[] => [
+  ...new Set([...settled, ...executions.map(({ executionId }) => executionId)]),
+]

@@ -4,9 +4,27 @@ import type { KeptKey } from '../../idempotency/store.js'
 import type { Clock } from '../../lib/clock.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
 import type { Logger } from '../../lib/logger.js'
-import { overdue, type Patience, patiently, persistently, unavailable } from '../../lib/patience.js'
+import {
+  overdue,
+  PATIENCE_MS,
+  type Patience,
+  patiently,
+  persistently,
+  tooLate,
+  unavailable,
+} from '../../lib/patience.js'
+import { within } from '../../lib/within.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
-import type { JournaledSession, JournaledWhole, JournalWrite, MidTurn, Removal, SessionJournal } from './journal.js'
+import type {
+  EndedQuery,
+  EndedSessions,
+  JournaledSession,
+  JournaledWhole,
+  JournalWrite,
+  MidTurn,
+  Removal,
+  SessionJournal,
+} from './journal.js'
 import type { JournalWriterParts } from './journal-writer.js'
 import { type News, newsOf } from './news.js'
 import type { SessionStore } from './store.js'
@@ -85,9 +103,23 @@ export class Keeping implements JournalWriterParts {
     this.#logger.error({ sessionId, err: toError(error) }, 'a session cannot be written down; it is tried again')
   }
 
-  /** Every session that can be read; the others are reported. @throws what the journal throws */
+  /** What the journal gives of sessions that have ended; undefined: they are in memory. */
+  get ended(): EndedSessions | undefined {
+    return this.journal.ended && (this.journal as SessionJournal & EndedSessions)
+  }
+
+  /** Every session that can be read, those that have ended only when they are in memory; the others are reported. @throws what the journal throws */
   list(): Promise<JournaledSession[]> {
-    return this.journal.list((error) => this.report(error, { phase: 'adopt' }))
+    const onUnreadable = (error: Error) => this.report(error, { phase: 'adopt' })
+    return this.ended?.unended(onUnreadable) ?? this.journal.list(onUnreadable)
+  }
+
+  /** Some that have ended. @throws SG_ERR_STORE_UNAVAILABLE */
+  readEnded(query: EndedQuery): ReturnType<EndedSessions['ended']> {
+    const onUnreadable = (error: Error) => this.report(error, { phase: 'adopt' })
+    return this.#guarded(undefined, () =>
+      within(PATIENCE_MS, this.ended!.ended(query, onUnreadable), { clock: this.#clock, onLate: tooLate }),
+    )
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */
@@ -208,11 +240,11 @@ export class Keeping implements JournalWriterParts {
     return this.#guarded(id, () => this.#inTurn(id, work, patience))
   }
 
-  async #guarded<T>(sessionId: string, work: () => Promise<T>): Promise<T> {
+  async #guarded<T>(sessionId: string | undefined, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
-      this.report(error, { sessionId, phase: 'store' })
+      this.report(error, { ...(sessionId !== undefined && { sessionId }), phase: 'store' })
       throw error instanceof GatewayError && error.code === 'SG_ERR_STORE_UNAVAILABLE' ? error : unavailable(error)
     }
   }

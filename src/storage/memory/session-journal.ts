@@ -1,13 +1,17 @@
+import type { SessionInfo } from '../../../schemas/sessions.js'
 import type { KeptKey } from '../../idempotency/store.js'
-import { prefixLength } from '../../lib/sorted-list.js'
+import { prefixLength, SortedList } from '../../lib/sorted-list.js'
 import type { KeptNotification } from '../../notifications/store.js'
-import type {
-  JournaledEvent,
-  JournaledOrigin,
-  JournaledSession,
-  JournaledState,
-  JournalWrite,
-  SessionJournal,
+import {
+  executionsOf,
+  isTerminal,
+  type JournaledEvent,
+  type JournaledOrigin,
+  type JournaledSession,
+  type JournaledState,
+  type JournalWrite,
+  orderOf,
+  type SessionJournal,
 } from '../../sessions/kept/journal.js'
 import type { News } from '../../sessions/kept/news.js'
 import type { UsageCount } from '../../usage/store.js'
@@ -25,6 +29,15 @@ interface Entry {
   reservedSeq: number
   /** Rising by `seq`. */
   events: JournaledEvent[]
+  ended: Ended | undefined
+}
+
+interface Ended {
+  id: string
+  order: number
+  /** Of two of one order, the one that ended later has the greater one. */
+  n: number
+  info: SessionInfo
 }
 
 /** What is kept in the same write by other parts of the storage. */
@@ -47,6 +60,17 @@ export function createMemorySessionJournal({
 }: WrittenAlong = {}): SessionJournal {
   const sessions = new Map<string, Entry>()
 
+  const ended = new SortedList<Ended>((a, b) => a.order - b.order || a.n - b.n)
+  let written = 0
+
+  const end = (id: string, entry: Entry, state: JournaledState) => {
+    if (entry.ended) ended.delete(entry.ended)
+    entry.ended = undefined
+    if (!isTerminal(state.info)) return
+    entry.ended = { id, n: ++written, order: orderOf({ state }), info: JSON.parse(JSON.stringify(state.info)) }
+    ended.add(entry.ended)
+  }
+
   const listed = (id: string, { profile, generation, state, reservedSeq, events, news }: Entry): JournaledSession => ({
     id,
     profile,
@@ -64,6 +88,7 @@ export function createMemorySessionJournal({
       const { id, origin, state, snapshot, events = [], reservedSeq = 0, taken = [], keys = [] } = write
       const entry = known ?? newEntry(origin!, state!)
       if (state) entry.state = JSON.stringify(state)
+      if (state) end(id, entry, state)
       if (snapshot) entry.snapshot = JSON.stringify(snapshot)
       for (const { seq, json } of events) entry.events.push({ seq, json })
       for (const one of taken) entry.news.delete(one)
@@ -82,6 +107,44 @@ export function createMemorySessionJournal({
     },
     async list() {
       return [...sessions].map(([id, entry]) => listed(id, entry))
+    },
+    async unended() {
+      return [...sessions]
+        .filter(([, { ended, news }]) => !ended || news.size > 0)
+        .map(([id, entry]) => listed(id, entry))
+    },
+    async ended({ status, engine, profiles, before = Number.POSITIVE_INFINITY, limit }) {
+      const found: JournaledSession[] = []
+      for (const { id, order, info } of ended.descending(({ order }) => order < before)) {
+        const entry = sessions.get(id)!
+        const isWanted =
+          (status === undefined || info.status === status) &&
+          (engine === undefined || info.engine === engine) &&
+          (profiles === undefined || profiles.includes(entry.profile)) &&
+          !entry.news.has('removal')
+        if (isWanted) found.push(listed(id, entry))
+        if (found.length === limit) return { sessions: found, next: order }
+      }
+      return { sessions: found, next: undefined }
+    },
+    async endedFirst(limit) {
+      const byTime = [...ended.ascending()].sort((a, b) => a.info.lastActivityAt - b.info.lastActivityAt)
+      return byTime.slice(0, limit).map(({ id, info }) => ({ id, endedAt: info.lastActivityAt }))
+    },
+    async endedTotals() {
+      let count = 0
+      let lastOrder = 0
+      for (const { id, order } of ended.ascending()) {
+        if (sessions.get(id)!.news.size === 0) count++
+        lastOrder = order
+      }
+      return { count, lastOrder }
+    },
+    async endedExecutions() {
+      return [...ended.ascending()].flatMap(({ id }) => {
+        const executionIds = executionsOf(JSON.parse(sessions.get(id)!.state))
+        return executionIds.length > 0 ? [{ id, executionIds }] : []
+      })
     },
     async get(id) {
       const entry = sessions.get(id)
@@ -106,7 +169,10 @@ export function createMemorySessionJournal({
       return found
     },
     async remove(id, deliveries = [], notifications = [], _fence, usage = []) {
-      if (!sessions.delete(id)) return
+      const entry = sessions.get(id)
+      if (!entry) return
+      sessions.delete(id)
+      if (entry.ended) ended.delete(entry.ended)
       for (const delivery of deliveries) onDelivery?.(delivery)
       for (const notification of notifications) onNotification?.(notification)
       for (const count of usage) onUsage?.(count)
@@ -123,6 +189,7 @@ const newEntry = (origin: JournaledOrigin, state: JournaledState): Entry => ({
   news: new Map(),
   reservedSeq: 0,
   events: [],
+  ended: undefined,
 })
 
 /** @throws Error when a journal may not take this write. @param known absent: the session is not there */

@@ -230,6 +230,16 @@ const MIGRATIONS: readonly string[] = [
     END IF;
   END $$;
   `,
+  // by which sessions that have ended are found, and those that have not; of those that had ended before, nothing says it
+  `
+  ALTER TABLE @sessions ADD COLUMN ended ${ID}, ADD COLUMN ended_at double precision, ADD COLUMN engine ${ID},
+    ADD COLUMN place bigint, ADD COLUMN executions text;
+  CREATE INDEX sessions_unended ON @sessions (key) WHERE ended IS NULL;
+  CREATE INDEX sessions_ended ON @sessions (engine, ended, place) WHERE ended IS NOT NULL;
+  CREATE INDEX sessions_ended_by_profile ON @sessions (profile, engine, ended, place) WHERE ended IS NOT NULL;
+  CREATE INDEX sessions_ended_by_time ON @sessions (ended_at, key) WHERE ended IS NOT NULL;
+  CREATE INDEX sessions_with_executions ON @sessions (key) WHERE executions IS NOT NULL;
+  `,
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */

@@ -2,11 +2,13 @@ import type { JobStatus } from '../../../schemas/jobs.js'
 import type { UsageGroup } from '../../../schemas/usage.js'
 import type { ClaimTerms, JobPatch } from '../../jobs/adapter.js'
 import type { KeptNotification, NotificationPage, NotificationRange } from '../../notifications/store.js'
+import type { EndedQuery } from '../../sessions/kept/journal.js'
 import type { UsageCount, UsageRange, UsageSum } from '../../usage/store.js'
 import type {
   AnsweredRow,
   DeliveryRow,
   DeliveryValues,
+  EndedExecutionsRow,
   JobPageFilter,
   JobRow,
   KeptKeyRow,
@@ -25,6 +27,13 @@ export interface Operations {
   /** False: there is no such session. Of a key that is there the first stays. */
   'journal.deposit'(id: string, news: readonly Pick<NewsRow, 'key' | 'news'>[], keys?: KeptKeyRow[]): boolean
   'journal.page'(afterKey: number, limit: number): SessionRow[]
+  /** As `page`, without those that have ended and have no news. */
+  'journal.unended'(afterKey: number, limit: number): SessionRow[]
+  /** About 1 MiB at most, which whoever asks takes in one turn. */
+  'journal.ended'(query: EndedQuery): { rows: (SessionRow & { place: number })[]; isLast: boolean }
+  'journal.endedFirst'(limit: number): { id: string; endedAt: number }[]
+  'journal.endedTotals'(): { count: number; lastOrder: number }
+  'journal.endedExecutions'(afterKey: number, limit: number): EndedExecutionsRow[]
   /** Of the sessions with these keys, both included. */
   'journal.news'(from: number, to: number): NewsRow[]
   'journal.get'(

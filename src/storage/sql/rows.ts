@@ -3,6 +3,7 @@ import type { KeptKey } from '../../idempotency/store.js'
 import type { JobPlace } from '../../jobs/adapter.js'
 import { isTerminal, type StoredJob } from '../../jobs/job.js'
 import type { KeptNotification } from '../../notifications/store.js'
+import { executionsOf, isTerminal as isEnd, type JournaledState } from '../../sessions/kept/journal.js'
 import type { UsageCount } from '../../usage/store.js'
 import type { KeptDelivery } from '../../webhooks/outbox.js'
 
@@ -19,6 +20,34 @@ export interface SessionRow {
   reservedSeq: number
   lastSeq: number
   state: string
+}
+
+/** By which sessions that have ended are found. */
+export interface EndedColumns {
+  status: string
+  at: number
+  engine: string
+  /** Null: where it was first written. */
+  place: number | null
+  /** JSON: the ids of its executions; null when it has none. */
+  executions: string | null
+}
+
+export function endedColumns(state: JournaledState): EndedColumns | undefined {
+  const { info, order } = state
+  if (!isEnd(info)) return undefined
+  const executions = executionsOf(state)
+  return {
+    ...{ status: info.status, at: info.lastActivityAt, engine: info.engine, place: order ?? null },
+    executions: executions.length > 0 ? JSON.stringify(executions) : null,
+  }
+}
+
+export interface EndedExecutionsRow {
+  key: number
+  id: string
+  /** JSON. */
+  executions: string
 }
 
 export interface NewsRow {
@@ -42,6 +71,8 @@ export interface SessionWrite extends Riding {
   state?: string | undefined
   snapshot?: string | undefined
   reservedSeq: number
+  /** Of one whose state says that it has ended. */
+  ended?: EndedColumns | undefined
   /** Of the events, in step with `texts`. */
   seqs: number[]
   texts: string[]

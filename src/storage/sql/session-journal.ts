@@ -1,7 +1,14 @@
 import type { JournaledOrigin, JournaledSession, JournaledState, SessionJournal } from '../../sessions/kept/journal.js'
 import { type Asked, type News, newsOf } from '../../sessions/kept/news.js'
 import type { CallDatabase } from './operations.js'
-import { deliveryValues, keptRow, type NewsRow, type SessionRow } from './rows.js'
+import {
+  deliveryValues,
+  type EndedExecutionsRow,
+  endedColumns,
+  keptRow,
+  type NewsRow,
+  type SessionRow,
+} from './rows.js'
 import { listed, parsed } from './stores.js'
 
 const SESSIONS_PER_PAGE = 200
@@ -12,6 +19,7 @@ export const sessionJournal = (call: CallDatabase, now: () => number): SessionJo
       id,
       origin: origin && { profile: origin.profile, generation: origin.generation, text: JSON.stringify(origin) },
       state: state && JSON.stringify(state),
+      ended: state && endedColumns(state),
       snapshot: snapshot && JSON.stringify(snapshot),
       reservedSeq,
       seqs: events.map(({ seq }) => seq),
@@ -29,16 +37,23 @@ export const sessionJournal = (call: CallDatabase, now: () => number): SessionJo
       news.map((one) => ({ key: one.key, news: JSON.stringify(one) })),
       keys?.map((key) => keptRow(key, now())),
     ),
-  list: (onUnreadable = () => {}) =>
-    listed(
-      async (last?: SessionRow) => {
-        const rows = await call('journal.page', last?.key ?? 0, SESSIONS_PER_PAGE)
-        if (rows.length === 0) return []
-        const news = await call('journal.news', rows[0]!.key, rows.at(-1)!.key)
-        return rows.map((row) => ({ ...row, news: news.filter(({ session }) => session === row.key) }))
-      },
-      (row) => ({ ...sessionOf(row, row.news), position: row.key }),
+  list: (onUnreadable = () => {}) => sessions(call, 'journal.page', onUnreadable),
+  unended: (onUnreadable = () => {}) => sessions(call, 'journal.unended', onUnreadable),
+  async ended(query, onUnreadable = () => {}) {
+    const { rows, isLast } = await call('journal.ended', query)
+    const found = await listed(
+      async (last?: SessionRow) => (last ? [] : rows),
+      (row) => ({ ...sessionOf(row, []), position: row.key }),
       onUnreadable,
+    )
+    return { sessions: found, next: isLast ? undefined : rows.at(-1)!.place }
+  },
+  endedFirst: (limit) => call('journal.endedFirst', limit),
+  endedTotals: () => call('journal.endedTotals'),
+  endedExecutions: () =>
+    listed(
+      (last?: EndedExecutionsRow) => call('journal.endedExecutions', last?.key ?? 0, SESSIONS_PER_PAGE),
+      ({ id, executions }) => ({ id, executionIds: JSON.parse(executions) as string[] }),
     ),
   async get(id) {
     const found = await call('journal.get', id)
@@ -57,6 +72,18 @@ export const sessionJournal = (call: CallDatabase, now: () => number): SessionJo
   remove: (id, deliveries, notifications, _fence, usage) =>
     call('journal.remove', id, deliveries?.map(deliveryValues), notifications, usage),
 })
+
+const sessions = (call: CallDatabase, page: 'journal.page' | 'journal.unended', onUnreadable: (error: Error) => void) =>
+  listed(
+    async (last?: SessionRow) => {
+      const rows = await call(page, last?.key ?? 0, SESSIONS_PER_PAGE)
+      if (rows.length === 0) return []
+      const news = await call('journal.news', rows[0]!.key, rows.at(-1)!.key)
+      return rows.map((row) => ({ ...row, news: news.filter(({ session }) => session === row.key) }))
+    },
+    (row) => ({ ...sessionOf(row, row.news), position: row.key }),
+    onUnreadable,
+  )
 
 /** As the version before this one kept what a session was asked to do. */
 type EarlierState = JournaledState & { ahead?: readonly Asked[] }

@@ -5,6 +5,22 @@ import { inTransaction } from './transaction.js'
 /** Marks a database file as one of ours: "SGW1". */
 export const APPLICATION_ID = 0x53475731
 
+/** Fills the columns by which sessions that have ended are found, from their states. */
+export const FIND_ENDED = `
+  UPDATE sessions SET
+    ended = json_extract(state, '$.info.status'),
+    ended_at = json_extract(state, '$.info.lastActivityAt'),
+    engine = json_extract(state, '$.info.engine'),
+    place = coalesce(json_extract(state, '$.order'), key),
+    executions = (
+      SELECT json_group_array(id) FROM (
+        SELECT value AS id FROM json_each(state, '$.settled')
+        UNION SELECT json_extract(value, '$.executionId') FROM json_each(state, '$.executions')
+      ) HAVING count(*) > 0
+    )
+  WHERE ended IS NULL AND CASE WHEN json_valid(state) THEN json_extract(state, '$.info.status') IN ('closed', 'failed') END;
+`
+
 /**
  * The steps from nothing to the present schema. A step that was released never changes; a database knows how many it has taken.
  *
@@ -126,6 +142,20 @@ const MIGRATIONS: readonly string[] = [
     cost_usd REAL NOT NULL,
     PRIMARY KEY (day, profile, agent, person)
   ) WITHOUT ROWID`,
+  // by which sessions that have ended are found, and those that have not
+  `
+  ALTER TABLE sessions ADD COLUMN ended TEXT;
+  ALTER TABLE sessions ADD COLUMN ended_at NUMERIC;
+  ALTER TABLE sessions ADD COLUMN engine TEXT;
+  ALTER TABLE sessions ADD COLUMN place INTEGER;
+  ALTER TABLE sessions ADD COLUMN executions TEXT;
+  CREATE INDEX sessions_unended ON sessions (key) WHERE ended IS NULL;
+  CREATE INDEX sessions_ended ON sessions (engine, ended, place) WHERE ended IS NOT NULL;
+  CREATE INDEX sessions_ended_by_profile ON sessions (profile, engine, ended, place) WHERE ended IS NOT NULL;
+  CREATE INDEX sessions_ended_by_time ON sessions (ended_at) WHERE ended IS NOT NULL;
+  CREATE INDEX sessions_with_executions ON sessions (key) WHERE executions IS NOT NULL;
+  ${FIND_ENDED}
+  `,
 ]
 
 /** Tables that grow with use, for reports of their size. */

@@ -2,6 +2,7 @@ import type { NewsRow, SessionRow, SessionWrite } from '../../sql/rows.js'
 import type { Statement } from '../pipeline.js'
 import { asks, type Plan, type Plans, statement } from '../plan.js'
 import { integerArray, textArray } from '../values.js'
+import { endedPlans } from './ended-sessions.js'
 import { ridingStatements } from './riding.js'
 
 /** Events that are looked at for one page. */
@@ -22,6 +23,12 @@ const DEPOSIT = `WITH it AS (SELECT key FROM @sessions WHERE id = $1), added AS 
 const NEWS = 'SELECT session, key, news FROM @news WHERE session BETWEEN $1 AND $2 ORDER BY n'
 const NEWS_OF =
   'SELECT session, key, news FROM @news WHERE session = (SELECT key FROM @sessions WHERE id = $1) ORDER BY n'
+const SAVE_END = `UPDATE @sessions SET ended = $2, ended_at = $3, engine = $4, place = coalesce($5::bigint, key), executions = $6
+  WHERE id = $1`
+const UNENDED = `SELECT ${COLUMNS} FROM @sessions WHERE key IN (
+    (SELECT key FROM @sessions WHERE ended IS NULL AND key > $1 ORDER BY key LIMIT $2)
+    UNION (SELECT DISTINCT session FROM @news WHERE session > $1 ORDER BY session LIMIT $2)
+  ) ORDER BY key LIMIT $2`
 const WHOLE = `SELECT ${COLUMNS}, origin, snapshot FROM @sessions
   JOIN @origins ON origins.session = key LEFT JOIN @snapshots ON snapshots.session = key WHERE id = $1`
 const READ = `SELECT seq, json FROM (
@@ -99,8 +106,9 @@ export class Appends {
 }
 
 /** What goes with a write beside events and state. */
-export function besides({ id, snapshot, taken = [], ...riding }: SessionWrite): Statement[] {
+export function besides({ id, snapshot, ended, taken = [], ...riding }: SessionWrite): Statement[] {
   return [
+    ...(ended ? [statement(SAVE_END, id, ended.status, ended.at, ended.engine, ended.place, ended.executions)] : []),
     ...(snapshot === undefined ? [] : [statement(SAVE_SNAPSHOT, id, snapshot)]),
     ...(taken.length === 0 ? [] : [statement(TAKE_NEWS, id, textArray(taken))]),
     ...ridingStatements(riding, null),
@@ -142,6 +150,9 @@ export const journalPlans = (onKnown: (id: string, known: KnownSession | undefin
         statement(`SELECT ${COLUMNS} FROM @sessions WHERE key > $1 ORDER BY key LIMIT $2`, afterKey, limit),
         (rows) => rows as unknown as SessionRow[],
       ),
+    'journal.unended': (afterKey, limit) =>
+      asks(statement(UNENDED, afterKey, limit), (rows) => rows as unknown as SessionRow[]),
+    ...endedPlans(COLUMNS),
     'journal.news': (from, to) => asks(statement(NEWS, from, to), (rows) => rows as unknown as NewsRow[]),
     'journal.get': (id) => ({
       statements: [statement(WHOLE, id), statement(NEWS_OF, id)],

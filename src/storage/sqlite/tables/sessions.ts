@@ -1,6 +1,7 @@
 import type { OperationsOf } from '../../sql/operations.js'
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
+import { endedOperations } from './ended-sessions.js'
 import { KnownSessions } from './known-sessions.js'
 import { ridingKeeper } from './riding.js'
 
@@ -20,6 +21,15 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
   const saveSnapshot = db.prepare('INSERT OR REPLACE INTO snapshots (session, snapshot) VALUES (?, ?)')
   const insertEvent = db.prepare('INSERT INTO events (session, seq, json) VALUES (?, ?, ?)')
   const page = db.prepare(`SELECT ${columns} FROM sessions WHERE key > ? ORDER BY key LIMIT ?`)
+  const saveEnd = db.prepare(
+    'UPDATE sessions SET ended = ?, ended_at = ?, engine = ?, place = coalesce(?, key), executions = ? WHERE key = ?',
+  )
+  const unended = db.prepare(
+    `SELECT ${columns} FROM sessions WHERE key IN (
+       SELECT key FROM (SELECT key FROM sessions WHERE ended IS NULL AND key > ?1 ORDER BY key LIMIT ?2)
+       UNION SELECT session FROM (SELECT DISTINCT session FROM news WHERE session > ?1 ORDER BY session LIMIT ?2)
+     ) ORDER BY key LIMIT ?2`,
+  )
   const whole = db.prepare(
     `SELECT ${columns}, origin, snapshot FROM sessions
      JOIN origins ON origins.session = key LEFT JOIN snapshots ON snapshots.session = key WHERE id = ?`,
@@ -46,7 +56,7 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
   const sessions = new KnownSessions(db)
 
   return {
-    'journal.write'({ id, origin, state, snapshot, reservedSeq, seqs, texts, taken = [], ...riding }) {
+    'journal.write'({ id, origin, state, snapshot, ended, reservedSeq, seqs, texts, taken = [], ...riding }) {
       const known = sessions.get(id)
       if (!known && !(origin && state))
         throw new Refusal(`There is no session ${id}; its first write has an origin and a state.`)
@@ -59,6 +69,7 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
         key = Number(insert.run(id, origin!.profile, origin!.generation, reserved, state!).lastInsertRowid)
         insertOrigin.run(key, origin!.text)
       } else if (state !== undefined || reserved !== known!.reservedSeq) update.run(reserved, state ?? null, key)
+      if (ended) saveEnd.run(ended.status, ended.at, ended.engine, ended.place, ended.executions, key)
       if (snapshot !== undefined) saveSnapshot.run(key, snapshot)
       for (const [index, seq] of seqs.entries()) insertEvent.run(key, seq, texts[index]!)
       for (const one of taken) takeNews.run(key, one)
@@ -73,6 +84,8 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
       return true
     },
     'journal.page': (afterKey, limit) => page.all(afterKey, limit),
+    'journal.unended': (afterKey, limit) => unended.all(afterKey, limit),
+    ...endedOperations(db, columns),
     'journal.news': (from, to) => newsOf.all(from, to),
     'journal.get'(id) {
       const row = whole.get(id)

@@ -1,0 +1,100 @@
+import type { ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
+import { decodeOrder, MAX_PAGE, type Page, PageTurns, pageOf } from '../lib/paging.js'
+import { type Principal, UNLIMITED, visibleProfiles } from '../principal.js'
+import type { EndedSessions } from './kept/ended-sessions.js'
+import type { EndedQuery, JournaledSession } from './kept/journal.js'
+import { orderOf } from './kept/journal.js'
+import { infoOf, type SessionTable } from './session-table.js'
+
+/** A session as a page shows it. */
+interface Row {
+  order: number
+  info(): SessionInfo
+}
+
+/** Pages of all sessions: those of the table, and among them those that have ended and are in the journal alone. */
+export class SessionPages {
+  readonly #table: SessionTable
+  readonly #ended: EndedSessions | undefined
+  readonly #turns = new PageTurns()
+
+  constructor(table: SessionTable, ended: EndedSessions | undefined) {
+    this.#table = table
+    this.#ended = ended
+  }
+
+  /**
+   * One page of the sessions that a caller may see, newest first.
+   * @throws SG_ERR_VALIDATION on a cursor that is none of ours · SG_ERR_STORE_UNAVAILABLE
+   */
+  async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
+    const ended = endedQuery(query, principal)
+    await this.#turns.next()
+    if (!ended || !this.#ended?.count) return this.#pageOf(this.#rowsOf(query, principal, []), query)
+    const journal = this.#ended
+    // what left the table while the journal is asked would be in neither
+    return this.#table.holding(async () => {
+      const read: JournaledSession[] = []
+      for (let next = ended.before; ; ) {
+        const found = await journal.read({ ...ended, before: next })
+        read.push(...found.sessions)
+        next = found.next
+        await this.#turns.next()
+        const until = next ?? Number.NEGATIVE_INFINITY
+        const page = this.#pageOf(this.#rowsOf(query, principal, read, until), query)
+        if (page.next !== undefined || next === undefined) return page
+      }
+    })
+  }
+
+  /** All of them, newest first. */
+  async all(): Promise<SessionInfo[]> {
+    const all: SessionInfo[] = []
+    for (let cursor: string | undefined; ; ) {
+      const { items, next } = await this.page({ limit: MAX_PAGE, ...(cursor !== undefined && { cursor }) }, UNLIMITED)
+      all.push(...items)
+      if (next === undefined) return all
+      cursor = next
+    }
+  }
+
+  #pageOf(rows: Iterable<Row>, query: ListSessionsQuery): Page<SessionInfo> {
+    return pageOf(
+      rows,
+      ({ order }) => order,
+      (row) => row.info(),
+      query,
+    )
+  }
+
+  /** Newest first; looked for only as far as somebody asks. @param until where `read` ends, and more may follow */
+  *#rowsOf(
+    query: ListSessionsQuery,
+    principal: Principal,
+    read: readonly JournaledSession[],
+    until = Number.NEGATIVE_INFINITY,
+  ): Generator<Row, void> {
+    const entries = this.#table.matching(query, principal)
+    let entry = entries.next().value
+    for (const session of [...read.filter(({ id }) => !this.#table.get(id)), undefined]) {
+      const order = session ? orderOf(session) : until
+      for (; entry && entry.order > order; entry = entries.next().value) {
+        const shown = entry
+        yield { order: shown.order, info: () => infoOf(shown) }
+      }
+      if (session) yield { order, info: () => ({ ...session.state.info, lastSeq: session.lastSeq }) }
+    }
+  }
+}
+
+/** Undefined: none of those that have ended are among what is asked for. @throws SG_ERR_VALIDATION on a cursor that is none of ours */
+function endedQuery(query: ListSessionsQuery, principal: Principal): EndedQuery | undefined {
+  const { status, engine, profile, cursor, limit = MAX_PAGE } = query
+  const before = cursor === undefined ? undefined : decodeOrder(cursor)
+  if (status !== undefined && status !== 'closed' && status !== 'failed') return undefined
+  const seen = visibleProfiles(principal)
+  const profiles = profile === undefined ? seen : [profile].filter((name) => !seen || seen.includes(name))
+  if (profiles?.length === 0) return undefined
+  // one more than the page has room for: whether there is a page after it
+  return { status, engine, profiles, before, limit: limit + 1 }
+}
