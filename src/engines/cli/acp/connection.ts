@@ -40,14 +40,27 @@ export function connectAcp({ child }: AgentProcess, listener: AcpListener): AcpC
 }
 
 /** As it is read; unlike Node's own, it does not go on with a pipe that somebody paused. */
-const saidBy = (output: Readable) =>
-  new ReadableStream<Uint8Array>({
+function saidBy(output: Readable): ReadableStream<Uint8Array> {
+  let leave = () => {}
+  return new ReadableStream<Uint8Array>({
     start(controller) {
-      output.on('data', (piece: Uint8Array) => controller.enqueue(piece))
-      finished(output, { writable: false }, (error) => (error ? controller.error(error) : controller.close()))
+      const take = (piece: Uint8Array) => controller.enqueue(piece)
+      const forgetEnd = finished(output, { writable: false }, (error) =>
+        error ? controller.error(error) : controller.close(),
+      )
+      leave = () => {
+        output.off('data', take)
+        forgetEnd()
+      }
+      output.on('data', take)
     },
-    cancel: () => void output.destroy(),
+    cancel() {
+      // what was read ahead, and an end, may still come
+      leave()
+      output.destroy()
+    },
   })
+}
 
 /** The code by which an agent says that it has no credentials. */
 const AUTH_REQUIRED = -32000
