@@ -177,6 +177,21 @@ t.test('what is asked of a session passes while its engine waits', async (t) => 
   t.equal(other.runner.host.drained, undefined)
 })
 
+t.test(
+  'an engine that is to end its turn by a denial is not slowed: what it says of that end comes behind the rest',
+  async (t) => {
+    const { runner, session, attach } = await build(t)
+    await attach(true)
+    const burst = new Burst(runner, 200)
+    await until(() => runner.host.drained !== undefined, 'an engine that is asked to wait')
+    const decision = runner.host.requestPermission({ toolName: 'x', toolUseId: 'u', input: {} })
+    await session.answerPermission(session.pendingPermissions[0]!.id, { behavior: 'deny', interrupt: true })
+    t.match(await decision, { behavior: 'deny', interrupt: true })
+    t.equal(runner.host.drained, undefined)
+    await burst.done
+  },
+)
+
 t.test('one session that waits is nothing to another', async (t) => {
   const world = await build(t)
   const first = await world.attach(true)

@@ -84,7 +84,10 @@ export class RunnerLink implements RunnerHost {
 
   /** Async, so that an ask which cannot be shown is a rejection to its asker and no exception. */
   async requestPermission(ask: PermissionAsk): Promise<PermissionDecision> {
-    return this.#owner.onPermissionAsked(this, ask)
+    const decision = await this.#owner.onPermissionAsked(this, ask)
+    // the engine interrupts itself then
+    if (decision.behavior === 'deny' && decision.interrupt) this.end()
+    return decision
   }
 
   deferExecution(execution: DeferredExecution): Promise<void> {
