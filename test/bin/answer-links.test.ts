@@ -123,13 +123,16 @@ t.test('a link to a parked session outlives its gateway, and wakes it', async (t
 })
 
 t.test('a link ends with its time, over a restart too, and the request waits on', async (t) => {
-  const { ask, page, start, stop, call } = await world(t, { answerLinkTtlMs: 4_000 })
-  let { link, requestId } = await ask()
+  const answerLinkTtlMs = 4_000
+  const { ask, page, start, stop, call, told } = await world(t, { answerLinkTtlMs })
+  let { id, link, requestId } = await ask()
   // one that is sent when its time is over is sent without
-  while (link === undefined) ({ link, requestId } = await ask())
+  while (link === undefined) ({ id, link, requestId } = await ask())
   await stop()
   await start()
-  await until(async () => (await page(link)).status === 410, 'the end of a link')
+  // whoever asks for a page again and again is told to wait
+  await until(() => Date.now() > told(id)[0]!.ts + answerLinkTtlMs, 'the end of a link')
+  t.equal((await page(link)).status, 410)
   t.match(await page(link, { behavior: 'allow' }), { status: 410, text: /^<!doctype html>/i })
   const items = (await call('GET', '/inbox')).json as InboxItem[]
   t.ok(items.some(({ request }) => request.id === requestId))
