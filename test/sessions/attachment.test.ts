@@ -74,6 +74,24 @@ t.test(
   },
 )
 
+t.test('however much a person is asked in one turn, it is two writes', async (t) => {
+  const { session, runner } = await buildSession(t)
+  const sink = new FakeSink()
+  session.attach(sink, { afterSeq: session.log.lastSeq })
+  await settle()
+  const [writes, events] = [sink.writes.length, sink.events.length]
+  for (let n = 0; n < 20; n++)
+    void runner.host.requestPermission({ toolName: 'fs_write', toolUseId: `tool-${n}`, input: {} })
+  await settle()
+  t.equal(sink.writes.length - writes, 2)
+  t.same(
+    sink.events.slice(events).map(({ seq }) => seq),
+    Array.from({ length: 21 }, (_, n) => session.log.lastSeq - 20 + n),
+  )
+  void runner.host.requestPermission({ toolName: 'fs_write', toolUseId: 'tool-20', input: {} })
+  t.equal(sink.writes.length - writes, 3, 'in the next turn at once again')
+})
+
 t.test('a client that does not read is written nothing more, and goes on where it stood', async (t) => {
   const { session, runner } = await buildSession(t)
   const sink = new FakeSink()

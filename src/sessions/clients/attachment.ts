@@ -30,7 +30,8 @@ const MAX_UNSENT_FRAMES = 1_000
 
 /**
  * One client of a session: a cursor over its log and the pump that moves it. Replay and live are the same loop: write from the cursor
- * while the client takes bytes, stop when it does not, go on when it does. At most one write per turn of the event loop.
+ * while the client takes bytes, stop when it does not, go on when it does. At most one write per turn of the event loop,
+ * and one more where something in it does not wait.
  */
 export class Attachment {
   readonly #source: LogSource

@@ -29,6 +29,8 @@ export class Clients implements LogReaders {
   #scheduled = false
   /** Seq of an event that is sent as soon as it may be shown. */
   #urgentSeq: number | undefined
+  /** Such an event was sent in this turn: others go with the rest of it. */
+  #hurried = false
   #pressure: ReaderPressure | undefined
   /** Epoch milliseconds of the last time that the last client left. */
   leftAt: number | undefined
@@ -89,11 +91,12 @@ export class Clients implements LogReaders {
   /** The log has grown, or more of it may be shown. */
   onShown(): void {
     if (this.count === 0) return
-    if (this.#urgentSeq === undefined || this.#urgentSeq > this.#source.log.visibleSeq) this.#schedule()
-    else {
-      this.#urgentSeq = undefined
-      this.#pump()
-    }
+    this.#schedule()
+    if (this.#urgentSeq === undefined || this.#urgentSeq > this.#source.log.visibleSeq) return
+    this.#urgentSeq = undefined
+    if (this.#hurried) return
+    this.#hurried = true
+    this.#pump()
   }
 
   /** An event that is not to wait for the end of the turn in which it may be shown, nor for what observers do about it. */
@@ -119,6 +122,7 @@ export class Clients implements LogReaders {
 
   pumpAll(): void {
     this.#scheduled = false
+    this.#hurried = false
     this.#pump()
   }
 
