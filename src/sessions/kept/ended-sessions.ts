@@ -98,8 +98,9 @@ export class EndedSessions {
   }
 
   /** Some of them. @throws SG_ERR_STORE_UNAVAILABLE */
-  read(query: EndedQuery): ReturnType<Ended['ended']> {
-    return this.#parts.keeping.readEnded(query)
+  async read(query: EndedQuery): ReturnType<Ended['ended']> {
+    const { sessions, next } = await this.#parts.keeping.readEnded(query)
+    return { sessions: sessions.filter(({ id }) => !this.#refused.has(id)), next }
   }
 
   /** Hides one that was refused until it is gone from the journal, too. */

@@ -1,0 +1,42 @@
+import t from 'tap'
+import type { SessionJournal } from '../../src/sessions/kept/journal.js'
+import { createMemoryStorage } from '../../src/storage/memory/storage.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
+
+/** Nobody has looked at what has ended for so long: it is in the journal alone then. */
+const LEFT_ALONE_MS = 11_000
+/** A storage that takes longer is not waited for. */
+const TOO_LONG_MS = 9_000
+
+const idsOf = (sessions: readonly { id: string }[]) => sessions.map(({ id }) => id)
+
+t.test('one whose creation was refused is in no list while it cannot be removed from the journal', async (t) => {
+  const clock = new VirtualClock()
+  const storage = createMemoryStorage({ now: () => clock.now() })
+  const { registry } = await buildGateway(t, { storage, clock })
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  await registry.end(id)
+  await clock.advance(LEFT_ALONE_MS)
+  const { write, remove } = storage.journal
+  let go = () => {}
+  const gate = new Promise<void>((resolve) => {
+    go = resolve
+  })
+  let asked = 0
+  const late: SessionJournal['write'] = async (what) => {
+    asked++
+    await gate
+    await write(what)
+  }
+  const broken = () => Promise.reject(new Error('disk I/O error'))
+  Object.assign(storage.journal, { write: late, remove: broken })
+  const refused = t.rejects(registry.create({ cwd: SOME_CWD }), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  await until(() => asked === 1, 'the first write')
+  await clock.advance(TOO_LONG_MS)
+  await refused
+  go()
+  await until(async () => (await storage.journal.ended!({ limit: 10 })).sessions.length === 2, 'its end in the journal')
+  t.same(idsOf(await registry.list()), [id])
+  Object.assign(storage.journal, { write, remove })
+})
