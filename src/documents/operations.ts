@@ -63,7 +63,7 @@ export const OPERATIONS: Record<string, Operation> = {
     summary: 'List sessions',
     description:
       'Sessions that the caller may see, newest first, ended ones included until they are removed. The next page is in `Link`.',
-    codes: ['SG_ERR_VALIDATION'],
+    codes: ['SG_ERR_VALIDATION', ...STORES],
     answer: [examples.session],
   },
   'POST /sessions': {
@@ -89,7 +89,7 @@ export const OPERATIONS: Record<string, Operation> = {
     tag: 'sessions',
     summary: 'Get a session',
     description: 'How the session is now. A parked one answers from what was stored.',
-    codes: [...SESSION],
+    codes: [...SESSION, ...STORES],
     answer: examples.session,
   },
   'PATCH /sessions/:id': {
@@ -163,7 +163,7 @@ export const OPERATIONS: Record<string, Operation> = {
     tag: 'files',
     summary: 'List the files of a session',
     description: 'The scratch filesystem of a provider session; other sessions have none.',
-    codes: [...SESSION, 'SG_ERR_VALIDATION', 'SG_ERR_FILES_NOT_FOUND'],
+    codes: [...SESSION, ...STORES, 'SG_ERR_VALIDATION', 'SG_ERR_FILES_NOT_FOUND'],
     answer: examples.files,
   },
   'GET /sessions/:id/files/*': {
@@ -171,7 +171,7 @@ export const OPERATIONS: Record<string, Operation> = {
     tag: 'files',
     summary: 'Download a file of a session',
     description: 'The bytes, as an attachment. Slashes in the path may stand as they are.',
-    codes: [...SESSION, 'SG_ERR_FILES_NOT_FOUND', 'SG_ERR_FILE_NOT_FOUND'],
+    codes: [...SESSION, ...STORES, 'SG_ERR_FILES_NOT_FOUND', 'SG_ERR_FILE_NOT_FOUND'],
     download: true,
     shapes: { path: '/sessions/:id/files/:path', params: Type.Object({ id: Type.String(), path: Type.String() }) },
   },

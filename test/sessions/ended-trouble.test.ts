@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { SessionJournal } from '../../src/sessions/kept/journal.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
-import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 /** Nobody has looked at what has ended for so long: it is in the journal alone then. */
@@ -39,4 +39,24 @@ t.test('one whose creation was refused is in no list while it cannot be removed 
   await until(async () => (await storage.journal.ended!({ limit: 10 })).sessions.length === 2, 'its end in the journal')
   t.same(idsOf(await registry.list()), [id])
   Object.assign(storage.journal, { write, remove })
+})
+
+t.test('what asks for one that has ended says that the storage fails, and nothing is done', async (t) => {
+  const clock = new VirtualClock()
+  const storage = createMemoryStorage({ now: () => clock.now() })
+  const { call, registry } = await buildServer(t, { storage, clock })
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  await registry.end(id)
+  await clock.advance(LEFT_ALONE_MS)
+  const { get, ended } = storage.journal
+  const broken = () => Promise.reject(new Error('disk I/O error'))
+  Object.assign(storage.journal, { get: broken, ended: broken })
+  const refused = ['GET /sessions', `GET /sessions/${id}`, `DELETE /sessions/${id}`, `GET /sessions/${id}/files`]
+  for (const route of refused) {
+    const [method, path] = route.split(' ')
+    const { status, json } = await call(method!, path!)
+    t.match({ status, json }, { status: 503, json: { code: 'SG_ERR_STORE_UNAVAILABLE' } }, `${method} ${path}`)
+  }
+  Object.assign(storage.journal, { get, ended })
+  t.same(idsOf((await call('GET', '/sessions')).json), [id])
 })
