@@ -2,7 +2,7 @@ import { GatewayError, toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { PATIENCE_MS, unavailable } from '../lib/patience.js'
-import { type GatewayStorage, isRefusal, StorageError } from './storage.js'
+import { type GatewayStorage, isRefusal, isUnreadable, StorageError } from './storage.js'
 
 /** How often a storage that takes nothing is asked again. */
 const PROBE_MS = 1_000
@@ -154,7 +154,7 @@ export class StorageWatch {
   }
 
   #onFailed(error: unknown): void {
-    if (this.#probe || this.#closed || isRefusal(error)) return
+    if (this.#probe || this.#closed || isRefusal(error) || isUnreadable(error)) return
     this.#logger.error(
       { err: toError(error) },
       'the storage fails; nothing that has to be kept is taken until it works',

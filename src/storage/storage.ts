@@ -62,3 +62,7 @@ export class StorageError extends Error {
 
 /** Asked for what cannot be, which says nothing about the storage. */
 export const isRefusal = (error: unknown): boolean => error instanceof StorageError && error.code === 'STORAGE_REFUSED'
+
+/** A record is there that cannot be read, which says nothing about the others. */
+export const isUnreadable = (error: unknown): boolean =>
+  error instanceof StorageError && error.code === 'STORAGE_UNREADABLE'

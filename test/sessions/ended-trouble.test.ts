@@ -1,9 +1,14 @@
+import { join } from 'node:path'
 import t from 'tap'
 import type { SessionJournal } from '../../src/sessions/kept/journal.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
+import { loadDriver } from '../../src/storage/sqlite/driver.js'
+import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
+import { workerFile } from '../storage/sqlite-world.js'
 
+const Driver = await loadDriver()
 /** Nobody has looked at what has ended for so long: it is in the journal alone then. */
 const LEFT_ALONE_MS = 11_000
 /** A storage that takes longer is not waited for. */
@@ -39,6 +44,35 @@ t.test('one whose creation was refused is in no list while it cannot be removed 
   await until(async () => (await storage.journal.ended!({ limit: 10 })).sessions.length === 2, 'its end in the journal')
   t.same(idsOf(await registry.list()), [id])
   Object.assign(storage.journal, { write, remove })
+})
+
+t.test('one that cannot be read is not found, and keeps none of the others from being removed', async (t) => {
+  const path = join(t.testdir(), 'gateway.db')
+  const clock = new VirtualClock()
+  const storage = () => createSqliteStorage({ path }, { worker: workerFile() })
+  const { registry: first, gateway } = await buildGateway(t, { storage: storage(), clock })
+  const ids: string[] = []
+  for (let count = 0; count < 3; count++) {
+    await clock.advance(1_000)
+    const { id } = await first.create({ cwd: SOME_CWD })
+    await first.end(id)
+    ids.unshift(id)
+  }
+  const damaged = ids.pop()!
+  await gateway.close()
+  const db = new Driver(path)
+  db.prepare("UPDATE sessions SET state = '{' WHERE id = ?").run(damaged)
+  db.close()
+  const { call, registry, worker } = await buildServer(t, { storage: storage(), clock, sessionRetentionMs: 60_000 })
+  t.same(idsOf(await registry.list()), ids)
+  for (const method of ['GET', 'DELETE']) t.equal((await call(method, `/sessions/${damaged}`)).status, 404)
+  t.equal((await call('GET', `/sessions/${ids[0]}`)).status, 200)
+  const removed: string[] = []
+  registry.on('session_removed', ({ sessionId }) => removed.push(sessionId))
+  await clock.advance(61_000)
+  await until(() => removed.length === 2, 'the removal of the others')
+  t.same(removed.sort(), [...ids].sort())
+  await worker.close()
 })
 
 t.test('what asks for one that has ended says that the storage fails, and nothing is done', async (t) => {

@@ -3,6 +3,7 @@ import type { Executions } from '../../executions/executions.js'
 import type { Clock, Timer } from '../../lib/clock.js'
 import type { Logger } from '../../lib/logger.js'
 import type { Patience } from '../../lib/patience.js'
+import { isUnreadable } from '../../storage/storage.js'
 import type { SessionEntry, SessionTable } from '../session-table.js'
 import { type EndedSessions as Ended, type EndedQuery, isTerminal, type JournaledWhole } from './journal.js'
 import type { Keeping } from './keeping.js'
@@ -87,7 +88,11 @@ export class EndedSessions {
 
   async #lookUp(id: string, patience: Patience | undefined): Promise<SessionEntry | undefined> {
     const { keeping, table, enter } = this.#parts
-    const left = await keeping.get(id, patience)
+    const left = await keeping.get(id, patience).catch((error) => {
+      // reported; it stays in the journal, as one does that cannot be read at the start
+      if (isUnreadable(error.cause)) return undefined
+      throw error
+    })
     const entry = table.get(id)
     if (entry || !left || !isTerminal(left.state.info) || this.#refused.has(id)) return entry
     if (left.news?.some(({ type }) => type === 'removal')) return undefined

@@ -239,6 +239,7 @@ export interface SessionJournal extends Partial<EndedSessions> {
   deposit(id: string, news: readonly News[], keys?: readonly KeptKey[]): Promise<boolean>
   /** Every session, in the order of their first writes. @param onUnreadable told of each one that is there and cannot be read */
   list(onUnreadable?: (error: Error) => void): Promise<JournaledSession[]>
+  /** @throws StorageError `STORAGE_UNREADABLE` when it is there and cannot be read */
   get(id: string): Promise<JournaledWhole | undefined>
   /**
    * The next events with `afterSeq < seq <= untilSeq`, rising: about `maxBytes` of JSON, but at least one when there is one.

@@ -6,6 +6,7 @@ import type { ProfileStore } from '../../profiles/store.js'
 import type { SessionStore } from '../../sessions/kept/store.js'
 import type { UsageStore } from '../../usage/store.js'
 import type { DeliveryOutbox } from '../../webhooks/outbox.js'
+import { StorageError } from '../storage.js'
 import type { CallDatabase } from './operations.js'
 import { type DeliveryRow, deliveryValues, keptRow, type ParkedRow } from './rows.js'
 
@@ -98,11 +99,14 @@ export async function listed<Row, Item>(
   return items
 }
 
-/** @throws Error that says whose JSON cannot be read */
+/** @throws StorageError that says whose JSON cannot be read */
 export function parsed<T>(text: string, what: string, id: string): T {
   try {
     return JSON.parse(text)
-  } catch (cause) {
-    throw new Error(`${what} ${id} cannot be read from the database. It was left in place.`, { cause })
+  } catch {
+    throw new StorageError(
+      'STORAGE_UNREADABLE',
+      `${what} ${id} cannot be read from the database. It was left in place.`,
+    )
   }
 }
