@@ -56,22 +56,25 @@ export async function sqliteSource(file: string): Promise<Side> {
   const path = await realpath(resolve(file)).catch(() => {
     throw new StorageError('ENOENT', `There is no database ${resolve(file)}.`)
   })
-  const held = await holdFile(path)
+  return letGoIfRefused(await holdFile(path), onlyRead)
+}
+
+async function onlyRead({ path, release }: HeldFile): Promise<Side> {
+  const Driver = await loadDriver()
+  const db = new Driver(path, { readOnly: true })
+  if (versionOf(db, path) < SCHEMA_VERSION)
+    throw new StorageError('STORAGE_OLDER', `${path} is of an earlier version: start and stop the gateway on it once.`)
+  return Object.assign(new SqliteSide(path, db), {
+    close: async () => {
+      db.close()
+      await release()
+    },
+  })
+}
+
+async function letGoIfRefused<Opened>(held: HeldFile, open: (held: HeldFile) => Promise<Opened>): Promise<Opened> {
   try {
-    const Driver = await loadDriver()
-    const db = new Driver(path, { readOnly: true })
-    if (versionOf(db, path) < SCHEMA_VERSION)
-      throw new StorageError(
-        'STORAGE_OLDER',
-        `${path} is of an earlier version: start and stop the gateway on it once.`,
-      )
-    const side = new SqliteSide(path, db)
-    return Object.assign(side, {
-      close: async () => {
-        db.close()
-        await held.release()
-      },
-    })
+    return await open(held)
   } catch (error) {
     await held.release()
     throw error
@@ -145,24 +148,14 @@ class SqliteTarget extends SqliteSide implements Target {
 
 /** @returns a new database, or the one that is there, only to be compared with. @throws StorageError, LockHeldError */
 export async function sqliteTarget(file: string): Promise<Target | Side> {
-  const size = await stat(resolve(file)).then(
-    (found) => found.size,
-    () => 0,
-  )
-  if (size > 0) {
-    const there = await sqliteSource(file)
-    await removeDraft(there.name)
-    return there
-  }
-  const held = await holdFile(file)
-  const draft = draftOf(held.path)
-  try {
-    // whoever holds the file is the only one to write one: it was left by one that was killed
+  return letGoIfRefused(await holdFile(file), async (held) => {
+    // Whoever holds the file is the only one to write one: it was left by one that was killed.
     await removeDraft(held.path)
+    // Looked at only now: until it was held another migration could have filled it.
+    const { size } = await stat(held.path)
+    if (size > 0) return onlyRead(held)
+    const draft = draftOf(held.path)
     await (await open(draft, 'wx', 0o600)).close()
     return new SqliteTarget(held, await openDatabase({ path: draft, synchronous: 'full', pragmas: [] }))
-  } catch (error) {
-    await held.release()
-    throw error
-  }
+  })
 }
