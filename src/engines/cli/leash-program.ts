@@ -69,9 +69,9 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
     const environment = read(`${list}/${pid}/environ`).split('\0')
     return marks.every((mark) => environment.includes(mark))
   }
-  /** What bears the marks and all that it started, the older first: no process sees one stop that it waits for. */
-  const marked = (all: Entry[], marks: string[]): Entry[] => {
-    const found = new Set(all.filter((entry) => bears(entry, marks)).map(({ pid }) => pid))
+  /** What is meant and all that it started, the older first: no process sees one stop that it waits for. */
+  const withStarted = (all: Entry[], isMeant: (entry: Entry) => boolean): Entry[] => {
+    const found = new Set(all.filter(isMeant).map(({ pid }) => pid))
     for (let before = -1; before !== found.size; ) {
       before = found.size
       for (const { pid, parent } of all) if (found.has(parent)) found.add(pid)
@@ -85,17 +85,19 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
       return false
     }
   }
-  const sweep = (all: Entry[], marks: string[]): number =>
-    marked(all, marks).filter(({ pid }) => signal(pid, 'SIGKILL')).length
+  const kill = (entries: Entry[]): number => entries.filter(({ pid }) => signal(pid, 'SIGKILL')).length
 
-  /** The groups of agents that run. */
-  const groups = new Set<number>()
+  /** The groups of agents that run, with when the agent began. */
+  const groups = new Map<number, number | undefined>()
+  /** Also an agent whose environment nobody may read: programs that guard keys hide it. */
+  const ofGateway = (all: Entry[]): Entry[] =>
+    withStarted(all, (entry) => groups.get(entry.pid) === entry.startTime || bears(entry, [ownerMark]))
   /** What is stopped because the gateway is, by pid, with when it began. */
   const stopped = new Map<number, number>()
   const stop = () => {
     // looked for again: what is being started while it is looked for is not in the list
     for (let rounds = 10; rounds > 0; rounds--) {
-      const running = marked(scan(), [ownerMark]).filter(({ isStopped, isTraced }) => !isStopped && !isTraced)
+      const running = ofGateway(scan()).filter(({ isStopped, isTraced }) => !isStopped && !isTraced)
       if (running.length === 0) return
       for (const { pid, startTime } of running) if (signal(pid, 'SIGSTOP')) stopped.set(pid, startTime)
     }
@@ -116,8 +118,15 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
       timer = undefined
     }
   }
-  if (isSuccessor)
-    for (const { pid, startTime, isStopped } of marked(scan(), [ownerMark])) if (isStopped) stopped.set(pid, startTime)
+  const takeOver = (entries: Entry[]) => {
+    for (const { pid, startTime, isStopped } of entries) if (isStopped) stopped.set(pid, startTime)
+  }
+  const begin = (group: number) => {
+    const agent = look(group)
+    groups.set(group, agent?.startTime)
+    if (isSuccessor && agent) takeOver([agent])
+  }
+  if (isSuccessor) takeOver(ofGateway(scan()))
 
   let asked: { id: number; group?: number; mark?: string }[] = []
   const answer = () => {
@@ -128,7 +137,7 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
       const result =
         mark === undefined
           ? all.some((entry) => entry.group === group && !entry.isZombie)
-          : sweep(all, [ownerMark, processMark + mark])
+          : kill(withStarted(all, (entry) => bears(entry, [ownerMark, processMark + mark])))
       process.stdout.write(`${JSON.stringify({ id, result })}\n`)
     }
   }
@@ -139,7 +148,7 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
   const lines = createInterface({ input: process.stdin })
   lines.on('line', (line) => {
     const told = JSON.parse(line)
-    if (told.began !== undefined) groups.add(told.began)
+    if (told.began !== undefined) begin(told.began)
     if (told.ended !== undefined) groups.delete(told.ended)
     if (told.id === undefined) watch()
     else if (asked.push(told) === 1) setImmediate(answer)
@@ -147,9 +156,9 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
   lines.on('close', () => {
     clearInterval(timer)
     const all = scan()
-    if (all.length === 0) for (const group of groups) signal(-group, 'SIGKILL')
+    if (all.length === 0) for (const group of groups.keys()) signal(-group, 'SIGKILL')
     const endAll = (found: Entry[], rounds: number) => {
-      if (sweep(found, [ownerMark]) > 0 && rounds > 1) setTimeout(() => endAll(scan(), rounds - 1), 50)
+      if (kill(ofGateway(found)) > 0 && rounds > 1) setTimeout(() => endAll(scan(), rounds - 1), 50)
       else process.exit()
     }
     endAll(all, 100)

@@ -1,9 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { leashProgram } from '../../../src/engines/cli/leash-program.js'
 import { forkCompiled } from '../../fixtures/compiled.js'
-import { isStopped, leashOf, whenGone, whenStopped } from '../../fixtures/processes.js'
+import { isRunning, isStopped, leashOf, whenGone, whenStopped } from '../../fixtures/processes.js'
 
 /** A gateway with an agent that runs the script, and the processes that this tells of. */
 async function build(t: Test, script: string) {
@@ -81,6 +83,36 @@ t.test(
   },
 )
 
+/** The program alone, told of agents by the test. */
+function startLeash(list: string, isSuccessor = false) {
+  const task = {
+    ...{ gateway: process.pid, ownerMark: 'A=B', processMark: 'C=' },
+    ...{ everyMs: 10, isSuccessor, list },
+  }
+  const program = `(${leashProgram.toString()})(${JSON.stringify(task)})`
+  return spawn(process.execPath, ['-e', program], { stdio: ['pipe', 'ignore', 'inherit'] })
+}
+
+t.test('an agent whose environment nobody may read is let go and ended, another process like it is not', async (t) => {
+  const list = t.testdir({})
+  const [agent, stranger] = [1, 2].map(() => {
+    const child = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' })
+    t.teardown(() => child.kill('SIGKILL'))
+    mkdirSync(join(list, `${child.pid}`))
+    symlinkSync(`/proc/${child.pid}/stat`, join(list, `${child.pid}`, 'stat'))
+    return child.pid!
+  })
+  process.kill(agent!, 'SIGSTOP')
+  await whenStopped(agent!)
+  const leash = startLeash(list, true)
+  leash.stdin.write(`${JSON.stringify({ began: agent })}\n`)
+  await whenStopped(agent!, false)
+  leash.stdin.end()
+  t.strictSame(await once(leash, 'exit'), [0, null])
+  await whenGone(agent!)
+  t.ok(isRunning(stranger!))
+})
+
 t.test('where processes are not listed, the groups of the agents that run are ended', async (t) => {
   const script = 'trap "" TERM HUP; sleep 600 & echo $!; while :; do sleep 1; done'
   const agents = [1, 2].map(() =>
@@ -95,16 +127,7 @@ t.test('where processes are not listed, the groups of the agents that run are en
   const children = await Promise.all(
     agents.map(async ({ stdout }) => Number(String((await once(stdout!.setEncoding('utf8'), 'data'))[0]))),
   )
-  const task = {
-    gateway: process.pid,
-    ownerMark: 'A=B',
-    processMark: 'C=',
-    everyMs: 10,
-    isSuccessor: false,
-    list: '/nowhere',
-  }
-  const program = `(${leashProgram.toString()})(${JSON.stringify(task)})`
-  const leash = spawn(process.execPath, ['-e', program], { stdio: ['pipe', 'ignore', 'inherit'] })
+  const leash = startLeash('/nowhere')
   const [ended, running] = agents.map(({ pid }) => pid!)
   for (const told of [{ began: ended }, { began: running }, { ended }]) leash.stdin.write(`${JSON.stringify(told)}\n`)
   leash.stdin.end()
