@@ -5,6 +5,7 @@ import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { loadDriver } from '../../src/storage/sqlite/driver.js'
 import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { native, ok } from '../fixtures/parked.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 import { workerFile } from '../storage/sqlite-world.js'
 
@@ -94,3 +95,33 @@ t.test('what asks for one that has ended says that the storage fails, and nothin
   Object.assign(storage.journal, { get, ended })
   t.same(idsOf((await call('GET', '/sessions')).json), [id])
 })
+
+t.test(
+  'an execution is of the session that waits for it, when an earlier one of that id is on its way out',
+  async (t) => {
+    const clock = new VirtualClock()
+    const storage = createMemoryStorage({ now: () => clock.now() })
+    const build = () => buildGateway(t, { storage, clock, script: native })
+    const { registry, engine, gateway } = await build()
+    const parked = async () => {
+      const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+      const runner = engine.last
+      await until(() => runner.sent.length === 1)
+      await runner.defer('x')
+      await until(() => registry.here(id)?.status === 'parked', 'the park')
+      return id
+    }
+    const earlier = await parked()
+    await gateway.executions.submit('x', ok)
+    await until(() => registry.here(earlier)?.status !== 'parked', 'the wake')
+    await registry.end(earlier)
+    await registry.durable(earlier)
+    const { remove } = storage.journal
+    Object.assign(storage.journal, { remove: () => Promise.reject(new Error('disk I/O error')) })
+    await registry.close(earlier)
+    const id = await parked()
+    Object.assign(storage.journal, { remove })
+    const next = await build()
+    t.match(await next.gateway.executions.submit('x', ok), { applied: true, sessionId: id })
+  },
+)

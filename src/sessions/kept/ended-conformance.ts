@@ -109,6 +109,8 @@ export const endedSessionsConformance: readonly ConformanceCase<SessionJournal>[
       await make(journal, 'a', 1, { status: 'closed', state: { settled: ['one', 'two'], executions } })
       await make(journal, 'b', 2, { status: 'closed' })
       await make(journal, 'c', 3, { state: { settled: ['of one that goes on'] } })
+      await make(journal, 'd', 4, { status: 'closed', state: { settled: ['of one that is on its way out'] } })
+      await journal.deposit('d', [{ key: 'removal', type: 'removal', reason: 'client' }])
       const seen = await reopen()
       const known = (await seen.endedExecutions()).map(({ id, executionIds }) => [id, [...executionIds].sort()])
       assert.deepEqual(known, [['a', ['cut off', 'one', 'two']]])

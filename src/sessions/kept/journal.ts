@@ -199,7 +199,7 @@ export interface EndedSessions {
   endedFirst(limit: number): Promise<{ id: string; endedAt: number }[]>
   /** How many have ended and have no news, and the greatest order among all that have ended; 0 when there are none. */
   endedTotals(): Promise<{ count: number; lastOrder: number }>
-  /** Ids of the executions of those that have ended, of each that had any. */
+  /** Ids of the executions of those that have ended, of each that had any and whose removal is not among its news. */
   endedExecutions(): Promise<{ id: string; executionIds: readonly string[] }[]>
 }
 

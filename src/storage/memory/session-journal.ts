@@ -142,7 +142,8 @@ export function createMemorySessionJournal({
     },
     async endedExecutions() {
       return [...ended.ascending()].flatMap(({ id }) => {
-        const executionIds = executionsOf(JSON.parse(sessions.get(id)!.state))
+        const { state, news } = sessions.get(id)!
+        const executionIds = news.has('removal') ? [] : executionsOf(JSON.parse(state))
         return executionIds.length > 0 ? [{ id, executionIds }] : []
       })
     },

@@ -5,12 +5,14 @@ import { textArray } from '../values.js'
 const MAX_PAGE_CHARS = 1024 * 1024
 const ENGINES = ['cli', 'provider']
 const STATUSES = ['closed', 'failed']
+/** Of a session `j`. */
+const STAYS = `NOT EXISTS (SELECT FROM @news AS n WHERE n.session = j.key AND n.key = 'removal')`
 
 /** Of each engine and status, and of each profile, the newest: an index gives them however many others there are. */
 const page = (columns: string, by: string, of: string): string => `WITH found AS (
     SELECT x.key, x.place FROM unnest($1::text[]) AS e (engine) CROSS JOIN unnest($2::text[]) AS s (status) ${by} CROSS JOIN LATERAL (
       SELECT j.key, j.place FROM @sessions AS j WHERE ${of} j.engine = e.engine AND j.ended = s.status AND j.place < $3
-        AND NOT EXISTS (SELECT FROM @news AS n WHERE n.session = j.key AND n.key = 'removal')
+        AND ${STAYS}
       ORDER BY j.place DESC LIMIT $4
     ) AS x ORDER BY x.place DESC LIMIT $4
   ), measured AS (
@@ -22,8 +24,8 @@ const FIRST = `SELECT id, ended_at AS "endedAt" FROM @sessions WHERE ended IS NO
 const TOTALS = `SELECT count(*) - (
     SELECT count(DISTINCT n.session) FROM @news AS n JOIN @sessions AS s ON s.key = n.session WHERE s.ended IS NOT NULL
   ) AS count, coalesce(max(place), 0) AS "lastOrder" FROM @sessions WHERE ended IS NOT NULL`
-const EXECUTIONS =
-  'SELECT key, id, executions FROM @sessions WHERE executions IS NOT NULL AND key > $1 ORDER BY key LIMIT $2'
+const EXECUTIONS = `SELECT key, id, executions FROM @sessions AS j WHERE executions IS NOT NULL AND key > $1 AND ${STAYS}
+  ORDER BY key LIMIT $2`
 
 /** Sessions that have ended. @param columns of a row of `sessions` */
 export function endedPlans(columns: string) {

@@ -5,6 +5,7 @@ import type { Database } from '../driver.js'
 const MAX_PAGE_CHARS = 1024 * 1024
 const ENGINES = ['cli', 'provider']
 const STATUSES = ['closed', 'failed']
+const STAYS = `NOT EXISTS (SELECT 1 FROM news WHERE session = sessions.key AND news.key = 'removal')`
 
 type EndedOperations = Pick<
   OperationsOf<'journal'>,
@@ -13,7 +14,7 @@ type EndedOperations = Pick<
 
 /** Sessions that have ended. @param columns of a row of `sessions` */
 export function endedOperations(db: Database, columns: string): EndedOperations {
-  const isWanted = `ended = ? AND place < ? AND NOT EXISTS (SELECT 1 FROM news WHERE session = sessions.key AND news.key = 'removal')`
+  const isWanted = `ended = ? AND place < ? AND ${STAYS}`
   const newest = (of: string) =>
     db.prepare(`SELECT key, place FROM sessions WHERE ${of} engine = ? AND ${isWanted} ORDER BY place DESC LIMIT ?`)
   const newestOf = newest('')
@@ -29,7 +30,7 @@ export function endedOperations(db: Database, columns: string): EndedOperations 
     'SELECT count(DISTINCT session) AS count FROM news WHERE (SELECT ended FROM sessions WHERE key = session) IS NOT NULL',
   )
   const executions = db.prepare(
-    'SELECT key, id, executions FROM sessions WHERE executions IS NOT NULL AND key > ? ORDER BY key LIMIT ?',
+    `SELECT key, id, executions FROM sessions WHERE executions IS NOT NULL AND key > ? AND ${STAYS} ORDER BY key LIMIT ?`,
   )
 
   /** Of each engine, status and profile the newest: an index gives them however many others there are. */
