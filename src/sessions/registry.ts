@@ -14,7 +14,7 @@ import type { PlannedNotification } from '../notifications/planned.js'
 import { answeredBy, nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
 import { parseCommand } from './clients/parse-command.js'
 import { Archive } from './kept/archive.js'
-import { EndedSessions } from './kept/ended-sessions.js'
+import { EndedInJournal } from './kept/ended-in-journal.js'
 import { Keeping } from './kept/keeping.js'
 import { Sleep } from './life/sleep.js'
 import { OperatorLog } from './operator-log.js'
@@ -46,7 +46,7 @@ export class SessionRegistry {
   readonly #telling: Telling
   readonly #pages: SessionPages
   /** Absent: all sessions are in the table. */
-  readonly #ended: EndedSessions | undefined
+  readonly #ended: EndedInJournal | undefined
   #draining = false
 
   constructor(options: RegistryOptions) {
@@ -76,7 +76,7 @@ export class SessionRegistry {
     })
     this.#ended =
       this.#keeping.ended &&
-      new EndedSessions(this.#keeping.ended, {
+      new EndedInJournal(this.#keeping.ended, {
         ...shared,
         enter: (left) => this.#archive.enterEnded(left),
         forget: (id) => this.#forget(id),

@@ -1,7 +1,7 @@
 import type { ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { decodeOrder, MAX_PAGE, type Page, PageTurns, pageOf } from '../lib/paging.js'
 import { type Principal, UNLIMITED, visibleProfiles } from '../principal.js'
-import type { EndedSessions } from './kept/ended-sessions.js'
+import type { EndedInJournal } from './kept/ended-in-journal.js'
 import type { EndedQuery, JournaledSession } from './kept/journal.js'
 import { orderOf } from './kept/journal.js'
 import { infoOf, type SessionTable } from './session-table.js'
@@ -15,10 +15,10 @@ interface Row {
 /** Pages of all sessions: those of the table, and among them those that have ended and are in the journal alone. */
 export class SessionPages {
   readonly #table: SessionTable
-  readonly #ended: EndedSessions | undefined
+  readonly #ended: EndedInJournal | undefined
   readonly #turns = new PageTurns()
 
-  constructor(table: SessionTable, ended: EndedSessions | undefined) {
+  constructor(table: SessionTable, ended: EndedInJournal | undefined) {
     this.#table = table
     this.#ended = ended
   }

@@ -37,7 +37,7 @@ const SCHEMA = 'session_gateway'
 export const createPostgresStorage = (options: PostgresStorageOptions): PostgresStorage =>
   databaseStorage(placeOf(options.url), () => openDatabase(options), options.now)
 
-export const linkOptions = ({ url, schema = SCHEMA, namedStatements = true }: PostgresStorageOptions): LinkOptions => ({
+const linkOptions = ({ url, schema = SCHEMA, namedStatements = true }: PostgresStorageOptions): LinkOptions => ({
   ...{ url, place: placeOf(url), schema, namedStatements },
 })
 

@@ -5,10 +5,10 @@ import type { Logger } from '../../lib/logger.js'
 import type { Patience } from '../../lib/patience.js'
 import { isUnreadable } from '../../storage/storage.js'
 import type { SessionEntry, SessionTable } from '../session-table.js'
-import { type EndedSessions as Ended, type EndedQuery, isTerminal, type JournaledWhole } from './journal.js'
+import { type EndedQuery, type EndedSessions, isTerminal, type JournaledWhole } from './journal.js'
 import type { Keeping } from './keeping.js'
 
-export interface EndedSessionsParts {
+export interface EndedInJournalParts {
   clock: Clock
   logger: Logger
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
@@ -33,10 +33,10 @@ const AGAIN_MS = 30_000
  * Sessions that have ended and that nobody asks for: the journal has them, and the table does not. Whoever asks for one by its id has it
  * entered there for a while.
  */
-export class EndedSessions {
+export class EndedInJournal {
   /** What the journal gives of them. */
-  readonly journal: Ended
-  readonly #parts: EndedSessionsParts
+  readonly journal: EndedSessions
+  readonly #parts: EndedInJournalParts
   readonly #lookUps = new Map<string, Promise<SessionEntry | undefined>>()
   /** Sessions that are on their way out, and were never said to be there. */
   readonly #refused = new Set<string>()
@@ -44,7 +44,7 @@ export class EndedSessions {
   #sweep: { at: number; timer: Timer } | undefined
   #stopped = false
 
-  constructor(journal: Ended, parts: EndedSessionsParts) {
+  constructor(journal: EndedSessions, parts: EndedInJournalParts) {
     this.journal = journal
     this.#parts = parts
     parts.table.onDropped = ({ endedAt }) => {
@@ -103,7 +103,7 @@ export class EndedSessions {
   }
 
   /** Some of them. @throws SG_ERR_STORE_UNAVAILABLE */
-  async read(query: EndedQuery): ReturnType<Ended['ended']> {
+  async read(query: EndedQuery): ReturnType<EndedSessions['ended']> {
     const { sessions, next } = await this.#parts.keeping.readEnded(query)
     return { sessions: sessions.filter(({ id }) => !this.#refused.has(id)), next }
   }
