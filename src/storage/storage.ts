@@ -8,6 +8,7 @@ import type { SessionJournal } from '../sessions/kept/journal.js'
 import type { SessionStore } from '../sessions/kept/store.js'
 import type { UsageStore } from '../usage/store.js'
 import type { DeliveryOutbox } from '../webhooks/outbox.js'
+import type { ClusterStorage } from './cluster.js'
 
 /**
  * One place for everything that a gateway keeps. What is asked of its parts in one turn of the event loop is done in that order, and,
@@ -30,6 +31,8 @@ export interface GatewayStorage {
   readonly signIns?: SignInStore
   /** What was used, as daily sums. Absent: counted for as long as the process runs. */
   readonly usage?: UsageStore
+  /** Absent: it is always one process's. */
+  readonly cluster?: ClusterStorage
   /**
    * What rides along in a call, a key, deliveries, notifications or counts, is kept in its write. Absent: it is kept by calls of its own, keys
    * before and the others in the same turn, so that little is left to chance.

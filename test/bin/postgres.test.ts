@@ -43,7 +43,7 @@ if (hasPostgres()) {
     t.match(other.said, `is in use by process ${daemon.child.pid} on host`)
     t.notMatch(other.said, password)
     const doctor = await command(t, cwd, storage, ['doctor'])
-    t.match(doctor, { code: 0, said: /^ok: the schema killed of .* is sound, schema 2/ }, 'while it is in use')
+    t.match(doctor, { code: 0, said: /^ok: the schema killed of .* is sound, schema 3/ }, 'while it is in use')
     t.match(doctor.said, `in use by          process ${daemon.child.pid} on host`)
     t.match(doctor.said, /orphans +none/)
     t.match(await command(t, cwd, storage, ['rotate-keys']), { code: 0, said: /has a new key/ })

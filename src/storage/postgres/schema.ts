@@ -240,6 +240,23 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX sessions_ended_by_time ON @sessions (ended_at, key) WHERE ended IS NOT NULL;
   CREATE INDEX sessions_with_executions ON @sessions (key) WHERE executions IS NOT NULL;
   `,
+  // several processes at once: what each of them has; null: nobody of them
+  `
+  ALTER TABLE @members ADD COLUMN name ${ID}, ADD COLUMN url text, ADD COLUMN protocol integer, ADD COLUMN slots integer,
+    ADD COLUMN config text, ADD COLUMN draining boolean NOT NULL DEFAULT false, ADD COLUMN lease_until timestamptz,
+    ADD COLUMN backend bigint;
+  ALTER TABLE @sessions ADD COLUMN owner bigint, ADD COLUMN home ${ID}, ADD COLUMN status ${ID};
+  CREATE INDEX sessions_owned ON @sessions (owner, key) WHERE ended IS NULL;
+  CREATE INDEX sessions_by_place ON @sessions (place);
+  CREATE TABLE @executions (id ${ID} PRIMARY KEY, session bigint NOT NULL);
+  CREATE INDEX executions_by_session ON @executions (session);
+  ALTER TABLE @jobs ADD COLUMN owner bigint;
+  CREATE INDEX jobs_owned ON @jobs (owner) WHERE owner IS NOT NULL;
+  ALTER TABLE @deliveries ADD COLUMN owner bigint;
+  CREATE INDEX deliveries_owned ON @deliveries (owner, n);
+  ALTER TABLE @idempotency_keys ADD COLUMN owner bigint;
+  CREATE TABLE @versions_of (name ${ID} PRIMARY KEY, version bigint NOT NULL);
+  `,
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */
