@@ -18,13 +18,21 @@ export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
   scope.get(
     '/profiles',
     { schema: { querystring: NoQuery, response: { 200: ListProfilesResponse } } },
-    async ({ principal }) => profiles.list(principal),
+    async ({ principal }) => {
+      const refreshed = profiles.refreshed()
+      if (refreshed) await refreshed
+      return profiles.list(principal)
+    },
   )
 
   scope.get(
     '/profiles/:name',
     { schema: { params: ProfileParams, response: { 200: GetProfileResponse } } },
-    async ({ params, principal }) => profiles.describe(params.name, principal),
+    async ({ params, principal }) => {
+      const refreshed = profiles.refreshed()
+      if (refreshed) await refreshed
+      return profiles.describe(params.name, principal)
+    },
   )
 
   scope.post(

@@ -38,4 +38,29 @@ export const signInStoreConformance: readonly SignInStoreCase[] = [
       assert.deepEqual(await store.list(), [signIn('1')])
     },
   },
+  {
+    name: 'renews those that are there, and brings none back that was removed, if it can',
+    async run(store) {
+      if (!store.renew) return
+      await store.save(signIn('1'))
+      await store.save(signIn('2'))
+      await store.remove('2')
+      await store.renew(signIn('1', { lastSeenAt: 5 }))
+      await store.renew(signIn('2', { lastSeenAt: 5 }))
+      assert.deepEqual(await store.list(), [signIn('1', { lastSeenAt: 5 })])
+    },
+  },
+  {
+    name: 'has another version when one came or went, and the same when one was renewed, if it has one',
+    async run(store) {
+      if (!store.version) return
+      const first = await store.version()
+      await store.save(signIn('1'))
+      const second = await store.version()
+      await store.renew?.(signIn('1', { lastSeenAt: 5 }))
+      assert.equal(await store.version(), second)
+      await store.remove('1')
+      assert.equal(new Set([first, second, await store.version()]).size, 3)
+    },
+  },
 ]

@@ -21,6 +21,10 @@ export interface SignInStore {
   list(): Promise<KeptSignIn[]>
   /** Replaces the one with its id. Resolves when it is durable. */
   save(signIn: KeptSignIn): Promise<void>
+  /** Replaces the one with its id, and does nothing when there is none. Resolves when it is durable. */
+  renew?(signIn: KeptSignIn): Promise<void>
   /** Does nothing when there is none. Resolves when it is durable. */
   remove(id: string): Promise<void>
+  /** Another one after every `save` and `remove`, by whichever process. Absent: one process has the store. */
+  version?(): Promise<number>
 }

@@ -25,7 +25,7 @@ export interface AttemptsOptions {
   events: JobEvents
   limits: RunLimits
   /** @throws GatewayError when the profile is no longer who it was */
-  recallProfile(name: string, generation: string | undefined): ResolvedProfile
+  recallProfile(name: string, generation: string | undefined): ResolvedProfile | Promise<ResolvedProfile>
   /** A slot became free, or a job can be claimed. */
   onSlot(): void
   onTerminal(job: StoredJob): void

@@ -49,7 +49,7 @@ export interface JobQueueOptions extends QueueServerOptions {
   retryAfter: Clock['after']
   sessions: JobSessions
   admission: Pick<Admission, 'examine'>
-  profiles: Pick<ProfileCatalog, 'recall' | 'resolve'>
+  profiles: Pick<ProfileCatalog, 'recall' | 'resolve'> & Partial<Pick<ProfileCatalog, 'refreshed'>>
   deliverer: WebhookDeliverer
   /** Judges the webhooks that callers name. */
   guard: EgressGuard
@@ -139,8 +139,11 @@ export class JobQueue {
         parkedMs: options.maxParkedDurationMs,
         killGraceMs: options.killGraceMs ?? QUEUE_DEFAULTS.killGraceMs,
       },
-      recallProfile: (name, generation) =>
-        generation === undefined ? profiles.resolve(name, UNLIMITED) : profiles.recall(name, generation),
+      recallProfile: (name, generation) => {
+        const recall = () =>
+          generation === undefined ? profiles.resolve(name, UNLIMITED) : profiles.recall(name, generation)
+        return profiles.refreshed?.()?.then(recall) ?? recall()
+      },
       onSlot: () => this.#claims.wakeSoon(),
       onTerminal: (job) => this.#retention?.onTerminal(job),
       onUnbegun: () => this.#claims.awaitStorage(),

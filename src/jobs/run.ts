@@ -138,7 +138,7 @@ export class JobRun {
   }
 
   /** Starts the session. @param told with its first write */
-  begin(profile: () => ResolvedProfile, told?: PlannedNotification): void {
+  begin(profile: () => ResolvedProfile | Promise<ResolvedProfile>, told?: PlannedNotification): void {
     if (this.#state !== 'claimed') return
     this.#state = 'running'
     this.#legSince = this.#owner.clock.now()
@@ -146,11 +146,15 @@ export class JobRun {
     const { request, info } = this.record
     const createdBy = info.notes?.submittedBy
     const options = { id: this.sessionId, jobId: info.id, signal: this, place: this.#place, createdBy, told }
+    const create = (resolved: ResolvedProfile) =>
+      this.#owner.sessions.create(
+        { ...request.session, profile: resolved.info.name },
+        { ...options, profile: resolved },
+      )
     try {
       const resolved = profile()
-      this.#owner.sessions
-        .create({ ...request.session, profile: resolved.info.name }, { ...options, profile: resolved })
-        .catch((error) => this.#failed(error))
+      const created = resolved instanceof Promise ? resolved.then(create) : create(resolved)
+      created.catch((error) => this.#failed(error))
     } catch (error) {
       this.#failed(error)
     }

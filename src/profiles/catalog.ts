@@ -31,6 +31,8 @@ export interface ProfileCatalogOptions {
   declared: readonly ProfileOptions[] | undefined
   /** Makes profiles manageable. */
   store?: ProfileStore | undefined
+  /** Whether other processes change the store, too. */
+  shared?: boolean | undefined
   /** Where managed `cli` profiles may point; undefined: there are none. */
   allowedConfigDirRoots?: readonly string[] | undefined
   /** What managed provider profiles may use; default nothing. */
@@ -131,6 +133,14 @@ export class ProfileCatalog {
   async load(): Promise<void> {
     await this.#managed?.load()
     for (const profile of this.#all()) this.#warnOfTrust(profile)
+  }
+
+  /**
+   * To be waited for before a profile is resolved, recalled, shown or listed that another process may have changed; undefined: there is
+   * none. @throws SG_ERR_STORE_UNAVAILABLE
+   */
+  refreshed(): Promise<void> | undefined {
+    return this.#managed?.refreshed()
   }
 
   async close(): Promise<void> {

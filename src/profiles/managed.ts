@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import {
   type CreateProfileRequest,
   type ProfileInfo,
@@ -9,6 +10,7 @@ import { GatewayError, invalidField, optionError, toError } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, newId } from '../lib/clock.js'
+import { Freshness } from '../lib/freshness.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
 import { Patience, type Persistence, patiently, persistently, unavailable } from '../lib/patience.js'
@@ -24,6 +26,8 @@ import { assertBypassAllowed, type ProfileRules, validateProfile } from './valid
 export interface ManagedProfile extends ResolvedProfile {
   /** Random, one per creation. */
   readonly creation: string
+  /** As it is stored. */
+  readonly stored: StoredProfile
   /** Why it cannot run here, although it is stored: the world changed around it. */
   readonly problem?: string
 }
@@ -31,6 +35,8 @@ export interface ManagedProfile extends ResolvedProfile {
 export interface ManagedProfilesOptions extends ProfileRules, Persistence {
   clock: Clock
   store: ProfileStore
+  /** Whether other processes change the store, too. */
+  shared?: boolean | undefined
   /** Where `configDir` may point; undefined: only provider profiles can be managed. */
   roots: PathRoots | undefined
   declared: ReadonlyMap<string, ResolvedProfile>
@@ -40,6 +46,9 @@ export interface ManagedProfilesOptions extends ProfileRules, Persistence {
   keepKey?: ((key: KeptKey) => Promise<void>) | undefined
 }
 
+/** How often a change is made anew because somebody else was faster. */
+const MOST_TRIES = 10
+
 const storedShape: Checker<StoredProfile> = compileSchema(StoredProfile)
 
 /** The profiles of the store. Changes run one after another, and are stored before anybody sees them. */
@@ -47,9 +56,17 @@ export class ManagedProfiles {
   readonly #options: ManagedProfilesOptions
   #profiles = new Map<string, ManagedProfile>()
   readonly #changes = new KeyedLock()
+  readonly #freshness: Freshness | undefined
+  #isLoaded = false
 
   constructor(options: ManagedProfilesOptions) {
     this.#options = options
+    const { store, shared } = options
+    if (shared && store.version)
+      this.#freshness = new Freshness(
+        () => store.version!(),
+        () => this.#read(),
+      )
   }
 
   get(name: string): ManagedProfile | undefined {
@@ -61,13 +78,35 @@ export class ManagedProfiles {
   }
 
   async load(): Promise<void> {
+    await (this.#freshness?.check() ?? this.#read())
+  }
+
+  /**
+   * Resolves when what is known is what was stored before the call; undefined: it is, as nobody else changes anything.
+   * @throws SG_ERR_STORE_UNAVAILABLE
+   */
+  refreshed(): Promise<void> | undefined {
+    const { clock } = this.#options
+    const checked = this.#freshness && patiently(clock, () => this.#freshness!.check())
+    return checked?.catch((error) => {
+      throw error instanceof GatewayError && error.statusCode < 500 ? error : unavailable(error)
+    })
+  }
+
+  async #read(): Promise<void> {
     const { store, declared, logger } = this.#options
     const profiles = new Map<string, ManagedProfile>()
     for (const stored of await this.#readStore(store)) {
       const { name } = stored
       if (profiles.has(name)) throw optionError('profileStore', `it holds two profiles named ${name}.`)
+      const known = this.#profiles.get(name)
+      if (known && isDeepStrictEqual(known.stored, stored)) {
+        profiles.set(name, known)
+        continue
+      }
       if (declared.has(name)) {
-        logger.warn({ profile: name }, 'a stored profile is hidden by a declared one of the same name')
+        if (!this.#isLoaded)
+          logger.warn({ profile: name }, 'a stored profile is hidden by a declared one of the same name')
         continue
       }
       const profile = await this.#admitStored(stored)
@@ -75,6 +114,7 @@ export class ManagedProfiles {
       profiles.set(name, profile)
     }
     this.#profiles = profiles
+    this.#isLoaded = true
   }
 
   async #readStore(store: ProfileStore): Promise<StoredProfile[]> {
@@ -99,7 +139,7 @@ export class ManagedProfiles {
   async #admitStored(stored: StoredProfile): Promise<ManagedProfile> {
     const { managed: _managed, generation: creation = '', ...options } = stored
     const asStored: ProfileInfo = { ...options, engine: options.engine ?? 'cli', managed: true }
-    const profile = { creation, generation: generationOf(asStored, creation) }
+    const profile = { stored, creation, generation: generationOf(asStored, creation) }
     try {
       const valid = await this.#withinRoots(this.#validate(options))
       // It is a link now, or lies behind one: what was checked when it was created is no longer where it points.
@@ -114,24 +154,34 @@ export class ManagedProfiles {
     const { name } = request
     const key = takenKey && keptWith(takenKey, 'profile', name)
     return this.#changing(async (isRefused) => {
+      await this.refreshed()
       if (this.#options.declared.has(name) || this.#profiles.has(name)) throw new GatewayError('SG_ERR_PROFILE_EXISTS')
-      return this.#store(request, newId(), principal, isRefused, key)
+      const created = await this.#store(request, newId(), principal, isRefused, { key })
+      if (!created) throw new GatewayError('SG_ERR_PROFILE_EXISTS')
+      return created
     }, takenKey?.waitedMs)
   }
 
   async update(name: string, request: UpdateProfileRequest, principal: Principal): Promise<ManagedProfile> {
     return this.#changing(async (isRefused) => {
-      const { info, creation } = this.#existing(name)
-      const { managed: _managed, ...options } = info
-      const merged = Object.entries({ ...options, ...request }).filter(
-        ([, value]) => value !== null && value !== undefined,
-      )
-      return this.#store({ ...(Object.fromEntries(merged) as ProfileOptions), name }, creation, principal, isRefused)
+      for (let tries = 0; tries < MOST_TRIES; tries++) {
+        await this.refreshed()
+        const before = this.#existing(name)
+        const { managed: _managed, ...options } = before.info
+        const merged = Object.entries({ ...options, ...request }).filter(
+          ([, value]) => value !== null && value !== undefined,
+        )
+        const changed = { ...(Object.fromEntries(merged) as ProfileOptions), name }
+        const updated = await this.#store(changed, before.creation, principal, isRefused, { before })
+        if (updated) return updated
+      }
+      throw unavailable()
     })
   }
 
   async remove(name: string): Promise<void> {
     return this.#changing(async (isRefused) => {
+      await this.refreshed()
       this.#existing(name)
       await this.#options.store.delete(name)
       if (isRefused()) await this.#restore(name)
@@ -150,33 +200,43 @@ export class ManagedProfiles {
     return found
   }
 
+  /** @returns undefined: another process was faster */
   async #store(
     options: ProfileOptions,
     creation: string,
     principal: Principal,
     isRefused: () => boolean,
-    key?: KeptKey,
-  ): Promise<ManagedProfile> {
+    { key, before }: { key?: KeptKey | undefined; before?: ManagedProfile },
+  ): Promise<ManagedProfile | undefined> {
     const valid = this.#validate(options)
     assertBypassAllowed(valid, this.#options.disableBypassPermissions)
     const placed = await this.#withinRoots(valid)
     if (placed.configDir !== undefined) this.#assertNobodyElses(placed.name, placed.configDir, principal)
     const info: ProfileInfo = Object.freeze({ ...placed, managed: true as const })
-    const profile = { info, creation, generation: generationOf(info, creation) }
-    const { store, keepKey } = this.#options
+    const stored: StoredProfile = { ...placed, generation: creation }
+    const profile = { info, stored, creation, generation: generationOf(info, creation) }
+    const { keepKey } = this.#options
     if (key && keepKey) await keepKey(key)
-    await store.save({ ...placed, generation: creation }, key)
+    if (!(await this.#save(stored, before?.stored, key))) return undefined
     if (isRefused()) await this.#restore(info.name)
     else this.#profiles.set(info.name, profile)
     return profile
+  }
+
+  /** @returns false: what is stored is not what was there before */
+  async #save(profile: StoredProfile, before: StoredProfile | undefined, key: KeptKey | undefined): Promise<boolean> {
+    const { store } = this.#options
+    if (this.#freshness && before && store.replace) return store.replace(profile, before)
+    if (this.#freshness && !before && store.create) return store.create(profile, key)
+    await store.save(profile, key)
+    return true
   }
 
   /** Takes back what was refused and came to be stored all the same. */
   async #restore(name: string): Promise<void> {
     const { store } = this.#options
     const before = this.#profiles.get(name)
-    const { managed: _managed, ...options } = before?.info ?? { name }
-    const undo = () => (before ? store.save({ ...options, generation: before.creation }) : store.delete(name))
+    const undo = () => (before ? store.save(before.stored) : store.delete(name))
     await persistently(undo, this.#options)
   }
 

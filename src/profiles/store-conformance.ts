@@ -94,4 +94,53 @@ export const profileStoreConformance: readonly ProfileStoreCase[] = [
       if (reopen) assert.deepEqual(await names(await reopen()), [...many].sort())
     },
   },
+  {
+    name: 'creates a profile where its name is free, once, if it can tell',
+    async run(store, reopen) {
+      if (!store.create) return
+      const made = await Promise.all([store.create(cli('one', '/srv/a')), store.create(cli('one', '/srv/b'))])
+      assert.deepEqual(made.toSorted(), [false, true])
+      assert.deepEqual(await store.list(), [cli('one', made[0] ? '/srv/a' : '/srv/b')])
+      await store.delete('one')
+      assert.equal(await store.create(FULL), true)
+      const again = reopen ? await reopen() : store
+      assert.equal(await again.create!(FULL), false)
+      assert.deepEqual(await again.list(), [FULL])
+    },
+  },
+  {
+    name: 'replaces exactly what was there before, if it can tell',
+    async run(store) {
+      if (!store.replace) return
+      const changed = { ...FULL, description: 'changed' }
+      assert.equal(await store.replace(changed, FULL), false)
+      await store.save(FULL)
+      const [known] = await store.list()
+      assert.equal(await store.replace(changed, known!), true)
+      assert.equal(await store.replace({ ...FULL, description: 'changed too' }, known!), false)
+      assert.deepEqual(await store.list(), [changed])
+      await store.delete(FULL.name)
+      assert.equal(await store.replace(FULL, changed), false)
+      assert.deepEqual(await store.list(), [])
+    },
+  },
+  {
+    name: 'has another version after every change, if it has one',
+    async run(store, reopen) {
+      if (!store.version) return
+      const versions = [await store.version()]
+      const told = async () => void versions.push(await store.version!())
+      await store.save(cli('one'))
+      await told()
+      await store.create?.(cli('two'))
+      await told()
+      await store.replace?.(cli('two', '/srv/b'), cli('two'))
+      await told()
+      await store.delete('one')
+      await told()
+      assert.equal(new Set(versions).size, versions.length)
+      const again = reopen ? await reopen() : store
+      assert.equal(await again.version!(), versions.at(-1))
+    },
+  },
 ]

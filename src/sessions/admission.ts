@@ -60,6 +60,8 @@ export class Admission {
     requestChecker.assert(request)
     assertMeta(request.meta, 'meta')
     const { profiles, roots } = this.#options
+    const refreshed = recalled ? undefined : profiles.refreshed()
+    if (refreshed) await refreshed
     const profile = recalled ?? profiles.resolve(request.profile, principal)
     // one promise for the disk, none for the rest: every session comes through here
     const cwd = pathOrRefusal(await resolveWithinRoots(request.cwd, roots), 'cwd')
@@ -71,6 +73,8 @@ export class Admission {
    * @throws SG_ERR_PROFILE_CHANGED when its profile is gone or someone else
    */
   async readmit(request: SessionRunnerConfig, profile: string, generation: string): Promise<Admitted> {
+    const refreshed = this.#options.profiles.refreshed()
+    if (refreshed) await refreshed
     const recalled = this.#options.profiles.recall(profile, generation)
     const asked = this.#policy({ ...request, cwd: await this.#resolveCwd(request.cwd) }, recalled)
     return this.#configure(asked, recalled)
@@ -96,6 +100,8 @@ export class Admission {
     request: CreateSessionRequest,
     principal: Principal = UNLIMITED,
   ): Promise<{ profile: ResolvedProfile; cwd: string }> {
+    const refreshed = this.#options.profiles.refreshed()
+    if (refreshed) await refreshed
     const profile = this.#options.profiles.resolve(request.profile, principal)
     const { cwd } = this.#policy(withDefaults(request, profile, await this.#resolveCwd(request.cwd)), profile)
     return { profile, cwd }

@@ -32,6 +32,7 @@ const READS: ReadonlySet<string> = new Set([
     'key',
     'keyOnce',
     'subscriptions',
+    'version',
   ],
 ])
 /** What may well take long. */

@@ -208,3 +208,63 @@ t.test('the store is closed with the catalog', async (t) => {
   await (await buildCatalog({ store: createMemoryProfileStore() })).close()
   await (await buildCatalog()).close()
 })
+
+/** A store that several processes have, and where the next write waits until it is let go. */
+function sharedStore() {
+  const inner = createMemoryProfileStore()
+  let version = 0
+  const changed = <Result>(result: Result) => {
+    version++
+    return result
+  }
+  const of = (name: string) => (inner.list() as StoredProfile[]).find((one) => one.name === name)
+  const store: ProfileStore = {
+    ...inner,
+    version: async () => version,
+    save: async (profile) => changed(inner.save(profile)),
+    async create(profile) {
+      if (of(profile.name)) return false
+      await inner.save(profile)
+      return changed(true)
+    },
+    async replace(profile, before) {
+      if (JSON.stringify(of(profile.name)) !== JSON.stringify(before)) return false
+      await inner.save(profile)
+      return changed(true)
+    },
+    delete: async (name) => changed(inner.delete(name)),
+  }
+  return store
+}
+
+t.test('what one of several processes changes, all others see with the next question', async (t) => {
+  const store = sharedStore()
+  const { catalog: one } = await buildManaged(t, { store, shared: true })
+  const { catalog: other } = await buildManaged(t, { store, shared: true })
+  await one.create(provider('m'), MANAGER)
+  await other.refreshed()
+  t.equal(other.resolve('m', UNLIMITED).generation, one.resolve('m', UNLIMITED).generation)
+  await other.update('m', { description: 'changed' }, MANAGER)
+  await one.refreshed()
+  t.match(one.get('m')!.info, { description: 'changed' })
+  await one.remove('m', MANAGER)
+  await other.refreshed()
+  t.equal(other.get('m'), undefined)
+})
+
+t.test('several processes create one name once, and lose no change of each other', async (t) => {
+  const store = sharedStore()
+  const catalogs = await Promise.all(
+    [1, 2, 3].map(async () => (await buildManaged(t, { store, shared: true })).catalog),
+  )
+  const made = await Promise.allSettled(catalogs.map((catalog) => catalog.create(provider('m'), MANAGER)))
+  t.equal(made.filter(({ status }) => status === 'fulfilled').length, 1)
+  for (const one of made)
+    if (one.status === 'rejected') t.equal((one.reason as { code: string }).code, 'SG_ERR_PROFILE_EXISTS')
+  await Promise.all([
+    catalogs[0]!.update('m', { description: 'd' }, MANAGER),
+    catalogs[1]!.update('m', { defaults: { model: 'x' } }, MANAGER),
+  ])
+  await catalogs[2]!.refreshed()
+  t.match(catalogs[2]!.get('m')!.info, { description: 'd', defaults: { model: 'x' } })
+})

@@ -51,4 +51,19 @@ export const channelStoreConformance: readonly ChannelStoreCase[] = [
       assert.deepEqual(await store.subscriptions(), [subscription('1')])
     },
   },
+  {
+    name: 'has another version after every change of subscriptions, if it has one',
+    async run(store) {
+      if (!store.version) return
+      const versions = [await store.version()]
+      const told = async () => void versions.push(await store.version!())
+      await store.saveSubscription(subscription('1'))
+      await told()
+      await store.saveSubscription(subscription('1', { expiresAt: 9 }))
+      await told()
+      await store.removeSubscription('1')
+      await told()
+      assert.equal(new Set(versions).size, versions.length)
+    },
+  },
 ]

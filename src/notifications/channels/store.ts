@@ -31,4 +31,6 @@ export interface ChannelStore {
   saveSubscription(subscription: KeptSubscription): Promise<void>
   /** Does nothing when there is none. */
   removeSubscription(id: string): Promise<void>
+  /** Another one after every change of subscriptions, by whichever process. Absent: one process has the store. */
+  version?(): Promise<number>
 }

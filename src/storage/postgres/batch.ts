@@ -13,6 +13,7 @@ import {
   probePlans,
   profilePlans,
   signInPlans,
+  versionPlans,
 } from './tables/small.js'
 import { usagePlans } from './tables/usage.js'
 
@@ -28,6 +29,7 @@ const OTHER_PLANS = {
   ...channelPlans,
   ...signInPlans,
   ...usagePlans,
+  ...versionPlans,
   ...probePlans,
 }
 

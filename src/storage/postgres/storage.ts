@@ -35,7 +35,7 @@ const SCHEMA = 'session_gateway'
  * once; the same call may succeed later. What was under way when the connection broke waits until the database says whether it was done.
  */
 export const createPostgresStorage = (options: PostgresStorageOptions): PostgresStorage =>
-  databaseStorage(placeOf(options.url), () => openDatabase(options), options.now)
+  databaseStorage(placeOf(options.url), () => openDatabase(options), options.now, true)
 
 const linkOptions = ({ url, schema = SCHEMA, namedStatements = true }: PostgresStorageOptions): LinkOptions => ({
   ...{ url, place: placeOf(url), schema, namedStatements },

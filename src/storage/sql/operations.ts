@@ -57,6 +57,8 @@ export interface Operations {
 
   'profiles.list'(): string[]
   'profiles.save'(name: string, profile: string, key?: KeptKeyRow): void
+  /** Saves it where that is stored, exactly; null: nothing. @returns whether it is stored now, with the key */
+  'profiles.saveInstead'(name: string, profile: string, before: string | null, key?: KeptKeyRow): boolean
   'profiles.delete'(name: string): void
 
   'jobs.add'(info: string, request: string, priority: number, key?: KeptKeyRow): void
@@ -117,15 +119,23 @@ export interface Operations {
 
   'signIns.list'(): string[]
   'signIns.save'(id: string, signIn: string): void
+  /** As `save`, of one that is there still. */
+  'signIns.renew'(id: string, signIn: string): void
   'signIns.remove'(id: string): void
 
   'usage.add'(counts: readonly UsageCount[]): void
   'usage.read'(range: UsageRange, by: readonly UsageGroup[], limit: number): UsageSum[]
 
+  /** Rises with every change of such rows; of sign-ins, with those that came and went. 0 where one process has the database. */
+  'versions.of'(name: SharedName): number
+
   /** Writes a little, for good. */
   'probe.write'(): void
   'probe.clear'(): void
 }
+
+/** What processes that share a database read once, and again when its version is another. */
+export type SharedName = 'profiles' | 'push_subscriptions' | 'sign_ins'
 
 /** Those of one part of a storage. */
 export type OperationsOf<Part extends string> = Pick<Operations, Extract<keyof Operations, `${Part}.${string}`>>

@@ -29,11 +29,13 @@ export interface OpenDatabase {
 /**
  * @param place of the database, to be named to whoever asks while it is not open
  * @param openDatabase one after the other with its close, however often either is asked for
+ * @param isShared whether several processes may have it open
  */
 export function databaseStorage(
   place: string,
   openDatabase: () => Promise<OpenDatabase>,
   now: () => number = Date.now,
+  isShared = false,
 ): DatabaseStorage {
   let database: OpenDatabase | undefined
   let opened: Promise<void> | undefined
@@ -44,13 +46,13 @@ export function databaseStorage(
     oneWrite: true,
     sessions: sessionStore(call),
     journal: sessionJournal(call, now),
-    profiles: profileStore(call, now),
+    profiles: profileStore(call, now, isShared),
     queue: queueAdapter(call, now),
     idempotency: idempotencyStore(call, now),
     outbox: deliveryOutbox(call),
     notifications: notificationStore(call),
-    channels: channelStore(call),
-    signIns: signInStore(call),
+    channels: channelStore(call, isShared),
+    signIns: signInStore(call, isShared),
     usage: usageStore(call),
     atTurnsEnd(work) {
       if (database) database.atTurnsEnd(work)

@@ -29,10 +29,15 @@ export const sessionStore = (call: CallDatabase): SessionStore => ({
   delete: (id) => call('parked.delete', id),
 })
 
-export const profileStore = (call: CallDatabase, now: () => number): ProfileStore => ({
+export const profileStore = (call: CallDatabase, now: () => number, isShared: boolean): ProfileStore => ({
   list: async () => (await call('profiles.list')).map((text) => JSON.parse(text)),
   save: (profile, key) => call('profiles.save', profile.name, JSON.stringify(profile), key && keptRow(key, now())),
+  create: (profile, key) =>
+    call('profiles.saveInstead', profile.name, JSON.stringify(profile), null, key && keptRow(key, now())),
+  replace: (profile, before) =>
+    call('profiles.saveInstead', profile.name, JSON.stringify(profile), JSON.stringify(before)),
   delete: (name) => call('profiles.delete', name),
+  ...(isShared && { version: () => call('versions.of', 'profiles') }),
 })
 
 export const deliveryOutbox = (call: CallDatabase): DeliveryOutbox => ({
@@ -58,19 +63,22 @@ export const notificationStore = (call: CallDatabase): NotificationStore => ({
   prune: (through, before) => call('notifications.prune', through, before),
 })
 
-export const channelStore = (call: CallDatabase): ChannelStore => ({
+export const channelStore = (call: CallDatabase, isShared: boolean): ChannelStore => ({
   keyOnce: (name, value) => call('channels.keyOnce', name, value),
   key: (name) => call('channels.key', name),
   saveKey: (name, value) => call('channels.saveKey', name, value),
   subscriptions: async () => (await call('channels.subscriptions')).map((text) => JSON.parse(text)),
   saveSubscription: (subscription) => call('channels.saveSubscription', subscription.id, JSON.stringify(subscription)),
   removeSubscription: (id) => call('channels.removeSubscription', id),
+  ...(isShared && { version: () => call('versions.of', 'push_subscriptions') }),
 })
 
-export const signInStore = (call: CallDatabase): SignInStore => ({
+export const signInStore = (call: CallDatabase, isShared: boolean): SignInStore => ({
   list: async () => (await call('signIns.list')).map((text) => JSON.parse(text)),
   save: (signIn) => call('signIns.save', signIn.id, JSON.stringify(signIn)),
+  renew: (signIn) => call('signIns.renew', signIn.id, JSON.stringify(signIn)),
   remove: (id) => call('signIns.remove', id),
+  ...(isShared && { version: () => call('versions.of', 'sign_ins') }),
 })
 
 export const usageStore = (call: CallDatabase): UsageStore => ({

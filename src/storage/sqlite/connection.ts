@@ -111,4 +111,5 @@ export const operationsOf = (db: Database): Operations => ({
   ...signInOperations(db),
   ...usageOperations(db),
   ...probeOperations(db),
+  'versions.of': () => 0,
 })

@@ -1,4 +1,5 @@
 import { REMEMBERED_MS } from '../../../idempotency/store.js'
+import type { SharedName } from '../../sql/operations.js'
 import type { AnsweredRow, DeliveryRow, KeptKeyRow, ParkedRow } from '../../sql/rows.js'
 import { asks, does, type Plans, sets, statement } from '../plan.js'
 import { ridingStatements } from './riding.js'
@@ -16,9 +17,17 @@ const PROBE_BYTES = 64 * 1024
 const UPSERT_PARKED = `INSERT INTO @parked (id, record) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET record = excluded.record`
 const UPSERT_PROFILE = `INSERT INTO @profiles (name, profile) VALUES ($1, $2)
   ON CONFLICT (name) DO UPDATE SET profile = excluded.profile`
+const ADD_PROFILE = 'INSERT INTO @profiles (name, profile) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING name'
+const REPLACE_PROFILE = 'UPDATE @profiles SET profile = $2 WHERE name = $1 AND profile = $3 RETURNING name'
+const HAS_PROFILE = 'SELECT FROM @profiles WHERE name = $1 AND profile = $2'
+const KEEP_PROFILE_KEY = `INSERT INTO @idempotency_keys (key, fingerprint, since, made)
+  SELECT $3, $4, $5::double precision, $6 WHERE EXISTS (${HAS_PROFILE})
+  ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, made = excluded.made, answer = NULL`
 const UPSERT_SUBSCRIPTION = `INSERT INTO @push_subscriptions (id, subscription) VALUES ($1, $2)
   ON CONFLICT (id) DO UPDATE SET subscription = excluded.subscription`
 const UPSERT_SIGN_IN = `INSERT INTO @sign_ins (id, sign_in) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET sign_in = excluded.sign_in`
+const RENEW_SIGN_IN = 'UPDATE @sign_ins SET sign_in = $2 WHERE id = $1'
+const BUMP = `INSERT INTO @versions_of AS v (name, version) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET version = v.version + 1`
 const KEEP_GATEWAY_KEY = 'INSERT INTO @gateway_keys (name, value) VALUES ($1, $2) ON CONFLICT (name)'
 const SWEEP_KEYS = `DELETE FROM @idempotency_keys
   WHERE key = ANY (ARRAY(SELECT key FROM @idempotency_keys WHERE since <= $1 ORDER BY since LIMIT ${SWEPT_AT_ONCE}))`
@@ -33,6 +42,9 @@ const texts = (sql: string, column: string, ...values: string[]) =>
   asks(statement(sql, ...values), (rows) => rows.map((row) => row[column] as string))
 const textOf = (sql: string, column: string, ...values: string[]) =>
   asks(statement(sql, ...values), ([row]) => row?.[column] as string | undefined)
+
+/** Tells other processes that such rows are not as they were. */
+const bump = (name: SharedName) => statement(BUMP, name)
 
 /** Parked sessions as they were kept before the journal had them. */
 export const parkedPlans = {
@@ -50,8 +62,19 @@ export const parkedPlans = {
 export const profilePlans = {
   'profiles.list': () => texts('SELECT profile FROM @profiles ORDER BY name', 'profile'),
   'profiles.save': (name, profile, key) =>
-    sets(statement(UPSERT_PROFILE, name, profile), ...ridingStatements({ keys: key && [key] }, null)),
-  'profiles.delete': (name) => sets(statement('DELETE FROM @profiles WHERE name = $1', name)),
+    sets(statement(UPSERT_PROFILE, name, profile), bump('profiles'), ...ridingStatements({ keys: key && [key] }, null)),
+  'profiles.saveInstead'(name, profile, before, key) {
+    const save =
+      before === null ? statement(ADD_PROFILE, name, profile) : statement(REPLACE_PROFILE, name, profile, before)
+    const keep = key && statement(KEEP_PROFILE_KEY, name, profile, key.key, key.fingerprint, key.since, key.made)
+    return {
+      statements: [save, bump('profiles'), ...(keep ? [keep] : [])],
+      writes: true,
+      again: [statement(HAS_PROFILE, name, profile)],
+      result: ([saved]) => saved!.length > 0,
+    }
+  },
+  'profiles.delete': (name) => sets(statement('DELETE FROM @profiles WHERE name = $1', name), bump('profiles')),
 } satisfies Partial<Plans>
 
 /** Answers by key. */
@@ -120,15 +143,23 @@ export const channelPlans = {
   'channels.saveKey': (name, value) =>
     sets(statement(`${KEEP_GATEWAY_KEY} DO UPDATE SET value = excluded.value`, name, value)),
   'channels.subscriptions': () => texts('SELECT subscription FROM @push_subscriptions ORDER BY n', 'subscription'),
-  'channels.saveSubscription': (id, subscription) => sets(statement(UPSERT_SUBSCRIPTION, id, subscription)),
-  'channels.removeSubscription': (id) => sets(statement('DELETE FROM @push_subscriptions WHERE id = $1', id)),
+  'channels.saveSubscription': (id, subscription) =>
+    sets(statement(UPSERT_SUBSCRIPTION, id, subscription), bump('push_subscriptions')),
+  'channels.removeSubscription': (id) =>
+    sets(statement('DELETE FROM @push_subscriptions WHERE id = $1', id), bump('push_subscriptions')),
 } satisfies Partial<Plans>
 
 /** Browsers that are signed in to the console. */
 export const signInPlans = {
   'signIns.list': () => texts('SELECT sign_in FROM @sign_ins ORDER BY n', 'sign_in'),
-  'signIns.save': (id, signIn) => sets(statement(UPSERT_SIGN_IN, id, signIn)),
-  'signIns.remove': (id) => sets(statement('DELETE FROM @sign_ins WHERE id = $1', id)),
+  'signIns.save': (id, signIn) => sets(statement(UPSERT_SIGN_IN, id, signIn), bump('sign_ins')),
+  'signIns.renew': (id, signIn) => sets(statement(RENEW_SIGN_IN, id, signIn)),
+  'signIns.remove': (id) => sets(statement('DELETE FROM @sign_ins WHERE id = $1', id), bump('sign_ins')),
+} satisfies Partial<Plans>
+
+export const versionPlans = {
+  'versions.of': (name) =>
+    asks(statement('SELECT version FROM @versions_of WHERE name = $1', name), ([row]) => Number(row?.version ?? 0)),
 } satisfies Partial<Plans>
 
 /** Shows whether there is room for something new: what is written is taken away again. */

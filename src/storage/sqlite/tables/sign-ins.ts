@@ -7,11 +7,13 @@ export function signInOperations(db: Database): OperationsOf<'signIns'> {
   const save = db.prepare(
     'INSERT INTO sign_ins (id, sign_in) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET sign_in = excluded.sign_in',
   )
+  const renew = db.prepare('UPDATE sign_ins SET sign_in = ? WHERE id = ?')
   const remove = db.prepare('DELETE FROM sign_ins WHERE id = ?')
 
   return {
     'signIns.list': () => list.all().map(({ sign_in }) => sign_in),
     'signIns.save': (id, signIn) => void save.run(id, signIn),
+    'signIns.renew': (id, signIn) => void renew.run(signIn, id),
     'signIns.remove': (id) => void remove.run(id),
   }
 }
