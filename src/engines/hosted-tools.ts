@@ -1,5 +1,6 @@
 import { invalidField } from '../errors.js'
 import { type Clock, newId } from '../lib/clock.js'
+import { Hold } from '../lib/hold.js'
 import type {
   CreateEngineRunner,
   DeferredTool,
@@ -96,6 +97,7 @@ class HostedCalls {
   host: RunnerHost | undefined
   /** Kept until the next one, for an agent that makes its call twice. */
   answered: AnsweredCall | undefined
+  readonly hold = new Hold()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -111,6 +113,7 @@ class HostedCalls {
     const { answered } = this
     if (answered && answered.toolName === tool.name && (toolUseId ?? answered.toolUseId) === answered.toolUseId)
       return answered.result
+    if (this.hold.over) await this.hold.passed()
     if (!this.host) return { status: 'failed', reason: 'not_ready', error: 'The session has not started yet.' }
     const execution = this.execution(tool)
     const settled = new Promise<ExecutionResult>((resolve) => this.#waiting.set(execution.executionId, resolve))
@@ -152,6 +155,14 @@ function hosted(
     settleExecution(executionId, result) {
       if (!calls.settle(executionId, result)) runner.settleExecution?.(executionId, result)
     },
+    pause() {
+      calls.hold.put()
+      runner.pause?.()
+    },
+    resume() {
+      runner.resume?.()
+      calls.hold.lift()
+    },
     // a runner may learn only while it starts whether a successor could go on
     get snapshot() {
       return runner.snapshot && (() => runner.snapshot!())
@@ -170,6 +181,9 @@ const grantingHost = (host: RunnerHost, granted: ReadonlyMap<string, DeferredToo
     granted.has(ask.toolName) ? { behavior: 'allow', updatedInput: ask.input } : host.requestPermission(ask),
   deferExecution: (execution) => host.deferExecution(execution),
   waitForExecutions: () => host.waitForExecutions(),
+  get drained() {
+    return host.drained
+  },
   get signal() {
     return host.signal
   },

@@ -34,6 +34,14 @@ export interface Runner {
   setModel?(model: string | undefined): Promise<void>
   settleExecution?(executionId: string, result: ExecutionResult): void
   /**
+   * Does nothing more to the world until `resume`, as far as that is in its hands: an agent in a process of its own is stopped, no tool and
+   * no model call begins, nothing is read. May come before `start`, which then begins with `resume`, and before `close`, which then is not
+   * to let it act again. Absent: it is left alone.
+   */
+  pause?(): void
+  /** Goes on as if nothing had been. */
+  resume?(): void
+  /**
    * Valid between turns and after `waitForExecutions()`; survives JSON. Absent when no successor could go on; a runner that only learns
    * from its engine whether one could has it from `start` on.
    */

@@ -11,8 +11,11 @@ export interface Timer {
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number
-  /** Calls `run` once after `delayMs`, however long that is; never before. Does not keep the process alive. */
-  after(delayMs: number, run: () => void): Timer
+  /**
+   * Calls `run` once after `delayMs`, however long that is; never before. Does not keep the process alive.
+   * @param always also while the gateway may do nothing: it only gives up waiting
+   */
+  after(delayMs: number, run: () => void, always?: 'always'): Timer
 }
 
 /**

@@ -11,7 +11,7 @@ export async function within<T, L = undefined>(
 ): Promise<T | L> {
   let cancel = () => {}
   const late = new Promise<void>((resolve) => {
-    const timer = clock.after(limitMs, resolve)
+    const timer = clock.after(limitMs, resolve, 'always')
     cancel = () => timer.cancel()
   })
   try {

@@ -51,6 +51,8 @@ export interface Taken {
 }
 
 export interface ClusterEvents {
+  /** The lease was renewed: without another renewal `frozen` comes after so long. */
+  beat: { leftMs: number }
   /** The lease may run out: nothing may be shown, begun or accepted until `thawed`. */
   frozen: Record<string, never>
   thawed: Record<string, never>

@@ -32,7 +32,7 @@ export async function post(
   const abort = new AbortController()
   const onStop = () => abort.abort()
   stop.addEventListener('abort', onStop, { once: true })
-  const timer = clock.after(ATTEMPT_MS, () => abort.abort())
+  const timer = clock.after(ATTEMPT_MS, () => abort.abort(), 'always')
   try {
     const {
       statusCode,

@@ -18,9 +18,10 @@ export interface LeashTask {
  * What runs in the process that keeps this gateway's agents on their leash: a program of its own, that sees nothing of this module.
  *
  * It does three things. It looks through the processes of the machine when it is asked, once for all who asked meanwhile, so that the
- * gateway needs not. While the gateway is stopped, which no slowness of its own looks like, it keeps everything stopped that bears the
- * gateway's mark, in whatever process group or session it hides, and all that this started. And when its input ends, because the gateway
- * is gone, however it went, it ends the same; then it ends itself.
+ * gateway needs not. While the gateway is stopped, which no slowness of its own looks like, and while it was told of a lease that is over,
+ * it keeps everything stopped that bears the gateway's mark, in whatever process group or session it hides, and all that this started; and
+ * the same of an agent that is paused. When its input ends, because the gateway is gone, however it went, it ends all of that; then it ends
+ * itself.
  *
  * Without a list of processes it knows the groups of the agents that it was told of, and ends those.
  */
@@ -92,31 +93,66 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
   /** Also an agent whose environment nobody may read: programs that guard keys hide it. */
   const ofGateway = (all: Entry[]): Entry[] =>
     withStarted(all, (entry) => groups.get(entry.pid) === entry.startTime || bears(entry, [ownerMark]))
-  /** What is stopped because the gateway is, by pid, with when it began. */
+  /** Agents that are to be stopped, by their group, with their mark. */
+  const paused = new Map<number, string | undefined>()
+  /** When all of them are, by `performance.now()`; absent: only when the gateway is. */
+  let leaseUntil: number | undefined
+  let leaseTimer: NodeJS.Timeout | undefined
+  const isMeantPaused = (entry: Entry) => {
+    if (paused.has(entry.pid) && groups.get(entry.pid) === entry.startTime) return true
+    const environment = read(`${list}/${entry.pid}/environ`).split('\0')
+    if (!environment.includes(ownerMark)) return false
+    return [...paused.values()].some((mark) => mark !== undefined && environment.includes(processMark + mark))
+  }
+  /** What was stopped here, by pid, with when it began. */
   const stopped = new Map<number, number>()
-  const stop = () => {
+  const stop = (meant: (all: Entry[]) => Entry[]): Entry[] => {
+    let found: Entry[] = []
     // looked for again: what is being started while it is looked for is not in the list
     for (let rounds = 10; rounds > 0; rounds--) {
-      const running = ofGateway(scan()).filter(({ isStopped, isTraced }) => !isStopped && !isTraced)
-      if (running.length === 0) return
+      found = meant(scan())
+      const running = found.filter(({ isStopped, isTraced }) => !isStopped && !isTraced)
+      if (running.length === 0) break
       for (const { pid, startTime } of running) if (signal(pid, 'SIGSTOP')) stopped.set(pid, startTime)
     }
+    return found
   }
-  const resume = () => {
-    for (const [pid, startTime] of [...stopped].reverse())
+  const resumeBut = (kept: Entry[]) => {
+    const stays = new Map(kept.map(({ pid, startTime }) => [pid, startTime]))
+    for (const [pid, startTime] of [...stopped].reverse()) {
+      if (stays.get(pid) === startTime) continue
       if (look(pid)?.startTime === startTime) signal(pid, 'SIGCONT')
-    stopped.clear()
+      stopped.delete(pid)
+    }
   }
+  const mayWork = () => !look(gateway)?.isStopped && (leaseUntil === undefined || performance.now() < leaseUntil)
   let timer: NodeJS.Timeout | undefined
   const watch = () => {
-    if (look(gateway)?.isStopped) stop()
-    else if (stopped.size > 0) resume()
+    if (!mayWork()) stop(ofGateway)
+    else if (paused.size > 0) resumeBut(stop((all) => withStarted(all, isMeantPaused)))
+    else if (stopped.size > 0) resumeBut([])
     const isNeeded = groups.size + stopped.size > 0
     if (isNeeded) timer ??= setInterval(watch, everyMs)
     else {
       clearInterval(timer)
       timer = undefined
     }
+  }
+  let looksSoon = false
+  /** Once for all that is told at a time. */
+  const watchSoon = () => {
+    if (looksSoon) return
+    looksSoon = true
+    setImmediate(() => {
+      looksSoon = false
+      watch()
+    })
+  }
+  const renew = (leftMs: number | null) => {
+    clearTimeout(leaseTimer)
+    leaseUntil = leftMs === null ? undefined : performance.now() + leftMs
+    // at once, and not when it looks the next time
+    if (leftMs !== null) leaseTimer = setTimeout(watch, Math.max(leftMs, 0) + 1)
   }
   const takeOver = (entries: Entry[]) => {
     for (const { pid, startTime, isStopped } of entries) if (isStopped) stopped.set(pid, startTime)
@@ -149,12 +185,16 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
   lines.on('line', (line) => {
     const told = JSON.parse(line)
     if (told.began !== undefined) begin(told.began)
-    if (told.ended !== undefined) groups.delete(told.ended)
-    if (told.id === undefined) watch()
+    if (told.ended !== undefined) for (const of of [groups, paused]) of.delete(told.ended)
+    if (told.pause !== undefined) paused.set(told.pause, told.mark)
+    if (told.resume !== undefined) paused.delete(told.resume)
+    if (told.lease !== undefined) renew(told.lease)
+    if (told.id === undefined) watchSoon()
     else if (asked.push(told) === 1) setImmediate(answer)
   })
   lines.on('close', () => {
     clearInterval(timer)
+    clearTimeout(leaseTimer)
     const all = scan()
     if (all.length === 0) for (const group of groups.keys()) signal(-group, 'SIGKILL')
     const endAll = (found: Entry[], rounds: number) => {

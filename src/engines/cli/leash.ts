@@ -18,7 +18,7 @@ interface Keeper {
 
 /**
  * A small process beside the gateway that ends the gateway's agents when the gateway dies, also by SIGKILL, that stops them while the
- * gateway is stopped, and that looks through the machine's processes in its stead. There is one for all agents. It needs Node alone, and
+ * gateway is stopped, or its lease has run out, and that looks through the machine's processes in its stead. There is one for all agents. It needs Node alone, and
  * is no reason for the gateway to stay.
  */
 class Leash {
@@ -26,6 +26,10 @@ class Leash {
   #lastId = 0
   /** The process groups of agents that run. */
   readonly #groups = new Set<number>()
+  /** Those of them that are paused, with their marks. */
+  readonly #paused = new Map<number, string | undefined>()
+  /** When agents may not work any more, by `performance.now()`. */
+  #leaseUntil: number | undefined
   #hasDied = false
 
   /** Starts it, unless it runs: from then on no agent outlives this process. */
@@ -40,7 +44,28 @@ class Leash {
     tell(await this.hold(), { began: group })
     await over
     this.#groups.delete(group)
+    this.#paused.delete(group)
     tell(await this.#keeper, { ended: group })
+  }
+
+  /** Keeps an agent stopped, with all that it started. */
+  async pause(group: number, mark: string | undefined): Promise<void> {
+    this.#paused.set(group, mark)
+    tell(await this.hold(), { pause: group, mark })
+  }
+
+  async resume(group: number): Promise<void> {
+    if (this.#paused.delete(group)) tell(await this.#keeper, { resume: group })
+  }
+
+  /**
+   * Lets agents work for so long, should nothing more be said: whatever becomes of this process, they are stopped then, until it is said
+   * again. Not said yet, or `undefined`: for as long as this process works.
+   */
+  async lease(leftMs: number | undefined): Promise<void> {
+    this.#leaseUntil = leftMs === undefined ? undefined : performance.now() + leftMs
+    // one that is started later is told then
+    tell(await this.#keeper, { lease: leftMs ?? null })
   }
 
   /** Whether anything lives in a process group but zombies, which nobody may ever reap in a container without an init. */
@@ -90,7 +115,9 @@ class Leash {
         keeper.waiting.delete(id)
       }
     })
+    if (this.#leaseUntil !== undefined) tell(keeper, { lease: this.#leaseUntil - startedAt })
     for (const group of this.#groups) tell(keeper, { began: group })
+    for (const [pause, mark] of this.#paused) tell(keeper, { pause, mark })
     child.unref()
     for (const stream of [child.stdin, child.stdout]) (stream as unknown as { unref(): void }).unref()
     return child.pid === undefined ? undefined : keeper

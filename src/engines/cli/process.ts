@@ -43,6 +43,7 @@ export class AgentProcess {
   #stderr = ''
   #stopping: Promise<void> | undefined
   #unreadUntil: Promise<void> | undefined
+  #isPaused = false
 
   constructor({ command, args, env, cwd }: SpawnRequest) {
     this.#mark = env[PROCESS_MARK]
@@ -80,8 +81,27 @@ export class AgentProcess {
     void Promise.race([until, this.exited]).then(() => {
       if (this.#unreadUntil !== until) return
       this.#unreadUntil = undefined
-      this.child.stdout.resume()
+      if (!this.#isPaused) this.child.stdout.resume()
     })
+  }
+
+  /** Stops it and all that it started. What it has said already is left unread. */
+  pause(): void {
+    if (this.#isPaused || this.#stopping || this.#hasExited || this.pid === undefined) return
+    this.#isPaused = true
+    // at once; the leash finds what is elsewhere, and keeps it all so
+    signalGroup(this.pid, 'SIGSTOP')
+    void leash.pause(this.pid, this.#mark)
+    this.child.stdout.pause()
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    if (this.#hasExited || this.pid === undefined) return
+    void leash.resume(this.pid)
+    signalGroup(this.pid, 'SIGCONT')
+    if (!this.#unreadUntil) this.child.stdout.resume()
   }
 
   /** What it last wrote to its standard error, at most 4 KiB. */
@@ -104,10 +124,10 @@ export class AgentProcess {
 
   /**
    * Ends the agent and all that it started: SIGTERM to the group, SIGKILL to what is left of it after the grace, then SIGKILL to what
-   * had left the group.
+   * had left the group. What is paused gets no grace: it is not to act again.
    */
   stop(graceMs = STOP_GRACE_MS): Promise<void> {
-    this.#stopping ??= this.#end(graceMs)
+    this.#stopping ??= this.#end(this.#isPaused ? 0 : graceMs)
     return this.#stopping
   }
 
@@ -125,6 +145,12 @@ export class AgentProcess {
 
   async #endGroup(group: number, graceMs: number): Promise<void> {
     const deadline = Date.now() + graceMs
+    if (this.#isPaused) {
+      signalGroup(group, 'SIGKILL')
+      await this.exited
+      void leash.resume(group)
+      return
+    }
     signalGroup(group, 'SIGTERM')
     await within(graceMs, this.exited)
     // What it started has heard the signal, too, and mostly is as quick.

@@ -1,6 +1,7 @@
 import type { MessageBlock, OtherBlock } from '../../../schemas/events.js'
 import { toError } from '../../errors.js'
 import { type Clock, newId } from '../../lib/clock.js'
+import type { Hold } from '../../lib/hold.js'
 import type { ExecutionResult, RunnerEvent, RunnerHost } from '../runner.js'
 import type { CallState, SessionState } from './state.js'
 import { failure, type ProviderTool, type RunTool, type ToolBox, type ToolResult } from './tool.js'
@@ -12,6 +13,8 @@ export interface CallsContext {
   readonly tools: ToolBox
   readonly host: RunnerHost
   readonly clock: Clock
+  /** No call begins while it holds. */
+  readonly hold: Hold
   /** Ends the turn as an interrupt by the user does. */
   interrupt(): void
 }
@@ -93,6 +96,11 @@ export class CallDesk {
       if (changed) return this.#finish(call, failure(changed))
     }
     call.input = input
+    const { hold } = this.#context
+    if (hold.over) {
+      await hold.passed(signal)
+      signal.throwIfAborted()
+    }
     if (!tool.run) return this.#defer(call, signal)
     call.phase = 'started'
     running.push(this.#run(call, tool.run, input, signal))

@@ -65,8 +65,8 @@ export interface ModelRequest {
   /** Undefined: as many as the provider gives. */
   maxOutputTokens: number | undefined
   onWarning: (warning: unknown) => void
-  /** As `RunnerHost.drained`. */
-  drained: () => Promise<void> | undefined
+  /** Present while nothing more is to be read. */
+  drained: (signal: AbortSignal) => Promise<void> | undefined
   onDelta: (blockIndex: number, delta: SessionEventOf<'stream_delta'>['delta']) => void
 }
 
@@ -109,7 +109,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
       } else {
         answer.take(part)
       }
-      const drained = request.drained()
+      const drained = request.drained(request.signal)
       if (drained) await drained
     }
     if (finishReason === 'error') return { blocks: answer.spoken, error: 'The model ended its answer with an error.' }

@@ -3,6 +3,7 @@ import type { ToolSet } from 'ai'
 import { type PermissionMode, PROVIDER_PERMISSION_MODES } from '../../../schemas/permissions.js'
 import { GatewayError } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
+import { Hold } from '../../lib/hold.js'
 import type {
   ExecutionResult,
   Runner,
@@ -63,6 +64,7 @@ export class ProviderRunner implements Runner {
   #calls: CallDesk | undefined
   #active: ActiveTurn | undefined
   #isClosed = false
+  readonly #hold = new Hold()
 
   constructor(session: ProviderSession) {
     const { messages, turn } = session.state
@@ -77,7 +79,7 @@ export class ProviderRunner implements Runner {
     const { state, config, tools, source, mcp, clock } = this.#session
     this.#host = host
     this.#calls = new CallDesk(
-      { state, tools, host, clock, interrupt: () => this.#active?.controller.abort() },
+      { state, tools, host, clock, hold: this.#hold, interrupt: () => this.#active?.controller.abort() },
       this.#emit,
     )
     this.#emit({
@@ -133,6 +135,14 @@ export class ProviderRunner implements Runner {
     if (model !== undefined) assertListed(source, model)
     state.model = model ?? defaultModel
     this.#emit({ type: 'model_changed', model: state.model })
+  }
+
+  pause(): void {
+    this.#hold.put()
+  }
+
+  resume(): void {
+    this.#hold.lift()
   }
 
   settleExecution(executionId: string, result: ExecutionResult): void {
@@ -199,8 +209,10 @@ export class ProviderRunner implements Runner {
       calls,
       request: {
         ...{ system, tools: this.#tools, claimId, maxOutputTokens, onWarning: this.#onWarning },
-        drained: () => this.#host?.drained,
+        drained: (signal) =>
+          this.#hold.over ? this.#hold.passed(signal).then(() => this.#host?.drained) : this.#host?.drained,
       },
+      hold: this.#hold,
       includePartialMessages: config.includePartialMessages !== false,
       maxTurns: config.maxTurns,
       maxBudgetUsd: config.maxBudgetUsd,

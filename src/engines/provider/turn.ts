@@ -1,6 +1,7 @@
 import type { MessageBlock, TurnSubtype } from '../../../schemas/events.js'
 import { toError } from '../../errors.js'
 import { newId } from '../../lib/clock.js'
+import type { Hold } from '../../lib/hold.js'
 import type { RunnerEvent } from '../runner.js'
 import type { CallDesk } from './calls.js'
 import { callModel, type ModelRequest, partialMessage, toolMessage } from './model-call.js'
@@ -11,6 +12,8 @@ export interface TurnContext {
   readonly state: SessionState
   readonly calls: CallDesk
   readonly request: Pick<ModelRequest, 'system' | 'tools' | 'claimId' | 'maxOutputTokens' | 'onWarning' | 'drained'>
+  /** No tool and no model call begins while it holds. */
+  readonly hold: Hold
   readonly includePartialMessages: boolean
   /** Model calls that one turn may take. */
   readonly maxTurns: number | undefined
@@ -37,6 +40,7 @@ export async function runTurn(context: TurnContext, turn: TurnState, signal: Abo
   try {
     for (;;) {
       await finishWork(context, turn, signal)
+      if (context.hold.over) await context.hold.passed(signal)
       signal.throwIfAborted()
       const outcome = limitReached(context, turn) ?? (await takeStep(context, turn, signal))
       if (outcome) return outcome

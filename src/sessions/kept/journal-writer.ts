@@ -208,7 +208,7 @@ export class JournalWriter implements LogJournal {
   durable(whose?: Patience): Promise<void> {
     if (this.clean) return Promise.resolve()
     const outcome = new Promise<void>((resolve, reject) => {
-      const limit = this.#clock.after(whose?.leftMs ?? PATIENCE_MS, () => reject(unavailable()))
+      const limit = this.#clock.after(whose?.leftMs ?? PATIENCE_MS, () => reject(unavailable()), 'always')
       const done = (error?: GatewayError) => {
         limit.cancel()
         if (error) reject(error)

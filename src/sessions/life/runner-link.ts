@@ -113,10 +113,14 @@ export class RunnerLink implements RunnerHost {
     this.#aborted = true
     this.#abort?.abort()
     return new Promise<void>((resolve) => {
-      const giveUp = clock.after(CLOSE_GRACE_MS, () => {
-        logger.error({ sessionId }, 'the engine did not close in time and was left behind')
-        resolve()
-      })
+      const giveUp = clock.after(
+        CLOSE_GRACE_MS,
+        () => {
+          logger.error({ sessionId }, 'the engine did not close in time and was left behind')
+          resolve()
+        },
+        'always',
+      )
       const closed = () => {
         giveUp.cancel()
         resolve()

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { leashProgram } from '../../../src/engines/cli/leash-program.js'
 import { forkCompiled } from '../../fixtures/compiled.js'
@@ -136,4 +137,60 @@ t.test('where processes are not listed, the groups of the agents that run are en
   await whenGone(children[1]!)
   t.notOk(isStopped(ended!))
   t.doesNotThrow(() => process.kill(-ended!, 0), 'one that had ended by itself: the number may be of others')
+})
+
+t.test('once the lease is over nothing of a gateway works, stopped or not, until it is renewed', async (t) => {
+  const { gateway, pids } = await build(t, 'setsid sleep 600 & echo $$ $!; while :; do sleep 1; done')
+  const other = await build(t, 'echo $$; while :; do sleep 1; done')
+  gateway.send({ lease: 600_000 })
+  gateway.send({ lease: 50 })
+  for (const pid of pids) await whenStopped(pid)
+  gateway.kill('SIGSTOP')
+  gateway.kill('SIGCONT')
+  gateway.send({ lease: 600_000 })
+  for (const pid of pids) await whenStopped(pid, false)
+  t.notOk(isStopped(other.pids[0]!), 'of another gateway')
+  gateway.send({ lease: 0 })
+  for (const pid of pids) await whenStopped(pid)
+  gateway.send({})
+  for (const pid of pids) await whenStopped(pid, false)
+  gateway.send({ lease: 0 })
+  for (const pid of pids) await whenStopped(pid)
+  gateway.kill('SIGKILL')
+  for (const pid of pids) await whenGone(pid)
+})
+
+t.test('one that was stopped for longer than its lease leaves its agents stopped until it is renewed', async (t) => {
+  const { gateway, pids } = await build(t, 'setsid sleep 600 & echo $$ $!; while :; do sleep 1; done')
+  const leash = await leashOf(gateway.pid!)
+  gateway.send({ lease: 400 })
+  gateway.send({ ask: true })
+  await once(gateway, 'message')
+  gateway.kill('SIGSTOP')
+  for (const pid of pids) await whenStopped(pid)
+  await sleep(500) // the lease itself
+  gateway.kill('SIGCONT')
+  gateway.send({ ask: true })
+  await once(gateway, 'message')
+  for (const pid of pids) t.ok(isStopped(pid), 'although the gateway works')
+  t.equal(await leashOf(gateway.pid!), leash)
+  gateway.send({ lease: 600_000 })
+  for (const pid of pids) await whenStopped(pid, false)
+})
+
+t.test('one that is started anew knows the lease, and who is paused', async (t) => {
+  const { gateway, pids } = await build(t, 'setsid sleep 600 & echo $$ $!; while :; do sleep 1; done')
+  gateway.send({ pause: true })
+  for (const pid of pids) await whenStopped(pid)
+  const first = await leashOf(gateway.pid!)
+  process.kill(first, 'SIGKILL')
+  await whenGone(first)
+  t.not(await leashOf(gateway.pid!), first)
+  gateway.send({ ask: true })
+  await once(gateway, 'message')
+  for (const pid of pids) t.ok(isStopped(pid))
+  gateway.send({ lease: 0 })
+  gateway.send({ pause: false })
+  gateway.send({ lease: 600_000 })
+  for (const pid of pids) await whenStopped(pid, false)
 })

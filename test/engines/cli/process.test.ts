@@ -1,11 +1,13 @@
 import { createHook } from 'node:async_hooks'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { endOrphans, markerEnv } from '../../../src/engines/cli/markers.js'
 import { AgentProcess } from '../../../src/engines/cli/process.js'
 import { SpawnSlots } from '../../../src/engines/cli/spawn-slots.js'
-import { isRunning, whenGone } from '../../fixtures/processes.js'
+import { isRunning, isStopped, whenGone, whenStopped } from '../../fixtures/processes.js'
 
 /** A shell that runs the script, as an agent would be run. */
 async function run(t: Test, script: string, sessionId = 'session-1') {
@@ -150,5 +152,53 @@ t.test('what is left unread waits in the pipe, and what an agent leaves behind a
   agent.leaveUnread(new Promise(() => {}))
   agent.child.stdin.write('\n')
   await hears('third')
+  t.match(await agent.exited, { code: 0 })
+})
+
+const HIDING = 'trap "" TERM; setsid sleep 600 & apart=$!; sleep 600 & echo $$ $! $apart; while :; do sleep 1; done'
+
+t.test('one that is paused is stopped with all that it started, wherever that hides, others are not', async (t) => {
+  const agent = await run(t, HIDING)
+  const pids = await pidsOf(agent)
+  const other = await run(t, HIDING)
+  const others = await pidsOf(other)
+  for (let round = 0; round < 2; round++) {
+    agent.pause()
+    agent.pause()
+    for (const pid of pids) await whenStopped(pid)
+    for (const pid of others) t.notOk(isStopped(pid))
+    other.pause()
+    for (const pid of others) await whenStopped(pid)
+    agent.resume()
+    for (const pid of pids) await whenStopped(pid, false)
+    for (const pid of others) t.ok(isStopped(pid), 'each for itself')
+    other.resume()
+    for (const pid of others) await whenStopped(pid, false)
+  }
+})
+
+t.test('one that is paused does nothing more when it is ended, whatever it would have done at its end', async (t) => {
+  const dir = t.testdir({})
+  const agent = await run(
+    t,
+    `trap "touch ${dir}/done" TERM; setsid sleep 600 & echo $$ $!; while :; do sleep 0.01; done`,
+  )
+  const pids = await pidsOf(agent)
+  agent.pause()
+  await agent.stop(60_000)
+  for (const pid of pids) await whenGone(pid)
+  t.match(await agent.exited, { signal: 'SIGKILL' })
+  t.notOk(existsSync(join(dir, 'done')))
+})
+
+t.test('what it said is read once it goes on', async (t) => {
+  const agent = await run(t, 'echo first; read line; echo second')
+  agent.child.stdout.setEncoding('utf8')
+  await once(agent.child.stdout, 'data')
+  agent.pause()
+  t.ok(agent.child.stdout.isPaused())
+  agent.child.stdin.write('\n')
+  agent.resume()
+  t.match(await once(agent.child.stdout, 'data'), ['second\n'])
   t.match(await agent.exited, { code: 0 })
 })

@@ -10,6 +10,7 @@ import { within } from '../../../lib/within.js'
 import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapshot } from '../../runner.js'
 import { control, whenAborted } from '../control.js'
 import { beginLaunch, START_TIMEOUT_MS, startError } from '../launch.js'
+import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
 import { type AcpConnection, connectAcp, reasonOf } from './connection.js'
 import { SessionCost } from './cost.js'
@@ -56,6 +57,7 @@ export class AcpRunner implements Runner {
   readonly #granted: GrantedTools
   #isOpen = false
   #isSpent = false
+  readonly #pausing = new Pausing()
   readonly #early: RunnerEvent[] = []
   readonly #commandsTold: Promise<void>
   #onCommands: () => void = () => {}
@@ -107,10 +109,13 @@ export class AcpRunner implements Runner {
   async start(host: RunnerHost): Promise<void> {
     this.#host = host
     const signal = AbortSignal.any([host.signal, AbortSignal.timeout(START_TIMEOUT_MS)])
+    if (this.#pausing.over) await this.#pausing.passed(signal)
     const launch = await beginLaunch(this.#setup, signal)
     try {
       if (this.#closing) throw startError('The session was closed.')
-      const agent = launch.spawn(this.#setup.command, [...this.#setup.row.args, ...this.#granted.args])
+      const agent = this.#pausing.of(
+        launch.spawn(this.#setup.command, [...this.#setup.row.args, ...this.#granted.args]),
+      )
       this.#process = agent
       this.#connection = connectAcp(agent, {
         onUpdate: (update, sessionId) => this.#update(update, sessionId),
@@ -147,6 +152,10 @@ export class AcpRunner implements Runner {
     this.#translator.startTurn()
     void this.#prompt(text, this.#turn)
   }
+
+  pause = (): void => this.#pausing.pause()
+
+  resume = (): void => this.#pausing.resume()
 
   async interrupt(): Promise<void> {
     await this.#turn?.interrupt()

@@ -13,6 +13,7 @@ import type {
 } from '../../runner.js'
 import { control, whenAborted } from '../control.js'
 import { type AgentSetup, beginLaunch, type Launch, START_TIMEOUT_MS, startError } from '../launch.js'
+import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
 import { apiKeySourceOf } from './api-key-source.js'
 import { callRules } from './call-rules.js'
@@ -89,6 +90,7 @@ export class ClaudeRunner implements Runner {
   #isParked = false
   #interrupting = false
   #closing: Promise<void> | undefined
+  readonly #pausing = new Pausing()
 
   constructor(setup: ClaudeSetup, restored: ClaudeState | undefined) {
     this.#setup = setup
@@ -121,6 +123,7 @@ export class ClaudeRunner implements Runner {
   async start(host: RunnerHost): Promise<void> {
     this.#host = host
     const signal = AbortSignal.any([host.signal, AbortSignal.timeout(START_TIMEOUT_MS)])
+    if (this.#pausing.over) await this.#pausing.passed(signal)
     const resume = await this.#takenOver()
     const launch = await beginLaunch(this.#setup, signal)
     try {
@@ -177,6 +180,10 @@ export class ClaudeRunner implements Runner {
     this.#emit({ type: 'model_changed', ...(model !== undefined && { model }) })
   }
 
+  pause = (): void => this.#pausing.pause()
+
+  resume = (): void => this.#pausing.resume()
+
   settleExecution(executionId: string, result: ExecutionResult): void {
     this.#gate.settle(executionId, result)
   }
@@ -205,7 +212,7 @@ export class ClaudeRunner implements Runner {
 
   close(): Promise<void> {
     this.#closing ??= (async () => {
-      if (this.#isParked && this.#gate.held) await this.#putOff()
+      if (this.#isParked && this.#gate.held && !this.#pausing.over) await this.#putOff()
       this.#prompts.end()
       await this.#process?.stop()
       this.#query?.close()
@@ -275,7 +282,7 @@ export class ClaudeRunner implements Runner {
         canUseTool: this.#gate.ask,
         hooks: { PreToolUse: [{ hooks: [this.#gate.before], timeout: HOOK_TIMEOUT_S }] },
         spawnClaudeCodeProcess: (request) => {
-          this.#process = launch.spawn(request.command, request.args, request.env)
+          this.#process = this.#pausing.of(launch.spawn(request.command, request.args, request.env))
           return this.#process.child
         },
       },

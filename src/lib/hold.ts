@@ -1,0 +1,36 @@
+/** Holds up whoever asks whether to go on. */
+export class Hold {
+  #over: Promise<void> | undefined
+  #lift = () => {}
+
+  /** Present while it holds; resolves when that is over. */
+  get over(): Promise<void> | undefined {
+    return this.#over
+  }
+
+  put(): void {
+    this.#over ??= new Promise<void>((resolve) => {
+      this.#lift = resolve
+    })
+  }
+
+  lift(): void {
+    this.#over = undefined
+    this.#lift()
+  }
+
+  /** Resolves when nothing holds, or the signal says that nobody waits. */
+  async passed(signal?: AbortSignal): Promise<void> {
+    while (this.#over && !signal?.aborted) await (signal ? orAborted(this.#over, signal) : this.#over)
+  }
+}
+
+async function orAborted(over: Promise<void>, signal: AbortSignal): Promise<void> {
+  let stop = () => {}
+  const aborted = new Promise<void>((resolve) => {
+    stop = resolve
+    signal.addEventListener('abort', stop, { once: true })
+  })
+  await Promise.race([over, aborted])
+  signal.removeEventListener('abort', stop)
+}
