@@ -4,6 +4,7 @@ import type { NotificationsFrame } from '../../schemas/notifications.js'
 import { type Principal, visible } from '../principal.js'
 import type { FeedFilter, NotificationFeed } from './feed.js'
 import type { Inbox } from './inbox.js'
+import { idIn } from './shared-places.js'
 import type { KeptNotification } from './store.js'
 
 /** A frame as text; one with an `id` is a place that a client can come back to. */
@@ -109,15 +110,14 @@ export class FeedReader {
   async #pump(): Promise<void> {
     if (this.#closed || this.#blocked) return
     this.#reading = true
-    const { found, through } = await this.#feed.readOn(this.#cursor, this.#filter, this.#principal, BATCH_BYTES)
+    const { found, through, id } = await this.#feed.readOn(this.#cursor, this.#filter, this.#principal, BATCH_BYTES)
     this.#reading = false
     if (this.#closed) return
     this.#cursor = through
     const frames = found.map((kept) => this.#frameOf(kept))
     if (this.#syncAt !== undefined && this.#cursor >= this.#syncAt) {
       this.#syncAt = undefined
-      const after = this.#feed.idOf(this.#cursor)
-      frames.push(frame({ type: 'notifications_synced', after }, after))
+      frames.push(frame({ type: 'notifications_synced', after: id }, id))
     }
     const isAtHead = this.#cursor >= this.#feed.headNumber
     if (isAtHead && this.#inboxStale) {
@@ -128,8 +128,8 @@ export class FeedReader {
     if (!isAtHead || this.#inboxStale) this.#schedule()
   }
 
-  #frameOf({ number, json }: KeptNotification): FeedFrame {
-    return { id: this.#feed.idOf(number), text: `{"type":"notification","notification":${json}}` }
+  #frameOf(kept: KeptNotification): FeedFrame {
+    return { id: idIn(kept), text: `{"type":"notification","notification":${kept.json}}` }
   }
 
   #write(frames: FeedFrame[]): void {

@@ -9,6 +9,7 @@ import { within } from '../lib/within.js'
 import { type Principal, visible, visibleProfiles } from '../principal.js'
 import { Numbering } from './numbering.js'
 import { isIn, pageOf } from './range.js'
+import { idIn, SharedPlaces } from './shared-places.js'
 import type { KeptNotification, NotificationRange, NotificationStore } from './store.js'
 
 /** How long notifications are kept. */
@@ -29,6 +30,10 @@ export interface FeedOptions {
   /** Whether what the store keeps rides along in the writes of the sessions' journal. */
   ridesAlong: boolean
   retention: NotificationRetention
+  /** Which of several processes this is, where they share the store. Absent: there is one. */
+  node?: (() => number) | undefined
+  /** Others are to look for what was kept. */
+  tellOthers?: (() => void) | undefined
   clock: Clock
   logger: Logger
 }
@@ -46,7 +51,7 @@ export interface FeedEvents extends Record<string, unknown> {
 
 /** So that ids rise as text, too. */
 const DIGITS = 12
-const ID = /^([\w-]{1,64}):(\d{12,15})$/
+const ID = /^([\w-]{1,64}):(\d{12,16})$/
 /** The newest ones are kept in memory for those who follow: as many, of so many characters. */
 const RECENT = 1_000
 const RECENT_CHARS = 4 * 1024 * 1024
@@ -69,6 +74,10 @@ export class NotificationFeed {
   readonly #options: FeedOptions
   #epoch = newId()
   #numbering = this.#numberingFrom(0)
+  /** Where several processes give numbers. */
+  readonly #places: SharedPlaces | undefined
+  /** Since this process had old ones forgotten. */
+  #placed = 0
   /** The newest ones that can be read, all after `#recentFrom`. */
   #recent: KeptNotification[] = []
   #recentChars = 0
@@ -78,8 +87,10 @@ export class NotificationFeed {
   #closed = false
 
   constructor(options: FeedOptions) {
-    const { logger } = options
+    const { logger, store, clock, node } = options
     this.#options = options
+    if (node && store.shared)
+      this.#places = new SharedPlaces({ store, node, clock, logger, show: (kept) => this.#show(kept) })
     this.ridesAlong = options.ridesAlong
     this.listeners = new Listeners<FeedEvents>((error) => logger.error({ err: error }, 'a follower of the feed failed'))
   }
@@ -90,6 +101,7 @@ export class NotificationFeed {
     this.#epoch = epoch
     this.#numbering = this.#numberingFrom(lastNumber)
     this.#recentFrom = lastNumber
+    this.#places?.open(lastNumber)
     if (lastNumber === 0) return
     void this.#prune()
     this.#sweepLater()
@@ -97,6 +109,7 @@ export class NotificationFeed {
 
   close(): void {
     this.#closed = true
+    this.#places?.close()
     this.#sweep?.cancel()
   }
 
@@ -106,11 +119,16 @@ export class NotificationFeed {
 
   /** The id of the newest notification that can be read: the place from which everything is still to come. */
   get head(): string {
-    return this.idOf(this.#numbering.head)
+    return this.#places?.headId ?? this.idOf(this.headNumber)
   }
 
   get headNumber(): number {
-    return this.#numbering.head
+    return this.#places?.head ?? this.#numbering.head
+  }
+
+  /** Another process has kept something, or may have. */
+  nudge(): void {
+    this.#places?.nudge()
   }
 
   /** The id of a place. */
@@ -122,21 +140,26 @@ export class NotificationFeed {
 
   /** Gives a notification its place, for a write that begins now. Exactly one of `commit` and `renounce` follows. */
   place(told: Omit<SessionNotification, 'id'>): Placed {
-    const number = this.#numbering.take()
+    const number = (this.#places ?? this.#numbering).take()
     const notification: SessionNotification = { id: this.idOf(number), ...told }
     const { type, sessionId, ts, session } = notification
     const json = JSON.stringify(notification)
-    return { notification, kept: { number, type, sessionId, profile: session.profile, ts, json } }
+    const kept = { number, type, sessionId, profile: session.profile, ts, json }
+    return { notification, kept: this.#places ? { ...kept, isPlacedWhenKept: true } : kept }
   }
 
   /** It is written down: it can be read. */
   commit({ kept }: Placed): void {
-    this.#numbering.settle(kept.number, kept)
+    if (this.#places) {
+      this.#placed++
+      this.#places.nudge()
+      this.#options.tellOthers?.()
+    } else this.#numbering.settle(kept.number, kept)
   }
 
   /** It was not written down. */
   renounce({ kept }: Placed): void {
-    this.#numbering.settle(kept.number, undefined)
+    if (!this.#places) this.#numbering.settle(kept.number, undefined)
   }
 
   /** Writes it down where nothing else does. */
@@ -162,7 +185,8 @@ export class NotificationFeed {
     this.listeners.emit('notification', kept)
     if (this.#closed) return
     const { retention } = this.#options
-    if (kept.number - retention.maxCount >= this.#prunedThrough + SLACK) void this.#prune()
+    if (this.#places ? this.#placed >= SLACK : kept.number - retention.maxCount >= this.#prunedThrough + SLACK)
+      void this.#prune()
     this.#sweepLater()
   }
 
@@ -185,17 +209,19 @@ export class NotificationFeed {
 
   /** Numbers up to this one cannot be read any more. */
   get #through(): number {
-    return Math.max(0, this.#numbering.head - this.#options.retention.maxCount)
+    return this.#places ? 0 : Math.max(0, this.#numbering.head - this.#options.retention.maxCount)
   }
 
   async #prune(): Promise<void> {
     const { store, logger } = this.#options
     this.#prunedThrough = this.#through
-    await store
-      .prune(this.#through, this.#since)
-      .catch((error) =>
-        logger.warn({ err: toError(error) }, 'old notifications could not be forgotten; they will be later'),
-      )
+    this.#placed = 0
+    await Promise.all([
+      store.prune(this.#through, this.#since),
+      this.#places && store.shared!.keepNewest(this.#options.retention.maxCount),
+    ]).catch((error) =>
+      logger.warn({ err: toError(error) }, 'old notifications could not be forgotten; they will be later'),
+    )
   }
 
   // ── what is read ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -207,14 +233,15 @@ export class NotificationFeed {
    */
   async page(query: ListNotificationsQuery, principal: Principal): Promise<Page<KeptNotification>> {
     const { after, limit = MAX_PAGE } = query
-    const number = after === undefined ? undefined : (this.resolve(after) ?? 0)
+    if (this.#places) await this.#ask(() => this.#places!.follow())
+    const number = after === undefined ? undefined : ((await this.resolve(after))?.number ?? 0)
     const range = this.#range(number ?? 0, filterOf(query), principal)
     const newest = number === undefined
     const found = await this.#read(range, { limit: newest ? limit : limit + 1, maxBytes: MAX_PAGE_BYTES, newest })
     const items = found.slice(0, limit)
     const last = items.at(-1)
     const isMore = !newest && last !== undefined && (found.length > limit || (await this.#hasAfter(last, range)))
-    return { items, next: isMore ? this.idOf(last.number) : undefined }
+    return { items, next: isMore ? idIn(last) : undefined }
   }
 
   /** A page may have ended before its limit, at as many bytes as it may have. */
@@ -223,21 +250,29 @@ export class NotificationFeed {
     return (await this.#read({ ...range, after: number }, { limit: 1, maxBytes: 0 })).length > 0
   }
 
-  /** The place of an id; undefined for one of another feed, or that this one has not come to. @throws SG_ERR_VALIDATION */
-  resolve(id: string): number | undefined {
+  /**
+   * The place of an id; undefined for one of another feed, or that this one has not come to.
+   * @returns `isLost`: something after it can no longer be read
+   * @throws SG_ERR_VALIDATION · SG_ERR_STORE_UNAVAILABLE
+   */
+  async resolve(id: string): Promise<{ number: number; isLost?: boolean } | undefined> {
     const match = ID.exec(id)
     if (!match) throw invalidField('after', 'is not the id of a notification.')
-    const number = Number(match[2])
-    return match[1] === this.#epoch && number <= this.#numbering.head ? number : undefined
+    if (match[1] !== this.#epoch) return undefined
+    const given = Number(match[2])
+    if (!this.#places) return given <= this.headNumber ? { number: given } : undefined
+    const oldest = (await this.#oldest()) ?? this.headNumber + 1
+    const { place, isLost } = await this.#ask(() => this.#places!.find(given, oldest))
+    return place <= this.headNumber ? { number: place, isLost } : undefined
   }
 
   /** One that a caller may see. @throws SG_ERR_NOTIFICATION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE */
   async find(id: string, principal: Principal): Promise<KeptNotification> {
-    const number = ID.test(id) ? this.resolve(id) : undefined
+    const number = ID.test(id) ? (await this.resolve(id))?.number : undefined
     const after = (number ?? 0) - 1
     const range = { ...this.#range(after, {}, principal), until: number ?? 0 }
     const [found] = range.after === after ? await this.#read(range, { limit: 1, maxBytes: 0 }) : []
-    if (!found) throw new GatewayError('SG_ERR_NOTIFICATION_NOT_FOUND')
+    if (!found || idIn(found) !== id) throw new GatewayError('SG_ERR_NOTIFICATION_NOT_FOUND')
     return found
   }
 
@@ -246,13 +281,14 @@ export class NotificationFeed {
    * @returns `truncated`: something after it cannot be read any more, and it goes on with the oldest that can
    */
   async placeAfter(id: string | undefined): Promise<{ number: number; id: string; truncated: boolean }> {
-    const { head } = this.#numbering
-    const known = id === undefined ? head : this.resolve(id)
-    if (known === head) return { number: head, id: this.idOf(head), truncated: false }
+    if (this.#places) await this.#ask(() => this.#places!.follow())
+    const known = id === undefined ? { number: this.headNumber } : await this.resolve(id)
+    const { headNumber: head } = this
+    if (known?.number === head) return { number: head, id: this.head, truncated: false }
     const oldest = (await this.#oldest()) ?? head + 1
-    const truncated = known === undefined || known < oldest - 1
-    const number = truncated ? oldest - 1 : known
-    return { number, id: this.idOf(number), truncated }
+    const truncated = known === undefined || (known.isLost ?? known.number < oldest - 1)
+    const number = truncated ? oldest - 1 : known.number
+    return { number, id: truncated || id === undefined ? this.idOf(number) : id, truncated }
   }
 
   /** The smallest number that can be read. */
@@ -270,8 +306,8 @@ export class NotificationFeed {
     filter: FeedFilter,
     principal: Principal,
     maxBytes: number,
-  ): Promise<{ found: readonly KeptNotification[]; through: number }> {
-    const { head } = this.#numbering
+  ): Promise<{ found: readonly KeptNotification[]; through: number; id: string }> {
+    const { headNumber: head, head: headId } = this
     const range = this.#range(after, filter, principal)
     const page = { limit: MAX_PAGE, maxBytes }
     const isRecent = after >= this.#recentFrom
@@ -282,7 +318,8 @@ export class NotificationFeed {
         )
       : await this.#read(range, page)
     // a page that ended early ends somewhere before the head
-    return { found, through: found.at(-1)?.number ?? head }
+    const last = found.at(-1)
+    return last ? { found, through: last.number, id: idIn(last) } : { found, through: head, id: headId }
   }
 
   /** The search begins at the end: who follows has seen almost all of them. */
@@ -295,7 +332,7 @@ export class NotificationFeed {
   #range(after: number, { types, profile }: FeedFilter, principal: Principal): NotificationRange {
     return {
       after: Math.max(after, this.#through),
-      until: this.#numbering.head,
+      until: this.headNumber,
       since: this.#since,
       types,
       profiles: profile === undefined ? visibleProfiles(principal) : visible(principal, profile) ? [profile] : [],

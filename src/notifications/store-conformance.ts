@@ -97,4 +97,35 @@ export const notificationStoreConformance: readonly NotificationStoreCase[] = [
       assert.deepEqual(await again.open('other'), { epoch: 'e', lastNumber: 6 })
     },
   },
+  {
+    name: 'gives what is to be placed when it is kept a place after all others, and finds it by its number, if several processes have it',
+    async run(store) {
+      const { shared } = store
+      if (!shared) return
+      const placed = (number: number) => ({ ...kept(number), isPlacedWhenKept: true as const })
+      await store.open('e')
+      await store.add(kept(3))
+      await store.add(placed(900))
+      // given before the other, and written after it
+      await store.add(placed(500))
+      await store.add(placed(1_000))
+      const found = await store.read(ALL, PAGE)
+      assert.deepEqual(
+        found.map(({ json }) => JSON.parse(json).id),
+        ['e:3', 'e:900', 'e:500', 'e:1000'],
+      )
+      const places = found.map(({ number }) => number)
+      assert.deepEqual(
+        places,
+        places.toSorted((a, b) => a - b),
+      )
+      assert.deepEqual(await shared.placeOf(500), { place: places[2], forgotten: 0 })
+      assert.deepEqual(await numbers(store, { after: places[1]! }), places.slice(2))
+      await shared.keepNewest(2)
+      assert.deepEqual(await numbers(store), places.slice(2))
+      assert.deepEqual(await shared.placeOf(900), { place: undefined, forgotten: places[1] })
+      assert.equal(await store.oldest(0), places[2])
+      assert.equal((await store.open('e')).lastNumber, places[3])
+    },
+  },
 ]

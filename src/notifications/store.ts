@@ -13,6 +13,8 @@ export interface KeptNotification {
   ts: number
   /** The notification as it is sent: its JSON, never serialised again. */
   json: string
+  /** It is read after all that could be read when it was kept, whatever its number; `read` then gives its place as `number`. */
+  isPlacedWhenKept?: true
 }
 
 /** What is kept in the same write as the event that it tells of. */
@@ -60,4 +62,11 @@ export interface NotificationStore {
   oldest(since: number): Promise<number | undefined>
   /** Forgets those up to this number, and those from before this time. */
   prune(through: number, before: number): Promise<void>
+  /** Of a store that several processes have. */
+  readonly shared?: {
+    /** Where the one with this number is, and the greatest place of those that were forgotten. */
+    placeOf(number: number): Promise<{ place: number | undefined; forgotten: number }>
+    /** Forgets all but so many of the newest. */
+    keepNewest(count: number): Promise<void>
+  }
 }

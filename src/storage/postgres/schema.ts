@@ -255,6 +255,10 @@ const MIGRATIONS: readonly string[] = [
   ALTER TABLE @deliveries ADD COLUMN owner bigint;
   CREATE INDEX deliveries_owned ON @deliveries (owner, n);
   ALTER TABLE @idempotency_keys ADD COLUMN owner bigint;
+  -- in which order they came to be read, where several processes write them; null: that of n
+  ALTER TABLE @notifications ADD COLUMN place bigint;
+  CREATE INDEX notifications_by_place ON @notifications ((coalesce(place, n)));
+  ALTER TABLE @feed ADD COLUMN forgotten bigint NOT NULL DEFAULT 0;
   CREATE TABLE @versions_of (name ${ID} PRIMARY KEY, version bigint NOT NULL);
   `,
 ]

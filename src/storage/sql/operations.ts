@@ -109,6 +109,8 @@ export interface Operations {
   'notifications.read'(range: NotificationRange, page: NotificationPage): KeptNotification[]
   'notifications.oldest'(since: number): number | undefined
   'notifications.prune'(through: number, before: number): void
+  'notifications.placeOf'(number: number): { place: number | undefined; forgotten: number }
+  'notifications.keepNewest'(count: number): void
 
   'channels.keyOnce'(name: string, value: string): string
   'channels.key'(name: string): string | undefined

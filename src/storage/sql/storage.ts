@@ -50,7 +50,7 @@ export function databaseStorage(
     queue: queueAdapter(call, now),
     idempotency: idempotencyStore(call, now),
     outbox: deliveryOutbox(call),
-    notifications: notificationStore(call),
+    notifications: notificationStore(call, isShared),
     channels: channelStore(call, isShared),
     signIns: signInStore(call, isShared),
     usage: usageStore(call),

@@ -55,12 +55,18 @@ export const deliveryOutbox = (call: CallDatabase): DeliveryOutbox => ({
   gone: () => call('outbox.gone'),
 })
 
-export const notificationStore = (call: CallDatabase): NotificationStore => ({
+export const notificationStore = (call: CallDatabase, isShared: boolean): NotificationStore => ({
   open: (epoch) => call('notifications.open', epoch),
   add: (kept) => call('notifications.add', kept),
   read: (range, page) => call('notifications.read', range, page),
   oldest: (since) => call('notifications.oldest', since),
   prune: (through, before) => call('notifications.prune', through, before),
+  ...(isShared && {
+    shared: {
+      placeOf: (number) => call('notifications.placeOf', number),
+      keepNewest: (count) => call('notifications.keepNewest', count),
+    },
+  }),
 })
 
 export const channelStore = (call: CallDatabase, isShared: boolean): ChannelStore => ({

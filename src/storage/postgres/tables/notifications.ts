@@ -3,23 +3,28 @@ import { asks, does, type Plans, sets, statement } from '../plan.js'
 import { textArray } from '../values.js'
 import { ridingStatements } from './riding.js'
 
+/** Where it is read: numbers and places are of one scale. */
+const PLACE = 'coalesce(place, n)'
 /** What was given once is known although it is forgotten. */
 const OPEN = `WITH made AS (INSERT INTO @feed (epoch) SELECT $1 WHERE NOT EXISTS (SELECT FROM @feed) RETURNING epoch, last_number)
-  SELECT epoch, greatest(last_number, (SELECT coalesce(max(n), 0) FROM @notifications)) AS last
+  SELECT epoch, greatest(last_number, (SELECT coalesce(max(${PLACE}), 0) FROM @notifications)) AS last
   FROM (SELECT epoch, last_number FROM @feed UNION ALL SELECT epoch, last_number FROM made) AS feed`
-const REMEMBER_LAST = `UPDATE @feed SET last_number = greatest(last_number, (SELECT coalesce(max(n), 0) FROM @notifications))`
+const REMEMBER_LAST = `UPDATE @feed SET last_number = greatest(last_number, (SELECT coalesce(max(${PLACE}), 0) FROM @notifications))`
+const LAST_OF_COUNT = `(SELECT ${PLACE} FROM @notifications ORDER BY ${PLACE} DESC OFFSET $1 LIMIT 1)`
+const forgets = (
+  which: string,
+) => `WITH gone AS (DELETE FROM @notifications WHERE ${which} RETURNING ${PLACE} AS number)
+  UPDATE @feed SET forgotten = greatest(forgotten, (SELECT coalesce(max(number), 0) FROM gone))`
 
-const read = (
-  order: 'ASC' | 'DESC',
-): string => `SELECT n AS number, type, session AS "sessionId", profile, ts, json FROM (
-    SELECT n, type, session, profile, ts, notification AS json,
-      sum(octet_length(notification)) OVER (ORDER BY n ${order}) AS bytes, row_number() OVER (ORDER BY n ${order}) AS place
+const read = (order: 'ASC' | 'DESC'): string => `SELECT number, type, session AS "sessionId", profile, ts, json FROM (
+    SELECT number, type, session, profile, ts, notification AS json,
+      sum(octet_length(notification)) OVER (ORDER BY number ${order}) AS bytes, row_number() OVER (ORDER BY number ${order}) AS i
     FROM (
-      SELECT * FROM @notifications WHERE n > $1 AND n <= $2 AND ts >= $3
+      SELECT *, ${PLACE} AS number FROM @notifications WHERE ${PLACE} > $1 AND ${PLACE} <= $2 AND ts >= $3
         AND ($4::text[] IS NULL OR type = ANY ($4)) AND ($5::text[] IS NULL OR profile = ANY ($5))
-      ORDER BY n ${order} LIMIT $6
+      ORDER BY ${PLACE} ${order} LIMIT $6
     ) AS wanted
-  ) AS measured WHERE place = 1 OR bytes <= $7 ORDER BY n`
+  ) AS measured WHERE i = 1 OR bytes <= $7 ORDER BY number`
 const FIRST = read('ASC')
 const NEWEST = read('DESC')
 
@@ -47,13 +52,23 @@ export const notificationPlans = {
     ),
   'notifications.oldest': (since) =>
     asks(
-      statement('SELECT min(n) AS number FROM @notifications WHERE ts >= $1', since),
+      statement('SELECT min(coalesce(place, n)) AS number FROM @notifications WHERE ts >= $1', since),
       ([row]) => (row!.number as number | null) ?? undefined,
     ),
   'notifications.prune': (through, before) =>
     sets(
       statement(REMEMBER_LAST),
-      statement('DELETE FROM @notifications WHERE n <= $1', through),
-      statement('DELETE FROM @notifications WHERE ts < $1', before),
+      statement(forgets(`${PLACE} <= $1`), through),
+      statement(forgets('ts < $1'), before),
     ),
+  'notifications.placeOf': (number) =>
+    asks(
+      statement(`SELECT forgotten, (SELECT ${PLACE} FROM @notifications WHERE n = $1) AS place FROM @feed`, number),
+      ([row]) => ({
+        place: (row?.place as number | null | undefined) ?? undefined,
+        forgotten: Number(row?.forgotten ?? 0),
+      }),
+    ),
+  'notifications.keepNewest': (count) =>
+    sets(statement(REMEMBER_LAST), statement(forgets(`${PLACE} <= ${LAST_OF_COUNT}`), count)),
 } satisfies Partial<Plans>

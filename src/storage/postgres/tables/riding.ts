@@ -14,6 +14,20 @@ const KEEP_NOTIFICATIONS = `INSERT INTO @notifications (n, type, session, profil
   SELECT n, type, session, profile, ts::double precision, json
   FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) AS k (n, type, session, profile, ts, json)
   WHERE ${THERE}`
+/**
+ * Each gets its place while the feed is locked until the commit: who has read a place has read all before it, however the writes of several
+ * processes overtake each other. Their numbers, which are given before the write and are part of what is told, could not do that.
+ */
+const KEEP_PLACED = `WITH given AS (
+    SELECT * FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) WITH ORDINALITY
+      AS k (n, type, session, profile, ts, json, i)
+    WHERE ${THERE}
+  ), feed AS (
+    UPDATE @feed SET last_number = greatest(last_number + (SELECT count(*) FROM given), (SELECT max(n) FROM given))
+    RETURNING last_number
+  )
+  INSERT INTO @notifications (n, type, session, profile, ts, notification, place)
+  SELECT n, type, session, profile, ts::double precision, json, last_number - (SELECT count(*) FROM given) + i FROM given, feed`
 const ADD_USAGE = usageSql()
 
 /** @param session kept only while it is there; null: in any case */
@@ -38,7 +52,7 @@ export function ridingStatements(
   if (notifications.length > 0)
     statements.push(
       statement(
-        KEEP_NOTIFICATIONS,
+        notifications[0]!.isPlacedWhenKept ? KEEP_PLACED : KEEP_NOTIFICATIONS,
         session,
         integerArray(notifications.map(({ number }) => number)),
         column(notifications, ({ type }) => type),

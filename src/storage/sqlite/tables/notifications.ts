@@ -29,6 +29,9 @@ export function notificationOperations(db: Database): OperationsOf<'notification
   const newest = db.prepare(`SELECT ${columns} FROM notifications WHERE ${wanted} ORDER BY n DESC LIMIT ?6`)
   const oldest = db.prepare('SELECT min(n) AS number FROM notifications WHERE ts >= ?')
   const pruneByCount = db.prepare('DELETE FROM notifications WHERE n <= ?')
+  const keepNewest = db.prepare(
+    'DELETE FROM notifications WHERE n <= (SELECT n FROM notifications ORDER BY n DESC LIMIT 1 OFFSET ?)',
+  )
   const pruneByAge = db.prepare('DELETE FROM notifications WHERE ts < ?')
 
   return {
@@ -59,6 +62,8 @@ export function notificationOperations(db: Database): OperationsOf<'notification
       return inOrder(kept, page)
     },
     'notifications.oldest': (since) => oldest.get(since).number ?? undefined,
+    'notifications.placeOf': (number) => ({ place: number, forgotten: 0 }),
+    'notifications.keepNewest': (count) => void keepNewest.run(count),
     'notifications.prune'(through, before) {
       pruneByCount.run(through)
       pruneByAge.run(before)

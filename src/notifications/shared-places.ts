@@ -1,0 +1,150 @@
+import { toError } from '../errors.js'
+import type { Clock, Timer } from '../lib/clock.js'
+import type { Logger } from '../lib/logger.js'
+import { MAX_PAGE, MAX_PAGE_BYTES } from '../lib/paging.js'
+import type { KeptNotification, NotificationStore } from './store.js'
+
+export interface SharedPlacesParts {
+  store: NotificationStore
+  /** This process's, which no other one has. */
+  node(): number
+  clock: Clock
+  logger: Logger
+  /** Told of each one, in the order of their places. */
+  show(kept: KeptNotification): void
+}
+
+/** Numbers of one process are as far apart, so that those of others have room between them. */
+const STRIDE = 1_000
+/** What other processes have kept is looked for this often, where nobody says that there is something. */
+const FOLLOW_MS = 1_000
+
+/**
+ * The places of a feed that several processes write. A number is part of what is told, and so is given before the write: unique and rising,
+ * but writes overtake each other. The place, by which the feed is read, is given by the database in the write, under a lock that is held
+ * until the commit. So a reader that comes to any process with the last id that it has seen is given all that came after that one.
+ */
+export class SharedPlaces {
+  readonly #parts: SharedPlacesParts
+  #last = 0
+  /** Everything up to here was shown. */
+  #head = 0
+  #headId: string | undefined
+  #running: Promise<void> | undefined
+  #next: Promise<void> | undefined
+  #timer: Timer | undefined
+  #closed = false
+  #fails = false
+
+  constructor(parts: SharedPlacesParts) {
+    this.#parts = parts
+  }
+
+  open(head: number): void {
+    this.#head = head
+    this.#followLater()
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#timer?.cancel()
+  }
+
+  get head(): number {
+    return this.#head
+  }
+
+  /** The id of the newest that was shown. */
+  get headId(): string | undefined {
+    return this.#headId
+  }
+
+  /** A number that nobody else gives. */
+  take(): number {
+    const { clock, node } = this.#parts
+    const least = Math.max(this.#last + 1, clock.now() * STRIDE)
+    const rest = node() % STRIDE
+    this.#last = Math.ceil((least - rest) / STRIDE) * STRIDE + rest
+    return this.#last
+  }
+
+  /** Resolves when all are shown that were kept before the call. @throws what the store throws */
+  follow(): Promise<void> {
+    if (!this.#running) return this.#run()
+    this.#next ??= this.#running.catch(() => {}).then(() => this.#runNext())
+    return this.#next
+  }
+
+  /** As `follow`, when somebody said that there is something, or may be. */
+  nudge(): void {
+    if (this.#closed) return
+    this.follow().then(
+      () => {
+        this.#fails = false
+      },
+      (error) => {
+        if (!this.#fails && !this.#closed)
+          this.#parts.logger.warn(
+            { err: toError(error) },
+            'notifications of other nodes cannot be read; it is tried again',
+          )
+        this.#fails = true
+      },
+    )
+  }
+
+  /**
+   * Where the notification with a number is, or was.
+   * @returns `isLost`: something after it can no longer be read
+   */
+  async find(number: number, oldest: number): Promise<{ place: number; isLost: boolean }> {
+    const { store } = this.#parts
+    const { place = number, forgotten } = await store.shared!.placeOf(number)
+    if (place < forgotten) return { place, isLost: true }
+    const range = { after: place, until: oldest - 1, since: 0 }
+    const [lost] = range.until > place ? await store.read(range, { limit: 1, maxBytes: 0 }) : []
+    return { place, isLost: lost !== undefined }
+  }
+
+  #runNext(): Promise<void> {
+    this.#next = undefined
+    return this.#run()
+  }
+
+  #run(): Promise<void> {
+    const running = this.#read().finally(() => {
+      if (this.#running === running) this.#running = undefined
+    })
+    this.#running = running
+    return running
+  }
+
+  async #read(): Promise<void> {
+    const { store, show } = this.#parts
+    const page = { limit: MAX_PAGE, maxBytes: MAX_PAGE_BYTES }
+    for (;;) {
+      const range = { after: this.#head, until: Number.MAX_SAFE_INTEGER, since: 0 }
+      const found = await store.read(range, page)
+      for (const kept of found) {
+        this.#head = kept.number
+        this.#headId = idIn(kept)
+        show(kept)
+      }
+      if (found.length === 0) return
+    }
+  }
+
+  #followLater(): void {
+    if (this.#closed) return
+    this.#timer = this.#parts.clock.after(FOLLOW_MS, () => {
+      this.nudge()
+      this.#followLater()
+    })
+  }
+}
+
+const ID_START = '{"id":"'
+
+/** The id of a notification: it comes first in its JSON. */
+export const idIn = ({ json }: KeptNotification): string =>
+  json.slice(ID_START.length, json.indexOf('"', ID_START.length))
