@@ -1,5 +1,5 @@
 import { homedir } from 'node:os'
-import type { JobEvent, WebhookDelivery } from '../schemas/jobs.js'
+import type { JobEvent } from '../schemas/jobs.js'
 import type { SessionNotification } from '../schemas/notifications.js'
 import { SignIns } from './console/sign-ins.js'
 import { cliEngine, endOrphans } from './engines/cli/index.js'
@@ -9,22 +9,20 @@ import { ToolEndpoint } from './engines/tool-endpoint.js'
 import { GatewayError, toError } from './errors.js'
 import { ExecutionDispatcher } from './executions/dispatch.js'
 import { Executions } from './executions/executions.js'
+import type { Gateway, Surroundings } from './gateway-shape.js'
 import { answerLeft, releasing } from './idempotency/making.js'
-import type { IdempotencyStore, KeptKey, Made } from './idempotency/store.js'
+import type { KeptKey, Made } from './idempotency/store.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { JobQueue } from './jobs/queue.js'
 import { type Clock, systemClock } from './lib/clock.js'
 import { within } from './lib/within.js'
-import type { AnswerLinks } from './notifications/answers/answer-links.js'
 import { answerableSessions } from './notifications/answers/sessions.js'
 import { attemptsLane } from './notifications/channels/channels.js'
-import type { WebPush } from './notifications/channels/push.js'
 import { DEFAULT_NOTIFICATION_RETENTION, NotificationFeed } from './notifications/feed.js'
 import { Inbox } from './notifications/inbox.js'
 import { Notifier } from './notifications/notifier.js'
 import { Outward } from './notifications/outward.js'
 import { type ResolvedOptions, resolveOptions, type WorkerServerOptions } from './options.js'
-import type { CallerNamed } from './principal.js'
 import { ProfileCatalog } from './profiles/catalog.js'
 import { CliProfiles } from './profiles/cli-profiles.js'
 import { Admission } from './sessions/admission.js'
@@ -43,7 +41,8 @@ import { Usage } from './usage/usage.js'
 import { WebhookDeliverer } from './webhooks/deliverer.js'
 import type { FindTarget } from './webhooks/delivery.js'
 import { EgressGuard } from './webhooks/egress.js'
-import type { WebhookTarget } from './webhooks/target.js'
+
+export type { Gateway, Surroundings } from './gateway-shape.js'
 
 /** A store has at least that long to be closed. */
 const STORAGE_CLOSE_MS = 1_000
@@ -51,70 +50,6 @@ const STORAGE_CLOSE_MS = 1_000
 export const MAX_ID_LENGTH = 512
 /** A start that takes longer than this is told of. */
 const SLOW_START_MS = 10_000
-
-/** What comes from outside; tests pass their own. */
-export interface Surroundings {
-  clock?: Clock
-  /** The engine of `cli` profiles. */
-  createCliRunner?: CreateEngineRunner
-  env?: NodeJS.ProcessEnv
-  /** Names of variables that hold secrets of the gateway; agents do not get them. */
-  secretEnv?: readonly string[]
-  /** What stands before `basePath` in every path. */
-  prefix?: string
-  /** Who is let in under a name by now; undefined: nobody. Absent: whoever lets callers in keeps no list of them. */
-  callerNamed?: CallerNamed
-  /** Characters of an id that the router takes in a path. */
-  maxIdLength?: number
-}
-
-/** The domain, wired: everything a route or a host needs, without any transport. */
-export interface Gateway {
-  readonly options: ResolvedOptions
-  readonly clock: Clock
-  readonly registry: SessionRegistry
-  readonly profiles: ProfileCatalog
-  readonly executions: Executions
-  readonly cliProfiles: CliProfiles
-  /** Present when `queue` options were given. */
-  readonly queue: JobQueue | undefined
-  readonly notifications: {
-    readonly feed: NotificationFeed
-    readonly inbox: Inbox
-    /**
-     * Hears of what notifications tell, whether or not `notifications` was given; a listener that fails is logged and breaks nothing.
-     * @returns a function that ends it
-     */
-    on(listener: (notification: SessionNotification) => unknown): () => void
-    /** Present when answer links are on. */
-    readonly links: AnswerLinks | undefined
-    /** Present when a channel is for browsers. */
-    readonly push: WebPush | undefined
-    /** The last attempts to deliver the notification of an event, its reminders included, newest first. */
-    deliveries(sessionId: string, seq: number): Promise<WebhookDelivery[]>
-  }
-  /** What is sent to webhooks, and how it went. */
-  readonly deliverer: WebhookDeliverer
-  /** Where the operator's own deliveries go. */
-  webhooks(): WebhookTarget[]
-  readonly idempotency: IdempotencyStore
-  /** What was used, as daily sums. */
-  readonly usage: Usage
-  /** Browsers that are signed in to the console; present when there is one, and somebody decides who is let in. */
-  readonly signIns: SignIns | undefined
-  /** False before `start`, from the beginning of `close`, and while the storage takes nothing. */
-  readonly ready: boolean
-  /** Whether what has to be kept is taken. */
-  readonly writable: boolean
-  /** When it was ready to serve, epoch milliseconds; 0 before. */
-  readonly startedAt: number
-  /** True from the beginning of `close`. */
-  readonly draining: boolean
-  /** Reads the stores. */
-  start(): Promise<void>
-  /** Tells every client to come back later and ends every session; settles within `shutdownTimeoutMs`. */
-  close(): Promise<void>
-}
 
 /**
  * Builds the domain objects and wires them.
