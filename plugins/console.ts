@@ -125,7 +125,11 @@ const signInRoutes: FastifyPluginAsyncTypebox<ConsoleParts & { signIns: SignIns 
   scope.get(
     '/console/sessions',
     { schema: { querystring: NoQuery, response: { 200: Type.Array(SignInInfo) } } },
-    async ({ principal, signInId }) => signIns.list(principal, signInId),
+    async ({ principal, signInId }) => {
+      const refreshed = signIns.refreshed()
+      if (refreshed) await refreshed
+      return signIns.list(principal, signInId)
+    },
   )
 
   scope.delete(

@@ -22,7 +22,10 @@ const FOREIGN = 'The sign-in of the console works from its own page: the Origin 
  */
 export function signedIn(identify: Identify, signIns: SignIns, isOwnOrigin: IsOwnOrigin): Identify {
   return async (request) => {
-    const found = request.headers.authorization === undefined ? findSignIn(request, signIns) : undefined
+    const mayHave = request.headers.authorization === undefined && request.headers.cookie?.includes(signIns.cookieName)
+    const refreshed = mayHave ? signIns.refreshed() : undefined
+    if (refreshed) await refreshed
+    const found = mayHave ? findSignIn(request, signIns) : undefined
     if (!found) {
       // a stream that was let in by a sign-in does not outlast it
       if (request.signInId !== undefined) throw new GatewayError('SG_ERR_UNAUTHENTICATED')

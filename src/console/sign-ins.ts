@@ -3,6 +3,7 @@ import type { SignInInfo } from '../../schemas/console.js'
 import { GatewayError, toError } from '../errors.js'
 import { whoOf } from '../idempotency/scope.js'
 import { type Clock, newId } from '../lib/clock.js'
+import { Freshness } from '../lib/freshness.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import { type Persistence, patiently, persistently, unavailable } from '../lib/patience.js'
@@ -29,6 +30,10 @@ export interface SignInParts extends SignInOptions, Persistence {
   clock: Clock
   logger: Logger
   store: SignInStore
+  /** Whether other processes change the store, too. */
+  shared?: boolean | undefined
+  /** Other processes are to look for what was changed; resolves when they have. */
+  tellOthers?: (() => Promise<void>) | undefined
   /** What is kept under a name, `value` when there was nothing. */
   keyOnce(name: string, value: string): Promise<string>
 }
@@ -52,21 +57,51 @@ export class SignIns {
   /** Of the cookie; another one for each gateway, since browsers keep the cookies of all ports of a host together. */
   cookieName = 'sgw_console'
 
+  readonly #freshness: Freshness | undefined
+
   constructor(parts: SignInParts) {
     this.#parts = parts
+    const { store, shared } = parts
+    if (shared && store.version)
+      this.#freshness = new Freshness(
+        () => store.version!(),
+        () => this.#read(),
+      )
     this.#listeners = new Listeners((error) => parts.logger.error({ err: error }, 'the end of a sign-in was not told'))
   }
 
   /** Reads what an earlier process kept. */
   async open(): Promise<void> {
-    const { store, keyOnce } = this.#parts
+    const { keyOnce } = this.#parts
     const key = await keyOnce(SIGN_IN_KEY, newSecret())
     this.cookieName = `sgw_console_${hashOfSecret(key).slice(0, 8)}`
-    for (const kept of await store.list()) {
-      this.#know(kept)
+    await (this.#freshness?.check() ?? this.#read())
+    this.#dropOver()
+  }
+
+  /**
+   * Resolves when what is known is what was kept before the call; undefined: it is, as nobody else changes anything.
+   * @throws SG_ERR_STORE_UNAVAILABLE
+   */
+  refreshed(): Promise<void> | undefined {
+    return (
+      this.#freshness &&
+      patiently(this.#parts.clock, () => this.#freshness!.check()).catch((error) => {
+        throw unavailable(error)
+      })
+    )
+  }
+
+  async #read(): Promise<void> {
+    const gone = new Set(this.#byId.keys())
+    for (const kept of await this.#parts.store.list()) {
+      gone.delete(kept.id)
+      // it may have been used here and there
+      const lastSeenAt = Math.max(kept.lastSeenAt, this.#byId.get(kept.id)?.lastSeenAt ?? 0)
+      this.#know({ ...kept, lastSeenAt })
       this.#saved.set(kept.id, kept.lastSeenAt)
     }
-    this.#dropOver()
+    for (const id of gone) this.#forget(this.#byId.get(id)!)
   }
 
   /**
@@ -122,7 +157,7 @@ export class SignIns {
     if (!kept) return
     kept.lastSeenAt = clock.now()
     if (kept.lastSeenAt - (this.#saved.get(id) ?? 0) < SAVE_MS) return
-    this.#save(kept).catch((error) => this.#onFailed(error))
+    this.#save(kept, true).catch((error) => this.#onFailed(error))
   }
 
   /** The caller's own, the newest first. @param current which of them asks */
@@ -138,6 +173,8 @@ export class SignIns {
    * @throws SG_ERR_NOT_FOUND for one that is not the caller's, SG_ERR_STORE_UNAVAILABLE, and then it holds still
    */
   async end(id: string, principal: Principal, current: string | undefined): Promise<void> {
+    const refreshed = this.refreshed()
+    if (refreshed) await refreshed
     const kept = this.#byId.get(id)
     if (!kept || (id !== current && kept.owner !== ownerOf(principal)))
       throw new GatewayError('SG_ERR_NOT_FOUND', { detail: 'There is no such sign-in of this caller.' })
@@ -149,6 +186,8 @@ export class SignIns {
       if (isRefused() && this.#byId.has(id)) await this.#takenBack(() => store.save(kept))
       else this.#forget(kept)
     })
+    // its streams end there, too
+    await this.#parts.tellOthers?.()
   }
 
   #takenBack(write: () => Promise<void>): Promise<void> {
@@ -191,10 +230,13 @@ export class SignIns {
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */
-  async #save(kept: KeptSignIn): Promise<void> {
+  async #save(kept: KeptSignIn, isUse = false): Promise<void> {
     this.#saved.set(kept.id, kept.lastSeenAt)
+    const { store } = this.#parts
     try {
-      await this.#parts.store.save(kept)
+      // another process may have ended it meanwhile
+      if (isUse && this.#freshness && store.renew) await store.renew(kept)
+      else await store.save(kept)
     } catch (error) {
       this.#saved.delete(kept.id)
       throw unavailable(error)

@@ -25,6 +25,6 @@ export interface SignInStore {
   renew?(signIn: KeptSignIn): Promise<void>
   /** Does nothing when there is none. Resolves when it is durable. */
   remove(id: string): Promise<void>
-  /** Another one after every `save` and `remove`, by whichever process. Absent: one process has the store. */
+  /** Another one after every change, by whichever process. Absent: one process has the store. */
   version?(): Promise<number>
 }

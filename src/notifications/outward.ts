@@ -42,6 +42,10 @@ export interface OutwardParts {
   /** Whether the next process finds what this one leaves in the outbox. */
   outlasts: boolean
   store: ChannelStore
+  /** Whether other processes change the store, too. */
+  shared?: boolean | undefined
+  /** Other processes are to look for subscriptions that were changed; resolves when they have. */
+  tellOthers?: (() => Promise<void>) | undefined
   /** For the operator's endpoints, and for those that callers name. */
   guard: EgressGuard
   pushGuard: EgressGuard
@@ -75,7 +79,7 @@ export class Outward {
     this.#parts = parts
     const subscriptions = new PushSubscriptions({
       ...{ store, clock, logger, retryAfter: parts.retryAfter },
-      ...{ guard: pushGuard, callerNamed },
+      ...{ guard: pushGuard, callerNamed, shared: parts.shared, tellOthers: parts.tellOthers },
     })
     const pushed = channels.findIndex(({ format }) => format === 'web_push')
     const subject = pushed < 0 ? '' : subjectOf(channels[pushed]!, pushed, options)

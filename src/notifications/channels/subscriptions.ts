@@ -1,7 +1,8 @@
-import { ECDH } from 'node:crypto'
+import { createHash, ECDH } from 'node:crypto'
 import type { CreateSubscriptionRequest } from '../../../schemas/notifications.js'
 import { GatewayError, invalidField } from '../../errors.js'
 import { type Clock, newId } from '../../lib/clock.js'
+import { Freshness } from '../../lib/freshness.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
 import { overdue, type Persistence, patiently, persistently, unavailable } from '../../lib/patience.js'
 import { present } from '../../lib/present.js'
@@ -17,6 +18,10 @@ const CURVE = 'prime256v1'
 
 export interface PushSubscriptionsOptions extends Persistence {
   store: ChannelStore
+  /** Whether other processes change the store, too. */
+  shared?: boolean | undefined
+  /** Other processes are to look for what was changed; resolves when they have. */
+  tellOthers?: (() => Promise<void>) | undefined
   clock: Clock
   /** Which endpoints may be named. */
   guard: EgressGuard
@@ -30,13 +35,32 @@ export class PushSubscriptions {
   readonly #byId = new Map<string, KeptSubscription>()
   readonly #lock = new KeyedLock()
 
+  readonly #freshness: Freshness | undefined
+
   constructor(options: PushSubscriptionsOptions) {
     this.#options = options
+    const { store, shared } = options
+    if (shared && store.version)
+      this.#freshness = new Freshness(
+        () => store.version!(),
+        () => this.#read(),
+      )
   }
 
   /** Reads what earlier processes left. @throws what the store throws */
   async load(): Promise<void> {
-    for (const subscription of await this.#options.store.subscriptions()) this.#byId.set(subscription.id, subscription)
+    await (this.refreshed() ?? this.#read())
+  }
+
+  /** Resolves when what is known is what was kept before the call; undefined: it is, as nobody else changes anything. @throws what the store throws */
+  refreshed(): Promise<void> | undefined {
+    return this.#freshness?.check()
+  }
+
+  async #read(): Promise<void> {
+    const kept = await this.#options.store.subscriptions()
+    this.#byId.clear()
+    for (const subscription of kept) this.#byId.set(subscription.id, subscription)
   }
 
   get(id: string): KeptSubscription | undefined {
@@ -73,6 +97,7 @@ export class PushSubscriptions {
   ): Promise<{ subscription: KeptSubscription; isNew: boolean }> {
     this.#assertUsable(request)
     return this.#changing(async (isRefused) => {
+      await this.#refreshed()
       const known = this.#find(request.endpoint)
       const subscription = this.#subscriptionOf(request, principal, known)
       if (known && known.principal !== subscription.principal && !sameKeys(known, subscription))
@@ -83,6 +108,7 @@ export class PushSubscriptions {
       if (isRefused())
         await this.#takenBack(() => (known ? store.saveSubscription(known) : store.removeSubscription(subscription.id)))
       else this.#byId.set(subscription.id, subscription)
+      await this.#options.tellOthers?.()
       return { subscription, isNew: !known }
     })
   }
@@ -90,12 +116,14 @@ export class PushSubscriptions {
   /** @throws SG_ERR_SUBSCRIPTION_NOT_FOUND, the same for one that is not there and another caller's · SG_ERR_STORE_UNAVAILABLE */
   unsubscribe(endpoint: string, principal: Principal): Promise<void> {
     return this.#changing(async (isRefused) => {
+      await this.#refreshed()
       const known = this.#find(endpoint)
       if (!known || known.principal !== nameOf(principal)) throw new GatewayError('SG_ERR_SUBSCRIPTION_NOT_FOUND')
       const { store } = this.#options
       await this.#kept(store.removeSubscription(known.id))
       if (isRefused()) await this.#takenBack(() => store.saveSubscription(known))
       else this.#byId.delete(known.id)
+      await this.#options.tellOthers?.()
     })
   }
 
@@ -132,7 +160,8 @@ export class PushSubscriptions {
     const name = nameOf(principal)
     const allowedProfiles = visibleProfiles(principal)
     return {
-      id: known?.id ?? newId(),
+      // several processes that are asked at once make one of it
+      id: known?.id ?? (this.#freshness ? digestOf(endpoint) : newId()),
       ...{ endpoint, keys, createdAt: known?.createdAt ?? now },
       expiresAt: Math.min(now + KEPT_MS, expirationTime ?? Number.POSITIVE_INFINITY),
       ...present({ principal: name, allowedProfiles, events, profiles }),
@@ -149,6 +178,11 @@ export class PushSubscriptions {
     if (!isBytes(keys.auth, 16)) throw invalidField('keys.auth', 'must be 16 bytes as base64url.')
     if (typeof expirationTime === 'number' && expirationTime <= this.#options.clock.now())
       throw invalidField('expirationTime', 'is over.')
+  }
+
+  async #refreshed(): Promise<void> {
+    const refreshed = this.refreshed()
+    if (refreshed) await this.#kept(refreshed)
   }
 
   async #kept(saved: Promise<void>): Promise<void> {
@@ -172,6 +206,8 @@ export class PushSubscriptions {
     return persistently(write, this.#options)
   }
 }
+
+const digestOf = (endpoint: string): string => createHash('sha256').update(endpoint).digest('base64url')
 
 const sameKeys = (one: KeptSubscription, other: KeptSubscription): boolean =>
   one.keys.p256dh === other.keys.p256dh && one.keys.auth === other.keys.auth

@@ -128,7 +128,7 @@ export interface Operations {
   'usage.add'(counts: readonly UsageCount[]): void
   'usage.read'(range: UsageRange, by: readonly UsageGroup[], limit: number): UsageSum[]
 
-  /** Rises with every change of such rows; of sign-ins, with those that came and went. 0 where one process has the database. */
+  /** Rises with every change of such rows. 0 where one process has the database. */
   'versions.of'(name: SharedName): number
 
   /** Writes a little, for good. */

@@ -162,3 +162,42 @@ t.test('what the store does not take is refused, and nothing is told to it', asy
   await t.rejects(subscriptions.subscribe(service.subscribe().request, ANN), { code: 'SG_ERR_STORE_UNAVAILABLE' })
   t.same(subscriptions.ofProfile('one'), [])
 })
+
+t.test('a browser that subscribes at one node is told by all, and by none once it is gone', async (t) => {
+  const { service, clock, store } = await world(t)
+  let version = 0
+  const shared: typeof store = {
+    ...store,
+    version: async () => version,
+    async saveSubscription(subscription) {
+      version++
+      await store.saveSubscription(subscription)
+    },
+    async removeSubscription(id) {
+      version++
+      await store.removeSubscription(id)
+    },
+  }
+  const nodes: PushSubscriptions[] = []
+  const tellOthers = async () => void (await Promise.all(nodes.map((node) => node.refreshed())))
+  for (let n = 0; n < 2; n++)
+    nodes.push(
+      new PushSubscriptions({
+        ...{ store: shared, shared: true, tellOthers, clock, logger: silentLogger },
+        retryAfter: (ms: number, run: () => void) => clock.after(ms, run),
+        guard: new EgressGuard({ allowedHosts: [service.host] }),
+      }),
+    )
+  for (const node of nodes) await node.load()
+  const [a, b] = nodes as [PushSubscriptions, PushSubscriptions]
+  const { request } = service.subscribe()
+  const both = await Promise.all([a.subscribe(request, ANN), b.subscribe(request, ANN)])
+  t.equal(both[0].subscription.id, both[1].subscription.id, 'asked of two at once, it is one')
+  for (const node of nodes) t.equal(node.ofProfile('work').length, 1)
+  await b.unsubscribe(request.endpoint, ANN)
+  for (const node of nodes) t.same(node.ofProfile('work'), [])
+  const again = await b.subscribe(request, ANN)
+  await a.forget(again.subscription.id)
+  await b.refreshed()
+  t.same(b.ofProfile('work'), [])
+})

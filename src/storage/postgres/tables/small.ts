@@ -153,7 +153,7 @@ export const channelPlans = {
 export const signInPlans = {
   'signIns.list': () => texts('SELECT sign_in FROM @sign_ins ORDER BY n', 'sign_in'),
   'signIns.save': (id, signIn) => sets(statement(UPSERT_SIGN_IN, id, signIn), bump('sign_ins')),
-  'signIns.renew': (id, signIn) => sets(statement(RENEW_SIGN_IN, id, signIn)),
+  'signIns.renew': (id, signIn) => sets(statement(RENEW_SIGN_IN, id, signIn), bump('sign_ins')),
   'signIns.remove': (id) => sets(statement('DELETE FROM @sign_ins WHERE id = $1', id), bump('sign_ins')),
 } satisfies Partial<Plans>
 
