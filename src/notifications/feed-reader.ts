@@ -61,6 +61,7 @@ export class FeedReader {
     this.#unsubscribe = [
       feed.listeners.on('notification', () => this.#schedule()),
       inbox.listeners.on('changed', ({ profile }) => this.#onInbox(profile)),
+      inbox.listeners.on('elsewhere', ({ profile }) => this.#onInbox(profile)),
     ]
     const { id: after, truncated } = place
     const attached = { type: 'notifications_attached', protocolVersion: PROTOCOL_VERSION, after, truncated } as const

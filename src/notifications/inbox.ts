@@ -3,6 +3,7 @@ import { ASK_USER_QUESTION, type PermissionRequest } from '../../schemas/permiss
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
+import { nextOf } from '../lib/node-numbers.js'
 import { decodeOrder, encodeOrder, type Page, PageBuilder } from '../lib/paging.js'
 import { SortedList } from '../lib/sorted-list.js'
 import { type Principal, visible, visibleProfiles } from '../principal.js'
@@ -18,6 +19,18 @@ interface Entry {
   since: number
   order: number
 }
+
+/** An item and its place in the order of all. */
+export interface InboxRow {
+  order: number
+  item: InboxItem
+}
+
+/** Whose inbox it is: no more of a caller is needed. */
+export type WhoSees = Pick<Principal, 'allowedProfiles'>
+
+/** How many permissions and questions wait, by profile. */
+export type WaitingCounts = Readonly<Record<string, readonly [permissions: number, questions: number]>>
 
 type Lists = Record<WaitingKind, SortedList<Entry>>
 
@@ -36,22 +49,28 @@ const ALL = '\0'
  * many sessions there are.
  */
 export class Inbox implements WaitingObserver {
-  /** `changed`: something of this profile came or went. */
-  readonly listeners: Listeners<{ changed: { profile: string } }>
+  /** `changed`: something of this profile came or went; `elsewhere`: at another node. */
+  readonly listeners: Listeners<{ changed: { profile: string }; elsewhere: { profile: string } }>
   readonly #find: FindRequest
   readonly #bySession = new Map<string, Map<string, Entry>>()
   readonly #byProfile = new Map<string, Lists>()
+  /** Which of several nodes this is. */
+  readonly #node: (() => number) | undefined
+  /** What waits at other nodes, as they have told it. */
+  readonly #elsewhere = new Map<number, WaitingCounts>()
   #lastOrder = 0
 
-  constructor({ find, logger }: { find: FindRequest; logger: Logger }) {
+  /** @param parts `node`: which of several this is; absent: it is the only one */
+  constructor({ find, logger, node }: { find: FindRequest; logger: Logger; node?: (() => number) | undefined }) {
     this.#find = find
+    this.#node = node
     this.listeners = new Listeners((error) => logger.error({ err: error }, 'a follower of the inbox failed'))
   }
 
   // ── what sessions tell ────────────────────────────────────────────────────────────────────────────────────────────────────
 
   nextOrder(now: number): number {
-    this.#lastOrder = Math.max(this.#lastOrder + 1, now)
+    this.#lastOrder = this.#node ? nextOf(this.#node(), this.#lastOrder, now) : Math.max(this.#lastOrder + 1, now)
     return this.#lastOrder
   }
 
@@ -95,20 +114,31 @@ export class Inbox implements WaitingObserver {
   // ── what is read ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** One page of what a caller may answer, oldest first. @throws SG_ERR_VALIDATION on a cursor that is none of ours */
-  page(query: ListInboxQuery, principal: Principal): Page<InboxItem> {
+  page(query: ListInboxQuery, principal: WhoSees): Page<InboxItem> {
+    const { rows, isMore } = this.rows(query, principal)
+    return { items: rows.map(({ item }) => item), next: isMore ? encodeOrder(rows.at(-1)!.order) : undefined }
+  }
+
+  /** As `page`, each with its place. @returns `isMore`: there are others after them */
+  rows(query: ListInboxQuery, principal: WhoSees): { rows: InboxRow[]; isMore: boolean } {
     const after = query.cursor === undefined ? 0 : decodeOrder(query.cursor)
     const page = new PageBuilder<InboxItem>(query.limit)
-    let last: Entry | undefined
+    const rows: InboxRow[] = []
     for (const entry of this.#entries(query, principal, after)) {
       const item = this.#itemOf(entry)
       if (!item) continue
-      if (!page.add(item)) return { items: page.items, next: encodeOrder(last!.order) }
-      last = entry
+      if (!page.add(item)) return { rows, isMore: true }
+      rows.push({ order: entry.order, item })
     }
-    return { items: page.items, next: undefined }
+    return { rows, isMore: false }
   }
 
-  count(principal: Principal): InboxCount {
+  /** What waits, at other nodes too, as far as they have told it. */
+  count(principal: WhoSees): InboxCount {
+    return sumOf([this.countHere(principal), ...[...this.#elsewhere.keys()].map((n) => this.countAt(n, principal))])
+  }
+
+  countHere(principal: WhoSees): InboxCount {
     const count = { permissions: 0, questions: 0 }
     for (const name of new Set(visibleProfiles(principal) ?? [ALL])) {
       const lists = this.#byProfile.get(name)
@@ -118,7 +148,32 @@ export class Inbox implements WaitingObserver {
     return count
   }
 
-  #entries({ sessionId, profile, kind }: ListInboxQuery, principal: Principal, after: number): Iterable<Entry> {
+  countAt(node: number, principal: WhoSees): InboxCount {
+    const seen = Object.entries(this.#elsewhere.get(node) ?? {}).filter(([name]) => visible(principal, name))
+    return sumOf(seen.map(([, [permissions, questions]]) => ({ permissions, questions })))
+  }
+
+  /** What waits here, by profile. */
+  get waiting(): WaitingCounts {
+    const profiles = [...this.#byProfile].filter(([name]) => name !== ALL)
+    return Object.fromEntries(profiles.map(([name, lists]) => [name, [lists.permission.length, lists.question.length]]))
+  }
+
+  /** Another node says what waits there; undefined: it is gone. */
+  setElsewhere(node: number, waiting: WaitingCounts | undefined): void {
+    const before = this.#elsewhere.get(node) ?? {}
+    if (waiting) this.#elsewhere.set(node, waiting)
+    else this.#elsewhere.delete(node)
+    for (const profile of new Set([...Object.keys(before), ...Object.keys(waiting ?? {})]))
+      if (String(before[profile]) !== String(waiting?.[profile])) this.listeners.emit('elsewhere', { profile })
+  }
+
+  /** Which nodes have said what waits there. */
+  get elsewhere(): number[] {
+    return [...this.#elsewhere.keys()]
+  }
+
+  #entries({ sessionId, profile, kind }: ListInboxQuery, principal: WhoSees, after: number): Iterable<Entry> {
     if (sessionId !== undefined) {
       const isWanted = (entry: Entry) =>
         entry.order > after &&
@@ -149,6 +204,11 @@ export class Inbox implements WaitingObserver {
     }
   }
 }
+
+export const sumOf = (counts: readonly InboxCount[]): InboxCount => ({
+  permissions: counts.reduce((sum, { permissions }) => sum + permissions, 0),
+  questions: counts.reduce((sum, { questions }) => sum + questions, 0),
+})
 
 const byOrder = (a: Entry, b: Entry): number =>
   a.order - b.order || (a.requestId < b.requestId ? -1 : a.requestId > b.requestId ? 1 : 0)

@@ -1,6 +1,7 @@
 import { toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
+import { nextOf } from '../lib/node-numbers.js'
 import { MAX_PAGE, MAX_PAGE_BYTES } from '../lib/paging.js'
 import type { KeptNotification, NotificationStore } from './store.js'
 
@@ -14,8 +15,6 @@ export interface SharedPlacesParts {
   show(kept: KeptNotification): void
 }
 
-/** Numbers of one process are as far apart, so that those of others have room between them. */
-const STRIDE = 1_000
 /** What other processes have kept is looked for this often, where nobody says that there is something. */
 const FOLLOW_MS = 1_000
 
@@ -62,9 +61,7 @@ export class SharedPlaces {
   /** A number that nobody else gives. */
   take(): number {
     const { clock, node } = this.#parts
-    const least = Math.max(this.#last + 1, clock.now() * STRIDE)
-    const rest = node() % STRIDE
-    this.#last = Math.ceil((least - rest) / STRIDE) * STRIDE + rest
+    this.#last = nextOf(node(), this.#last, clock.now())
     return this.#last
   }
 

@@ -1,0 +1,151 @@
+import { toError } from '../errors.js'
+import type { Clock } from '../lib/clock.js'
+import type { Logger } from '../lib/logger.js'
+import type { WaitingCounts } from '../notifications/inbox.js'
+import type { ClusterNode } from '../storage/cluster.js'
+
+/** Who can be asked, and how. */
+export interface Peers {
+  /** Those that are alive, without this one. */
+  others(): readonly ClusterNode[]
+  /** Rejects when the node cannot be reached. */
+  ask(
+    node: ClusterNode,
+    request: { method: string; path: string; headers: Record<string, string>; body?: string; signal?: AbortSignal },
+  ): Promise<Response>
+}
+
+/** What a node holds in memory that another one may have changed. */
+export const CHANGES = ['notifications', 'signIns', 'subscriptions', 'inbox'] as const
+export type Change = (typeof CHANGES)[number]
+
+/** What one node tells another. */
+export interface ChangesTold {
+  /** Whose inbox `waiting` is. */
+  from: number
+  changed: readonly Change[]
+  /** How many permissions and questions wait there, by profile. */
+  waiting?: WaitingCounts
+}
+
+export interface ExchangeParts {
+  peers: Peers
+  /** This node's. */
+  n(): number
+  /** What waits here. */
+  waiting(): WaitingCounts
+  clock: Clock
+  logger: Logger
+}
+
+/** Where other nodes are asked, on the listener that only they reach. */
+export const EXCHANGE_PATH = '/cluster/v1'
+
+/** A node that says nothing for so long is left out. */
+const PATIENCE_MS = 2_000
+/** Before a node that did not hear it is told again. */
+const AGAIN_MS = 1_000
+
+/** One node as this one tells it of changes: what came while it was told goes together with the next. */
+interface Line {
+  pending: Set<Change>
+  telling: Promise<void> | undefined
+}
+
+/** What nodes tell and ask each other beside the requests that they pass on. */
+export class Exchange {
+  readonly #parts: ExchangeParts
+  readonly #lines = new Map<number, Line>()
+  readonly #listeners = new Map<Change, (told: ChangesTold) => unknown>()
+  #closed = false
+
+  constructor(parts: ExchangeParts) {
+    this.#parts = parts
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+
+  /** @param listener one for each; resolves when it has looked */
+  on(change: Change, listener: (told: ChangesTold) => unknown): void {
+    this.#listeners.set(change, listener)
+  }
+
+  /** Tells every other node, and resolves when each of them has looked, or did not hear it. Never rejects. */
+  async tell(change: Change): Promise<void> {
+    if (this.#closed) return
+    await Promise.all(this.#parts.peers.others().map((node) => this.#tellOne(node, change)))
+  }
+
+  /** Another node has told something. */
+  async told(told: ChangesTold): Promise<void> {
+    await Promise.all(told.changed.map(async (change) => this.#listeners.get(change)?.(told)))
+  }
+
+  /** Asks every other node. @returns what those gave that answered in time, by their numbers */
+  async askAll<Answer>(path: string, question: unknown): Promise<Map<number, Answer>> {
+    const answers = new Map<number, Answer>()
+    const ask = async (node: ClusterNode) => {
+      const response = await this.#post(node, path, question)
+      answers.set(node.n, (await response.json()) as Answer)
+    }
+    await Promise.all(this.#parts.peers.others().map((node) => ask(node).catch((error) => this.#onSilent(node, error))))
+    return answers
+  }
+
+  async #tellOne(node: ClusterNode, change: Change): Promise<void> {
+    const line = this.#lines.get(node.n) ?? { pending: new Set(), telling: undefined }
+    this.#lines.set(node.n, line)
+    line.pending.add(change)
+    // what is under way was read before
+    await line.telling
+    line.telling ??= this.#send(node, line).finally(() => {
+      line.telling = undefined
+    })
+    await line.telling
+  }
+
+  async #send(node: ClusterNode, line: Line): Promise<void> {
+    const changed = [...line.pending]
+    line.pending.clear()
+    if (changed.length === 0) return
+    const { n, waiting } = this.#parts
+    const told: ChangesTold = { from: n(), changed, ...(changed.includes('inbox') && { waiting: waiting() }) }
+    try {
+      await this.#post(node, '/changes', told)
+    } catch (error) {
+      this.#onSilent(node, error)
+      this.#again(node, changed)
+    }
+  }
+
+  #again(node: ClusterNode, changed: readonly Change[]): void {
+    this.#parts.clock.after(AGAIN_MS, () => {
+      const isThere = !this.#closed && this.#parts.peers.others().some(({ n }) => n === node.n)
+      if (!isThere) this.#lines.delete(node.n)
+      else for (const change of changed) void this.#tellOne(node, change)
+    })
+  }
+
+  async #post(node: ClusterNode, path: string, body: unknown): Promise<Response> {
+    const { clock, peers } = this.#parts
+    const late = new AbortController()
+    const timer = clock.after(PATIENCE_MS, () => late.abort(new Error(`no answer in ${PATIENCE_MS} ms`)))
+    try {
+      const response = await peers.ask(node, {
+        ...{ method: 'POST', path: `${EXCHANGE_PATH}${path}`, body: JSON.stringify(body), signal: late.signal },
+        headers: { 'content-type': 'application/json' },
+      })
+      if (!response.ok) throw new Error(`it answered ${response.status}`)
+      return response
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  #onSilent(node: ClusterNode, error: unknown): void {
+    if (this.#closed) return
+    this.#parts.logger.debug?.({ err: toError(error), node: node.name }, 'another node did not answer; it was left out')
+  }
+}
