@@ -50,9 +50,11 @@ export interface IdempotencyStore {
   keep?(key: KeptKey): Promise<void>
   /**
    * Takes the keys that were kept and that an earlier process has not answered: each is then to be completed with an answer made from
-   * what is there, or released when it is not. Called once, before any other key is taken.
+   * what is there, or released when it is not. Called before any other key is taken, and again when this process has taken over another
+   * one's.
+   * @param keys only those; default: all
    */
-  left?(): Promise<KeptKey[]>
+  left?(keys?: readonly string[]): Promise<KeptKey[]>
 }
 
 export const REMEMBERED_MS = 24 * 60 * 60 * 1000

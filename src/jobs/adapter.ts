@@ -11,6 +11,29 @@ export interface JobRecord {
   readonly request: Readonly<CreateJobRequest>
   /** From `list` of an adapter that numbers jobs as they are submitted: rises, and is never given again. */
   readonly position?: number
+  /** Rises with every change of the job, where the adapter counts them: with it, an attempt is told from another one. */
+  readonly rev?: number
+}
+
+/** What a job has to be like to be changed: its status and, where it was given with the record, its `rev`. */
+export type Expected = JobStatus | { status: JobStatus; rev: number }
+
+/** What a record says is expected of the job. */
+export const expectedOf = ({ info: { status }, rev }: JobRecord): Expected =>
+  rev === undefined ? status : { status, rev }
+
+/** @param rev of an adapter that counts changes */
+export function isAsExpected(expected: Expected | undefined, status: JobStatus, rev?: number): boolean {
+  if (expected === undefined) return true
+  if (typeof expected === 'string') return status === expected
+  return status === expected.status && (rev === undefined || rev === expected.rev)
+}
+
+/** How many jobs of a profile have a status that is not terminal. */
+export interface JobCount {
+  profile: string
+  status: JobStatus
+  count: number
 }
 
 /** Which jobs, those submitted last first. */
@@ -89,17 +112,21 @@ export interface QueueAdapter {
   /** In the order of submission, the last one first, whatever `createdAt` says: the clock may have gone back. */
   list(filter?: JobFilter): Promise<JobRecord[]>
   /**
-   * @param expected changes the job only while it has this status
+   * @param expected changes the job only while it is like that
    * @param deliveries what is to be delivered about the change; a part of a `GatewayStorage` keeps them in the same write, and none when
    * the job is not changed. No other adapter is given any
-   * @returns the changed record; null when there is none, or it has another status
+   * @returns the changed record; null when there is none, or it is not as expected
    */
   update(
     id: string,
     patch: JobPatch,
-    expected?: JobStatus,
+    expected?: Expected,
     deliveries?: readonly KeptDelivery[],
   ): Promise<JobRecord | null>
+  /** How many jobs there are that are not over. Needed where several gateways share the adapter. */
+  counts?(): Promise<JobCount[]>
+  /** Jobs that are running or parked and are this process's, in pages. Absent: all active jobs are read at the start. */
+  owned?(): AsyncIterable<JobRecord[]>
   /** Removes a job, whatever its status, as if it had never been; does nothing when it is not there. Absent: it is canceled instead. */
   remove?(id: string): Promise<void>
   /**
@@ -121,7 +148,7 @@ export interface QueueAdapter {
     id: string,
     patch: JobPatch,
     charge: DailyCharge,
-    expected?: JobStatus,
+    expected?: Expected,
     deliveries?: readonly KeptDelivery[],
   ): Promise<{ record: JobRecord | null; dailyTokens: number }>
   /** Tells that there may be jobs to claim which this process did not add itself. Returns unsubscribe. */

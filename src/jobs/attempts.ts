@@ -243,7 +243,7 @@ export class Attempts implements RunOwner {
     const written = await store.settle(record, patch, tokens, told, true)
     if (written && isRefused()) {
       told.withdraw()
-      await store.restore(record, { day, tokens })
+      run.record = (await store.restore(record, { day, tokens })) ?? record
       return
     }
     tracked.canceled = { written, told }

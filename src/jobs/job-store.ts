@@ -3,7 +3,14 @@ import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import { type Persistence, persistently } from '../lib/patience.js'
 import type { KeptDelivery } from '../webhooks/outbox.js'
-import type { ClaimTerms, DailyCharge, JobPatch, JobRecord, QueueAdapter } from './adapter.js'
+import {
+  type ClaimTerms,
+  type DailyCharge,
+  expectedOf,
+  type JobPatch,
+  type JobRecord,
+  type QueueAdapter,
+} from './adapter.js'
 import type { DailyBudget } from './budgets.js'
 import type { JobCounters } from './counters.js'
 import type { DueTimes } from './due-times.js'
@@ -58,16 +65,18 @@ export class JobStore {
    * Takes back a cancel that was refused and came to be stored all the same.
    * @param before the job as it was
    * @param charge what it charged
+   * @returns the job as it is then; null: it went on to somewhere else
    */
-  async restore(before: JobRecord, charge?: DailyCharge): Promise<void> {
+  async restore(before: JobRecord, charge?: DailyCharge): Promise<JobRecord | null> {
     const { adapter, budget } = this.#options
     const { status, nextRunAt, finishedAt, parkedAt, parkedExecutionId, usage, notes, error, result } = before.info
     const patch = { status, nextRunAt, finishedAt, parkedAt, parkedExecutionId, usage, notes, error, result }
     const restored = await persistently(() => adapter.update(before.info.id, patch, 'canceled'), this.#options)
     if (restored) this.#moved('canceled', restored.info)
-    if (!charge?.tokens) return
+    if (!charge?.tokens) return restored
     const { day, tokens } = charge
     budget.correct(day, await persistently(() => adapter.addDailyTokens(day, -tokens), this.#options))
+    return restored
   }
 
   /** Takes a job into account that is stored already. */
@@ -113,10 +122,11 @@ export class JobStore {
     once = false,
   ): Promise<JobRecord | null> {
     const { id, status } = before.info
+    const expected = expectedOf(before)
     assertLegal(before.info, patch.status)
     const write = once ? this.#once : this.#persistently
     const { adapter } = this.#options
-    const record = await write((deliveries) => adapter.update(id, patch, status, deliveries), announcement)
+    const record = await write((deliveries) => adapter.update(id, patch, expected, deliveries), announcement)
     if (record) this.#moved(status, record.info)
     else this.#notMade(announcement)
     return record
@@ -148,17 +158,18 @@ export class JobStore {
     once: boolean,
   ): Promise<JobRecord | null> {
     const { adapter, budget } = this.#options
-    const { id, status } = before.info
+    const { id } = before.info
+    const expected = expectedOf(before)
     assertLegal(before.info, patch.status)
     const day = budget.today
     const write = once ? this.#once : this.#persistently
     if (adapter.settle) {
       const charge = { day, tokens }
-      const settled = await write((told) => adapter.settle!(id, patch, charge, status, told), announcement)
+      const settled = await write((told) => adapter.settle!(id, patch, charge, expected, told), announcement)
       budget.report(day, settled.dailyTokens)
       return settled.record
     }
-    const update = () => write((deliveries) => adapter.update(id, patch, status, deliveries), announcement)
+    const update = () => write((deliveries) => adapter.update(id, patch, expected, deliveries), announcement)
     const charge = async () => {
       const total = await this.#persistently(() => adapter.addDailyTokens(day, tokens))
       budget.report(day, total)

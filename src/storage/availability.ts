@@ -33,6 +33,8 @@ const READS: ReadonlySet<string> = new Set([
     'keyOnce',
     'subscriptions',
     'version',
+    'counts',
+    'isHeldUp',
   ],
 ])
 /** What may well take long. */

@@ -19,8 +19,13 @@ export interface DeliveryOutbox {
   add(kept: KeptDelivery): Promise<void>
   /** The delivery was made or given up. Does nothing when it is not kept. */
   remove(lane: string, id: string): Promise<void>
-  /** Everything that is kept, in the order in which it was added. */
-  list(): Promise<KeptDelivery[]>
+  /** Everything that this process has to make, in the order in which it was added. @param lanes only those; may be left out of account */
+  list(lanes?: readonly string[]): Promise<KeptDelivery[]>
+  /**
+   * Whether another process, which is alive or whose deliveries are about to be taken over, has to make deliveries of that lane before
+   * this one's. Absent: nobody else makes any.
+   */
+  readonly isHeldUp?: ((lane: string) => Promise<boolean>) | undefined
   /** Adds to the log of attempts of a lane; each lane keeps its last hundred. */
   log(lane: string, attempt: WebhookDelivery): Promise<void>
   /** The attempts of a lane, newest first, at most a hundred. */

@@ -12,7 +12,7 @@ interface Kept {
 }
 
 /** What the other parts of a storage in memory use of it. */
-export interface MemoryDeliveryOutbox extends Required<DeliveryOutbox> {
+export interface MemoryDeliveryOutbox extends Required<Omit<DeliveryOutbox, 'isHeldUp'>> {
   /** Keeps a delivery in the same turn in which what it tells of is written. */
   addNow(kept: KeptDelivery): void
 }

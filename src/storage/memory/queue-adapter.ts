@@ -3,6 +3,8 @@ import type { KeptKey } from '../../idempotency/store.js'
 import {
   type ClaimTerms,
   claimPatch,
+  type Expected,
+  isAsExpected,
   type JobPatch,
   type JobPlace,
   type JobRecord,
@@ -92,11 +94,11 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey, onDelivery }: 
   const update = (
     id: string,
     patch: JobPatch,
-    expected?: JobStatus,
+    expected?: Expected,
     deliveries: readonly KeptDelivery[] = [],
   ): JobRecord | null => {
     const entry = entries.get(id)
-    if (!entry || (expected !== undefined && entry.record.info.status !== expected)) return null
+    if (!entry || !isAsExpected(expected, entry.record.info.status)) return null
     for (const delivery of deliveries) onDelivery?.(delivery)
     return change(entry, patch)
   }

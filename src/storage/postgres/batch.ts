@@ -1,7 +1,7 @@
 import type { Call } from '../sql/call-queue.js'
 import type { SessionWrite } from '../sql/rows.js'
 import type { Row, Statement } from './pipeline.js'
-import { does, type Plan, type Plans } from './plan.js'
+import { does, type Plan, type Plans, type Self } from './plan.js'
 import { jobPlans, type KnownJobs } from './tables/jobs.js'
 import { notificationPlans } from './tables/notifications.js'
 import { Appends, besides, journalPlans, type KnownSession } from './tables/sessions.js'
@@ -22,9 +22,6 @@ const MOST_KNOWN = 20_000
 
 const OTHER_PLANS = {
   ...parkedPlans,
-  ...profilePlans,
-  ...idempotencyPlans,
-  ...outboxPlans,
   ...notificationPlans,
   ...channelPlans,
   ...signInPlans,
@@ -70,12 +67,15 @@ export class Batch {
   /** Statements in their order, each with the call that it is of. */
   readonly #steps: { of: number | Appends; statement: Statement | undefined }[] = []
 
-  constructor(calls: readonly Call[], sessions: KnownSessions, jobs: KnownJobs, newClaim: () => string) {
+  constructor(calls: readonly Call[], sessions: KnownSessions, jobs: KnownJobs, newClaim: () => string, self: Self) {
     this.calls = calls
     this.#sessions = sessions
     const plans: Plans = {
-      ...journalPlans((id, known) => sessions.note(id, known)),
-      ...jobPlans(jobs, newClaim),
+      ...journalPlans(self.n, (id, known) => sessions.note(id, known)),
+      ...jobPlans(jobs, newClaim, self.n),
+      ...idempotencyPlans(self),
+      ...outboxPlans(self),
+      ...profilePlans(self.n),
       ...OTHER_PLANS,
     }
     let appends: Appends | undefined
@@ -90,7 +90,7 @@ export class Batch {
           if (!appends) this.#steps.push({ of: group, statement: undefined })
           appends = group
           this.#ahead.set(write.id, after)
-          this.#plan({ ...does(...besides(write)), result: () => sessions.note(write.id, after) })
+          this.#plan({ ...does(...besides(write, self.n)), result: () => sessions.note(write.id, after) })
           continue
         }
       }

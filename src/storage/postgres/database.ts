@@ -7,7 +7,7 @@ import { Batch, jobsChanged, KnownSessions, together } from './batch.js'
 import { failureOf, fenced, forgotten, isOfCaller } from './failures.js'
 import { Link, type LinkOptions } from './link.js'
 import { StatementError } from './pipeline.js'
-import { statement } from './plan.js'
+import { type Self, statement } from './plan.js'
 import { RAISED } from './schema.js'
 import { jobsAsked, type KnownJobs, knownJobs } from './tables/jobs.js'
 
@@ -28,7 +28,7 @@ const RESUME = 'UPDATE @members SET term = term + 1 WHERE n = $1 RETURNING term,
  */
 export class PostgresDatabase {
   readonly #options: LinkOptions
-  readonly #member: number
+  readonly #self: Self
   readonly #sessions = new KnownSessions()
   #link: Link | undefined
   #term = 0
@@ -45,14 +45,14 @@ export class PostgresDatabase {
   #ended: StorageError | undefined
   #reconnecting: Promise<void> | undefined
 
-  private constructor(options: LinkOptions, member: number) {
+  private constructor(options: LinkOptions, self: Self) {
     this.#options = options
-    this.#member = member
+    this.#self = self
   }
 
   /** @throws StorageError */
-  static async open(options: LinkOptions, member: number): Promise<PostgresDatabase> {
-    const database = new PostgresDatabase(options, member)
+  static async open(options: LinkOptions, self: Self): Promise<PostgresDatabase> {
+    const database = new PostgresDatabase(options, self)
     await database.#connect()
     return database
   }
@@ -96,9 +96,9 @@ export class PostgresDatabase {
       let batch: Batch | undefined
       try {
         const calls = left.map(({ call }) => call)
-        batch = new Batch(calls, this.#sessions, await this.#jobs(link, calls), this.#newClaim)
+        batch = new Batch(calls, this.#sessions, await this.#jobs(link, calls), this.#newClaim, this.#self)
         const { statements } = batch
-        const fence = batch.writes ? [statement(FENCE, this.#member, this.#term, ++this.#batch)] : []
+        const fence = batch.writes ? [statement(FENCE, this.#self.n, this.#term, ++this.#batch)] : []
         const rows = statements.length > 0 ? await link.run([...fence, ...statements]) : []
         if (fence.length > 0) this.#confirmed = this.#batch
         this.#answer(left, batch.results(rows.slice(fence.length)))
@@ -141,7 +141,7 @@ export class PostgresDatabase {
     return knownJobs(ids, rows!)
   }
 
-  readonly #newClaim = (): string => `${this.#member}:${++this.#claims}`
+  readonly #newClaim = (): string => `${this.#self.n}:${++this.#claims}`
 
   #answer(pending: readonly Pending[], results: readonly unknown[]): void {
     for (const [index, { resolve }] of pending.entries()) resolve(results[index] as never)
@@ -158,7 +158,7 @@ export class PostgresDatabase {
       return
     }
     const { statements, results } = batch.asDone()
-    const fence = statement(FENCE, this.#member, this.#term, this.#batch)
+    const fence = statement(FENCE, this.#self.n, this.#term, this.#batch)
     try {
       const rows = statements.length > 0 ? await this.#link!.run([fence, ...statements]) : []
       this.#answer(pending, results(rows.slice(1)))
@@ -201,7 +201,7 @@ export class PostgresDatabase {
     const link = await Link.open(this.#options)
     try {
       const end = old ? [statement(END_OLD, old.backend.pid, old.backend.since)] : []
-      const rows = await link.run([...end, statement(RESUME, this.#member)])
+      const rows = await link.run([...end, statement(RESUME, this.#self.n)])
       const [mine] = rows.at(-1) as unknown as { term: number; batch: number }[]
       if (!mine) this.#end(fenced(place))
       else if (mine.batch < this.#confirmed) this.#end(forgotten(place))

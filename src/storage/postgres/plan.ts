@@ -15,6 +15,14 @@ export interface Plan<Result = unknown> {
   result(rows: readonly Row[][]): Result
 }
 
+/** The process that asks. */
+export interface Self {
+  /** Of its row in `members`. */
+  readonly n: number
+  /** It shares the schema with others: what it has is told from what they have. */
+  readonly isOneOfMany: boolean
+}
+
 /** Those that need to know nothing but what they are given. */
 export type Plans = {
   [Name in keyof Operations]: (...args: Parameters<Operations[Name]>) => Plan<ReturnType<Operations[Name]>>

@@ -255,6 +255,22 @@ const MIGRATIONS: readonly string[] = [
   ALTER TABLE @deliveries ADD COLUMN owner bigint;
   CREATE INDEX deliveries_owned ON @deliveries (owner, n);
   ALTER TABLE @idempotency_keys ADD COLUMN owner bigint;
+  CREATE INDEX idempotency_keys_owned ON @idempotency_keys (owner) WHERE answer IS NULL;
+
+  -- As it was, and says whose it is: while it is queued or over, nobody's.
+  CREATE FUNCTION @change_job_2(
+    my_id text, my_rev bigint, my_status text, my_next double precision, my_ready boolean, my_end double precision,
+    my_begins boolean, my_info text, me bigint
+  ) RETURNS void LANGUAGE plpgsql AS $$
+  BEGIN
+    UPDATE @jobs SET rev = rev + 1, status = my_status, next_run_at = my_next, ready = my_ready, finished_at = my_end,
+      begins = my_begins, claim = NULL, claimed = NULL, info = my_info,
+      owner = CASE WHEN my_status IN ('running', 'parked') THEN me END
+    WHERE id = my_id AND rev = my_rev;
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'The job % has changed.', my_id USING ERRCODE = '${RAISED.stale}';
+    END IF;
+  END $$;
   -- in which order they came to be read, where several processes write them; null: that of n
   ALTER TABLE @notifications ADD COLUMN place bigint;
   CREATE INDEX notifications_by_place ON @notifications ((coalesce(place, n)));

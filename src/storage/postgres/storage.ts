@@ -50,7 +50,7 @@ export const directOptions = (options: PostgresStorageOptions): LinkOptions => (
 async function openDatabase(options: PostgresStorageOptions): Promise<OpenDatabase> {
   const membership = await Membership.join(directOptions(options))
   try {
-    const database = await PostgresDatabase.open(linkOptions(options), membership.n)
+    const database = await PostgresDatabase.open(linkOptions(options), { n: membership.n, isOneOfMany: false })
     const sweeper = new Sweeper(database.call)
     sweeper.start()
     return {

@@ -11,7 +11,8 @@ interface Taken {
 
 /**
  * Which keys are taken, this process knows; the database knows those that have an answer, or something that was made. So a request whose
- * end cannot be written down leaves no key behind that nobody can use.
+ * end cannot be written down leaves no key behind that nobody can use. Where several processes have the database, it knows too which of
+ * them has a key, until that one is gone.
  */
 export function idempotencyStore(call: CallDatabase, now: () => number): IdempotencyStore {
   /** In the order in which they were taken. */
@@ -26,11 +27,11 @@ export function idempotencyStore(call: CallDatabase, now: () => number): Idempot
 
   return {
     async begin(key, fingerprint) {
-      const known = await call('idempotency.find', key, now())
-      if (known)
-        return known.fingerprint === fingerprint
-          ? { state: 'answered', answer: JSON.parse(known.answer) }
-          : { state: 'mismatch' }
+      const known = await call('idempotency.begin', key, fingerprint, now())
+      if (known && (known.answer !== null || !taken.has(key))) {
+        if (known.fingerprint !== fingerprint) return { state: 'mismatch' }
+        return known.answer === null ? { state: 'in_flight' } : { state: 'answered', answer: JSON.parse(known.answer) }
+      }
       forgetOld()
       const held = taken.get(key)
       if (!held) {
@@ -52,8 +53,8 @@ export function idempotencyStore(call: CallDatabase, now: () => number): Idempot
       await call('idempotency.release', key)
     },
     keep: (key) => call('idempotency.keep', keptRow(key, now())),
-    async left() {
-      const rows = await call('idempotency.left')
+    async left(keys) {
+      const rows = await call('idempotency.left', keys)
       return rows.map(({ key, fingerprint, made, since }) => {
         taken.set(key, { fingerprint, since })
         return { key, fingerprint, made: JSON.parse(made) }

@@ -1,17 +1,17 @@
-import type { JobStatus } from '../../../schemas/jobs.js'
 import type { UsageGroup } from '../../../schemas/usage.js'
-import type { ClaimTerms, JobPatch } from '../../jobs/adapter.js'
+import type { ClaimTerms, Expected, JobPatch } from '../../jobs/adapter.js'
 import type { KeptNotification, NotificationPage, NotificationRange } from '../../notifications/store.js'
 import type { EndedQuery } from '../../sessions/kept/journal.js'
 import type { UsageCount, UsageRange, UsageSum } from '../../usage/store.js'
 import type {
-  AnsweredRow,
   DeliveryRow,
   DeliveryValues,
   EndedExecutionsRow,
+  JobCountRow,
   JobPageFilter,
   JobRow,
   KeptKeyRow,
+  KnownKeyRow,
   NewsRow,
   ParkedRow,
   SessionRow,
@@ -67,13 +67,12 @@ export interface Operations {
   /** Ends at about 1 MiB too, which whoever asks takes in one turn. */
   'jobs.page'(filter: JobPageFilter): { rows: JobRow[]; isLast: boolean }
   /** @param deliveries kept when it changes the job */
-  'jobs.update'(
-    id: string,
-    patch: JobPatch,
-    expected?: JobStatus,
-    deliveries?: readonly DeliveryValues[],
-  ): JobRow | null
+  'jobs.update'(id: string, patch: JobPatch, expected?: Expected, deliveries?: readonly DeliveryValues[]): JobRow | null
   'jobs.remove'(id: string): void
+  /** Of those that are not over. */
+  'jobs.counts'(): JobCountRow[]
+  /** Jobs of this process that are running or parked, in the order of submission. */
+  'jobs.owned'(after: number, limit: number): JobRow[]
   /** Of some of the jobs that ended by then, the one that ended first before the others, its `info`. */
   'jobs.ended'(finishedBy: number, limit: number): string[]
   /** Removes some of the jobs that ended by then. @returns how many */
@@ -85,19 +84,24 @@ export interface Operations {
     patch: JobPatch,
     day: string,
     tokens: number,
-    expected?: JobStatus,
+    expected?: Expected,
     deliveries?: readonly DeliveryValues[],
   ): { row: JobRow | null; dailyTokens: number }
 
-  'idempotency.find'(key: string, now: number): AnsweredRow | undefined
+  /** What another request has there. Undefined: none, and where several processes have the database, the key is now this one's. */
+  'idempotency.begin'(key: string, fingerprint: string, now: number): KnownKeyRow | undefined
   'idempotency.complete'(key: string, fingerprint: string, since: number, answer: string, now: number): void
   'idempotency.release'(key: string): void
   'idempotency.keep'(row: KeptKeyRow): void
-  'idempotency.left'(): KeptKeyRow[]
+  /** Of this process, where several have the database. @param keys only those */
+  'idempotency.left'(keys?: readonly string[]): KeptKeyRow[]
 
   'outbox.add'(values: DeliveryValues): void
   'outbox.remove'(lane: string, id: string): void
-  'outbox.page'(after: number, limit: number): DeliveryRow[]
+  /** Of this process, where several have the database. @param lanes only those */
+  'outbox.page'(after: number, limit: number, lanes?: readonly string[]): DeliveryRow[]
+  /** Whether another process has deliveries of that lane which come before those of this one. */
+  'outbox.isHeldUp'(lane: string): boolean
   'outbox.log'(lane: string, attempt: string): void
   'outbox.attempts'(lane: string): string[]
   'outbox.forget'(lane: string): void

@@ -32,6 +32,15 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
   },
   update: async (id, patch, expected, deliveries) =>
     recordOf(await call('jobs.update', id, patch, expected, deliveries?.map(deliveryValues))),
+  counts: () => call('jobs.counts'),
+  async *owned() {
+    for (let after = 0; ; ) {
+      const rows = await call('jobs.owned', after, JOBS_PER_PAGE)
+      yield rows.map((row) => recordOf(row))
+      if (rows.length < JOBS_PER_PAGE) return
+      after = rows.at(-1)!.n
+    }
+  },
   remove: (id) => call('jobs.remove', id),
   ended: async (olderThanMs, limit) =>
     (await call('jobs.ended', now() - olderThanMs, limit)).map((info) => JSON.parse(info)),
@@ -55,5 +64,7 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
 function recordOf(row: JobRow): JobRecord
 function recordOf(row: JobRow | null | undefined): JobRecord | null
 function recordOf(row: JobRow | null | undefined): JobRecord | null {
-  return row ? { info: JSON.parse(row.info), request: JSON.parse(row.request) } : null
+  if (!row) return null
+  const { info, request, rev } = row
+  return { info: JSON.parse(info), request: JSON.parse(request), ...(rev !== undefined && { rev }) }
 }

@@ -88,9 +88,18 @@ export interface ParkedRow {
 
 export interface JobRow {
   n: number
+  /** As `JobRecord.rev`. */
+  rev?: number
   /** JSON, both of them. */
   info: string
   request: string
+}
+
+/** How many jobs of a profile have a status. */
+export interface JobCountRow {
+  profile: string
+  status: JobStatus
+  count: number
 }
 
 export interface JobPageFilter {
@@ -109,9 +118,10 @@ export function jobTimes({ status, nextRunAt, finishedAt }: StoredJob): [number 
   return [nextRunAt ?? null, status === 'queued' ? ready : null, isTerminal(status) ? (finishedAt ?? 0) : null]
 }
 
-export interface AnsweredRow {
+export interface KnownKeyRow {
   fingerprint: string
-  answer: string
+  /** Null: its request is under way. */
+  answer: string | null
 }
 
 /** A key as it is kept with what its request makes. */

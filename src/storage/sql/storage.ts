@@ -20,6 +20,8 @@ export type DatabaseStorage = GatewayStorage &
 /** A database from when it was opened until it is closed. */
 export interface OpenDatabase {
   readonly call: CallDatabase
+  /** Other processes have it open too. Default false. */
+  readonly isOneOfMany?: boolean
   /** As `GatewayStorage.atTurnsEnd`. */
   atTurnsEnd(work: () => void): void
   /** Resolves when all that was asked for is done and it may be opened again. */
@@ -49,7 +51,7 @@ export function databaseStorage(
     profiles: profileStore(call, now, isShared),
     queue: queueAdapter(call, now),
     idempotency: idempotencyStore(call, now),
-    outbox: deliveryOutbox(call),
+    outbox: deliveryOutbox(call, () => database?.isOneOfMany ?? false),
     notifications: notificationStore(call, isShared),
     channels: channelStore(call, isShared),
     signIns: signInStore(call, isShared),

@@ -40,12 +40,13 @@ export const profileStore = (call: CallDatabase, now: () => number, isShared: bo
   ...(isShared && { version: () => call('versions.of', 'profiles') }),
 })
 
-export const deliveryOutbox = (call: CallDatabase): DeliveryOutbox => ({
+/** @param isOneOfMany whether other processes have the database too */
+export const deliveryOutbox = (call: CallDatabase, isOneOfMany: () => boolean): DeliveryOutbox => ({
   add: (kept) => call('outbox.add', deliveryValues(kept)),
   remove: (lane, id) => call('outbox.remove', lane, id),
-  list: () =>
+  list: (lanes) =>
     listed(
-      (last?: DeliveryRow) => call('outbox.page', last?.n ?? 0, DELIVERIES_PER_PAGE),
+      (last?: DeliveryRow) => call('outbox.page', last?.n ?? 0, DELIVERIES_PER_PAGE, lanes),
       ({ id, lane, delivery }) => ({ id, lane, delivery: JSON.parse(delivery) }),
     ),
   log: (lane, attempt) => call('outbox.log', lane, JSON.stringify(attempt)),
@@ -53,6 +54,9 @@ export const deliveryOutbox = (call: CallDatabase): DeliveryOutbox => ({
   forget: (lane) => call('outbox.forget', lane),
   rememberGone: (target) => call('outbox.rememberGone', target),
   gone: () => call('outbox.gone'),
+  get isHeldUp() {
+    return isOneOfMany() ? (lane: string) => call('outbox.isHeldUp', lane) : undefined
+  },
 })
 
 export const notificationStore = (call: CallDatabase, isShared: boolean): NotificationStore => ({

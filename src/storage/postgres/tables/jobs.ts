@@ -1,8 +1,8 @@
 import type { JobStatus } from '../../../../schemas/jobs.js'
-import type { JobPatch } from '../../../jobs/adapter.js'
+import { type Expected, isAsExpected, type JobPatch } from '../../../jobs/adapter.js'
 import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
-import { type JobPageFilter, type JobRow, jobTimes } from '../../sql/rows.js'
+import { type JobCountRow, type JobPageFilter, type JobRow, jobTimes } from '../../sql/rows.js'
 import type { Row, Statement } from '../pipeline.js'
 import { asks, type Plans, sets, statement } from '../plan.js'
 import { textArray } from '../values.js'
@@ -11,10 +11,12 @@ import { ridingStatements } from './riding.js'
 const MAX_PAGE_CHARS = 1024 * 1024
 const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
 
-const COLUMNS = 'n, claimed, info, request'
+const COLUMNS = 'n, rev, claimed, info, request'
 const ADD = `INSERT INTO @jobs (id, status, profile, priority, created_at, next_run_at, ready, finished_at, begins, info, request)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
-const TAKE_DUE = 'UPDATE @jobs SET ready = true WHERE NOT ready AND next_run_at <= $1'
+/** Others may be at it. */
+const TAKE_DUE = `UPDATE @jobs SET ready = true WHERE n = ANY (ARRAY(
+  SELECT n FROM @jobs WHERE NOT ready AND next_run_at <= $1 ORDER BY n FOR UPDATE SKIP LOCKED))`
 const IS_SPENT = `SELECT coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) >= $2::double precision AS spent`
 /** What begins with the claim is decided here: no job is read before, so that many may claim at once. */
 const CLAIM = `WITH free AS MATERIALIZED (
@@ -22,9 +24,9 @@ const CLAIM = `WITH free AS MATERIALIZED (
       AND NOT ($1::text IS NOT NULL AND coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) >= $2::double precision)
     ORDER BY priority DESC, n LIMIT $3 FOR UPDATE SKIP LOCKED
   ), places AS (SELECT ARRAY(SELECT n FROM free ORDER BY priority DESC, n) AS n)
-  UPDATE @jobs AS j SET rev = rev + 1, status = 'running', ready = NULL, next_run_at = NULL, begins = false, claim = $4,
+  UPDATE @jobs AS j SET rev = rev + 1, status = 'running', ready = NULL, next_run_at = NULL, begins = false, owner = $6, claim = $4,
     claimed = CASE WHEN begins THEN coalesce(($5::text[])[array_position((SELECT n FROM places), j.n)], '{}') ELSE '{}' END
-  WHERE j.n = ANY ((SELECT n FROM places)::bigint[]) RETURNING j.n, j.priority, claimed, info, request`
+  WHERE j.n = ANY ((SELECT n FROM places)::bigint[]) RETURNING j.n, j.rev, j.priority, claimed, info, request`
 const CLAIMED = `SELECT ${COLUMNS}, priority FROM @jobs WHERE claim = $1 AND status = 'running'`
 /** Of each status, and of each profile, the newest: an index gives them however many others there are. */
 const page = (by: string, of: string): string => `WITH below AS (SELECT least($3::bigint, coalesce(
@@ -51,6 +53,9 @@ const PAGE_BY_PROFILE = page(
 const CHARGE = `INSERT INTO @daily_tokens AS d (day, tokens) VALUES ($1, $2)
   ON CONFLICT (day) DO UPDATE SET tokens = d.tokens + excluded.tokens RETURNING tokens`
 const TOKENS = 'SELECT coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) AS tokens'
+const COUNTS = `SELECT profile, status, count(*) AS count FROM @jobs
+  WHERE status IN ('queued', 'running', 'parked') GROUP BY profile, status`
+const OWNED = `SELECT ${COLUMNS} FROM @jobs WHERE owner = $1 AND n > $2 ORDER BY n LIMIT $3`
 const ENDED = 'SELECT info FROM @jobs WHERE finished_at <= $1 ORDER BY finished_at, n LIMIT $2'
 const PRUNE = `DELETE FROM @jobs WHERE n = ANY (ARRAY(SELECT n FROM @jobs WHERE finished_at <= $1 ORDER BY finished_at LIMIT $2)) RETURNING n`
 
@@ -65,7 +70,7 @@ export type KnownJobs = Map<string, KnownJob | undefined>
 
 /** Asks for the jobs that a batch is going to change. */
 export const jobsAsked = (ids: readonly string[]): Statement =>
-  statement(`SELECT id, rev, ${COLUMNS} FROM @jobs WHERE id = ANY ($1::text[])`, textArray(ids))
+  statement(`SELECT id, ${COLUMNS} FROM @jobs WHERE id = ANY ($1::text[])`, textArray(ids))
 
 export function knownJobs(ids: readonly string[], rows: readonly Row[]): KnownJobs {
   const known: KnownJobs = new Map(ids.map((id) => [id, undefined]))
@@ -74,36 +79,42 @@ export function knownJobs(ids: readonly string[], rows: readonly Row[]): KnownJo
 }
 
 /** What a claim has changed is said beside the job, until the next change. */
-function jobRow({ n, claimed, info, request }: Row): JobRow {
-  if (claimed === null) return { n, info, request } as JobRow
+function jobRow({ n, rev, claimed, info, request }: Row): JobRow {
+  if (claimed === null) return { n, rev, info, request } as JobRow
   const patch = { status: 'running', nextRunAt: undefined, ...JSON.parse(claimed as string) }
-  return { n, info: JSON.stringify(patched(JSON.parse(info as string), patch)), request } as JobRow
+  return { n, rev, info: JSON.stringify(patched(JSON.parse(info as string), patch)), request } as JobRow
 }
 
 const lastTokens = (rows: readonly Row[][]): number => rows.at(-1)![0]!.tokens as number
 const begins = ({ startedAt, webhook }: StoredJob): boolean => startedAt === undefined && webhook === undefined
 
-/** What a change of a job does, and the job after it; null: it is not as expected, and nothing is done. */
+/** What a change of a job does, and the job after it; null: it is not as expected, and nothing is done. @param me whose it is while it is under way */
 function change(
+  me: number,
   jobs: KnownJobs,
   id: string,
   patch: JobPatch,
-  expected: JobStatus | undefined,
+  expected: Expected | undefined,
 ): { row: JobRow; statements: Statement[] } | null {
   const known = jobs.get(id)
   if (!known) return null
   const before: StoredJob = JSON.parse(known.row.info)
-  if (expected !== undefined && before.status !== expected) return null
+  if (!isAsExpected(expected, before.status, known.rev)) return null
   const job = patched(before, patch)
   const [next, ready, end] = jobTimes(job)
-  const row = { ...known.row, info: JSON.stringify(job) }
-  const values = [id, known.rev, job.status, next, ready === null ? null : ready === 1, end, begins(job), row.info]
-  jobs.set(id, { rev: known.rev + 1, row })
-  return { row, statements: [statement('SELECT @change_job_1($1, $2, $3, $4, $5, $6, $7, $8)', ...values)] }
+  const rev = known.rev + 1
+  const row = { ...known.row, rev, info: JSON.stringify(job) }
+  const values = [id, known.rev, job.status, next, ready === null ? null : ready === 1, end, begins(job), row.info, me]
+  jobs.set(id, { rev, row })
+  return { row, statements: [statement('SELECT @change_job_2($1, $2, $3, $4, $5, $6, $7, $8, $9)', ...values)] }
 }
 
-/** Jobs and the counters of their tokens. @param newClaim names each claim, so that its jobs are found again */
-export const jobPlans = (jobs: KnownJobs, newClaim: () => string) =>
+/**
+ * Jobs and the counters of their tokens.
+ * @param newClaim names each claim, so that its jobs are found again
+ * @param me the member that asks, which has what it claims
+ */
+export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
   ({
     'jobs.add'(info, request, priority, key) {
       const job = JSON.parse(info) as StoredJob
@@ -111,9 +122,9 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string) =>
       const { id, status, profile, createdAt } = job
       const isReady = ready === null ? null : ready === 1
       const values = [id, status, profile, priority, createdAt, next, isReady, end, begins(job), info, request]
-      jobs.set(id, { rev: 0, row: { n: 0, info, request } })
+      jobs.set(id, { rev: 0, row: { n: 0, rev: 0, info, request } })
       return {
-        statements: [statement(ADD, ...values), ...ridingStatements({ keys: key && [key] }, null)],
+        statements: [statement(ADD, ...values), ...ridingStatements({ keys: key && [key] }, me, null)],
         ...{ writes: true, again: [], result: () => {} },
       }
     },
@@ -123,7 +134,7 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string) =>
       const terms = [tokens?.day ?? null, tokens?.limit ?? null]
       const spent = statement(IS_SPENT, ...terms)
       return {
-        statements: [statement(TAKE_DUE, now), spent, statement(CLAIM, ...terms, limit, claim, textArray(firsts))],
+        statements: [statement(TAKE_DUE, now), spent, statement(CLAIM, ...terms, limit, claim, textArray(firsts), me)],
         writes: true,
         again: [spent, statement(CLAIMED, claim)],
         result(rows) {
@@ -148,10 +159,10 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string) =>
       })
     },
     'jobs.update'(id, patch, expected, deliveries) {
-      const changed = change(jobs, id, patch, expected)
+      const changed = change(me, jobs, id, patch, expected)
       if (!changed) return { statements: [], writes: false, result: () => null }
       return {
-        statements: [...changed.statements, ...ridingStatements({ deliveries }, null)],
+        statements: [...changed.statements, ...ridingStatements({ deliveries }, me, null)],
         ...{ writes: true, again: [], result: () => changed.row },
       }
     },
@@ -159,6 +170,8 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string) =>
       jobs.set(id, undefined)
       return sets(statement('DELETE FROM @jobs WHERE id = $1', id))
     },
+    'jobs.counts': () => asks(statement(COUNTS), (rows) => rows as unknown as JobCountRow[]),
+    'jobs.owned': (after, limit) => asks(statement(OWNED, me, after, limit), (rows) => rows.map(jobRow)),
     'jobs.ended': (finishedBy, limit) =>
       asks(statement(ENDED, finishedBy, limit), (rows) => rows.map(({ info }) => info as string)),
     'jobs.prune': (finishedBy, limit) => ({
@@ -172,8 +185,8 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string) =>
     }),
     'jobs.tokens': (day) => asks(statement(TOKENS, day), ([row]) => row!.tokens as number),
     'jobs.settle'(id, patch, day, tokens, expected, deliveries) {
-      const changed = change(jobs, id, patch, expected)
-      const told = changed ? ridingStatements({ deliveries }, null) : []
+      const changed = change(me, jobs, id, patch, expected)
+      const told = changed ? ridingStatements({ deliveries }, me, null) : []
       return {
         statements: [...(changed?.statements ?? []), ...told, statement(CHARGE, day, tokens)],
         writes: true,

@@ -1,7 +1,7 @@
 import type { KeptNotification } from '../../../notifications/store.js'
 import { asks, does, type Plans, sets, statement } from '../plan.js'
 import { textArray } from '../values.js'
-import { ridingStatements } from './riding.js'
+import { NOBODY, ridingStatements } from './riding.js'
 
 /** Where it is read: numbers and places are of one scale. */
 const PLACE = 'coalesce(place, n)'
@@ -35,7 +35,7 @@ export const notificationPlans = {
     writes: true,
     result: ([rows]) => ({ epoch: rows![0]!.epoch as string, lastNumber: rows![0]!.last as number }),
   }),
-  'notifications.add': (kept) => does(...ridingStatements({ notifications: [kept] }, null)),
+  'notifications.add': (kept) => does(...ridingStatements({ notifications: [kept] }, NOBODY, null)),
   'notifications.read': ({ after, until, since, types, profiles }, { limit, maxBytes, newest }) =>
     asks(
       statement(

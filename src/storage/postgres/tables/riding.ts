@@ -4,10 +4,15 @@ import type { Statement } from '../pipeline.js'
 import { statement } from '../plan.js'
 import { integerArray, textArray } from '../values.js'
 
+/** Whose notifications and counts are. */
+export const NOBODY = 0
+
 const THERE = '($1::text IS NULL OR EXISTS (SELECT FROM @sessions WHERE id = $1))'
-const KEEP_KEY = `INSERT INTO @idempotency_keys (key, fingerprint, since, made) SELECT $2, $3, $4::double precision, $5 WHERE ${THERE}
-  ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, made = excluded.made, answer = NULL`
-const KEEP_DELIVERIES = `INSERT INTO @deliveries (lane, id, delivery) SELECT lane, id, delivery
+const KEEP_KEY = `INSERT INTO @idempotency_keys (key, fingerprint, since, made, owner)
+  SELECT $2, $3, $4::double precision, $5, $6::bigint WHERE ${THERE}
+  ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, made = excluded.made, answer = NULL,
+    owner = excluded.owner`
+const KEEP_DELIVERIES = `INSERT INTO @deliveries (lane, id, delivery, owner) SELECT lane, id, delivery, $5::bigint
   FROM unnest($2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS d (lane, id, delivery, place) WHERE ${THERE} ORDER BY place
   ON CONFLICT (lane, id) DO NOTHING`
 const KEEP_NOTIFICATIONS = `INSERT INTO @notifications (n, type, session, profile, ts, notification)
@@ -30,13 +35,17 @@ const KEEP_PLACED = `WITH given AS (
   SELECT n, type, session, profile, ts::double precision, json, last_number - (SELECT count(*) FROM given) + i FROM given, feed`
 const ADD_USAGE = usageSql()
 
-/** @param session kept only while it is there; null: in any case */
+/**
+ * @param me the member whose keys and deliveries they are
+ * @param session kept only while it is there; null: in any case
+ */
 export function ridingStatements(
   { keys = [], deliveries = [], notifications = [], usage = [] }: Riding,
+  me: number,
   session: string | null,
 ): Statement[] {
   const statements = keys.map(({ key, fingerprint, since, made }) =>
-    statement(KEEP_KEY, session, key, fingerprint, since, made),
+    statement(KEEP_KEY, session, key, fingerprint, since, made, me),
   )
   const column = <Item>(items: readonly Item[], value: (item: Item) => string) => textArray(items.map(value))
   if (deliveries.length > 0)
@@ -47,6 +56,7 @@ export function ridingStatements(
         column(deliveries, ({ lane }) => lane),
         column(deliveries, ({ id }) => id),
         column(deliveries, ({ delivery }) => delivery),
+        me,
       ),
     )
   if (notifications.length > 0)

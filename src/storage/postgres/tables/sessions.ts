@@ -106,23 +106,30 @@ export class Appends {
 }
 
 /** What goes with a write beside events and state. */
-export function besides({ id, snapshot, ended, taken = [], ...riding }: SessionWrite): Statement[] {
+export function besides({ id, snapshot, ended, taken = [], ...riding }: SessionWrite, me: number): Statement[] {
   return [
     ...(ended ? [statement(SAVE_END, id, ended.status, ended.at, ended.engine, ended.place, ended.executions)] : []),
     ...(snapshot === undefined ? [] : [statement(SAVE_SNAPSHOT, id, snapshot)]),
     ...(taken.length === 0 ? [] : [statement(TAKE_NEWS, id, textArray(taken))]),
-    ...ridingStatements(riding, null),
+    ...ridingStatements(riding, me, null),
   ]
 }
 
-/** Sessions with their events. @param onKnown told what a session is after what was done with it */
-export const journalPlans = (onKnown: (id: string, known: KnownSession | undefined) => void) =>
+/**
+ * Sessions with their events.
+ * @param me the member that asks
+ * @param onKnown told what a session is after what was done with it
+ */
+export const journalPlans = (me: number, onKnown: (id: string, known: KnownSession | undefined) => void) =>
   ({
     'journal.write'(write): Plan<void> {
       const { id, origin, state, reservedSeq, seqs, texts } = write
       const values = [id, origin?.profile ?? null, origin?.generation ?? null, origin?.text ?? null, state ?? null]
       return {
-        statements: [statement(WRITE, ...values, reservedSeq, integerArray(seqs), textArray(texts)), ...besides(write)],
+        statements: [
+          statement(WRITE, ...values, reservedSeq, integerArray(seqs), textArray(texts)),
+          ...besides(write, me),
+        ],
         writes: true,
         again: [],
         result([rows]) {
@@ -139,7 +146,7 @@ export const journalPlans = (onKnown: (id: string, known: KnownSession | undefin
       return {
         statements: [
           statement(DEPOSIT, id, keyTexts, textArray(news.map((one) => one.news))),
-          ...ridingStatements({ keys }, id),
+          ...ridingStatements({ keys }, me, id),
         ],
         writes: true,
         result: ([rows]) => rows![0]!.there as boolean,
@@ -169,7 +176,7 @@ export const journalPlans = (onKnown: (id: string, known: KnownSession | undefin
       })),
     'journal.remove': (id, deliveries, notifications, usage) => ({
       // while it is still there
-      statements: [...ridingStatements({ deliveries, notifications, usage }, id), statement(REMOVE, id)],
+      statements: [...ridingStatements({ deliveries, notifications, usage }, me, id), statement(REMOVE, id)],
       ...{ writes: true, again: [], result: () => onKnown(id, undefined) },
     }),
     'journal.sweep': (limit) => ({

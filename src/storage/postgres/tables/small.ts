@@ -1,7 +1,9 @@
 import { REMEMBERED_MS } from '../../../idempotency/store.js'
 import type { SharedName } from '../../sql/operations.js'
-import type { AnsweredRow, DeliveryRow, KeptKeyRow, ParkedRow } from '../../sql/rows.js'
-import { asks, does, type Plans, sets, statement } from '../plan.js'
+import type { DeliveryRow, KeptKeyRow, KnownKeyRow, ParkedRow } from '../../sql/rows.js'
+import type { Row } from '../pipeline.js'
+import { asks, does, type Plans, type Self, sets, statement } from '../plan.js'
+import { textArray } from '../values.js'
 import { ridingStatements } from './riding.js'
 
 /** Expired keys that go whenever one is kept: more than come in, so that they cannot pile up. */
@@ -20,9 +22,10 @@ const UPSERT_PROFILE = `INSERT INTO @profiles (name, profile) VALUES ($1, $2)
 const ADD_PROFILE = 'INSERT INTO @profiles (name, profile) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING name'
 const REPLACE_PROFILE = 'UPDATE @profiles SET profile = $2 WHERE name = $1 AND profile = $3 RETURNING name'
 const HAS_PROFILE = 'SELECT FROM @profiles WHERE name = $1 AND profile = $2'
-const KEEP_PROFILE_KEY = `INSERT INTO @idempotency_keys (key, fingerprint, since, made)
-  SELECT $3, $4, $5::double precision, $6 WHERE EXISTS (${HAS_PROFILE})
-  ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, made = excluded.made, answer = NULL`
+const KEEP_PROFILE_KEY = `INSERT INTO @idempotency_keys (key, fingerprint, since, made, owner)
+  SELECT $3, $4, $5::double precision, $6, $7::bigint WHERE EXISTS (${HAS_PROFILE})
+  ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, made = excluded.made, answer = NULL,
+    owner = excluded.owner`
 const UPSERT_SUBSCRIPTION = `INSERT INTO @push_subscriptions (id, subscription) VALUES ($1, $2)
   ON CONFLICT (id) DO UPDATE SET subscription = excluded.subscription`
 const UPSERT_SIGN_IN = `INSERT INTO @sign_ins (id, sign_in) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET sign_in = excluded.sign_in`
@@ -32,7 +35,20 @@ const KEEP_GATEWAY_KEY = 'INSERT INTO @gateway_keys (name, value) VALUES ($1, $2
 const SWEEP_KEYS = `DELETE FROM @idempotency_keys
   WHERE key = ANY (ARRAY(SELECT key FROM @idempotency_keys WHERE since <= $1 ORDER BY since LIMIT ${SWEPT_AT_ONCE}))`
 const COMPLETE = `INSERT INTO @idempotency_keys (key, fingerprint, since, answer) VALUES ($1, $2, $3, $4)
-  ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, answer = excluded.answer, made = NULL`
+  ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, answer = excluded.answer, made = NULL, owner = NULL`
+const FIND_ANSWERED =
+  'SELECT fingerprint, answer FROM @idempotency_keys WHERE key = $1 AND since > $2 AND answer IS NOT NULL'
+const EXPIRE_KEY = 'DELETE FROM @idempotency_keys WHERE key = $1 AND since <= $2'
+const TAKE_KEY = `INSERT INTO @idempotency_keys (key, fingerprint, since, owner) VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO NOTHING`
+/** Not one that this process has taken itself: it knows of which request. */
+const FIND_KEY = `SELECT fingerprint, answer FROM @idempotency_keys
+  WHERE key = $1 AND (answer IS NOT NULL OR made IS NOT NULL OR owner IS DISTINCT FROM $2::bigint)`
+const LEFT_KEYS = `SELECT key, fingerprint, made, since FROM @idempotency_keys
+  WHERE answer IS NULL AND made IS NOT NULL AND ($1::bigint IS NULL OR owner = $1) AND ($2::text[] IS NULL OR key = ANY ($2))`
+const DELIVERIES = `SELECT n, id, lane, delivery FROM @deliveries
+  WHERE n > $1 AND ($2::bigint IS NULL OR owner = $2) AND ($3::text[] IS NULL OR lane = ANY ($3)) ORDER BY n LIMIT $4`
+const IS_HELD_UP = `SELECT EXISTS (SELECT FROM @deliveries WHERE lane = $1 AND owner <> $2::bigint
+  AND n < (SELECT min(n) FROM @deliveries WHERE lane = $1 AND owner = $2)) AS held`
 const TRIM_LANE = `DELETE FROM @delivery_attempts WHERE lane = $1 AND n <=
   (SELECT n FROM @delivery_attempts WHERE lane = $1 ORDER BY n DESC OFFSET ${ATTEMPTS_PER_LANE} LIMIT 1)`
 const TRIM_ATTEMPTS = `DELETE FROM @delivery_attempts WHERE n <= (SELECT max(n) FROM @delivery_attempts) - ${MAX_ATTEMPTS}`
@@ -58,76 +74,87 @@ export const parkedPlans = {
   'parked.delete': (id) => sets(statement('DELETE FROM @parked WHERE id = $1', id)),
 } satisfies Partial<Plans>
 
-/** Managed profiles. */
-export const profilePlans = {
-  'profiles.list': () => texts('SELECT profile FROM @profiles ORDER BY name', 'profile'),
-  'profiles.save': (name, profile, key) =>
-    sets(statement(UPSERT_PROFILE, name, profile), bump('profiles'), ...ridingStatements({ keys: key && [key] }, null)),
-  'profiles.saveInstead'(name, profile, before, key) {
-    const save =
-      before === null ? statement(ADD_PROFILE, name, profile) : statement(REPLACE_PROFILE, name, profile, before)
-    const keep = key && statement(KEEP_PROFILE_KEY, name, profile, key.key, key.fingerprint, key.since, key.made)
-    return {
-      statements: [save, bump('profiles'), ...(keep ? [keep] : [])],
-      writes: true,
-      again: [statement(HAS_PROFILE, name, profile)],
-      result: ([saved]) => saved!.length > 0,
-    }
-  },
-  'profiles.delete': (name) => sets(statement('DELETE FROM @profiles WHERE name = $1', name), bump('profiles')),
-} satisfies Partial<Plans>
+/** Managed profiles. @param me whose keys are kept with them */
+export const profilePlans = (me: number) =>
+  ({
+    'profiles.list': () => texts('SELECT profile FROM @profiles ORDER BY name', 'profile'),
+    'profiles.save': (name, profile, key) =>
+      sets(
+        statement(UPSERT_PROFILE, name, profile),
+        bump('profiles'),
+        ...ridingStatements({ keys: key && [key] }, me, null),
+      ),
+    'profiles.saveInstead'(name, profile, before, key) {
+      const save =
+        before === null ? statement(ADD_PROFILE, name, profile) : statement(REPLACE_PROFILE, name, profile, before)
+      const keep = key && statement(KEEP_PROFILE_KEY, name, profile, key.key, key.fingerprint, key.since, key.made, me)
+      return {
+        statements: [save, bump('profiles'), ...(keep ? [keep] : [])],
+        writes: true,
+        again: [statement(HAS_PROFILE, name, profile)],
+        result: ([saved]) => saved!.length > 0,
+      }
+    },
+    'profiles.delete': (name) => sets(statement('DELETE FROM @profiles WHERE name = $1', name), bump('profiles')),
+  }) satisfies Partial<Plans>
 
 /** Answers by key. */
-export const idempotencyPlans = {
-  'idempotency.find': (key, now) =>
-    asks(
-      statement(
-        'SELECT fingerprint, answer FROM @idempotency_keys WHERE key = $1 AND since > $2 AND answer IS NOT NULL',
-        key,
-        now - REMEMBERED_MS,
+export const idempotencyPlans = ({ n: me, isOneOfMany }: Self) =>
+  ({
+    'idempotency.begin'(key, fingerprint, now) {
+      const limit = now - REMEMBERED_MS
+      const found = (rows: readonly Row[]) => rows[0] as unknown as KnownKeyRow | undefined
+      if (!isOneOfMany) return asks(statement(FIND_ANSWERED, key, limit), found)
+      const find = statement(FIND_KEY, key, me)
+      return {
+        statements: [statement(EXPIRE_KEY, key, limit), statement(TAKE_KEY, key, fingerprint, now, me), find],
+        writes: true,
+        again: [find],
+        result: (rows) => found(rows.at(-1)!),
+      }
+    },
+    'idempotency.complete': (key, fingerprint, since, answer, now) =>
+      sets(statement(SWEEP_KEYS, now - REMEMBERED_MS), statement(COMPLETE, key, fingerprint, since, answer)),
+    'idempotency.release': (key) => sets(statement('DELETE FROM @idempotency_keys WHERE key = $1', key)),
+    'idempotency.keep': (row) => sets(...ridingStatements({ keys: [row] }, me, null)),
+    'idempotency.left': (keys) =>
+      asks(
+        statement(LEFT_KEYS, isOneOfMany ? me : null, keys ? textArray(keys) : null),
+        (rows) => rows as unknown as KeptKeyRow[],
       ),
-      ([row]) => row as unknown as AnsweredRow | undefined,
-    ),
-  'idempotency.complete': (key, fingerprint, since, answer, now) =>
-    sets(statement(SWEEP_KEYS, now - REMEMBERED_MS), statement(COMPLETE, key, fingerprint, since, answer)),
-  'idempotency.release': (key) => sets(statement('DELETE FROM @idempotency_keys WHERE key = $1', key)),
-  'idempotency.keep': (row) => sets(...ridingStatements({ keys: [row] }, null)),
-  'idempotency.left': () =>
-    asks(
-      statement('SELECT key, fingerprint, made, since FROM @idempotency_keys WHERE answer IS NULL'),
-      (rows) => rows as unknown as KeptKeyRow[],
-    ),
-} satisfies Partial<Plans>
+  }) satisfies Partial<Plans>
 
 /** Deliveries that wait, and the attempts that were made. */
-export const outboxPlans = {
-  'outbox.add': (delivery) => sets(...ridingStatements({ deliveries: [delivery] }, null)),
-  'outbox.remove': (lane, id) => sets(statement('DELETE FROM @deliveries WHERE lane = $1 AND id = $2', lane, id)),
-  'outbox.page': (after, limit) =>
-    asks(
-      statement('SELECT n, id, lane, delivery FROM @deliveries WHERE n > $1 ORDER BY n LIMIT $2', after, limit),
-      (rows) => rows as unknown as DeliveryRow[],
-    ),
-  'outbox.log': (lane, attempt) =>
-    does(
-      statement('INSERT INTO @delivery_attempts (lane, attempt) VALUES ($1, $2)', lane, attempt),
-      statement(TRIM_LANE, lane),
-      statement(TRIM_ATTEMPTS),
-    ),
-  'outbox.attempts': (lane) =>
-    texts('SELECT attempt FROM @delivery_attempts WHERE lane = $1 ORDER BY n DESC', 'attempt', lane),
-  'outbox.forget': (lane) =>
-    sets(
-      statement('DELETE FROM @delivery_attempts WHERE lane = $1', lane),
-      statement('DELETE FROM @gone_targets WHERE key = $1', lane),
-    ),
-  'outbox.rememberGone': (key) =>
-    sets(
-      statement('INSERT INTO @gone_targets (key) VALUES ($1) ON CONFLICT (key) DO NOTHING', key),
-      statement(TRIM_GONE),
-    ),
-  'outbox.gone': () => texts('SELECT key FROM @gone_targets ORDER BY n', 'key'),
-} satisfies Partial<Plans>
+export const outboxPlans = ({ n: me, isOneOfMany }: Self) =>
+  ({
+    'outbox.add': (delivery) => sets(...ridingStatements({ deliveries: [delivery] }, me, null)),
+    'outbox.remove': (lane, id) => sets(statement('DELETE FROM @deliveries WHERE lane = $1 AND id = $2', lane, id)),
+    'outbox.page': (after, limit, lanes) =>
+      asks(
+        statement(DELIVERIES, after, isOneOfMany ? me : null, lanes ? textArray(lanes) : null, limit),
+        (rows) => rows as unknown as DeliveryRow[],
+      ),
+    'outbox.isHeldUp': (lane) => asks(statement(IS_HELD_UP, lane, me), ([row]) => row!.held as boolean),
+    'outbox.log': (lane, attempt) =>
+      does(
+        statement('INSERT INTO @delivery_attempts (lane, attempt) VALUES ($1, $2)', lane, attempt),
+        statement(TRIM_LANE, lane),
+        statement(TRIM_ATTEMPTS),
+      ),
+    'outbox.attempts': (lane) =>
+      texts('SELECT attempt FROM @delivery_attempts WHERE lane = $1 ORDER BY n DESC', 'attempt', lane),
+    'outbox.forget': (lane) =>
+      sets(
+        statement('DELETE FROM @delivery_attempts WHERE lane = $1', lane),
+        statement('DELETE FROM @gone_targets WHERE key = $1', lane),
+      ),
+    'outbox.rememberGone': (key) =>
+      sets(
+        statement('INSERT INTO @gone_targets (key) VALUES ($1) ON CONFLICT (key) DO NOTHING', key),
+        statement(TRIM_GONE),
+      ),
+    'outbox.gone': () => texts('SELECT key FROM @gone_targets ORDER BY n', 'key'),
+  }) satisfies Partial<Plans>
 
 /** Keys of the gateway's own, and browsers that subscribed. */
 export const channelPlans = {

@@ -3,13 +3,13 @@ import { COUNTED, GREATEST } from '../../../usage/sums.js'
 import { columnOf, USAGE_KEY } from '../../sql/rows.js'
 import { asks, does, type Plans, statement } from '../plan.js'
 import { textArray } from '../values.js'
-import { ridingStatements } from './riding.js'
+import { NOBODY, ridingStatements } from './riding.js'
 
 const SUMS = COUNTED.map((name) => `${name === GREATEST ? 'max' : 'sum'}(${columnOf(name)}) AS "${name}"`).join(', ')
 
 /** Daily sums of what was used. */
 export const usagePlans = {
-  'usage.add': (usage) => does(...ridingStatements({ usage }, null)),
+  'usage.add': (usage) => does(...ridingStatements({ usage }, NOBODY, null)),
   'usage.read'({ from, to, profiles }, by, limit) {
     const groups = USAGE_KEY.filter((name) => by.includes(name)).sort((a, b) => by.indexOf(a) - by.indexOf(b))
     const list = groups.join(', ')

@@ -29,7 +29,7 @@ export function idempotencyOperations(db: Database): OperationsOf<'idempotency'>
   const left = db.prepare('SELECT key, fingerprint, made, since FROM idempotency_keys WHERE answer IS NULL')
 
   return {
-    'idempotency.find': (key, now) => find.get(key, now - REMEMBERED_MS),
+    'idempotency.begin': (key, _fingerprint, now) => find.get(key, now - REMEMBERED_MS),
     'idempotency.complete'(key, fingerprint, since, answer, now) {
       sweep.run(now - REMEMBERED_MS, SWEPT_AT_ONCE)
       complete.run(key, fingerprint, since, answer)

@@ -1,5 +1,5 @@
 import type { JobStatus } from '../../../../schemas/jobs.js'
-import { claimPatch, type JobPatch, type JobPlace } from '../../../jobs/adapter.js'
+import { claimPatch, isAsExpected, type JobPatch, type JobPlace } from '../../../jobs/adapter.js'
 import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
 import type { Operations, OperationsOf } from '../../sql/operations.js'
@@ -31,6 +31,12 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
   const newestUnder = db.prepare(
     'SELECT n FROM jobs WHERE profile = ? AND status = ? AND n < ? ORDER BY n DESC LIMIT ?',
   )
+  const counts = db.prepare(
+    `SELECT profile, status, count(*) AS count FROM jobs WHERE status IN ('queued', 'running', 'parked') GROUP BY profile, status`,
+  )
+  const underWay = db.prepare(
+    `SELECT n, info, request FROM jobs WHERE status IN ('running', 'parked') AND n > ? ORDER BY n LIMIT ?`,
+  )
   const ended = db.prepare('SELECT info FROM jobs WHERE finished_at <= ? ORDER BY finished_at, n LIMIT ?')
   const prune = db.prepare(
     'DELETE FROM jobs WHERE n IN (SELECT n FROM jobs WHERE finished_at <= ? ORDER BY finished_at LIMIT ?)',
@@ -52,7 +58,7 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
 
   const update: Operations['jobs.update'] = (id, patch, expected, deliveries) => {
     const row: (JobRow & { status: JobStatus }) | undefined = find.get(id)
-    if (!row || (expected !== undefined && row.status !== expected)) return null
+    if (!row || !isAsExpected(expected, row.status)) return null
     keepAlong({ deliveries })
     return change(row, patch)
   }
@@ -107,6 +113,8 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
     },
     'jobs.update': update,
     'jobs.remove': (id) => void remove.run(id),
+    'jobs.counts': () => counts.all(),
+    'jobs.owned': (after, limit) => underWay.all(after, limit),
     'jobs.ended': (finishedBy, limit) => ended.all(finishedBy, limit).map(({ info }) => info),
     'jobs.prune': (finishedBy, limit) => Number(prune.run(finishedBy, limit).changes),
     'jobs.charge': charged,

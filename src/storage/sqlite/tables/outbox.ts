@@ -41,6 +41,7 @@ export function outboxOperations(db: Database): OperationsOf<'outbox'> {
     'outbox.add': deliveryKeeper(db),
     'outbox.remove': (lane, id) => void remove.run(lane, id),
     'outbox.page': (after, limit) => page.all(after, limit),
+    'outbox.isHeldUp': () => false,
     'outbox.log'(lane, attempt) {
       const { lastInsertRowid } = log.run(lane, attempt)
       trim.run(lane)
