@@ -56,10 +56,13 @@ export function createMemoryNotificationStore(): MemoryNotificationStore {
       return kept().find(({ ts }) => ts >= since)?.number
     },
     async prune(through, before) {
-      const left = kept().filter(({ number, ts }) => number > through && ts >= before)
-      chars = left.reduce((sum, { json }) => sum + json.length, 0)
-      slots = left
+      const isOver = ({ number, ts }: KeptNotification) => number <= through || ts < before
+      while (gone < slots.length && isOver(slots[gone]!)) dropOldest()
+      // the clock may have gone back
+      if (slots.findIndex((one, index) => index >= gone && isOver(one!)) < 0) return
+      slots = kept().filter((one) => !isOver(one))
       gone = 0
+      chars = slots.reduce((sum, one) => sum + one!.json.length, 0)
     },
   }
 }
