@@ -246,7 +246,7 @@ export class EventLog {
   ): Promise<{ slice: LogSlice | undefined; throughSeq: number }> {
     const end = Math.min(untilSeq, this.#evictedThrough)
     const events = (await this.#journal?.read(afterSeq, end, maxBytes)) ?? []
-    const segments = new LogSegments()
+    const segments = new LogSegments(SEGMENT_BYTES)
     for (const { seq, json } of events) segments.append(seq, json, undefined)
     const slice = segments.read(afterSeq, end, maxBytes)
     return { slice, throughSeq: slice?.lastSeq ?? end }

@@ -40,12 +40,18 @@ export interface LogReaders {
 /** The events of a log that are in memory, as bytes: appended at one end, evicted at the other, read from anywhere. */
 export class LogSegments {
   readonly #segments: Segment[] = []
+  readonly #firstBytes: number
   #deltaSegments: Map<string, Set<Segment>> | undefined
   #lastRead: { afterSeq: number; untilSeq: number; maxBytes: number; slice: LogSlice } | undefined
   /** Of a segment that was evicted, for the next one: a log that is full needs no more memory, and nothing has to be collected. */
   #spare: Buffer | undefined
   events = 0
   bytes = 0
+
+  /** @param firstBytes that the first segment has room for at once; default 512 */
+  constructor(firstBytes = FIRST_SEGMENT_BYTES) {
+    this.#firstBytes = firstBytes
+  }
 
   /** `undefined`: none. */
   get oldestSeq(): number | undefined {
@@ -136,7 +142,7 @@ export class LogSegments {
       last.bytes = grown
       return last
     }
-    const size = Math.max(last ? SEGMENT_BYTES : FIRST_SEGMENT_BYTES, frameBytes)
+    const size = Math.max(last ? SEGMENT_BYTES : this.#firstBytes, frameBytes)
     const segment: Segment = {
       bytes: this.#take(size),
       used: 0,

@@ -18,6 +18,9 @@ import type {
   SessionWrite,
 } from './rows.js'
 
+/** In no JSON text. */
+export const BETWEEN_EVENTS = '\u001e'
+
 /**
  * Everything that can be asked of a database, by name; the parts of a storage are made of these. What an operation is given and gives
  * back survives being sent to a thread. Times are epoch milliseconds.
@@ -39,7 +42,8 @@ export interface Operations {
   'journal.get'(
     id: string,
   ): { row: SessionRow & { origin: string; snapshot: string | null }; news: NewsRow[] } | undefined
-  'journal.read'(id: string, afterSeq: number, untilSeq: number, maxBytes: number): { seqs: number[]; texts: string[] }
+  /** The texts in one, with `BETWEEN_EVENTS` between them. */
+  'journal.read'(id: string, afterSeq: number, untilSeq: number, maxBytes: number): { seqs: number[]; texts: string }
   /** The events go later, in `sweep`: there may be very many. */
   'journal.remove'(
     id: string,

@@ -1,6 +1,6 @@
 import type { JournaledOrigin, JournaledSession, JournaledState, SessionJournal } from '../../sessions/kept/journal.js'
 import { type Asked, type News, newsOf } from '../../sessions/kept/news.js'
-import type { CallDatabase } from './operations.js'
+import { BETWEEN_EVENTS, type CallDatabase } from './operations.js'
 import {
   deliveryValues,
   type EndedExecutionsRow,
@@ -67,7 +67,8 @@ export const sessionJournal = (call: CallDatabase, now: () => number): SessionJo
   },
   async read(id, afterSeq, untilSeq, maxBytes) {
     const { seqs, texts } = await call('journal.read', id, afterSeq, untilSeq, maxBytes)
-    return seqs.map((seq, index) => ({ seq, json: texts[index]! }))
+    const jsons = texts.split(BETWEEN_EVENTS)
+    return seqs.map((seq, index) => ({ seq, json: jsons[index]! }))
   },
   remove: (id, deliveries, notifications, _fence, usage) =>
     call('journal.remove', id, deliveries?.map(deliveryValues), notifications, usage),

@@ -1,3 +1,4 @@
+import { BETWEEN_EVENTS } from '../../sql/operations.js'
 import type { NewsRow, SessionRow, SessionWrite } from '../../sql/rows.js'
 import type { Statement } from '../pipeline.js'
 import { asks, type Plan, type Plans, statement } from '../plan.js'
@@ -172,7 +173,7 @@ export const journalPlans = (me: number, onKnown: (id: string, known: KnownSessi
     'journal.read': (id, afterSeq, untilSeq, maxBytes) =>
       asks(statement(READ, id, afterSeq, untilSeq, maxBytes, READ_AT_ONCE), (rows) => ({
         seqs: rows.map(({ seq }) => seq as number),
-        texts: rows.map(({ json }) => json as string),
+        texts: rows.map(({ json }) => json as string).join(BETWEEN_EVENTS),
       })),
     'journal.remove': (id, deliveries, notifications, usage) => ({
       // while it is still there
