@@ -1,5 +1,6 @@
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { Origin, strict } from './common.js'
+import { clusterSection as cluster } from './config-cluster.js'
 import { consoleSection as console } from './config-console.js'
 import { Count, Flag, Ms, PATH_MARK, Path, Secret, SecretRecord, SecretUrl, Section } from './config-parts.js'
 import { storage } from './config-storage.js'
@@ -354,6 +355,7 @@ export const GatewayConfig = Type.Object(
       }),
     ),
     storage: Type.Optional(storage),
+    cluster: Type.Optional(cluster),
     hooks: Type.Optional(
       Path({
         description:

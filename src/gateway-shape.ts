@@ -1,5 +1,6 @@
 import type { WebhookDelivery } from '../schemas/jobs.js'
 import type { SessionNotification } from '../schemas/notifications.js'
+import type { OwnNode } from './cluster/own-node.js'
 import type { SignIns } from './console/sign-ins.js'
 import type { CreateEngineRunner } from './engines/runner.js'
 import type { Executions } from './executions/executions.js'
@@ -69,6 +70,8 @@ export interface Gateway {
   readonly usage: Usage
   /** Browsers that are signed in to the console; present when there is one, and somebody decides who is let in. */
   readonly signIns: SignIns | undefined
+  /** This process as one node of several; absent: it is alone. */
+  readonly cluster: OwnNode | undefined
   /** False before `start`, from the beginning of `close`, and while the storage takes nothing. */
   readonly ready: boolean
   /** Whether what has to be kept is taken. */

@@ -1,6 +1,7 @@
 import { homedir } from 'node:os'
 import type { JobEvent } from '../schemas/jobs.js'
 import type { SessionNotification } from '../schemas/notifications.js'
+import { joinCluster } from './cluster/join.js'
 import { SignIns } from './console/sign-ins.js'
 import { cliEngine, endOrphans } from './engines/cli/index.js'
 import { withHostedTools } from './engines/hosted-tools.js'
@@ -61,6 +62,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const { logger } = options
   const watch = options.storage && new StorageWatch(options.storage, { clock, logger })
   const storage = watch?.storage
+  const cluster = joinCluster(options, { clock, logger, prefix: surroundings.prefix })
   const retryAfter: Clock['after'] = watch?.retryAfter ?? ((delayMs, run) => clock.after(delayMs, run))
   const profileStore =
     options.storage && options.profileStore === options.storage.profiles ? storage?.profiles : options.profileStore
@@ -151,6 +153,8 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     dispatcher,
     sessionRetentionMs: options.sessionRetentionMs,
   })
+
+  cluster?.onResidence('session', (id) => registry.here(id) !== undefined)
 
   const cliProfiles = new CliProfiles({
     ...{ profiles, env, secretEnv, logger, notices: options.notices, buildRunnerConfig: options.buildRunnerConfig },
@@ -275,6 +279,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     const endsAt = clock.now() + options.shutdownTimeoutMs
     state = 'draining'
     callOff()
+    const left = cluster?.drain()
     registry.drain()
     queue?.drain()
     executions.close()
@@ -282,6 +287,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     outward.stop()
     await within(options.shutdownTimeoutMs, windDown(), { clock })
     await deliverer.close()
+    await left
     const leftMs = () => Math.max(endsAt - clock.now(), STORAGE_CLOSE_MS)
     await within(leftMs(), profiles.close(), { clock })
     if (storage) await within(leftMs(), storage.close(), { clock })
@@ -300,6 +306,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   }
   const takeUp = async () => {
     const steps = [
+      () => cluster?.announce(),
       () => storage?.open(),
       () => profiles.load(),
       () => (surroundings.createCliRunner ? undefined : endOrphans()),
@@ -333,6 +340,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     idempotency,
     usage,
     signIns,
+    cluster,
     get ready() {
       return state === 'ready' && this.writable
     },
@@ -358,6 +366,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
         patience.cancel()
       }
       if (state === 'built') state = 'ready'
+      cluster?.started()
       startedAt = clock.now()
     },
     close() {

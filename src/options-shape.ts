@@ -93,6 +93,7 @@ export const SHAPES = {
     ...{ sessions: Type.Optional(Obj), journal: Obj, profiles: Obj, queue: Obj, idempotency: Obj, outbox: Obj },
     ...{ open: Fn, close: Fn },
   }),
+  cluster: file.cluster,
   shutdownTimeoutMs: file.shutdownTimeoutMs,
   logger: Obj,
   health: Type.Boolean(),

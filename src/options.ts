@@ -1,8 +1,10 @@
 import type { FastifyRequest } from 'fastify'
 import { defaultsOf, GatewayConfig } from '../schemas/config.js'
+import { clusterSection } from '../schemas/config-cluster.js'
 import { consoleSettings } from '../schemas/config-console.js'
 import type { NotificationType, SessionNotification } from '../schemas/notifications.js'
 import type { ProfileOptions } from '../schemas/profiles.js'
+import { type ClusterOptions, type ResolvedClusterOptions, resolveClusterOptions } from './cluster/options.js'
 import type { SignInOptions } from './console/sign-ins.js'
 import type { AgentDeclaration } from './engines/cli/agent-table.js'
 import type { CredentialProbe } from './engines/cli/credentials.js'
@@ -110,6 +112,8 @@ export interface WorkerServerOptions {
   idleReleaseMs?: number
   /** Keeps everything that outlives the process, where no store of its own is given. Default: memory. */
   storage?: GatewayStorage
+  /** Makes this one of several nodes that share `storage`, which has to be PostgreSQL. Default: it has everything to itself. */
+  cluster?: ClusterOptions
   /** Default 30,000. */
   shutdownTimeoutMs?: number
   /** Any pino-like logger. Default: the Fastify instance's, else silent but for warnings about credentials, which go to the console. */
@@ -159,7 +163,7 @@ export interface DeferredToolOptions extends DeferredTool {
 }
 
 /** Options as the code reads them: defaults filled in, once. */
-export interface ResolvedOptions extends Omit<WorkerServerOptions, 'parking' | 'console'> {
+export interface ResolvedOptions extends Omit<WorkerServerOptions, 'parking' | 'console' | 'cluster'> {
   basePath: string
   maxBodyBytes: number
   disableBypassPermissions: boolean
@@ -171,6 +175,8 @@ export interface ResolvedOptions extends Omit<WorkerServerOptions, 'parking' | '
   docs: boolean | 'authenticated'
   /** Absent: there is none. */
   console: SignInOptions | undefined
+  /** Absent: it is alone. */
+  cluster: ResolvedClusterOptions | undefined
   logger: Logger
   /** Where the few lines go that every operator is to see: the console when there is no logger. */
   notices: Logger
@@ -210,6 +216,7 @@ export function resolveOptions(options: WorkerServerOptions): ResolvedOptions {
     shutdownTimeoutMs: options.shutdownTimeoutMs ?? DEFAULTS.shutdownTimeoutMs,
     docs: options.docs ?? DEFAULTS.docs,
     console: consoleOption(options.console),
+    cluster: options.cluster && resolveClusterOptions(options.cluster, defaultsOf(clusterSection), options.storage),
     logger,
     notices: options.logger ?? consoleNotices,
     parking: {

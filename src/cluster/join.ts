@@ -1,0 +1,30 @@
+import { createHash } from 'node:crypto'
+import type { Clock } from '../lib/clock.js'
+import type { Logger } from '../lib/logger.js'
+import type { ResolvedOptions } from '../options.js'
+import { HopClient } from './hop-client.js'
+import { OwnNode } from './own-node.js'
+
+/** This process's place among others; undefined where it is alone. */
+export function joinCluster(
+  options: ResolvedOptions,
+  { clock, logger, prefix = '' }: { clock: Clock; logger: Logger; prefix?: string | undefined },
+): OwnNode | undefined {
+  const { cluster, storage } = options
+  if (!cluster || !storage?.cluster) return undefined
+  return new OwnNode({
+    ...{ options: cluster, storage: storage.cluster, hops: new HopClient(), clock, logger },
+    slots: options.queue ? (options.queue.maxConcurrency ?? 1) : 0,
+    digest: digestOf(options, prefix),
+  })
+}
+
+/** Of what callers would notice when it is not the same at every node. */
+function digestOf({ cluster, ...options }: ResolvedOptions, prefix: string): string {
+  const { profiles, executions, basePath, maxBodyBytes, requireApiKey, disableBypassPermissions } = options
+  const shared = {
+    ...{ path: `${prefix}${basePath}`, profiles, maxBodyBytes, requireApiKey, disableBypassPermissions },
+    ...{ tools: executions?.tools, agentState: cluster?.agentState },
+  }
+  return createHash('sha256').update(JSON.stringify(shared)).digest('hex').slice(0, 16)
+}

@@ -1,0 +1,224 @@
+import { toError } from '../errors.js'
+import type { Clock } from '../lib/clock.js'
+import type { Logger } from '../lib/logger.js'
+import { VERSION } from '../lib/package-root.js'
+import type { ClusterNode, ClusterStorage, Place, Taken } from '../storage/cluster.js'
+import { type Cluster, type NodeRequest, TAKEN_KINDS, type TakenKind, type TakeUp, type Target } from './cluster.js'
+import type { HopClient } from './hop-client.js'
+import type { ResolvedClusterOptions } from './options.js'
+
+/** Of what nodes say to each other. */
+const PROTOCOL = 1
+/** Of places that are remembered. */
+const MAX_PLACES = 100_000
+
+export interface OwnNodeOptions {
+  options: ResolvedClusterOptions
+  storage: ClusterStorage
+  hops: HopClient
+  clock: Clock
+  logger: Logger
+  /** Jobs that it runs at once. */
+  slots: number
+  /** Of what all nodes must have alike. */
+  digest: string
+}
+
+interface KnownPlace {
+  node: ClusterNode
+  until: number
+}
+
+type TargetKind = 'session' | 'execution' | 'job'
+
+/** This process in its cluster: where things are, and what was taken over. */
+export class OwnNode implements Cluster {
+  readonly options: ResolvedClusterOptions
+  readonly #storage: ClusterStorage
+  readonly #hops: HopClient
+  readonly #clock: Clock
+  readonly #logger: Logger
+  readonly #announced: { slots: number; digest: string }
+  readonly #takeUps = new Map<TakenKind, TakeUp>()
+  readonly #residence = new Map<TargetKind, (id: string) => boolean>()
+  /** Owners of what is elsewhere, by kind and id. */
+  readonly #places = new Map<string, KnownPlace>()
+  /** What is being claimed for somebody, by id. */
+  readonly #claims = new Map<string, Promise<'here' | ClusterNode>>()
+  #url: string
+  /** One taking after the other, from the start of the gateway on. */
+  #takingUp: Promise<void>
+  #started = () => {}
+
+  constructor({ options, storage, hops, clock, logger, slots, digest }: OwnNodeOptions) {
+    this.options = options
+    this.#storage = storage
+    this.#hops = hops
+    this.#clock = clock
+    this.#logger = logger
+    this.#announced = { slots, digest }
+    this.#url = options.url
+    this.#takingUp = new Promise((resolve) => {
+      this.#started = resolve
+    })
+    storage.on('taken', (taken) => void this.#takeUp(taken))
+    storage.on('nodes', () => this.#onNodes())
+  }
+
+  get self() {
+    return { n: this.#storage.n, name: this.options.node, url: this.#url }
+  }
+
+  get state() {
+    return this.#storage.state
+  }
+
+  others(): ClusterNode[] {
+    return this.#storage.nodes().filter(({ n }) => n !== this.#storage.n)
+  }
+
+  /** Before the storage is opened, which joins. @param port on which it listens, where the system chose one */
+  announce(port?: number): void {
+    const url = new URL(this.options.url)
+    if (port !== undefined && url.port === '0') url.port = String(port)
+    this.#url = url.origin
+    const { slots, digest } = this.#announced
+    const node = {
+      name: this.options.node,
+      url: this.#url,
+      protocol: PROTOCOL,
+      version: VERSION,
+      slots,
+      config: digest,
+    }
+    this.#storage.announce(node, this.options.leaseMs)
+  }
+
+  /** The gateway has taken up what it owned before: what came since is next. */
+  started(): void {
+    this.#started()
+  }
+
+  /** Says that it is about to leave; that others do not hear of it keeps nothing waiting. */
+  async drain(): Promise<void> {
+    await this.#storage.drain().catch((error) => {
+      this.#logger.warn({ err: toError(error) }, 'the other nodes could not be told that this one leaves')
+    })
+  }
+
+  onTaken(kind: TakenKind, takeUp: TakeUp): void {
+    this.#takeUps.set(kind, takeUp)
+  }
+
+  onResidence(kind: TargetKind, isHere: (id: string) => boolean): void {
+    this.#residence.set(kind, isHere)
+  }
+
+  isResident(target: Target): boolean {
+    const [kind, id] = partsOf(target)
+    return this.#residence.get(kind)?.(id) ?? false
+  }
+
+  async where(target: Target): Promise<'here' | ClusterNode> {
+    if (this.isResident(target)) return 'here'
+    const known = this.#places.get(keyOf(target))
+    if (known && known.until > this.#clock.now()) return known.node
+    const place = await this.#placeOf(target)
+    return place ? this.#settle(target, place) : 'here'
+  }
+
+  /** What was remembered of it was wrong. */
+  forget(target: Target): void {
+    this.#places.delete(keyOf(target))
+  }
+
+  ask(node: ClusterNode, request: NodeRequest): Promise<Response> {
+    return this.#hops.ask(node, request)
+  }
+
+  #placeOf(target: Target): Promise<Place | undefined> {
+    const [kind, id] = partsOf(target)
+    switch (kind) {
+      case 'session':
+        return this.#storage.placeOfSession(id)
+      case 'execution':
+        return this.#storage.placeOfExecution(id)
+      case 'job':
+        return this.#storage.placeOfJob(id)
+    }
+  }
+
+  async #settle(target: Target, place: Place): Promise<'here' | ClusterNode> {
+    const { owner, home } = place
+    if (owner) return this.#at(target, owner)
+    // while it is queued or over, every node says the same of it
+    if ('job' in target) return 'here'
+    const atHome = home === undefined || home === this.options.node ? undefined : this.#named(home)
+    return atHome ? this.#at(target, atHome) : this.#claim(target, place.id)
+  }
+
+  async #at(target: Target, node: ClusterNode): Promise<'here' | ClusterNode> {
+    if (node.n === this.#storage.n) {
+      // this one's by a taking that may still be under way
+      await this.#takingUp
+      return 'here'
+    }
+    if (this.#places.size >= MAX_PLACES) this.#places.clear()
+    this.#places.set(keyOf(target), { node, until: this.#clock.now() + this.options.leaseMs / 2 })
+    return node
+  }
+
+  #named(name: string): ClusterNode | undefined {
+    return this.others().find((node) => node.name === name && !node.draining)
+  }
+
+  /** Once for all who ask at the same time. */
+  #claim(target: Target, id: string): Promise<'here' | ClusterNode> {
+    const known = this.#claims.get(id)
+    if (known) return known
+    const claim = this.#claimNow(target, id).finally(() => this.#claims.delete(id))
+    this.#claims.set(id, claim)
+    return claim
+  }
+
+  async #claimNow(target: Target, id: string): Promise<'here' | ClusterNode> {
+    const place = await this.#storage.claim(id)
+    if (!place) return 'here'
+    if (place.owner && place.owner.n !== this.#storage.n) return this.#at(target, place.owner)
+    if (place.owner) await this.#takeUp({ sessionIds: [id], jobIds: [], lanes: [], keys: [] })
+    return 'here'
+  }
+
+  #takeUp(taken: Taken): Promise<void> {
+    this.#takingUp = this.#takingUp.then(() => this.#takeUpNow(taken))
+    return this.#takingUp
+  }
+
+  async #takeUpNow(taken: Taken): Promise<void> {
+    if (taken.from)
+      this.#logger.info(
+        { node: taken.from.name, sessions: taken.sessionIds.length, jobs: taken.jobIds.length },
+        'this node goes on with what another one had',
+      )
+    for (const kind of TAKEN_KINDS)
+      try {
+        await this.#takeUps.get(kind)?.(taken)
+      } catch (error) {
+        this.#logger.error({ err: toError(error), kind }, 'what another node had could not be taken up')
+      }
+  }
+
+  #onNodes(): void {
+    this.#places.clear()
+    this.#hops.keep(this.others())
+  }
+}
+
+const partsOf = (target: Target): [kind: TargetKind, id: string] =>
+  'session' in target
+    ? ['session', target.session]
+    : 'execution' in target
+      ? ['execution', target.execution]
+      : ['job', target.job]
+
+const keyOf = (target: Target): string => partsOf(target).join('/')
