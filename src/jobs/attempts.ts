@@ -86,6 +86,7 @@ export class Attempts implements RunOwner {
   #uncharged = 0
   /** What sessions of jobs told before their jobs were taken up, by session; nothing is missed any more after that. */
   #missed: Map<string, SessionEventTold[]> | undefined = new Map()
+  #expecting = 1
   readonly #unsubscribe: (() => void)[]
 
   constructor(options: AttemptsOptions) {
@@ -204,9 +205,15 @@ export class Attempts implements RunOwner {
     else run.abandon(session, STOPPED)
   }
 
+  /** Jobs of another process are about to be taken up, their sessions before them: nothing of those is missed until `tookUpAll`. */
+  expect(): void {
+    this.#missed ??= new Map()
+    this.#expecting++
+  }
+
   /** Every job of an earlier process was taken up. */
   tookUpAll(): void {
-    this.#missed = undefined
+    if (--this.#expecting === 0) this.#missed = undefined
   }
 
   /**

@@ -74,6 +74,14 @@ export class DailyBudget {
     this.#rollover.set(this.resumesAt)
   }
 
+  /** Takes in the total as it is now, whatever others have made of it. */
+  become(day: string, total: number): void {
+    if (day !== this.today) return
+    this.#used = total
+    this.#day = dayNumber(this.#clock.now())
+    this.#rollover.set(this.resumesAt)
+  }
+
   /** Takes in a total from which something was taken back. */
   correct(day: string, total: number): void {
     if (day === this.today && this.isCurrent) this.#used = total

@@ -9,6 +9,7 @@ import type { JobCounters } from './counters.js'
 import type { DueTimes } from './due-times.js'
 import type { JobStore } from './job-store.js'
 import type { JobSessions } from './sessions.js'
+import { Poll, type SharedQueue } from './shared-queue.js'
 
 export interface ClaimsOptions {
   adapter: QueueAdapter
@@ -21,6 +22,8 @@ export interface ClaimsOptions {
   budget: DailyBudget
   store: JobStore
   attempts: Attempts
+  /** Present when several nodes share the adapter. */
+  shared: SharedQueue | undefined
   /** Jobs whose submission is not told yet, and whether it came about. */
   submitting: ReadonlyMap<string, Promise<boolean>>
   /** The daily budget ran out, or is there again. */
@@ -42,20 +45,24 @@ export class Claims {
   #refused: Timer | undefined
   /** Claims and the cancels of queued jobs, one after the other. */
   #exclusive: Promise<unknown> = Promise.resolve()
+  readonly #poll: Poll
 
   constructor(options: ClaimsOptions) {
     this.#options = options
+    this.#poll = new Poll(options.clock, () => this.wake())
   }
 
   /** Begins to claim. */
   open(): void {
     this.#open = true
+    if (this.#options.shared) this.#poll.start()
     this.wake()
   }
 
   /** Claims nothing more. */
   close(): void {
     this.#open = false
+    this.#poll.stop()
     this.#refused?.cancel()
   }
 
@@ -96,7 +103,8 @@ export class Claims {
   }
 
   get #mayClaim(): boolean {
-    return this.#open && !this.#refused
+    const { state = 'serving' } = this.#options.shared?.cluster ?? {}
+    return this.#open && !this.#refused && state === 'serving'
   }
 
   async #fill(): Promise<void> {
@@ -144,9 +152,9 @@ export class Claims {
 
   /** How many jobs to ask for; an adapter that tells of work knows of jobs that nobody here has counted. */
   get #claimable(): number {
-    const { adapter, attempts, counters, due, maxConcurrency, store } = this.#options
+    const { adapter, attempts, counters, due, maxConcurrency, shared, store } = this.#options
     const slots = maxConcurrency - attempts.slots
-    const isToldOfWork = adapter.onWork !== undefined
+    const isToldOfWork = adapter.onWork !== undefined || shared !== undefined
     if (counters.queued === 0 && !isToldOfWork) return 0
     if (!store.claimsTogether) return Math.min(slots, 1)
     // one that waits for its time may be due by the adapter's clock

@@ -16,6 +16,7 @@ import type { JobCounters } from './counters.js'
 import type { DueTimes } from './due-times.js'
 import { LEGAL_TRANSITIONS } from './job.js'
 import type { Announcement } from './job-events.js'
+import type { SharedQueue } from './shared-queue.js'
 
 export interface JobStoreOptions extends Persistence {
   adapter: QueueAdapter
@@ -27,6 +28,8 @@ export interface JobStoreOptions extends Persistence {
   keepKey: ((key: KeptKey) => Promise<void>) | undefined
   /** Whether the adapter keeps what is to be delivered about a change in its write. */
   oneWrite: boolean
+  /** Present when several nodes share the adapter. */
+  shared: SharedQueue | undefined
 }
 
 /** Everything the queue writes goes through here, so that counters and timers always say what is stored. */
@@ -81,8 +84,7 @@ export class JobStore {
 
   /** Takes a job into account that is stored already. */
   adopt({ info }: JobRecord): void {
-    this.#options.counters.move(info.profile, undefined, info.status)
-    this.#remind(info)
+    this.#moved(undefined, info)
   }
 
   /** Whether several jobs are claimed at once, and in one write with what was asked for in the same turn. */
@@ -182,14 +184,15 @@ export class JobStore {
     return record
   }
 
-  #moved(from: JobStatus, info: JobInfo): void {
-    if (from !== info.status) this.#options.counters.move(info.profile, from, info.status)
-    this.#remind(info)
-  }
-
-  #remind({ id, status, nextRunAt }: JobInfo): void {
-    const { due } = this.#options
-    if (status === 'queued' && nextRunAt !== undefined) due.set(id, nextRunAt)
+  #moved(from: JobStatus | undefined, info: JobInfo): void {
+    const { counters, due, shared } = this.#options
+    const { id, profile, status, nextRunAt } = info
+    if (from !== status) {
+      counters.move(profile, from, status)
+      if (status === 'queued' && nextRunAt === undefined) shared?.submitted()
+      else shared?.changed()
+    }
+    if (status === 'queued' && nextRunAt !== undefined && (shared?.reminds(nextRunAt) ?? true)) due.set(id, nextRunAt)
     else due.delete(id)
   }
 

@@ -13,7 +13,7 @@ import { type Clock, newId } from '../lib/clock.js'
 import { assertMeta } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
 import type { Page } from '../lib/paging.js'
-import { Patience, patiently, unavailable } from '../lib/patience.js'
+import { Patience, patiently, persistently } from '../lib/patience.js'
 import { present } from '../lib/present.js'
 import { type Checker, compileSchema, validationError } from '../lib/validation.js'
 import { nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
@@ -25,21 +25,23 @@ import type { DeliveryOrigin } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
 import { signingKeys } from '../webhooks/signing.js'
 import { targetProblems, type WebhookTarget } from '../webhooks/target.js'
-import type { JobPatch, JobRecord, QueueAdapter } from './adapter.js'
+import type { JobRecord, QueueAdapter } from './adapter.js'
 import { Attempts } from './attempts.js'
 import { DailyBudget } from './budgets.js'
+import { Cancels } from './cancels.js'
 import { Claims } from './claims.js'
 import { JobCounters } from './counters.js'
 import { DueTimes } from './due-times.js'
-import { isTerminal, lastNotes, newJob, type StoredJob } from './job.js'
+import { newJob, type StoredJob } from './job.js'
 import { JobEvents, type QueueEvents } from './job-events.js'
 import { jobPage } from './job-page.js'
 import { JobStore } from './job-store.js'
 import { QUEUE_DEFAULTS, type QueueServerOptions } from './options.js'
 import { listed, shown } from './patch.js'
-import { recover } from './recovery.js'
+import { type RecoveryOptions, recover } from './recovery.js'
 import { Retention } from './retention.js'
 import type { JobSessions } from './sessions.js'
+import { type QueueCluster, SharedQueue } from './shared-queue.js'
 
 export interface JobQueueOptions extends QueueServerOptions {
   adapter: QueueAdapter
@@ -57,6 +59,8 @@ export interface JobQueueOptions extends QueueServerOptions {
   expiredGraceMs: number
   /** Keeps a key before a job is added to an adapter that cannot take it along. */
   keepKey?: ((key: KeptKey) => Promise<void>) | undefined
+  /** Other nodes that share the adapter. */
+  cluster?: QueueCluster | undefined
   /** Whether the adapter keeps what is to be delivered about a change in its write. Default false. */
   oneWrite?: boolean
 }
@@ -74,11 +78,13 @@ export class JobQueue {
   readonly #counters = new JobCounters()
   readonly #due: DueTimes
   readonly #budget: DailyBudget
+  readonly #shared: SharedQueue | undefined
   readonly #store: JobStore
   readonly #events: JobEvents
   readonly #attempts: Attempts
   readonly #retention: Retention | undefined
   readonly #claims: Claims
+  readonly #cancels: Cancels
   readonly #started: Promise<void>
   #onStarted = () => {}
   #draining = false
@@ -100,7 +106,10 @@ export class JobQueue {
       adapter,
       onRollover: () => this.#claims.wake(),
     })
+    const { cluster } = options
+    this.#shared = cluster && new SharedQueue({ cluster, adapter, clock, budget: this.#budget })
     this.#store = new JobStore({
+      shared: this.#shared,
       adapter,
       clock,
       logger,
@@ -156,11 +165,25 @@ export class JobQueue {
         budget: this.#budget,
         store: this.#store,
         attempts: this.#attempts,
+        shared: this.#shared,
       },
       submitting: this.#submitting,
       onPause: (paused) => this.#events.budgetChanged(paused),
     })
+    this.#cancels = new Cancels({
+      ...{ adapter, clock },
+      ...{ attempts: this.#attempts, claims: this.#claims, events: this.#events },
+      ...{ store: this.#store, shared: this.#shared, submitting: this.#submitting },
+      onTerminal: (job) => this.#retention?.onTerminal(job),
+    })
     this.#unsubscribe.push(sessions.on('room', () => this.#claims.wake()))
+    if (cluster)
+      this.#unsubscribe.push(
+        // before their sessions are taken up
+        cluster.on('taken', ({ jobIds }) => {
+          if (jobIds.length > 0) this.#attempts.expect()
+        }),
+      )
     const { onEvent } = options
     if (onEvent) this.#unsubscribe.push(this.on('job_event', ({ event }) => onEvent(event)))
   }
@@ -172,14 +195,49 @@ export class JobQueue {
 
   /** Takes up what is stored, then begins to claim. Call it once, after the sessions that were parked are there. */
   async start(): Promise<void> {
-    const { adapter, sessions, logger, expiredGraceMs: graceMs } = this.#options
+    const { adapter } = this.#options
     await this.#budget.refresh()
     await this.#retention?.takeUp()
-    await recover({ adapter, sessions, logger, graceMs, store: this.#store, attempts: this.#attempts })
+    await this.#recover(this.#shared && {})
+    if (this.#shared) this.#hearOthers(this.#shared)
     const unsubscribe = adapter.onWork?.(() => this.#claims.wake())
     if (unsubscribe) this.#unsubscribe.push(unsubscribe)
     this.#onStarted()
     if (!this.#draining) this.#claims.open()
+  }
+
+  #recover(shared: RecoveryOptions['shared']): Promise<void> {
+    const { adapter, sessions, logger, expiredGraceMs: graceMs } = this.#options
+    return recover({ adapter, sessions, logger, graceMs, shared, store: this.#store, attempts: this.#attempts })
+  }
+
+  #hearOthers(shared: SharedQueue): void {
+    const { cluster } = shared
+    const wake = () => {
+      shared.changed()
+      this.#claims.wake()
+    }
+    this.#unsubscribe.push(cluster.on('work', wake), cluster.on('nodes', wake), cluster.on('thawed', wake))
+  }
+
+  /**
+   * Goes on with jobs that were another node's and are this one's now, as after a restart. Their sessions were taken up just before; call it
+   * once for what the cluster told to be `taken`.
+   */
+  async takeUp(jobIds: readonly string[]): Promise<void> {
+    if (jobIds.length === 0) return
+    const taken = new Set(jobIds)
+    await this.#started
+    // what is claimed meanwhile is under way here, too, and nobody's else
+    const recovered = () =>
+      this.#claims.inTurn(async () => {
+        // what is not taken up is left to the next process
+        if (!this.#draining) await this.#recover({ isTaken: (id) => taken.has(id) })
+      })
+    const { logger, retryAfter } = this.#options
+    await persistently(recovered, { logger, retryAfter })
+    this.#shared?.changed()
+    this.#claims.wake()
   }
 
   /**
@@ -193,14 +251,16 @@ export class JobQueue {
     requestChecker.assert(request)
     assertMeta(request.meta, 'meta')
     assertMeta(request.session.meta, 'session.meta')
-    this.#assertRoom()
+    const room = this.#assertRoom()
+    if (room) await room
     if (request.webhook) {
       const problems = targetProblems(request.webhook, this.#options.guard, 'webhook')
       if (problems.length > 0) throw validationError(problems)
     }
     const { profile, cwd } = await this.#options.admission.examine(request.session, principal)
     await this.#started
-    this.#assertRoom()
+    const stillRoom = this.#assertRoom()
+    if (stillRoom) await stillRoom
     const { name } = profile.info
     const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
     const info = newJob(request, { ...given, submittedBy: nameOf(principal) })
@@ -232,11 +292,15 @@ export class JobQueue {
     return true
   }
 
-  #assertRoom(): void {
+  /** @returns a promise when other nodes' jobs have to be counted first */
+  #assertRoom(): void | Promise<void> {
     if (this.#draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: RETRY_AFTER_S })
     const { maxQueuedJobs = QUEUE_DEFAULTS.maxQueuedJobs } = this.#options
-    if (this.#counters.queued + this.#submitting.size >= maxQueuedJobs)
-      throw new GatewayError('SG_ERR_TOO_MANY', { detail: 'The queue is full.', retryAfterS: RETRY_AFTER_S })
+    const assertRoomFor = (queued: number) => {
+      if (queued + this.#submitting.size >= maxQueuedJobs)
+        throw new GatewayError('SG_ERR_TOO_MANY', { detail: 'The queue is full.', retryAfterS: RETRY_AFTER_S })
+    }
+    return this.#shared ? this.#shared.queued().then(assertRoomFor) : assertRoomFor(this.#counters.queued)
   }
 
   async get(id: string): Promise<JobInfo | undefined> {
@@ -280,53 +344,20 @@ export class JobQueue {
   /**
    * Cancels a job at whatever point it is; one that is over stays as it is.
    * @returns the job as it is then
-   * @throws SG_ERR_JOB_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then it goes on
+   * @throws SG_ERR_JOB_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then it goes on · JobElsewhere when another node has to do it
    */
-  cancel(id: string): Promise<JobInfo> {
-    return patiently(this.#options.clock, async (isRefused) => {
-      for (;;) {
-        const stored = () => this.#claims.inTurn(() => this.#cancelStored(id, isRefused))
-        const over = (await this.#attempts.cancel(id, isRefused)) ?? (await stored())
-        if (isRefused()) throw unavailable()
-        if (over && isTerminal(over.status)) return shown(over)
-      }
-    })
-  }
-
-  /** @returns undefined when the job went on to somewhere else meanwhile, or whoever asked was refused */
-  async #cancelStored(id: string, isRefused: () => boolean): Promise<StoredJob | undefined> {
-    if (this.#attempts.has(id) || isRefused()) return undefined
-    const record = await this.#options.adapter.get(id)
-    if (!record) throw new GatewayError('SG_ERR_JOB_NOT_FOUND')
-    if (isTerminal(record.info.status)) return record.info
-    await this.#submitting.get(id)
-    const patch: JobPatch = {
-      status: 'canceled',
-      finishedAt: this.#options.clock.now(),
-      nextRunAt: undefined,
-      notes: lastNotes(record.info),
-    }
-    const completed = this.#events.announce('job_completed', record, { patch })
-    const canceled = await this.#store.change(record, patch, completed, true)
-    if (!canceled) return undefined
-    if (isRefused()) {
-      completed.withdraw()
-      await this.#store.restore(record)
-      this.#claims.wake()
-      return undefined
-    }
-    completed.send()
-    this.#retention?.onTerminal(canceled.info)
-    return canceled.info
+  async cancel(id: string): Promise<JobInfo> {
+    return shown(await this.#cancels.cancel(id))
   }
 
   /** Counts are of the jobs that the caller may see; the budget is everybody's. */
   async stats(principal: Principal = UNLIMITED): Promise<QueueStats> {
     const { sessionTokenLimit, dailyTokenLimit } = this.#options
+    const counts = this.#shared ? await this.#shared.visibleTo(principal) : this.#counters.visibleTo(principal)
     const { exhausted, resumesAt, used } = this.#budget
     return {
-      maxConcurrency: this.#maxConcurrency,
-      ...this.#counters.visibleTo(principal),
+      maxConcurrency: this.#shared?.slots ?? this.#maxConcurrency,
+      ...counts,
       paused: exhausted,
       dailyTokensUsed: used,
       ...present({ sessionTokenLimit, dailyTokenLimit, resumesAt }),

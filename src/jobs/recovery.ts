@@ -1,6 +1,6 @@
 import { GatewayError, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
-import { listJobs, type QueueAdapter } from './adapter.js'
+import { type JobRecord, listJobs, type QueueAdapter } from './adapter.js'
 import type { Attempts } from './attempts.js'
 import { ACTIVE_STATUSES } from './job.js'
 import type { JobStore } from './job-store.js'
@@ -14,15 +14,26 @@ export interface RecoveryOptions {
   logger: Logger
   /** Milliseconds that a limit on parked time leaves a job. */
   graceMs: number
+  /** Several nodes share the adapter: those that are under way here are read alone. @param isTaken whether to take it up; default: all */
+  shared?: { isTaken?: (id: string) => boolean } | undefined
 }
 
 /**
  * Takes up what an earlier process left: waiting jobs wait on, runs whose session waits go on, every other run has failed. Sessions of
  * jobs that are over, or at another attempt, are closed before anything wakes them.
  */
-export async function recover({ adapter, store, attempts, sessions, logger, graceMs }: RecoveryOptions): Promise<void> {
-  const status = [...ACTIVE_STATUSES]
-  const records = await listJobs(adapter, { status })
+export async function recover({
+  adapter,
+  store,
+  attempts,
+  sessions,
+  logger,
+  graceMs,
+  shared,
+}: RecoveryOptions): Promise<void> {
+  const records = await (shared
+    ? underWay(adapter, attempts, shared.isTaken)
+    : listJobs(adapter, { status: ACTIVE_STATUSES }))
   // one whose end was written and that of its job was not
   const begun = records.filter(({ info }) => info.status !== 'queued' && info.sessionId !== undefined)
   await Promise.all(begun.map(({ info }) => sessions.get(info.sessionId!)))
@@ -31,7 +42,6 @@ export async function recover({ adapter, store, attempts, sessions, logger, grac
   if (attempts.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
   for (const record of records) store.adopt(record)
   for (const record of records) if (record.info.status !== 'queued') attempts.takeUp(record, graceMs)
-  attempts.tookUpAll()
   for (const session of sessions.unended()) {
     if (session.jobId === undefined || attempts.follows(session.id) || !(await adapter.get(session.jobId))) continue
     // one that the adapter does not know may have been forgotten by it: its session goes on like any other
@@ -40,4 +50,17 @@ export async function recover({ adapter, store, attempts, sessions, logger, grac
       .catch(unlessGone)
       .catch((error) => logger.error({ err: toError(error), sessionId: session.id }, 'a session could not be closed'))
   }
+  attempts.tookUpAll()
+}
+
+/** Jobs that are this node's and that nobody goes on with yet. */
+async function underWay(
+  adapter: QueueAdapter,
+  attempts: Attempts,
+  isTaken = (_id: string) => true,
+): Promise<JobRecord[]> {
+  const records: JobRecord[] = []
+  for await (const page of adapter.owned!())
+    records.push(...page.filter(({ info: { id } }) => isTaken(id) && !attempts.has(id)))
+  return records
 }
