@@ -14,6 +14,8 @@ import { notifications } from './notifications.js'
 import { parking } from './parking.js'
 import { permissionRequest } from './permission-request.js'
 import { permissionRoundTrip } from './permission-round-trip.js'
+import { postgresEvents } from './postgres-events.js'
+import { postgresJobs } from './postgres-jobs.js'
 import { replay, replayFromDisk } from './replay.js'
 import { returningClients } from './returning-clients.js'
 import { socketHeap } from './socket-heap.js'
@@ -45,6 +47,8 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   'durable-sessions': durableSessions,
   'durable-queue': durableQueue,
   'durable-create-delete': durableCreateDelete,
+  'postgres-events': postgresEvents,
+  'postgres-jobs': postgresJobs,
   notifications,
   start,
   console: consoleInBrowser,
