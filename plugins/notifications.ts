@@ -13,25 +13,31 @@ import {
 } from '../schemas/notifications.js'
 import { NoQuery } from '../schemas/sessions.js'
 import type { Gateway } from '../src/gateway.js'
-import { answerAll } from '../src/notifications/bulk-answers.js'
+import { answerOverNodes } from '../src/notifications/answers-over-nodes.js'
+import { answerAll, type GivenAnswer } from '../src/notifications/bulk-answers.js'
+import { countOverNodes, pageOverNodes } from '../src/notifications/inbox-over-nodes.js'
 import { linkNext } from './paging.js'
 
 /** What sessions need people for, over REST. */
 export const notificationRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = async (scope, { gateway }) => {
   const { registry } = gateway
   const { logger } = gateway.options
-  const { feed, inbox } = gateway.notifications
+  const { feed, inbox, nodes } = gateway.notifications
 
   scope.get(
     '/inbox',
     { schema: { querystring: ListInboxQuery, response: { 200: Type.Array(InboxItem) } } },
-    async (request, reply) => linkNext(request, reply, inbox.page(request.query, request.principal)),
+    async (request, reply) => {
+      const { query, principal } = request
+      const page = nodes ? await pageOverNodes(inbox, query, principal, nodes.askInbox) : inbox.page(query, principal)
+      return linkNext(request, reply, page)
+    },
   )
 
   scope.get(
     '/inbox/count',
     { schema: { querystring: NoQuery, response: { 200: InboxCount } } },
-    async ({ principal }) => inbox.count(principal),
+    async ({ principal }) => (nodes ? countOverNodes(inbox, principal, nodes.askInbox) : inbox.count(principal)),
   )
 
   scope.post(
@@ -40,7 +46,13 @@ export const notificationRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }>
       config: { idempotent: true },
       schema: { body: UncheckedAnswers, response: { 200: AnswerInboxResponse } },
     },
-    async ({ body, principal }) => ({ results: await answerAll(body.answers, principal, { registry, logger }) }),
+    async ({ body, principal, headers }) => {
+      const here = (answers: readonly GivenAnswer[]) => answerAll(answers, principal, { registry, logger })
+      const results = gateway.cluster
+        ? await answerOverNodes(body.answers, here, gateway.cluster, { path: `${scope.prefix}/inbox/answers`, headers })
+        : await here(body.answers)
+      return { results }
+    },
   )
 
   scope.get(

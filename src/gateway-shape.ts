@@ -1,5 +1,6 @@
 import type { WebhookDelivery } from '../schemas/jobs.js'
 import type { SessionNotification } from '../schemas/notifications.js'
+import type { OverNodes } from './cluster/over-nodes.js'
 import type { OwnNode } from './cluster/own-node.js'
 import type { SignIns } from './console/sign-ins.js'
 import type { CreateEngineRunner } from './engines/runner.js'
@@ -58,6 +59,8 @@ export interface Gateway {
     readonly links: AnswerLinks | undefined
     /** Present when a channel is for browsers. */
     readonly push: WebPush | undefined
+    /** Of all nodes; absent: this process is alone. */
+    readonly nodes: OverNodes | undefined
     /** The last attempts to deliver the notification of an event, its reminders included, newest first. */
     deliveries(sessionId: string, seq: number): Promise<WebhookDelivery[]>
   }

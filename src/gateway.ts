@@ -2,6 +2,7 @@ import { homedir } from 'node:os'
 import type { JobEvent } from '../schemas/jobs.js'
 import type { SessionNotification } from '../schemas/notifications.js'
 import { joinCluster } from './cluster/join.js'
+import { overNodes } from './cluster/over-nodes.js'
 import { SignIns } from './console/sign-ins.js'
 import { cliEngine, endOrphans } from './engines/cli/index.js'
 import { withHostedTools } from './engines/hosted-tools.js'
@@ -85,6 +86,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const profiles = new ProfileCatalog({
     declared: options.profiles,
     ...(profileStore && { store: refusing(profileStore) }),
+    shared: cluster !== undefined,
     ...(options.allowedConfigDirRoots && { allowedConfigDirRoots: options.allowedConfigDirRoots }),
     ...(options.allowedCwdRoots && { allowedCwdRoots: options.allowedCwdRoots }),
     agents: options.agents,
@@ -181,8 +183,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   }
   const queue = options.queue && createQueue(options.queue)
 
+  const shareWith = { clock, logger, here: answerableSessions(registry), waiting: () => inbox.waiting }
+  const nodes = cluster && overNodes(cluster, options.storage!.cluster!, shareWith)
   const feed = new NotificationFeed({
-    ...{ clock, logger },
+    ...{ clock, logger, node: nodes?.node, tellOthers: nodes && (() => void nodes.exchange.tell('notifications')) },
     store: storage?.notifications ?? createMemoryNotificationStore(),
     ridesAlong: storage?.notifications !== undefined && storage.oneWrite === true,
     retention: { ...DEFAULT_NOTIFICATION_RETENTION, ...options.notifications?.retention },
@@ -195,11 +199,12 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     guard: operatorGuard,
     pushGuard,
     callerNamed: surroundings.callerNamed,
-    sessions: answerableSessions(registry),
+    ...{ shared: nodes !== undefined, tellOthers: nodes && (() => nodes.exchange.tell('subscriptions')) },
+    sessions: nodes?.sessions ?? shareWith.here,
   })
   const notifier = new Notifier({ feed, logger, outward })
   if (onNotification) notifier.on(onNotification)
-  const inbox = new Inbox({ logger, find: registry.waitingRequest })
+  const inbox: Inbox = new Inbox({ logger, find: registry.waitingRequest, node: nodes?.node })
   registry.observe({ notifier, inbox, usage, onTurnOver: queue?.onTurnOver })
   const notifications = {
     feed,
@@ -207,6 +212,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     on: (listener: (notification: SessionNotification) => unknown) => notifier.on(listener),
     links: outward.links,
     push: outward.push,
+    nodes,
     deliveries: (sessionId: string, seq: number) => deliverer.deliveries(attemptsLane(sessionId, seq)),
   }
 
@@ -215,9 +221,12 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       ? new SignIns({
           ...{ ...options.console, clock, logger, retryAfter },
           store: storage?.signIns ?? createMemorySignInStore(),
+          ...{ shared: nodes !== undefined, tellOthers: nodes && (() => nodes.exchange.tell('signIns')) },
           keyOnce: (name, value) => channels.keyOnce(name, value),
         })
       : undefined
+
+  const endStep = nodes?.keepInStep({ feed, inbox, signIns, subscriptions: outward.push?.subscriptions })
 
   const findTarget: FindTarget = async ({ origin, payload }) => {
     switch (origin.kind) {
@@ -283,6 +292,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     registry.drain()
     queue?.drain()
     executions.close()
+    endStep?.()
     feed.close()
     outward.stop()
     await within(options.shutdownTimeoutMs, windDown(), { clock })

@@ -87,11 +87,15 @@ export class Exchange {
   async askAll<Answer>(path: string, question: unknown): Promise<Map<number, Answer>> {
     const answers = new Map<number, Answer>()
     const ask = async (node: ClusterNode) => {
-      const response = await this.#post(node, path, question)
-      answers.set(node.n, (await response.json()) as Answer)
+      answers.set(node.n, await this.askOne<Answer>(node, path, question))
     }
     await Promise.all(this.#parts.peers.others().map((node) => ask(node).catch((error) => this.#onSilent(node, error))))
     return answers
+  }
+
+  /** Asks one node. @throws when it does not answer in time */
+  async askOne<Answer>(node: ClusterNode, path: string, question: unknown): Promise<Answer> {
+    return (await (await this.#post(node, path, question)).json()) as Answer
   }
 
   async #tellOne(node: ClusterNode, change: Change): Promise<void> {

@@ -7,7 +7,7 @@ import type { Principal } from '../principal.js'
 import type { SessionRegistry } from '../sessions/registry.js'
 
 /** One answer as it came: only whose it is is known to be well-formed. */
-interface GivenAnswer {
+export interface GivenAnswer {
   sessionId: string
   requestId: string
   [member: string]: unknown

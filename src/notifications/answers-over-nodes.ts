@@ -1,0 +1,76 @@
+import type { InboxAnswerResult } from '../../schemas/notifications.js'
+import type { Cluster } from '../cluster/cluster.js'
+import { GatewayError } from '../errors.js'
+import type { ClusterNode } from '../storage/cluster.js'
+import type { GivenAnswer } from './bulk-answers.js'
+
+type Answers = readonly GivenAnswer[]
+
+/** What the caller sent, to be sent on. */
+export interface SentAnswers {
+  path: string
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>
+}
+
+/** Of the request as it came, and not of the part of it that goes on. */
+const OF_THE_WHOLE: ReadonlySet<string> = new Set([
+  'content-length',
+  'content-encoding',
+  'transfer-encoding',
+  'idempotency-key',
+])
+
+/**
+ * Gives each answer where its session is: those of one node together, as the caller would have.
+ * @param here gives those of this node
+ * @returns what became of each, in their order; never rejects
+ */
+export async function answerOverNodes(
+  answers: Answers,
+  here: (answers: Answers) => Promise<InboxAnswerResult[]>,
+  cluster: Pick<Cluster, 'where' | 'ask'>,
+  sent: SentAnswers,
+): Promise<InboxAnswerResult[]> {
+  const places = new Map<string, Promise<'here' | ClusterNode>>()
+  const groups = new Map<number | 'here', { node: 'here' | ClusterNode; indexes: number[] }>()
+  for (const { sessionId } of answers)
+    if (!places.has(sessionId))
+      places.set(
+        sessionId,
+        cluster.where({ session: sessionId }).catch(() => 'here' as const),
+      )
+  for (const [index, { sessionId }] of answers.entries()) {
+    const node = await places.get(sessionId)!
+    const key = node === 'here' ? node : node.n
+    const group = groups.get(key) ?? { node, indexes: [] }
+    group.indexes.push(index)
+    groups.set(key, group)
+  }
+  const results: InboxAnswerResult[] = []
+  const give = async ({ node, indexes }: { node: 'here' | ClusterNode; indexes: number[] }) => {
+    const some = indexes.map((index) => answers[index]!)
+    const given = node === 'here' ? await here(some) : await sendTo(node, some, cluster, sent)
+    for (const [at, index] of indexes.entries()) results[index] = given[at]!
+  }
+  await Promise.all([...groups.values()].map(give))
+  return results
+}
+
+async function sendTo(
+  node: ClusterNode,
+  answers: Answers,
+  cluster: Pick<Cluster, 'ask'>,
+  { path, headers }: SentAnswers,
+): Promise<InboxAnswerResult[]> {
+  const kept = Object.entries(headers).filter(([name]) => !OF_THE_WHOLE.has(name))
+  try {
+    const response = await cluster.ask(node, {
+      ...{ method: 'POST', path, headers: Object.fromEntries(kept), body: JSON.stringify({ answers }) },
+    })
+    if (!response.ok) throw new Error(`it answered ${response.status}`)
+    return ((await response.json()) as { results: InboxAnswerResult[] }).results
+  } catch {
+    const { code, message: detail } = new GatewayError('SG_ERR_STORE_UNAVAILABLE')
+    return answers.map(({ sessionId, requestId }) => ({ sessionId, requestId, resolved: false, code, detail }))
+  }
+}
