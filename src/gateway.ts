@@ -12,6 +12,7 @@ import { GatewayError, toError } from './errors.js'
 import { ExecutionDispatcher } from './executions/dispatch.js'
 import { Executions } from './executions/executions.js'
 import type { Gateway, Surroundings } from './gateway-shape.js'
+import { goOnWithOthers } from './gateway-take-over.js'
 import { answerLeft, releasing } from './idempotency/making.js'
 import type { KeptKey, Made } from './idempotency/store.js'
 import type { QueueServerOptions } from './jobs/options.js'
@@ -178,6 +179,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       oneWrite: isOurs && storage?.oneWrite === true,
       ...{ clock, logger, retryAfter, admission, profiles, deliverer, guard },
       sessions: registry,
+      cluster: cluster && isOurs ? options.storage?.cluster : undefined,
       expiredGraceMs: options.parking.expiredGraceMs,
     })
   }
@@ -265,6 +267,8 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
         return { resolved: true }
     }
   }
+
+  if (cluster) goOnWithOthers(cluster, { queue, deliverer, findTarget, outward, idempotency, findMade })
 
   let state: 'built' | 'ready' | 'draining' = 'built'
   let closing: Promise<void> | undefined

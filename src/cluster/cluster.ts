@@ -4,7 +4,7 @@ import type { ClusterNode, ClusterStorage, Taken } from '../storage/cluster.js'
 export type Target = { session: string } | { execution: string } | { job: string }
 
 /** Kinds of what a node owns, in the order in which a taker takes them up. */
-export const TAKEN_KINDS = ['sessions', 'jobs', 'lanes', 'keys'] as const
+export const TAKEN_KINDS = ['lanes', 'sessions', 'jobs', 'reminders', 'keys'] as const
 export type TakenKind = (typeof TAKEN_KINDS)[number]
 
 /** What is done with what was taken; skips what is here already. */

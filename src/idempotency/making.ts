@@ -40,13 +40,16 @@ export function releasing(store: IdempotencyStore, persistence: Persistence): Id
 /**
  * Answers the keys whose requests the end of an earlier process left unanswered from what they had made, as it is now; those whose
  * making did not come about are free again.
+ * @param keys only those; default: all
  * @param find what was made; undefined when it is not there
  */
 export async function answerLeft(
   store: IdempotencyStore,
   find: (made: Made) => object | undefined | Promise<object | undefined>,
+  keys?: readonly string[],
 ): Promise<void> {
-  for (const { key, made } of (await store.left?.()) ?? []) {
+  if (keys?.length === 0) return
+  for (const { key, made } of (await store.left?.(keys)) ?? []) {
     const thing = await find(made)
     await (thing ? store.complete(key, answerOf(made, thing)) : store.release(key))
   }

@@ -303,6 +303,11 @@ export class JobQueue {
     return this.#shared ? this.#shared.queued().then(assertRoomFor) : assertRoomFor(this.#counters.queued)
   }
 
+  /** Whether this process runs it, or waits with it. */
+  isUnderWay(id: string): boolean {
+    return this.#attempts.has(id)
+  }
+
   async get(id: string): Promise<JobInfo | undefined> {
     const info = await this.#find(id)
     return info && shown(info)

@@ -14,7 +14,7 @@ import type {
   StoredDelivery,
 } from './delivery.js'
 import { FailingTargets } from './failing-targets.js'
-import type { DeliveryOutbox } from './outbox.js'
+import type { DeliveryOutbox, KeptDelivery } from './outbox.js'
 import { type PostError, type PostOutcome, post } from './post.js'
 import { deliveryHeaders } from './signing.js'
 import { type ConnectionLimits, Slots } from './slots.js'
@@ -46,6 +46,8 @@ interface Lane {
 }
 
 const MAX_WAITING = 256
+/** Before a lane that another process has to finish first is looked at again. */
+const HELD_UP_MS = 250
 /** A receiver that asks for more patience than this gets this much. */
 const MAX_PAUSE_MS = 60 * 60 * 1000
 /** Targets remembered as gone. */
@@ -131,7 +133,35 @@ export class WebhookDeliverer {
    */
   async restore(findTarget: FindTarget, takeOver: (kept: LeftDelivery) => void = () => {}): Promise<void> {
     for (const key of (await this.#outbox.gone?.()) ?? []) this.#gone.add(key)
-    const all = (await this.#outbox.list()).map(
+    await this.#goOn(await this.#outbox.list(), findTarget, takeOver)
+  }
+
+  /**
+   * Makes what another process had to make and is this one's now. Call it before anything else is told in its lanes.
+   * @param lanes those that were taken over
+   * @param takeOver as `restore` is given it; may be told again of what is here already
+   * @throws what the outbox throws
+   */
+  async takeUp(
+    lanes: readonly string[],
+    findTarget: FindTarget,
+    takeOver: (kept: LeftDelivery) => void,
+  ): Promise<void> {
+    if (lanes.length === 0) return
+    const left = await this.#outbox.list(lanes)
+    await this.#goOn(
+      left.filter(({ lane, id }) => !this.#lanes.get(lane)?.waiting.some((delivery) => delivery.id === id)),
+      findTarget,
+      takeOver,
+    )
+  }
+
+  async #goOn(
+    kept: readonly KeptDelivery[],
+    findTarget: FindTarget,
+    takeOver: (kept: LeftDelivery) => void,
+  ): Promise<void> {
+    const all = kept.map(
       ({ lane, id, delivery }): LeftDelivery => ({
         ...{ lane, id, stored: delivery as StoredDelivery },
       }),
@@ -231,7 +261,8 @@ export class WebhookDeliverer {
   /** A lane that is left to the next process stays, so that nothing overtakes what waits in it. */
   async #run(laneId: string, lane: Lane): Promise<void> {
     this.#running++
-    for (let next = lane.waiting[0]; next; next = lane.waiting[0]) {
+    const mayBegin = this.#outbox.isHeldUp ? await this.#turnOf(laneId, lane) : true
+    for (let next = lane.waiting[0]; mayBegin && next; next = lane.waiting[0]) {
       if (!(await this.#finish(laneId, lane, next))) break
       this.#settle(laneId, next.id)
       this.#waiting.leave(next.target)
@@ -240,6 +271,18 @@ export class WebhookDeliverer {
     if (lane.waiting.length === 0) this.#lanes.delete(laneId)
     this.#running--
     if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  /** Waits while another process has what comes before in that lane. @returns false when the lane is left to the next process */
+  async #turnOf(laneId: string, lane: Lane): Promise<boolean> {
+    for (;;) {
+      try {
+        if (!(await this.#outbox.isHeldUp!(laneId))) return true
+      } catch (error) {
+        this.#logger.warn({ err: toError(error) }, 'the outbox of webhook deliveries failed')
+      }
+      if (!(await this.#pause(lane, HELD_UP_MS, {}))) return false
+    }
   }
 
   /** @returns false when the delivery is left to the next process */

@@ -1,0 +1,34 @@
+import type { OwnNode } from './cluster/own-node.js'
+import { answerLeft } from './idempotency/making.js'
+import type { IdempotencyStore, Made } from './idempotency/store.js'
+import type { JobQueue } from './jobs/queue.js'
+import type { Outward } from './notifications/outward.js'
+import type { WebhookDeliverer } from './webhooks/deliverer.js'
+import type { FindTarget, LeftDelivery } from './webhooks/delivery.js'
+
+/** What goes on with what another node had, beside its sessions. */
+export interface TakeOverParts {
+  queue: JobQueue | undefined
+  deliverer: WebhookDeliverer
+  findTarget: FindTarget
+  outward: Outward
+  idempotency: IdempotencyStore
+  findMade(made: Made): object | undefined | Promise<object | undefined>
+}
+
+/** Has a node go on with the jobs, deliveries, reminders and keys of one that is gone, as the next process does after a crash. */
+export function goOnWithOthers(
+  cluster: OwnNode,
+  { queue, deliverer, findTarget, outward, idempotency, findMade }: TakeOverParts,
+): void {
+  const reminders: LeftDelivery[] = []
+  cluster.onResidence('job', (id) => queue?.isUnderWay(id) ?? false)
+  // what sessions and jobs tell when they are taken up comes after what was told before
+  cluster.onTaken('lanes', ({ lanes }) => deliverer.takeUp(lanes, findTarget, (left) => reminders.push(left)))
+  cluster.onTaken('jobs', ({ jobIds }) => queue?.takeUp(jobIds))
+  // whether a request still waits is known once its session is there
+  cluster.onTaken('reminders', () => {
+    for (const left of reminders.splice(0)) outward.takeOver(left)
+  })
+  cluster.onTaken('keys', ({ keys }) => answerLeft(idempotency, findMade, keys))
+}
