@@ -64,6 +64,13 @@ export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identi
       done()
       return
     }
+    if (request.routeOptions.config?.forNodes) {
+      // a node in its own name, and nobody through one
+      const isNode = request.hop !== undefined && request.hop.client === undefined
+      request.principal = isNode ? UNLIMITED : NOBODY
+      done(isNode ? undefined : new GatewayError('SG_ERR_NOT_FOUND'))
+      return
+    }
     const enter = (principal: Principal) => {
       request.principal = principal
       if (request.signInId !== undefined && isUse(request)) gateway.signIns?.use(request.signInId)

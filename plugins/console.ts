@@ -134,7 +134,7 @@ const signInRoutes: FastifyPluginAsyncTypebox<ConsoleParts & { signIns: SignIns 
 
   scope.delete(
     '/console/sessions/:id',
-    { schema: { params: SignInParams, querystring: SignOutQuery } },
+    { config: { owner: 'any' }, schema: { params: SignInParams, querystring: SignOutQuery } },
     async (request, reply) => {
       const { signInId, principal, params, query } = request
       const id = params.id === 'current' ? (signInId ?? '') : params.id

@@ -17,6 +17,8 @@ export function guardHost(scope: FastifyInstance, { options }: Gateway): void {
   if (!allowedHosts) return
   const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()))
   scope.addHook('onRequest', (request, _reply, done) => {
+    // judged by the node that it came to first
+    if (request.hop) return done()
     const host = request.raw.headers.host?.toLowerCase() ?? ''
     const isAllowed = allowed.has(host) || allowed.has(withoutPort(host))
     done(isAllowed ? undefined : new GatewayError('SG_ERR_HOST_REFUSED'))
@@ -36,7 +38,7 @@ export function guardUpgrades(scope: FastifyInstance, gateway: Gateway): void {
     return origin === undefined || listed.has(origin) || isOwn(request)
   }
   scope.addHook('onRequest', (request, _reply, done) =>
-    done(isUpgrade(request) ? upgradeRefusal(request, isAllowed(request)) : undefined),
+    done(isUpgrade(request) ? upgradeRefusal(request, request.hop !== undefined || isAllowed(request)) : undefined),
   )
 }
 

@@ -10,6 +10,7 @@ export const executionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = 
   scope.post(
     '/executions/:executionId/result',
     {
+      config: { owner: 'execution' },
       schema: {
         params: ExecutionParams,
         body: SubmitExecutionResultRequest,

@@ -1,6 +1,7 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type { FastifyBaseLogger, FastifyInstance, LogLevel } from 'fastify'
 import fp from 'fastify-plugin'
+import { CLOSE } from '../schemas/close-codes.js'
 import { optionError } from '../src/errors.js'
 import { createGateway, type Gateway } from '../src/gateway.js'
 import { within } from '../src/lib/within.js'
@@ -8,6 +9,7 @@ import type { WorkerServerOptions } from '../src/options.js'
 import { answerPages } from './answer-page.js'
 import { createIdentify, requireIdentity } from './auth.js'
 import { parseJsonBodies } from './body.js'
+import { clusterParts } from './cluster.js'
 import { consoleRoutes } from './console.js'
 import { allowOrigins } from './cors.js'
 import { directoryRoutes } from './directories.js'
@@ -16,7 +18,9 @@ import { apiDocuments } from './documents.js'
 import { guardHost, guardUpgrades, requireUpgrade } from './edge.js'
 import { sendProblem } from './errors.js'
 import { executionRoutes } from './executions.js'
+import { forwardToOwner } from './forwarding.js'
 import { health } from './health.js'
+import { markHops } from './hops.js'
 import { replayIdempotent } from './idempotency.js'
 import { jobRoutes } from './jobs.js'
 import { refuseOtherMethods, refuseUnknownPaths } from './methods.js'
@@ -31,6 +35,7 @@ import { sessionEvents } from './session-events.js'
 import { sessionSocket } from './session-socket.js'
 import { sessionRoutes } from './sessions.js'
 import { openToWebSockets } from './sockets.js'
+import type { Splices } from './splices.js'
 import { Streams } from './streams.js'
 import { endUpgrades } from './upgrades.js'
 import { usageRoutes } from './usage.js'
@@ -60,20 +65,26 @@ export const gatewayPlugin = fp<GatewayPluginOptions>(
     const streams = new Streams(gateway)
     const { basePath } = gateway.options
     endUpgrades(fastify)
+    const { splices, listen, leave } = clusterParts(fastify, gateway)
     const identify = createIdentify(gateway)
     gateway.signIns?.onEnded((id) => streams.judge(({ signInId }) => signInId === id))
-    await fastify.register(async (scope) => composeScope(scope, { host: fastify, gateway, identify, streams }), {
-      ...registration,
-      prefix: `${prefix}${basePath}`,
-    })
+    await fastify.register(
+      async (scope) => composeScope(scope, { host: fastify, gateway, identify, streams, splices }),
+      {
+        ...registration,
+        prefix: `${prefix}${basePath}`,
+      },
+    )
     if (gateway.options.health) await fastify.register(health, { ...registration, prefix, gateway })
     if (gateway.options.metrics)
       await fastify.register(metrics, { ...registration, prefix, gateway, identify, streams })
+    if (listen) fastify.addHook('onReady', listen)
     fastify.addHook('onReady', () => startInTime(fastify, gateway))
     // once it listens, and nobody waits for it
     fastify.addHook('onListen', async () => void gateway.cliProfiles.checkCredentials())
     fastify.addHook('preClose', async () => {
-      await Promise.all([gateway.close(), streams.closeAll()])
+      await Promise.all([gateway.close(), streams.closeAll(), splices.closeAll(CLOSE.goingAway)])
+      await leave?.()
     })
   },
   { fastify: '5.x', name: 'session-gateway' },
@@ -108,6 +119,7 @@ interface Parts {
   gateway: Gateway
   identify: ReturnType<typeof createIdentify>
   streams: Streams
+  splices: Splices
 }
 
 /** Everything under `basePath`, in the order in which a request meets it. */
@@ -118,11 +130,13 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   scope.setSerializerCompiler(serializerCompiler)
   scope.setErrorHandler(sendProblem)
   parseJsonBodies(scope, gateway.options.maxBodyBytes)
+  markHops(scope, gateway)
   guardHost(scope, gateway)
   allowOrigins(scope, gateway)
   requireIdentity(scope, gateway, identify)
   refuseUnknownPaths(scope)
   guardUpgrades(scope, gateway)
+  forwardToOwner(scope, parts)
   replayIdempotent(scope, gateway)
   const methods = refuseOtherMethods(scope)
   await scope.register(apiDocuments, { gateway })

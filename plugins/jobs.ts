@@ -22,19 +22,24 @@ export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue }> = async (
     },
   )
 
-  scope.get('/jobs/:id', { schema: { params: JobParams, response: { 200: JobInfo } } }, async ({ params, principal }) =>
-    queue.visibleJob(params.id, principal),
+  scope.get(
+    '/jobs/:id',
+    { config: { owner: 'job' }, schema: { params: JobParams, response: { 200: JobInfo } } },
+    async ({ params, principal }) => queue.visibleJob(params.id, principal),
   )
 
   scope.delete(
     '/jobs/:id',
-    { schema: { params: JobParams, response: { 200: JobInfo } } },
+    { config: { owner: 'job' }, schema: { params: JobParams, response: { 200: JobInfo } } },
     async ({ params, principal }) => queue.cancel((await queue.visibleJob(params.id, principal)).id),
   )
 
   scope.get(
     '/jobs/:id/deliveries',
-    { schema: { params: JobParams, querystring: NoQuery, response: { 200: Type.Array(WebhookDelivery) } } },
+    {
+      config: { owner: 'job' },
+      schema: { params: JobParams, querystring: NoQuery, response: { 200: Type.Array(WebhookDelivery) } },
+    },
     async ({ params, principal }) => queue.deliveries((await queue.visibleJob(params.id, principal)).id),
   )
 

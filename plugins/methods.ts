@@ -39,6 +39,7 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
         scope.route({
           method: METHODS,
           url: `${stem.slice(scope.prefix.length)}*`,
+          config: { owner: 'any' },
           onRequest: refuse,
           handler: refuse,
         })
@@ -55,6 +56,7 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
         scope.route({
           method: others,
           url: path.slice(scope.prefix.length),
+          config: { owner: 'any' },
           onRequest: refuse,
           handler: refuse,
         })

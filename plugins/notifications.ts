@@ -74,7 +74,10 @@ export const notificationRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }>
 
   scope.get(
     '/notifications/:id/deliveries',
-    { schema: { params: NotificationParams, querystring: NoQuery, response: { 200: Type.Array(WebhookDelivery) } } },
+    {
+      config: { owner: 'any' },
+      schema: { params: NotificationParams, querystring: NoQuery, response: { 200: Type.Array(WebhookDelivery) } },
+    },
     async ({ params, principal }) => {
       const { json } = await feed.find(params.id, principal)
       const { sessionId, seq } = JSON.parse(json) as SessionNotification

@@ -27,7 +27,7 @@ export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
 
   scope.get(
     '/profiles/:name',
-    { schema: { params: ProfileParams, response: { 200: GetProfileResponse } } },
+    { config: { owner: 'any' }, schema: { params: ProfileParams, response: { 200: GetProfileResponse } } },
     async ({ params, principal }) => {
       const refreshed = profiles.refreshed()
       if (refreshed) await refreshed
@@ -52,6 +52,7 @@ export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
   scope.patch(
     '/profiles/:name',
     {
+      config: { owner: 'any' },
       onRequest: async ({ params, principal }) => void profiles.authorize(principal, params.name),
       schema: { params: ProfileParams, body: UpdateProfileRequest, response: { 200: ProfileInfo } },
     },
@@ -60,7 +61,7 @@ export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
 
   scope.delete(
     '/profiles/:name',
-    { schema: { params: ProfileParams, response: { 204: Type.Null() } } },
+    { config: { owner: 'any' }, schema: { params: ProfileParams, response: { 204: Type.Null() } } },
     async ({ params, principal }, reply) => {
       await profiles.remove(params.name, principal)
       return reply.code(204).send(null)

@@ -1,6 +1,7 @@
 import { type FastifyError, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { nameOf } from '../src/principal.js'
 import { codeOf } from './errors.js'
+import { forwardedTo } from './forwarding.js'
 
 /**
  * One line per answered request: method, path without query, status, the code of a refusal, the caller's name and address, milliseconds;
@@ -17,6 +18,7 @@ export class RequestLog extends LogController {
     const refused = reply.statusCode === 401 || reply.statusCode === 403
     const code = codeOf(request)
     const caller = nameOf(request.principal)
+    const node = forwardedTo(request)
     const fields = {
       method: request.method,
       path: request.url.replace(/[?#].*$/s, ''),
@@ -24,6 +26,7 @@ export class RequestLog extends LogController {
       ...(code !== undefined && { code }),
       ...(caller !== undefined && { caller }),
       address: request.ip,
+      ...(node !== undefined && { forwardedTo: node }),
       ms: Math.round(reply.elapsedTime * 10) / 10,
       ...(error && { err: error }),
     }

@@ -13,7 +13,10 @@ export const sdkSessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> =
 
   scope.delete(
     '/sdk-sessions/:sessionId',
-    { schema: { params: SdkSessionParams, querystring: DeleteSdkSessionQuery, response: { 204: Type.Null() } } },
+    {
+      config: { owner: 'any' },
+      schema: { params: SdkSessionParams, querystring: DeleteSdkSessionQuery, response: { 204: Type.Null() } },
+    },
     async ({ params, query, principal }, reply) => {
       await gateway.cliProfiles.deleteSdkSession(params.sessionId, query, principal)
       return reply.code(204).send(null)

@@ -20,6 +20,7 @@ export const sessionEvents: FastifyPluginAsyncTypebox<StreamParts & { gateway: G
   scope.get(
     '/sessions/:id/events',
     {
+      config: { owner: 'session' },
       schema: {
         params: SessionParams,
         querystring: EventsQuery,

@@ -33,7 +33,7 @@ export const sessionSocket: FastifyPluginAsyncTypebox<StreamParts & { gateway: G
     '/sessions/:id/ws',
     {
       websocket: true,
-      config: { socket: true },
+      config: { socket: true, owner: 'session' },
       schema: { params: SessionParams, querystring: EventsQuery },
       preHandler: async (request) => {
         request.attachingTo = await registry.open(request.params.id, request.principal)

@@ -52,13 +52,16 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
 
   scope.get(
     '/sessions/:id',
-    { schema: { params: SessionParams, response: { 200: SessionInfo } } },
+    { config: { owner: 'session' }, schema: { params: SessionParams, response: { 200: SessionInfo } } },
     async ({ params, principal }) => registry.visibleInfo(params.id, principal),
   )
 
   scope.patch(
     '/sessions/:id',
-    { schema: { params: SessionParams, body: UpdateSessionRequest, response: { 200: SessionInfo } } },
+    {
+      config: { owner: 'session' },
+      schema: { params: SessionParams, body: UpdateSessionRequest, response: { 200: SessionInfo } },
+    },
     async ({ params, principal, body }) => {
       return registry.rename(params.id, body.title, principal)
     },
@@ -66,13 +69,14 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
 
   scope.delete(
     '/sessions/:id',
-    { schema: { params: SessionParams, response: { 200: SessionInfo } } },
+    { config: { owner: 'session' }, schema: { params: SessionParams, response: { 200: SessionInfo } } },
     ({ params, principal }) => registry.close(params.id, 'client', principal),
   )
 
   scope.post(
     '/sessions/:id/commands',
     {
+      config: { owner: 'session' },
       schema: { params: SessionParams, response: { 200: CommandResponse } },
       // the body is checked by the row that its type selects, so that a refusal names what is wrong with that command
     },
@@ -87,7 +91,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
   scope.post(
     '/sessions/:id/permissions/:requestId',
     {
-      config: { idempotent: true },
+      config: { owner: 'session', idempotent: true },
       schema: {
         params: Type.Object({ ...SessionParams.properties, requestId: Text('Of the permission request.') }),
         body: ResolvePermissionRequest,
@@ -103,7 +107,10 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
 
   scope.get(
     '/sessions/:id/files',
-    { schema: { params: SessionParams, querystring: NoQuery, response: { 200: ListSessionFilesResponse } } },
+    {
+      config: { owner: 'session' },
+      schema: { params: SessionParams, querystring: NoQuery, response: { 200: ListSessionFilesResponse } },
+    },
     async ({ params, principal }) => {
       const { files } = await registry.open(params.id, principal)
       if (!files) throw new GatewayError('SG_ERR_FILES_NOT_FOUND')
@@ -114,6 +121,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
   scope.get(
     '/sessions/:id/files/*',
     {
+      config: { owner: 'session' },
       schema: { params: Type.Object({ ...SessionParams.properties, '*': Type.String() }) },
     },
     async ({ params, principal }, reply) => {

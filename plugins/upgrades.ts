@@ -46,6 +46,10 @@ const destroy = function (this: Duplex): void {
   this.destroy()
 }
 
+/** What came behind the head of a request that asks for a WebSocket. */
+const heads = new WeakMap<IncomingMessage, Buffer>()
+export const readAhead = (request: IncomingMessage): Buffer | undefined => heads.get(request)
+
 /** By server that a gateway's plugin listens to. */
 const upgradesOf = new WeakMap<object, Upgrades>()
 
@@ -81,6 +85,7 @@ export function ownUpgrades(server: Server): Upgrades {
       return replayPlain(this, request, connection, head)
     }
     upgrades.add(connection)
+    if (head.length > 0) heads.set(request, head)
     onceAnswered(connection, goOn)
     return true
   }

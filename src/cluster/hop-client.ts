@@ -1,12 +1,165 @@
+import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
+import { Readable } from 'node:stream'
+import type { Clock } from '../lib/clock.js'
 import type { ClusterNode } from '../storage/cluster.js'
-import type { NodeRequest } from './cluster.js'
+import { type NodeRequest, NodeUnreachable } from './cluster.js'
+import { CLIENT_HEADER, HOP_HEADER, type HopMessage, signHop } from './hop-signature.js'
 
-/** Speaks to other nodes. */
-export class HopClient {
-  /** Lets go of those that are not there any more. */
-  keep(_nodes: readonly ClusterNode[]): void {}
+/** Connections that are not used are closed before the other side does: it waits longer. */
+const IDLE_MS = 30_000
+/** A node on the same network is there within that, or not at all. */
+const CONNECT_MS = 3_000
+const ANSWER_MS = 5_000
+const MAX_IDLE = 256
 
-  async ask(_node: ClusterNode, _request: NodeRequest): Promise<Response> {
-    throw new Error('not yet')
+/** Of one connection, or of the message that is passed on: never of the next one. RFC 9110, 7.6.1. */
+const HOP_BY_HOP = new Set([
+  ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer'],
+  ...['transfer-encoding', 'upgrade', 'expect', HOP_HEADER, CLIENT_HEADER],
+])
+
+/** What goes on as it is, in the order and spelling in which it came. */
+export function endToEnd(rawHeaders: readonly string[], connection = ''): string[] {
+  const named = new Set(connection.split(',').map((name) => name.trim().toLowerCase()))
+  const kept: string[] = []
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!.toLowerCase()
+    if (!HOP_BY_HOP.has(name) && !named.has(name)) kept.push(rawHeaders[at]!, rawHeaders[at + 1]!)
   }
+  return kept
+}
+
+export interface HopClientOptions {
+  /** Signs. */
+  secret: string
+  clock: Clock
+  /** This node's incarnation. */
+  from: () => number
+}
+
+/** Speaks to other nodes: connections that stay, and a signature on everything. */
+export class HopClient {
+  readonly #options: HopClientOptions
+  readonly #agents = new Map<number, Agent | TlsAgent>()
+
+  constructor(options: HopClientOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Begins to ask a node; whoever calls this writes the body and ends it.
+   * @param headers names and values by turns, without those of a connection
+   */
+  open(node: ClusterNode, message: HopMessage, headers: readonly string[], signal?: AbortSignal): ClientRequest {
+    const { secret, clock, from } = this.#options
+    const url = new URL(node.url)
+    const signature = signHop(secret, { from: from(), to: node.n }, message, clock.now())
+    const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)({
+      host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: url.port || (url.protocol === 'https:' ? 443 : 80),
+      method: message.method,
+      path: message.path,
+      headers: [
+        ...headers,
+        ...[HOP_HEADER, signature],
+        ...(message.client === undefined ? [] : [CLIENT_HEADER, message.client]),
+      ],
+      agent: this.#agentOf(node.n, url),
+      ...(signal && { signal }),
+    })
+    request.once('socket', (socket) => {
+      if (!socket.connecting) return
+      unsent.add(request)
+      const timer = clock.after(CONNECT_MS, () => request.destroy(new Error('no connection in time')), 'always')
+      socket.once('connect', () => {
+        unsent.delete(request)
+        timer.cancel()
+      })
+      socket.once('close', () => timer.cancel())
+    })
+    return request
+  }
+
+  /** @throws NodeUnreachable */
+  async ask(
+    node: ClusterNode,
+    { method, path, headers = {}, body, signal, timeoutMs }: NodeRequest,
+  ): Promise<Response> {
+    const given = Object.entries(headers).flatMap(([name, value]) =>
+      value === undefined ? [] : [value].flat().flatMap((one) => [name.toLowerCase(), one]),
+    )
+    const raw = endToEnd(given, single(headers.connection)).filter(
+      (_, at, all) => all[at - (at % 2)] !== 'content-length' && all[at - (at % 2)] !== 'accept-encoding',
+    )
+    if (!raw.some((name, at) => at % 2 === 0 && name === 'host')) raw.push('host', new URL(node.url).host)
+    raw.push('content-length', String(body === undefined ? 0 : Buffer.byteLength(body)))
+    const { authorization, cookie } = headers
+    const message = { method, path, authorization: single(authorization), cookie: single(cookie) }
+    const request = this.open(node, message, raw, signal)
+    const timer = this.#options.clock.after(
+      timeoutMs ?? ANSWER_MS,
+      () => request.destroy(new Error('no answer in time')),
+      'always',
+    )
+    try {
+      return responseOf(await answered(request.end(body)))
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason
+      throw new NodeUnreachable(node, wasUnsent(request), error)
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  /** Lets go of those that are not there any more, and of what is under way with them. */
+  keep(nodes: readonly ClusterNode[]): void {
+    const alive = new Set(nodes.map(({ n }) => n))
+    for (const [n, agent] of this.#agents)
+      if (!alive.has(n)) {
+        agent.destroy()
+        this.#agents.delete(n)
+      }
+  }
+
+  close(): void {
+    this.keep([])
+  }
+
+  #agentOf(n: number, { protocol }: URL): Agent | TlsAgent {
+    const known = this.#agents.get(n)
+    if (known) return known
+    const options = { keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS }
+    const agent = protocol === 'https:' ? new TlsAgent(options) : new Agent(options)
+    this.#agents.set(n, agent)
+    return agent
+  }
+}
+
+const single = (value: string | readonly string[] | undefined): string | undefined =>
+  typeof value === 'object' ? value.join(', ') : value
+
+/** Requests that have no connection yet. */
+const unsent = new WeakSet<ClientRequest>()
+
+/** Whether nothing of a request that failed can have been heard. */
+export const wasUnsent = (request: ClientRequest): boolean => unsent.has(request)
+
+const answered = (request: ClientRequest): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    request.once('response', resolve).on('error', reject)
+  })
+
+const WITHOUT_BODY = new Set([204, 205, 304])
+
+function responseOf(answer: IncomingMessage): Response {
+  const status = answer.statusCode ?? 502
+  const headers = new Headers()
+  for (let at = 0; at < answer.rawHeaders.length; at += 2)
+    headers.append(answer.rawHeaders[at]!, answer.rawHeaders[at + 1]!)
+  if (WITHOUT_BODY.has(status)) {
+    answer.resume()
+    return new Response(null, { status, headers })
+  }
+  return new Response(Readable.toWeb(answer) as ReadableStream, { status, headers })
 }

@@ -12,8 +12,10 @@ export function joinCluster(
 ): OwnNode | undefined {
   const { cluster, storage } = options
   if (!cluster || !storage?.cluster) return undefined
+  const { cluster: shared } = storage
+  const hops = new HopClient({ secret: cluster.secrets[0]!, clock, from: () => shared.n })
   return new OwnNode({
-    ...{ options: cluster, storage: storage.cluster, hops: new HopClient(), clock, logger },
+    ...{ options: cluster, storage: shared, hops, clock, logger },
     slots: options.queue ? (options.queue.maxConcurrency ?? 1) : 0,
     digest: digestOf(options, prefix),
   })

@@ -35,7 +35,8 @@ type TargetKind = 'session' | 'execution' | 'job'
 export class OwnNode implements Cluster {
   readonly options: ResolvedClusterOptions
   readonly #storage: ClusterStorage
-  readonly #hops: HopClient
+  readonly hops: HopClient
+  readonly #nodeListeners = new Set<(nodes: readonly ClusterNode[]) => void>()
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #announced: { slots: number; digest: string }
@@ -53,7 +54,7 @@ export class OwnNode implements Cluster {
   constructor({ options, storage, hops, clock, logger, slots, digest }: OwnNodeOptions) {
     this.options = options
     this.#storage = storage
-    this.#hops = hops
+    this.hops = hops
     this.#clock = clock
     this.#logger = logger
     this.#announced = { slots, digest }
@@ -77,11 +78,25 @@ export class OwnNode implements Cluster {
     return this.#storage.nodes().filter(({ n }) => n !== this.#storage.n)
   }
 
-  /** Before the storage is opened, which joins. @param port on which it listens, where the system chose one */
-  announce(port?: number): void {
+  /** This node as the others see it; absent while it is none. */
+  itself(): ClusterNode | undefined {
+    return this.#storage.nodes().find(({ n }) => n === this.#storage.n)
+  }
+
+  /** Calls when a node has come or gone. */
+  onNodes(listener: (nodes: readonly ClusterNode[]) => void): void {
+    this.#nodeListeners.add(listener)
+  }
+
+  /** Before it is announced. @param port which the system chose, where the option says 0 */
+  listensOn(port: number): void {
     const url = new URL(this.options.url)
-    if (port !== undefined && url.port === '0') url.port = String(port)
+    if (url.port === '0') url.port = String(port)
     this.#url = url.origin
+  }
+
+  /** Before the storage is opened, which joins. */
+  announce(): void {
     const { slots, digest } = this.#announced
     const node = {
       name: this.options.node,
@@ -133,7 +148,7 @@ export class OwnNode implements Cluster {
   }
 
   ask(node: ClusterNode, request: NodeRequest): Promise<Response> {
-    return this.#hops.ask(node, request)
+    return this.hops.ask(node, request)
   }
 
   #placeOf(target: Target): Promise<Place | undefined> {
@@ -210,7 +225,9 @@ export class OwnNode implements Cluster {
 
   #onNodes(): void {
     this.#places.clear()
-    this.#hops.keep(this.others())
+    const nodes = this.#storage.nodes()
+    this.hops.keep(nodes)
+    for (const listener of this.#nodeListeners) listener(nodes)
   }
 }
 

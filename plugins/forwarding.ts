@@ -1,0 +1,214 @@
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Target } from '../src/cluster/cluster.js'
+import { endToEnd, wasUnsent } from '../src/cluster/hop-client.js'
+import type { OwnNode } from '../src/cluster/own-node.js'
+import { GatewayError } from '../src/errors.js'
+import type { Gateway } from '../src/gateway.js'
+import { unavailable } from '../src/lib/patience.js'
+import type { ClusterNode } from '../src/storage/cluster.js'
+import { clientOf } from './hops.js'
+import { ReplayableBody } from './replayable-body.js'
+import type { Splices } from './splices.js'
+import { isUpgrade, ownUpgrades, readAhead } from './upgrades.js'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /**
+     * What a path with a parameter is about, and so which node answers it: the one that has this session (`:id`), the session of this
+     * execution (`:executionId`) or this job (`:id`), or `any`.
+     */
+    owner?: 'session' | 'execution' | 'job' | 'any'
+  }
+}
+
+const RETRY_AFTER_S = 2
+/** Without a body, and the same when it is asked for twice. */
+const REPEATABLE = new Set(['GET', 'HEAD'])
+
+/** The node that answered a request, for its line in the log. */
+const forwarded = new WeakMap<FastifyRequest, string>()
+export const forwardedTo = (request: FastifyRequest): string | undefined => forwarded.get(request)
+
+export interface ForwardingParts {
+  host: FastifyInstance
+  gateway: Gateway
+  splices: Splices
+}
+
+/**
+ * Passes what is about something that another node has on to that node, whole and once, and its answer back as it is. Comes when the
+ * caller was let in and before anything of the body was read; the other node lets them in again.
+ */
+export function forwardToOwner(scope: FastifyInstance, { host, gateway, splices }: ForwardingParts): void {
+  scope.addHook('onRoute', ({ url, config }) => {
+    if (url.slice(scope.prefix.length).includes(':') && !config?.owner)
+      throw new Error(`${url}: say in its config whose it is (owner), so that every node can answer it`)
+  })
+  const { cluster } = gateway
+  if (!cluster) return
+  scope.addHook('onRequest', (request, reply, done) => {
+    const target = targetOf(request)
+    if (!target || cluster.isResident(target)) return done()
+    if (request.hop) {
+      cluster.where(target).then(
+        (place) => done(place === 'here' ? undefined : new GatewayError('SG_ERR_WRONG_NODE')),
+        (error) => done(refusalOf(error)),
+      )
+      return
+    }
+    new Forwarding({ host, cluster, splices, request, reply, target }).run().then(
+      (isHere) => isHere && done(),
+      (error) => done(refusalOf(error)),
+    )
+  })
+}
+
+const refusalOf = (error: unknown): GatewayError => (error instanceof GatewayError ? error : unavailable(error))
+
+function targetOf({ routeOptions: { config }, params }: FastifyRequest): Target | undefined {
+  const { id = '', executionId = '' } = params as { id?: string; executionId?: string }
+  switch (config.owner) {
+    case 'session':
+      return { session: id }
+    case 'job':
+      return { job: id }
+    case 'execution':
+      return { execution: executionId }
+    default:
+      return undefined
+  }
+}
+
+/** What became of one attempt. */
+type Outcome = 'answered' | 'elsewhere' | 'unsent' | 'lost'
+
+interface Parts {
+  host: FastifyInstance
+  cluster: OwnNode
+  splices: Splices
+  request: FastifyRequest
+  reply: FastifyReply
+  target: Target
+}
+
+class Forwarding {
+  readonly #parts: Parts
+  readonly #body: ReplayableBody
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#body = new ReplayableBody(parts.request.raw)
+  }
+
+  /** @returns whether it is to be answered here */
+  async run(): Promise<boolean> {
+    const { cluster, target, request, reply } = this.#parts
+    for (const isLast of [false, true]) {
+      const place = await cluster.where(target)
+      if (reply.raw.destroyed) return false
+      if (place === 'here' && !this.#body.isTouched) return true
+      // what was read of it already comes back as a request of its own
+      const node = place === 'here' ? cluster.itself() : place
+      if (!node) break
+      const outcome = await this.#attempt(node)
+      if (outcome === 'answered') {
+        forwarded.set(request, node.name)
+        return false
+      }
+      cluster.forget(target)
+      if (outcome === 'lost' && !(REPEATABLE.has(request.method) && this.#body.isEmpty))
+        throw new GatewayError('SG_ERR_NODE_LOST')
+      if (isLast || !this.#body.canReplay) break
+    }
+    throw new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S })
+  }
+
+  #attempt(node: ClusterNode): Promise<Outcome> {
+    const { cluster, request, reply } = this.#parts
+    const { raw, method, headers } = request
+    const { authorization, cookie, connection } = headers
+    const message = { method, path: raw.url ?? '', authorization, cookie, client: clientOf(request) }
+    const asked = cluster.hops.open(node, message, [...endToEnd(raw.rawHeaders, connection), ...this.#framing()])
+    const onGone = () => asked.destroy()
+    reply.raw.once('close', onGone)
+    return new Promise((resolve) => {
+      let isSettled = false
+      const settle = (outcome: Outcome) => {
+        if (isSettled) return
+        isSettled = true
+        if (outcome === 'answered') this.#body.settle()
+        else {
+          reply.raw.off('close', onGone)
+          this.#body.detach()
+        }
+        resolve(outcome)
+      }
+      asked.on('error', () => settle(wasUnsent(asked) ? 'unsent' : 'lost'))
+      asked.once('response', (answer) => {
+        if (answer.statusCode === 421) {
+          answer.resume()
+          settle('elsewhere')
+          if (!this.#body.isSent) asked.destroy()
+          return
+        }
+        settle('answered')
+        this.#passBack(answer, asked)
+      })
+      asked.once('upgrade', (answer, owner: Socket, head) => {
+        reply.raw.off('close', onGone)
+        settle('answered')
+        this.#splice(node, answer, owner, head)
+      })
+      this.#send(asked)
+    })
+  }
+
+  /** What the connection's own headers said of the message. */
+  #framing(): string[] {
+    const { request } = this.#parts
+    if (isUpgrade(request)) return ['connection', 'Upgrade', 'upgrade', 'websocket']
+    return request.headers['transfer-encoding'] === undefined ? [] : ['transfer-encoding', 'chunked']
+  }
+
+  /** Nothing is read of the body before there is somebody to read it. */
+  #send(asked: ClientRequest): void {
+    if (this.#body.isEmpty) {
+      asked.end()
+      return
+    }
+    const begin = () => this.#body.pipeTo(asked)
+    asked.once('socket', (socket) => (socket.connecting ? socket.once('connect', begin) : begin()))
+  }
+
+  #passBack(answer: IncomingMessage, asked: ClientRequest): void {
+    const { request, reply } = this.#parts
+    const { raw } = reply
+    reply.hijack()
+    const { connection } = answer.headers
+    const headers = endToEnd(answer.rawHeaders, connection)
+    // a body that nobody reads on does not hold up the next request
+    const isOver = isUpgrade(request) || (!this.#body.isSent && /\bclose\b/i.test(connection ?? ''))
+    if (isOver) headers.push('connection', 'close')
+    raw.writeHead(answer.statusCode ?? 502, answer.statusMessage, headers as never)
+    if (answer.headers['content-length'] === undefined) raw.flushHeaders()
+    answer.once('error', () => raw.destroy())
+    answer.once('aborted', () => raw.destroy())
+    asked.on('error', () => raw.destroy())
+    answer.pipe(raw)
+  }
+
+  #splice({ n }: ClusterNode, answer: IncomingMessage, owner: Socket, head: Buffer): void {
+    const { host, request, reply, splices } = this.#parts
+    const { socket } = request.raw
+    if (socket.destroyed) {
+      owner.destroy()
+      return
+    }
+    reply.hijack()
+    reply.raw.detachSocket(socket)
+    ownUpgrades(host.server).release(socket)
+    splices.add({ client: socket, owner, n }, answer, { client: readAhead(request.raw), owner: head })
+  }
+}

@@ -1,0 +1,88 @@
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+
+/** What one node says to another, without its body. */
+export interface HopMessage {
+  method: string
+  /** With its query, as it goes over the wire. */
+  path: string
+  authorization?: string | undefined
+  cookie?: string | undefined
+  /** Who asks, as the first node saw it: `CLIENT_HEADER`. */
+  client?: string | undefined
+}
+
+export interface HopFields {
+  /** Incarnations of the nodes. */
+  from: number
+  to: number
+}
+
+export const HOP_HEADER = 'sg-hop'
+export const CLIENT_HEADER = 'sg-client'
+
+const VERSION = 'v1'
+const FORM = /^v1\.(\d{1,16})\.(\d{1,16})\.(\d{1,16})\.([\w-]{22})\.([\w-]{43})$/
+/** A signature is taken for that long, before and after: clocks differ. */
+const VALID_MS = 30_000
+
+/** The value of `HOP_HEADER`. */
+export function signHop(secret: string, { from, to }: HopFields, message: HopMessage, now: number): string {
+  const signed = `${VERSION}.${from}.${to}.${now}.${randomBytes(16).toString('base64url')}`
+  return `${signed}.${digest(secret, signed, message)}`
+}
+
+function digest(secret: string, signed: string, { method, path, authorization, cookie, client }: HopMessage): string {
+  const covered = JSON.stringify([signed, method, path, hashed(authorization), hashed(cookie), client ?? null])
+  return createHmac('sha256', secret).update(covered).digest('base64url')
+}
+
+const hashed = (secret: string | undefined): string | null =>
+  secret === undefined ? null : createHash('sha256').update(secret).digest('base64url')
+
+/** Why a hop is not let in. */
+export type HopRefusal = 'unsigned' | 'forged' | 'late' | 'replayed' | 'misdirected'
+
+/** Lets in what other nodes have signed, once each. */
+export class HopVerifier {
+  readonly #secrets: readonly string[]
+  readonly #now: () => number
+  /** Those of this while, and of the one before: by then none of the older ones is valid. */
+  #nonces = new Set<string>()
+  #formerNonces = new Set<string>()
+  #turnsAt = 0
+
+  constructor(secrets: readonly string[], now: () => number) {
+    this.#secrets = secrets
+    this.#now = now
+  }
+
+  /** @param self incarnation of this node */
+  verify(header: unknown, message: HopMessage, self: number): HopFields | HopRefusal {
+    if (header === undefined) return 'unsigned'
+    const match = FORM.exec(String(header))
+    if (!match) return 'forged'
+    const [text, from, to, at, nonce, signature] = match as unknown as [string, string, string, string, string, string]
+    const signed = text.slice(0, -signature.length - 1)
+    // each is compared: which one it is takes the same time
+    const fits = this.#secrets.map((secret) =>
+      timingSafeEqual(Buffer.from(digest(secret, signed, message)), Buffer.from(signature)),
+    )
+    if (!fits.includes(true)) return 'forged'
+    const now = this.#now()
+    if (Math.abs(now - Number(at)) > VALID_MS) return 'late'
+    if (!this.#isNew(nonce, now)) return 'replayed'
+    if (Number(to) !== self) return 'misdirected'
+    return { from: Number(from), to: Number(to) }
+  }
+
+  #isNew(nonce: string, now: number): boolean {
+    if (now >= this.#turnsAt) {
+      this.#formerNonces = this.#nonces
+      this.#nonces = new Set()
+      this.#turnsAt = now + 2 * VALID_MS
+    }
+    if (this.#nonces.has(nonce) || this.#formerNonces.has(nonce)) return false
+    this.#nonces.add(nonce)
+    return true
+  }
+}
