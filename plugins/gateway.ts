@@ -10,6 +10,7 @@ import { answerPages } from './answer-page.js'
 import { createIdentify, requireIdentity } from './auth.js'
 import { parseJsonBodies } from './body.js'
 import { clusterParts } from './cluster.js'
+import { clusterExchange } from './cluster-exchange.js'
 import { consoleRoutes } from './console.js'
 import { allowOrigins } from './cors.js'
 import { directoryRoutes } from './directories.js'
@@ -150,7 +151,8 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   await scope.register(notificationRoutes, { gateway })
   await scope.register(usageRoutes, { gateway })
   await scope.register(directoryRoutes, { gateway })
-  const { links, push } = gateway.notifications
+  const { links, push, nodes, inbox } = gateway.notifications
+  if (nodes) await scope.register(clusterExchange, { nodes, inbox })
   if (push) await scope.register(pushSubscriptionRoutes, { push })
   if (links) await scope.register(answerPages, { links })
   if (gateway.queue) await scope.register(jobRoutes, { queue: gateway.queue })

@@ -46,11 +46,16 @@ export const notificationRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }>
       config: { idempotent: true },
       schema: { body: UncheckedAnswers, response: { 200: AnswerInboxResponse } },
     },
-    async ({ body, principal, headers }) => {
+    async ({ body, principal, headers, hop }) => {
       const here = (answers: readonly GivenAnswer[]) => answerAll(answers, principal, { registry, logger })
-      const results = gateway.cluster
-        ? await answerOverNodes(body.answers, here, gateway.cluster, { path: `${scope.prefix}/inbox/answers`, headers })
-        : await here(body.answers)
+      // what another node passes on goes no further
+      const results =
+        gateway.cluster && !hop
+          ? await answerOverNodes(body.answers, here, gateway.cluster, {
+              path: `${scope.prefix}/inbox/answers`,
+              headers,
+            })
+          : await here(body.answers)
       return { results }
     },
   )

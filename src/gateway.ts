@@ -185,7 +185,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   }
   const queue = options.queue && createQueue(options.queue)
 
-  const shareWith = { clock, logger, here: answerableSessions(registry), waiting: () => inbox.waiting }
+  const shareWith = { clock, logger, basePath, here: answerableSessions(registry), waiting: () => inbox.waiting }
   const nodes = cluster && overNodes(cluster, options.storage!.cluster!, shareWith)
   const feed = new NotificationFeed({
     ...{ clock, logger, node: nodes?.node, tellOthers: nodes && (() => void nodes.exchange.tell('notifications')) },

@@ -34,11 +34,13 @@ export interface ExchangeParts {
   n(): number
   /** What waits here. */
   waiting(): WaitingCounts
+  /** What stands before the routes, as in `/v1`. */
+  basePath: string
   clock: Clock
   logger: Logger
 }
 
-/** Where other nodes are asked, on the listener that only they reach. */
+/** Of the routes for nodes alone, under the base path. */
 export const EXCHANGE_PATH = '/cluster/v1'
 
 /** A node that says nothing for so long is left out. */
@@ -133,12 +135,17 @@ export class Exchange {
   }
 
   async #post(node: ClusterNode, path: string, body: unknown): Promise<Response> {
-    const { clock, peers } = this.#parts
+    const { clock, peers, basePath } = this.#parts
     const late = new AbortController()
     const timer = clock.after(PATIENCE_MS, () => late.abort(new Error(`no answer in ${PATIENCE_MS} ms`)))
     try {
       const response = await peers.ask(node, {
-        ...{ method: 'POST', path: `${EXCHANGE_PATH}${path}`, body: JSON.stringify(body), signal: late.signal },
+        ...{
+          method: 'POST',
+          path: `${basePath}${EXCHANGE_PATH}${path}`,
+          body: JSON.stringify(body),
+          signal: late.signal,
+        },
         headers: { 'content-type': 'application/json' },
       })
       if (!response.ok) throw new Error(`it answered ${response.status}`)

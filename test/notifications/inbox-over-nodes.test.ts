@@ -40,12 +40,19 @@ function world(count: number) {
         if (silent.has(other)) throw new Error('no route to host')
         const node = nodes[other - 1]!
         const said = JSON.parse(JSON.stringify(JSON.parse(body!)))
-        if (path === '/cluster/v1/inbox') return Response.json(answerNode(node.inbox, said))
+        if (path === '/v1/cluster/v1/inbox') return Response.json(answerNode(node.inbox, said))
         await node.exchange.told(said)
         return Response.json({})
       },
     }
-    const exchange = new Exchange({ peers, clock, logger: silentLogger, n: () => n, waiting: () => inbox.waiting })
+    const exchange = new Exchange({
+      peers,
+      clock,
+      basePath: '/v1',
+      logger: silentLogger,
+      n: () => n,
+      waiting: () => inbox.waiting,
+    })
     exchange.on('inbox', ({ from, waiting }) => inbox.setElsewhere(from, waiting))
     inbox.listeners.on('changed', () => void exchange.tell('inbox'))
     const ask: AskNodes = (question) => exchange.askAll<InboxAnswer>('/inbox', question)
