@@ -3,7 +3,6 @@ import type { SessionStatus } from '../../schemas/sessions.js'
 import { toError } from '../errors.js'
 import { type Clock, newId } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
-import type { PlannedOnce } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
 import type { Observed, OnTurnOver, SessionEventTold } from '../sessions/registry-options.js'
@@ -16,6 +15,7 @@ import type { JobStore } from './job-store.js'
 import { patched } from './patch.js'
 import { JobRun, type RunLimits, type RunOwner } from './run.js'
 import type { JobSessions } from './sessions.js'
+import { type Ending, MissedEvents, type Tracked, tracked } from './tracked.js'
 
 export interface AttemptsOptions {
   clock: Clock
@@ -35,33 +35,6 @@ export interface AttemptsOptions {
 
 /** A session in one of these has a turn that is not over. */
 const IN_A_TURN: readonly SessionStatus[] = ['running', 'awaiting_approval', 'parked']
-
-interface Tracked {
-  run: JobRun
-  /** The job as it was claimed, for a run that this process began. */
-  claimed: JobRecord | undefined
-  /** What the webhook is told of its begin. */
-  start?: PlannedOnce | undefined
-  /** Parked, as everybody can see: it takes no slot. */
-  parked: boolean
-  /** What is written about the run, one after the other; told after it was written. */
-  writing: Promise<void>
-  /** Resolves when the end of the attempt is written. */
-  settled: Promise<void>
-  settle(): void
-  /** Of a run that ended before the end of its turn is durable: what everybody may see, until that is. */
-  ahead?: { shown: StoredJob; durable: Promise<void> }
-  /** Resolves when the end of the attempt is stored, which its session may not be yet. */
-  stored?: Promise<unknown>
-  /** How its cancel was written, before the run was stopped. */
-  canceled?: Ending
-}
-
-/** @param written null: somebody else ended it */
-interface Ending {
-  written: JobRecord | null
-  told: Announcement
-}
 
 const isRun = ({ jobId }: Observed): boolean => jobId !== undefined
 const STOPPED: AttemptOutcome = { status: 'failed', error: 'The gateway stopped during the run.' }
@@ -84,9 +57,7 @@ export class Attempts implements RunOwner {
   readonly #freed = new Set<Tracked>()
   /** Tokens of attempts that are over and whose charge is being written. */
   #uncharged = 0
-  /** What sessions of jobs told before their jobs were taken up, by session; nothing is missed any more after that. */
-  #missed: Map<string, SessionEventTold[]> | undefined = new Map()
-  #expecting = 1
+  readonly #missed = new MissedEvents()
   readonly #unsubscribe: (() => void)[]
 
   constructor(options: AttemptsOptions) {
@@ -161,11 +132,7 @@ export class Attempts implements RunOwner {
   #onEvent(told: SessionEventTold): void {
     const tracked = this.#bySession.get(told.sessionId)
     if (tracked) tracked.run.onEvent(told)
-    else if (this.#missed) {
-      const missed = this.#missed.get(told.sessionId)
-      if (missed) missed.push(told)
-      else this.#missed.set(told.sessionId, [told])
-    }
+    else this.#missed.note(told)
   }
 
   /** Has the end of the job and of its turn be one write. */
@@ -183,7 +150,7 @@ export class Attempts implements RunOwner {
     const { sessionId = newId(), status } = record.info
     const run = new JobRun(this, record, this.#limitsOf(record), { sessionId })
     const tracked = this.#track(run)
-    const missed = this.#missed?.get(sessionId) ?? []
+    const missed = this.#missed.of(sessionId)
     const session = this.sessions.here(sessionId) ?? missed.at(-1)?.session
     const { notes: { sessions: earlier = [], unborn = 0 } = {} } = record.info
     const isBegun = record.info.sessionId !== undefined && !earlier.includes(sessionId)
@@ -207,13 +174,12 @@ export class Attempts implements RunOwner {
 
   /** Jobs of another process are about to be taken up, their sessions before them: nothing of those is missed until `tookUpAll`. */
   expect(): void {
-    this.#missed ??= new Map()
-    this.#expecting++
+    this.#missed.expect()
   }
 
   /** Every job of an earlier process was taken up. */
   tookUpAll(): void {
-    if (--this.#expecting === 0) this.#missed = undefined
+    this.#missed.tookUp()
   }
 
   /**
@@ -327,7 +293,7 @@ export class Attempts implements RunOwner {
     this.#setParked(tracked, false)
     this.#bySession.delete(run.sessionId)
     // of one that an earlier process left the storage has refused nothing to this one
-    if (outcome.unbegun && !this.#missed) this.#options.onUnbegun()
+    if (outcome.unbegun && !this.#missed.expected) this.#options.onUnbegun()
     this.#write(tracked, async () => {
       if (tracked.canceled) {
         this.#over(tracked, 'end', tracked.canceled)
@@ -404,14 +370,10 @@ export class Attempts implements RunOwner {
   // ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #track(run: JobRun, claimed?: JobRecord): Tracked {
-    let settle = () => {}
-    const settled = new Promise<void>((resolve) => {
-      settle = resolve
-    })
-    const tracked: Tracked = { run, claimed, parked: false, writing: Promise.resolve(), settled, settle }
-    this.#byJob.set(run.record.info.id, tracked)
-    this.#bySession.set(run.sessionId, tracked)
-    return tracked
+    const made = tracked(run, claimed)
+    this.#byJob.set(run.record.info.id, made)
+    this.#bySession.set(run.sessionId, made)
+    return made
   }
 
   #writeFor(run: JobRun, work: (tracked: Tracked) => void | Promise<void>): void {
