@@ -52,6 +52,7 @@ const CATALOGUE = {
     409,
     'The agent no longer has what was said in this session: its own files of it are gone, and it cannot go on. Create a new session; this log stays readable until the session is deleted.',
   ],
+  SG_ERR_NODE_AWAY: [503, 'What the agent of this session goes on from is on a node that is away. Start it again.'],
   SG_ERR_SDK_SESSION_NOT_FOUND: [404, 'The agent keeps no such session there.'],
   SG_ERR_SDK_SESSION_IN_USE: [
     409,

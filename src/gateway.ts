@@ -30,6 +30,7 @@ import { ProfileCatalog } from './profiles/catalog.js'
 import { CliProfiles } from './profiles/cli-profiles.js'
 import { Admission } from './sessions/admission.js'
 import { SessionRegistry } from './sessions/registry.js'
+import { sharingOf } from './sessions/sharing.js'
 import { refusing, StorageWatch } from './storage/availability.js'
 import { createMemoryChannelStore } from './storage/memory/channel-store.js'
 import { createMemoryDeliveryOutbox } from './storage/memory/delivery-outbox.js'
@@ -155,9 +156,11 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     keepKey: keepKeyFor(storage?.journal, storage?.journal),
     dispatcher,
     sessionRetentionMs: options.sessionRetentionMs,
+    sharing: sharingOf(options),
   })
 
-  cluster?.onResidence('session', (id) => registry.here(id) !== undefined)
+  cluster?.onResidence('session', (id) => registry.has(id))
+  cluster?.onTaken('sessions', ({ sessionIds }) => registry.shared?.takeUp(sessionIds))
 
   const cliProfiles = new CliProfiles({
     ...{ profiles, env, secretEnv, logger, notices: options.notices, buildRunnerConfig: options.buildRunnerConfig },

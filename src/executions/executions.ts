@@ -21,6 +21,9 @@ export interface ResultTaker {
   hasten(sessionId: string): Promise<void>
 }
 
+/** The session of an execution that is not known, and that is known by then unless it is settled. */
+type LookUp = (executionId: string) => Promise<string | undefined>
+
 interface Entry {
   readonly sessionId: string
   /** Epoch milliseconds; the watchdog fires then. */
@@ -52,6 +55,7 @@ function assertInUrl(executionId: unknown, maxLength: number): void {
 export class Executions {
   readonly #options: ExecutionsOptions
   #sessions: ResultTaker | undefined
+  #lookUp: LookUp | undefined
   readonly #entries = new Map<string, Entry>()
   /** Ids by session, for when it is forgotten; most have one. */
   readonly #bySession = new Map<string, string | Set<string>>()
@@ -60,14 +64,16 @@ export class Executions {
     this.#options = options
   }
 
-  /** Says whose sessions the results are for; nothing is submitted before. */
-  serve(sessions: ResultTaker): void {
+  /** Says whose sessions the results are for; nothing is submitted before. @param lookUp absent: all executions are known */
+  serve(sessions: ResultTaker, lookUp?: LookUp): void {
     this.#sessions = sessions
+    this.#lookUp = lookUp
   }
 
   /** The session that an execution belongs to, settled or not. */
   async sessionOf(executionId: string): Promise<string | undefined> {
-    return this.#entries.get(executionId)?.sessionId
+    const known = this.#entries.get(executionId)
+    return (known ?? (this.#lookUp && (await this.#lookedUp(executionId))))?.sessionId
   }
 
   /**
@@ -108,7 +114,7 @@ export class Executions {
    */
   async submit(executionId: string, result: ExecutionResult): Promise<SubmitExecutionResultResponse> {
     for (;;) {
-      const entry = this.#entries.get(executionId)
+      const entry = this.#entries.get(executionId) ?? (this.#lookUp && (await this.#lookedUp(executionId)))
       if (!entry) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
       const { sessionId, settling } = entry
       if (entry.settled) {
@@ -121,6 +127,12 @@ export class Executions {
       // whoever comes second is told "not applied" only once the first result is safe, and else takes its place
       await settling
     }
+  }
+
+  async #lookedUp(executionId: string): Promise<Entry | undefined> {
+    const sessionId = await this.#lookUp?.(executionId)
+    if (sessionId !== undefined && !this.#entries.has(executionId)) this.remember(sessionId, executionId)
+    return this.#entries.get(executionId)
   }
 
   async #settle(executionId: string, entry: Entry, result: ExecutionResult): Promise<boolean> {

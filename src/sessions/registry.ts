@@ -5,16 +5,17 @@ import type { AnswerChannel, ResolvePermissionRequest } from '../../schemas/perm
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, toError } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
-import { newId } from '../lib/clock.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Page } from '../lib/paging.js'
-import { PATIENCE_MS, Patience, patiently } from '../lib/patience.js'
+import { Patience } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
-import { answeredBy, nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
+import { answeredBy, type Principal, UNLIMITED, visible } from '../principal.js'
 import { parseCommand } from './clients/parse-command.js'
+import { Creation } from './creation.js'
 import { Archive } from './kept/archive.js'
 import { EndedInJournal } from './kept/ended-in-journal.js'
+import type { JournaledWhole } from './kept/journal.js'
 import { Keeping } from './kept/keeping.js'
 import { Sleep } from './life/sleep.js'
 import { OperatorLog } from './operator-log.js'
@@ -24,11 +25,8 @@ import { Session } from './session.js'
 import { SessionPages } from './session-pages.js'
 import { infoOf, type SessionEntry, SessionTable, visibleEntry } from './session-table.js'
 import type { SessionWorld } from './session-world.js'
+import { SharedSessions } from './shared-sessions.js'
 import { Telling } from './telling.js'
-
-const REMOVE_RETRY_MS = 30_000
-/** Why a job's session is refused that comes again. */
-const COMES_AGAIN: ReadonlySet<string> = new Set(['SG_ERR_STORE_UNAVAILABLE', 'SG_ERR_SHUTTING_DOWN'])
 
 /** Every session of a gateway, by id. */
 export class SessionRegistry {
@@ -47,6 +45,9 @@ export class SessionRegistry {
   readonly #pages: SessionPages
   /** Absent: all sessions are in the table. */
   readonly #ended: EndedInJournal | undefined
+  /** Absent: one process has all sessions. */
+  readonly shared: SharedSessions | undefined
+  readonly #creation: Creation
   #draining = false
 
   constructor(options: RegistryOptions) {
@@ -60,7 +61,7 @@ export class SessionRegistry {
     )
     this.#places = new Places(options.maxSessions, () => this.#listeners.emit('room', {}))
     const mailbox = new KeyedLock()
-    this.#table = new SessionTable(clock, this.#places, mailbox)
+    this.#table = new SessionTable(clock, this.#places, mailbox, options.sharing)
     this.#telling = new Telling({ clock, operatorLog: this.#operatorLog, listeners: this.#listeners })
     const shared = { ...options, keeping: this.#keeping, table: this.#table, telling: this.#telling }
     this.#sleep = new Sleep({
@@ -80,9 +81,14 @@ export class SessionRegistry {
         ...shared,
         enter: (left) => this.#archive.enterEnded(left),
         forget: (id) => this.#forget(id),
+        onMissed: async (left) => this.shared?.onMissed(left),
       })
-    this.#pages = new SessionPages(this.#table, this.#ended)
-    executions.serve(this.#sleep)
+    const { sharing } = options
+    const enterEnded = (left: JournaledWhole) => this.#ended?.enter(left)
+    this.shared =
+      sharing && new SharedSessions({ ...shared, sharing, archive: this.#archive, sleep: this.#sleep, enterEnded })
+    this.#pages = new SessionPages(this.#table, this.#ended, sharing !== undefined)
+    executions.serve(this.#sleep, sharing && ((executionId) => this.#sessionOf(executionId)))
     this.#world = {
       ...options,
       keeping: this.#keeping,
@@ -91,6 +97,12 @@ export class SessionRegistry {
       observer: this.#telling,
       onEnded: (session: Session) => this.#onEnded(session),
     }
+    this.#creation = new Creation({
+      ...{ options, world: this.#world, places: this.#places, keeping: this.#keeping, ended: this.#ended },
+      isDraining: () => this.#draining,
+      register: (session, principal, told) => this.#register(session, principal, told),
+      remove: (id) => this.#remove(id),
+    })
   }
 
   /**
@@ -98,82 +110,18 @@ export class SessionRegistry {
    * @returns its SessionInfo; a failure of the engine to start is told by events
    * @throws GatewayError; nothing is registered then
    */
-  async create(request: CreateSessionRequest, options: CreateOptions = {}): Promise<SessionInfo> {
-    if (this.#draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
-    this.#places.take(options.place)
-    let session: Session | undefined
-    let registered = false
-    try {
-      const { admission } = this.#options
-      const admitted = await admission.admit(request, options.principal, options.profile)
-      options.signal?.throwIfAborted()
-      const { profile, request: asked, config } = admitted
-      const { id = newId(), jobId, takenKey } = options
-      const key = takenKey && keptWith(takenKey, 'session', id)
-      const { keepKey } = this.#options
-      const { clock } = this.#options
-      const patience = new Patience(clock, takenKey?.waitedMs)
-      if (key && keepKey) await patiently(clock, () => keepKey(key), { patience })
-      const { leftMs } = patience
-      const createdBy = options.createdBy ?? nameOf(options.principal)
-      session = new Session(this.#world, { id, profile, request: asked, config, jobId, createdBy, key })
-      // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
-      if (jobId !== undefined) {
-        registered = this.#register(session, options.principal, options.told)
-        if (config.prompt !== undefined) session.turnDesk.open(config.prompt)
-      }
-      const runner = await admission.buildRunner(admitted, session.id, session.bridge)
-      await this.#mayBegin(session).catch(async (error) => {
-        await runner.close().catch(() => {})
-        throw error
-      })
-      registered ||= this.#register(session, options.principal)
-      session.engine.begin(runner)
-      // an engine that starts at once has started then, and the answer says so
-      // what the engine took to be built is not the storage's
-      if (jobId === undefined) await session.durable(new Patience(clock, PATIENCE_MS - leftMs))
-      return session.info()
-    } catch (error) {
-      if (!registered) this.#places.leave()
-      else if (session && !session.ended) {
-        const { message, code } = error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START')
-        // of one that nothing was done in and that comes again there is no failure to tell
-        if (session.jobId !== undefined && COMES_AGAIN.has(code)) void session.close('server')
-        else session.fail(message, code)
-        this.#remove(session.id)
-        this.#removeRefused(session)
-      }
-      throw error
-    }
+  create(request: CreateSessionRequest, options: CreateOptions = {}): Promise<SessionInfo> {
+    return this.#creation.create(request, options)
   }
 
-  /** A job that was refused comes again: its engine must not have begun by then. */
-  async #mayBegin(session: Session): Promise<void> {
-    if (session.jobId !== undefined) await session.durable()
-    if (this.#draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
-    if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED', { retryAfterS: 5 })
-  }
-
-  /** What was written of a session that was refused goes again, as soon as the journal lets it. */
-  #removeRefused(session: Session): void {
-    this.#ended?.hide(session.id)
-    this.#keeping.erase(session.id, session).then(
-      () => this.#ended?.unhide(session.id),
-      () => {
-        if (!this.#draining) this.#options.retryAfter(REMOVE_RETRY_MS, () => this.#removeRefused(session))
-      },
-    )
-  }
-
-  #register(session: Session, principal: Principal | undefined, told?: PlannedNotification): true {
+  #register(session: Session, principal: Principal | undefined, told?: PlannedNotification): void {
     this.#table.add(session)
     this.#operatorLog.onCreated(session, principal)
     // so that nobody is told of it before it is durable
     session.touch()
     if (told) session.tell(told)
-    if (!this.#listeners.has('session_created')) return true
+    if (!this.#listeners.has('session_created')) return
     this.#telling.tell(session, 'session_created', { session: session.info() })
-    return true
   }
 
   /** Keeps a place for a session to be created in; undefined while there is none: `room` tells when there is one. */
@@ -194,9 +142,17 @@ export class SessionRegistry {
     return this.#pages.page(query, principal)
   }
 
+  /** A session as it is now; one that another process has, as it was last written. */
   async get(id: string): Promise<SessionInfo | undefined> {
     const entry = this.#table.get(id) ?? (await this.#ended?.find(id))
-    return entry && infoOf(entry)
+    if (entry || !this.shared) return entry && infoOf(entry)
+    const left = await this.#keeping.get(id)
+    return left && { ...left.state.info, lastSeq: left.lastSeq }
+  }
+
+  /** Whether it is in memory, or parked: nothing has to be asked about it. */
+  has(id: string): boolean {
+    return this.#table.get(id) !== undefined
   }
 
   /** The same, at once, of a session that is in memory, or parked. */
@@ -359,6 +315,11 @@ export class SessionRegistry {
     const goOn = await this.#ended?.open()
     await this.#archive.adoptAll()
     goOn?.()
+  }
+
+  async #sessionOf(executionId: string): Promise<string | undefined> {
+    const id = await this.shared?.sessionOf(executionId)
+    return id !== undefined && (this.#table.get(id) ?? (await this.#ended?.find(id))) ? id : undefined
   }
 
   /** Whether a caller may see a session. */

@@ -2,7 +2,7 @@ import type { ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { decodeOrder, MAX_PAGE, type Page, PageTurns, pageOf } from '../lib/paging.js'
 import { type Principal, UNLIMITED, visibleProfiles } from '../principal.js'
 import type { EndedInJournal } from './kept/ended-in-journal.js'
-import type { EndedQuery, JournaledSession } from './kept/journal.js'
+import type { JournaledSession, ListedQuery } from './kept/journal.js'
 import { orderOf } from './kept/journal.js'
 import { infoOf, type SessionTable } from './session-table.js'
 
@@ -12,15 +12,21 @@ interface Row {
   info(): SessionInfo
 }
 
-/** Pages of all sessions: those of the table, and among them those that have ended and are in the journal alone. */
+/**
+ * Pages of all sessions: those of the table as they are now, and among them those that are in the journal alone, as they were last written:
+ * they have ended, or are another process's.
+ */
 export class SessionPages {
   readonly #table: SessionTable
   readonly #ended: EndedInJournal | undefined
+  readonly #isShared: boolean
   readonly #turns = new PageTurns()
 
-  constructor(table: SessionTable, ended: EndedInJournal | undefined) {
+  /** @param isShared whether the journal is asked for all sessions: other processes have some */
+  constructor(table: SessionTable, ended: EndedInJournal | undefined, isShared: boolean) {
     this.#table = table
     this.#ended = ended
+    this.#isShared = isShared
   }
 
   /**
@@ -28,15 +34,15 @@ export class SessionPages {
    * @throws SG_ERR_VALIDATION on a cursor that is none of ours · SG_ERR_STORE_UNAVAILABLE
    */
   async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
-    const ended = endedQuery(query, principal)
+    const asked = journalQuery(query, principal, this.#isShared)
     await this.#turns.next()
-    if (!ended || !this.#ended?.count) return this.#pageOf(this.#rowsOf(query, principal, []), query)
+    if (!asked || !this.#ended?.hasSome) return this.#pageOf(this.#rowsOf(query, principal, []), query)
     const journal = this.#ended
     // what left the table while the journal is asked would be in neither
     return this.#table.holding(async () => {
       const read: JournaledSession[] = []
-      for (let next = ended.before; ; ) {
-        const found = await journal.read({ ...ended, before: next })
+      for (let next = asked.before; ; ) {
+        const found = await journal.read({ ...asked, before: next })
         read.push(...found.sessions)
         next = found.next
         await this.#turns.next()
@@ -87,11 +93,11 @@ export class SessionPages {
   }
 }
 
-/** Undefined: none of those that have ended are among what is asked for. @throws SG_ERR_VALIDATION on a cursor that is none of ours */
-function endedQuery(query: ListSessionsQuery, principal: Principal): EndedQuery | undefined {
+/** Undefined: nothing that is asked for is in the journal alone. @throws SG_ERR_VALIDATION on a cursor that is none of ours */
+function journalQuery(query: ListSessionsQuery, principal: Principal, ofAll: boolean): ListedQuery | undefined {
   const { status, engine, profile, cursor, limit = MAX_PAGE } = query
   const before = cursor === undefined ? undefined : decodeOrder(cursor)
-  if (status !== undefined && status !== 'closed' && status !== 'failed') return undefined
+  if (!ofAll && status !== undefined && status !== 'closed' && status !== 'failed') return undefined
   const seen = visibleProfiles(principal)
   const profiles = profile === undefined ? seen : [profile].filter((name) => !seen || seen.includes(name))
   if (profiles?.length === 0) return undefined

@@ -39,6 +39,8 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   order: number | undefined
   readonly jobId: string | undefined
   readonly createdBy: string | undefined
+  /** Name of the only node on which its engine can start; absent: any. */
+  readonly home: string | undefined
   /** Who asked for the turn in progress, or for the last one. */
   askedBy: string | undefined
   readonly key: KeptKey | undefined
@@ -84,6 +86,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.config = init.config
     this.jobId = init.jobId
     this.createdBy = left?.whole.createdBy ?? init.createdBy
+    this.home = world.sharing?.agentsStay ? (left ? left.whole.state.home : init.home) : undefined
     this.askedBy = left?.whole.state.askedBy ?? this.createdBy
     this.key = init.key
     this.createdAt = left?.whole.state.info.createdAt ?? world.clock.now()
@@ -225,6 +228,11 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     return this.parked || (this.writer !== undefined && (isAlone || this.ended))
   }
 
+  /** Whether all that happened to it is written down and nobody does anything to it. */
+  get isAtRest(): boolean {
+    return !this.live && this.concerns === 0 && this.accepting === 0 && (this.writer?.clean ?? false)
+  }
+
   get parked(): boolean {
     return this.parkedSince !== undefined
   }
@@ -344,6 +352,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     return {
       info: { ...this.info(this.log.headSeq), attachedClients: 0 },
       ...(this.order !== undefined && { order: this.order }),
+      ...(this.home !== undefined && { home: this.home }),
       ...(facts.hostTitle !== undefined && { hostTitle: facts.hostTitle }),
       ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
       ...(facts.engineTitle !== undefined && { engineTitle: facts.engineTitle }),

@@ -8,6 +8,7 @@ import { SortedList } from '../lib/sorted-list.js'
 import { type Principal, visible } from '../principal.js'
 import type { Places } from './places.js'
 import type { Session } from './session.js'
+import type { Sharing } from './sharing.js'
 
 /**
  * A session's place in the lists. A stored one that nobody looks at is only its SessionInfo, as text. A class, and no literal: V8 may
@@ -30,6 +31,8 @@ export class SessionEntry {
   releasing = false
   /** The journal does not give it among those that have ended. */
   stays = false
+  /** Name of the node on which alone its engine can start, when that is another one. */
+  away: string | undefined
 
   constructor(
     readonly id: string,
@@ -40,6 +43,8 @@ export class SessionEntry {
   ) {}
 }
 
+/** Places in the lists between one millisecond and the next, where several nodes give them out. */
+const NODES_PER_MS = 1000
 /** How long a parked session that was looked at stays in memory. */
 const RELEASE_AFTER_MS = 5_000
 
@@ -50,21 +55,26 @@ export class SessionTable {
   readonly #inOrder = new SortedList<SessionEntry>((a, b) => a.order - b.order || (a.id < b.id ? -1 : +(a.id > b.id)))
   /** Told of sessions that have ended and are in the journal alone now; absent: they all stay here. */
   onDropped: ((dropped: { id: string; endedAt: number }) => void) | undefined
+  /** Told of sessions whose engine can only start on another node, and that are not here any more. */
+  onLetGo: ((id: string) => void) | undefined
   /** How many work with what is here and not in the journal alone: nothing is dropped meanwhile. */
   #holders = 0
   readonly #clock: Clock
   readonly #places: Places
   readonly #mailbox: KeyedLock
+  readonly #sharing: Sharing | undefined
   #lastOrder = 0
 
   /**
    * @param places which sessions take that live
    * @param mailbox in which something is done to sessions, which are then not let go of
+   * @param sharing absent: one process has all sessions
    */
-  constructor(clock: Clock, places: Places, mailbox: KeyedLock) {
+  constructor(clock: Clock, places: Places, mailbox: KeyedLock, sharing?: Sharing) {
     this.#clock = clock
     this.#places = places
     this.#mailbox = mailbox
+    this.#sharing = sharing
   }
 
   add(session: Session): void {
@@ -83,9 +93,17 @@ export class SessionTable {
     return entry
   }
 
-  /** A place behind all others. */
+  /** A place behind all others, of which no other node has the same. @param earliest epoch milliseconds */
   orderFrom(earliest: number): number {
-    return Math.max(this.#lastOrder + 1, earliest)
+    if (!this.#sharing) return Math.max(this.#lastOrder + 1, earliest)
+    const from = Math.max(this.#lastOrder + 1, earliest * NODES_PER_MS)
+    const ahead = (this.#sharing.storage.n - from) % NODES_PER_MS
+    return from + (ahead < 0 ? ahead + NODES_PER_MS : ahead)
+  }
+
+  /** Where a session stands that was written earlier: where several processes list it, it keeps its place. */
+  orderAgain(order: number): number {
+    return this.#sharing ? order : this.orderFrom(order)
   }
 
   /** Sessions that are created from now on stand behind this place. */
@@ -224,7 +242,7 @@ export class SessionTable {
     const entry = this.#entries.get(id)
     const session = entry?.session
     if (!entry || session?.live || (!session && !this.#isDroppable(entry))) return
-    if (session && !session.isStored) {
+    if (session && !(entry.away === undefined ? session.isStored : session.isAtRest)) {
       if (session.log.isJournaled) session.whenDurable(() => this.unloadLater(id))
       return
     }
@@ -240,7 +258,8 @@ export class SessionTable {
     if (this.#isDroppable(entry)) this.#drop(entry)
   }
 
-  #isDroppable({ storedStatus, stays }: SessionEntry): boolean {
+  #isDroppable({ storedStatus, stays, away }: SessionEntry): boolean {
+    if (away !== undefined) return true
     return this.onDropped !== undefined && !stays && isOver(storedStatus)
   }
 
@@ -249,6 +268,11 @@ export class SessionTable {
     const { id } = entry
     if (this.#holders > 0) {
       this.unloadLater(id)
+      return
+    }
+    if (entry.away !== undefined) {
+      this.remove(id)
+      this.onLetGo?.(id)
       return
     }
     const { lastActivityAt: endedAt } = infoOf(entry)
@@ -269,6 +293,17 @@ export class SessionTable {
   #store(entry: SessionEntry, info: SessionInfo): void {
     entry.storedInfo = JSON.stringify(info)
     entry.storedStatus = info.status
+  }
+
+  /** Lets go of sessions whose engine can only start on a node that is there again. */
+  leaveTo(node: string, disconnect: (session: Session) => void): void {
+    for (const entry of [...this.#entries.values()]) {
+      if (entry.away !== node) continue
+      entry.lookedAt = 0
+      if (entry.session) disconnect(entry.session)
+      if (this.#mailbox.isHeld(entry.id)) this.unloadLater(entry.id)
+      else this.unload(entry.id)
+    }
   }
 
   unloadLater(id: string): void {

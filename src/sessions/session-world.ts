@@ -11,6 +11,7 @@ import type { AnswerBearing } from './asks/permissions.js'
 import type { Keeping } from './kept/keeping.js'
 import type { EventLogLimits } from './log/event-log.js'
 import type { OperatorLog } from './operator-log.js'
+import type { Sharing } from './sharing.js'
 
 /**
  * A session, to those whom it only names itself to: they are given the `Session`, and know what it is; the world of a session need not.
@@ -45,6 +46,8 @@ export interface SessionWorld {
   readonly executions: Executions
   readonly keeping: Keeping
   readonly sleep: SessionSleep
+  /** Absent: one process has all sessions. */
+  readonly sharing?: Sharing | undefined
 }
 
 /** What a session leaves to whoever puts sessions to sleep and wakes them. */
@@ -73,6 +76,8 @@ export interface SessionSleep {
 }
 
 export interface SessionInit {
+  /** Name of the only node on which its engine can start, of a new one. */
+  home?: string | undefined
   id: string
   profile: ResolvedProfile
   /** The request after defaults: what a later start is made from again. */

@@ -10,6 +10,7 @@ import type { Session } from '../session.js'
 import type { LeftSession } from '../session-state.js'
 import type { SessionTable } from '../session-table.js'
 import type { SessionInit } from '../session-world.js'
+import type { Sharing } from '../sharing.js'
 import type { Telling } from '../telling.js'
 import { isTerminal, type JournaledSession, type JournaledWhole, orderOf } from './journal.js'
 import type { Keeping } from './keeping.js'
@@ -22,6 +23,8 @@ export interface ArchiveParts {
   sleep: Sleep
   table: SessionTable
   telling: Telling
+  /** Absent: one process has all sessions. */
+  sharing?: Sharing | undefined
   profileInfo(name: string): ProfileInfo | undefined
   /** Builds a session as it was left. */
   build(init: SessionInit, left: LeftSession): Session
@@ -45,6 +48,11 @@ export class Archive {
   async adoptAll(): Promise<void> {
     const left = await this.#parts.keeping.list()
     await Promise.all(left.sort((a, b) => orderOf(a) - orderOf(b)).map((session) => this.#adopt(session)))
+  }
+
+  /** Takes up one that is this process's by now; never rejects. */
+  async takeUp(left: JournaledWhole): Promise<void> {
+    if (!this.#parts.table.get(left.id)) await this.#adopt(left)
   }
 
   /** Lists one that has ended and that somebody asks for. */
@@ -92,9 +100,16 @@ export class Archive {
     const { table, telling, onTerminal } = this.#parts
     const { id, profile, reservedSeq } = left
     telling.onAdopted(left)
-    const entry = table.adopt(id, table.orderFrom(orderOf(left)), profile, info, reservedSeq)
-    entry.stays = isTerminal(info)
+    const entry = table.adopt(id, table.orderAgain(orderOf(left)), profile, info, reservedSeq)
+    entry.away = this.#awayOf(left)
+    entry.stays = isTerminal(info) && entry.away === undefined
+    if (entry.away !== undefined) table.unloadLater(id)
     if (entry.stays) onTerminal(id, info.lastActivityAt)
+  }
+
+  #awayOf({ state: { home } }: JournaledSession): string | undefined {
+    const { sharing } = this.#parts
+    return sharing?.agentsStay && home !== sharing.node ? home : undefined
   }
 
   /** Reads a session into memory. @param known what the journal has of it @throws SG_ERR_STORE_UNAVAILABLE */
@@ -121,7 +136,8 @@ export class Archive {
     else if (!isTerminal(info) && isCutOff(whole)) {
       session.takeUp(news)
       session.turnDesk.cutOff(RESTARTED)
-      if (session.busy && !news.some(({ type }) => type === 'removal')) void sleep.goOn(session)
+      if (session.busy && place.away === undefined && !news.some(({ type }) => type === 'removal'))
+        void sleep.goOn(session)
     }
     return session
   }

@@ -5,7 +5,8 @@ import type { Logger } from '../../lib/logger.js'
 import type { Patience } from '../../lib/patience.js'
 import { isUnreadable } from '../../storage/storage.js'
 import type { SessionEntry, SessionTable } from '../session-table.js'
-import { type EndedQuery, type EndedSessions, isTerminal, type JournaledWhole } from './journal.js'
+import type { Sharing } from '../sharing.js'
+import { type EndedSessions, isTerminal, type JournaledWhole, type ListedQuery } from './journal.js'
 import type { Keeping } from './keeping.js'
 
 export interface EndedInJournalParts {
@@ -16,6 +17,10 @@ export interface EndedInJournalParts {
   keeping: Keeping
   executions: Executions
   table: SessionTable
+  /** Absent: one process has all sessions. */
+  sharing?: Sharing | undefined
+  /** Somebody asks for one that has not ended and is not in the table, where several processes have sessions. */
+  onMissed(left: JournaledWhole): Promise<void>
   /** How long a session that has ended stays listed; `undefined`: until DELETE. */
   sessionRetentionMs: number | undefined
   /** Lists a session that the table does not have. */
@@ -28,6 +33,8 @@ export interface EndedInJournalParts {
 const BATCH = 200
 /** Until those are looked at again that could not be removed, or that somebody has looked at. */
 const AGAIN_MS = 30_000
+/** Until it is looked for those that nodes have left which are gone. */
+const LOOK_MS = 5 * 60_000
 
 /**
  * Sessions that have ended and that nobody asks for: the journal has them, and the table does not. Whoever asks for one by its id has it
@@ -47,15 +54,23 @@ export class EndedInJournal {
   constructor(journal: EndedSessions, parts: EndedInJournalParts) {
     this.journal = journal
     this.#parts = parts
-    parts.table.onDropped = ({ endedAt }) => {
-      this.#count++
+    const { table, sharing, executions } = parts
+    table.onDropped = ({ id, endedAt }) => {
+      // whoever has it next finds them by the journal
+      if (sharing) executions.forget(id)
+      else this.#count++
       this.#expect(endedAt)
     }
   }
 
-  /** How many are in the journal alone. */
+  /** How many are in the journal alone; 0 where several processes end sessions, of which none counts all. */
   get count(): number {
     return this.#count
+  }
+
+  /** Whether there may be some in the journal alone. */
+  get hasSome(): boolean {
+    return this.#parts.sharing !== undefined || this.#count > 0
   }
 
   /**
@@ -64,7 +79,11 @@ export class EndedInJournal {
    * @throws what the journal throws
    */
   async open(): Promise<() => void> {
-    const { executions, table } = this.#parts
+    const { executions, table, sharing, clock } = this.#parts
+    if (sharing)
+      return () => {
+        if (this.#parts.sessionRetentionMs !== undefined) this.#sweepAt(clock.now())
+      }
     for (const { id, executionIds } of await this.journal.endedExecutions())
       for (const executionId of executionIds) executions.remember(id, executionId)
     const { count, lastOrder } = await this.journal.endedTotals()
@@ -78,7 +97,7 @@ export class EndedInJournal {
 
   /** The entry of one that has ended, which the table has from now on. @throws SG_ERR_STORE_UNAVAILABLE */
   async find(id: string, patience?: Patience): Promise<SessionEntry | undefined> {
-    if (this.#count === 0) return undefined
+    if (!this.hasSome) return undefined
     const known = this.#lookUps.get(id)
     if (known) return known
     const lookUp = this.#lookUp(id, patience).finally(() => this.#lookUps.delete(id))
@@ -87,24 +106,34 @@ export class EndedInJournal {
   }
 
   async #lookUp(id: string, patience: Patience | undefined): Promise<SessionEntry | undefined> {
-    const { keeping, table, enter } = this.#parts
+    const { keeping, table, sharing, onMissed } = this.#parts
     const left = await keeping.get(id, patience).catch((error) => {
       // reported; it stays in the journal, as one does that cannot be read at the start
       if (isUnreadable(error.cause)) return undefined
       throw error
     })
     const entry = table.get(id)
-    if (entry || !left || !isTerminal(left.state.info) || this.#refused.has(id)) return entry
+    if (entry || !left || this.#refused.has(id)) return entry
+    if (!isTerminal(left.state.info)) {
+      if (sharing) await onMissed(left)
+      return table.get(id)
+    }
     if (left.news?.some(({ type }) => type === 'removal')) return undefined
-    enter(left)
-    this.#count--
-    table.unloadLater(id)
+    this.enter(left)
+    if (!sharing) this.#count--
     return table.get(id)
   }
 
-  /** Some of them. @throws SG_ERR_STORE_UNAVAILABLE */
-  async read(query: EndedQuery): ReturnType<EndedSessions['ended']> {
-    const { sessions, next } = await this.#parts.keeping.readEnded(query)
+  /** Lists one in the table, until nobody looks at it any more. */
+  enter(left: JournaledWhole): void {
+    const { table, enter } = this.#parts
+    enter(left)
+    table.unloadLater(left.id)
+  }
+
+  /** Some of them; where several processes have sessions, of all. @throws SG_ERR_STORE_UNAVAILABLE */
+  async read(query: ListedQuery): ReturnType<EndedSessions['ended']> {
+    const { sessions, next } = await this.#parts.keeping.readListed(query, this.#parts.sharing !== undefined)
     return { sessions: sessions.filter(({ id }) => !this.#refused.has(id)), next }
   }
 
@@ -151,11 +180,12 @@ export class EndedInJournal {
         const first = await this.journal.endedFirst(BATCH)
         // one that is in the table goes from there
         const old = first.filter((one) => isOld(one) && !table.get(one.id))
-        const found = await Promise.all(old.map(({ id }) => this.find(id)))
-        const entries = found.filter((entry) => entry !== undefined)
+        const found = await Promise.all(old.map(async ({ id }) => (await this.#isMine(id)) && this.find(id)))
+        const entries = found.filter((entry) => entry !== undefined && entry !== false)
         await Promise.all(entries.map(({ id }) => forget(id)))
         if (entries.length > 0 && first.length === BATCH) continue
         const next = first.find((one) => !isOld(one))
+        if (this.#parts.sharing) this.#sweepAt(clock.now() + LOOK_MS)
         if (next) this.#expect(next.endedAt)
         else if (first.length > entries.length) this.#sweepAt(clock.now() + AGAIN_MS)
         return
@@ -164,5 +194,11 @@ export class EndedInJournal {
       logger.error({ err: toError(error) }, 'sessions that have ended could not be removed; it is tried again')
       this.#sweepAt(clock.now() + AGAIN_MS, 'retryAfter')
     }
+  }
+
+  /** Those of nodes that are gone are one node's to remove. */
+  async #isMine(id: string): Promise<boolean> {
+    const { sharing } = this.#parts
+    return !sharing || (await sharing.storage.claim(id))?.owner?.n === sharing.storage.n
   }
 }

@@ -1,6 +1,6 @@
 import type { PendingExecution } from '../../../schemas/executions.js'
 import type { AnsweredBy, PermissionRequest } from '../../../schemas/permissions.js'
-import type { Engine, SessionInfo } from '../../../schemas/sessions.js'
+import type { Engine, SessionInfo, SessionStatus } from '../../../schemas/sessions.js'
 import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../../engines/runner.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
@@ -75,6 +75,8 @@ export interface JournaledState {
   info: SessionInfo
   /** Its place in the lists: of two sessions, the one created later has the greater one. Absent: of an earlier version. */
   order?: number
+  /** The only node, by its name, on which an engine of it can start. Absent: any. */
+  home?: string
   /** Set by the host or a rename; absent: the title is derived. */
   hostTitle?: string
   firstPrompt?: string
@@ -177,6 +179,25 @@ export interface EndedQuery {
   limit: number
 }
 
+/** Which sessions of all nodes are asked for. */
+export interface ListedQuery {
+  status?: SessionStatus | undefined
+  engine?: Engine | undefined
+  /** Absent: of all. */
+  profiles?: readonly string[] | undefined
+  /** Only those that come after this place in the lists, which begin with the newest. */
+  before?: number | undefined
+  limit: number
+}
+
+/** A session of any node. */
+export interface ListedSession extends JournaledSession {
+  /** In the lists. */
+  place: number
+  /** The node that has it, which may be gone; absent: none. */
+  owner?: number
+}
+
 export type EndedStatus = 'closed' | 'failed'
 
 /**
@@ -239,6 +260,15 @@ export interface SessionJournal extends Partial<EndedSessions> {
   deposit(id: string, news: readonly News[], keys?: readonly KeptKey[]): Promise<boolean>
   /** Every session, in the order of their first writes. @param onUnreadable told of each one that is there and cannot be read */
   list(onUnreadable?: (error: Error) => void): Promise<JournaledSession[]>
+  /**
+   * All sessions of all nodes, ended or not, the greatest place first; without those whose removal is among their news, and without what
+   * cannot be read. It may end before `limit`: `next` is the `before` of the next page, and absent when there is none. Only of a storage
+   * with `cluster`, once it is announced.
+   */
+  listed?(
+    query: ListedQuery,
+    onUnreadable?: (error: Error) => void,
+  ): Promise<{ sessions: ListedSession[]; next: number | undefined }>
   /** @throws StorageError `STORAGE_UNREADABLE` when it is there and cannot be read */
   get(id: string): Promise<JournaledWhole | undefined>
   /**

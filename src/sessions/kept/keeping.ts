@@ -21,6 +21,7 @@ import type {
   JournaledSession,
   JournaledWhole,
   JournalWrite,
+  ListedQuery,
   MidTurn,
   Removal,
   SessionJournal,
@@ -114,12 +115,13 @@ export class Keeping implements JournalWriterParts {
     return this.ended?.unended(onUnreadable) ?? this.journal.list(onUnreadable)
   }
 
-  /** Some that have ended. @throws SG_ERR_STORE_UNAVAILABLE */
-  readEnded(query: EndedQuery): ReturnType<EndedSessions['ended']> {
+  /** Some that have ended, or of all processes' sessions. @throws SG_ERR_STORE_UNAVAILABLE */
+  readListed(query: ListedQuery, ofAll: boolean): ReturnType<EndedSessions['ended']> {
     const onUnreadable = (error: Error) => this.report(error, { phase: 'adopt' })
-    return this.#guarded(undefined, () =>
-      within(PATIENCE_MS, this.ended!.ended(query, onUnreadable), { clock: this.#clock, onLate: tooLate }),
-    )
+    const { journal } = this
+    const asked = () =>
+      ofAll ? journal.listed!(query, onUnreadable) : journal.ended!(query as EndedQuery, onUnreadable)
+    return this.#guarded(undefined, () => within(PATIENCE_MS, asked(), { clock: this.#clock, onLate: tooLate }))
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */

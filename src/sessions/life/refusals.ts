@@ -30,6 +30,13 @@ const NOBODYS: ReadonlySet<string> = new Set<ErrorCode>(['SG_ERR_PROFILE_CHANGED
 export const isFinal = (code: string, session: 'parked' | 'idle'): boolean =>
   NOBODYS.has(code) || (session === 'parked' && isPolicy(code))
 
+/** @param node on which alone the engine of a session can start */
+export const nodeAway = (node: string): GatewayError =>
+  new GatewayError('SG_ERR_NODE_AWAY', {
+    detail: `What the agent of this session goes on from is on the node ${node}, which is away. Start that node again, or wait for it; until then the session can be read and deleted.`,
+    retryAfterS: 5,
+  })
+
 /** Why there is no engine, for callers; what a host's code threw is not for their eyes. */
 export const reasonOf = (error: unknown): string =>
   error instanceof GatewayError ? error.message : 'the engine did not start.'

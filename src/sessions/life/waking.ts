@@ -13,7 +13,7 @@ import { withChoice } from '../kept/kept-config.js'
 import { asleep, takeIn } from '../kept/mid-turn.js'
 import type { Session } from '../session.js'
 import type { SessionTable } from '../session-table.js'
-import { isFinal, reasonOf } from './refusals.js'
+import { isFinal, nodeAway, reasonOf } from './refusals.js'
 
 /** Between tries to start an engine for what waits. */
 const RETRY: Backoff = { firstMs: 1_000, longestMs: 5 * 60_000 }
@@ -87,6 +87,8 @@ export class Waking {
     if (!session.asleepIdle) return
     const { table, logger } = this.#parts
     const { id } = session
+    const away = table.get(id)?.away
+    if (away !== undefined) throw nodeAway(away)
     table.onEngine(session, true)
     try {
       await this.bringBack(session, session.engine.snapshot)
@@ -118,6 +120,8 @@ export class Waking {
   async #wakeInTurn(id: string): Promise<void> {
     const { table, keeping, load } = this.#parts
     if (this.#closed || !table.isParked(id) || !this.#expected.has(id)) return
+    // what came in is kept, and its own node goes on with it
+    if (table.get(id)?.away !== undefined) return
     let whole: JournaledWhole | undefined
     let session: Session | undefined
     try {

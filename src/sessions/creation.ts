@@ -1,0 +1,121 @@
+import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
+import { GatewayError } from '../errors.js'
+import { keptWith } from '../idempotency/making.js'
+import { newId } from '../lib/clock.js'
+import { PATIENCE_MS, Patience, patiently } from '../lib/patience.js'
+import type { PlannedNotification } from '../notifications/planned.js'
+import { nameOf, type Principal } from '../principal.js'
+import type { EndedInJournal } from './kept/ended-in-journal.js'
+import type { Keeping } from './kept/keeping.js'
+import type { Places } from './places.js'
+import type { CreateOptions, RegistryOptions } from './registry-options.js'
+import { Session } from './session.js'
+import type { SessionInit, SessionWorld } from './session-world.js'
+
+const REMOVE_RETRY_MS = 30_000
+/** Why a job's session is refused that comes again. */
+const COMES_AGAIN: ReadonlySet<string> = new Set(['SG_ERR_STORE_UNAVAILABLE', 'SG_ERR_SHUTTING_DOWN'])
+
+export interface CreationParts {
+  options: RegistryOptions
+  world: SessionWorld
+  places: Places
+  keeping: Keeping
+  ended: EndedInJournal | undefined
+  isDraining(): boolean
+  register(session: Session, principal: Principal | undefined, told?: PlannedNotification): void
+  /** Takes one out that was registered. */
+  remove(id: string): void
+}
+
+/** Creates sessions, and lets none of those that were refused stay behind. */
+export class Creation {
+  readonly #parts: CreationParts
+
+  constructor(parts: CreationParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Creates a session and starts its engine.
+   * @returns its SessionInfo; a failure of the engine to start is told by events
+   * @throws GatewayError; nothing is registered then
+   */
+  async create(request: CreateSessionRequest, options: CreateOptions): Promise<SessionInfo> {
+    const { places, world, register } = this.#parts
+    const { admission, keepKey, clock } = this.#parts.options
+    if (this.#parts.isDraining()) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
+    places.take(options.place)
+    let session: Session | undefined
+    let registered = false
+    try {
+      const admitted = await admission.admit(request, options.principal, options.profile)
+      options.signal?.throwIfAborted()
+      const { profile, request: asked, config } = admitted
+      const { id = newId(), jobId, takenKey } = options
+      const key = takenKey && keptWith(takenKey, 'session', id)
+      const patience = new Patience(clock, takenKey?.waitedMs)
+      if (key && keepKey) await patiently(clock, () => keepKey(key), { patience })
+      const { leftMs } = patience
+      const createdBy = options.createdBy ?? nameOf(options.principal)
+      const home = this.#homeOf(profile)
+      session = new Session(world, { id, profile, request: asked, config, jobId, createdBy, key, home })
+      // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
+      if (jobId !== undefined) {
+        register(session, options.principal, options.told)
+        registered = true
+        if (config.prompt !== undefined) session.turnDesk.open(config.prompt)
+      }
+      const runner = await admission.buildRunner(admitted, session.id, session.bridge)
+      await this.#mayBegin(session).catch(async (error) => {
+        await runner.close().catch(() => {})
+        throw error
+      })
+      if (!registered) register(session, options.principal)
+      registered = true
+      session.engine.begin(runner)
+      // an engine that starts at once has started then, and the answer says so
+      // what the engine took to be built is not the storage's
+      if (jobId === undefined) await session.durable(new Patience(clock, PATIENCE_MS - leftMs))
+      return session.info()
+    } catch (error) {
+      if (!registered) places.leave()
+      else if (session && !session.ended) this.#refuse(session, error)
+      throw error
+    }
+  }
+
+  /** What a command-line agent keeps is where it began, unless that is everywhere. */
+  #homeOf({ info }: SessionInit['profile']): string | undefined {
+    const { sharing } = this.#parts.world
+    return sharing?.agentsStay && info.engine === 'cli' ? sharing.node : undefined
+  }
+
+  /** A job that was refused comes again: its engine must not have begun by then. */
+  async #mayBegin(session: Session): Promise<void> {
+    if (session.jobId !== undefined) await session.durable()
+    if (this.#parts.isDraining()) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
+    if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED', { retryAfterS: 5 })
+  }
+
+  #refuse(session: Session, error: unknown): void {
+    const { message, code } = error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START')
+    // of one that nothing was done in and that comes again there is no failure to tell
+    if (session.jobId !== undefined && COMES_AGAIN.has(code)) void session.close('server')
+    else session.fail(message, code)
+    this.#parts.remove(session.id)
+    this.#removeRefused(session)
+  }
+
+  /** What was written of a session that was refused goes again, as soon as the journal lets it. */
+  #removeRefused(session: Session): void {
+    const { ended, keeping, options, isDraining } = this.#parts
+    ended?.hide(session.id)
+    keeping.erase(session.id, session).then(
+      () => ended?.unhide(session.id),
+      () => {
+        if (!isDraining()) options.retryAfter(REMOVE_RETRY_MS, () => this.#removeRefused(session))
+      },
+    )
+  }
+}
