@@ -18,6 +18,7 @@ const READS: ReadonlySet<string> = new Set([
     'read',
     'dailyTokens',
     'ended',
+    'listed',
     'unended',
     'endedFirst',
     'endedTotals',
