@@ -19,20 +19,21 @@ export function reportLines(report: SqliteReport): string[] {
 
 /** The same of one of PostgreSQL. */
 export function postgresLines(report: PostgresReport): string[] {
-  const { place, schema, server, ok, problems, durable, schemaVersion, holder, tables, orphans, unswept } = report
+  const { place, schema, server, ok, problems, durable, schemaVersion, holders, tables, orphans, unswept } = report
   const leftovers = Object.entries({ ...orphans, 'removed sessions still to be swept': unswept })
   const state =
     schemaVersion === 0
       ? 'is empty: the first start of a gateway makes its tables'
       : `is sound, schema ${schemaVersion}`
-  const user =
-    holder &&
-    `process ${holder.pid} on host ${holder.host}, version ${holder.version}, since ${new Date(holder.startedAt).toISOString()}`
+  const users = holders.map(
+    ({ name, pid, host, version, startedAt }) =>
+      `${name === undefined ? '' : `node ${name}, `}process ${pid} on host ${host}, version ${version}, since ${new Date(startedAt).toISOString()}`,
+  )
   return [
     ok ? `ok: the schema ${schema} of ${place} ${state}` : `refused: the schema ${schema} of ${place}`,
     ...problems.map((problem) => `  ${problem}`),
     `  server             ${server}${durable ? '' : '; FSYNC IS OFF: what was confirmed may be gone after a crash of its machine'}`,
-    `  in use by          ${user ?? 'nobody'}`,
+    `  in use by          ${users.join('\n                     ') || 'nobody'}`,
     ...Object.entries(tables).map(
       ([name, { rows, bytes }]) => `  ${name.padEnd(19)}about ${rows} rows, ${sizeOf(bytes)}`,
     ),

@@ -50,7 +50,7 @@ export interface Taken {
   keys: readonly string[]
 }
 
-export interface ClusterEvents {
+export type ClusterEvents = {
   /** The lease was renewed: without another renewal `frozen` comes after so long. */
   beat: { leftMs: number }
   /** The lease may run out: nothing may be shown, begun or accepted until `thawed`. */

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { migrateStorage } from '../../src/storage/migration/migrate.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
+import type { DatabaseStorage } from '../../src/storage/sql/storage.js'
 import { hasPostgres, postgres } from './postgres-world.js'
 import { firstWrite } from './sqlite-records.js'
 import { sqliteAt } from './sqlite-world.js'
@@ -34,7 +35,7 @@ if (hasPostgres()) {
   t.test('a target that a gateway has only been started on is left as it is', async (t) => {
     const { path, other } = await oneSession(t)
     const place = { postgres: { url: server.url(), schema: 'only_a_feed' } }
-    const opened = async (work: (storage: ReturnType<typeof createPostgresStorage>) => Promise<unknown>) => {
+    const opened = async (work: (storage: DatabaseStorage) => Promise<unknown>) => {
       for (const storage of [sqliteAt(t, other), createPostgresStorage(place.postgres)]) {
         t.teardown(() => storage.close())
         await storage.open()

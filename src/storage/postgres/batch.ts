@@ -1,8 +1,10 @@
 import type { Call } from '../sql/call-queue.js'
 import type { SessionWrite } from '../sql/rows.js'
+import type { PostgresOperations } from './operations.js'
 import type { Row, Statement } from './pipeline.js'
 import { does, type Plan, type Plans, type Self } from './plan.js'
 import { jobPlans, type KnownJobs } from './tables/jobs.js'
+import { listed } from './tables/listed-sessions.js'
 import { notificationPlans } from './tables/notifications.js'
 import { Appends, besides, journalPlans, type KnownSession } from './tables/sessions.js'
 import {
@@ -71,7 +73,7 @@ export class Batch {
     this.calls = calls
     this.#sessions = sessions
     const plans: Plans = {
-      ...journalPlans(self.n, (id, known) => sessions.note(id, known)),
+      ...journalPlans(self, (id, known) => sessions.note(id, known)),
       ...jobPlans(jobs, newClaim, self.n),
       ...idempotencyPlans(self),
       ...outboxPlans(self),
@@ -80,7 +82,7 @@ export class Batch {
     }
     let appends: Appends | undefined
     for (const call of calls) {
-      const [name, ...args] = call
+      const [name, ...args] = call as [keyof PostgresOperations, ...unknown[]]
       if (name === 'journal.write') {
         const write = args[0] as SessionWrite
         const known = this.#sessionOf(write.id)
@@ -89,16 +91,22 @@ export class Batch {
         if (after) {
           if (!appends) this.#steps.push({ of: group, statement: undefined })
           appends = group
-          this.#ahead.set(write.id, after)
-          this.#plan({ ...does(...besides(write, self.n)), result: () => sessions.note(write.id, after) })
+          const listing = listed(write, known.listed, self.n)
+          const next = { ...after, listed: listing.after }
+          this.#ahead.set(write.id, next)
+          this.#plan({
+            ...does(...besides(write, self.n), ...listing.statements),
+            result: () => sessions.note(write.id, next),
+          })
           continue
         }
       }
-      if (name.startsWith('journal.')) {
+      if (name.startsWith('journal.') || name.startsWith('cluster.')) {
         // what else is done with sessions stays between what is written to them before it and after it
         appends = undefined
         if (name === 'journal.write') this.#ahead.set((args[0] as SessionWrite).id, undefined)
-        else if (name === 'journal.remove') this.#ahead.set(args[0] as string, undefined)
+        else if (name === 'journal.remove' || name === 'cluster.claim') this.#ahead.set(args[0] as string, undefined)
+        else if (name === 'cluster.release') for (const id of args[0] as string[]) this.#ahead.set(id, undefined)
       }
       this.#plan((plans[name] as (...args: unknown[]) => Plan)(...args))
     }

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import { type Call, CallQueue, type Pending } from '../sql/call-queue.js'
-import type { CallDatabase } from '../sql/operations.js'
 import { StorageError } from '../storage.js'
 import { Batch, jobsChanged, KnownSessions, together } from './batch.js'
 import { failureOf, fenced, forgotten, isOfCaller } from './failures.js'
 import { Link, type LinkOptions } from './link.js'
-import { StatementError } from './pipeline.js'
+import type { CallPostgres } from './operations.js'
+import { type Statement, StatementError } from './pipeline.js'
 import { type Self, statement } from './plan.js'
 import { RAISED } from './schema.js'
 import { jobsAsked, type KnownJobs, knownJobs } from './tables/jobs.js'
@@ -19,7 +19,12 @@ const FENCE = 'SELECT @fence_1($1, $2, $3)'
 /** Ends what a connection that was lost has left in the server, and learns how far it came: nothing of it can follow. */
 const END_OLD = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE pid = $1 AND backend_start::text = $2 AND usename = current_user AND pid <> pg_backend_pid()`
-const RESUME = 'UPDATE @members SET term = term + 1 WHERE n = $1 RETURNING term, batch'
+const RESUME = `UPDATE @members SET term = term + 1, backend = pg_backend_pid() WHERE n = $1 AND term >= 0 RETURNING term, batch`
+/** Two processes that wait for each other's rows: one of them is to try again. */
+const DEADLOCK = '40P01'
+/** Rows that many processes change: who changes several of them has them all, so that nobody waits for another crosswise. */
+const CONTENDED = /(INSERT INTO|UPDATE) @(usage_sums|feed|daily_tokens|versions_of)/
+const CONTEND = `SELECT pg_advisory_xact_lock(hashtextextended('session-gateway counts ' || tableoid, 0)) FROM @members WHERE n = $1`
 
 /**
  * The one connection that everything is asked on. The calls of one turn of the event loop travel together; while a batch is under way,
@@ -29,6 +34,7 @@ const RESUME = 'UPDATE @members SET term = term + 1 WHERE n = $1 RETURNING term,
 export class PostgresDatabase {
   readonly #options: LinkOptions
   readonly #self: Self
+  readonly #onEnd: () => void
   readonly #sessions = new KnownSessions()
   #link: Link | undefined
   #term = 0
@@ -45,24 +51,38 @@ export class PostgresDatabase {
   #ended: StorageError | undefined
   #reconnecting: Promise<void> | undefined
 
-  private constructor(options: LinkOptions, self: Self) {
+  private constructor(options: LinkOptions, self: Self, onEnd: () => void) {
     this.#options = options
     this.#self = self
+    this.#onEnd = onEnd
   }
 
-  /** @throws StorageError */
-  static async open(options: LinkOptions, self: Self): Promise<PostgresDatabase> {
-    const database = new PostgresDatabase(options, self)
+  /**
+   * @param onEnd told once that nothing is taken any more: declared dead, ahead of the database, or closed
+   * @throws StorageError
+   */
+  static async open(options: LinkOptions, self: Self, onEnd = () => {}): Promise<PostgresDatabase> {
+    const database = new PostgresDatabase(options, self, onEnd)
     await database.#connect()
     return database
   }
 
-  get call(): CallDatabase {
-    return this.#queue.call
+  get call(): CallPostgres {
+    return this.#queue.call as CallPostgres
   }
 
   get atTurnsEnd(): CallQueue['atTurnsEnd'] {
     return this.#queue.atTurnsEnd
+  }
+
+  /** What is known of sessions may be from before somebody else had them. */
+  forget(ids: readonly string[]): void {
+    for (const id of ids) this.#sessions.delete(id)
+  }
+
+  /** From now on nothing is taken: this process was declared dead. */
+  fence(): void {
+    this.#end(fenced(this.#options.place))
   }
 
   /** Resolves when all that was asked for is done. */
@@ -94,11 +114,12 @@ export class PostgresDatabase {
     for (let tries = 0; left.length > 0; ) {
       const link = this.#link!
       let batch: Batch | undefined
+      let fence: Statement[] = []
       try {
         const calls = left.map(({ call }) => call)
         batch = new Batch(calls, this.#sessions, await this.#jobs(link, calls), this.#newClaim, this.#self)
         const { statements } = batch
-        const fence = batch.writes ? [statement(FENCE, this.#self.n, this.#term, ++this.#batch)] : []
+        fence = batch.writes ? this.#fence(statements) : []
         const rows = statements.length > 0 ? await link.run([...fence, ...statements]) : []
         if (fence.length > 0) this.#confirmed = this.#batch
         this.#answer(left, batch.results(rows.slice(fence.length)))
@@ -109,7 +130,7 @@ export class PostgresDatabase {
           return
         }
         if (!error.isOver) return this.#onCut(error, left, batch)
-        const wrong = this.#wrong(error, batch)
+        const wrong = this.#wrong(error, batch, fence.length)
         if (wrong === 'again' && ++tries < MOST_TRIES) continue
         if (error.error.code === RAISED.fenced) this.#end(fenced(this.#options.place))
         const failure = failureOf(error.error, this.#options.place)
@@ -125,9 +146,14 @@ export class PostgresDatabase {
   }
 
   /** The call that has failed by itself; `again`: rows were not as they were known; undefined: the database fails. */
-  #wrong({ index, error: { code } }: StatementError, batch: Batch | undefined): number | 'again' | undefined {
+  #wrong(
+    { index, error: { code } }: StatementError,
+    batch: Batch | undefined,
+    fences: number,
+  ): number | 'again' | undefined {
     if (!batch) return undefined
-    const at = index - (batch.writes ? 1 : 0)
+    if (code === DEADLOCK) return 'again'
+    const at = index - fences
     if (at < 0) return undefined
     const call = batch.callOf(at)
     if (code === RAISED.stale || call === undefined) return 'again'
@@ -139,6 +165,13 @@ export class PostgresDatabase {
     if (ids.length === 0) return new Map()
     const [rows] = await link.run([jobsAsked(ids)])
     return knownJobs(ids, rows!)
+  }
+
+  /** What every batch that writes begins with. */
+  #fence(statements: readonly Statement[]): Statement[] {
+    const fence = statement(FENCE, this.#self.n, this.#term, ++this.#batch)
+    const isContended = this.#self.isOneOfMany && statements.some(({ sql }) => CONTENDED.test(sql))
+    return isContended ? [fence, statement(CONTEND, this.#self.n)] : [fence]
   }
 
   readonly #newClaim = (): string => `${this.#self.n}:${++this.#claims}`
@@ -222,7 +255,9 @@ export class PostgresDatabase {
 
   /** For good. */
   #end(error: StorageError): void {
+    const isFirst = this.#ended === undefined
     this.#ended ??= error
     this.#queue.refuse(this.#ended)
+    if (isFirst) this.#onEnd()
   }
 }

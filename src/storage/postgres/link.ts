@@ -15,6 +15,8 @@ export interface LinkOptions {
   place: string
   schema: string
   namedStatements: boolean
+  /** How long it may take to connect. Default 10 s. */
+  connectTimeoutMs?: number
 }
 
 /** One connection to the database. */
@@ -46,7 +48,7 @@ export class Link {
 
   /** @throws StorageError */
   static async open(options: LinkOptions): Promise<Link> {
-    const { url, place } = options
+    const { url, place, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options
     checkUrl(url)
     let client: pg.Client | undefined
     try {
@@ -55,7 +57,7 @@ export class Link {
       client = new driver.Client({
         connectionString: url,
         fallback_application_name: 'session-gateway',
-        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+        connectionTimeoutMillis: connectTimeoutMs,
         keepAlive: true,
         keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
       })

@@ -1,7 +1,7 @@
 import { StorageError } from '../storage.js'
 import { failureOf, placeOf, urlWithoutPassword } from './failures.js'
 import { Link } from './link.js'
-import { type Holder, holderOf } from './membership.js'
+import { type Holder, holdersOf } from './membership.js'
 import { StatementError } from './pipeline.js'
 import { statement } from './plan.js'
 import { inSchema, quoted, SCHEMA_VERSION, TABLES, versionOf } from './schema.js'
@@ -22,7 +22,7 @@ export interface PostgresReport {
   /** Absent when the schema is not ours; 0 before its first start. */
   schemaVersion?: number
   /** Who uses it, or has ended without leaving. */
-  holder?: Holder
+  holders: Holder[]
   /** Rows, as the server counts them along, and bytes of each table, its indexes included. */
   tables: Record<string, { rows: number; bytes: number }>
   /** What belongs to no session. */
@@ -57,16 +57,16 @@ export async function checkPostgres(options: PostgresStorageOptions): Promise<vo
  * @throws StorageError when it cannot be reached
  */
 export const doctorPostgres = (options: PostgresStorageOptions): Promise<PostgresReport> =>
-  look(options, async (link, schema) => {
+  look(options, async (link, schema, version) => {
     const [sizes] = await link.run([statement(SIZES, schema)])
     const [orphans] = await link.run([statement(ORPHANS)])
-    const holder = await holderOf(link)
+    const holders = await holdersOf(link, version < SCHEMA_VERSION)
     const { events, snapshots, unswept } = orphans![0] as Record<string, number>
     const found = new Map(
       sizes!.map(({ name, rows, bytes }) => [name, { rows: rows as number, bytes: bytes as number }]),
     )
     return {
-      ...(holder && { holder }),
+      holders,
       tables: Object.fromEntries(TABLES.flatMap((name) => (found.has(name) ? [[name, found.get(name)!]] : []))),
       orphans: { events: events!, snapshots: snapshots! },
       unswept: unswept!,
@@ -107,7 +107,7 @@ const shellQuoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}
 
 async function look(
   options: PostgresStorageOptions,
-  ours: (link: Link, schema: string) => Promise<Partial<PostgresReport>>,
+  ours: (link: Link, schema: string, version: number) => Promise<Partial<PostgresReport>>,
 ): Promise<PostgresReport> {
   return withLink(options, async (link, schema) => {
     const { rows } = await link.client.query(SERVER, [schema])
@@ -129,7 +129,7 @@ async function look(
     let schemaVersion: number | undefined
     try {
       schemaVersion = uses ? await versionOf(link.client, schema) : 0
-      if (schemaVersion > 0) found = await ours(link, schema)
+      if (schemaVersion > 0) found = await ours(link, schema, schemaVersion)
     } catch (error) {
       problems.push(failureOf(error instanceof StatementError ? error.error : error, placeOf(options.url)).message)
     }
@@ -138,6 +138,7 @@ async function look(
       ok: problems.length === 0,
       durable: fsync === 'on',
       ...(schemaVersion !== undefined && { schemaVersion }),
+      holders: [],
       tables: {},
       orphans: { events: 0, snapshots: 0 },
       unswept: 0,

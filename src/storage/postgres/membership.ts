@@ -2,27 +2,50 @@ import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import { VERSION } from '../../lib/package-root.js'
+import type { ClusterNode } from '../cluster.js'
 import { StorageError } from '../storage.js'
 import { failureOf } from './failures.js'
 import { Link, type LinkOptions } from './link.js'
-import { StatementError } from './pipeline.js'
+import { type Statement, StatementError } from './pipeline.js'
 import { statement } from './plan.js'
 import { migrate } from './schema.js'
 
 /** A server that has just started has forgotten who holds what: whoever had it may come back so long. */
 const GRACE_MS = 10_000
 const LOOK_AGAIN_MS = 250
+/** The clock may be set a little while a process runs. */
+const SAME_START_MS = 5_000
 const RETRY: Backoff = { firstMs: 100, longestMs: 5_000 }
 
 const LOCK = `SELECT pg_try_advisory_lock(hashtextextended('session-gateway has ' || oid, 0)) AS mine FROM pg_namespace WHERE nspname = $1`
 const UNLOCK = `SELECT pg_advisory_unlock(hashtextextended('session-gateway has ' || oid, 0)) FROM pg_namespace WHERE nspname = $1`
 /** So that the server finds out within half a minute that a host is gone, and its lock with it. */
-const KEEP_ALIVE = 'SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3'
-const HOLDER = 'SELECT host, pid, started_at AS "startedAt", version FROM @members ORDER BY n DESC LIMIT 1'
+export const KEEP_ALIVE = 'SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3'
+const LOCK_SHARED = LOCK.replace('try_advisory_lock', 'try_advisory_lock_shared')
+const UNLOCK_SHARED = UNLOCK.replace('advisory_unlock', 'advisory_unlock_shared')
+const HOLDERS = `SELECT host, pid, started_at AS "startedAt", version, name, coalesce(until > clock_timestamp(), false) AS "isAlive"
+  FROM @members LEFT JOIN @leases USING (n) WHERE term >= 0 ORDER BY n DESC`
+/** Before several could have it. */
+const HOLDERS_THEN = `SELECT host, pid, started_at AS "startedAt", version, NULL AS name, false AS "isAlive" FROM @members ORDER BY n DESC`
+const NEIGHBOURS = `SELECT n, name, url, protocol, version, slots, config, draining, host, pid, started_at AS "startedAt",
+    term < 0 AS "hasLeft", coalesce(until < clock_timestamp(), true) AS "isExpired",
+    pg_postmaster_start_time() < clock_timestamp() - $1 * interval '1 millisecond' AS "isServerUp"
+  FROM @members LEFT JOIN @leases USING (n) WHERE name IS NOT NULL ORDER BY n`
+/** What several processes had is this one's. */
+const ALONE = [
+  ...['DELETE FROM @members', 'DELETE FROM @leases', 'DELETE FROM @takeovers'],
+  // what it writes says nothing of it any more
+  'UPDATE @sessions SET owner = NULL, status = NULL WHERE ended IS NULL AND (owner IS NOT NULL OR status IS NOT NULL)',
+  ...['jobs', 'deliveries', 'idempotency_keys'].map(
+    (table) => `UPDATE @${table} SET owner = NULL WHERE owner IS NOT NULL`,
+  ),
+]
 const UPTIME = 'SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000 AS ms'
 
 /** Who uses a schema. */
 export interface Holder {
+  /** Of one of several; absent: it is the only one. */
+  name?: string
   pid: number
   host: string
   /** Epoch milliseconds. */
@@ -60,7 +83,7 @@ export class Membership {
       await takeLock(link, options)
       const started = Date.now() - process.uptime() * 1000
       const rows = await link.run([
-        statement('DELETE FROM @members'),
+        ...ALONE.map((sql) => statement(sql)),
         // a crash has ended the requests that had taken a key and had made nothing yet
         statement('DELETE FROM @idempotency_keys WHERE answer IS NULL AND made IS NULL'),
         statement(
@@ -114,29 +137,75 @@ export class Membership {
   }
 }
 
+interface FoundHolder extends Omit<Holder, 'name'> {
+  name: string | null
+  /** Of one of several: its lease runs. */
+  isAlive: boolean
+}
+
+/** One of several processes, as the others see it. */
+export interface Neighbour extends ClusterNode {
+  host: string
+  pid: number
+  startedAt: number
+  hasLeft: boolean
+  isExpired: boolean
+  /** The server has been there for longer than a lease: who could renew one has had the time. */
+  isServerUp: boolean
+}
+
+export const neighboursAsked = (leaseMs: number): Statement => statement(NEIGHBOURS, leaseMs)
+
 /** @throws StorageError when another process has it */
-export async function takeLock(link: Link, { schema, place }: LinkOptions): Promise<void> {
+export const takeLock = (link: Link, options: LinkOptions): Promise<void> => take(link, options, LOCK, UNLOCK)
+
+/** As one of several. @throws StorageError when a single process has it */
+export const takeSharedLock = (link: Link, options: LinkOptions): Promise<void> =>
+  take(link, options, LOCK_SHARED, UNLOCK_SHARED)
+
+/** Without waiting for anything, and whether there is one or not. */
+export async function shareLock(link: Link, { schema }: LinkOptions): Promise<void> {
+  await link.client.query(LOCK_SHARED, [schema])
+}
+
+async function take(link: Link, { schema, place }: LinkOptions, lock: string, unlock: string): Promise<void> {
+  const isShared = lock === LOCK_SHARED
   for (;;) {
-    const { rows } = await link.client.query(LOCK, [schema])
-    const holder = await holderOf(link)
-    if (rows[0]?.mine !== true) throw held(place, schema, holder)
-    if (!holder || isGone(holder)) return
+    const { rows } = await link.client.query(lock, [schema])
+    const found = (await holdersIn(link)).filter(({ name }) => !isShared || name === null)
+    if (rows[0]?.mine !== true) throw held(place, schema, found.map(holderOf), isShared)
+    const left = found.filter((holder) => !isGone(holder))
+    const alive = left.filter(({ isAlive }) => isAlive)
+    // one of several whose connection broke has its lease
+    if (alive.length > 0) throw held(place, schema, alive.map(holderOf), isShared)
+    if (left.every(({ name }) => name !== null)) return
     const uptime = await link.client.query(UPTIME)
     if (Number(uptime.rows[0].ms) > GRACE_MS) return
-    await link.client.query(UNLOCK, [schema])
+    await link.client.query(unlock, [schema])
     await sleep(LOOK_AGAIN_MS)
   }
 }
 
-/** Who has the schema, or had it and did not leave. */
-export async function holderOf(link: Link): Promise<Holder | undefined> {
-  const [rows] = await link.run([statement(HOLDER)])
-  return rows![0] as unknown as Holder | undefined
+/** Who has the schema, or had it and did not leave. @param isOld its version is from before several could have it */
+export async function holdersOf(link: Link, isOld: boolean): Promise<Holder[]> {
+  return (await holdersIn(link, isOld)).map(holderOf)
 }
 
+async function holdersIn(link: Link, isOld = false): Promise<FoundHolder[]> {
+  const [rows] = await link.run([statement(isOld ? HOLDERS_THEN : HOLDERS)])
+  return rows as unknown as FoundHolder[]
+}
+
+const holderOf = ({ name, pid, host, startedAt, version }: FoundHolder): Holder => ({
+  ...(name !== null && { name }),
+  ...{ pid, host, startedAt, version },
+})
+
 /** A process of this host that is not there any more. Of another host nobody here can tell. */
-function isGone({ host, pid }: Holder): boolean {
+export function isGone({ host, pid, startedAt }: Pick<Holder, 'host' | 'pid' | 'startedAt'>): boolean {
   if (host !== hostname()) return false
+  // in a container every first process has the same number
+  if (pid === process.pid) return Math.abs(startedAt - (Date.now() - process.uptime() * 1000)) > SAME_START_MS
   try {
     process.kill(pid, 0)
     return false
@@ -145,12 +214,20 @@ function isGone({ host, pid }: Holder): boolean {
   }
 }
 
-function held(place: string, schema: string, holder: Holder | undefined): StorageError {
-  const by = holder
-    ? `process ${holder.pid} on host ${holder.host}, started at ${new Date(holder.startedAt).toISOString()}`
-    : 'another process that is just starting or ending'
+/** As the messages name it. */
+export const nameOf = ({ name, pid, host, startedAt }: Holder): string =>
+  `${name === undefined ? '' : `node ${name}, `}process ${pid} on host ${host}, started at ${new Date(startedAt).toISOString()}`
+
+function held(place: string, schema: string, holders: readonly Holder[], isShared: boolean): StorageError {
+  const by = holders.length > 0 ? holders.map(nameOf).join('; ') : 'another process that is just starting or ending'
+  const what = holders.length > 1 ? 'Stop them first' : 'Stop it first'
+  const nodes = isShared
+    ? ', or start it again as a node too (cluster)'
+    : holders.some(({ name }) => name !== undefined)
+      ? ', or start this one as a node too (cluster)'
+      : ''
   return new StorageError(
     'STORAGE_HELD',
-    `The schema ${schema} of ${place} is in use by ${by}. Stop it first, or give this gateway a schema of its own (storage.postgres.schema).`,
+    `The schema ${schema} of ${place} is in use by ${by}. ${what}${nodes}, or give this gateway a schema of its own (storage.postgres.schema).`,
   )
 }

@@ -1,4 +1,4 @@
-import type { Operations } from '../sql/operations.js'
+import type { PostgresOperations } from './operations.js'
 import type { Row, Statement } from './pipeline.js'
 
 /** How an operation is done. */
@@ -25,7 +25,9 @@ export interface Self {
 
 /** Those that need to know nothing but what they are given. */
 export type Plans = {
-  [Name in keyof Operations]: (...args: Parameters<Operations[Name]>) => Plan<ReturnType<Operations[Name]>>
+  [Name in keyof PostgresOperations]: (
+    ...args: Parameters<PostgresOperations[Name]>
+  ) => Plan<ReturnType<PostgresOperations[Name]>>
 }
 
 export const statement = (sql: string, ...values: Statement['values']): Statement => ({ sql, values })

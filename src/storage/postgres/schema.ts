@@ -1,5 +1,6 @@
 import type { Client } from 'pg'
 import { StorageError } from '../storage.js'
+import { clusterStep } from './cluster-schema.js'
 
 /** What functions of ours raise. */
 export const RAISED = {
@@ -240,50 +241,14 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX sessions_ended_by_time ON @sessions (ended_at, key) WHERE ended IS NOT NULL;
   CREATE INDEX sessions_with_executions ON @sessions (key) WHERE executions IS NOT NULL;
   `,
-  // several processes at once: what each of them has; null: nobody of them
-  `
-  ALTER TABLE @members ADD COLUMN name ${ID}, ADD COLUMN url text, ADD COLUMN protocol integer, ADD COLUMN slots integer,
-    ADD COLUMN config text, ADD COLUMN draining boolean NOT NULL DEFAULT false, ADD COLUMN lease_until timestamptz,
-    ADD COLUMN backend bigint;
-  ALTER TABLE @sessions ADD COLUMN owner bigint, ADD COLUMN home ${ID}, ADD COLUMN status ${ID};
-  CREATE INDEX sessions_owned ON @sessions (owner, key) WHERE ended IS NULL;
-  CREATE INDEX sessions_by_place ON @sessions (place);
-  CREATE TABLE @executions (id ${ID} PRIMARY KEY, session bigint NOT NULL);
-  CREATE INDEX executions_by_session ON @executions (session);
-  ALTER TABLE @jobs ADD COLUMN owner bigint;
-  CREATE INDEX jobs_owned ON @jobs (owner) WHERE owner IS NOT NULL;
-  ALTER TABLE @deliveries ADD COLUMN owner bigint;
-  CREATE INDEX deliveries_owned ON @deliveries (owner, n);
-  ALTER TABLE @idempotency_keys ADD COLUMN owner bigint;
-  CREATE INDEX idempotency_keys_owned ON @idempotency_keys (owner) WHERE answer IS NULL;
-
-  -- As it was, and says whose it is: while it is queued or over, nobody's.
-  CREATE FUNCTION @change_job_2(
-    my_id text, my_rev bigint, my_status text, my_next double precision, my_ready boolean, my_end double precision,
-    my_begins boolean, my_info text, me bigint
-  ) RETURNS void LANGUAGE plpgsql AS $$
-  BEGIN
-    UPDATE @jobs SET rev = rev + 1, status = my_status, next_run_at = my_next, ready = my_ready, finished_at = my_end,
-      begins = my_begins, claim = NULL, claimed = NULL, info = my_info,
-      owner = CASE WHEN my_status IN ('running', 'parked') THEN me END
-    WHERE id = my_id AND rev = my_rev;
-    IF NOT FOUND THEN
-      RAISE EXCEPTION 'The job % has changed.', my_id USING ERRCODE = '${RAISED.stale}';
-    END IF;
-  END $$;
-  -- in which order they came to be read, where several processes write them; null: that of n
-  ALTER TABLE @notifications ADD COLUMN place bigint;
-  CREATE INDEX notifications_by_place ON @notifications ((coalesce(place, n)));
-  ALTER TABLE @feed ADD COLUMN forgotten bigint NOT NULL DEFAULT 0;
-  CREATE TABLE @versions_of (name ${ID} PRIMARY KEY, version bigint NOT NULL);
-  `,
+  clusterStep(RAISED, ID),
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */
 export const TABLES = [
   ...['sessions', 'origins', 'snapshots', 'events', 'removed_sessions', 'news', 'parked', 'profiles', 'jobs'],
   ...['daily_tokens', 'idempotency_keys', 'deliveries', 'delivery_attempts', 'gone_targets', 'notifications', 'feed'],
-  ...['gateway_keys', 'push_subscriptions', 'sign_ins', 'usage_sums'],
+  ...['gateway_keys', 'push_subscriptions', 'sign_ins', 'usage_sums', 'executions'],
 ] as const
 
 export const SCHEMA_VERSION = MIGRATIONS.length

@@ -1,7 +1,10 @@
+import type { ClusterStorage } from '../cluster.js'
 import { type DatabaseStorage, databaseStorage, type OpenDatabase } from '../sql/storage.js'
 import { PostgresDatabase } from './database.js'
+import { PostgresCluster } from './directory.js'
 import { placeOf } from './failures.js'
 import type { LinkOptions } from './link.js'
+import { listedSessions } from './listed.js'
 import { Membership } from './membership.js'
 import { Sweeper } from './sweeper.js'
 
@@ -22,7 +25,7 @@ export interface PostgresStorageOptions {
 }
 
 /** Everything that a gateway keeps, in one schema of a PostgreSQL database. */
-export type PostgresStorage = DatabaseStorage
+export type PostgresStorage = DatabaseStorage & { readonly cluster: ClusterStorage }
 
 const SCHEMA = 'session_gateway'
 
@@ -34,8 +37,17 @@ const SCHEMA = 'session_gateway'
  * Every method of the parts rejects with a `StorageError` when nothing of what it was to do was done: while the database is away, at
  * once; the same call may succeed later. What was under way when the connection broke waits until the database says whether it was done.
  */
-export const createPostgresStorage = (options: PostgresStorageOptions): PostgresStorage =>
-  databaseStorage(placeOf(options.url), () => openDatabase(options), options.now, true)
+export function createPostgresStorage(options: PostgresStorageOptions): PostgresStorage {
+  const place = placeOf(options.url)
+  const cluster = new PostgresCluster(place)
+  const storage = databaseStorage(
+    place,
+    () => (cluster.isAnnounced ? cluster.open(linkOptions(options), directOptions(options)) : openDatabase(options)),
+    options.now,
+    { isListed: () => cluster.isAnnounced },
+  )
+  return { ...storage, cluster, journal: { ...storage.journal, listed: listedSessions(cluster.call) } }
+}
 
 const linkOptions = ({ url, schema = SCHEMA, namedStatements = true }: PostgresStorageOptions): LinkOptions => ({
   ...{ url, place: placeOf(url), schema, namedStatements },

@@ -43,6 +43,21 @@ export function endedColumns(state: JournaledState): EndedColumns | undefined {
   }
 }
 
+/** By which sessions are found that several nodes have. */
+export interface ListedColumns {
+  status: string
+  engine: string
+  /** Null: where it was first written. */
+  place: number | null
+  home: string | null
+  executions: readonly string[]
+}
+
+export function listedColumns(state: JournaledState): ListedColumns {
+  const { info, order = null, home = null } = state
+  return { status: info.status, engine: info.engine, place: order, home, executions: executionsOf(state) }
+}
+
 export interface EndedExecutionsRow {
   key: number
   id: string
@@ -73,6 +88,8 @@ export interface SessionWrite extends Riding {
   reservedSeq: number
   /** Of one whose state says that it has ended. */
   ended?: EndedColumns | undefined
+  /** With a state, where several nodes have sessions. */
+  listed?: ListedColumns | undefined
   /** Of the events, in step with `texts`. */
   seqs: number[]
   texts: string[]

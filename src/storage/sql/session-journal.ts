@@ -6,6 +6,7 @@ import {
   type EndedExecutionsRow,
   endedColumns,
   keptRow,
+  listedColumns,
   type NewsRow,
   type SessionRow,
 } from './rows.js'
@@ -13,13 +14,19 @@ import { listed, parsed } from './stores.js'
 
 const SESSIONS_PER_PAGE = 200
 
-export const sessionJournal = (call: CallDatabase, now: () => number): SessionJournal => ({
+/** @param isListed whether several nodes have sessions, so that a write says by what they are found */
+export const sessionJournal = (
+  call: CallDatabase,
+  now: () => number,
+  isListed: () => boolean = () => false,
+): SessionJournal => ({
   write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0, taken, ...along }) =>
     call('journal.write', {
       id,
       origin: origin && { profile: origin.profile, generation: origin.generation, text: JSON.stringify(origin) },
       state: state && JSON.stringify(state),
       ended: state && endedColumns(state),
+      ...(state && isListed() && { listed: listedColumns(state) }),
       snapshot: snapshot && JSON.stringify(snapshot),
       reservedSeq,
       seqs: events.map(({ seq }) => seq),
@@ -89,7 +96,7 @@ const sessions = (call: CallDatabase, page: 'journal.page' | 'journal.unended', 
 /** As the version before this one kept what a session was asked to do. */
 type EarlierState = JournaledState & { ahead?: readonly Asked[] }
 
-function sessionOf(row: SessionRow, rows: readonly NewsRow[]): JournaledSession {
+export function sessionOf(row: SessionRow, rows: readonly NewsRow[]): JournaledSession {
   const { id, profile, generation, reservedSeq, lastSeq } = row
   const { ahead = [], ...state } = parsed<EarlierState>(row.state, 'Session', id)
   const news = [...ahead.map(newsOf), ...rows.map((one) => parsed<News>(one.news, 'News of session', id))]

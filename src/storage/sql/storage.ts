@@ -31,14 +31,15 @@ export interface OpenDatabase {
 /**
  * @param place of the database, to be named to whoever asks while it is not open
  * @param openDatabase one after the other with its close, however often either is asked for
- * @param isShared whether several processes may have it open
+ * @param shared of one that several processes may have open: whether they do
  */
 export function databaseStorage(
   place: string,
   openDatabase: () => Promise<OpenDatabase>,
   now: () => number = Date.now,
-  isShared = false,
+  shared?: { isListed(): boolean },
 ): DatabaseStorage {
+  const isShared = shared !== undefined
   let database: OpenDatabase | undefined
   let opened: Promise<void> | undefined
   let closed: Promise<void> = Promise.resolve()
@@ -47,7 +48,7 @@ export function databaseStorage(
   return {
     oneWrite: true,
     sessions: sessionStore(call),
-    journal: sessionJournal(call, now),
+    journal: sessionJournal(call, now, shared?.isListed),
     profiles: profileStore(call, now, isShared),
     queue: queueAdapter(call, now),
     idempotency: idempotencyStore(call, now),

@@ -21,14 +21,17 @@ const page = (columns: string, by: string, of: string): string => `WITH found AS
     FROM @sessions WHERE key = ANY (ARRAY(SELECT key FROM found))
   ) SELECT * FROM measured WHERE before < ${MAX_PAGE_CHARS} ORDER BY place DESC`
 const FIRST = `SELECT id, ended_at AS "endedAt" FROM @sessions WHERE ended IS NOT NULL ORDER BY ended_at, key LIMIT $1`
+/** Of this node, and of nobody who is there. */
+const FIRST_OF_NODE = `SELECT id, ended_at AS "endedAt" FROM @sessions AS s WHERE ended IS NOT NULL
+  AND (owner IS NULL OR owner = $2 OR NOT EXISTS (SELECT FROM @members WHERE n = s.owner)) ORDER BY ended_at, key LIMIT $1`
 const TOTALS = `SELECT count(*) - (
     SELECT count(DISTINCT n.session) FROM @news AS n JOIN @sessions AS s ON s.key = n.session WHERE s.ended IS NOT NULL
   ) AS count, coalesce(max(place), 0) AS "lastOrder" FROM @sessions WHERE ended IS NOT NULL`
 const EXECUTIONS = `SELECT key, id, executions FROM @sessions AS j WHERE executions IS NOT NULL AND key > $1 AND ${STAYS}
   ORDER BY key LIMIT $2`
 
-/** Sessions that have ended. @param columns of a row of `sessions` */
-export function endedPlans(columns: string) {
+/** Sessions that have ended. @param columns of a row of `sessions` @param me the node that asks; null: one process has every session */
+export function endedPlans(columns: string, me: number | null) {
   const all = page(columns, '', '')
   const ofProfiles = page(columns, 'CROSS JOIN unnest($5::text[]) AS p (profile)', 'j.profile = p.profile AND')
   return {
@@ -44,7 +47,10 @@ export function endedPlans(columns: string) {
       })
     },
     'journal.endedFirst': (limit) =>
-      asks(statement(FIRST, limit), (rows) => rows as unknown as { id: string; endedAt: number }[]),
+      asks(
+        me === null ? statement(FIRST, limit) : statement(FIRST_OF_NODE, limit, me),
+        (rows) => rows as unknown as { id: string; endedAt: number }[],
+      ),
     'journal.endedTotals': () =>
       asks(statement(TOTALS), ([row]) => row as unknown as { count: number; lastOrder: number }),
     'journal.endedExecutions': (afterKey, limit) =>

@@ -1,9 +1,11 @@
 import { BETWEEN_EVENTS } from '../../sql/operations.js'
 import type { NewsRow, SessionRow, SessionWrite } from '../../sql/rows.js'
 import type { Statement } from '../pipeline.js'
-import { asks, type Plan, type Plans, statement } from '../plan.js'
+import { asks, type Plan, type Plans, type Self, statement } from '../plan.js'
 import { integerArray, textArray } from '../values.js'
 import { endedPlans } from './ended-sessions.js'
+import { type KnownListing, listed, listedPlan } from './listed-sessions.js'
+import { placePlans } from './places.js'
 import { ridingStatements } from './riding.js'
 
 /** Events that are looked at for one page. */
@@ -30,6 +32,11 @@ const UNENDED = `SELECT ${COLUMNS} FROM @sessions WHERE key IN (
     (SELECT key FROM @sessions WHERE ended IS NULL AND key > $1 ORDER BY key LIMIT $2)
     UNION (SELECT DISTINCT session FROM @news WHERE session > $1 ORDER BY session LIMIT $2)
   ) ORDER BY key LIMIT $2`
+const UNENDED_OF_NODE = `SELECT ${COLUMNS} FROM @sessions WHERE key IN (
+    (SELECT key FROM @sessions WHERE ended IS NULL AND owner = $3 AND key > $1 ORDER BY key LIMIT $2)
+    UNION (SELECT DISTINCT s.key FROM @news JOIN @sessions AS s ON s.key = session
+      WHERE s.owner = $3 AND session > $1 ORDER BY s.key LIMIT $2)
+  ) ORDER BY key LIMIT $2`
 const WHOLE = `SELECT ${COLUMNS}, origin, snapshot FROM @sessions
   JOIN @origins ON origins.session = key LEFT JOIN @snapshots ON snapshots.session = key WHERE id = $1`
 const READ = `SELECT seq, json FROM (
@@ -41,7 +48,8 @@ const READ = `SELECT seq, json FROM (
 const REMOVE = `WITH it AS (DELETE FROM @sessions WHERE id = $1 RETURNING key),
   o AS (DELETE FROM @origins WHERE session = (SELECT key FROM it)),
   s AS (DELETE FROM @snapshots WHERE session = (SELECT key FROM it)),
-  n AS (DELETE FROM @news WHERE session = (SELECT key FROM it))
+  n AS (DELETE FROM @news WHERE session = (SELECT key FROM it)),
+  x AS (DELETE FROM @executions WHERE session = (SELECT key FROM it))
   INSERT INTO @removed_sessions (session) SELECT key FROM it`
 const SWEEP = `WITH it AS MATERIALIZED (SELECT session FROM @removed_sessions ORDER BY session LIMIT 1), gone AS (
     DELETE FROM @events WHERE session = (SELECT session FROM it) AND seq = ANY (
@@ -55,6 +63,8 @@ export interface KnownSession {
   key: number
   lastSeq: number
   reservedSeq: number
+  /** What its row says for lists, where there are several nodes. */
+  listed?: KnownListing | undefined
 }
 
 /** Whether the events of a write rise, and above which they must. */
@@ -87,7 +97,7 @@ export class Appends {
       this.#events.seqs.push(seq)
       this.#events.texts.push(texts[index]!)
     }
-    return { key: known.key, lastSeq, reservedSeq: reserved }
+    return { key: known.key, lastSeq, reservedSeq: reserved, listed: known.listed }
   }
 
   statement(): Statement {
@@ -118,27 +128,30 @@ export function besides({ id, snapshot, ended, taken = [], ...riding }: SessionW
 
 /**
  * Sessions with their events.
- * @param me the member that asks
+ * @param self the member that asks
  * @param onKnown told what a session is after what was done with it
  */
-export const journalPlans = (me: number, onKnown: (id: string, known: KnownSession | undefined) => void) =>
+export const journalPlans = (
+  { n: me, isOneOfMany }: Self,
+  onKnown: (id: string, known: KnownSession | undefined) => void,
+) =>
   ({
     'journal.write'(write): Plan<void> {
       const { id, origin, state, reservedSeq, seqs, texts } = write
       const values = [id, origin?.profile ?? null, origin?.generation ?? null, origin?.text ?? null, state ?? null]
+      const listing = listed(write, undefined, me)
       return {
         statements: [
           statement(WRITE, ...values, reservedSeq, integerArray(seqs), textArray(texts)),
           ...besides(write, me),
+          ...listing.statements,
         ],
         writes: true,
         again: [],
         result([rows]) {
           const [row] = rows ?? []
-          onKnown(
-            id,
-            row && ({ key: row.key, lastSeq: row.last, reservedSeq: row.reserved } as unknown as KnownSession),
-          )
+          const { key, last: lastSeq, reserved: reservedSeq } = (row ?? {}) as Record<string, number>
+          onKnown(id, row && ({ key, lastSeq, reservedSeq, listed: listing.after } as KnownSession))
         },
       }
     },
@@ -159,8 +172,13 @@ export const journalPlans = (me: number, onKnown: (id: string, known: KnownSessi
         (rows) => rows as unknown as SessionRow[],
       ),
     'journal.unended': (afterKey, limit) =>
-      asks(statement(UNENDED, afterKey, limit), (rows) => rows as unknown as SessionRow[]),
-    ...endedPlans(COLUMNS),
+      asks(
+        isOneOfMany ? statement(UNENDED_OF_NODE, afterKey, limit, me) : statement(UNENDED, afterKey, limit),
+        (rows) => rows as unknown as SessionRow[],
+      ),
+    ...endedPlans(COLUMNS, isOneOfMany ? me : null),
+    'journal.listed': (query) => listedPlan(COLUMNS, query),
+    ...placePlans(onKnown, me),
     'journal.news': (from, to) => asks(statement(NEWS, from, to), (rows) => rows as unknown as NewsRow[]),
     'journal.get': (id) => ({
       statements: [statement(WHOLE, id), statement(NEWS_OF, id)],

@@ -1,0 +1,312 @@
+import { hostname } from 'node:os'
+import { performance } from 'node:perf_hooks'
+import type { Listeners } from '../../lib/listeners.js'
+import { VERSION } from '../../lib/package-root.js'
+import type { ClusterEvents, ClusterNode, NodeAnnouncement, Taken } from '../cluster.js'
+import { failureOf } from './failures.js'
+import { Link, type LinkOptions } from './link.js'
+import { isGone, KEEP_ALIVE, type Neighbour, neighboursAsked, shareLock, takeSharedLock } from './membership.js'
+import { channelOf, hears, Nudges } from './nudges.js'
+import { StatementError } from './pipeline.js'
+import { statement } from './plan.js'
+import { migrate } from './schema.js'
+import { TakeOver } from './takeover.js'
+import { listUnlisted } from './unlisted.js'
+
+const RETRY_MS = 50
+
+const INSERT = `INSERT INTO @members (host, pid, started_at, version, name, url, protocol, slots, config)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING n`
+const LEASE = `INSERT INTO @leases (n, until) SELECT max(n), clock_timestamp() + $1 * interval '1 millisecond' FROM @members WHERE name = $2`
+/** Of single processes that ended without leaving. */
+const DELETE_SINGLE = 'DELETE FROM @members WHERE name IS NULL'
+/** Its loss in a crash costs nothing: then the server has just started, and nobody is declared dead. */
+const ASYNC = `SELECT set_config('synchronous_commit', 'off', true)`
+const BEAT = `UPDATE @leases SET until = clock_timestamp() + $2 * interval '1 millisecond' WHERE n = $1 RETURNING n`
+const LEAVE = 'UPDATE @members SET term = -1, draining = true WHERE n = $1'
+const END_LEASE = `UPDATE @leases SET until = '-infinity' WHERE n = $1`
+const DRAIN = 'UPDATE @members SET draining = true WHERE n = $1'
+
+/** Told before listeners are. */
+export interface MemberTold {
+  onTaken(taken: Taken): void
+  onLost(): void
+}
+
+/**
+ * One of several processes that share a schema. It renews its lease on a connection of its own; by its own clock it knows when others may
+ * take it for dead, and is frozen before. What dead ones had it takes over.
+ */
+export class Member {
+  readonly n: number
+  readonly #options: LinkOptions
+  readonly #leaseMs: number
+  readonly #listeners: Listeners<ClusterEvents>
+  readonly #told: MemberTold
+  readonly #takeOver: TakeOver
+  readonly #nudges: Nudges
+  #link: Link | undefined
+  /** When this connection was made. */
+  #linkedAt = performance.now()
+  /** Until then nobody can have declared it dead. */
+  #safeUntil = 0
+  #isFrozen = false
+  /** It has left, or was declared dead. */
+  #isOver = false
+  #isLeaving = false
+  #isDraining = false
+  #freezeTimer: NodeJS.Timeout | undefined
+  #beatTimer: NodeJS.Timeout | undefined
+  #beating = false
+  #beatAgain = false
+  #nodes: readonly ClusterNode[] = []
+
+  private constructor(
+    n: number,
+    link: Link,
+    options: LinkOptions,
+    leaseMs: number,
+    listeners: Listeners<ClusterEvents>,
+    told: MemberTold,
+  ) {
+    this.n = n
+    this.#told = told
+    this.#options = options
+    this.#leaseMs = leaseMs
+    this.#listeners = listeners
+    this.#nudges = new Nudges(n, options.schema)
+    this.#takeOver = new TakeOver({ ...options, connectTimeoutMs: leaseMs }, n, leaseMs, (taken) => {
+      told.onTaken(taken)
+      listeners.emit('taken', taken)
+    })
+    this.#use(link)
+  }
+
+  /**
+   * Makes the schema usable, and this process one of those that use it. What nobody living has is its own then.
+   * @throws StorageError when a single process has it
+   */
+  static async join(
+    options: LinkOptions,
+    node: NodeAnnouncement,
+    leaseMs: number,
+    listeners: Listeners<ClusterEvents>,
+    told: MemberTold,
+  ): Promise<Member> {
+    const link = await Link.open(options)
+    try {
+      await migrate(link.client, options.schema)
+      await link.client.query(KEEP_ALIVE)
+      await takeSharedLock(link, options)
+      await link.client.query(`LISTEN "${channelOf(options.schema)}"`)
+      await listUnlisted(link)
+      const startedAt = Date.now() - process.uptime() * 1000
+      const since = performance.now()
+      const { name, url, protocol, version, slots, config } = node
+      const rows = await link.run([
+        statement(DELETE_SINGLE),
+        statement(INSERT, hostname(), process.pid, startedAt, version || VERSION, name, url, protocol, slots, config),
+        statement(LEASE, leaseMs, name),
+        neighboursAsked(leaseMs),
+      ])
+      const n = rows[1]![0]!.n as number
+      const member = new Member(n, link, options, leaseMs, listeners, told)
+      const neighbours = rows[3] as unknown as Neighbour[]
+      member.#onBeat(since, neighbours)
+      const isPredecessor = (other: Neighbour) => other.name === name && other.n !== n && isGone(other)
+      await member.#takeOver.atOnce(neighbours.filter((other) => other.hasLeft || isPredecessor(other)))
+      member.#nudges.tell(link, 'nodes')
+      member.#schedule(leaseMs / 5)
+      return member
+    } catch (error) {
+      await link.end()
+      throw failureOf(error instanceof StatementError ? error.error : error, options.place)
+    }
+  }
+
+  get state(): 'serving' | 'frozen' | 'out' {
+    if (this.#isOver) return 'out'
+    return this.#isFrozen || performance.now() >= this.#safeUntil ? 'frozen' : 'serving'
+  }
+
+  get nodes(): readonly ClusterNode[] {
+    return this.#nodes
+  }
+
+  async drain(): Promise<void> {
+    this.#isDraining = true
+    const link = this.#link
+    if (!link || link.isLost) throw failureOf(new Error('connection lost'), this.#options.place)
+    await link.run([statement(DRAIN, this.n)])
+    this.#nudges.tell(link, 'nodes')
+    this.#beatNow()
+  }
+
+  nudge(): void {
+    if (this.#link) this.#nudges.nudge(this.#link)
+  }
+
+  /** Takes over at once what those had that have left. */
+  async takeLeft(): Promise<void> {
+    this.#beatNow()
+    await this.#takeOver.left()
+  }
+
+  /** This process has been declared dead, or cannot go on from what is in the database. */
+  lose(): void {
+    if (this.#isOver) return
+    this.#end()
+    if (this.#isLeaving) return
+    this.#told.onLost()
+    this.#listeners.emit('lost', {})
+  }
+
+  /** It is about to leave, once what was asked for is done: it renews its lease until then. */
+  stop(): void {
+    this.#isLeaving = true
+  }
+
+  /** Lets others have at once what is left to do; everything that was asked for is done. */
+  async leave(): Promise<void> {
+    this.#end()
+    await this.#takeOver.close()
+    const link = this.#link?.isLost === false ? this.#link : await this.#connect().catch(() => undefined)
+    link?.ref()
+    await link?.run([statement(LEAVE, this.n), statement(END_LEASE, this.n)]).catch(() => {})
+    if (link) await this.#nudges.tell(link, 'nodes')
+    await link?.end()
+  }
+
+  #end(): void {
+    this.#isOver = true
+    clearTimeout(this.#freezeTimer)
+    clearTimeout(this.#beatTimer)
+    this.#nudges.stop()
+  }
+
+  #use(link: Link): void {
+    this.#link = link
+    this.#linkedAt = performance.now()
+    link.unref()
+    hears(link, this.n, (what) => {
+      if (this.#isOver) return
+      if (what === 'work') this.#listeners.emit('work', {})
+      else this.#beatNow()
+    })
+    void link.lost.then(() => {
+      if (this.#link === link) this.#link = undefined
+      this.#beatNow()
+    })
+  }
+
+  async #connect(): Promise<Link> {
+    const link = await Link.open({ ...this.#options, connectTimeoutMs: this.#leaseMs / 3 })
+    try {
+      await link.client.query(`${KEEP_ALIVE}; LISTEN "${channelOf(this.#options.schema)}"`)
+      // who has the row goes on, with or without it: by it a single process sees that somebody is there
+      await shareLock(link, this.#options)
+      return link
+    } catch (error) {
+      link.destroy()
+      throw error
+    }
+  }
+
+  #schedule(ms: number): void {
+    clearTimeout(this.#beatTimer)
+    if (!this.#isOver) this.#beatTimer = setTimeout(() => this.#beatNow(), ms).unref()
+  }
+
+  #beatNow(): void {
+    if (this.#isOver) return
+    if (this.#beating) {
+      this.#beatAgain = true
+      return
+    }
+    this.#beating = true
+    clearTimeout(this.#beatTimer)
+    void this.#beat().then((hasSucceeded) => {
+      this.#beating = false
+      if (this.#beatAgain && hasSucceeded) this.#beatNow()
+      else this.#schedule(hasSucceeded ? this.#leaseMs / 5 : Math.min(RETRY_MS, this.#leaseMs / 5))
+    })
+  }
+
+  async #beat(): Promise<boolean> {
+    this.#beatAgain = false
+    const since = performance.now()
+    const cut = setTimeout(() => this.#link?.destroy(), this.#leaseMs / 3)
+    try {
+      if (!this.#link || this.#link.isLost) {
+        const link = await this.#connect()
+        if (this.#isOver) {
+          await link.end()
+          return false
+        }
+        this.#use(link)
+        // what was told meanwhile was not heard
+        this.#listeners.emit('work', {})
+      }
+      const [, own, neighbours] = await this.#link!.run([
+        statement(ASYNC),
+        statement(BEAT, this.n, this.#leaseMs),
+        neighboursAsked(this.#leaseMs),
+      ])
+      if (this.#isOver) return false
+      if (own!.length === 0) {
+        this.lose()
+        return false
+      }
+      this.#onBeat(since, neighbours as unknown as Neighbour[])
+      return true
+    } catch {
+      // it was cut, or is not there yet: the next one connects again
+      this.#link?.destroy()
+      return false
+    } finally {
+      clearTimeout(cut)
+    }
+  }
+
+  #onBeat(since: number, neighbours: readonly Neighbour[]): void {
+    const safeMs = this.#leaseMs - this.#leaseMs / 4
+    this.#safeUntil = since + safeMs
+    clearTimeout(this.#freezeTimer)
+    const left = this.#safeUntil - performance.now()
+    // as old as that it tells nothing of now
+    if (left <= 0) {
+      this.#freeze()
+      return
+    }
+    this.#freezeTimer = setTimeout(() => this.#freeze(), left).unref()
+    if (this.#isFrozen) {
+      this.#isFrozen = false
+      this.#listeners.emit('thawed', {})
+    }
+    this.#see(neighbours)
+    const isLongHere = performance.now() - this.#linkedAt >= this.#leaseMs
+    if (!this.#isDraining && !this.#isLeaving && this.#listeners.has('taken'))
+      this.#takeOver.begin(
+        neighbours.filter(
+          (one) => one.n !== this.n && (one.hasLeft || (one.isExpired && one.isServerUp && isLongHere)),
+        ),
+      )
+  }
+
+  #freeze(): void {
+    if (this.#isFrozen || this.#isOver) return
+    this.#isFrozen = true
+    this.#listeners.emit('frozen', {})
+  }
+
+  #see(neighbours: readonly Neighbour[]): void {
+    const before = this.#nodes
+    this.#nodes = neighbours
+      .filter(({ n, hasLeft, isExpired }) => n === this.n || (!hasLeft && !isExpired))
+      .map(({ n, name, url, protocol, version, slots, config, draining }) => ({
+        ...{ n, name, url, protocol, version, slots, config, draining },
+      }))
+    const seen = (nodes: readonly ClusterNode[]) => nodes.map(({ n, draining }) => `${n} ${draining}`).join()
+    if (before.length > 0 && seen(before) !== seen(this.#nodes)) this.#listeners.emit('nodes', {})
+  }
+}

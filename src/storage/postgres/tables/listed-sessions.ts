@@ -1,0 +1,96 @@
+import type { ListedQuery } from '../../../sessions/kept/journal.js'
+import type { ListedColumns, SessionRow, SessionWrite } from '../../sql/rows.js'
+import type { ListedRow } from '../operations.js'
+import type { Statement } from '../pipeline.js'
+import { asks, type Plan, statement } from '../plan.js'
+import { integerArray, textArray } from '../values.js'
+
+const MAX_PAGE_CHARS = 1024 * 1024
+
+const LIST = `UPDATE @sessions SET owner = coalesce($2::bigint, owner), status = $3, engine = $4, place = coalesce($5::bigint, key), home = $6
+  WHERE id = $1`
+/** Of an id that another session has it stays that one's. */
+const ADD_EXECUTIONS = `INSERT INTO @executions (id, session) SELECT x.id, s.key FROM @sessions AS s, unnest($2::text[]) AS x (id)
+  WHERE s.id = $1 ON CONFLICT (id) DO NOTHING`
+const page = (columns: string): string => `WITH found AS (
+    SELECT key FROM @sessions AS j WHERE place < $1 AND ($2::text[] IS NULL OR profile = ANY ($2))
+      AND ($3::text IS NULL OR coalesce(ended, status) = $3) AND ($4::text IS NULL OR engine = $4)
+      AND NOT EXISTS (SELECT FROM @news AS n WHERE n.session = j.key AND n.key = 'removal')
+    ORDER BY place DESC LIMIT $5
+  ), measured AS (
+    SELECT ${columns}, place, owner, home, count(*) OVER () AS found,
+      sum(octet_length(state)) OVER (ORDER BY place DESC, key) - octet_length(state) AS before
+    FROM @sessions WHERE key = ANY (ARRAY(SELECT key FROM found))
+  ) SELECT * FROM measured WHERE before < ${MAX_PAGE_CHARS} ORDER BY place DESC, key`
+/** What was written while one process had everything says nothing of it in columns. */
+const UNLISTED = 'SELECT key, id, state FROM @sessions WHERE status IS NULL AND key > $1 ORDER BY key LIMIT $2'
+const LIST_ALL = `UPDATE @sessions AS s SET status = x.status, engine = x.engine, place = coalesce(s.place, x.place, s.key), home = x.home
+  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[]::bigint[], $5::text[]) AS x (key, status, engine, place, home)
+  WHERE s.key = x.key AND s.status IS NULL`
+const ADD_ALL_EXECUTIONS = `INSERT INTO @executions (id, session) SELECT * FROM unnest($1::text[], $2::bigint[])
+  ON CONFLICT (id) DO NOTHING`
+
+/** What the row of a session says by which it is found. */
+export interface KnownListing {
+  text: string
+  executions: ReadonlySet<string>
+}
+
+/**
+ * What a write changes of that.
+ * @param known undefined: nobody knows what the row says
+ */
+export function listed(
+  { id, origin, listed: columns }: SessionWrite,
+  known: KnownListing | undefined,
+  me: number,
+): { statements: Statement[]; after: KnownListing | undefined } {
+  if (!columns) return { statements: [], after: known }
+  const { status, engine, place, home, executions } = columns
+  const text = JSON.stringify([status, engine, place, home])
+  const added = executions.filter((one) => !known?.executions.has(one))
+  return {
+    statements: [
+      ...(text === known?.text ? [] : [statement(LIST, id, origin ? me : null, status, engine, place, home)]),
+      ...(added.length === 0 ? [] : [statement(ADD_EXECUTIONS, id, textArray(added))]),
+    ],
+    after: { text, executions: added.length === 0 && known ? known.executions : new Set(executions) },
+  }
+}
+
+/** All sessions, whoever has them. @param columns of a row of `sessions` */
+export const listedPlan = (
+  columns: string,
+  { before = Number.MAX_SAFE_INTEGER, profiles, status, engine, limit }: ListedQuery,
+): Plan<{ rows: ListedRow[]; isLast: boolean }> =>
+  asks(
+    statement(page(columns), before, profiles ? textArray(profiles) : null, status ?? null, engine ?? null, limit),
+    (rows) => {
+      const found = (rows[0]?.found as number | undefined) ?? 0
+      return { rows: rows as unknown as ListedRow[], isLast: rows.length === found && found < limit }
+    },
+  )
+
+export const unlistedAsked = (afterKey: number, limit: number): Statement => statement(UNLISTED, afterKey, limit)
+
+/** Sets it of many that were written without. */
+export function listAll(rows: readonly (Pick<SessionRow, 'key'> & { columns: ListedColumns })[]): Statement[] {
+  const texts = (value: (columns: ListedColumns) => string | null) =>
+    textArray(rows.map(({ columns }) => value(columns)))
+  const executions = rows.flatMap(({ key, columns }) => columns.executions.map((id) => ({ id, key })))
+  return [
+    statement(
+      LIST_ALL,
+      integerArray(rows.map(({ key }) => key)),
+      texts(({ status }) => status),
+      texts(({ engine }) => engine),
+      texts(({ place }) => (place === null ? null : String(place))),
+      texts(({ home }) => home),
+    ),
+    statement(
+      ADD_ALL_EXECUTIONS,
+      textArray(executions.map(({ id }) => id)),
+      integerArray(executions.map(({ key }) => key)),
+    ),
+  ]
+}

@@ -1,0 +1,123 @@
+import type { Taken } from '../cluster.js'
+import { Link, type LinkOptions } from './link.js'
+import type { Neighbour } from './membership.js'
+import { type Row, StatementError } from './pipeline.js'
+import { statement } from './plan.js'
+
+/** Of a row that somebody else has for longer than one waits. */
+const LOCKED = '55P03'
+
+const TAKE = 'SELECT @take_over_1($1, $2, $3, $4, $5) AS taken'
+/** One that was stopped in the middle of a batch, or is cut off, has what it sent so far open until somebody ends it. */
+const END_BATCH = `SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a JOIN @members AS m ON m.backend = a.pid
+  WHERE m.n = $1 AND a.usename = current_user AND a.datname = current_database()
+    AND a.xact_start < clock_timestamp() - $2 * interval '1 millisecond'`
+const LEFT = 'SELECT n, name FROM @members WHERE name IS NOT NULL AND term < 0'
+const UNTOLD = 'SELECT victim, taken FROM @takeovers WHERE taker = $1 ORDER BY victim'
+const TOLD = 'DELETE FROM @takeovers WHERE taker = $1 AND victim = $2'
+
+type Victim = Pick<Neighbour, 'n'>
+
+/** Makes what nodes had that are gone this one's, each with all that it had by one write, and tells of it once. */
+export class TakeOver {
+  readonly #options: LinkOptions
+  readonly #me: number
+  readonly #leaseMs: number
+  readonly #onTaken: (taken: Taken) => void
+  readonly #told = new Set<number>()
+  #underWay: Promise<void> | undefined
+  /** What was taken may not have been told. */
+  #isUnsure = false
+  #isOver = false
+
+  constructor(options: LinkOptions, me: number, leaseMs: number, onTaken: (taken: Taken) => void) {
+    this.#options = options
+    this.#me = me
+    this.#leaseMs = leaseMs
+    this.#onTaken = onTaken
+  }
+
+  /** Of what nobody has, and of nodes that are known to be gone: at the start, when nobody is to be told of it. */
+  async atOnce(victims: readonly Victim[]): Promise<void> {
+    const link = await Link.open(this.#options)
+    try {
+      for (const { n } of victims) await this.#take(link, n, true)
+      await this.#take(link, null, false)
+      await link.run([statement('DELETE FROM @takeovers WHERE taker = $1', this.#me)])
+    } finally {
+      await link.end()
+    }
+  }
+
+  /** Unless it is at it. What fails is tried again with the next beat. */
+  begin(victims: readonly Victim[]): void {
+    if (victims.length === 0 && !this.#isUnsure) return
+    void this.#run(async () => victims)
+  }
+
+  /** Those that have left by now. */
+  async left(): Promise<void> {
+    await this.#underWay
+    await this.#run(async (link) => (await link.run([statement(LEFT)]))[0] as unknown as Victim[])
+  }
+
+  async close(): Promise<void> {
+    this.#isOver = true
+    await this.#underWay
+  }
+
+  #run(find: (link: Link) => Promise<readonly Victim[]>): Promise<void> {
+    this.#underWay ??= this.#all(find).finally(() => {
+      this.#underWay = undefined
+    })
+    return this.#underWay
+  }
+
+  async #all(find: (link: Link) => Promise<readonly Victim[]>): Promise<void> {
+    let link: Link | undefined
+    try {
+      link = await Link.open(this.#options)
+      if (this.#isUnsure) await this.#tell(link)
+      for (const { n } of await find(link)) {
+        if (this.#isOver) return
+        this.#isUnsure = true
+        if (await this.#take(link, n, false)) await this.#tell(link)
+        this.#isUnsure = false
+      }
+    } catch {
+      // with the next beat
+    } finally {
+      await link?.end()
+    }
+  }
+
+  /** @returns whether it was this one that took it */
+  async #take(link: Link, victim: number | null, isKnownDead: boolean): Promise<boolean> {
+    const waitMs = Math.ceil(this.#leaseMs / 4)
+    const take = statement(TAKE, this.#me, victim, isKnownDead, Math.ceil(this.#leaseMs), waitMs)
+    try {
+      const [rows] = await link.run([take])
+      return rows![0]!.taken !== null
+    } catch (error) {
+      if (!(error instanceof StatementError) || error.error.code !== LOCKED) throw error
+      await link.run([statement(END_BATCH, victim, waitMs / 2)])
+      const [rows] = await link.run([take])
+      return rows![0]!.taken !== null
+    }
+  }
+
+  async #tell(link: Link): Promise<void> {
+    const [rows] = await link.run([statement(UNTOLD, this.#me)])
+    for (const row of rows!) {
+      const victim = row.victim as number
+      if (!this.#told.has(victim) && !this.#isOver) this.#onTaken(takenOf(victim, row))
+      this.#told.add(victim)
+      await link.run([statement(TOLD, this.#me, victim)])
+    }
+  }
+}
+
+function takenOf(victim: number, { taken }: Row): Taken {
+  const { name, ...all } = JSON.parse(taken as string) as { name: string | null } & Omit<Taken, 'from'>
+  return { ...(victim > 0 && { from: { n: victim, name: name ?? '' } }), ...all }
+}

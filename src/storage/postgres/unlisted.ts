@@ -1,0 +1,29 @@
+import type { JournaledState } from '../../sessions/kept/journal.js'
+import { listedColumns } from '../sql/rows.js'
+import type { Link } from './link.js'
+import { listAll, unlistedAsked } from './tables/listed-sessions.js'
+
+const AT_ONCE = 200
+
+/** Gives sessions that were written while one process had everything the columns by which several find them. */
+export async function listUnlisted(link: Link): Promise<void> {
+  for (let last = 0; ; ) {
+    const [rows] = await link.run([unlistedAsked(last, AT_ONCE)])
+    if (rows!.length === 0) return
+    last = rows!.at(-1)!.key as number
+    const listed = rows!.flatMap(({ key, state }) => {
+      const found = stateOf(state as string)
+      return found ? [{ key: key as number, columns: listedColumns(found) }] : []
+    })
+    if (listed.length > 0) await link.run(listAll(listed))
+  }
+}
+
+/** Undefined: it cannot be read, and whoever reads the session says so. */
+function stateOf(text: string): JournaledState | undefined {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
