@@ -30,6 +30,7 @@ import { notificationStream } from './notification-stream.js'
 import { notificationRoutes } from './notifications.js'
 import { profileRoutes } from './profiles.js'
 import { pushSubscriptionRoutes } from './push-subscriptions.js'
+import { queueRelay } from './queue-relay.js'
 import { queueStream } from './queue-stream.js'
 import { sdkSessionRoutes } from './sdk-sessions.js'
 import { sessionEvents } from './session-events.js'
@@ -155,7 +156,9 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   if (nodes) await scope.register(clusterExchange, { nodes, inbox })
   if (push) await scope.register(pushSubscriptionRoutes, { push })
   if (links) await scope.register(answerPages, { links })
-  if (gateway.queue) await scope.register(jobRoutes, { queue: gateway.queue })
+  const { queue, clock, cluster } = gateway
+  if (queue) await scope.register(jobRoutes, { queue, cluster })
+  if (queue && cluster) await scope.register(queueRelay, { queue, clock })
   await scope.register(async (sockets) => composeSockets(sockets, parts))
   methods.complete()
 }
@@ -163,12 +166,12 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
 /** What can be a WebSocket. */
 async function composeSockets(scope: FastifyInstance, parts: Parts): Promise<void> {
   const { host, gateway } = parts
-  const { queue, clock } = gateway
+  const { queue, clock, cluster } = gateway
   requireUpgrade(scope)
   await openToWebSockets(host, scope, gateway)
   await scope.register(sessionSocket, parts)
   await scope.register(notificationStream, parts)
-  if (queue) await scope.register(queueStream, { ...parts, queue, clock })
+  if (queue) await scope.register(queueStream, { ...parts, queue, clock, cluster })
 }
 
 /** Both places where Fastify takes it, of which one has the default. */

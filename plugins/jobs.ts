@@ -1,12 +1,23 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { CreateJobRequest, JobInfo, JobParams, ListJobsQuery, QueueStats, WebhookDelivery } from '../schemas/jobs.js'
 import { NoQuery } from '../schemas/sessions.js'
+import type { Cluster } from '../src/cluster/cluster.js'
+import { GatewayError } from '../src/errors.js'
+import { JobElsewhere } from '../src/jobs/elsewhere.js'
 import type { JobQueue } from '../src/jobs/queue.js'
+import type { ClusterNode } from '../src/storage/cluster.js'
 import { linkNext } from './paging.js'
 
+type Asks = Pick<Cluster, 'ask'>
+const RETRY_AFTER_S = 2
+
 /** Jobs over REST; there are none without a queue. */
-export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue }> = async (scope, { queue }) => {
+export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue; cluster?: Asks | undefined }> = async (
+  scope,
+  { queue, cluster },
+) => {
   scope.get(
     '/jobs',
     { schema: { querystring: ListJobsQuery, response: { 200: Type.Array(JobInfo) } } },
@@ -31,7 +42,17 @@ export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue }> = async (
   scope.delete(
     '/jobs/:id',
     { config: { owner: 'job' }, schema: { params: JobParams, response: { 200: JobInfo } } },
-    async ({ params, principal }) => queue.cancel((await queue.visibleJob(params.id, principal)).id),
+    async (request, reply) => {
+      const { id } = await queue.visibleJob(request.params.id, request.principal)
+      try {
+        return await queue.cancel(id)
+      } catch (error) {
+        if (!(error instanceof JobElsewhere)) throw error
+        // another node has claimed it since this one was found to be the one to ask
+        if (!cluster || request.hop) throw new GatewayError('SG_ERR_WRONG_NODE')
+        return passOn(cluster, error.node, request, reply)
+      }
+    },
   )
 
   scope.get(
@@ -44,4 +65,24 @@ export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue }> = async (
   )
 
   scope.get('/queue', { schema: { response: { 200: QueueStats } } }, async ({ principal }) => queue.stats(principal))
+}
+
+/** @throws SG_ERR_NODE_UNREACHABLE when the other node does not have it any more, either */
+async function passOn(
+  cluster: Asks,
+  node: ClusterNode,
+  { method, raw, headers }: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const refused = () => new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S })
+  const answer = await cluster.ask(node, { method, path: raw.url ?? '', headers }).catch(() => {
+    throw refused()
+  })
+  if (answer.status === 421) throw refused()
+  const body = Buffer.from(await answer.arrayBuffer())
+  for (const name of ['content-type', 'retry-after']) {
+    const value = answer.headers.get(name)
+    if (value !== null) reply.header(name, value)
+  }
+  return reply.code(answer.status as 200).send(body as never)
 }

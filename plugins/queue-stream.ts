@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { CLOSE, type Close } from '../schemas/close-codes.js'
 import type { JobQueue } from '../src/jobs/queue.js'
 import { QueueFeed, type QueueSink } from '../src/jobs/queue-feed.js'
+import { QueueRelay, type QueueRelayOptions, RELAY_PATH } from '../src/jobs/queue-relay.js'
 import type { Clock } from '../src/lib/clock.js'
 import type { Principal } from '../src/principal.js'
 import { StreamClient, type StreamParts } from './streams.js'
@@ -12,11 +13,11 @@ import { EVENT_STREAM_HEADERS, eventStreamWire, type OpenWire, socketWire } from
 const MAX_UNREAD_BYTES = 1024 * 1024
 
 /** The queue as a one-way stream: a WebSocket, and the same frames as server-sent events. */
-export const queueStream: FastifyPluginAsyncTypebox<StreamParts & { queue: JobQueue; clock: Clock }> = async (
-  scope,
-  { queue, clock, ...parts },
-) => {
-  const feed = new QueueFeed(queue)
+export const queueStream: FastifyPluginAsyncTypebox<
+  StreamParts & { queue: JobQueue; clock: Clock; cluster: QueueRelayOptions['cluster'] | undefined }
+> = async (scope, { queue, clock, cluster, ...parts }) => {
+  const relay = cluster && new QueueRelay({ cluster, clock, path: `${scope.prefix}${RELAY_PATH}` })
+  const feed = new QueueFeed(queue, relay)
   const open = (wire: OpenWire, request: FastifyRequest) => new QueueClient(wire, request, parts).follow(feed)
 
   // nothing is expected over it; whatever comes only shows that somebody is there

@@ -2,6 +2,7 @@ import { PROTOCOL_VERSION } from '../../schemas/frames.js'
 import type { JobEvent, QueueFrame, QueueStats } from '../../schemas/jobs.js'
 import { type Principal, visible } from '../principal.js'
 import type { JobQueue } from './queue.js'
+import type { QueueRelay } from './queue-relay.js'
 
 /** One client of the queue's stream. */
 export interface QueueSink {
@@ -29,9 +30,12 @@ export class QueueFeed {
   readonly #queue: JobQueue
   readonly #clients = new Set<Client>()
   #refreshing = false
+  readonly #relay: QueueRelay | undefined
 
-  constructor(queue: JobQueue) {
+  /** @param relay of other nodes, whose queue this one is too */
+  constructor(queue: JobQueue, relay?: QueueRelay) {
     this.#queue = queue
+    this.#relay = relay
     queue.on('job_event', ({ event }) => this.#onJobEvent(event))
     queue.on('draining', () => {
       for (const { sink } of this.#clients) sink.leave()
@@ -42,13 +46,29 @@ export class QueueFeed {
   attach(sink: QueueSink, principal: Principal): { detach(): void; becomes(principal: Principal): void } {
     const client: Client = { sink, principal, stats: undefined, stale: true, asking: false }
     this.#clients.add(client)
+    if (this.#clients.size === 1) this.#hearOthers()
     void this.#catchUp(client)
     return {
-      detach: () => void this.#clients.delete(client),
+      detach: () => {
+        if (this.#clients.delete(client) && this.#clients.size === 0) this.#relay?.stop()
+      },
       becomes: (principal) => {
         client.principal = principal
       },
     }
+  }
+
+  #hearOthers(): void {
+    this.#relay?.start({
+      onEvent: (event) => {
+        this.#queue.changedElsewhere()
+        this.#onJobEvent(event)
+      },
+      onGap: () => {
+        this.#queue.changedElsewhere()
+        this.#refresh(() => true)
+      },
+    })
   }
 
   #onJobEvent(event: JobEvent): void {

@@ -303,6 +303,11 @@ export class JobQueue {
     return this.#shared ? this.#shared.queued().then(assertRoomFor) : assertRoomFor(this.#counters.queued)
   }
 
+  /** Another node has told something: what was counted is from before. */
+  changedElsewhere(): void {
+    this.#shared?.changed()
+  }
+
   /** Whether this process runs it, or waits with it. */
   isUnderWay(id: string): boolean {
     return this.#attempts.has(id)
