@@ -38,6 +38,7 @@ import { sessionSocket } from './session-socket.js'
 import { sessionRoutes } from './sessions.js'
 import { openToWebSockets } from './sockets.js'
 import type { Splices } from './splices.js'
+import { refuseWhileStanding } from './standing.js'
 import { Streams } from './streams.js'
 import { endUpgrades } from './upgrades.js'
 import { usageRoutes } from './usage.js'
@@ -135,6 +136,7 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   markHops(scope, gateway)
   guardHost(scope, gateway)
   allowOrigins(scope, gateway)
+  refuseWhileStanding(scope, gateway)
   requireIdentity(scope, gateway, identify)
   refuseUnknownPaths(scope)
   guardUpgrades(scope, gateway)

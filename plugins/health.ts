@@ -17,7 +17,8 @@ export const health: FastifyPluginAsync<{ gateway: Gateway }> = async (scope, { 
   })
 }
 
-function notReady({ draining, writable }: Gateway): string {
+function notReady({ draining, writable, standing }: Gateway): string {
   if (draining) return 'draining'
+  if (standing?.isLost) return 'lost'
   return writable ? 'starting' : 'storage_unavailable'
 }

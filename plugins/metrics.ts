@@ -6,6 +6,7 @@ import type { Identify } from './auth.js'
 import { requireIdentity } from './auth.js'
 import { guardHost, guardUpgrades } from './edge.js'
 import { sendProblem } from './errors.js'
+import { refuseWhileStanding } from './standing.js'
 import type { Streams } from './streams.js'
 
 /** `GET /metrics` in the format of Prometheus, behind `authenticate`, for callers without limits. */
@@ -95,6 +96,7 @@ export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify;
   })
   scope.setErrorHandler(sendProblem)
   guardHost(scope, gateway)
+  refuseWhileStanding(scope, gateway)
   requireIdentity(scope, gateway, identify)
   guardUpgrades(scope, gateway)
   scope.get('/metrics', { logLevel: 'warn' }, async ({ principal }, reply) => {

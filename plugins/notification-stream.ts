@@ -74,7 +74,7 @@ class FeedClient extends StreamClient implements FeedSink {
   }
 
   write(frames: readonly FeedFrame[]): boolean {
-    return this.wire.write(frames.map(({ id, text }) => (id === undefined ? text : new MarkedFrame(id, text))))
+    return this.tell(frames.map(({ id, text }) => (id === undefined ? text : new MarkedFrame(id, text))))
   }
 
   protected admits(principal: Principal): boolean {

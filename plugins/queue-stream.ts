@@ -43,7 +43,7 @@ class QueueClient extends StreamClient implements QueueSink {
 
   send(frame: string): void {
     if (this.#isGone) return
-    this.wire.write([frame])
+    this.tell([frame])
     if (this.wire.unreadBytes > MAX_UNREAD_BYTES) this.cutOff(CLOSE.tooSlow)
   }
 

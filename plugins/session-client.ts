@@ -28,11 +28,7 @@ export class SessionClient<W extends Wire = Wire> extends StreamClient<W> implem
   }
 
   send(parts: readonly (LogSlice | ServerFrame)[]): boolean {
-    return this.wire.write(parts, this.session.log.epoch)
-  }
-
-  get holds(): boolean {
-    return this.wire.holds
+    return this.tell(parts, this.session.log.epoch)
   }
 
   protected admits(principal: Principal): boolean {

@@ -83,6 +83,11 @@ class SocketClient extends SessionClient<SocketWire> {
   /** Never rejects: whatever a frame holds is answered on this socket alone. */
   async #carryOut(data: Buffer, isBinary: boolean): Promise<void> {
     let id: string | undefined
+    const { listensAgain } = this.parts.streams
+    if (listensAgain) {
+      await listensAgain
+      if (this.attachment?.closed !== false) return
+    }
     try {
       if (isBinary) throw new GatewayError('SG_ERR_VALIDATION', { detail: 'Send commands as text messages.' })
       const frame = parseJson(data.toString())

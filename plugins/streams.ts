@@ -3,6 +3,7 @@ import { CLOSE, type Close } from '../schemas/close-codes.js'
 import type { Gateway } from '../src/gateway.js'
 import type { Timer } from '../src/lib/clock.js'
 import type { Principal } from '../src/principal.js'
+import type { LogSlice } from '../src/sessions/log/event-log.js'
 import type { Identify } from './auth.js'
 import type { OpenWire, Wire } from './wires.js'
 
@@ -20,6 +21,8 @@ export abstract class StreamClient<W extends Wire = Wire> {
   protected readonly wire: W
   readonly request: FastifyRequest
   protected readonly parts: StreamParts
+  /** What it is told once the node may speak again. */
+  #untold: { parts: readonly (LogSlice | object | string)[]; epoch: string | undefined }[] = []
 
   constructor(open: OpenWire<W>, request: FastifyRequest, parts: StreamParts) {
     this.request = request
@@ -29,7 +32,9 @@ export abstract class StreamClient<W extends Wire = Wire> {
         parts.streams.delete(this)
         this.onGone()
       },
-      onDrain: () => this.onDrain(),
+      onDrain: () => {
+        if (this.#untold.length === 0) this.onDrain()
+      },
       onMessage: (data, isBinary) => this.onMessage(data, isBinary),
     })
     parts.streams.add(this)
@@ -42,6 +47,27 @@ export abstract class StreamClient<W extends Wire = Wire> {
   protected onDrain(): void {}
   protected onMessage(_data: Buffer, _isBinary: boolean): void {}
 
+  /** As `Wire.write`; nothing is told while the node may not speak. */
+  protected tell(parts: readonly (LogSlice | object | string)[], epoch?: string): boolean {
+    if (!this.parts.streams.silent && this.#untold.length === 0) return this.wire.write(parts, epoch)
+    this.#untold.push({ parts, epoch })
+    return false
+  }
+
+  /** Tells what was not told. */
+  speakAgain(): void {
+    const untold = this.#untold.splice(0)
+    if (untold.length === 0) return
+    let taken = true
+    for (const { parts, epoch } of untold) taken = this.wire.write(parts, epoch)
+    if (taken) this.onDrain()
+  }
+
+  /** Whether it has not written all of the bytes that it was given; they must not change until then. */
+  get holds(): boolean {
+    return this.#untold.length > 0 || this.wire.holds
+  }
+
   close(close: Close): void {
     this.wire.close(close)
   }
@@ -49,6 +75,11 @@ export abstract class StreamClient<W extends Wire = Wire> {
   /** Ends what it is told, and tells why. */
   protected cutOff(close: Close): void {
     this.close(close)
+  }
+
+  /** What it is told goes on at another node. */
+  moveOn(): void {
+    this.cutOff(CLOSE.sessionMoved)
   }
 
   /** Ends the connection without ceremony. */
@@ -83,6 +114,27 @@ export class Streams {
 
   constructor(gateway: Gateway) {
     this.#gateway = gateway
+    const { standing } = gateway
+    standing?.listeners.on('thawed', () => this.#speakAgain())
+    for (const event of ['moved', 'lost'] as const)
+      standing?.listeners.on(event, () => {
+        for (const stream of this.#open) stream.moveOn()
+      })
+  }
+
+  /** Whether nobody is told anything now. */
+  get silent(): boolean {
+    return this.#gateway.standing?.stands ?? false
+  }
+
+  /** Present while nobody is listened to; resolves when that is over. */
+  get listensAgain(): Promise<void> | undefined {
+    return this.silent ? this.#gateway.standing?.goesOn : undefined
+  }
+
+  #speakAgain(): void {
+    // it may have been for a moment only
+    if (!this.silent) for (const stream of this.#open) stream.speakAgain()
   }
 
   get size(): number {
@@ -91,6 +143,7 @@ export class Streams {
 
   add(stream: StreamClient): void {
     this.#open.add(stream)
+    if (this.#gateway.standing?.isLost) stream.moveOn()
     this.#timer ??= this.#gateway.clock.after(BEAT_MS, () => this.#beat())
   }
 

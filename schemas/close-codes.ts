@@ -28,6 +28,7 @@ export const CLOSE = {
   },
   tooLarge: { code: 1009, reason: 'frame_too_large', means: 'back' },
   internal: { code: 1011, reason: 'internal_error', means: 'back' },
+  sessionMoved: { code: 1012, reason: 'session_moved', means: 'back', isOurs: true },
   tooSlow: { code: 1013, reason: 'too_slow', means: 'back', isOurs: true },
   tooMany: { code: 1013, reason: 'too_many_sockets', means: 'back', isOurs: true },
   unauthenticated: {

@@ -2,6 +2,7 @@ import type { WebhookDelivery } from '../schemas/jobs.js'
 import type { SessionNotification } from '../schemas/notifications.js'
 import type { OverNodes } from './cluster/over-nodes.js'
 import type { OwnNode } from './cluster/own-node.js'
+import type { Standing } from './cluster/standing.js'
 import type { SignIns } from './console/sign-ins.js'
 import type { CreateEngineRunner } from './engines/runner.js'
 import type { Executions } from './executions/executions.js'
@@ -33,6 +34,8 @@ export interface Surroundings {
   prefix?: string
   /** Who is let in under a name by now; undefined: nobody. Absent: whoever lets callers in keeps no list of them. */
   callerNamed?: CallerNamed
+  /** The node was declared dead: the gateway is to be closed, and built anew. Absent: an operator is asked to. */
+  onLost?: () => void
   /** Characters of an id that the router takes in a path. */
   maxIdLength?: number
 }
@@ -64,6 +67,8 @@ export interface Gateway {
     /** The last attempts to deliver the notification of an event, its reminders included, newest first. */
     deliveries(sessionId: string, seq: number): Promise<WebhookDelivery[]>
   }
+  /** Whether this node may go on; absent: it is the only one. */
+  readonly standing: Standing | undefined
   /** What is sent to webhooks, and how it went. */
   readonly deliverer: WebhookDeliverer
   /** Where the operator's own deliveries go. */

@@ -1,10 +1,12 @@
 import { homedir } from 'node:os'
+import { CLOSE } from '../schemas/close-codes.js'
 import type { JobEvent } from '../schemas/jobs.js'
 import type { SessionNotification } from '../schemas/notifications.js'
 import { joinCluster } from './cluster/join.js'
 import { overNodes } from './cluster/over-nodes.js'
+import { Standing } from './cluster/standing.js'
 import { SignIns } from './console/sign-ins.js'
-import { cliEngine, endOrphans } from './engines/cli/index.js'
+import { cliEngine, endOrphans, leash } from './engines/cli/index.js'
 import { withHostedTools } from './engines/hosted-tools.js'
 import type { CreateEngineRunner } from './engines/runner.js'
 import { ToolEndpoint } from './engines/tool-endpoint.js'
@@ -18,6 +20,7 @@ import type { KeptKey, Made } from './idempotency/store.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { JobQueue } from './jobs/queue.js'
 import { type Clock, systemClock } from './lib/clock.js'
+import { Standstill } from './lib/standstill.js'
 import { within } from './lib/within.js'
 import { answerableSessions } from './notifications/answers/sessions.js'
 import { attemptsLane } from './notifications/channels/channels.js'
@@ -61,12 +64,15 @@ const SLOW_START_MS = 10_000
  */
 export function createGateway(given: WorkerServerOptions, surroundings: Surroundings = {}): Gateway {
   const options = resolveOptions(given)
-  const { clock = systemClock, env = process.env } = surroundings
+  const { clock: outerClock = systemClock, env = process.env } = surroundings
+  const standstill = options.cluster && new Standstill(outerClock)
+  const clock = standstill?.clock ?? outerClock
   const { logger } = options
-  const watch = options.storage && new StorageWatch(options.storage, { clock, logger })
+  const watch = options.storage && new StorageWatch(options.storage, { clock: outerClock, logger })
   const storage = watch?.storage
   const cluster = joinCluster(options, { clock, logger, prefix: surroundings.prefix })
-  const retryAfter: Clock['after'] = watch?.retryAfter ?? ((delayMs, run) => clock.after(delayMs, run))
+  const wait: Clock['after'] = watch?.retryAfter ?? ((delayMs, run) => clock.after(delayMs, run))
+  const retryAfter = standstill?.through(wait) ?? wait
   const profileStore =
     options.storage && options.profileStore === options.storage.profiles ? storage?.profiles : options.profileStore
   const secretEnv = [
@@ -116,6 +122,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       cli: withHostedTools(surroundings.createCliRunner ?? bundledCli(options, env, secretEnv), toolEndpoint, clock),
       provider: options.createEngineRunner,
     },
+    standstill,
   })
   const executions = new Executions({
     clock,
@@ -131,6 +138,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const deliverer = new WebhookDeliverer({
     ...{ clock, logger, outbox, outlasts: storage !== undefined },
     connections: options.webhookPolicy?.maxConnections,
+    standstill,
   })
   const guard = new EgressGuard(egress)
   // a browser's endpoint is nobody's private address, unless the operator says so
@@ -154,7 +162,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     oneWrite: storage?.oneWrite ?? false,
     atTurnsEnd: storage?.atTurnsEnd,
     keepKey: keepKeyFor(storage?.journal, storage?.journal),
-    dispatcher,
+    ...{ dispatcher, standstill },
     sessionRetentionMs: options.sessionRetentionMs,
     sharing: sharingOf(options),
   })
@@ -180,7 +188,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       adapter: kept ? refusing(kept) : createMemoryQueueAdapter({ now: () => clock.now() }),
       keepKey: keepKeyFor(kept, storage?.queue),
       oneWrite: isOurs && storage?.oneWrite === true,
-      ...{ clock, logger, retryAfter, admission, profiles, deliverer, guard },
+      ...{ clock, logger, retryAfter, standstill, admission, profiles, deliverer, guard },
       sessions: registry,
       cluster: cluster && isOurs ? options.storage?.cluster : undefined,
       expiredGraceMs: options.parking.expiredGraceMs,
@@ -232,6 +240,21 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       : undefined
 
   const endStep = nodes?.keepInStep({ feed, inbox, signIns, subscriptions: outward.push?.subscriptions })
+  const standing =
+    standstill &&
+    new Standing({
+      ...{ cluster: options.storage!.cluster!, leaseMs: options.cluster!.leaseMs },
+      ...{ standstill, clock: outerClock, logger, onLost: surroundings.onLost },
+      engines: {
+        pause: () => registry.engines.pause(),
+        resume: () => registry.engines.resume(),
+        abandon: () => {
+          registry.drain(CLOSE.sessionMoved)
+          registry.engines.abandon()
+        },
+      },
+      leaseAgents: (leftMs) => void (surroundings.createCliRunner ? undefined : leash.lease(leftMs)),
+    })
 
   const findTarget: FindTarget = async ({ origin, payload }) => {
     switch (origin.kind) {
@@ -291,7 +314,23 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     callOff = () => reject(new GatewayError('SG_ERR_SHUTTING_DOWN'))
   })
   calledOff.catch(() => {})
+  /** What there was is others'; nothing of it is ended, and nobody is waited for. */
+  const leaveBehind = async () => {
+    endStep?.()
+    feed.close()
+    outward.stop()
+    executions.close()
+    const guards = [guard, operatorGuard, pushGuard].map((one) => one.close())
+    const gone = Promise.all([toolEndpoint.close(), deliverer.close(), profiles.close(), ...guards])
+    await within(STORAGE_CLOSE_MS, gone, { clock })
+    await within(STORAGE_CLOSE_MS, storage!.close(), { clock })
+  }
   const close = async () => {
+    if (standing?.isLost) {
+      state = 'draining'
+      callOff()
+      return leaveBehind().finally(() => standing.close())
+    }
     const endsAt = clock.now() + options.shutdownTimeoutMs
     state = 'draining'
     callOff()
@@ -304,10 +343,11 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     outward.stop()
     await within(options.shutdownTimeoutMs, windDown(), { clock })
     await deliverer.close()
-    await left
     const leftMs = () => Math.max(endsAt - clock.now(), STORAGE_CLOSE_MS)
+    await within(leftMs(), left, { clock })
     await within(leftMs(), profiles.close(), { clock })
     if (storage) await within(leftMs(), storage.close(), { clock })
+    standing?.close()
   }
   /** Where parked sessions were kept before the journal had them, and a host may still have some. */
   const former = storage ? [options.parking.store, storage.sessions].filter((store) => store !== undefined) : []
@@ -345,7 +385,8 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   }
   return {
     options,
-    clock,
+    clock: outerClock,
+    standing,
     registry,
     profiles,
     executions,
@@ -362,7 +403,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       return state === 'ready' && this.writable
     },
     get writable() {
-      return (watch?.available ?? true) && registry.isWritable
+      return (watch?.available ?? true) && registry.isWritable && !standing?.stands
     },
     get startedAt() {
       return startedAt

@@ -38,6 +38,7 @@ const EVERYWHERE: ErrorCode[] = [
   'SG_ERR_INTERNAL',
   'SG_ERR_AUTHENTICATE_FAILED',
   'SG_ERR_SHUTTING_DOWN',
+  'SG_ERR_STORE_UNAVAILABLE',
 ]
 
 const STREAMS: Record<NonNullable<Operation['stream']>['frames'], TSchema> = {

@@ -1,6 +1,7 @@
 import { toError } from '../errors.js'
 import { type Clock, newId, type Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
+import type { Standstill } from '../lib/standstill.js'
 import type { Place } from '../sessions/places.js'
 import type { QueueAdapter } from './adapter.js'
 import type { Attempts } from './attempts.js'
@@ -24,6 +25,8 @@ export interface ClaimsOptions {
   attempts: Attempts
   /** Present when several nodes share the adapter. */
   shared: SharedQueue | undefined
+  /** Nothing is claimed while it stands still; absent: it never does. */
+  standstill?: Standstill | undefined
   /** Jobs whose submission is not told yet, and whether it came about. */
   submitting: ReadonlyMap<string, Promise<boolean>>
   /** The daily budget ran out, or is there again. */
@@ -43,6 +46,8 @@ export class Claims {
   #wakesSoon = false
   /** The storage refused what a run begins with: nothing is claimed meanwhile. */
   #refused: Timer | undefined
+  /** It wakes when it may claim again. */
+  #held: Timer | undefined
   /** Claims and the cancels of queued jobs, one after the other. */
   #exclusive: Promise<unknown> = Promise.resolve()
   readonly #poll: Poll
@@ -81,7 +86,13 @@ export class Claims {
   /** There may be something to claim, or a slot, a place or tokens for it. */
   wake(): void {
     this.#work = true
-    if (!this.#claiming && this.#mayClaim) void this.#fill()
+    const { clock, standstill } = this.#options
+    if (standstill?.stands)
+      this.#held ??= clock.after(0, () => {
+        this.#held = undefined
+        this.wake()
+      })
+    else if (!this.#claiming && this.#mayClaim) void this.#fill()
   }
 
   /** Once all that ends in this turn has ended: one claim for all the slots, in the write of those ends. */
@@ -103,8 +114,8 @@ export class Claims {
   }
 
   get #mayClaim(): boolean {
-    const { state = 'serving' } = this.#options.shared?.cluster ?? {}
-    return this.#open && !this.#refused && state === 'serving'
+    const { shared, standstill } = this.#options
+    return this.#open && !this.#refused && !standstill?.stands && (shared?.cluster.state ?? 'serving') === 'serving'
   }
 
   async #fill(): Promise<void> {

@@ -15,6 +15,7 @@ import type { Logger } from '../lib/logger.js'
 import type { Page } from '../lib/paging.js'
 import { Patience, patiently, persistently } from '../lib/patience.js'
 import { present } from '../lib/present.js'
+import type { Standstill } from '../lib/standstill.js'
 import { type Checker, compileSchema, validationError } from '../lib/validation.js'
 import { nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
 import type { ProfileCatalog } from '../profiles/catalog.js'
@@ -47,6 +48,7 @@ export interface JobQueueOptions extends QueueServerOptions {
   adapter: QueueAdapter
   clock: Clock
   logger: Logger
+  standstill?: Standstill | undefined
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
   retryAfter: Clock['after']
   sessions: JobSessions
@@ -158,7 +160,7 @@ export class JobQueue {
       onUnbegun: () => this.#claims.awaitStorage(),
     })
     this.#claims = new Claims({
-      ...{ adapter, clock, logger, sessions, maxConcurrency: this.#maxConcurrency },
+      ...{ adapter, clock, logger, sessions, maxConcurrency: this.#maxConcurrency, standstill: options.standstill },
       ...{
         counters: this.#counters,
         due: this.#due,

@@ -12,6 +12,8 @@ export class Standstill {
   /** What came due. */
   readonly #due = new Set<() => void>()
   #isOver = false
+  /** Called before it is said whether anything may be done. */
+  look: (() => void) | undefined
 
   constructor(outer: Clock) {
     this.#outer = outer
@@ -20,6 +22,7 @@ export class Standstill {
 
   /** Whether nothing may be done: not now, or not any more. */
   get stands(): boolean {
+    this.look?.()
     return this.#hold.over !== undefined
   }
 
@@ -31,6 +34,11 @@ export class Standstill {
   /** Present while it stands still; resolves when it goes on. */
   get goesOn(): Promise<void> | undefined {
     return this.#hold.over
+  }
+
+  /** Resolves when something may be done, or the signal says that nobody waits. */
+  passed(signal: AbortSignal): Promise<void> {
+    return this.#hold.passed(signal)
   }
 
   stop(): void {

@@ -11,6 +11,7 @@ import type {
 import { GatewayError, invalidField } from '../errors.js'
 import { assertMeta } from '../lib/json-value.js'
 import { type PathResult, type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
+import type { Standstill } from '../lib/standstill.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
 import { type Principal, UNLIMITED } from '../principal.js'
 import type { ProfileCatalog, ResolvedProfile } from '../profiles/catalog.js'
@@ -29,6 +30,8 @@ export interface AdmissionOptions {
   deferredTools: readonly DeferredTool[]
   /** By engine name. */
   engines: { cli: CreateEngineRunner; provider: CreateEngineRunner | undefined }
+  /** No engine is built while it stands still; absent: it never does. */
+  standstill?: Standstill | undefined
 }
 
 /** What was decided about a request before an engine is built. */
@@ -114,7 +117,8 @@ export class Admission {
     bridge: ClientBridge,
     restore?: RunnerSnapshot,
   ): Promise<Runner> {
-    const { engines, deferredTools, profiles } = this.#options
+    const { engines, deferredTools, profiles, standstill } = this.#options
+    if (standstill?.stands) await standstill.goesOn
     const create = engines[profile.info.engine]
     if (!create) throw new GatewayError('SG_ERR_ENGINE_START', { detail: 'No createEngineRunner is configured.' })
     const context: EngineRunnerContext = { sessionId, config, profile: profile.info, bridge }

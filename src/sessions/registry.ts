@@ -17,6 +17,7 @@ import { Archive } from './kept/archive.js'
 import { EndedInJournal } from './kept/ended-in-journal.js'
 import type { JournaledWhole } from './kept/journal.js'
 import { Keeping } from './kept/keeping.js'
+import { Engines } from './life/engines.js'
 import { Sleep } from './life/sleep.js'
 import { OperatorLog } from './operator-log.js'
 import { type Place, Places } from './places.js'
@@ -32,6 +33,7 @@ import { Telling } from './telling.js'
 export class SessionRegistry {
   /** Whether every session that got an engine is known to the next process, too. */
   readonly outlast: boolean
+  readonly engines: Engines
   readonly #options: RegistryOptions
   readonly #world: SessionWorld
   readonly #table: SessionTable
@@ -89,6 +91,7 @@ export class SessionRegistry {
       sharing && new SharedSessions({ ...shared, sharing, archive: this.#archive, sleep: this.#sleep, enterEnded })
     this.#pages = new SessionPages(this.#table, this.#ended, sharing !== undefined)
     executions.serve(this.#sleep, sharing && ((executionId) => this.#sessionOf(executionId)))
+    this.engines = new Engines({ ...shared, sleep: this.#sleep })
     this.#world = {
       ...options,
       keeping: this.#keeping,

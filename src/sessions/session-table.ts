@@ -176,6 +176,11 @@ export class SessionTable {
     return [...this.#entries.values()].flatMap(({ session }) => session ?? [])
   }
 
+  /** Of all that are here, also only by what they are. */
+  ids(): string[] {
+    return [...this.#entries.keys()]
+  }
+
   isParked(id: string): boolean {
     const entry = this.#entries.get(id)
     return entry !== undefined && (entry.session ? entry.session.parked : entry.storedStatus === 'parked')

@@ -5,6 +5,7 @@ import type { Executions } from '../executions/executions.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
+import type { Standstill } from '../lib/standstill.js'
 import type { PlannedOnce } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { AnswerBearing } from './asks/permissions.js'
@@ -48,6 +49,8 @@ export interface SessionWorld {
   readonly sleep: SessionSleep
   /** Absent: one process has all sessions. */
   readonly sharing?: Sharing | undefined
+  /** Whether anything may be done now; absent: always. */
+  readonly standstill?: Standstill | undefined
 }
 
 /** What a session leaves to whoever puts sessions to sleep and wakes them. */

@@ -1,3 +1,4 @@
+import { CLOSE } from '../../schemas/close-codes.js'
 import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionClosedReason } from '../../schemas/events.js'
 import type { AnsweredBy, PermissionRequest, ResolvePermissionRequest } from '../../schemas/permissions.js'
@@ -202,6 +203,17 @@ export class Session extends SessionState {
   /** Closes the session unless it has ended; resolves when its runner is gone or was given up on. */
   close(reason: SessionClosedReason): Promise<void> {
     return this.turnDesk.close(reason)
+  }
+
+  /** It is another node's: its engine is ended, and nothing is told or written of it any more. Resolves when that is gone. */
+  async abandon(): Promise<void> {
+    const { link, clients, writer, world } = this
+    clients.disconnectAll(CLOSE.sessionMoved)
+    writer?.abandon()
+    if (!this.ended) this.become({ is: 'ended', as: 'closed' })
+    // whatever it would do at its end it must not do any more
+    link?.runner.pause?.()
+    await link?.close(world, this.id)
   }
 
   /** Ends the session as failed. */

@@ -2,7 +2,7 @@ import { GatewayError, toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { PATIENCE_MS, unavailable } from '../lib/patience.js'
-import { type GatewayStorage, isRefusal, isUnreadable, StorageError } from './storage.js'
+import { type GatewayStorage, isFenced, isRefusal, isUnreadable, StorageError } from './storage.js'
 
 /** How often a storage that takes nothing is asked again. */
 const PROBE_MS = 1_000
@@ -61,6 +61,8 @@ export class StorageWatch {
   readonly #waiting = new Set<() => void>()
   #probe: Timer | undefined
   #closed = false
+  /** It takes nothing from this process any more: whoever would try again does not. */
+  #fenced = false
   /** What was asked of the storage and is not answered yet. */
   #asked = 0
   #silence: Timer | undefined
@@ -84,12 +86,13 @@ export class StorageWatch {
 
   /** False from the first failure until something was written again, and while the storage does not answer. */
   get available(): boolean {
-    return this.#probe === undefined && !this.#silent
+    return this.#probe === undefined && !this.#silent && !this.#fenced
   }
 
   /** Runs `work` after `delayMs`, or as soon as the storage takes something again. */
   readonly retryAfter: Clock['after'] = (delayMs, work) => {
     const run = () => {
+      if (this.#fenced) return
       timer.cancel()
       this.#waiting.delete(run)
       work()
@@ -158,12 +161,20 @@ export class StorageWatch {
   }
 
   #onFailed(error: unknown): void {
-    if (this.#probe || this.#closed || isRefusal(error) || isUnreadable(error)) return
+    if (isFenced(error)) this.#onFenced()
+    if (this.#probe || this.#closed || this.#fenced || isRefusal(error) || isUnreadable(error)) return
     this.#logger.error(
       { err: toError(error) },
       'the storage fails; nothing that has to be kept is taken until it works',
     )
     this.#probeLater()
+  }
+
+  #onFenced(): void {
+    this.#fenced = true
+    this.#probe?.cancel()
+    this.#probe = undefined
+    this.#waiting.clear()
   }
 
   #probeLater(): void {

@@ -69,3 +69,6 @@ export const isRefusal = (error: unknown): boolean => error instanceof StorageEr
 /** A record is there that cannot be read, which says nothing about the others. */
 export const isUnreadable = (error: unknown): boolean =>
   error instanceof StorageError && error.code === 'STORAGE_UNREADABLE'
+
+/** This process is no member of the storage any more: nothing that it asks for is ever done. */
+export const isFenced = (error: unknown): boolean => error instanceof StorageError && error.code === 'STORAGE_FENCED'

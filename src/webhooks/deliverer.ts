@@ -4,6 +4,7 @@ import { toError } from '../errors.js'
 import { delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
+import type { Standstill } from '../lib/standstill.js'
 import type {
   Delivery,
   FindTarget,
@@ -37,6 +38,8 @@ export interface DelivererOptions {
   /** Whether the next process finds in the outbox what this one leaves there. */
   outlasts: boolean
   connections?: ConnectionLimits | undefined
+  /** Nothing is sent while it stands still; absent: it never does. */
+  standstill?: Standstill | undefined
 }
 
 interface Lane {
@@ -83,6 +86,7 @@ export class WebhookDeliverer {
   readonly #gone = new Set<string>()
   readonly #stop = new AbortController()
   readonly #slots: Slots
+  readonly #standstill: Standstill | undefined
   /** Lanes that have not come to rest. */
   #running = 0
   readonly #waiting = new WaitingCounts()
@@ -90,7 +94,8 @@ export class WebhookDeliverer {
   #flushing = false
   #onIdle: (() => void)[] = []
 
-  constructor({ clock, logger, outbox, outlasts, connections }: DelivererOptions) {
+  constructor({ clock, logger, outbox, outlasts, connections, standstill }: DelivererOptions) {
+    this.#standstill = standstill
     this.#clock = clock
     this.#logger = logger
     this.#outbox = outbox
@@ -331,7 +336,9 @@ export class WebhookDeliverer {
       if (this.#gone.has(target.key)) return 'unwanted'
       const written = await this.#tried(id, () => write(this.#clock.now()))
       if (!written) return { error: 'unwritten' }
-      const outcome = await post(target, written, this.#clock, this.#stop.signal)
+      const { signal } = this.#stop
+      if (this.#standstill?.stands) await this.#standstill.passed(signal)
+      const outcome = await post(target, written, this.#clock, signal)
       // before the next one may ask
       if (isGone(target, outcome.status)) this.#onGone(target)
       return outcome

@@ -25,6 +25,7 @@ export {
   type CredentialVerdict,
   checkCredentials,
 } from './credentials.js'
+export { leash } from './leash.js'
 export { endOrphans } from './markers.js'
 export {
   deleteSdkSession,

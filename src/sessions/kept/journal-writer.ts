@@ -7,6 +7,7 @@ import { PATIENCE_MS, Patience, patiently, tooLate, unavailable } from '../../li
 import { within } from '../../lib/within.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
 import type { EventLog, LogJournal } from '../log/event-log.js'
+import { along } from './along.js'
 import { Backlog } from './backlog.js'
 import {
   type JournaledEvent,
@@ -89,6 +90,7 @@ export class JournalWriter implements LogJournal {
   #removing: Promise<void> | undefined
   /** Its removal is decided, durably: what is told from now on is kept apart from it. */
   #isDecided = false
+  #isAbandoned = false
   #retry: { timer: Timer; tries: number } | undefined
   #writingSince = 0
   /** What is being told right now; who comes meanwhile comes last. */
@@ -148,6 +150,7 @@ export class JournalWriter implements LogJournal {
       await this.durable(patience)
     }
     if (this.#removing) await this.#removalOver(this.#removing, patience)
+    if (this.#isAbandoned) throw unavailable()
     if (this.removed) return
     const deposited = async (isRefused: () => boolean) => {
       await this.#parts.journal.deposit(this.#owner.id, [news], key && [key])
@@ -192,6 +195,7 @@ export class JournalWriter implements LogJournal {
 
   /** Has what is to be told of what was just appended kept in the same write. */
   keepAlong(planned: PlannedNotification): void {
+    if (this.#isAbandoned) return
     const gone = this.#isDecided || this.#state === 'stopped'
     if ((gone && !this.#originDue) || !this.#parts.oneWrite) planned.keep()
     else if (!gone) this.#told.push(planned)
@@ -199,6 +203,7 @@ export class JournalWriter implements LogJournal {
 
   /** Runs `then` once all that was recorded is durable, or the session was removed: at once when it is. */
   after(then: () => void): void {
+    if (this.#isAbandoned) return
     if (!this.clean) this.#waiters.push({ run: then })
     else if (this.#telling) this.#telling.push({ run: then })
     else then()
@@ -206,6 +211,7 @@ export class JournalWriter implements LogJournal {
 
   /** Resolves when all that was recorded is durable. @throws SG_ERR_STORE_UNAVAILABLE when it could not be written */
   durable(whose?: Patience): Promise<void> {
+    if (this.#isAbandoned) return Promise.reject(unavailable())
     if (this.clean) return Promise.resolve()
     const outcome = new Promise<void>((resolve, reject) => {
       const limit = this.#clock.after(whose?.leftMs ?? PATIENCE_MS, () => reject(unavailable()), 'always')
@@ -235,6 +241,7 @@ export class JournalWriter implements LogJournal {
    * @throws what the journal throws, and SG_ERR_STORE_UNAVAILABLE when whoever asked was refused; it goes on then
    */
   remove(removal: Removal = { ending: undefined }): Promise<void> {
+    if (this.#isAbandoned) return Promise.reject(unavailable())
     if (this.#state === 'stopped') return Promise.resolve()
     this.#removing ??= this.#remove(removal)
     return this.#removing
@@ -291,6 +298,17 @@ export class JournalWriter implements LogJournal {
     }
     for (const planned of told) planned.written()
     this.#told = this.#told.filter((planned) => !told.includes(planned))
+  }
+
+  /** The session is another node's: nothing of it is written or told any more. */
+  abandon(): void {
+    this.#state = 'stopped'
+    this.#isAbandoned = true
+    this.#retry?.timer.cancel()
+    this.#events = []
+    this.#told = []
+    this.backlog.remove(this.backlog.bytes)
+    for (const { done } of [...this.#waitingNow.splice(0), ...this.#waitingNext.splice(0)]) done?.(unavailable())
   }
 
   /** What follows is not kept any more; it is shown at once. */
@@ -420,17 +438,5 @@ export class JournalWriter implements LogJournal {
   #show(lastSeq: number): void {
     const through = this.#openFrom === undefined ? lastSeq : this.#openFrom - 1
     this.#owner.log.show(Math.min(through, this.#reservedSeq))
-  }
-}
-
-/** What a write keeps of what is told of its events. */
-function along(
-  told: readonly PlannedNotification[],
-): Pick<Required<JournalWrite>, 'deliveries' | 'notifications' | 'usage'> {
-  const kept = told.map((planned) => planned.write())
-  return {
-    deliveries: kept.flatMap(({ deliveries }) => deliveries),
-    notifications: kept.flatMap(({ notification }) => notification ?? []),
-    usage: kept.flatMap(({ usage }) => usage ?? []),
   }
 }

@@ -54,10 +54,16 @@ export class EngineDesk implements RunnerOwner {
       if (session.hears(link)) this.#turns.fail(toError(error).message, 'SG_ERR_ENGINE_START')
     }
     try {
-      runner.start(link).then(() => this.#onStarted(link), failed)
+      this.#start(link).then(() => this.#onStarted(link), failed)
     } catch (error) {
       failed(error)
     }
+  }
+
+  #start(link: RunnerLink): Promise<void> {
+    const { standstill } = this.#session.world
+    if (!standstill?.stands) return link.runner.start(link)
+    return standstill.passed(link.signal).then(() => link.runner.start(link))
   }
 
   #onStarted(link: RunnerLink): void {
@@ -87,7 +93,7 @@ export class EngineDesk implements RunnerOwner {
     // it may use other credentials than the one before
     else if (world.requireApiKey) facts.apiKeySource = undefined
     try {
-      await Promise.race([runner.start(link), givenUp])
+      await Promise.race([this.#start(link), givenUp])
     } catch (error) {
       if (session.hears(link)) session.become(before.is === 'asleep' ? before : { is: 'asleep' })
       facts.apiKeySource ??= apiKeySource

@@ -1,0 +1,18 @@
+import type { FastifyInstance } from 'fastify'
+import type { Gateway } from '../src/gateway.js'
+
+/**
+ * A node whose lease may have run out answers nothing: others may have taken over. What was asked of it before and is only read is not
+ * answered either; what was kept is.
+ */
+export function refuseWhileStanding(scope: FastifyInstance, { standing }: Gateway): void {
+  if (!standing) return
+  scope.addHook('onRequest', (_request, _reply, done) => done(standing.stands ? standing.refusal : undefined))
+  scope.addHook('onSend', (request, reply, payload, done) => {
+    const isRead = request.method === 'GET' || request.method === 'HEAD'
+    // what went wrong meanwhile may have gone wrong because of it
+    const isKnown = reply.statusCode === 503 || (reply.statusCode < 400 && !isRead)
+    if (standing.stands && !isKnown) done(standing.refusal)
+    else done(null, payload)
+  })
+}

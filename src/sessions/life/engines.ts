@@ -1,0 +1,53 @@
+import type { Runner } from '../../engines/runner.js'
+import { toError } from '../../errors.js'
+import type { Executions } from '../../executions/executions.js'
+import type { Logger } from '../../lib/logger.js'
+import type { SessionTable } from '../session-table.js'
+import type { Sleep } from './sleep.js'
+
+interface EnginesParts {
+  table: SessionTable
+  sleep: Sleep
+  executions: Executions
+  logger: Logger
+}
+
+/** The engines of all sessions at once, and the sessions with them, of a node that may not go on. */
+export class Engines {
+  readonly #parts: EnginesParts
+
+  constructor(parts: EnginesParts) {
+    this.#parts = parts
+  }
+
+  /** Holds them up, as far as they can be. */
+  pause(): void {
+    this.#each((runner) => runner.pause?.())
+  }
+
+  resume(): void {
+    this.#each((runner) => runner.resume?.())
+  }
+
+  /** Lets go of every session without a word and without a write: they are other nodes'. Their engines are ended. */
+  abandon(): void {
+    const { table, sleep, executions } = this.#parts
+    for (const session of table.all()) void session.abandon()
+    for (const id of table.ids()) {
+      sleep.forget(id)
+      executions.forget(id)
+      table.remove(id)
+    }
+  }
+
+  /** One that fails keeps no other from it. */
+  #each(what: (runner: Runner) => void): void {
+    const { table, logger } = this.#parts
+    for (const { id, runner } of table.all())
+      try {
+        if (runner) what(runner)
+      } catch (error) {
+        logger.error({ sessionId: id, err: toError(error) }, 'an engine could not be held up, or let go on')
+      }
+  }
+}
