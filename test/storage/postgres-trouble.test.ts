@@ -115,7 +115,7 @@ if (hasPostgres()) {
     })
     const charge = { day: '2026-01-01', tokens: 5 }
     const end = { status: 'succeeded', finishedAt: 9 } as const
-    t.match(await lost(/change_job_2/, () => storage.queue.settle!('job', end, charge, 'running')), {
+    t.match(await lost(/change_jobs_1/, () => storage.queue.settle!('job', end, charge, 'running')), {
       record: { info: { status: 'succeeded' } },
       dailyTokens: 5,
     })

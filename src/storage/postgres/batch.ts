@@ -3,6 +3,7 @@ import type { SessionWrite } from '../sql/rows.js'
 import type { PostgresOperations } from './operations.js'
 import type { Row, Statement } from './pipeline.js'
 import { does, type Plan, type Plans, type Self } from './plan.js'
+import { JobChanges } from './tables/job-changes.js'
 import { jobPlans, type KnownJobs } from './tables/jobs.js'
 import { listed } from './tables/listed-sessions.js'
 import { notificationPlans } from './tables/notifications.js'
@@ -66,8 +67,8 @@ export class Batch {
   readonly #ahead = new Map<string, KnownSession | undefined>()
   readonly #sessions: KnownSessions
   readonly #plans: Plan[] = []
-  /** Statements in their order, each with the call that it is of. */
-  readonly #steps: { of: number | Appends; statement: Statement | undefined }[] = []
+  /** Statements in their order, each with the call, or the group of calls, that it is of. */
+  readonly #steps: { of: number | Appends | JobChanges; statement: Statement | undefined }[] = []
 
   constructor(calls: readonly Call[], sessions: KnownSessions, jobs: KnownJobs, newClaim: () => string, self: Self) {
     this.calls = calls
@@ -81,6 +82,7 @@ export class Batch {
       ...OTHER_PLANS,
     }
     let appends: Appends | undefined
+    let changes: JobChanges | undefined
     for (const call of calls) {
       const [name, ...args] = call as [keyof PostgresOperations, ...unknown[]]
       if (name === 'journal.write') {
@@ -108,7 +110,15 @@ export class Batch {
         else if (name === 'journal.remove' || name === 'cluster.claim') this.#ahead.set(args[0] as string, undefined)
         else if (name === 'cluster.release') for (const id of args[0] as string[]) this.#ahead.set(id, undefined)
       }
-      this.#plan((plans[name] as (...args: unknown[]) => Plan)(...args))
+      const plan = (plans[name] as (...args: unknown[]) => Plan)(...args)
+      if (plan.change) {
+        if (!changes?.add(plan.change)) {
+          changes = new JobChanges(self.n)
+          changes.add(plan.change)
+          this.#steps.push({ of: changes, statement: undefined })
+        }
+      } else if (name.startsWith('jobs.')) changes = undefined
+      this.#plan(plan)
     }
   }
 
@@ -117,13 +127,14 @@ export class Batch {
   }
 
   get statements(): Statement[] {
-    return this.#steps.map(({ of, statement }) => statement ?? (of as Appends).statement())
+    return this.#steps.map(({ of, statement }) => statement ?? (of as Appends | JobChanges).statement())
   }
 
   /** Of which call a statement is; undefined: of several. */
   callOf(statement: number): number | undefined {
     const { of } = this.#steps[statement]!
     if (typeof of === 'number') return of
+    if (of instanceof JobChanges) return undefined
     // one of them is not there any more: each is looked up the next time
     for (const id of of.ids) this.#sessions.delete(id)
     return undefined

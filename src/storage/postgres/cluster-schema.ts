@@ -28,17 +28,21 @@ export const clusterStep = (raised: { fenced: string; stale: string }, id: strin
   CREATE TABLE @takeovers (taker bigint NOT NULL, victim bigint NOT NULL, taken text NOT NULL, PRIMARY KEY (taker, victim));
 
   -- As it was, and says whose it is: while it is queued or over, nobody's.
-  CREATE FUNCTION @change_job_2(
-    my_id text, my_rev bigint, my_status text, my_next double precision, my_ready boolean, my_end double precision,
-    my_begins boolean, my_info text, me bigint
-  ) RETURNS void LANGUAGE plpgsql AS $$
+  CREATE FUNCTION @change_jobs_1(
+    ids text[], revs bigint[], statuses text[], nexts text[], readies text[], ends text[], beginnings text[], infos text[], me bigint
+  ) RETURNS void LANGUAGE plpgsql SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+  DECLARE
+    changed bigint;
   BEGIN
-    UPDATE @jobs SET rev = rev + 1, status = my_status, next_run_at = my_next, ready = my_ready, finished_at = my_end,
-      begins = my_begins, claim = NULL, claimed = NULL, info = my_info,
-      owner = CASE WHEN my_status IN ('running', 'parked') THEN me END
-    WHERE id = my_id AND rev = my_rev;
-    IF NOT FOUND THEN
-      RAISE EXCEPTION 'The job % has changed.', my_id USING ERRCODE = '${raised.stale}';
+    UPDATE @jobs AS j SET rev = j.rev + 1, status = c.status, next_run_at = c.next_run_at::double precision,
+      ready = c.ready::boolean, finished_at = c.finished_at::double precision, begins = c.begins::boolean, claim = NULL,
+      claimed = NULL, info = c.info, owner = CASE WHEN c.status IN ('running', 'parked') THEN me END
+    FROM unnest(ids, revs, statuses, nexts, readies, ends, beginnings, infos)
+      AS c (id, rev, status, next_run_at, ready, finished_at, begins, info)
+    WHERE j.id = c.id AND j.rev = c.rev;
+    GET DIAGNOSTICS changed = ROW_COUNT;
+    IF changed <> cardinality(ids) THEN
+      RAISE EXCEPTION 'A job has changed.' USING ERRCODE = '${raised.stale}';
     END IF;
   END $$;
 

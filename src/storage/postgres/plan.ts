@@ -1,9 +1,12 @@
 import type { PostgresOperations } from './operations.js'
 import type { Row, Statement } from './pipeline.js'
+import type { JobChange } from './tables/job-changes.js'
 
 /** How an operation is done. */
 export interface Plan<Result = unknown> {
   readonly statements: readonly Statement[]
+  /** Of a job: done before `statements`, in one with those of other calls. */
+  readonly change?: JobChange
   /** Whether they change anything. */
   readonly writes: boolean
   /**

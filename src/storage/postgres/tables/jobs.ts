@@ -6,6 +6,7 @@ import { type JobCountRow, type JobPageFilter, type JobRow, jobTimes } from '../
 import type { Row, Statement } from '../pipeline.js'
 import { asks, type Plans, sets, statement } from '../plan.js'
 import { textArray } from '../values.js'
+import type { JobChange } from './job-changes.js'
 import { ridingStatements } from './riding.js'
 
 const MAX_PAGE_CHARS = 1024 * 1024
@@ -88,14 +89,13 @@ function jobRow({ n, rev, claimed, info, request }: Row): JobRow {
 const lastTokens = (rows: readonly Row[][]): number => rows.at(-1)![0]!.tokens as number
 const begins = ({ startedAt, webhook }: StoredJob): boolean => startedAt === undefined && webhook === undefined
 
-/** What a change of a job does, and the job after it; null: it is not as expected, and nothing is done. @param me whose it is while it is under way */
-function change(
-  me: number,
+/** What a change of a job does, and the job after it; null: it is not as expected, and nothing is done. */
+function changed(
   jobs: KnownJobs,
   id: string,
   patch: JobPatch,
   expected: Expected | undefined,
-): { row: JobRow; statements: Statement[] } | null {
+): { row: JobRow; change: JobChange } | null {
   const known = jobs.get(id)
   if (!known) return null
   const before: StoredJob = JSON.parse(known.row.info)
@@ -104,9 +104,9 @@ function change(
   const [next, ready, end] = jobTimes(job)
   const rev = known.rev + 1
   const row = { ...known.row, rev, info: JSON.stringify(job) }
-  const values = [id, known.rev, job.status, next, ready === null ? null : ready === 1, end, begins(job), row.info, me]
   jobs.set(id, { rev, row })
-  return { row, statements: [statement('SELECT @change_job_2($1, $2, $3, $4, $5, $6, $7, $8, $9)', ...values)] }
+  const columns = { nextRunAt: next, ready: ready === null ? null : ready === 1, finishedAt: end, begins: begins(job) }
+  return { row, change: { id, rev: known.rev, status: job.status, ...columns, info: row.info } }
 }
 
 /**
@@ -159,12 +159,11 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
       })
     },
     'jobs.update'(id, patch, expected, deliveries) {
-      const changed = change(me, jobs, id, patch, expected)
-      if (!changed) return { statements: [], writes: false, result: () => null }
-      return {
-        statements: [...changed.statements, ...ridingStatements({ deliveries }, me, null)],
-        ...{ writes: true, again: [], result: () => changed.row },
-      }
+      const done = changed(jobs, id, patch, expected)
+      if (!done) return { statements: [], writes: false, result: () => null }
+      const { row, change } = done
+      const statements = ridingStatements({ deliveries }, me, null)
+      return { change, statements, writes: true, again: [], result: () => row }
     },
     'jobs.remove'(id) {
       jobs.set(id, undefined)
@@ -185,13 +184,14 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
     }),
     'jobs.tokens': (day) => asks(statement(TOKENS, day), ([row]) => row!.tokens as number),
     'jobs.settle'(id, patch, day, tokens, expected, deliveries) {
-      const changed = change(me, jobs, id, patch, expected)
-      const told = changed ? ridingStatements({ deliveries }, me, null) : []
+      const done = changed(jobs, id, patch, expected)
+      const told = done ? ridingStatements({ deliveries }, me, null) : []
       return {
-        statements: [...(changed?.statements ?? []), ...told, statement(CHARGE, day, tokens)],
+        ...(done && { change: done.change }),
+        statements: [...told, statement(CHARGE, day, tokens)],
         writes: true,
         again: [statement(TOKENS, day)],
-        result: (rows) => ({ row: changed?.row ?? null, dailyTokens: lastTokens(rows) }),
+        result: (rows) => ({ row: done?.row ?? null, dailyTokens: lastTokens(rows) }),
       }
     },
   }) satisfies Partial<Plans>
