@@ -1,0 +1,223 @@
+import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
+import t, { type Test } from 'tap'
+import { HOP_HEADER, type HopMessage, signHop } from '../../src/cluster/hop-signature.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
+import { attach, refusedUpgrade } from '../fixtures/client.js'
+import { CLUSTER_SECRET, clusterOf, type TestNode } from '../fixtures/cluster.js'
+import { isProblem } from '../fixtures/problem.js'
+import { hasPostgres } from '../storage/postgres-world.js'
+
+/** A session on one node, with one turn that was answered. */
+async function sessionOn(node: TestNode): Promise<string> {
+  const { json } = await node.call('POST', '/sessions', { cwd: SOME_CWD })
+  await node.call('POST', `/sessions/${json.id}/commands`, { type: 'user_message', text: 'hello' })
+  node.engine.last.say('hello back', 'm1')
+  node.engine.last.complete()
+  await until(async () => (await node.call('GET', `/sessions/${json.id}/events`)).text.includes('turn_completed'))
+  return json.id
+}
+
+/** What a node says of itself to whoever holds the secret. */
+async function askAsNode(
+  to: TestNode,
+  message: Partial<HopMessage> & { path: string },
+  { n = to.storage.cluster!.n, secret = CLUSTER_SECRET, now = Date.now(), signature = '' } = {},
+) {
+  const { url } = to.storage.cluster!.nodes().find((node) => node.n === to.storage.cluster!.n)!
+  const whole = { method: 'GET', ...message }
+  const signed = signature || signHop(secret, { from: 1, to: n }, whole, now)
+  const response = await fetch(`${url}${whole.path}`, {
+    method: whole.method,
+    headers: { [HOP_HEADER]: signed, ...(whole.authorization && { authorization: whole.authorization }) },
+  })
+  return { signed, status: response.status, json: (await response.json()) as { code?: string } }
+}
+
+const authenticate = ({ headers }: { headers: { authorization?: string } }) =>
+  headers.authorization === 'Bearer right' ? { name: 'somebody' } : null
+const right = { authorization: 'Bearer right' }
+
+if (hasPostgres()) {
+  t.test('a session answers the same at every node', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b', 'c'])
+    const [a, b, c] = nodes
+    const id = await sessionOn(a)
+    const direct = await a.call('GET', `/sessions/${id}`)
+    for (const node of [b, c]) {
+      const there = await node.call('GET', `/sessions/${id}`)
+      t.same(there.json, direct.json, node.name)
+      t.same(
+        [...there.headers.keys()].filter((name) => !['date', 'connection', 'keep-alive'].includes(name)),
+        [...direct.headers.keys()].filter((name) => !['date', 'connection', 'keep-alive'].includes(name)),
+        'the same headers',
+      )
+      t.equal(
+        (await node.call('GET', `/sessions/${id}/events`)).text,
+        (await a.call('GET', `/sessions/${id}/events`)).text,
+      )
+    }
+    const renamed = await c.call('PATCH', `/sessions/${id}`, { title: 'renamed elsewhere' })
+    t.match(renamed, { status: 200, json: { title: 'renamed elsewhere' } })
+    t.match((await b.call('GET', `/sessions/${id}`)).json, { title: 'renamed elsewhere' })
+    isProblem(t, await b.call('POST', `/sessions/${id}/commands`, { type: 'nonsense' }), 400, 'SG_ERR_UNKNOWN_COMMAND')
+    isProblem(t, await b.call('GET', '/sessions/nobodys'), 404, 'SG_ERR_SESSION_NOT_FOUND')
+    isProblem(t, await b.call('GET', `/sessions/${id}/ws`), 426, 'SG_ERR_UPGRADE_REQUIRED')
+    t.match((await b.call('DELETE', `/sessions/${id}`)).json, { id })
+  })
+
+  t.test('a socket over another node is the socket of the session', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b'])
+    const [a, b] = nodes
+    const { json } = await a.call('POST', '/sessions', { cwd: SOME_CWD })
+    const there = await attach(t, b.api, json.id)
+    const here = await attach(t, a.api, json.id)
+    there.send({ type: 'user_message', id: 'c1', text: 'over the hop' })
+    await there.untilFrame('ack')
+    a.engine.last.delta('typ', 'm1')
+    a.engine.last.say('typed', 'm1')
+    const asked = a.engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} })
+    await there.untilEvent('permission_requested')
+    const event = there.events.find(({ type }) => type === 'permission_requested') as { request: { requestId: string } }
+    const answer = await b.call('POST', `/sessions/${json.id}/permissions/${event.request.requestId}`, { behavior: 'allow' })
+    t.match(answer, { status: 200, json: { resolved: true } })
+    t.match(await asked, { behavior: 'allow' })
+    a.engine.last.complete()
+    await there.untilEvent('turn_completed')
+    await here.untilEvent('turn_completed')
+    t.same(there.events, here.events, 'event for event')
+    await a.call('DELETE', `/sessions/${json.id}`)
+    t.same(await there.untilClosed(), { code: 1000, reason: 'session_ended' })
+  })
+
+  t.test('an upgrade that the owner refuses is refused in its words', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b'], { authenticate: authenticate as never, maxSocketsPerSession: 1 })
+    const [a, b] = nodes
+    const { json } = await a.call('POST', '/sessions', { cwd: SOME_CWD }, right)
+    const url = `${b.api.replace('http', 'ws')}/sessions/${json.id}/ws`
+    t.match(await refusedUpgrade(url), { status: 401, body: /SG_ERR_UNAUTHENTICATED/ })
+    t.match(await refusedUpgrade(`${url}?afterSeq=-1`, { headers: right }), { status: 400, body: /SG_ERR_VALIDATION/ })
+    t.match(await refusedUpgrade(url.replace(json.id, 'nobodys'), { headers: right }), {
+      status: 404,
+      body: /SG_ERR_SESSION_NOT_FOUND/,
+    })
+    isProblem(t, await b.call('GET', `/sessions/${json.id}`), 401, 'SG_ERR_UNAUTHENTICATED')
+    t.match(await b.call('GET', `/sessions/${json.id}`, undefined, right), { status: 200 })
+  })
+
+  t.test('server-sent events come as they happen, and a reader that leaves is gone at the owner', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b'])
+    const [a, b] = nodes
+    const id = await sessionOn(a)
+    const gone = new AbortController()
+    const stream = await fetch(`${b.api}/sessions/${id}/events`, {
+      headers: { accept: 'text/event-stream' },
+      signal: gone.signal,
+    })
+    t.match(stream.headers.get('content-type'), /^text\/event-stream/)
+    const reader = stream.body!.pipeThrough(new TextDecoderStream()).getReader()
+    let read = ''
+    const readUntil = async (text: string) => {
+      while (!read.includes(text)) read += (await reader.read()).value ?? ''
+    }
+    await readUntil('hello back')
+    const clients = async () => (await a.call('GET', `/sessions/${id}`)).json.attachedClients
+    await until(async () => (await clients()) === 1, 'the reader at the owner')
+    await a.call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: 'more' })
+    await readUntil('more')
+    gone.abort()
+    await until(async () => (await clients()) === 0, 'the end of the reader at the owner')
+  })
+
+  t.test('nothing but what another node has signed comes in as a hop, and once', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b'])
+    const [a, b] = nodes
+    const id = await sessionOn(a)
+    const path = `/v1/sessions/${id}`
+    const { signed, status } = await askAsNode(a, { path })
+    t.equal(status, 200)
+    const refused = { status: 403, json: { code: 'SG_ERR_HOP_REFUSED' } }
+    t.match(await askAsNode(a, { path }, { signature: signed }), refused, 'replayed')
+    t.match(await askAsNode(a, { path }, { signature: 'v1.nonsense' }), refused, 'no signature')
+    t.match(await askAsNode(a, { path }, { secret: `${CLUSTER_SECRET}!` }), refused, 'of another secret')
+    t.match(await askAsNode(a, { path }, { now: Date.now() - 31_000 }), refused, 'too old')
+    const forOther = signHop(
+      CLUSTER_SECRET,
+      { from: 1, to: a.storage.cluster!.n },
+      { method: 'GET', path: '/v1/other' },
+      Date.now(),
+    )
+    t.match(await askAsNode(a, { path }, { signature: forOther }), refused, 'for another path')
+    const withAuthorization = signHop(
+      CLUSTER_SECRET,
+      { from: 1, to: a.storage.cluster!.n },
+      { method: 'GET', path, authorization: 'Bearer one' },
+      Date.now(),
+    )
+    t.match(
+      await askAsNode(a, { path, authorization: 'Bearer two' }, { signature: withAuthorization }),
+      refused,
+      'with credentials of somebody else',
+    )
+    t.match(await askAsNode(a, { path }, { n: 999_999 }), { status: 421, json: { code: 'SG_ERR_WRONG_NODE' } })
+    t.match(await askAsNode(b, { path }), { status: 421, json: { code: 'SG_ERR_WRONG_NODE' } }, 'not passed on again')
+    const fresh = signHop(CLUSTER_SECRET, { from: 1, to: b.storage.cluster!.n }, { method: 'GET', path }, Date.now())
+    isProblem(t, await b.call('GET', `/sessions/${id}`, undefined, { [HOP_HEADER]: fresh }), 403, 'SG_ERR_HOP_REFUSED')
+    const { url } = a.storage.cluster!.nodes().find(({ name }) => name === 'a')!
+    t.equal((await fetch(`${url}/v1/sessions`)).status, 403, 'nobody is let in unsigned')
+  })
+
+  t.test('two secrets are taken while they are exchanged', async (t: Test) => {
+    const next = `${CLUSTER_SECRET}, the next one`
+    const { nodes, join } = await clusterOf(t, ['a'], { secret: [CLUSTER_SECRET, next] })
+    const [a] = nodes
+    const b = await join('b', { secret: [next, CLUSTER_SECRET] })
+    const [onA, onB] = [await sessionOn(a), await sessionOn(b)]
+    t.equal((await b.call('GET', `/sessions/${onA}`)).status, 200)
+    t.equal((await a.call('GET', `/sessions/${onB}`)).status, 200)
+  })
+
+  t.test('bodies go through as they come, however large', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b'], { maxBodyBytes: 8 * 1024 * 1024 })
+    const [a, b] = nodes
+    const id = await sessionOn(a)
+    const text = 'x'.repeat(6 * 1024 * 1024)
+    t.match(await b.call('POST', `/sessions/${id}/commands`, { type: 'user_message', text }), { status: 200 })
+    t.equal(a.engine.last.sent.at(-1)!.text, text)
+    const tooMuch = 'x'.repeat(9 * 1024 * 1024)
+    isProblem(
+      t,
+      await b.call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: tooMuch }),
+      413,
+      'SG_ERR_BODY_TOO_LARGE',
+    )
+    const page = await b.call('GET', `/sessions/${id}/events`)
+    t.ok(page.text.includes(text), 'and back')
+  })
+
+  t.test('a client that leaves in the midst of its body leaves at the owner', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b'])
+    const [a, b] = nodes
+    const id = await sessionOn(a)
+    const asked = httpRequest(`${b.api}/sessions/${id}/commands`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'content-length': 1000 },
+    })
+    asked.on('error', () => {})
+    asked.write('{"type":"user_message","text":"')
+    await once(asked, 'socket')
+    asked.destroy()
+    t.equal((await b.call('GET', `/sessions/${id}`)).status, 200)
+    t.notMatch(a.engine.last.sent.at(-1)!.text, /^$/)
+  })
+
+  t.test('a node that stops says so to the sockets that lead elsewhere', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b'])
+    const [a, b] = nodes
+    const id = await sessionOn(a)
+    const there = await attach(t, b.api, id)
+    await b.stop()
+    t.same(await there.untilClosed(), { code: 1001, reason: 'server_shutdown' })
+    t.equal((await a.call('GET', `/sessions/${id}`)).status, 200, 'the session goes on')
+  })
+}
