@@ -48,6 +48,7 @@ export function forwardToOwner(scope: FastifyInstance, { host, gateway, splices 
   })
   const { cluster } = gateway
   if (!cluster) return
+  const { maxBodyBytes } = gateway.options
   scope.addHook('onRequest', (request, reply, done) => {
     const target = targetOf(request)
     if (!target || cluster.isResident(target)) return done()
@@ -58,7 +59,7 @@ export function forwardToOwner(scope: FastifyInstance, { host, gateway, splices 
       )
       return
     }
-    new Forwarding({ host, cluster, splices, request, reply, target }).run().then(
+    new Forwarding({ host, cluster, splices, request, reply, target, maxBodyBytes }).run().then(
       (isHere) => isHere && done(),
       (error) => done(refusalOf(error)),
     )
@@ -91,6 +92,7 @@ interface Parts {
   request: FastifyRequest
   reply: FastifyReply
   target: Target
+  maxBodyBytes: number
 }
 
 class Forwarding {
@@ -112,17 +114,27 @@ class Forwarding {
       // what was read of it already comes back as a request of its own
       const node = place === 'here' ? cluster.itself() : place
       if (!node) break
+      this.#assertSize(Number(request.headers['content-length'] ?? 0))
       const outcome = await this.#attempt(node)
       if (outcome === 'answered') {
         forwarded.set(request, node.name)
         return false
       }
       cluster.forget(target)
+      if (outcome === 'lost') this.#assertSize(this.#body.bytes)
       if (outcome === 'lost' && !(REPEATABLE.has(request.method) && this.#body.isEmpty))
         throw new GatewayError('SG_ERR_NODE_LOST')
       if (isLast || !this.#body.canReplay) break
     }
     throw new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S })
+  }
+
+  /** The owner would refuse it and hang up, in the midst of what is still being sent. */
+  #assertSize(bytes: number): void {
+    const { reply, maxBodyBytes } = this.#parts
+    if (bytes <= maxBodyBytes) return
+    reply.header('connection', 'close')
+    throw new GatewayError('SG_ERR_BODY_TOO_LARGE')
   }
 
   #attempt(node: ClusterNode): Promise<Outcome> {

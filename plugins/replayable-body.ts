@@ -8,7 +8,8 @@ export class ReplayableBody {
   readonly isEmpty: boolean
   readonly #source: IncomingMessage
   #kept: Buffer[] = []
-  #keptBytes = 0
+  #bytes = 0
+  #isSettled = false
   #isCut = false
   #target: ClientRequest | undefined
   #isTouched = false
@@ -18,6 +19,11 @@ export class ReplayableBody {
     const { 'content-length': length, 'transfer-encoding': encoding } = source.headers
     this.isEmpty = encoding === undefined && (length === undefined || Number(length) === 0)
     this.#source = source
+  }
+
+  /** So much of it has come. */
+  get bytes(): number {
+    return this.#bytes
   }
 
   /** Whether something of it was read. */
@@ -63,7 +69,7 @@ export class ReplayableBody {
 
   /** It will not be sent again; what comes when nobody reads it any more is dropped. */
   settle(): void {
-    this.#keptBytes = Number.POSITIVE_INFINITY
+    this.#isSettled = true
     this.#kept = []
     this.#target?.once('close', () => {
       this.#target = undefined
@@ -72,8 +78,8 @@ export class ReplayableBody {
   }
 
   #pass(chunk: Buffer): void {
-    this.#keptBytes += chunk.length
-    if (this.#keptBytes <= KEPT_BYTES) this.#kept.push(chunk)
+    this.#bytes += chunk.length
+    if (this.#bytes <= KEPT_BYTES && !this.#isSettled) this.#kept.push(chunk)
     else {
       this.#isCut = true
       this.#kept = []

@@ -16,7 +16,18 @@ export function hostProblems(config: EffectiveConfig): ConfigProblem[] {
     ...rootProblems('allowedCwdRoots', config.allowedCwdRoots),
     ...rootProblems('allowedConfigDirRoots', config.allowedConfigDirRoots),
     ...profileProblems(config),
+    ...clusterProblems(config),
   ]
+}
+
+function clusterProblems({ cluster, storage, listen }: EffectiveConfig): ConfigProblem[] {
+  if (!cluster) return []
+  const problems: ConfigProblem[] = []
+  if (storage === 'memory' || !('postgres' in storage))
+    problems.push({ path: 'cluster', message: 'nodes share a PostgreSQL database: give storage.postgres' })
+  if (cluster.listen.port !== 0 && cluster.listen.port === listen.port && cluster.listen.host === listen.host)
+    problems.push({ path: 'cluster.listen', message: 'clients come there: choose another port for the other nodes' })
+  return problems
 }
 
 const rootProblems = (option: string, roots: readonly string[] = []): ConfigProblem[] =>

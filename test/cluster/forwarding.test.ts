@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { request as httpRequest } from 'node:http'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
 import t, { type Test } from 'tap'
 import { HOP_HEADER, type HopMessage, signHop } from '../../src/cluster/hop-signature.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
@@ -27,11 +27,15 @@ async function askAsNode(
   const { url } = to.storage.cluster!.nodes().find((node) => node.n === to.storage.cluster!.n)!
   const whole = { method: 'GET', ...message }
   const signed = signature || signHop(secret, { from: 1, to: n }, whole, now)
-  const response = await fetch(`${url}${whole.path}`, {
+  // fetch would send what gets a 421 once more
+  const asked = httpRequest(`${url}${whole.path}`, {
     method: whole.method,
     headers: { [HOP_HEADER]: signed, ...(whole.authorization && { authorization: whole.authorization }) },
-  })
-  return { signed, status: response.status, json: (await response.json()) as { code?: string } }
+  }).end()
+  const [response] = (await once(asked, 'response')) as [IncomingMessage]
+  let text = ''
+  for await (const chunk of response) text += chunk
+  return { signed, status: response.statusCode, json: JSON.parse(text) as { code?: string } }
 }
 
 const authenticate = ({ headers }: { headers: { authorization?: string } }) =>
@@ -78,8 +82,12 @@ if (hasPostgres()) {
     a.engine.last.say('typed', 'm1')
     const asked = a.engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} })
     await there.untilEvent('permission_requested')
-    const event = there.events.find(({ type }) => type === 'permission_requested') as { request: { requestId: string } }
-    const answer = await b.call('POST', `/sessions/${json.id}/permissions/${event.request.requestId}`, { behavior: 'allow' })
+    const { pendingPermissions } = (await b.call('GET', `/sessions/${json.id}`)).json
+    t.equal(pendingPermissions, 1)
+    const { id: requestId } = there.events.flatMap((event) =>
+      event.type === 'permission_requested' ? event.request : [],
+    )[0]!
+    const answer = await b.call('POST', `/sessions/${json.id}/permissions/${requestId}`, { behavior: 'allow' })
     t.match(answer, { status: 200, json: { resolved: true } })
     t.match(await asked, { behavior: 'allow' })
     a.engine.last.complete()
