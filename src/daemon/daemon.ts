@@ -12,13 +12,14 @@ import { createLogger } from './logger.js'
 import { firstCommands } from './next-steps.js'
 import { notificationWarnings } from './notification-warnings.js'
 import { secretsOf } from './redact.js'
+import { RejoiningServer } from './rejoining-server.js'
 import { serverOptions } from './server-options.js'
 import { StartError } from './start-error.js'
 import { createTokenLookup } from './tokens.js'
 
 /** Everything the daemon consists of, checked and wired, before it listens. */
 export interface PreparedServer {
-  server: WorkerServer
+  server: Omit<WorkerServer, 'queue'>
   logger: Logger
   hooks: Hooks
   /** Whether somebody decides who is let in. */
@@ -57,15 +58,21 @@ export async function prepareServer(
   })
   for (const { path, message } of [...loaded.warnings, ...notificationWarnings(config)])
     logger.warn({ file: loaded.file, ...(path && { path }) }, message)
-  return { server: construct(loaded, hooks, logger), logger, hooks, authenticates }
+  const build = (onLost?: () => void) => construct(loaded, hooks, logger, onLost)
+  const server = config.cluster ? new RejoiningServer(build, logger) : build()
+  return { server, logger, hooks, authenticates }
 }
 
-function construct(loaded: LoadedConfig, hooks: Hooks, logger: Logger): WorkerServer {
+function construct(loaded: LoadedConfig, hooks: Hooks, logger: Logger, onLost?: () => void): WorkerServer {
   try {
     const { config, secretEnv } = loaded
     // a hook may let in whom no token names
     const callerNamed = config.auth && !hooks.authenticate ? createTokenLookup(config.auth.tokens) : undefined
-    return createWorkerServer(serverOptions(config, hooks, logger), { secretEnv, ...(callerNamed && { callerNamed }) })
+    return createWorkerServer(serverOptions(config, hooks, logger), {
+      secretEnv,
+      ...(callerNamed && { callerNamed }),
+      ...(onLost && { onLost }),
+    })
   } catch (error) {
     throw asConfigError(error, loaded) ?? error
   }

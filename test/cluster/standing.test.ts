@@ -294,9 +294,9 @@ t.test('a node that leaves says so before anything else', async (t) => {
 t.test('one that was itself stopped knows it before any timer says so', async (t) => {
   const { node, call } = await build(t)
   node.beat(60_000)
-  t.equal((await call('GET', '/sessions')).status, 200)
+  t.equal((await call('GET', '/profiles')).status, 200)
   node.beat(-1)
-  t.equal((await call('GET', '/sessions')).status, 503)
+  t.equal((await call('GET', '/profiles')).status, 503)
   node.beat(60_000)
-  t.equal((await call('GET', '/sessions')).status, 200)
+  t.equal((await call('GET', '/profiles')).status, 200)
 })

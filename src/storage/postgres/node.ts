@@ -279,6 +279,7 @@ export class Member {
       return
     }
     this.#freezeTimer = setTimeout(() => this.#freeze(), left).unref()
+    this.#listeners.emit('beat', { leftMs: left })
     if (this.#isFrozen) {
       this.#isFrozen = false
       this.#listeners.emit('thawed', {})

@@ -1,0 +1,89 @@
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { until } from '../fixtures/build.js'
+import { DEMO, startDaemon } from '../fixtures/daemon-process.js'
+import { processesOf, whenGone, whenStopped } from '../fixtures/processes.js'
+import { hasPostgres, postgres } from '../storage/postgres-world.js'
+
+const AGENT = fileURLToPath(new URL('../fixtures/scripted-acp-agent.mjs', import.meta.url))
+const TAKEN = 'this node goes on with what another one had'
+
+if (hasPostgres()) {
+  const server = await postgres()
+
+  /** A daemon that is one node of a schema. */
+  const startNode = async (t: Test, node: string, schema: string) => {
+    const started = await startDaemon(t, {
+      storage: { postgres: { url: server.url(), schema } },
+      cluster: {
+        ...{ node, url: 'http://127.0.0.1:0', listen: { host: '127.0.0.1', port: 0 } },
+        ...{ secret: 'between the nodes of this test alone', leaseMs: 3_000 },
+      },
+      agents: [{ name: 'scripted', command: process.execPath, args: [AGENT], modes: { default: 'ask' } }],
+      profiles: [DEMO, { name: 'agent', engine: 'cli', agent: 'scripted' }],
+      // the same at each of them
+      allowedCwdRoots: [process.cwd()],
+      shutdownTimeoutMs: 2_000,
+    })
+    const { cwd, call } = started
+    const create = async (profile: string, prompt: string) => {
+      const answer = await call('/sessions', { profile, cwd: join(cwd, 'work'), prompt })
+      t.equal(answer.status, 201)
+      return ((await answer.json()) as { id: string }).id
+    }
+    const agents = () => processesOf(undefined, started.daemon.child.pid!)
+    return { ...started, create, agents }
+  }
+
+  t.test('a node that is stopped for longer than its lease is one anew, and what it had is others’', async (t) => {
+    const first = await startNode(t, 'a', 'stopped')
+    const second = await startNode(t, 'b', 'stopped')
+    const witness = join(first.cwd, 'witness')
+    const id = await first.create('agent', JSON.stringify([{ witness }, { hang: true }]))
+    const files = [witness, `${witness}.tool`]
+    await until(() => files.every((file) => existsSync(file) && statSync(file).size > 5))
+    const working = first.agents()
+    t.equal(working.length, 2)
+
+    first.daemon.child.kill('SIGSTOP')
+    for (const pid of working) await whenStopped(pid)
+    await second.daemon.logged(TAKEN)
+    const stoppedAt = files.map((file) => statSync(file).size)
+    await until(async () => {
+      const session = (await (await second.call(`/sessions/${id}`)).json()) as { status: string }
+      return session.status === 'idle'
+    }, 'the end of its turn, at the other node')
+
+    first.daemon.child.kill('SIGCONT')
+    await first.daemon.logged('joined again')
+    for (const pid of working) await whenGone(pid)
+    t.same(
+      files.map((file) => statSync(file).size),
+      stoppedAt,
+      'its agent and the tool did nothing more',
+    )
+    t.equal((await first.call(`/sessions/${id}`)).status, 200, 'at the address that it had')
+    t.ok(await first.create('demo', 'hello'))
+    const lost = first.daemon.lines().filter(({ msg }) => /another one has taken over/.test(String(msg)))
+    t.equal(lost.length, 1)
+    t.equal(first.daemon.child.exitCode, null)
+    first.daemon.child.kill('SIGTERM')
+    t.match(await first.daemon.exited, { code: 0 })
+  })
+
+  t.test('a node that leaves hands over at once', async (t) => {
+    const first = await startNode(t, 'a', 'leaving')
+    const second = await startNode(t, 'b', 'leaving')
+    const id = await first.create('demo', 'hello')
+    await until(
+      async () => ((await (await first.call(`/sessions/${id}`)).json()) as { status: string }).status === 'idle',
+    )
+    first.daemon.child.kill('SIGTERM')
+    t.match(await first.daemon.exited, { code: 0 })
+    await until(async () => (await second.call(`/sessions/${id}`)).status === 200)
+    const answer = await second.call(`/sessions/${id}/commands`, { type: 'user_message', text: 'and on' })
+    t.ok(answer.status < 300, `${answer.status}`)
+  })
+}
