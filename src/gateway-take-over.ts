@@ -4,13 +4,12 @@ import type { IdempotencyStore, Made } from './idempotency/store.js'
 import type { JobQueue } from './jobs/queue.js'
 import type { Outward } from './notifications/outward.js'
 import type { WebhookDeliverer } from './webhooks/deliverer.js'
-import type { FindTarget, LeftDelivery } from './webhooks/delivery.js'
+import type { LeftDelivery } from './webhooks/delivery.js'
 
 /** What goes on with what another node had, beside its sessions. */
 export interface TakeOverParts {
   queue: JobQueue | undefined
   deliverer: WebhookDeliverer
-  findTarget: FindTarget
   outward: Outward
   idempotency: IdempotencyStore
   findMade(made: Made): object | undefined | Promise<object | undefined>
@@ -19,12 +18,12 @@ export interface TakeOverParts {
 /** Has a node go on with the jobs, deliveries, reminders and keys of one that is gone, as the next process does after a crash. */
 export function goOnWithOthers(
   cluster: OwnNode,
-  { queue, deliverer, findTarget, outward, idempotency, findMade }: TakeOverParts,
+  { queue, deliverer, outward, idempotency, findMade }: TakeOverParts,
 ): void {
   const reminders: LeftDelivery[] = []
   cluster.onResidence('job', (id) => queue?.isUnderWay(id) ?? false)
   // what sessions and jobs tell when they are taken up comes after what was told before
-  cluster.onTaken('lanes', ({ lanes }) => deliverer.takeUp(lanes, findTarget, (left) => reminders.push(left)))
+  cluster.onTaken('lanes', ({ lanes }) => deliverer.takeUp(lanes, (left) => void reminders.push(left)))
   cluster.onTaken('jobs', ({ jobIds }) => queue?.takeUp(jobIds))
   // whether a request still waits is known once its session is there
   cluster.onTaken('reminders', () => {

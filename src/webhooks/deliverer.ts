@@ -44,6 +44,8 @@ export interface DelivererOptions {
 
 interface Lane {
   waiting: Delivery[]
+  /** While another process has what comes before: how many that were taken over from it stand in front. */
+  heldUp: { taken: number } | undefined
   /** What the lane is held up by, when it waits between two attempts. */
   pause: { timer: Timer; go(): void } | undefined
 }
@@ -92,6 +94,9 @@ export class WebhookDeliverer {
   readonly #waiting = new WaitingCounts()
   readonly failing = new FailingTargets()
   #flushing = false
+  /** As `restore` was given them. */
+  #findTarget: FindTarget = async () => undefined
+  #takeOver: (kept: LeftDelivery) => void = () => {}
   #onIdle: (() => void)[] = []
 
   constructor({ clock, logger, outbox, outlasts, connections, standstill }: DelivererOptions) {
@@ -138,34 +143,27 @@ export class WebhookDeliverer {
    */
   async restore(findTarget: FindTarget, takeOver: (kept: LeftDelivery) => void = () => {}): Promise<void> {
     for (const key of (await this.#outbox.gone?.()) ?? []) this.#gone.add(key)
-    await this.#goOn(await this.#outbox.list(), findTarget, takeOver)
+    this.#findTarget = findTarget
+    this.#takeOver = takeOver
+    await this.#goOn(await this.#outbox.list(), takeOver)
   }
 
   /**
    * Makes what another process had to make and is this one's now. Call it before anything else is told in its lanes.
    * @param lanes those that were taken over
-   * @param takeOver as `restore` is given it; may be told again of what is here already
+   * @param takeOver as `restore` is given it, which is the default; may be told again of what is here already
    * @throws what the outbox throws
    */
-  async takeUp(
-    lanes: readonly string[],
-    findTarget: FindTarget,
-    takeOver: (kept: LeftDelivery) => void,
-  ): Promise<void> {
+  async takeUp(lanes: readonly string[], takeOver = this.#takeOver): Promise<void> {
     if (lanes.length === 0) return
-    const left = await this.#outbox.list(lanes)
-    await this.#goOn(
-      left.filter(({ lane, id }) => !this.#lanes.get(lane)?.waiting.some((delivery) => delivery.id === id)),
-      findTarget,
-      takeOver,
-    )
+    await this.#goOn(await this.#outbox.list(lanes), takeOver)
   }
 
-  async #goOn(
-    kept: readonly KeptDelivery[],
-    findTarget: FindTarget,
-    takeOver: (kept: LeftDelivery) => void,
-  ): Promise<void> {
+  #isHere({ lane, id }: { lane: string; id: string }): boolean {
+    return this.#lanes.get(lane)?.waiting.some((delivery) => delivery.id === id) ?? false
+  }
+
+  async #goOn(kept: readonly KeptDelivery[], takeOver: (kept: LeftDelivery) => void): Promise<void> {
     const all = kept.map(
       ({ lane, id, delivery }): LeftDelivery => ({
         ...{ lane, id, stored: delivery as StoredDelivery },
@@ -173,10 +171,11 @@ export class WebhookDeliverer {
     )
     const left = all.filter(({ stored }) => stored.dueAt === undefined)
     for (const later of all) if (later.stored.dueAt !== undefined) takeOver(later)
-    const targets = await Promise.all(left.map(({ lane, stored }) => findTarget({ ...stored, lane })))
+    const targets = await Promise.all(left.map(({ lane, stored }) => this.#findTarget({ ...stored, lane })))
     for (const [index, { lane, id, stored }] of left.entries()) {
       const target = targets[index]
-      if (target) this.#send(lane, { ...stored, id, target })
+      if (this.#isHere({ lane, id })) continue
+      if (target) this.#send(lane, { ...stored, id, target }, true)
       else {
         this.counts.lost++
         this.#logger.warn({ delivery: id, type: stored.type, lane }, 'a webhook delivery from before has no target now')
@@ -229,7 +228,7 @@ export class WebhookDeliverer {
     if (this.#running > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
   }
 
-  #send(laneId: string, delivery: Delivery): void {
+  #send(laneId: string, delivery: Delivery, isTaken = false): void {
     if (this.#stop.signal.aborted) {
       if (!this.#outlasts) this.#lose(laneId, delivery, 'dropped')
       return
@@ -241,11 +240,12 @@ export class WebhookDeliverer {
     }
     const known = this.#lanes.get(laneId)
     if (known) {
-      known.waiting.push(delivery)
+      if (isTaken && known.heldUp) known.waiting.splice(known.heldUp.taken++, 0, delivery)
+      else known.waiting.push(delivery)
       if (known.waiting.length > MAX_WAITING) this.#makeRoom(laneId, known)
       return
     }
-    const lane: Lane = { waiting: [delivery], pause: undefined }
+    const lane: Lane = { waiting: [delivery], heldUp: undefined, pause: undefined }
     this.#lanes.set(laneId, lane)
     void this.#run(laneId, lane)
   }
@@ -282,7 +282,13 @@ export class WebhookDeliverer {
   async #turnOf(laneId: string, lane: Lane): Promise<boolean> {
     for (;;) {
       try {
-        if (!(await this.#outbox.isHeldUp!(laneId))) return true
+        if (!(await this.#outbox.isHeldUp!(laneId))) {
+          // what came before may be this one's by now
+          if (lane.heldUp) await this.takeUp([laneId])
+          lane.heldUp = undefined
+          return true
+        }
+        lane.heldUp ??= { taken: 0 }
       } catch (error) {
         this.#logger.warn({ err: toError(error) }, 'the outbox of webhook deliveries failed')
       }

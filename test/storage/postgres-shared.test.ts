@@ -1,0 +1,135 @@
+import t, { type Test } from 'tap'
+import type { KeptKey, StoredAnswer } from '../../src/idempotency/store.js'
+import { systemClock } from '../../src/lib/clock.js'
+import { silentLogger } from '../../src/lib/logger.js'
+import type { Taken } from '../../src/storage/cluster.js'
+import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
+import { WebhookDeliverer } from '../../src/webhooks/deliverer.js'
+import type { LeftDelivery, StoredDelivery } from '../../src/webhooks/delivery.js'
+import { EgressGuard } from '../../src/webhooks/egress.js'
+import type { WebhookTarget } from '../../src/webhooks/target.js'
+import { until } from '../fixtures/build.js'
+import { WebhookSink } from '../fixtures/webhook-sink.js'
+import { hasPostgres, postgres } from './postgres-world.js'
+
+const ANSWER: StoredAnswer = { status: 201, headers: { 'content-type': 'application/json' }, body: '{}' }
+let schemas = 0
+
+/** Two members of one schema, and what the second one is told to have taken over. */
+async function members(t: Test) {
+  const server = await postgres()
+  const schema = `shared_${++schemas}`
+  const joined = async (name: string) => {
+    const storage = createPostgresStorage({ url: server.url(), schema })
+    const node = { name, url: `http://${name}.test`, protocol: 1, version: '1', slots: 1, config: '' }
+    storage.cluster.announce(node, 10_000)
+    await storage.open()
+    t.teardown(() => storage.close())
+    return storage
+  }
+  const [a, b] = [await joined('a'), await joined('b')]
+  await until(() => b.cluster.nodes().length === 2, 'they know each other')
+  const taken = new Promise<Taken>((resolve) => b.cluster.on('taken', resolve))
+  return { a, b, taken }
+}
+
+if (hasPostgres()) {
+  t.test('keys', async (t) => {
+    t.test('one that is in use at a node is in use at each', async (t) => {
+      const { a, b } = await members(t)
+      const states = await Promise.all([a, b, a, b].map(({ idempotency }) => idempotency.begin('k', 'f')))
+      t.strictSame(states.map(({ state }) => state).sort(), ['in_flight', 'in_flight', 'in_flight', 'new'])
+      const [holder, other] = (await a.idempotency.begin('k', 'g')).state === 'mismatch' ? [a, b] : [b, a]
+      t.match(await other.idempotency.begin('k', 'g'), { state: 'mismatch' })
+      const first = states.findIndex(({ state }) => state === 'new') % 2 === 0 ? a : b
+      await first.idempotency.complete('k', ANSWER)
+      for (const { idempotency } of [holder, other]) {
+        t.strictSame(await idempotency.begin('k', 'f'), { state: 'answered', answer: ANSWER })
+        t.strictSame(await idempotency.begin('k', 'g'), { state: 'mismatch' })
+      }
+    })
+
+    t.test('one that is let go of is free at each', async (t) => {
+      const { a, b } = await members(t)
+      await a.idempotency.begin('k', 'f')
+      t.match(await b.idempotency.begin('k', 'f'), { state: 'in_flight' })
+      await a.idempotency.release('k')
+      t.match(await b.idempotency.begin('k', 'g'), { state: 'new' })
+      t.match(await a.idempotency.begin('k', 'g'), { state: 'in_flight' })
+    })
+
+    t.test('those of a dead node are free, or the one that took over answers them', async (t) => {
+      const { a, b, taken } = await members(t)
+      const made: KeptKey = { key: 'made', fingerprint: 'f', made: { kind: 'job', id: '1', location: '/v1/jobs/1' } }
+      for (const key of ['open', 'made', 'done']) await a.idempotency.begin(key, 'f')
+      await a.idempotency.keep!(made)
+      await a.idempotency.complete('done', ANSWER)
+      await b.idempotency.begin('mine', 'f')
+      await b.idempotency.keep!({ ...made, key: 'mine' })
+      t.match(await b.idempotency.begin('made', 'f'), { state: 'in_flight' })
+      await a.close()
+      const { keys } = await taken
+      t.strictSame(keys, ['made'])
+      t.match(await b.idempotency.begin('open', 'g'), { state: 'new' })
+      t.match(await b.idempotency.begin('done', 'f'), { state: 'answered' })
+      // not what is under way here
+      t.strictSame(await b.idempotency.left!(keys), [made])
+      t.match(await b.idempotency.begin('made', 'f'), { state: 'in_flight' })
+      await b.idempotency.complete('made', ANSWER)
+      t.match(await b.idempotency.begin('made', 'f'), { state: 'answered' })
+    })
+  })
+
+  t.test('deliveries', async (t) => {
+    const sink = await WebhookSink.start(t)
+    const target: WebhookTarget = {
+      ...{
+        key: 'k',
+        url: sink.url,
+        headers: undefined,
+        guard: new EgressGuard({ allowPrivateNetworks: true }),
+        signingKeys: [],
+      },
+      ...{ attempts: 3, retryDelayMs: 1 },
+    }
+    const stored = (n: number): StoredDelivery => ({
+      ...{ type: 'job_event', payload: { n }, importance: 'normal' },
+      origin: { kind: 'notification' },
+    })
+    const delivererOn = (t: Test, { outbox }: Awaited<ReturnType<typeof members>>['a']) => {
+      const deliverer = new WebhookDeliverer({ clock: systemClock, logger: silentLogger, outbox, outlasts: true })
+      t.teardown(() => deliverer.close())
+      return deliverer
+    }
+
+    t.test('those of a dead node go on before what the next one tells in the same lane, under their ids', async (t) => {
+      const { a, b, taken } = await members(t)
+      for (const n of [1, 2]) await a.outbox.add({ id: `a${n}`, lane: 'l', delivery: stored(n) })
+      const deliverer = delivererOn(t, b)
+      await deliverer.restore(async () => target)
+      await b.outbox.add({ id: 'other', lane: 'm', delivery: stored(0) })
+      const later = { ...stored(9), dueAt: 1 }
+      await a.outbox.add({ id: 'later', lane: 'reminders', delivery: later })
+      const next = deliverer.prepare('l', { ...stored(3), id: 'b3', target })
+      next.send()
+      t.equal(await b.outbox.isHeldUp!('l'), true)
+      t.equal(await b.outbox.isHeldUp!('m'), false)
+      t.strictSame(
+        (await b.outbox.list()).map(({ id }) => id),
+        ['other', 'b3'],
+      )
+      await a.close()
+      const { lanes } = await taken
+      t.strictSame([...lanes].sort(), ['l', 'reminders'])
+      const due: LeftDelivery[] = []
+      await deliverer.takeUp(lanes, (left) => due.push(left))
+      t.match(due, [{ id: 'later', stored: later }])
+      await until(() => sink.received.length === 3, 'all are delivered')
+      t.strictSame(
+        sink.received.map(({ headers }) => headers['webhook-id']),
+        ['a1', 'a2', 'b3'],
+      )
+      await until(async () => (await b.outbox.list()).length === 2, 'they are kept no more')
+    })
+  })
+}
