@@ -31,6 +31,7 @@ export class RequestLog extends LogController {
       ...(error && { err: error }),
     }
     if (error) request.log.error(fields, 'request failed')
-    else request.log[refused ? 'warn' : 'info'](fields, 'request')
+    // nodes tell each other something all the time
+    else request.log[refused ? 'warn' : request.routeOptions.config?.forNodes ? 'debug' : 'info'](fields, 'request')
   }
 }

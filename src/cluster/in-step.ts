@@ -18,7 +18,7 @@ export interface SharedHere {
 
 export interface InStepParts extends SharedHere {
   exchange: Exchange
-  storage: Pick<ClusterStorage, 'on'>
+  storage: Pick<ClusterStorage, 'on' | 'state'>
   peers: Pick<Peers, 'others'>
   clock: Clock
   logger: Logger
@@ -43,9 +43,20 @@ export function keepInStep({
   ...parts
 }: InStepParts): () => void {
   const { signIns, subscriptions } = parts
-  exchange.on('notifications', () => feed.nudge())
-  exchange.on('signIns', () => signIns?.refreshed())
-  exchange.on('subscriptions', () => subscriptions?.refreshed())
+  // before it has joined, and while it may not ask, there is nothing to compare: all of it is read, or looked at, later
+  const whileServing = (look: () => unknown) => () => (storage.state === 'serving' ? look() : undefined)
+  exchange.on(
+    'notifications',
+    whileServing(() => feed.nudge()),
+  )
+  exchange.on(
+    'signIns',
+    whileServing(() => signIns?.refreshed()),
+  )
+  exchange.on(
+    'subscriptions',
+    whileServing(() => subscriptions?.refreshed()),
+  )
   exchange.on('inbox', ({ from, waiting }) => inbox.setElsewhere(from, waiting))
   const onNodes = () => {
     const there = new Set(peers.others().map(({ n }) => n))
@@ -58,7 +69,7 @@ export function keepInStep({
   const lookLater = () => {
     timer = clock.after(LOOK_MS, async () => {
       try {
-        await Promise.all([signIns?.refreshed(), subscriptions?.refreshed()])
+        if (storage.state === 'serving') await Promise.all([signIns?.refreshed(), subscriptions?.refreshed()])
       } catch (error) {
         logger.debug?.({ err: toError(error) }, 'what other nodes have changed could not be read; it will be')
       }

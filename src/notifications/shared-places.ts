@@ -32,6 +32,7 @@ export class SharedPlaces {
   #running: Promise<void> | undefined
   #next: Promise<void> | undefined
   #timer: Timer | undefined
+  #isOpen = false
   #closed = false
   #fails = false
 
@@ -41,6 +42,7 @@ export class SharedPlaces {
 
   open(head: number): void {
     this.#head = head
+    this.#isOpen = true
     this.#followLater()
   }
 
@@ -74,7 +76,7 @@ export class SharedPlaces {
 
   /** As `follow`, when somebody said that there is something, or may be. */
   nudge(): void {
-    if (this.#closed) return
+    if (this.#closed || !this.#isOpen) return
     this.follow().then(
       () => {
         this.#fails = false
