@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { optionError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { HopListener } from './hops.js'
 import { Splices } from './splices.js'
@@ -20,7 +21,12 @@ export function clusterParts({ server }: FastifyInstance, gateway: Gateway): Clu
   return {
     splices,
     async listen() {
-      cluster.listensOn(await listener.listen())
+      const { host, port } = cluster.options.listen
+      const listening = listener.listen().catch((error: NodeJS.ErrnoException) => {
+        const taken = error.code === 'EADDRINUSE' ? ': another process does' : `: ${error.message}`
+        throw optionError('cluster.listen', `this node cannot listen on ${host}:${port}${taken}.`)
+      })
+      cluster.listensOn(await listening)
     },
     async leave() {
       cluster.hops.close()

@@ -10,8 +10,10 @@ export const BODY: ErrorCode[] = [
   'SG_ERR_UNSUPPORTED_MEDIA_TYPE',
 ]
 export const STORES: ErrorCode[] = ['SG_ERR_STORE_UNAVAILABLE']
-export const SESSION: ErrorCode[] = ['SG_ERR_SESSION_NOT_FOUND', 'SG_ERR_NOT_FOUND']
-export const JOB: ErrorCode[] = ['SG_ERR_JOB_NOT_FOUND', 'SG_ERR_NOT_FOUND']
+/** What is said of something that another node has. */
+export const ELSEWHERE: ErrorCode[] = ['SG_ERR_NODE_LOST', 'SG_ERR_NODE_UNREACHABLE']
+export const SESSION: ErrorCode[] = ['SG_ERR_SESSION_NOT_FOUND', 'SG_ERR_NOT_FOUND', ...ELSEWHERE]
+export const JOB: ErrorCode[] = ['SG_ERR_JOB_NOT_FOUND', 'SG_ERR_NOT_FOUND', ...ELSEWHERE]
 export const IDEMPOTENT: ErrorCode[] = ['SG_ERR_IDEMPOTENCY_IN_FLIGHT', 'SG_ERR_IDEMPOTENCY_MISMATCH']
 /** Who may run what, where. */
 export const ADMISSION: ErrorCode[] = [

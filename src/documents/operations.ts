@@ -3,7 +3,19 @@ import { SessionCommand } from '../../schemas/commands.js'
 import { Alive, NotReady, Ready } from '../../schemas/health.js'
 import { CreateSessionRequest } from '../../schemas/sessions.js'
 import type { ErrorCode } from '../errors.js'
-import { ADMISSION, BODY, IDEMPOTENT, JOB, MANAGE, PROFILE_RULES, SESSION, STATE, STORES, UNSERVED } from './codes.js'
+import {
+  ADMISSION,
+  BODY,
+  ELSEWHERE,
+  IDEMPOTENT,
+  JOB,
+  MANAGE,
+  PROFILE_RULES,
+  SESSION,
+  STATE,
+  STORES,
+  UNSERVED,
+} from './codes.js'
 import * as examples from './examples.js'
 import { INBOX_OPERATIONS } from './inbox-operations.js'
 import { USAGE_OPERATIONS } from './usage-operations.js'
@@ -239,7 +251,7 @@ export const OPERATIONS: Record<string, Operation> = {
     tag: 'executions',
     summary: 'Deliver the result of a deferred execution',
     description: 'Wakes the session that waits for it. `applied: false`: another result, or the deadline, came first.',
-    codes: [...BODY, ...STORES, 'SG_ERR_EXECUTION_NOT_FOUND', 'SG_ERR_NOT_FOUND'],
+    codes: [...BODY, ...STORES, ...ELSEWHERE, 'SG_ERR_EXECUTION_NOT_FOUND', 'SG_ERR_NOT_FOUND'],
     body: examples.executionResult,
     answer: { applied: true, sessionId: examples.session.id },
   },

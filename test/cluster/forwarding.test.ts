@@ -40,6 +40,8 @@ async function askAsNode(
 
 const authenticate = ({ headers }: { headers: { authorization?: string } }) =>
   headers.authorization === 'Bearer right' ? { name: 'somebody' } : null
+/** Where nobody listens. */
+const unreachable = { url: 'http://127.0.0.1:1' }
 const right = { authorization: 'Bearer right' }
 
 if (hasPostgres()) {
@@ -227,5 +229,31 @@ if (hasPostgres()) {
     await b.stop()
     t.same(await there.untilClosed(), { code: 1001, reason: 'server_shutdown' })
     t.equal((await a.call('GET', `/sessions/${id}`)).status, 200, 'the session goes on')
+  })
+
+  t.test('what a node had that left is answered by the others', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b', 'c'])
+    const [a, b, c] = nodes
+    const id = await sessionOn(a)
+    t.equal((await b.call('GET', `/sessions/${id}`)).status, 200)
+    await a.stop()
+    const states = async () => [
+      (await b.call('GET', `/sessions/${id}`)).status,
+      (await c.call('GET', `/sessions/${id}`)).status,
+    ]
+    await until(async () => (await states()).every((status) => status === 200), 'the session at the others')
+    t.match(await c.call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: 'again' }), { status: 200 })
+    t.equal([b, c].filter(({ engine }) => engine.runners.length > 0).length, 1, 'one of them has it')
+  })
+
+  t.test('an owner that cannot be reached is a 503, and nothing was done', async (t: Test) => {
+    const { nodes, join } = await clusterOf(t, ['a'])
+    const [a] = nodes
+    const cut = await join('cut', { cluster: unreachable })
+    const id = await sessionOn(cut)
+    isProblem(t, await a.call('GET', `/sessions/${id}`), 503, 'SG_ERR_NODE_UNREACHABLE')
+    const { status, headers } = await a.call('DELETE', `/sessions/${id}`)
+    t.match({ status, after: headers.get('retry-after') }, { status: 503, after: '2' })
+    t.equal((await cut.call('GET', `/sessions/${id}`)).status, 200)
   })
 }
