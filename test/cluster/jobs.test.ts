@@ -1,0 +1,97 @@
+import t, { type Test } from 'tap'
+import type { QueueFrame } from '../../schemas/jobs.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
+import { clusterOf, type TestNode } from '../fixtures/cluster.js'
+import { hasPostgres } from '../storage/postgres-world.js'
+
+const JOB = { session: { cwd: SOME_CWD, prompt: 'do it' } }
+
+/** Follows the queue at a node until the end of the test. */
+async function follow(t: Test, node: TestNode): Promise<QueueFrame[]> {
+  const frames: QueueFrame[] = []
+  const over = new AbortController()
+  t.teardown(() => over.abort())
+  const { body } = await fetch(`${node.api}/queue/events`, { signal: over.signal })
+  const read = async () => {
+    let rest = ''
+    for await (const text of body!.pipeThrough(new TextDecoderStream())) {
+      const lines = `${rest}${text}`.split('\n')
+      rest = lines.pop()!
+      for (const line of lines) if (line.startsWith('data:')) frames.push(JSON.parse(line.slice(5)))
+    }
+  }
+  read().catch(() => {})
+  await until(() => frames.length > 0, 'attached')
+  return frames
+}
+
+const told = (frames: readonly QueueFrame[], id: string) =>
+  frames.flatMap((frame) =>
+    frame.type === 'job_event' && frame.event.job.id === id && frame.event.type !== 'job_progress'
+      ? frame.event.type
+      : [],
+  )
+
+const submitted = async (node: TestNode, headers = {}): Promise<string> =>
+  (await node.call('POST', '/jobs', JOB, headers)).json.id
+
+/** The node at which a job runs. */
+async function runnerOf(nodes: readonly TestNode[], id: string): Promise<TestNode> {
+  let owner: string | undefined
+  await until(async () => {
+    owner = (await nodes[0]!.storage.cluster!.placeOfJob(id))?.owner?.name
+    return owner !== undefined
+  }, 'it runs')
+  return nodes.find(({ name }) => name === owner)!
+}
+
+if (hasPostgres()) {
+  t.test('the queue is told at every node as one, once each, for as long as somebody listens', async (t) => {
+    const { nodes, join } = await clusterOf(t, ['a', 'b'], { queue: {} })
+    const [a, b] = nodes
+    const streams = [await follow(t, a), await follow(t, b)]
+    const jobs = [await submitted(a), await submitted(b)]
+    for (const id of jobs) {
+      const { engine } = await runnerOf(nodes, id)
+      await until(() => engine.last?.sent.length === 1, 'its turn has begun')
+      engine.last.complete()
+    }
+    const whole = ['job_submitted', 'job_started', 'job_completed']
+    for (const frames of streams)
+      for (const id of jobs) await until(() => told(frames, id).length === 3, 'all of it is told')
+    for (const frames of streams) for (const id of jobs) t.strictSame([...told(frames, id)].sort(), [...whole].sort())
+    for (const frames of streams)
+      await until(() => {
+        const stats = frames.findLast((frame) => 'stats' in frame)
+        return stats !== undefined && 'stats' in stats && stats.stats.running + stats.stats.queued === 0
+      }, 'the counts are those of all nodes')
+    const c = await join('c')
+    await until(() => b.storage.cluster!.nodes().length === 3, 'it is known')
+    // the stream to the new node is opened by then or a moment later: what was told before is not repeated
+    await until(async () => {
+      const id = await submitted(c)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      const isTold = told(streams[0]!, id).includes('job_submitted') && told(streams[1]!, id).includes('job_submitted')
+      await a.call('DELETE', `/jobs/${id}`)
+      return isTold
+    }, 'a node that came is heard')
+  })
+
+  t.test('a job is seen and canceled at any node, and its key is everywhere the same', async (t) => {
+    const { nodes } = await clusterOf(t, ['a', 'b', 'c'], { queue: {} })
+    const key = { 'idempotency-key': 'k1' }
+    const first = await nodes[0].call('POST', '/jobs', JOB, key)
+    for (const node of nodes) {
+      const again = await node.call('POST', '/jobs', JOB, key)
+      t.match(again, { status: 201, json: { id: first.json.id } })
+      t.match(await node.call('POST', '/jobs', { ...JOB, priority: 3 }, key), { status: 422 })
+    }
+    const { id } = first.json
+    const runner = await runnerOf(nodes, id)
+    for (const node of nodes) t.match((await node.call('GET', `/jobs/${id}`)).json, { status: 'running' })
+    const other = nodes.find((node) => node !== runner)!
+    t.match(await other.call('DELETE', `/jobs/${id}`), { status: 200, json: { status: 'canceled' } })
+    for (const node of nodes) t.match((await node.call('GET', `/jobs/${id}`)).json, { status: 'canceled' })
+    await until(() => runner.engine.last.closed, 'its engine has ended')
+  })
+}
