@@ -92,6 +92,20 @@ export type { ParkedSessionRecord, SessionStore } from './sessions/kept/store.js
 export { type SessionStoreCase, sessionStoreConformance } from './sessions/kept/store-conformance.js'
 export type { SessionRegistry } from './sessions/registry.js'
 export type { CreateOptions, RegistryEvents } from './sessions/registry-options.js'
+export type {
+  ClusterEvents,
+  ClusterNode,
+  ClusterStorage,
+  NodeAnnouncement,
+  Place,
+  Taken,
+} from './storage/cluster.js'
+export {
+  type ClusterCase,
+  type ClusterWorld,
+  clusterConformance,
+  type TestNode,
+} from './storage/cluster-conformance.js'
 export { createFileProfileStore } from './storage/file/profile-store.js'
 export { createFileSessionStore } from './storage/file/session-store.js'
 export { createMemoryProfileStore } from './storage/memory/profile-store.js'

@@ -1,33 +1,92 @@
 import t from 'tap'
-import type { Taken } from '../../src/storage/cluster.js'
+import { clusterConformance } from '../../src/storage/cluster-conformance.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
-import { hasPostgres, postgres } from './postgres-world.js'
+import { clusterWorld } from './cluster-world.js'
+import { hasPostgres, postgres, postgresWorld } from './postgres-world.js'
 import { firstWrite } from './sqlite-records.js'
+
+const LONG_MS = 600_000
 
 if (hasPostgres()) {
   const server = await postgres()
-  t.test('smoke', async (t) => {
-    const make = async (name: string) => {
-      const storage = createPostgresStorage({ url: server.url(), schema: 'many' })
-      storage.cluster.announce({ name, url: `http://${name}`, protocol: 1, version: '1', slots: 1, config: 'c' }, 2_000)
-      t.teardown(() => storage.close())
-      await storage.open()
-      return storage
+
+  for (const { name, run } of clusterConformance) t.test(name, async (t) => run(await clusterWorld(t)))
+
+  t.test('nobody is declared dead because the server was away for longer than a lease', async (t) => {
+    const world = await clusterWorld(t)
+    const nodes = [await world.node('a'), await world.node('b')]
+    const told: string[] = []
+    const heard = (event: 'frozen' | 'thawed') =>
+      Promise.all(
+        nodes.map(({ storage }) => new Promise<void>((resolve) => storage.cluster.on(event, () => resolve()))),
+      )
+    for (const { storage } of nodes) {
+      storage.cluster.on('lost', () => told.push('lost'))
+      storage.cluster.on('taken', () => told.push('taken'))
     }
-    const a = await make('a')
-    const b = await make('b')
-    t.match(a.cluster.state, 'serving')
-    await a.journal.write(firstWrite('one'))
-    t.match(await b.cluster.placeOfSession('one'), { id: 'one', owner: { name: 'a' } })
-    t.match(await b.cluster.claim('one'), { id: 'one', owner: { name: 'a' } })
-    t.match((await b.journal.listed!({ limit: 9 })).sessions, [{ id: 'one', owner: a.cluster.n }])
-    const taken = new Promise<Taken>((resolve) => b.cluster.on('taken', resolve))
-    await a.close()
-    t.match(await taken, { from: { name: 'a' }, sessionIds: ['one'] })
-    t.match((await b.journal.unended!()).length, 1)
-    const single = createPostgresStorage({ url: server.url(), schema: 'many' })
-    await t.rejects(single.open(), { code: 'STORAGE_HELD', message: /node b/ })
-    await b.cluster.release(['one'])
-    t.match(await b.cluster.placeOfSession('one'), { owner: undefined })
+    const frozen = heard('frozen')
+    const thawed = heard('thawed')
+    await server.end('SIGINT')
+    await frozen
+    // each lease is over by now, and by the database's clock too
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    await server.restart()
+    await thawed
+    t.same(told, [])
+    t.same(
+      nodes.map(({ storage }) => storage.cluster.state),
+      ['serving', 'serving'],
+    )
+  })
+
+  t.test('one that is alone is refused while nodes have the schema, and the other way round', async (t) => {
+    const world = await clusterWorld(t)
+    const { storage } = await world.node('a', LONG_MS)
+    await world.node('b', LONG_MS)
+    const alone = createPostgresStorage({ url: server.url(), schema: world.schema })
+    await t.rejects(alone.open(), { code: 'STORAGE_HELD', message: /in use by node b, .*; node a, .*Stop them first/ })
+    await storage.journal.write(firstWrite('one'))
+
+    const single = await postgresWorld(t)
+    const node = createPostgresStorage({ url: server.url(), schema: single.schema })
+    node.cluster.announce({ name: 'n', url: 'u', protocol: 1, version: '1', slots: 1, config: 'c' }, LONG_MS)
+    await t.rejects(node.open(), { code: 'STORAGE_HELD', message: new RegExp(`process ${process.pid} on host`) })
+    await single.storage.journal.write(firstWrite('one'))
+  })
+
+  t.test('what one had alone is found by nodes, and theirs by one that is alone again', async (t) => {
+    const { storage, schema } = await postgresWorld(t)
+    const executions = [{ executionId: 'x1', toolName: 'tool' }]
+    const { state, ...first } = firstWrite('one')
+    await storage.journal.write({ ...first, state: { ...state!, executions: executions as never } })
+    await storage.close()
+    const node = createPostgresStorage({ url: server.url(), schema })
+    t.teardown(() => node.close())
+    node.cluster.announce({ name: 'n', url: 'u', protocol: 1, version: '1', slots: 1, config: 'c' }, LONG_MS)
+    await node.open()
+    t.match(await node.cluster.placeOfExecution('x1'), { id: 'one', owner: { n: node.cluster.n, name: 'n' } })
+    t.match((await node.journal.listed!({ limit: 9, status: 'idle' })).sessions, [{ id: 'one' }])
+    await node.journal.write(firstWrite('two'))
+    await node.close()
+    await storage.open()
+    t.match(await storage.journal.unended!(), [{ id: 'one' }, { id: 'two' }])
+  })
+
+  t.test('one that was stopped in the middle of a batch does not hold up who takes over', async (t) => {
+    const world = await clusterWorld(t)
+    const [a, b] = [await world.node('a'), await world.node('b')]
+    await a.storage.journal.write(firstWrite('one'))
+    const taken = new Promise((resolve) => b.storage.cluster.on('taken', resolve))
+    // as far as the server sees: a batch of it has begun, and nothing follows
+    const { n } = a.storage.cluster
+    const [members, mine] = [`${world.schema}.members`, `WHERE n = ${n}`]
+    const stopped = server.query(
+      `BEGIN; UPDATE ${members} SET backend = pg_backend_pid() ${mine}; COMMIT;
+      BEGIN; UPDATE ${members} SET batch = batch ${mine}; SELECT pg_sleep(600)`,
+    )
+    stopped.catch(() => {})
+    a.cut()
+    t.match(await taken, { from: { n }, sessionIds: ['one'] })
+    await t.rejects(stopped, /terminat/)
   })
 }

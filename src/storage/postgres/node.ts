@@ -4,28 +4,18 @@ import type { Listeners } from '../../lib/listeners.js'
 import { VERSION } from '../../lib/package-root.js'
 import type { ClusterEvents, ClusterNode, NodeAnnouncement, Taken } from '../cluster.js'
 import { failureOf } from './failures.js'
+import { Lease } from './lease.js'
 import { Link, type LinkOptions } from './link.js'
 import { isGone, KEEP_ALIVE, type Neighbour, neighboursAsked, shareLock, takeSharedLock } from './membership.js'
 import { channelOf, hears, Nudges } from './nudges.js'
 import { StatementError } from './pipeline.js'
 import { statement } from './plan.js'
 import { migrate } from './schema.js'
+import { ASYNC, BEAT, DELETE_SINGLE, DRAIN, END_LEASE, INSERT, LEAVE, livingOf } from './tables/members.js'
 import { TakeOver } from './takeover.js'
 import { listUnlisted } from './unlisted.js'
 
 const RETRY_MS = 50
-
-const INSERT = `INSERT INTO @members (host, pid, started_at, version, name, url, protocol, slots, config)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING n`
-const LEASE = `INSERT INTO @leases (n, until) SELECT max(n), clock_timestamp() + $1 * interval '1 millisecond' FROM @members WHERE name = $2`
-/** Of single processes that ended without leaving. */
-const DELETE_SINGLE = 'DELETE FROM @members WHERE name IS NULL'
-/** Its loss in a crash costs nothing: then the server has just started, and nobody is declared dead. */
-const ASYNC = `SELECT set_config('synchronous_commit', 'off', true)`
-const BEAT = `UPDATE @leases SET until = clock_timestamp() + $2 * interval '1 millisecond' WHERE n = $1 RETURNING n`
-const LEAVE = 'UPDATE @members SET term = -1, draining = true WHERE n = $1'
-const END_LEASE = `UPDATE @leases SET until = '-infinity' WHERE n = $1`
-const DRAIN = 'UPDATE @members SET draining = true WHERE n = $1'
 
 /** Told before listeners are. */
 export interface MemberTold {
@@ -45,17 +35,16 @@ export class Member {
   readonly #told: MemberTold
   readonly #takeOver: TakeOver
   readonly #nudges: Nudges
+  readonly #lease: Lease
   #link: Link | undefined
-  /** When this connection was made. */
-  #linkedAt = performance.now()
-  /** Until then nobody can have declared it dead. */
-  #safeUntil = 0
-  #isFrozen = false
+  /** Since then it has been in touch with the database without a gap. */
+  #inTouchSince = performance.now()
+  #lastBeat = performance.now()
   /** It has left, or was declared dead. */
   #isOver = false
   #isLeaving = false
+  #isJoined = false
   #isDraining = false
-  #freezeTimer: NodeJS.Timeout | undefined
   #beatTimer: NodeJS.Timeout | undefined
   #beating = false
   #beatAgain = false
@@ -75,6 +64,11 @@ export class Member {
     this.#leaseMs = leaseMs
     this.#listeners = listeners
     this.#nudges = new Nudges(n, options.schema)
+    this.#lease = new Lease(leaseMs, {
+      onRenewed: (leftMs) => listeners.emit('beat', { leftMs }),
+      onFrozen: () => listeners.emit('frozen', {}),
+      onThawed: () => listeners.emit('thawed', {}),
+    })
     this.#takeOver = new TakeOver({ ...options, connectTimeoutMs: leaseMs }, n, leaseMs, (taken) => {
       told.onTaken(taken)
       listeners.emit('taken', taken)
@@ -94,6 +88,7 @@ export class Member {
     told: MemberTold,
   ): Promise<Member> {
     const link = await Link.open(options)
+    let member: Member | undefined
     try {
       await migrate(link.client, options.schema)
       await link.client.query(KEEP_ALIVE)
@@ -103,22 +98,35 @@ export class Member {
       const startedAt = Date.now() - process.uptime() * 1000
       const since = performance.now()
       const { name, url, protocol, version, slots, config } = node
-      const rows = await link.run([
+      const values = [
+        hostname(),
+        process.pid,
+        startedAt,
+        version || VERSION,
+        name,
+        url,
+        protocol,
+        slots,
+        config,
+        leaseMs,
+      ]
+      const [, mine, found] = await link.run([
         statement(DELETE_SINGLE),
-        statement(INSERT, hostname(), process.pid, startedAt, version || VERSION, name, url, protocol, slots, config),
-        statement(LEASE, leaseMs, name),
+        statement(INSERT, ...values),
         neighboursAsked(leaseMs),
       ])
-      const n = rows[1]![0]!.n as number
-      const member = new Member(n, link, options, leaseMs, listeners, told)
-      const neighbours = rows[3] as unknown as Neighbour[]
+      const neighbours = found as unknown as Neighbour[]
+      member = new Member(mine![0]!.n as number, link, options, leaseMs, listeners, told)
       member.#onBeat(since, neighbours)
+      member.#schedule(leaseMs / 5)
+      const { n } = member
       const isPredecessor = (other: Neighbour) => other.name === name && other.n !== n && isGone(other)
       await member.#takeOver.atOnce(neighbours.filter((other) => other.hasLeft || isPredecessor(other)))
-      member.#nudges.tell(link, 'nodes')
-      member.#schedule(leaseMs / 5)
+      member.#isJoined = true
+      await member.#nudges.tell(link, 'nodes')
       return member
     } catch (error) {
+      if (member) member.#end()
       await link.end()
       throw failureOf(error instanceof StatementError ? error.error : error, options.place)
     }
@@ -126,7 +134,7 @@ export class Member {
 
   get state(): 'serving' | 'frozen' | 'out' {
     if (this.#isOver) return 'out'
-    return this.#isFrozen || performance.now() >= this.#safeUntil ? 'frozen' : 'serving'
+    return this.#lease.isSafe ? 'serving' : 'frozen'
   }
 
   get nodes(): readonly ClusterNode[] {
@@ -172,21 +180,24 @@ export class Member {
     await this.#takeOver.close()
     const link = this.#link?.isLost === false ? this.#link : await this.#connect().catch(() => undefined)
     link?.ref()
+    // whom it does not reach takes it for dead in time
+    const cut = setTimeout(() => link?.destroy(), this.#leaseMs)
     await link?.run([statement(LEAVE, this.n), statement(END_LEASE, this.n)]).catch(() => {})
     if (link) await this.#nudges.tell(link, 'nodes')
+    clearTimeout(cut)
     await link?.end()
   }
 
   #end(): void {
     this.#isOver = true
-    clearTimeout(this.#freezeTimer)
+    this.#lease.stop()
     clearTimeout(this.#beatTimer)
     this.#nudges.stop()
   }
 
   #use(link: Link): void {
     this.#link = link
-    this.#linkedAt = performance.now()
+    this.#inTouchSince = performance.now()
     link.unref()
     hears(link, this.n, (what) => {
       if (this.#isOver) return
@@ -269,24 +280,13 @@ export class Member {
   }
 
   #onBeat(since: number, neighbours: readonly Neighbour[]): void {
-    const safeMs = this.#leaseMs - this.#leaseMs / 4
-    this.#safeUntil = since + safeMs
-    clearTimeout(this.#freezeTimer)
-    const left = this.#safeUntil - performance.now()
-    // as old as that it tells nothing of now
-    if (left <= 0) {
-      this.#freeze()
-      return
-    }
-    this.#freezeTimer = setTimeout(() => this.#freeze(), left).unref()
-    this.#listeners.emit('beat', { leftMs: left })
-    if (this.#isFrozen) {
-      this.#isFrozen = false
-      this.#listeners.emit('thawed', {})
-    }
+    if (!this.#lease.renew(since)) return
     this.#see(neighbours)
-    const isLongHere = performance.now() - this.#linkedAt >= this.#leaseMs
-    if (!this.#isDraining && !this.#isLeaving && this.#listeners.has('taken'))
+    // what held this one up may have held up the others too
+    if (since - this.#lastBeat > this.#leaseMs / 2) this.#inTouchSince = since
+    this.#lastBeat = since
+    const isLongHere = since - this.#inTouchSince >= this.#leaseMs
+    if (this.#isJoined && !this.#isDraining && !this.#isLeaving && this.#listeners.has('taken'))
       this.#takeOver.begin(
         neighbours.filter(
           (one) => one.n !== this.n && (one.hasLeft || (one.isExpired && one.isServerUp && isLongHere)),
@@ -294,19 +294,9 @@ export class Member {
       )
   }
 
-  #freeze(): void {
-    if (this.#isFrozen || this.#isOver) return
-    this.#isFrozen = true
-    this.#listeners.emit('frozen', {})
-  }
-
   #see(neighbours: readonly Neighbour[]): void {
     const before = this.#nodes
-    this.#nodes = neighbours
-      .filter(({ n, hasLeft, isExpired }) => n === this.n || (!hasLeft && !isExpired))
-      .map(({ n, name, url, protocol, version, slots, config, draining }) => ({
-        ...{ n, name, url, protocol, version, slots, config, draining },
-      }))
+    this.#nodes = livingOf(this.n, neighbours)
     const seen = (nodes: readonly ClusterNode[]) => nodes.map(({ n, draining }) => `${n} ${draining}`).join()
     if (before.length > 0 && seen(before) !== seen(this.#nodes)) this.#listeners.emit('nodes', {})
   }

@@ -1,0 +1,56 @@
+import { performance } from 'node:perf_hooks'
+
+export interface LeaseEvents {
+  /** @param leftMs until it is frozen */
+  onRenewed(leftMs: number): void
+  onFrozen(): void
+  onThawed(): void
+}
+
+/** How long a node may take itself for alive, by its own clock, which nobody sets. */
+export class Lease {
+  /** Shorter than the lease: others may take it for dead only when it has long been frozen. */
+  readonly #safeMs: number
+  readonly #on: LeaseEvents
+  #safeUntil = 0
+  #isFrozen = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(leaseMs: number, on: LeaseEvents) {
+    this.#safeMs = leaseMs - leaseMs / 4
+    this.#on = on
+  }
+
+  get isSafe(): boolean {
+    return !this.#isFrozen && performance.now() < this.#safeUntil
+  }
+
+  /** @param since when it was asked for: nobody knows when it was done. @returns whether it is safe now */
+  renew(since: number): boolean {
+    this.#safeUntil = since + this.#safeMs
+    clearTimeout(this.#timer)
+    const left = this.#safeUntil - performance.now()
+    // as old as that it tells nothing of now
+    if (left <= 0) {
+      this.#freeze()
+      return false
+    }
+    this.#timer = setTimeout(() => this.#freeze(), left).unref()
+    this.#on.onRenewed(left)
+    if (this.#isFrozen) {
+      this.#isFrozen = false
+      this.#on.onThawed()
+    }
+    return true
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  #freeze(): void {
+    if (this.#isFrozen) return
+    this.#isFrozen = true
+    this.#on.onFrozen()
+  }
+}

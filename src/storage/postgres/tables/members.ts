@@ -1,0 +1,25 @@
+import type { ClusterNode } from '../../cluster.js'
+import type { Neighbour } from '../membership.js'
+
+export const INSERT = `WITH mine AS (
+    INSERT INTO @members (host, pid, started_at, version, name, url, protocol, slots, config)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING n
+  ), lease AS (
+    INSERT INTO @leases (n, until) SELECT n, clock_timestamp() + $10 * interval '1 millisecond' FROM mine
+  ) SELECT n FROM mine`
+/** Of single processes that ended without leaving. */
+export const DELETE_SINGLE = 'DELETE FROM @members WHERE name IS NULL'
+/** Its loss in a crash costs nothing: then the server has just started, and nobody is declared dead. */
+export const ASYNC = `SELECT set_config('synchronous_commit', 'off', true)`
+export const BEAT = `UPDATE @leases SET until = clock_timestamp() + $2 * interval '1 millisecond' WHERE n = $1 RETURNING n`
+export const LEAVE = 'UPDATE @members SET term = -1, draining = true WHERE n = $1'
+export const END_LEASE = `UPDATE @leases SET until = '-infinity' WHERE n = $1`
+export const DRAIN = 'UPDATE @members SET draining = true WHERE n = $1'
+
+/** Those that are alive. @param me who is, whatever the row said when it was read */
+export const livingOf = (me: number, neighbours: readonly Neighbour[]): ClusterNode[] =>
+  neighbours
+    .filter(({ n, hasLeft, isExpired }) => n === me || (!hasLeft && !isExpired))
+    .map(({ n, name, url, protocol, version, slots, config, draining }) => ({
+      ...{ n, name, url, protocol, version, slots, config, draining },
+    }))
