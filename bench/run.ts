@@ -16,6 +16,7 @@ import { permissionRequest } from './permission-request.js'
 import { permissionRoundTrip } from './permission-round-trip.js'
 import { postgresEvents } from './postgres-events.js'
 import { postgresJobs } from './postgres-jobs.js'
+import { postgresLists } from './postgres-lists.js'
 import { replay, replayFromDisk } from './replay.js'
 import { returningClients } from './returning-clients.js'
 import { socketHeap } from './socket-heap.js'
@@ -49,6 +50,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   'durable-create-delete': durableCreateDelete,
   'postgres-events': postgresEvents,
   'postgres-jobs': postgresJobs,
+  'postgres-lists': postgresLists,
   notifications,
   start,
   console: consoleInBrowser,
