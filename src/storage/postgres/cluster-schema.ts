@@ -23,6 +23,8 @@ export const clusterStep = (raised: { fenced: string; stale: string }, id: strin
   ALTER TABLE @notifications ADD COLUMN place bigint;
   CREATE INDEX notifications_by_place ON @notifications ((coalesce(place, n)));
   ALTER TABLE @feed ADD COLUMN forgotten bigint NOT NULL DEFAULT 0;
+  -- the oldest version that knows enough to go on with the schema as it is after the step; null: the one that has taken it
+  ALTER TABLE @schema_versions ADD COLUMN usable_from integer;
   CREATE TABLE @versions_of (name ${id} PRIMARY KEY, version bigint NOT NULL);
   -- what was taken over and was not told yet in the process that took it; of nobody: victim 0
   CREATE TABLE @takeovers (taker bigint NOT NULL, victim bigint NOT NULL, taken text NOT NULL, PRIMARY KEY (taker, victim));

@@ -277,13 +277,24 @@ export async function versionOf(client: Client, schema: string, known = SCHEMA_V
     )
   const found = await client.query(inSchema('SELECT max(version) AS version FROM @schema_versions', schema))
   const { version } = found.rows[0] as { version: number }
-  if (version > known)
+  if (version > known) await assertUsable(client, schema, { version, known })
+  return version
+}
+
+/** While a newer version takes over node by node, those of the one before go on, if what it has done to the schema lets them. */
+async function assertUsable(client: Client, schema: string, { version, known }: { version: number; known: number }) {
+  const { rows } = await client.query(
+    inSchema('SELECT usable_from AS "usableFrom" FROM @schema_versions WHERE version = $1', schema),
+    [version],
+  )
+  const { usableFrom = null } = rows[0] as { usableFrom?: number | null }
+  const needed = usableFrom ?? version
+  if (needed > known)
     throw new StorageError(
       'STORAGE_NEWER',
-      `The schema ${schema} was written by a newer version: it is at version ${version}, this one knows versions up to ${known}. ` +
-        'Use that version again, or restore a backup from before it. It was left as it is.',
+      `The schema ${schema} was written by a newer version: it is at version ${version} and needs a gateway that knows version ${needed}, ` +
+        `this one knows versions up to ${known}. Use that version again, or restore a backup from before it. It was left as it is.`,
     )
-  return version
 }
 
 /** Takes the steps that the schema has not taken yet, all of them or none; whoever else starts meanwhile waits. */

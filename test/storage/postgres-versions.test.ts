@@ -1,0 +1,41 @@
+import t from 'tap'
+import { checkPostgres } from '../../src/storage/postgres/maintenance.js'
+import { SCHEMA_VERSION } from '../../src/storage/postgres/schema.js'
+import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
+import { hasPostgres, postgres, postgresWorld } from './postgres-world.js'
+
+const NEWER = SCHEMA_VERSION + 2
+
+if (hasPostgres()) {
+  t.test(
+    'a schema that a newer version has taken further is used as long as that version lets older ones',
+    async (t) => {
+      const { schema, reopen, storage } = await postgresWorld(t)
+      const server = await postgres()
+      const mark = (usableFrom: number | null) =>
+        server.query(
+          `INSERT INTO ${schema}.schema_versions VALUES ($1, now(), $2)
+         ON CONFLICT (version) DO UPDATE SET usable_from = excluded.usable_from`,
+          [NEWER, usableFrom],
+        )
+      await storage.profiles.save({ name: 'kept' } as never)
+      await mark(SCHEMA_VERSION)
+      const again = await reopen()
+      t.equal((await again.profiles.list()).length, 1)
+      await again.close()
+      await t.resolves(checkPostgres({ url: server.url(), schema }))
+
+      for (const [usableFrom, needed] of [
+        [NEWER - 1, NEWER - 1],
+        [null, NEWER],
+      ] as const) {
+        await mark(usableFrom)
+        await t.rejects(createPostgresStorage({ url: server.url(), schema }).open(), {
+          code: 'STORAGE_NEWER',
+          message: `needs a gateway that knows version ${needed}, this one knows versions up to ${SCHEMA_VERSION}`,
+        })
+      }
+      t.equal((await server.query(`SELECT max(version) AS max FROM ${schema}.schema_versions`))[0]!.max, NEWER)
+    },
+  )
+}
