@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import type { QueueFrame } from '../../schemas/jobs.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { clusterOf, type TestNode } from '../fixtures/cluster.js'
+import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
 import { hasPostgres } from '../storage/postgres-world.js'
 
 const JOB = { session: { cwd: SOME_CWD, prompt: 'do it' } }
@@ -45,6 +46,20 @@ async function runnerOf(nodes: readonly TestNode[], id: string): Promise<TestNod
   return nodes.find(({ name }) => name === owner)!
 }
 
+const completed = new WeakSet<ScriptedRunner>()
+
+function complete(runner: ScriptedRunner): void {
+  completed.add(runner)
+  runner.complete()
+}
+
+/** The runner of a node whose turn has begun. */
+async function turnOf({ engine }: TestNode): Promise<ScriptedRunner> {
+  const isBegun = (runner: ScriptedRunner) => runner.sent.length === 1 && !completed.has(runner)
+  await until(() => engine.runners.some(isBegun), 'its turn has begun')
+  return engine.runners.find(isBegun)!
+}
+
 if (hasPostgres()) {
   t.test('the queue is told at every node as one, once each, for as long as somebody listens', async (t) => {
     const { nodes, join } = await clusterOf(t, ['a', 'b'], { queue: {} })
@@ -52,9 +67,7 @@ if (hasPostgres()) {
     const streams = [await follow(t, a), await follow(t, b)]
     const jobs = [await submitted(a), await submitted(b)]
     for (const id of jobs) {
-      const { engine } = await runnerOf(nodes, id)
-      await until(() => engine.last?.sent.length === 1, 'its turn has begun')
-      engine.last.complete()
+      complete(await turnOf(await runnerOf(nodes, id)))
     }
     const whole = ['job_submitted', 'job_started', 'job_completed']
     for (const frames of streams)
@@ -92,6 +105,23 @@ if (hasPostgres()) {
     const other = nodes.find((node) => node !== runner)!
     t.match(await other.call('DELETE', `/jobs/${id}`), { status: 200, json: { status: 'canceled' } })
     for (const node of nodes) t.match((await node.call('GET', `/jobs/${id}`)).json, { status: 'canceled' })
-    await until(() => runner.engine.last.closed, 'its engine has ended')
+    await until(() => runner.engine.runners.every(({ closed }) => closed), 'its engine has ended')
+  })
+
+  t.test('a job goes on elsewhere when its node is gone', async (t) => {
+    const { nodes } = await clusterOf(t, ['a', 'b'], { queue: {} })
+    const { json } = await nodes[0].call('POST', '/jobs', { ...JOB, attempts: 2, retryDelayMs: 1 })
+    const { id } = json
+    const runner = await runnerOf(nodes, id)
+    await turnOf(runner)
+    const other = nodes.find((node) => node !== runner)!
+    // as far as the others can tell, it is dead
+    await runner.storage.close()
+    await until(async () => (await other.call('GET', `/jobs/${id}`)).json.status === 'running', 'it is taken up')
+    const again = await turnOf(other)
+    t.match((await other.call('GET', `/jobs/${id}`)).json, { status: 'running', attempt: 2 })
+    complete(again)
+    await until(async () => (await other.call('GET', `/jobs/${id}`)).json.status === 'succeeded', 'it has ended')
+    t.match((await other.call('GET', '/queue')).json, { queued: 0, running: 0, maxConcurrency: 1 })
   })
 }
