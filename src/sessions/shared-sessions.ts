@@ -101,7 +101,7 @@ export class SharedSessions {
   #onNodes(): void {
     const { table, sharing } = this.#parts
     for (const { name, draining } of sharing.storage.nodes())
-      if (!draining) table.leaveTo(name, (session) => session.clients.disconnectAll(CLOSE.goingAway))
+      if (!draining) table.leaveTo(name, (session) => session.clients.disconnectAll(CLOSE.sessionMoved))
   }
 
   #letGo(id: string): void {

@@ -1,0 +1,237 @@
+import t, { type Test } from 'tap'
+import type { SessionEvent } from '../../schemas/events.js'
+import type { SessionInfo } from '../../schemas/sessions.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
+import { clusterOf, type TestNode } from '../fixtures/cluster.js'
+import { native, ok } from '../fixtures/parked.js'
+import { isProblem } from '../fixtures/problem.js'
+import { hasPostgres } from '../storage/postgres-world.js'
+
+/** Long enough for a busy machine, short enough to be waited for. */
+const LEASE = { leaseMs: 4_000 }
+const CLI = { profiles: [{ name: 'agent', engine: 'cli' as const }] }
+
+async function create(node: TestNode, request: object = {}): Promise<string> {
+  const { status, json } = await node.call('POST', '/sessions', { cwd: SOME_CWD, ...request })
+  if (status !== 201) throw new Error(JSON.stringify(json))
+  return json.id
+}
+
+const infoAt = async (node: TestNode, id: string): Promise<SessionInfo> =>
+  (await node.call('GET', `/sessions/${id}`)).json
+
+const statusAt = async (node: TestNode, id: string): Promise<string | undefined> => (await infoAt(node, id)).status
+
+/** The whole log, as a node gives it. */
+async function logAt(node: TestNode, id: string): Promise<SessionEvent[]> {
+  const events: SessionEvent[] = []
+  for (let after = 0; ; ) {
+    const { json } = await node.call('GET', `/sessions/${id}/events?afterSeq=${after}`)
+    if (json.events.length === 0) return events
+    events.push(...json.events)
+    after = events.at(-1)!.seq
+  }
+}
+
+/** One page of the list: its ids, and where the next one is. */
+async function page(node: TestNode, path: string): Promise<{ ids: string[]; next: string | undefined }> {
+  const { json, headers } = await node.call('GET', path)
+  const next = /<[^>]*(\/sessions\?[^>]*)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
+  return { ids: (json as SessionInfo[]).map(({ id }) => id), next }
+}
+
+async function walk(node: TestNode, query = '', limit = 3): Promise<string[]> {
+  const ids: string[] = []
+  for (let path: string | undefined = `/sessions?limit=${limit}${query}`; path !== undefined; ) {
+    const { ids: more, next } = await page(node, path)
+    ids.push(...more)
+    path = next
+  }
+  return ids
+}
+
+const rises = (events: readonly SessionEvent[]) =>
+  events.every(({ seq }, index) => index === 0 || seq > events[index - 1]!.seq)
+
+if (hasPostgres()) {
+  t.test('every node lists all sessions in one order, whoever has them', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b', 'c'], {
+      profiles: [
+        { name: 'one', engine: 'provider', provider: { id: 'scripted' } },
+        { name: 'two', engine: 'provider', provider: { id: 'scripted' } },
+      ],
+    })
+    const [a, b, c] = nodes
+    const ids: string[] = []
+    for (let at = 0; at < 9; at++)
+      ids.unshift(await create(nodes[at % 3]!, { profile: at % 2 ? 'one' : 'two', title: `session ${at}` }))
+    const ended = ids[4]!
+    await b.call('POST', `/sessions/${ended}/commands`, { type: 'close' })
+    const busy = ids[2]!
+    await c.call('POST', `/sessions/${busy}/commands`, { type: 'user_message', text: 'go' })
+    for (const node of nodes) {
+      const { name } = node
+      const ofOne = ids.filter((_id, at) => at % 2 === 1)
+      t.same(await walk(node), ids, `all at ${name}`)
+      t.same(await walk(node, '&profile=one'), ofOne, `of a profile at ${name}`)
+      t.same(await walk(node, '&status=closed'), [ended], `closed at ${name}`)
+      t.same(await walk(node, '&status=running'), [busy], `running at ${name}`)
+      t.same(
+        (await node.worker.registry.list()).map(({ id }) => id),
+        ids,
+        `to a host at ${name}`,
+      )
+    }
+    const first = await page(a, '/sessions?limit=4')
+    const second = await page(b, first.next!)
+    const third = await page(c, second.next!)
+    t.same(
+      [first, second, third].flatMap((one) => one.ids),
+      ids,
+      'a cursor goes on at any node',
+    )
+    t.equal(third.next, undefined)
+    await c.call('DELETE', `/sessions/${ids[0]}`)
+    for (const node of nodes) t.same(await walk(node), ids.slice(1), `without the removed one at ${node.name}`)
+  })
+
+  t.test(
+    'a node that is gone leaves its sessions as a restart would: nothing is lost, and each is found once',
+    async (t: Test) => {
+      const { nodes } = await clusterOf(t, ['a', 'b', 'c'], { ...LEASE, script: native, parking: { parkDelayMs: 0 } })
+      const [a, b, c] = nodes
+      const dormant = await create(a, { prompt: 'once' })
+      a.engine.last.say('said', 'm1')
+      a.engine.last.complete()
+      const ended = await create(a)
+      await a.call('POST', `/sessions/${ended}/commands`, { type: 'close' })
+      const parked = await create(a, { prompt: 'wait' })
+      await a.engine.last.defer('e1')
+      await until(async () => (await statusAt(b, parked)) === 'parked', 'a parked session')
+      const live = await create(a, { prompt: 'go' })
+      a.engine.last.say('half', 'm2')
+      await until(async () => (await logAt(b, live)).some(({ type }) => type === 'assistant_message'), 'half a turn')
+      const before = await logAt(b, live)
+      const all = [live, parked, ended, dormant]
+      t.same(await walk(b), all)
+
+      a.cutOff()
+      await until(async () => (await statusAt(b, live)) === 'idle', 'the session of the dead node')
+      const log = await logAt(c, live)
+      t.same(log.slice(0, before.length), before, 'what was told stays')
+      t.ok(rises(log))
+      t.match(
+        log.find(({ type }) => type === 'turn_completed'),
+        { subtype: 'interrupted' },
+      )
+      for (const node of [b, c]) t.same(await walk(node), all, `listed at ${node.name}`)
+      t.match(await infoAt(c, ended), { status: 'closed' })
+      t.match((await c.call('PATCH', `/sessions/${ended}`, { title: 'renamed' })).json, { title: 'renamed' })
+
+      t.match((await c.call('POST', '/executions/e1/result', ok)).json, { applied: true, sessionId: parked })
+      t.match((await b.call('POST', '/executions/e1/result', ok)).json, { applied: false, sessionId: parked })
+      const engines = () => [...b.engine.runners, ...c.engine.runners]
+      const woken = () => engines().filter(({ context }) => context.sessionId === parked)
+      await until(() => woken()[0]?.settled.length, 'its result at an engine')
+      t.equal(woken().length, 1, 'one engine')
+      t.match(woken()[0]!.settled, [{ executionId: 'e1', result: ok }])
+      woken()[0]!.complete()
+      await until(async () => (await statusAt(c, parked)) === 'idle', 'the end of its turn')
+
+      const said = await c.call('POST', `/sessions/${dormant}/commands`, { type: 'user_message', text: 'more' })
+      t.match(said, { status: 200 })
+      t.ok(
+        engines().some(
+          ({ context, sent }) => context.sessionId === dormant && sent.some(({ text }) => text === 'more'),
+        ),
+      )
+      t.match(await c.call('DELETE', `/sessions/${live}`), { status: 200 })
+      for (const node of [b, c]) t.same(await walk(node), [parked, ended, dormant])
+      t.match(await b.call('GET', `/sessions/${live}`), { status: 404 })
+    },
+  )
+
+  t.test('a permission request that a dead node left is answered by any node', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b', 'c'], { ...LEASE, script: native, parking: { parkDelayMs: 0 } })
+    const [a, b, c] = nodes
+    const id = await create(a, { prompt: 'ask', approvalTimeoutMs: 0 })
+    void a.engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: { path: 'a' } })
+    await until(async () => (await infoAt(b, id)).status === 'parked', 'parked')
+    const [request] = (await infoAt(b, id)).parked!.permissions!
+    a.cutOff()
+    const answer = () => c.call('POST', `/sessions/${id}/permissions/${request!.id}`, { behavior: 'allow' })
+    await until(async () => (await answer()).status === 200, 'an answer that is taken')
+    await until(() => [b, c].some(({ engine }) => engine.runners.length > 0), 'an engine')
+    isProblem(
+      t,
+      await b.call('POST', `/sessions/${id}/permissions/${request!.id}`, { behavior: 'allow' }),
+      404,
+      'SG_ERR_PERMISSION_NOT_FOUND',
+    )
+  })
+
+  t.test(
+    'what an agent keeps on its node waits for that node: read and deleted elsewhere, gone on with there',
+    async (t: Test) => {
+      const { nodes, join } = await clusterOf(t, ['a', 'b', 'c'], { ...LEASE, ...CLI })
+      const [a, b, c] = nodes
+      const [first, second] = [await create(a, { prompt: 'one' }), await create(a, { prompt: 'two' })]
+      for (const runner of a.engine.runners) {
+        runner.say('said')
+        runner.complete()
+      }
+      const third = await create(a, { prompt: 'three' })
+      await until(async () => (await statusAt(b, second)) === 'idle', 'idle')
+      a.cutOff()
+      await until(async () => (await statusAt(b, third)) === 'idle', 'the cut-off turn is mended without its node')
+      t.match(
+        (await logAt(c, third)).find(({ type }) => type === 'turn_completed'),
+        { subtype: 'interrupted' },
+      )
+      const refused = await c.call('POST', `/sessions/${first}/commands`, { type: 'user_message', text: 'more' })
+      isProblem(t, refused, 503, 'SG_ERR_NODE_AWAY')
+      t.match(refused.json.detail, /node a,/)
+      t.ok(refused.headers.get('retry-after'))
+      t.match((await b.call('PATCH', `/sessions/${first}`, { title: 'still here' })).json, { title: 'still here' })
+      t.match(await c.call('DELETE', `/sessions/${second}`), { status: 200 })
+      for (const node of [b, c]) t.same(await walk(node), [third, first], `listed at ${node.name}`)
+      t.equal(b.engine.runners.length + c.engine.runners.length, 0, 'no engine elsewhere')
+
+      const again = await join('a')
+      const say = () => c.call('POST', `/sessions/${first}/commands`, { type: 'user_message', text: 'more' })
+      await until(async () => (await say()).status === 200, 'its node has it')
+      t.match(
+        again.engine.runners.map(({ context, sent }) => [context.sessionId, sent.at(-1)?.text]),
+        [[first, 'more']],
+      )
+      t.match(await infoAt(b, first), { title: 'still here', status: 'running' })
+      for (const node of [b, c, again]) t.same(await walk(node), [third, first], `listed at ${node.name}`)
+      t.ok(rises(await logAt(c, third)))
+    },
+  )
+
+  t.test('an agent whose state is shared goes on anywhere', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b'], { ...LEASE, ...CLI, agentState: 'shared' })
+    const [a, b] = nodes
+    const id = await create(a, { prompt: 'one' })
+    a.engine.last.complete()
+    await until(async () => (await statusAt(b, id)) === 'idle', 'idle')
+    a.cutOff()
+    const say = () => b.call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: 'more' })
+    await until(async () => (await say()).status === 200, 'a message that is taken')
+    t.match(b.engine.last.sent, [{ text: 'more' }])
+  })
+
+  t.test('sessions whose time is over go once, those of a node that is gone too', async (t: Test) => {
+    const { nodes, join } = await clusterOf(t, ['a', 'b'], { ...LEASE, sessionRetentionMs: 1_000 })
+    const [a, b] = nodes
+    const [left, kept] = [await create(a), await create(b)]
+    await a.call('POST', `/sessions/${left}/commands`, { type: 'close' })
+    await a.stop()
+    await b.call('POST', `/sessions/${kept}/commands`, { type: 'close' })
+    await until(async () => (await b.call('GET', `/sessions/${kept}`)).status === 404, 'its own is gone')
+    const other = await join('c')
+    await until(async () => (await walk(other)).length === 0, 'that of the other node is gone')
+    t.match(await b.call('GET', `/sessions/${left}`), { status: 404 })
+  })
+}
