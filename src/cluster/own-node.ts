@@ -46,6 +46,8 @@ export class OwnNode implements Cluster {
   readonly #places = new Map<string, KnownPlace>()
   /** What is being claimed for somebody, by id. */
   readonly #claims = new Map<string, Promise<'here' | ClusterNode>>()
+  /** Nodes that are set up differently and were told of. */
+  readonly #different = new Set<number>()
   #url: string
   /** One taking after the other, from the start of the gateway on. */
   #takingUp: Promise<void>
@@ -112,6 +114,7 @@ export class OwnNode implements Cluster {
   /** The gateway has taken up what it owned before: what came since is next. */
   started(): void {
     this.#started()
+    this.#compare(this.others())
   }
 
   /** Says that it is about to leave; that others do not hear of it keeps nothing waiting. */
@@ -228,6 +231,19 @@ export class OwnNode implements Cluster {
     const nodes = this.#storage.nodes()
     this.hops.keep(nodes)
     for (const listener of this.#nodeListeners) listener(nodes)
+    this.#compare(this.others())
+  }
+
+  /** Callers would find a difference by chance. */
+  #compare(others: readonly ClusterNode[]): void {
+    for (const { n, name, config } of others) {
+      if (config === this.#announced.digest || this.#different.has(n)) continue
+      this.#different.add(n)
+      this.#logger.warn(
+        { node: name },
+        'another node is set up differently: profiles, tools, basePath, maxBodyBytes, requireApiKey, disableBypassPermissions and agentState have to be the same at all of them',
+      )
+    }
   }
 }
 

@@ -1,0 +1,33 @@
+import t from 'tap'
+import { OwnNode } from '../../src/cluster/own-node.js'
+import type { ClusterNode, ClusterStorage } from '../../src/storage/cluster.js'
+
+const node = (n: number, config: string): ClusterNode => ({
+  ...{ n, config, name: `node-${n}`, url: `http://127.0.0.1:${n}`, protocol: 1, version: '1', slots: 0 },
+  draining: false,
+})
+
+t.test('a node that is set up differently is told of, once', async (t) => {
+  let nodes = [node(1, 'ours'), node(2, 'ours'), node(3, 'theirs')]
+  let changed = () => {}
+  const storage = {
+    n: 1,
+    nodes: () => nodes,
+    on: (event: string, listener: () => void) => {
+      if (event === 'nodes') changed = listener
+    },
+  } as unknown as ClusterStorage
+  const told: unknown[] = []
+  const own = new OwnNode({
+    ...{ storage, digest: 'ours', slots: 0 },
+    options: { url: 'http://127.0.0.1:1' },
+    hops: { keep: () => {} },
+    logger: { warn: ({ node }: { node: string }) => told.push(node) },
+  } as unknown as ConstructorParameters<typeof OwnNode>[0])
+  own.started()
+  changed()
+  t.same(told, ['node-3'])
+  nodes = [...nodes, node(4, 'others')]
+  changed()
+  t.same(told, ['node-3', 'node-4'])
+})
