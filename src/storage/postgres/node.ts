@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import type { Listeners } from '../../lib/listeners.js'
 import { VERSION } from '../../lib/package-root.js'
-import type { ClusterEvents, ClusterNode, NodeAnnouncement, Taken } from '../cluster.js'
+import type { ClusterEvents, ClusterNode, NodeAnnouncement } from '../cluster.js'
 import { failureOf } from './failures.js'
 import { Lease } from './lease.js'
 import { Link, type LinkOptions } from './link.js'
@@ -12,16 +12,10 @@ import { StatementError } from './pipeline.js'
 import { statement } from './plan.js'
 import { migrate } from './schema.js'
 import { ASYNC, BEAT, DELETE_SINGLE, DRAIN, END_LEASE, INSERT, LEAVE, livingOf } from './tables/members.js'
-import { TakeOver } from './takeover.js'
+import { type MemberTold, TakeOver } from './takeover.js'
 import { listUnlisted } from './unlisted.js'
 
 const RETRY_MS = 50
-
-/** Told before listeners are. */
-export interface MemberTold {
-  onTaken(taken: Taken): void
-  onLost(): void
-}
 
 /**
  * One of several processes that share a schema. It renews its lease on a connection of its own; by its own clock it knows when others may

@@ -16,6 +16,12 @@ const LEFT = 'SELECT n, name FROM @members WHERE name IS NOT NULL AND term < 0'
 const UNTOLD = 'SELECT victim, taken FROM @takeovers WHERE taker = $1 ORDER BY victim'
 const TOLD = 'DELETE FROM @takeovers WHERE taker = $1 AND victim = $2'
 
+/** Told before listeners are. */
+export interface MemberTold {
+  onTaken(taken: Taken): void
+  onLost(): void
+}
+
 type Victim = Pick<Neighbour, 'n'>
 
 /** Makes what nodes had that are gone this one's, each with all that it had by one write, and tells of it once. */
