@@ -250,7 +250,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
         resume: () => registry.engines.resume(),
         abandon: () => {
           registry.drain(CLOSE.sessionMoved)
-          registry.engines.abandon()
+          return registry.engines.abandon()
         },
       },
       leaseAgents: (leftMs) => void (surroundings.createCliRunner ? undefined : leash.lease(leftMs)),
@@ -323,6 +323,8 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     const guards = [guard, operatorGuard, pushGuard].map((one) => one.close())
     const gone = Promise.all([toolEndpoint.close(), deliverer.close(), profiles.close(), ...guards])
     await within(STORAGE_CLOSE_MS, gone, { clock })
+    // or the lease of the next member would let them work again
+    await within(options.shutdownTimeoutMs, standing!.gone, { clock })
     await within(STORAGE_CLOSE_MS, storage!.close(), { clock })
   }
   const close = async () => {

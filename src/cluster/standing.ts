@@ -26,7 +26,7 @@ export interface StandingParts {
   logger: Logger
   leaseMs: number
   /** The engines of all sessions. */
-  engines: { pause(): void; resume(): void; abandon(): void }
+  engines: { pause(): void; resume(): void; abandon(): Promise<void> }
   /** Tells whoever outlives this process for how long agents may work; `undefined`: for as long as it works. */
   leaseAgents(leftMs: number | undefined): void
   /** What is done about it; absent: an operator has to. */
@@ -48,6 +48,8 @@ export class Standing {
   /** By when the lease has to be renewed. */
   #until = Number.POSITIVE_INFINITY
   #moves: Timer | undefined
+  /** Resolves when the engines of a node that was lost are gone. */
+  gone: Promise<void> = Promise.resolve()
   readonly #unsubscribe: (() => void)[]
 
   constructor(parts: StandingParts) {
@@ -96,7 +98,8 @@ export class Standing {
     for (const end of this.#unsubscribe) end()
     this.#moves?.cancel()
     this.#until = Number.POSITIVE_INFINITY
-    this.#parts.leaseAgents(undefined)
+    // of one that was lost nothing works again, whatever is left of it
+    if (!this.isLost) this.#parts.leaseAgents(undefined)
   }
 
   #onBeat(leftMs: number): void {
@@ -136,7 +139,7 @@ export class Standing {
     this.#moves?.cancel()
     standstill.end()
     this.listeners.emit('lost', {})
-    engines.abandon()
+    this.gone = engines.abandon()
     if (onLost) onLost()
     else logger.error({}, `${LOST}. Nothing is served here any more: start this process, or its gateway, anew`)
   }

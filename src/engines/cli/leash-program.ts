@@ -185,7 +185,7 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
   lines.on('line', (line) => {
     const told = JSON.parse(line)
     if (told.began !== undefined) begin(told.began)
-    if (told.ended !== undefined) for (const of of [groups, paused]) of.delete(told.ended)
+    if (told.ended !== undefined) groups.delete(told.ended)
     if (told.pause !== undefined) paused.set(told.pause, told.mark)
     if (told.resume !== undefined) paused.delete(told.resume)
     if (told.lease !== undefined) renew(told.lease)

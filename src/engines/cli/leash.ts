@@ -44,7 +44,6 @@ class Leash {
     tell(await this.hold(), { began: group })
     await over
     this.#groups.delete(group)
-    this.#paused.delete(group)
     tell(await this.#keeper, { ended: group })
   }
 

@@ -98,8 +98,9 @@ export class AgentProcess {
   resume(): void {
     if (!this.#isPaused) return
     this.#isPaused = false
-    if (this.#hasExited || this.pid === undefined) return
+    if (this.pid === undefined) return
     void leash.resume(this.pid)
+    if (this.#hasExited) return
     signalGroup(this.pid, 'SIGCONT')
     if (!this.#unreadUntil) this.child.stdout.resume()
   }
@@ -137,6 +138,8 @@ export class AgentProcess {
       if (!this.#hasExited) await this.#endGroup(this.pid, graceMs)
       await this.exited
       if (this.#mark !== undefined) await leash.sweep(this.#mark)
+      // what hid elsewhere was stopped until then
+      if (this.#isPaused) await leash.resume(this.pid)
     }
     this.child.stdin.destroy()
     this.child.stdout.destroy()
@@ -147,8 +150,6 @@ export class AgentProcess {
     const deadline = Date.now() + graceMs
     if (this.#isPaused) {
       signalGroup(group, 'SIGKILL')
-      await this.exited
-      void leash.resume(group)
       return
     }
     signalGroup(group, 'SIGTERM')

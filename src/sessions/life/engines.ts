@@ -30,14 +30,15 @@ export class Engines {
   }
 
   /** Lets go of every session without a word and without a write: they are other nodes'. Their engines are ended. */
-  abandon(): void {
+  async abandon(): Promise<void> {
     const { table, sleep, executions } = this.#parts
-    for (const session of table.all()) void session.abandon()
+    const gone = table.all().map((session) => session.abandon())
     for (const id of table.ids()) {
       sleep.forget(id)
       executions.forget(id)
       table.remove(id)
     }
+    await Promise.all(gone)
   }
 
   /** One that fails keeps no other from it. */
