@@ -140,7 +140,8 @@ export class OwnNode implements Cluster {
   async where(target: Target): Promise<'here' | ClusterNode> {
     if (this.isResident(target)) return 'here'
     const known = this.#places.get(keyOf(target))
-    if (known && known.until > this.#clock.now()) return known.node
+    // one that was looked for while its node was being declared dead is remembered with that node
+    if (known && known.until > this.#clock.now() && this.#isAlive(known.node)) return known.node
     const place = await this.#placeOf(target)
     return place ? this.#settle(target, place) : 'here'
   }
@@ -184,6 +185,10 @@ export class OwnNode implements Cluster {
     if (this.#places.size >= MAX_PLACES) this.#places.clear()
     this.#places.set(keyOf(target), { node, until: this.#clock.now() + this.options.leaseMs / 2 })
     return node
+  }
+
+  #isAlive({ n }: ClusterNode): boolean {
+    return this.#storage.nodes().some((node) => node.n === n)
   }
 
   #named(name: string): ClusterNode | undefined {
