@@ -1,5 +1,7 @@
 import t from 'tap'
 import { clusterConformance } from '../../src/storage/cluster-conformance.js'
+import { Link } from '../../src/storage/postgres/link.js'
+import { statement } from '../../src/storage/postgres/plan.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { clusterWorld } from './cluster-world.js'
 import { hasPostgres, postgres, postgresWorld } from './postgres-world.js'
@@ -9,6 +11,22 @@ const LONG_MS = 600_000
 
 if (hasPostgres()) {
   const server = await postgres()
+
+  // first: the driver warns once in a process
+  t.test('what parts of a node ask at once is asked one after the other, as the driver wants it', async (t) => {
+    const warned: Error[] = []
+    const onWarning = (warning: Error) => warned.push(warning)
+    process.on('warning', onWarning)
+    t.teardown(() => process.off('warning', onWarning))
+    const link = await Link.open({ url: server.url(), place: 'here', schema: 'asked', namedStatements: true })
+    t.teardown(() => link.end())
+    const asked = [1, 2, 3].map((n) => link.run([statement('SELECT $1::integer AS n', n)]))
+    t.same(await Promise.all(asked), [[[{ n: 1 }]], [[{ n: 2 }]], [[{ n: 3 }]]])
+    await t.rejects(Promise.all([link.run([statement('SELECT nothing')]), link.run([statement('SELECT 1')])]))
+    t.same(await link.run([statement('SELECT 4 AS n')]), [[{ n: 4 }]], 'what failed holds up nobody')
+    await new Promise(setImmediate)
+    t.same(warned, [])
+  })
 
   for (const { name, run } of clusterConformance) t.test(name, async (t) => run(await clusterWorld(t)))
 

@@ -31,6 +31,8 @@ export class Link {
   /** Texts for this schema, made once. */
   readonly #texts = new Map<string, string>()
   #isLost = false
+  /** Until what was asked last is answered; never rejects. */
+  #underWay: Promise<void> | undefined
 
   private constructor(client: pg.Client, { schema, namedStatements }: LinkOptions) {
     this.client = client
@@ -78,14 +80,19 @@ export class Link {
     return this.#isLost
   }
 
-  /** One transaction, in one round trip. @throws StatementError */
+  /** One transaction, in one round trip, after what was asked before: the driver takes one at a time. @throws StatementError */
   async run(statements: readonly Statement[]): Promise<Row[][]> {
+    while (this.#underWay) await this.#underWay
     const pipeline = new Pipeline(
       statements.map(({ sql, values }) => ({ sql: this.#textOf(sql), values })),
       this.#named,
     )
     // a reply that never comes is no reason to wait for ever
     const timer = setTimeout(() => this.destroy(), REPLY_TIMEOUT_MS)
+    const over = () => {
+      this.#underWay = undefined
+    }
+    this.#underWay = pipeline.done.then(over, over)
     this.client.query(pipeline)
     try {
       return await pipeline.done
