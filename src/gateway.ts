@@ -294,7 +294,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     }
   }
 
-  if (cluster) goOnWithOthers(cluster, { queue, deliverer, outward, idempotency, findMade })
+  if (cluster) goOnWithOthers(cluster, { queue, deliverer, outward, idempotency, findMade, logger, retryAfter })
 
   let state: 'built' | 'ready' | 'draining' = 'built'
   let closing: Promise<void> | undefined
