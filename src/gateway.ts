@@ -287,7 +287,8 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       case 'job':
         return queue?.get(id)
       case 'profile':
-        return profiles.get(id)?.info
+        // another node may have made it
+        return Promise.resolve(profiles.refreshed()).then(() => profiles.get(id)?.info)
       case 'answer':
         // kept in the write that the answer is in
         return { resolved: true }
