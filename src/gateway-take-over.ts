@@ -26,12 +26,13 @@ export function goOnWithOthers(
   const surely = (work: () => Promise<void>) => persistently(work, { logger, retryAfter })
   cluster.onResidence('job', (id) => queue?.isUnderWay(id) ?? false)
   // what sessions and jobs tell when they are taken up comes after what was told before
-  cluster.onTaken('lanes', ({ lanes }) =>
-    surely(() => {
+  cluster.onTaken('lanes', ({ lanes, jobIds }) => {
+    queue?.expect(jobIds)
+    return surely(() => {
       reminders = []
       return deliverer.takeUp(lanes, (left) => void reminders.push(left))
-    }),
-  )
+    })
+  })
   cluster.onTaken('jobs', ({ jobIds }) => queue?.takeUp(jobIds))
   // whether a request still waits is known once its session is there
   cluster.onTaken('reminders', () => {

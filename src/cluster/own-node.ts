@@ -64,7 +64,6 @@ export class OwnNode implements Cluster {
     this.#takingUp = new Promise((resolve) => {
       this.#started = resolve
     })
-    storage.on('taken', (taken) => void this.#takeUp(taken))
     storage.on('nodes', () => this.#onNodes())
   }
 
@@ -113,6 +112,8 @@ export class OwnNode implements Cluster {
 
   /** The gateway has taken up what it owned before: what came since is next. */
   started(): void {
+    // not sooner: whoever hears of it takes over, and what is read at a start is in several steps
+    this.#storage.on('taken', (taken) => void this.#takeUp(taken))
     this.#started()
     this.#compare(this.others())
   }

@@ -179,13 +179,6 @@ export class JobQueue {
       onTerminal: (job) => this.#retention?.onTerminal(job),
     })
     this.#unsubscribe.push(sessions.on('room', () => this.#claims.wake()))
-    if (cluster)
-      this.#unsubscribe.push(
-        // before their sessions are taken up
-        cluster.on('taken', ({ jobIds }) => {
-          if (jobIds.length > 0) this.#attempts.expect()
-        }),
-      )
     const { onEvent } = options
     if (onEvent) this.#unsubscribe.push(this.on('job_event', ({ event }) => onEvent(event)))
   }
@@ -222,9 +215,14 @@ export class JobQueue {
     this.#unsubscribe.push(cluster.on('work', wake), cluster.on('nodes', wake), cluster.on('thawed', wake))
   }
 
+  /** These are about to be taken up, their sessions before them: what those tell is kept for them. */
+  expect(jobIds: readonly string[]): void {
+    if (jobIds.length > 0) this.#attempts.expect()
+  }
+
   /**
-   * Goes on with jobs that were another node's and are this one's now, as after a restart. Their sessions were taken up just before; call it
-   * once for what the cluster told to be `taken`.
+   * Goes on with jobs that were another node's and are this one's now, as after a restart. Their sessions were taken up just before, and
+   * it was told to `expect` them before those; call it once for what the cluster told to be `taken`.
    */
   async takeUp(jobIds: readonly string[]): Promise<void> {
     if (jobIds.length === 0) return

@@ -58,6 +58,7 @@ export type ClusterEvents = {
   thawed: Record<string, never>
   /** Declared dead: what this process had is others'. Whatever it asks for from now on is refused with `STORAGE_FENCED`. */
   lost: Record<string, never>
+  /** While nobody listens to it, nobody is taken over from. */
   taken: Taken
   /** Somewhere, jobs may have become claimable, or a slot free. */
   work: Record<string, never>

@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { TakenKind, TakeUp } from '../../src/cluster/cluster.js'
+import { OwnNode, type OwnNodeOptions } from '../../src/cluster/own-node.js'
 import { goOnWithOthers, type TakeOverParts } from '../../src/gateway-take-over.js'
 import { silentLogger } from '../../src/lib/logger.js'
 
@@ -41,4 +42,15 @@ t.test('deliveries and keys of another node are gone on with once the storage gi
   for (const kind of ['lanes', 'reminders', 'keys'] as const) await takeUps.get(kind)!(taken)
   t.same(asked, ['lanes', 'lanes', 'keys', 'keys'])
   t.same(reminded, ['later'], 'what is due later is told of once')
+})
+
+t.test('nobody is taken over from before what was left is read: a job would be without its session', async (t) => {
+  const heard = new Set<string>()
+  const node = new OwnNode({
+    options: { node: 'a', url: 'http://127.0.0.1:1' },
+    storage: { n: 1, on: (event: string) => heard.add(event), nodes: () => [] },
+  } as unknown as OwnNodeOptions)
+  t.notOk(heard.has('taken'), 'a storage takes over for whoever listens')
+  node.started()
+  t.ok(heard.has('taken'))
 })

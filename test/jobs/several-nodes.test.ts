@@ -41,7 +41,10 @@ async function nodesOf<Names extends string[]>(
     if (onCreate) sessions.onCreate = (session) => void setImmediate(onCreate, session)
     const { queue: adapter, outbox, cluster } = storage
     const world = await jobWorld(t, { ...options, clock, sessions, adapter, outbox, cluster, oneWrite: true })
-    cluster.on('taken', ({ jobIds }) => void world.queue.takeUp(jobIds))
+    cluster.on('taken', ({ jobIds }) => {
+      world.queue.expect(jobIds)
+      void world.queue.takeUp(jobIds)
+    })
     return { name, storage, ...world }
   }
   const nodes: Awaited<ReturnType<typeof started>>[] = []
