@@ -141,7 +141,7 @@ class Forwarding {
     const { cluster, request, reply } = this.#parts
     const { raw, method, headers } = request
     const { authorization, cookie, connection } = headers
-    const message = { method, path: raw.url ?? '', authorization, cookie, client: clientOf(request) }
+    const message = { method, path: request.originalUrl, authorization, cookie, client: clientOf(request) }
     const asked = cluster.hops.open(node, message, [...endToEnd(raw.rawHeaders, connection), ...this.#framing()])
     const onGone = () => asked.destroy()
     reply.raw.once('close', onGone)

@@ -47,12 +47,23 @@ const REFUSALS: Record<HopRefusal, { code: ErrorCode; detail?: string }> = {
   misdirected: { code: 'SG_ERR_WRONG_NODE' },
 }
 
-/** The header by which a node says for whom it asks. */
-export const clientOf = ({ ip, protocol }: FastifyRequest): string => `${protocol} ${ip}`
+/** The header by which a node says for whom it asks. What a proxy says of them may have anything in it. */
+export const clientOf = ({ ip, protocol }: FastifyRequest): string =>
+  [protocol || 'http', ip].map((part) => encodeURIComponent(part)).join(' ')
 
+/** Undefined only without the header: whatever it says, somebody else than the node asks. */
 function clientIn(header: string | undefined): Hop['client'] {
-  const [protocol, address] = header?.split(' ') ?? []
-  return protocol && address ? { protocol, address } : undefined
+  if (header === undefined) return undefined
+  const [protocol = '', address = ''] = header.split(' ').map(decoded)
+  return { protocol, address }
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
 }
 
 /**

@@ -19,9 +19,13 @@ const HOP_BY_HOP = new Set([
   ...['transfer-encoding', 'upgrade', 'expect', HOP_HEADER, CLIENT_HEADER],
 ])
 
+/** Of the whole message, whatever its `Connection` says: without its length the body would be read as the next request. */
+const NEVER_DROPPED = new Set(['content-length', 'content-type', 'host', 'authorization', 'cookie', 'idempotency-key'])
+
 /** What goes on as it is, in the order and spelling in which it came. */
 export function endToEnd(rawHeaders: readonly string[], connection = ''): string[] {
   const named = new Set(connection.split(',').map((name) => name.trim().toLowerCase()))
+  for (const name of NEVER_DROPPED) named.delete(name)
   const kept: string[] = []
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!.toLowerCase()

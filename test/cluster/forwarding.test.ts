@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import t, { type Test } from 'tap'
-import { HOP_HEADER, type HopMessage, signHop } from '../../src/cluster/hop-signature.js'
+import { CLIENT_HEADER, HOP_HEADER, type HopMessage, signHop } from '../../src/cluster/hop-signature.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { attach, refusedUpgrade } from '../fixtures/client.js'
 import { CLUSTER_SECRET, clusterOf, type TestNode } from '../fixtures/cluster.js'
@@ -203,6 +203,36 @@ if (hasPostgres()) {
     )
     const page = await b.call('GET', `/sessions/${id}/events`)
     t.ok(page.text.includes(text), 'and back')
+  })
+
+  t.test('a body stays a body, whatever its request says of the connection', async (t: Test) => {
+    const refusals: object[] = []
+    const logger = { info() {}, error() {}, warn: (fields: object) => void refusals.push(fields) }
+    const { nodes } = await clusterOf(t, ['a', 'b'], { logger })
+    const [a, b] = nodes
+    const id = await sessionOn(a)
+    const inside = 'GET /v1/sessions HTTP/1.1\r\nhost: x\r\n\r\n'
+    const asked = httpRequest(`${b.api}/sessions/${id}`, {
+      headers: { connection: 'content-length', 'content-length': inside.length },
+    }).end(inside)
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    response.resume()
+    t.equal(response.statusCode, 200)
+    t.equal((await b.call('GET', `/sessions/${id}`)).status, 200)
+    t.same(refusals, [], 'nothing of it was taken for a request')
+  })
+
+  t.test('a caller of whom a proxy says nonsense is still a caller', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a'])
+    const [a] = nodes
+    const path = '/v1/cluster/v1/inbox'
+    const n = a.storage.cluster!.n
+    const { url } = a.storage.cluster!.nodes()[0]!
+    for (const client of ['http', '%', '']) {
+      const signed = signHop(CLUSTER_SECRET, { from: 1, to: n }, { method: 'POST', path, client }, Date.now())
+      const headers = { [HOP_HEADER]: signed, [CLIENT_HEADER]: client, 'content-type': 'application/json' }
+      t.equal((await fetch(url + path, { method: 'POST', headers, body: '{}' })).status, 404, `'${client}'`)
+    }
   })
 
   t.test('a client that leaves in the midst of its body leaves at the owner', async (t: Test) => {
