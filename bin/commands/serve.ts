@@ -9,6 +9,8 @@ import { toError } from '../../src/errors.js'
 const CRASH_TIMEOUT_MS = 2000
 /** What `close()` may take beyond its own timeout before it counts as hanging. */
 const CLOSE_SLACK_MS = 2000
+/** Exit code; see --help. */
+const CANNOT_START = 3
 
 /** The longest that `setTimeout` takes. */
 const MAX_DELAY_MS = 2 ** 31 - 1
@@ -62,6 +64,7 @@ export async function serve(path: string, flags: ConfigFlags, printConfig: boole
   )
   try {
     const url = await start(prepared, loaded)
+    void prepared.failed?.then((error) => stopping || cannotGoOn(prepared, error))
     if (config.log.pretty) process.stdout.write(greeting(config, url, authenticates))
   } catch (error) {
     // A start that a signal cut short has not failed.
@@ -75,4 +78,12 @@ async function crash({ server, logger }: PreparedServer, error: unknown): Promis
   logger.fatal({ err: toError(error) }, 'uncaught error, stopping')
   await Promise.race([server.close(), new Promise((resolve) => setTimeout(resolve, CRASH_TIMEOUT_MS))]).catch(() => {})
   process.exit(1)
+}
+
+/** As one that cannot start: whoever starts it again would see the same. */
+async function cannotGoOn({ server, logger }: PreparedServer, error: Error): Promise<never> {
+  logger.fatal({ err: error }, 'cannot join again, stopping')
+  process.stderr.write(`session-gateway: ${error.message}\n`)
+  await Promise.race([server.close(), new Promise((resolve) => setTimeout(resolve, CRASH_TIMEOUT_MS))]).catch(() => {})
+  process.exit(CANNOT_START)
 }

@@ -20,6 +20,8 @@ import { createTokenLookup } from './tokens.js'
 /** Everything the daemon consists of, checked and wired, before it listens. */
 export interface PreparedServer {
   server: Omit<WorkerServer, 'queue'>
+  /** Resolves, with why, when a node that was lost can never join again; absent: it is none. */
+  failed?: Promise<Error>
   logger: Logger
   hooks: Hooks
   /** Whether somebody decides who is let in. */
@@ -59,8 +61,9 @@ export async function prepareServer(
   for (const { path, message } of [...loaded.warnings, ...notificationWarnings(config)])
     logger.warn({ file: loaded.file, ...(path && { path }) }, message)
   const build = (onLost?: () => void) => construct(loaded, hooks, logger, onLost)
-  const server = config.cluster ? new RejoiningServer(build, logger) : build()
-  return { server, logger, hooks, authenticates }
+  if (!config.cluster) return { server: build(), logger, hooks, authenticates }
+  const server = new RejoiningServer(build, logger)
+  return { server, failed: server.failed, logger, hooks, authenticates }
 }
 
 function construct(loaded: LoadedConfig, hooks: Hooks, logger: Logger, onLost?: () => void): WorkerServer {

@@ -6,8 +6,11 @@ import { toError } from '../errors.js'
 import { type Backoff, delayAfter } from '../lib/backoff.js'
 import type { WorkerServer } from '../server.js'
 import type { SessionRegistry } from '../sessions/registry.js'
+import { StorageError } from '../storage/storage.js'
 
 const RETRY: Backoff = { firstMs: 500, longestMs: 10_000 }
+/** What this program can never use, however often it is tried. */
+const HOPELESS: ReadonlySet<string> = new Set(['STORAGE_NEWER', 'STORAGE_FOREIGN'])
 
 /**
  * The server of a node. When the node was declared dead it is closed as it stands, and another one is built in this process that joins as a
@@ -17,7 +20,12 @@ export class RejoiningServer implements Omit<WorkerServer, 'queue'> {
   readonly #build: (onLost: () => void) => WorkerServer
   readonly #logger: Logger
   readonly #closed = new AbortController()
+  /** Resolves when it cannot join again, with why; nothing is served then. */
+  readonly failed: Promise<Error>
+  #fail: (error: Error) => void = () => {}
   #current: WorkerServer
+  /** The last one that was declared dead. */
+  #lost: WorkerServer | undefined
   #address: { port: number; host: string } | undefined
   /** One building after the other. */
   #rejoining: Promise<void> = Promise.resolve()
@@ -25,6 +33,9 @@ export class RejoiningServer implements Omit<WorkerServer, 'queue'> {
   constructor(build: (onLost: () => void) => WorkerServer, logger: Logger) {
     this.#build = build
     this.#logger = logger
+    this.failed = new Promise((resolve) => {
+      this.#fail = resolve
+    })
     this.#current = this.#next()
   }
 
@@ -39,6 +50,8 @@ export class RejoiningServer implements Omit<WorkerServer, 'queue'> {
   async listen(port: number, host?: string): Promise<{ port: number; host: string; url: string }> {
     const listening = await this.#current.listen(port, host)
     this.#address = { port: listening.port, host: host ?? listening.host }
+    // it began to listen all the same
+    if (this.#lost) this.#rejoin(this.#lost)
     return listening
   }
 
@@ -50,9 +63,14 @@ export class RejoiningServer implements Omit<WorkerServer, 'queue'> {
 
   #next(): WorkerServer {
     const server = this.#build(() => {
-      if (!this.#closed.signal.aborted) this.#rejoining = this.#rejoining.then(() => this.#replace(server))
+      this.#lost = server
+      this.#rejoin(server)
     })
     return server
+  }
+
+  #rejoin(lost: WorkerServer): void {
+    if (!this.#closed.signal.aborted) this.#rejoining = this.#rejoining.then(() => this.#replace(lost))
   }
 
   async #replace(lost: WorkerServer): Promise<void> {
@@ -72,10 +90,18 @@ export class RejoiningServer implements Omit<WorkerServer, 'queue'> {
         return
       } catch (error) {
         if (signal.aborted) return
+        const hopeless = hopelessIn(error)
+        if (hopeless) return this.#fail(hopeless)
         const retryInMs = delayAfter(tries, RETRY)
         this.#logger.error({ err: toError(error), retryInMs }, 'could not join again; it is tried again')
         await sleep(retryInMs, undefined, { signal }).catch(() => {})
       }
     }
   }
+}
+
+function hopelessIn(error: unknown): Error | undefined {
+  for (let one = error; one instanceof Error; one = one.cause)
+    if (one instanceof StorageError && HOPELESS.has(one.code)) return one
+  return undefined
 }

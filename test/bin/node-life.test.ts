@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { SCHEMA_VERSION } from '../../src/storage/postgres/schema.js'
 import { until } from '../fixtures/build.js'
 import { DEMO, startDaemon } from '../fixtures/daemon-process.js'
 import { processesOf, whenGone, whenStopped } from '../fixtures/processes.js'
@@ -85,5 +86,13 @@ if (hasPostgres()) {
     await until(async () => (await second.call(`/sessions/${id}`)).status === 200)
     const answer = await second.call(`/sessions/${id}/commands`, { type: 'user_message', text: 'and on' })
     t.ok(answer.status < 300, `${answer.status}`)
+  })
+
+  t.test('a node that can never join again ends, and says why', async (t) => {
+    const { daemon } = await startNode(t, 'a', 'newer')
+    await server.query(`INSERT INTO newer.schema_versions VALUES (${SCHEMA_VERSION + 1}, now(), NULL)`)
+    await server.query('DELETE FROM newer.members; DELETE FROM newer.leases')
+    t.match(await daemon.exited, { code: 3 })
+    t.match(daemon.stderr, /written by a newer version/)
   })
 }
