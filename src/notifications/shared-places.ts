@@ -1,4 +1,5 @@
 import { toError } from '../errors.js'
+import { Anew } from '../lib/anew.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { nextOf } from '../lib/node-numbers.js'
@@ -29,8 +30,7 @@ export class SharedPlaces {
   /** Everything up to here was shown. */
   #head = 0
   #headId: string | undefined
-  #running: Promise<void> | undefined
-  #next: Promise<void> | undefined
+  readonly #reading = new Anew(() => this.#read())
   #timer: Timer | undefined
   #isOpen = false
   #closed = false
@@ -69,9 +69,7 @@ export class SharedPlaces {
 
   /** Resolves when all are shown that were kept before the call. @throws what the store throws */
   follow(): Promise<void> {
-    if (!this.#running) return this.#run()
-    this.#next ??= this.#running.catch(() => {}).then(() => this.#runNext())
-    return this.#next
+    return this.#reading.done()
   }
 
   /** As `follow`, when somebody said that there is something, or may be. */
@@ -103,19 +101,6 @@ export class SharedPlaces {
     const range = { after: place, until: oldest - 1, since: 0 }
     const [lost] = range.until > place ? await store.read(range, { limit: 1, maxBytes: 0 }) : []
     return { place, isLost: lost !== undefined }
-  }
-
-  #runNext(): Promise<void> {
-    this.#next = undefined
-    return this.#run()
-  }
-
-  #run(): Promise<void> {
-    const running = this.#read().finally(() => {
-      if (this.#running === running) this.#running = undefined
-    })
-    this.#running = running
-    return running
   }
 
   async #read(): Promise<void> {
