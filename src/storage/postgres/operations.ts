@@ -1,4 +1,5 @@
 import type { ListedQuery } from '../../sessions/kept/journal.js'
+import type { NodeAnnouncement } from '../cluster.js'
 import type { Operations } from '../sql/operations.js'
 import type { SessionRow } from '../sql/rows.js'
 
@@ -9,19 +10,13 @@ export interface ListedRow extends SessionRow {
 }
 
 /** Where something is, with the node that has it while that one lives. */
-export interface PlaceRow {
+export interface PlaceRow extends NodeAnnouncement {
   id: string
   profile: string
   home: string | null
   ended: string | null
   /** Null: nobody has it, or who had it is gone or about to be. */
   n: number | null
-  name: string
-  url: string
-  protocol: number
-  version: string
-  slots: number
-  config: string
   draining: boolean
 }
 
