@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { StoredProfile } from '../../schemas/profiles.js'
 import type { KeptKey, Made, StoredAnswer } from '../idempotency/store.js'
-import type { JobPatch, JobRecord } from '../jobs/adapter.js'
+import { expectedOf, type JobPatch, type JobRecord } from '../jobs/adapter.js'
 import { newJob } from '../jobs/job.js'
 import type { KeptNotification } from '../notifications/store.js'
 import type { JournalWrite } from '../sessions/kept/journal.js'
@@ -175,6 +175,21 @@ export const gatewayStorageConformance: readonly GatewayStorageCase[] = [
         : second.queue.update('job', end, 'running', [delivery('ended')]))
       const third = await reopen()
       assert.deepEqual(await third.outbox.list(), [delivery('started'), delivery('more'), delivery('ended')])
+    },
+  },
+  {
+    name: 'counts the changes of a job, so that nothing is taken from an attempt that is over',
+    async run(storage, reopen) {
+      await storage.queue.add(jobOf('job'))
+      const first = (await storage.queue.claimNext())!
+      const again = { status: 'queued', attempt: 2 } as const
+      const queued = (await storage.queue.update('job', again, expectedOf(first)))!
+      const { queue } = await reopen()
+      const second = (await queue.claimNext())!
+      assert.ok(first.rev! < queued.rev! && queued.rev! < second.rev!)
+      assert.equal((await queue.list())[0]!.rev, second.rev)
+      assert.equal(await queue.update('job', { status: 'failed' }, expectedOf(first)), null)
+      assert.deepEqual(await queue.get('job'), second)
     },
   },
   {

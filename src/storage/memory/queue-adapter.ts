@@ -81,12 +81,12 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey, onDelivery }: 
   }
 
   const change = (entry: Entry, patch: JobPatch): JobRecord => {
-    const { info, request } = entry.record
+    const { info, request, rev = 0 } = entry.record
     const changed = patched(info, patch)
     const moves =
       changed.status !== info.status || changed.nextRunAt !== info.nextRunAt || changed.finishedAt !== info.finishedAt
     if (moves) unindex(entry)
-    entry.record = { info: changed, request }
+    entry.record = { info: changed, request, rev: rev + 1 }
     if (moves) index(entry)
     return entry.record
   }
@@ -98,7 +98,7 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey, onDelivery }: 
     deliveries: readonly KeptDelivery[] = [],
   ): JobRecord | null => {
     const entry = entries.get(id)
-    if (!entry || !isAsExpected(expected, entry.record.info.status)) return null
+    if (!entry || !isAsExpected(expected, entry.record.info.status, entry.record.rev)) return null
     for (const delivery of deliveries) onDelivery?.(delivery)
     return change(entry, patch)
   }
@@ -132,7 +132,8 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey, onDelivery }: 
   return {
     async add(record, key) {
       if (entries.has(record.info.id)) throw new Error(`There is a job ${record.info.id} already.`)
-      const entry: Entry = { record, ordinal: ++ordinal, priority: record.request.priority ?? 0 }
+      const { info, request } = record
+      const entry: Entry = { record: { info, request, rev: 0 }, ordinal: ++ordinal, priority: request.priority ?? 0 }
       entries.set(record.info.id, entry)
       index(entry)
       if (key) onKey?.(key)

@@ -66,5 +66,5 @@ function recordOf(row: JobRow | null | undefined): JobRecord | null
 function recordOf(row: JobRow | null | undefined): JobRecord | null {
   if (!row) return null
   const { info, request, rev } = row
-  return { info: JSON.parse(info), request: JSON.parse(request), ...(rev !== undefined && { rev }) }
+  return { info: JSON.parse(info), request: JSON.parse(request), rev }
 }

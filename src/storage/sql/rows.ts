@@ -106,7 +106,7 @@ export interface ParkedRow {
 export interface JobRow {
   n: number
   /** As `JobRecord.rev`. */
-  rev?: number
+  rev: number
   /** JSON, both of them. */
   info: string
   request: string

@@ -156,6 +156,8 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX sessions_with_executions ON sessions (key) WHERE executions IS NOT NULL;
   ${FIND_ENDED}
   `,
+  // rises with every change of a job
+  'ALTER TABLE jobs ADD COLUMN rev INTEGER NOT NULL DEFAULT 0',
 ]
 
 /** Tables that grow with use, for reports of their size. */

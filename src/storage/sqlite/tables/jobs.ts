@@ -17,13 +17,13 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
     `INSERT INTO jobs (id, status, profile, priority, created_at, next_run_at, ready, finished_at, info, request)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
   )
-  const find = db.prepare('SELECT n, status, info, request FROM jobs WHERE id = ?')
-  const at = db.prepare('SELECT n, info, request FROM jobs WHERE n = ?')
+  const find = db.prepare('SELECT n, rev, status, info, request FROM jobs WHERE id = ?')
+  const at = db.prepare('SELECT n, rev, info, request FROM jobs WHERE n = ?')
   const save = db.prepare(
-    'UPDATE jobs SET status = ?, next_run_at = ?, ready = ?, finished_at = ?, info = ? WHERE n = ?',
+    'UPDATE jobs SET rev = ?, status = ?, next_run_at = ?, ready = ?, finished_at = ?, info = ? WHERE n = ?',
   )
   const takeDue = db.prepare('UPDATE jobs SET ready = 1 WHERE ready = 0 AND next_run_at <= ?')
-  const next = db.prepare('SELECT n, info, request FROM jobs WHERE ready = 1 ORDER BY priority DESC, n LIMIT ?')
+  const next = db.prepare('SELECT n, rev, info, request FROM jobs WHERE ready = 1 ORDER BY priority DESC, n LIMIT ?')
   const positionOf = db.prepare('SELECT n FROM jobs WHERE id = ?')
   const positionAt = db.prepare('SELECT n FROM jobs WHERE created_at <= ? ORDER BY created_at DESC, n DESC LIMIT 1')
   const newest = db.prepare('SELECT n FROM jobs WHERE n < ? ORDER BY n DESC LIMIT ?')
@@ -35,7 +35,7 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
     `SELECT profile, status, count(*) AS count FROM jobs WHERE status IN ('queued', 'running', 'parked') GROUP BY profile, status`,
   )
   const underWay = db.prepare(
-    `SELECT n, info, request FROM jobs WHERE status IN ('running', 'parked') AND n > ? ORDER BY n LIMIT ?`,
+    `SELECT n, rev, info, request FROM jobs WHERE status IN ('running', 'parked') AND n > ? ORDER BY n LIMIT ?`,
   )
   const ended = db.prepare('SELECT info FROM jobs WHERE finished_at <= ? ORDER BY finished_at, n LIMIT ?')
   const prune = db.prepare(
@@ -49,16 +49,16 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
   const keepAlong = ridingKeeper(db)
   const tokensOf = db.prepare('SELECT tokens FROM daily_tokens WHERE day = ?')
 
-  const change = ({ n, info, request }: JobRow, patch: JobPatch, parsed: StoredJob = JSON.parse(info)): JobRow => {
+  const change = ({ n, rev, info, request }: JobRow, patch: JobPatch, parsed: StoredJob = JSON.parse(info)): JobRow => {
     const job = patched(parsed, patch)
     const text = JSON.stringify(job)
-    save.run(job.status, ...jobTimes(job), text, n)
-    return { n, info: text, request }
+    save.run(rev + 1, job.status, ...jobTimes(job), text, n)
+    return { n, rev: rev + 1, info: text, request }
   }
 
   const update: Operations['jobs.update'] = (id, patch, expected, deliveries) => {
     const row: (JobRow & { status: JobStatus }) | undefined = find.get(id)
-    if (!row || !isAsExpected(expected, row.status)) return null
+    if (!row || !isAsExpected(expected, row.status, row.rev)) return null
     keepAlong({ deliveries })
     return change(row, patch)
   }
