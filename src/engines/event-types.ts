@@ -13,12 +13,14 @@ interface EventRow {
   readonly isPlain?: true
   /** Somebody waits for it, and nothing follows until they answer: it does not wait for what else its turn brings. */
   readonly isUrgent?: true
+  /** A moment of a session's life, that whoever is not there may be told of. */
+  readonly isMoment?: true
   /** Something of it is counted as usage; most events cost nothing there. */
   readonly isCounted?: true
 }
 
 /** One row per type of event; its shape and its sentence are in `schemas/events.ts`. */
-export const EVENT_TYPES = {
+const ROWS = {
   system_init: { by: 'engine' },
   status_changed: { by: 'gateway', isPlain: true },
   capabilities: { by: 'engine', leavesState: true },
@@ -27,9 +29,9 @@ export const EVENT_TYPES = {
   user_message: { by: 'engine', goesOn: true },
   assistant_message: { by: 'engine', goesOn: true, leavesState: true },
   stream_delta: { by: 'engine', goesOn: true, leavesState: true, isLive: true },
-  turn_completed: { by: 'engine', goesOn: true, isCounted: true },
-  permission_requested: { by: 'gateway', isCounted: true, isUrgent: true },
-  permission_resolved: { by: 'gateway', isCounted: true },
+  turn_completed: { by: 'engine', goesOn: true, isMoment: true, isCounted: true },
+  permission_requested: { by: 'gateway', isMoment: true, isCounted: true, isUrgent: true },
+  permission_resolved: { by: 'gateway', isMoment: true, isCounted: true },
   execution_dispatched: { by: 'engine', goesOn: true },
   execution_result: { by: 'engine' },
   execution_failed: { by: 'engine' },
@@ -38,18 +40,19 @@ export const EVENT_TYPES = {
   plan_updated: { by: 'engine', leavesState: true },
   rate_limit: { by: 'engine', leavesState: true },
   engine_event: { by: 'engine', leavesState: true },
-  session_error: { by: 'engine' },
-  session_closed: { by: 'gateway', isPlain: true, isCounted: true },
+  session_error: { by: 'engine', isMoment: true },
+  session_closed: { by: 'gateway', isPlain: true, isMoment: true, isCounted: true },
 } as const satisfies Record<SessionEventBody['type'], EventRow>
 
-type Rows = typeof EVENT_TYPES
+type Rows = typeof ROWS
 type ToldBy<T extends EventRow['by']> = { [E in keyof Rows]: Rows[E]['by'] extends T ? E : never }[keyof Rows]
+
+export const EVENT_TYPES: Readonly<Record<SessionEventBody['type'], EventRow>> = ROWS
 
 /** Events that are the engine's to tell; the gateway owns the others. */
 export type RunnerEvent = Extract<SessionEventBody, { type: ToldBy<'engine'> }>
 
-export const rowOf = ({ type }: SessionEventBody): EventRow => EVENT_TYPES[type]
-
-/** Whether it is the engine's to tell; what an engine says may be anything. */
-export const isRunnerEvent = (event: RunnerEvent | undefined): boolean =>
-  typeof event?.type === 'string' && Object.hasOwn(EVENT_TYPES, event.type) && rowOf(event).by === 'engine'
+/** Those that are the engine's to tell, to be asked of whatever an engine says. */
+export const ENGINE_EVENT_TYPES: ReadonlyMap<unknown, EventRow> = new Map(
+  Object.entries(EVENT_TYPES).filter(([, { by }]) => by === 'engine'),
+)

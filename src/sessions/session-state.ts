@@ -1,6 +1,6 @@
 import type { SessionEventBody } from '../../schemas/events.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
-import { rowOf } from '../engines/event-types.js'
+import { EVENT_TYPES } from '../engines/event-types.js'
 import type { Runner, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Patience } from '../lib/patience.js'
@@ -394,8 +394,9 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   append(body: SessionEventBody, ts = this.world.clock.now()): void {
     const seq = this.log.append(body, ts)
     this.facts.lastActivityAt = ts
-    if (this.writer && !rowOf(body).leavesState) this.writer.touch()
-    if (rowOf(body).isUrgent) this.clients.hurry(seq)
+    const { leavesState, isUrgent } = EVENT_TYPES[body.type]
+    if (this.writer && !leavesState) this.writer.touch()
+    if (isUrgent) this.clients.hurry(seq)
     this.clients.onShown()
     if (body.type === 'assistant_message') this.whenDurable(() => this.clients.dropTyping(body.uuid))
     this.world.observer.onEvent(this, body, seq, ts)

@@ -2,7 +2,7 @@ import type { SessionClosedReason, SessionEventBody } from '../../schemas/events
 import type { PermissionRequest } from '../../schemas/permissions.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
-import { rowOf } from '../engines/event-types.js'
+import { EVENT_TYPES } from '../engines/event-types.js'
 import type { Clock } from '../lib/clock.js'
 import type { Listeners } from '../lib/listeners.js'
 import type { PlannedNotification } from '../notifications/planned.js'
@@ -38,9 +38,21 @@ export class Telling {
   }
 
   onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void {
-    const { notifier, inbox, usage } = this.#observers
     const { listeners, operatorLog } = this.#parts
     operatorLog.onEvent(session, body, seq)
+    if (EVENT_TYPES[body.type].isMoment) this.#onMoment(session, body, seq, ts)
+    if (!listeners.has('session_event', session)) return
+    const event = { seq, ts, ...body }
+    event.seq = seq
+    event.ts = ts
+    const told: SessionEventTold = { sessionId: session.id, event, session: session.info(seq) }
+    if (session.held) told.held = true
+    if (session.jobId === undefined) this.tell(session, 'session_event', told)
+    else this.#tellOfRun(session, told)
+  }
+
+  #onMoment(session: Session, body: SessionEventBody, seq: number, ts: number): void {
+    const { notifier, inbox, usage } = this.#observers
     if (body.type === 'permission_requested') this.#onAsked(session, body.request, seq, ts)
     else if (body.type === 'permission_resolved') inbox?.onResolved(session.id, body.requestId)
     const { ending } = session
@@ -51,18 +63,10 @@ export class Telling {
       const notification = notifier?.notify(body, { seq, ts }, () => session.info(seq))
       if (notification) session.tell(notification)
     }
-    if (usage && rowOf(body).isCounted) {
+    if (usage && EVENT_TYPES[body.type].isCounted) {
       const counted = usage.count(body, ts, this.#counted(session))
       if (counted) session.tell(counted)
     }
-    if (!listeners.has('session_event', session)) return
-    const event = { seq, ts, ...body }
-    event.seq = seq
-    event.ts = ts
-    const told: SessionEventTold = { sessionId: session.id, event, session: session.info(seq) }
-    if (session.held) told.held = true
-    if (session.jobId === undefined) this.tell(session, 'session_event', told)
-    else this.#tellOfRun(session, told)
   }
 
   /** The queue may have the end of a job written with the end of its turn, before that is told to anybody. */

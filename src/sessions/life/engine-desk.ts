@@ -1,5 +1,5 @@
 import type { SessionEventBody } from '../../../schemas/events.js'
-import { isRunnerEvent, rowOf } from '../../engines/event-types.js'
+import { ENGINE_EVENT_TYPES } from '../../engines/event-types.js'
 import type {
   DeferredExecution,
   ExecutionResult,
@@ -148,16 +148,15 @@ export class EngineDesk implements RunnerOwner {
     const { world, facts } = session
     if (!session.hears(link)) return
     const event = told?.type === 'turn_completed' ? facts.withTotals(told) : told
+    const row = ENGINE_EVENT_TYPES.get(event?.type)
+    if (!row) {
+      const { id: sessionId } = session
+      world.logger.warn({ sessionId, type: event?.type }, 'the engine emitted an event that is not its to tell')
+      return
+    }
     try {
-      if (!isRunnerEvent(event)) {
-        world.logger.warn(
-          { sessionId: session.id, type: event?.type },
-          'the engine emitted an event that is not its to tell',
-        )
-        return
-      }
       applyRunnerEvent(facts, event)
-      if (rowOf(event).goesOn) session.goesOn()
+      if (row.goesOn) session.goesOn()
       if (event.type === 'turn_completed') session.turns.complete()
       if (event.type !== 'session_error')
         session.append(event.type === 'turn_completed' ? this.#turns.endOf(event) : event)
@@ -172,7 +171,7 @@ export class EngineDesk implements RunnerOwner {
       this.#turns.fail('The engine runs in bypassPermissions, which this gateway disables.', 'SG_ERR_BYPASS_DISABLED')
     else if (event.type === 'system_init') this.#onProvenance(event.apiKeySource)
     else if (event.type === 'turn_completed') setImmediate(() => this.#turns.next())
-    session.showStatus()
+    if (!row.leavesState) session.showStatus()
     if (event.type === 'turn_completed') this.#onTurnCompleted()
   }
 

@@ -1,6 +1,6 @@
 import { defaultsOf, GatewayConfig } from '../../../schemas/config.js'
 import type { SessionEventBody } from '../../../schemas/events.js'
-import { rowOf } from '../../engines/event-types.js'
+import { EVENT_TYPES } from '../../engines/event-types.js'
 import { newId } from '../../lib/clock.js'
 import type { JournaledEvent } from '../kept/journal.js'
 import { type LogReaders, LogSegments, type LogSlice, SEGMENT_BYTES } from './log-segments.js'
@@ -127,7 +127,7 @@ export class EventLog {
   /** @returns its seq @throws TypeError or RangeError when the body is not JSON; nothing is appended then */
   append(body: SessionEventBody, ts: number): number {
     const seq = this.#lastSeq + 1
-    if (!this.#journal && rowOf(body).isPlain) {
+    if (!this.#journal && EVENT_TYPES[body.type].isPlain) {
       this.#lastSeq = seq
       this.#unwritten.push({ ts, body })
     } else {
@@ -138,7 +138,7 @@ export class EventLog {
       this.#unwritten.push({ ts, body: json })
       this.#unwrittenChars += json.length
       if (isDelta) this.#writeOut(body.uuid)
-      this.#journal?.onAppended(seq, rowOf(body).isLive ? undefined : eventJson(seq, ts, json), json.length)
+      this.#journal?.onAppended(seq, EVENT_TYPES[body.type].isLive ? undefined : eventJson(seq, ts, json), json.length)
     }
     if (this.#unwritten.length > MAX_UNWRITTEN_EVENTS || this.#unwrittenChars > MAX_UNWRITTEN_CHARS) this.#writeOut()
     return seq
