@@ -1,10 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 import { CLOSE, type Close } from '../schemas/close-codes.js'
-import type { ServerFrame } from '../schemas/frames.js'
 import { type Principal, visible } from '../src/principal.js'
 import type { Attachment, ClientSink } from '../src/sessions/clients/attachment.js'
 import type { AttachPosition } from '../src/sessions/clients/clients.js'
-import type { LogSlice } from '../src/sessions/log/event-log.js'
 import type { Session } from '../src/sessions/session.js'
 import { StreamClient, type StreamParts } from './streams.js'
 import type { OpenWire, Wire } from './wires.js'
@@ -25,10 +23,6 @@ export class SessionClient<W extends Wire = Wire> extends StreamClient<W> implem
     } catch {
       this.close(CLOSE.tooMany)
     }
-  }
-
-  send(parts: readonly (LogSlice | ServerFrame)[]): boolean {
-    return this.tell(parts, this.session.log.epoch)
   }
 
   protected admits(principal: Principal): boolean {

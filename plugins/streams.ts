@@ -48,7 +48,7 @@ export abstract class StreamClient<W extends Wire = Wire> {
   protected onMessage(_data: Buffer, _isBinary: boolean): void {}
 
   /** As `Wire.write`; nothing is told while the node may not speak. */
-  protected tell(parts: readonly (LogSlice | object | string)[], epoch?: string): boolean {
+  tell(parts: readonly (LogSlice | object | string)[], epoch?: string): boolean {
     if (!this.parts.streams.silent && this.#untold.length === 0) return this.wire.write(parts, epoch)
     this.#untold.push({ parts, epoch })
     return false

@@ -5,7 +5,7 @@ import type { WebSocket } from 'ws'
 import type { Close } from '../schemas/close-codes.js'
 import type { Clock, Timer } from '../src/lib/clock.js'
 import type { LogSlice } from '../src/sessions/log/event-log.js'
-import { encodeTextFrame } from '../src/sessions/log/frames.js'
+import { encodeTextFrame } from '../src/sessions/log/log-segments.js'
 import { corsHeaders } from './cors.js'
 import { expectBadFrames } from './sockets.js'
 

@@ -123,3 +123,13 @@ export class PlannedOnce implements PlannedNotification {
     for (const delivery of this.#deliveries) delivery.withdraw()
   }
 }
+
+/** What a write keeps of what is told of its events. */
+export function along(told: readonly PlannedNotification[]) {
+  const kept = told.map((planned) => planned.write())
+  return {
+    deliveries: kept.flatMap(({ deliveries }) => deliveries),
+    notifications: kept.flatMap(({ notification }) => notification ?? []),
+    usage: kept.flatMap(({ usage }) => usage ?? []),
+  }
+}

@@ -290,7 +290,7 @@ class Visitor {
     for (let cursor = log.oldestSeq - 1; cursor < log.lastSeq; ) {
       const slice = log.read(cursor, log.lastSeq, 1_000_000)
       if (!slice || slice === 'evicted') break
-      slices.send([slice])
+      slices.tell([slice])
       cursor = slice.lastSeq
     }
     for (const event of slices.events) {

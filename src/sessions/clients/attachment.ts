@@ -6,9 +6,10 @@ import type { EventLog, LogSlice } from '../log/event-log.js'
 export interface ClientSink {
   /**
    * Writes everything in one go, in order.
+   * @param epoch of the log that the events are of
    * @returns false when the client should be given time; `Attachment.resume` is then called once it has taken what was written
    */
-  send(parts: readonly (LogSlice | ServerFrame)[]): boolean
+  tell(parts: readonly (LogSlice | ServerFrame)[], epoch: string): boolean
   close(close: Close): void
   /** Whether it has not written all of the bytes that it was given; they must not change until then. */
   readonly holds: boolean
@@ -129,7 +130,7 @@ export class Attachment {
       parts.push(...this.#frames)
       this.#frames = []
     }
-    if (parts.length > 0) this.#blocked = !this.#sink.send(parts)
+    if (parts.length > 0) this.#blocked = !this.#sink.tell(parts, this.#source.log.epoch)
     if (this.#awaited && this.#cursor >= this.#awaited.seq) this.#arrive(this.#awaited)
     if (!atHead) this.schedule()
     else if (this.#source.ended && this.#cursor >= this.#source.log.headSeq) this.close(CLOSE.sessionEnded)

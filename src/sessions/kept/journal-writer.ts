@@ -5,9 +5,8 @@ import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import type { Clock, Timer } from '../../lib/clock.js'
 import { PATIENCE_MS, Patience, patiently, tooLate, unavailable } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
-import type { PlannedNotification } from '../../notifications/planned.js'
+import { along, type PlannedNotification } from '../../notifications/planned.js'
 import type { EventLog, LogJournal } from '../log/event-log.js'
-import { along } from './along.js'
 import { Backlog } from './backlog.js'
 import {
   type JournaledEvent,
