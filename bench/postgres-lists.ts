@@ -9,20 +9,25 @@ const LIMIT = 50
 const TARGET_MS = 15
 const LEASE_MS = 10_000
 
-/** Of each thousand: nine hundred that have ended, the others idle. */
+/** Of each thousand: nine hundred that have ended, the others idle; very few failed, run, or have a profile of their own. */
 const FILL = `INSERT INTO lists.sessions
     (id, profile, generation, reserved_seq, state, ended, ended_at, engine, place, status)
-  SELECT 'session-' || n, 'profile-' || n % ${PROFILES}, 'g', 0,
+  SELECT 'session-' || n, profile, 'g', 0,
     json_build_object('info', json_build_object('id', 'session-' || n, 'status', status, 'engine', 'provider',
-      'profile', 'profile-' || n % ${PROFILES}, 'cwd', '/srv/agents', 'title', 'Session ' || n, 'createdAt', n, 'lastActivityAt', n))::text,
-    nullif(status, 'idle'), CASE WHEN status = 'closed' THEN n END, 'provider', n * 1000, status
-  FROM (SELECT n, CASE WHEN n % 10 = 0 THEN 'idle' ELSE 'closed' END AS status FROM generate_series(1, ${SESSIONS}) AS n) AS s`
+      'profile', profile, 'cwd', '/srv/agents', 'title', 'Session ' || n, 'createdAt', n, 'lastActivityAt', n))::text,
+    CASE WHEN status IN ('closed', 'failed') THEN status END, CASE WHEN status IN ('closed', 'failed') THEN n END, 'provider', n * 1000, status
+  FROM (SELECT n, CASE WHEN n % ${SESSIONS / 100} = 0 THEN 'rare' ELSE 'profile-' || n % ${PROFILES} END AS profile,
+    CASE WHEN n % ${SESSIONS / 100} = 10 THEN 'running' WHEN n % ${SESSIONS / 100} = 1 THEN 'failed' WHEN n % 10 = 0 THEN 'idle' ELSE 'closed' END AS status
+    FROM generate_series(1, ${SESSIONS}) AS n) AS s`
 
 const QUERIES = {
   'the newest': {},
   'far behind the newest': { before: (SESSIONS / 2) * 1000 },
   'of one profile': { profiles: ['profile-7'] },
   'of one profile and status': { profiles: ['profile-10'], status: 'idle' },
+  'of a profile that has 100': { profiles: ['rare'] },
+  'of the 100 that run': { status: 'running' },
+  'of the 100 that failed': { status: 'failed' },
 } as const
 
 /** A page of sessions of all nodes, of which there are very many, as a node asks the database for it. */

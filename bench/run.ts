@@ -5,6 +5,7 @@ import { durableQueue } from './durable-queue.js'
 import { durableSessions } from './durable-sessions.js'
 import { fanOut } from './fan-out.js'
 import { firstToken } from './first-token.js'
+import { hop } from './hop.js'
 import { idleHeap } from './idle-heap.js'
 import { inbox } from './inbox.js'
 import { jobApi } from './job-api.js'
@@ -49,6 +50,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   'durable-queue': durableQueue,
   'durable-create-delete': durableCreateDelete,
   'postgres-events': postgresEvents,
+  hop,
   'postgres-jobs': postgresJobs,
   'postgres-lists': postgresLists,
   notifications,

@@ -159,7 +159,16 @@ export const clusterConformance: readonly ClusterCase[] = [
       assert.deepEqual(await listed({ limit: 4 }), [['s6', 's5', 's4', 's3'], 3_000])
       assert.deepEqual(await listed({ limit: 4, before: 3_000 }), [['s2', 's1'], undefined])
       assert.deepEqual(await listed({ limit: 9, status: 'closed' }), [['s6', 's3'], undefined])
+      const { profile, engine } = sessionOf('any').state.info
       assert.deepEqual(await listed({ limit: 9, profiles: ['other'] }), [[], undefined])
+      assert.deepEqual(await listed({ limit: 9, profiles: ['other', profile] }), [
+        ['s6', 's5', 's4', 's3', 's2', 's1'],
+        undefined,
+      ])
+      const idle = { status: 'idle', profiles: [profile], engine } as const
+      assert.deepEqual(await listed({ ...idle, limit: 2, before: 5_000 }), [['s4', 's2'], 2_000])
+      assert.deepEqual(await listed({ ...idle, limit: 2, before: 2_000 }), [['s1'], undefined])
+      assert.deepEqual(await listed({ limit: 9, engine: 'cli', status: 'idle' }), [[], undefined])
     },
   },
   {

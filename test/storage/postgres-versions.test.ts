@@ -1,12 +1,24 @@
+import pg from 'pg'
 import t from 'tap'
 import { checkPostgres } from '../../src/storage/postgres/maintenance.js'
-import { SCHEMA_VERSION } from '../../src/storage/postgres/schema.js'
+import { SCHEMA_VERSION, versionOf } from '../../src/storage/postgres/schema.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { hasPostgres, postgres, postgresWorld } from './postgres-world.js'
 
 const NEWER = SCHEMA_VERSION + 2
 
+/** That of the first release which several nodes shared a schema in. */
+const FIRST_SHARED = 3
+
 if (hasPostgres()) {
+  t.test('the schema as it is lets the first version go on that several nodes could have', async (t) => {
+    const { schema } = await postgresWorld(t)
+    const client = new pg.Client({ connectionString: (await postgres()).url() })
+    await client.connect()
+    t.teardown(() => client.end())
+    t.equal(await versionOf(client, schema, FIRST_SHARED), SCHEMA_VERSION)
+  })
+
   t.test(
     'a schema that a newer version has taken further is used as long as that version lets older ones',
     async (t) => {

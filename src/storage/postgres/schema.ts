@@ -15,6 +15,9 @@ export const RAISED = {
 const SET = 'SET enable_hashjoin = off SET enable_mergejoin = off'
 const ID = 'text COLLATE "C"'
 
+/** One that only adds says which version knows enough to go on with the schema as it is afterwards. */
+type Step = string | { sql: string; usableFrom: number }
+
 /**
  * The steps from nothing to the present schema, with `@` for its name. A step that was released never changes; a schema knows how many
  * it has taken.
@@ -22,7 +25,7 @@ const ID = 'text COLLATE "C"'
  * JSON is text: `jsonb` refuses a NUL, which prompts may hold. Tables are those of the SQLite storage, column by column, but for what only
  * one of them needs: `migrate` copies rows.
  */
-const MIGRATIONS: readonly string[] = [
+const MIGRATIONS: readonly Step[] = [
   `
   CREATE TABLE @members (
     n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -242,6 +245,14 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX sessions_with_executions ON @sessions (key) WHERE executions IS NOT NULL;
   `,
   clusterStep(RAISED, ID),
+  // a page of few among very many
+  {
+    usableFrom: 3,
+    sql: `
+  CREATE INDEX sessions_by_profile ON @sessions (profile, engine, place);
+  CREATE INDEX sessions_unended_by_profile ON @sessions (profile, engine, status, place) WHERE ended IS NULL;
+  `,
+  },
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */
@@ -298,7 +309,7 @@ async function assertUsable(client: Client, schema: string, { version, known }: 
 }
 
 /** Takes the steps that the schema has not taken yet, all of them or none; whoever else starts meanwhile waits. */
-export async function migrate(client: Client, schema: string, steps: readonly string[] = MIGRATIONS): Promise<void> {
+export async function migrate(client: Client, schema: string, steps: readonly Step[] = MIGRATIONS): Promise<void> {
   await client.query('BEGIN')
   try {
     await client.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, [`session-gateway migrates ${schema}`])
@@ -312,8 +323,17 @@ export async function migrate(client: Client, schema: string, steps: readonly st
       )
     }
     for (let version = from; version < steps.length; version++) {
-      await client.query(inSchema(steps[version]!, schema))
-      await client.query(inSchema('INSERT INTO @schema_versions VALUES ($1, now())', schema), [version + 1])
+      const step = steps[version]!
+      const { sql, usableFrom } = typeof step === 'string' ? { sql: step, usableFrom: null } : step
+      await client.query(inSchema(sql, schema))
+      await client.query(inSchema('INSERT INTO @schema_versions (version, taken_at) VALUES ($1, now())', schema), [
+        version + 1,
+      ])
+      if (usableFrom !== null)
+        await client.query(inSchema('UPDATE @schema_versions SET usable_from = $2 WHERE version = $1', schema), [
+          version + 1,
+          usableFrom,
+        ])
     }
     await client.query('COMMIT')
   } catch (error) {

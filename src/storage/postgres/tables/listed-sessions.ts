@@ -12,12 +12,42 @@ const LIST = `UPDATE @sessions SET owner = coalesce($2::bigint, owner), status =
 /** Of an id that another session has it stays that one's. */
 const ADD_EXECUTIONS = `INSERT INTO @executions (id, session) SELECT x.id, s.key FROM @sessions AS s, unnest($2::text[]) AS x (id)
   WHERE s.id = $1 ON CONFLICT (id) DO NOTHING`
-const page = (columns: string): string => `WITH found AS (
-    SELECT key FROM @sessions AS j WHERE place < $1 AND ($2::text[] IS NULL OR profile = ANY ($2))
-      AND ($3::text IS NULL OR coalesce(ended, status) = $3) AND ($4::text IS NULL OR engine = $4)
-      AND NOT EXISTS (SELECT FROM @news AS n WHERE n.session = j.key AND n.key = 'removal')
-    ORDER BY place DESC LIMIT $5
-  ), measured AS (
+/** What a list leaves out: who removed it was told so. */
+const IS_LISTED = "NOT EXISTS (SELECT FROM @news AS n WHERE n.session = s.key AND n.key = 'removal')"
+const OF_ALL = `SELECT key FROM @sessions AS s WHERE place < $1 AND ${IS_LISTED} ORDER BY place DESC LIMIT $2`
+
+/**
+ * The latest of each profile and engine that there are, from an index that begins with both, and of these the latest: few among very many
+ * are found as soon as many. Rows are compared and ordered as a whole, as by equality the planner would take the index by place instead.
+ * @param rest what that index has between the engine and the place, and what that has to be
+ */
+const latest = (rest: { column: string; value: string; where: string } | undefined): string => {
+  const columns = ['s.profile', 's.engine', ...(rest ? [rest.column] : []), 's.place']
+  const range = (place: string) => `(kind.profile, kind.engine, ${rest ? `${rest.value}, ` : ''}${place})`
+  return `(SELECT key, place FROM @sessions AS s
+    WHERE (${columns}) < ${range('$1')} AND (${columns}) >= ${range('0')} ${rest ? `AND ${rest.where}` : ''} AND ${IS_LISTED}
+    ORDER BY ${columns.map((column) => `${column} DESC`)} LIMIT $2)`
+}
+const ofKinds = (of: string): string => `SELECT key FROM (
+    WITH RECURSIVE kinds AS (
+      (SELECT profile, engine FROM @sessions ORDER BY profile, engine LIMIT 1)
+      UNION ALL SELECT after.* FROM kinds, LATERAL (
+        SELECT profile, engine FROM @sessions AS s WHERE (s.profile, s.engine) > (kinds.profile, kinds.engine)
+        ORDER BY profile, engine LIMIT 1
+      ) AS after
+    ) SELECT * FROM kinds WHERE ($3::text[] IS NULL OR profile = ANY ($3)) AND ($4::text IS NULL OR engine = $4)
+  ) AS kind, LATERAL (${of}) AS found ORDER BY place DESC LIMIT $2`
+const OF_KIND = ofKinds(latest(undefined))
+const OF_STATUS = ofKinds(
+  [
+    { column: 's.status', value: '$5::text', where: 's.ended IS NULL' },
+    { column: 's.ended', value: '$5::text', where: 's.ended IS NOT NULL' },
+  ]
+    .map(latest)
+    .join(' UNION ALL '),
+)
+
+const page = (columns: string, keys: string): string => `WITH found AS MATERIALIZED (${keys}), measured AS (
     SELECT ${columns}, place, owner, home, count(*) OVER () AS found,
       sum(octet_length(state)) OVER (ORDER BY place DESC, key) - octet_length(state) AS before
     FROM @sessions WHERE key = ANY (ARRAY(SELECT key FROM found))
@@ -59,17 +89,18 @@ export function listed(
 }
 
 /** All sessions, whoever has them. @param columns of a row of `sessions` */
-export const listedPlan = (
+export function listedPlan(
   columns: string,
   { before = Number.MAX_SAFE_INTEGER, profiles, status, engine, limit }: ListedQuery,
-): Plan<{ rows: ListedRow[]; isLast: boolean }> =>
-  asks(
-    statement(page(columns), before, profiles ? textArray(profiles) : null, status ?? null, engine ?? null, limit),
-    (rows) => {
-      const found = (rows[0]?.found as number | undefined) ?? 0
-      return { rows: rows as unknown as ListedRow[], isLast: rows.length === found && found < limit }
-    },
-  )
+): Plan<{ rows: ListedRow[]; isLast: boolean }> {
+  const kind = [profiles ? textArray(profiles) : null, engine ?? null]
+  const [keys, values] =
+    status !== undefined ? [OF_STATUS, [...kind, status]] : profiles || engine ? [OF_KIND, kind] : [OF_ALL, []]
+  return asks(statement(page(columns, keys), before, limit, ...values), (rows) => {
+    const found = (rows[0]?.found as number | undefined) ?? 0
+    return { rows: rows as unknown as ListedRow[], isLast: rows.length === found && found < limit }
+  })
+}
 
 export const unlistedAsked = (afterKey: number, limit: number): Statement => statement(UNLISTED, afterKey, limit)
 
