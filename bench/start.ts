@@ -14,6 +14,7 @@ interface Left {
   ended?: number
   eventsEach?: number
   jobs?: number
+  queued?: number
 }
 
 /** What a start costs beside the opening of the same database, with what an earlier process left in it. */
@@ -25,6 +26,7 @@ export async function start(): Promise<void> {
     [`1,000 sessions that ended, of ${many(1_000)} events each`, { ended: 1_000, eventsEach: many(1_000) }],
     [`${many(1_000_000)} sessions that ended`, { ended: many(1_000_000) }],
     [`${many(1_000_000)} jobs that ended`, { jobs: many(1_000_000) }],
+    [`${many(100_000)} queued jobs that wait for their time`, { queued: many(100_000) }],
   ]
   for (const [what, left] of rows) {
     const folder = mkdtempSync(join(tmpdir(), 'bench-start-'))
@@ -61,7 +63,10 @@ async function measure(what: string, folder: string): Promise<void> {
 }
 
 /** Rows of a gateway's own making, as often as they are wanted. */
-async function leave(folder: string, { parked = 0, ended = 0, eventsEach = 0, jobs = 0 }: Left): Promise<void> {
+async function leave(
+  folder: string,
+  { parked = 0, ended = 0, eventsEach = 0, jobs = 0, queued = 0 }: Left,
+): Promise<void> {
   const server = await ServerProcess.start('servers/started.js', { argv: [folder] })
   await server.call('start')
   await server.call('seed')
@@ -82,8 +87,10 @@ async function leave(folder: string, { parked = 0, ended = 0, eventsEach = 0, jo
   }
   only(parked, seeds.find(isParked))
   only(ended, over)
-  const job: { n: number; id: string } = db.prepare('SELECT n, id FROM jobs').get()
-  if (jobs > 0) multiply(db, ['jobs'], { key: job.n, id: job.id }, jobs)
+  const jobOf = (is: string): { key: number; id: string } =>
+    db.prepare(`SELECT n AS key, id FROM jobs WHERE status ${is} 'queued'`).get()
+  if (jobs > 0) multiply(db, ['jobs'], jobOf('<>'), jobs)
+  if (queued > 0) multiply(db, ['jobs'], jobOf('='), queued)
   db.exec('COMMIT; ANALYZE')
   db.close()
 }

@@ -43,7 +43,7 @@ answer({
     await storage.close()
     return took
   },
-  /** One session that is parked, one that has ended and one job that has, to be multiplied. */
+  /** One session that is parked, one that has ended, one job that has and one that waits for its time, to be multiplied. */
   async seed(): Promise<void> {
     const { registry } = worker!
     const { id } = await registry.create({ cwd: tmpdir(), prompt: 'park' })
@@ -52,6 +52,7 @@ answer({
     await registry.end(ended.id)
     const queue = worker!.queue!
     const job = await queue.submit({ session: { cwd: tmpdir(), prompt: 'Write me a report on the last quarter.' } })
+    await queue.submit({ session: { cwd: tmpdir(), prompt: 'Later.' }, runAt: Date.now() + 30 * 86_400_000 })
     while ((await queue.get(job.id))?.status !== 'succeeded') await new Promise((resolve) => setTimeout(resolve, 5))
   },
   stop: () => worker!.close(),

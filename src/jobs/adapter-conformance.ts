@@ -359,6 +359,32 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
     },
   },
   {
+    name: 'gives the queued jobs that wait for their time, first what falls due first, when it offers that',
+    async run(adapter, reopen) {
+      if (!adapter.delayed) return
+      assert.deepEqual(await adapter.delayed(0, 10), [])
+      const later = Date.now() + HOUR_MS
+      for (const id of ['third', 'first', 'begins', 'second', 'canceled'])
+        await adapter.add(record(id, { runAt: later }))
+      await adapter.add(record('ready'))
+      await adapter.add(record('due', { runAt: 1 }))
+      await adapter.update('third', { nextRunAt: later + 3 })
+      await adapter.update('second', { nextRunAt: later + 1 })
+      await adapter.update('begins', { nextRunAt: undefined })
+      await adapter.update('canceled', { status: 'canceled', nextRunAt: undefined, finishedAt: 1 })
+      while (await adapter.claimNext());
+      const opened = reopen ? await reopen() : adapter
+      const waiting = [
+        { id: 'first', nextRunAt: later },
+        { id: 'second', nextRunAt: later + 1 },
+        { id: 'third', nextRunAt: later + 3 },
+      ]
+      assert.deepEqual(await opened.delayed!(2, 10), waiting)
+      assert.deepEqual(await opened.delayed!(2, 2), waiting.slice(0, 2))
+      assert.deepEqual(await opened.delayed!(later, 2), waiting.slice(1))
+    },
+  },
+  {
     name: 'gives the jobs that are under way here, page by page, when it offers that',
     async run(adapter) {
       if (!adapter.owned) return

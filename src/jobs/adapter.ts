@@ -125,6 +125,11 @@ export interface QueueAdapter {
   ): Promise<JobRecord | null>
   /** How many jobs there are that are not over. Needed where several gateways share the adapter. */
   counts?(): Promise<JobCount[]>
+  /**
+   * Queued jobs whose `nextRunAt` is after a time, at most so many, the one that falls due first before the others. Comes with `counts`:
+   * without both every queued job is read at the start.
+   */
+  delayed?(after: number, limit: number): Promise<{ id: string; nextRunAt: number }[]>
   /** Jobs that are running or parked and are this process's, in pages. Absent: all active jobs are read at the start. */
   owned?(): AsyncIterable<JobRecord[]>
   /** Removes a job, whatever its status, as if it had never been; does nothing when it is not there. Absent: it is canceled instead. */

@@ -7,7 +7,7 @@ import type { QueueAdapter } from './adapter.js'
 import type { Attempts } from './attempts.js'
 import type { DailyBudget } from './budgets.js'
 import type { JobCounters } from './counters.js'
-import type { DueTimes } from './due-times.js'
+import type { DelayedJobs } from './delayed-jobs.js'
 import type { JobStore } from './job-store.js'
 import type { JobSessions } from './sessions.js'
 import { Poll, type SharedQueue } from './shared-queue.js'
@@ -19,7 +19,7 @@ export interface ClaimsOptions {
   sessions: JobSessions
   maxConcurrency: number
   counters: JobCounters
-  due: DueTimes
+  due: DelayedJobs
   budget: DailyBudget
   store: JobStore
   attempts: Attempts

@@ -20,6 +20,15 @@ export class JobCounters {
     return this.#queued
   }
 
+  /** Takes queued jobs into account that are stored already. */
+  addQueued(profile: string, count: number): void {
+    if (count === 0) return
+    const counts = this.#byProfile.get(profile) ?? { queued: 0, running: 0, parked: 0 }
+    counts.queued += count
+    this.#queued += count
+    this.#byProfile.set(profile, counts)
+  }
+
   /** @param from undefined for a new job */
   move(profile: string, from: JobStatus | undefined, to: JobStatus): void {
     const counts = this.#byProfile.get(profile) ?? { queued: 0, running: 0, parked: 0 }

@@ -13,7 +13,7 @@ import {
 } from './adapter.js'
 import type { DailyBudget } from './budgets.js'
 import type { JobCounters } from './counters.js'
-import type { DueTimes } from './due-times.js'
+import type { DelayedJobs } from './delayed-jobs.js'
 import { LEGAL_TRANSITIONS } from './job.js'
 import type { Announcement } from './job-events.js'
 import type { SharedQueue } from './shared-queue.js'
@@ -22,7 +22,7 @@ export interface JobStoreOptions extends Persistence {
   adapter: QueueAdapter
   clock: Clock
   counters: JobCounters
-  due: DueTimes
+  due: DelayedJobs
   budget: DailyBudget
   /** Keeps a key before a job is added to an adapter that cannot take it along. */
   keepKey: ((key: KeptKey) => Promise<void>) | undefined
@@ -85,6 +85,16 @@ export class JobStore {
   /** Takes a job into account that is stored already. */
   adopt({ info }: JobRecord): void {
     this.#moved(undefined, info)
+  }
+
+  /** Takes the queued jobs into account that are stored already, without a look at each. @returns false when each has to be adopted */
+  async adoptQueued(): Promise<boolean> {
+    const { adapter, counters, due } = this.#options
+    if (!adapter.counts || !adapter.delayed) return false
+    const counts = await adapter.counts()
+    await due.read()
+    for (const { profile, status, count } of counts) if (status === 'queued') counters.addQueued(profile, count)
+    return true
   }
 
   /** Whether several jobs are claimed at once, and in one write with what was asked for in the same turn. */

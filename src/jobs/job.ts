@@ -24,6 +24,8 @@ export const LEGAL_TRANSITIONS: Readonly<Record<JobStatus, readonly JobStatus[]>
 
 export const ACTIVE_STATUSES = ['queued', 'running', 'parked'] as const satisfies readonly JobStatus[]
 
+export const BEGUN_STATUSES = ['running', 'parked'] as const satisfies readonly JobStatus[]
+
 export const TERMINAL_STATUSES = ['succeeded', 'failed', 'canceled'] as const satisfies readonly JobStatus[]
 
 export const isTerminal = (status: JobStatus): boolean => LEGAL_TRANSITIONS[status].length === 0

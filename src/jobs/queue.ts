@@ -32,7 +32,7 @@ import { DailyBudget } from './budgets.js'
 import { Cancels } from './cancels.js'
 import { Claims } from './claims.js'
 import { JobCounters } from './counters.js'
-import { DueTimes } from './due-times.js'
+import { DelayedJobs } from './delayed-jobs.js'
 import { newJob, type StoredJob } from './job.js'
 import { JobEvents, type QueueEvents } from './job-events.js'
 import { jobPage } from './job-page.js'
@@ -78,7 +78,7 @@ export class JobQueue {
   readonly #options: JobQueueOptions
   readonly #maxConcurrency: number
   readonly #counters = new JobCounters()
-  readonly #due: DueTimes
+  readonly #due: DelayedJobs
   readonly #budget: DailyBudget
   readonly #shared: SharedQueue | undefined
   readonly #store: JobStore
@@ -96,12 +96,12 @@ export class JobQueue {
 
   constructor(options: JobQueueOptions) {
     this.#options = options
-    const { adapter, clock, logger, sessions, deliverer, guard, profiles, retention } = options
+    const { adapter, clock, logger, retryAfter, sessions, deliverer, guard, profiles, retention } = options
     this.#maxConcurrency = options.maxConcurrency ?? QUEUE_DEFAULTS.maxConcurrency
     this.#started = new Promise((resolve) => {
       this.#onStarted = resolve
     })
-    this.#due = new DueTimes(clock, () => this.#claims.wake())
+    this.#due = new DelayedJobs({ clock, adapter, logger, retryAfter, onDue: () => this.#claims.wake() })
     this.#budget = new DailyBudget({
       limit: options.dailyTokenLimit,
       clock,
@@ -115,7 +115,7 @@ export class JobQueue {
       adapter,
       clock,
       logger,
-      retryAfter: options.retryAfter,
+      retryAfter,
       counters: this.#counters,
       due: this.#due,
       budget: this.#budget,

@@ -2,7 +2,7 @@ import { GatewayError, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
 import { type JobRecord, listJobs, type QueueAdapter } from './adapter.js'
 import type { Attempts } from './attempts.js'
-import { ACTIVE_STATUSES } from './job.js'
+import { ACTIVE_STATUSES, BEGUN_STATUSES } from './job.js'
 import type { JobStore } from './job-store.js'
 import { type JobSessions, unlessGone } from './sessions.js'
 
@@ -33,7 +33,7 @@ export async function recover({
 }: RecoveryOptions): Promise<void> {
   const records = await (shared
     ? underWay(adapter, attempts, shared.isTaken)
-    : listJobs(adapter, { status: ACTIVE_STATUSES }))
+    : listJobs(adapter, { status: (await store.adoptQueued()) ? BEGUN_STATUSES : ACTIVE_STATUSES }))
   // one whose end was written and that of its job was not
   const begun = records.filter(({ info }) => info.status !== 'queued' && info.sessionId !== undefined)
   await Promise.all(begun.map(({ info }) => sessions.get(info.sessionId!)))

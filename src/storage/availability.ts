@@ -35,6 +35,7 @@ const READS: ReadonlySet<string> = new Set([
     'subscriptions',
     'version',
     'counts',
+    'delayed',
     'isHeldUp',
   ],
 ])

@@ -164,6 +164,19 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey, onDelivery }: 
     async update(id, patch, expected, deliveries) {
       return update(id, patch, expected, deliveries)
     },
+    async counts() {
+      return [...buckets.values()]
+        .filter(({ status, entries }) => !isTerminal(status) && entries.length > 0)
+        .map(({ status, profile, entries }) => ({ status, profile, count: entries.length }))
+    },
+    async delayed(after, limit) {
+      const found: { id: string; nextRunAt: number }[] = []
+      for (const { record } of delayed.ascending(({ record }) => record.info.nextRunAt! > after)) {
+        if (found.length === limit) break
+        found.push({ id: record.info.id, nextRunAt: record.info.nextRunAt! })
+      }
+      return found
+    },
     async remove(id) {
       const entry = entries.get(id)
       if (!entry) return

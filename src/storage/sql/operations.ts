@@ -75,6 +75,8 @@ export interface Operations {
   'jobs.remove'(id: string): void
   /** Of those that are not over. */
   'jobs.counts'(): JobCountRow[]
+  /** Of those that wait for a time after this one, the one that falls due first before the others. */
+  'jobs.delayed'(after: number, limit: number): { id: string; nextRunAt: number }[]
   /** Jobs of this process that are running or parked, in the order of submission. */
   'jobs.owned'(after: number, limit: number): JobRow[]
   /** Of some of the jobs that ended by then, the one that ended first before the others, its `info`. */

@@ -33,6 +33,7 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
   update: async (id, patch, expected, deliveries) =>
     recordOf(await call('jobs.update', id, patch, expected, deliveries?.map(deliveryValues))),
   counts: () => call('jobs.counts'),
+  delayed: (after, limit) => call('jobs.delayed', after, limit),
   async *owned() {
     for (let after = 0; ; ) {
       const rows = await call('jobs.owned', after, JOBS_PER_PAGE)

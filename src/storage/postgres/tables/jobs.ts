@@ -56,6 +56,8 @@ const CHARGE = `INSERT INTO @daily_tokens AS d (day, tokens) VALUES ($1, $2)
 const TOKENS = 'SELECT coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) AS tokens'
 const COUNTS = `SELECT profile, status, count(*) AS count FROM @jobs
   WHERE status IN ('queued', 'running', 'parked') GROUP BY profile, status`
+const DELAYED = `SELECT id, next_run_at AS "nextRunAt" FROM @jobs
+  WHERE NOT ready AND next_run_at > $1 ORDER BY next_run_at, n LIMIT $2`
 const OWNED = `SELECT ${COLUMNS} FROM @jobs WHERE owner = $1 AND n > $2 ORDER BY n LIMIT $3`
 const ENDED = 'SELECT info FROM @jobs WHERE finished_at <= $1 ORDER BY finished_at, n LIMIT $2'
 const PRUNE = `DELETE FROM @jobs WHERE n = ANY (ARRAY(SELECT n FROM @jobs WHERE finished_at <= $1 ORDER BY finished_at LIMIT $2)) RETURNING n`
@@ -170,6 +172,8 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
       return sets(statement('DELETE FROM @jobs WHERE id = $1', id))
     },
     'jobs.counts': () => asks(statement(COUNTS), (rows) => rows as unknown as JobCountRow[]),
+    'jobs.delayed': (after, limit) =>
+      asks(statement(DELAYED, after, limit), (rows) => rows as unknown as { id: string; nextRunAt: number }[]),
     'jobs.owned': (after, limit) => asks(statement(OWNED, me, after, limit), (rows) => rows.map(jobRow)),
     'jobs.ended': (finishedBy, limit) =>
       asks(statement(ENDED, finishedBy, limit), (rows) => rows.map(({ info }) => info as string)),

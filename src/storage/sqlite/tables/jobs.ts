@@ -34,6 +34,9 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
   const counts = db.prepare(
     `SELECT profile, status, count(*) AS count FROM jobs WHERE status IN ('queued', 'running', 'parked') GROUP BY profile, status`,
   )
+  const delayed = db.prepare(
+    'SELECT id, next_run_at AS nextRunAt FROM jobs WHERE ready = 0 AND next_run_at > ? ORDER BY next_run_at, n LIMIT ?',
+  )
   const underWay = db.prepare(
     `SELECT n, rev, info, request FROM jobs WHERE status IN ('running', 'parked') AND n > ? ORDER BY n LIMIT ?`,
   )
@@ -114,6 +117,7 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
     'jobs.update': update,
     'jobs.remove': (id) => void remove.run(id),
     'jobs.counts': () => counts.all(),
+    'jobs.delayed': (after, limit) => delayed.all(after, limit),
     'jobs.owned': (after, limit) => underWay.all(after, limit),
     'jobs.ended': (finishedBy, limit) => ended.all(finishedBy, limit).map(({ info }) => info),
     'jobs.prune': (finishedBy, limit) => Number(prune.run(finishedBy, limit).changes),

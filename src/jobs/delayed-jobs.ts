@@ -1,0 +1,78 @@
+import type { Clock } from '../lib/clock.js'
+import { type Persistence, persistently } from '../lib/patience.js'
+import type { QueueAdapter } from './adapter.js'
+import { DueTimes } from './due-times.js'
+
+/** Jobs that are asked for at once. */
+const PAGE = 1_000
+
+export interface DelayedJobsOptions extends Persistence {
+  clock: Clock
+  adapter: QueueAdapter
+  /** At least one fell due. */
+  onDue(): void
+}
+
+/** When queued jobs fall due that wait for their time: of an adapter that tells it, those that do so first, as the others can wait there. */
+export class DelayedJobs {
+  readonly #options: DelayedJobsOptions
+  readonly #due: DueTimes
+  /** Those that fall due later are in the adapter alone. */
+  #until = Number.POSITIVE_INFINITY
+  #reading = false
+  #stopped = false
+
+  constructor(options: DelayedJobsOptions) {
+    this.#options = options
+    this.#due = new DueTimes(options.clock, () => {
+      options.onDue()
+      this.#readOn()
+    })
+  }
+
+  /** How many are known to wait. */
+  get size(): number {
+    return this.#due.size
+  }
+
+  /** Reads those that fall due next, from an adapter that has `delayed`. @throws what the adapter throws */
+  async read(): Promise<void> {
+    const { adapter, clock } = this.#options
+    // what comes to wait meanwhile may be missing in the page
+    this.#until = Number.POSITIVE_INFINITY
+    const first = await adapter.delayed!(clock.now(), PAGE)
+    for (const { id, nextRunAt } of first) this.#due.set(id, nextRunAt)
+    if (first.length >= PAGE) this.#until = first.at(-1)!.nextRunAt
+  }
+
+  set(id: string, at: number): void {
+    if (at <= this.#until) this.#due.set(id, at)
+    else this.delete(id)
+  }
+
+  delete(id: string): void {
+    this.#due.delete(id)
+    this.#readOn()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#due.stop()
+  }
+
+  /** Those of the page are gone: the next ones are to be known before they fall due. */
+  #readOn(): void {
+    if (this.#due.size > 0 || this.#until === Number.POSITIVE_INFINITY || this.#reading || this.#stopped) return
+    this.#reading = true
+    const reading = persistently(async () => {
+      if (this.#stopped) return
+      await this.read()
+      // nothing was known of what fell due since
+      this.#options.onDue()
+    }, this.#options)
+    void reading.finally(() => {
+      this.#reading = false
+      if (this.#stopped) this.#due.stop()
+    })
+  }
+}
