@@ -1,7 +1,8 @@
 import type { SubmitExecutionResultResponse } from '../../schemas/executions.js'
 import type { ExecutionResult } from '../engines/runner.js'
 import { GatewayError, invalidField, toError } from '../errors.js'
-import type { Clock, Timer } from '../lib/clock.js'
+import type { Clock } from '../lib/clock.js'
+import { DueTimes } from '../lib/due-times.js'
 import type { Logger } from '../lib/logger.js'
 
 export interface ExecutionsOptions {
@@ -31,7 +32,6 @@ interface Entry {
   settled: boolean
   /** A result is being stored; resolves when it is, or could not be. */
   settling: Promise<void> | undefined
-  watchdog: Timer | undefined
 }
 
 /** How soon a watchdog fires again when a result could not be stored. */
@@ -59,9 +59,14 @@ export class Executions {
   readonly #entries = new Map<string, Entry>()
   /** Ids by session, for when it is forgotten; most have one. */
   readonly #bySession = new Map<string, string | Set<string>>()
+  /** When watchdogs fire: one timer, however many sleep. */
+  readonly #due: DueTimes
 
   constructor(options: ExecutionsOptions) {
     this.#options = options
+    this.#due = new DueTimes(options.clock, (ids) => {
+      for (const executionId of ids) this.#timeOut(executionId)
+    })
   }
 
   /** Says whose sessions the results are for; nothing is submitted before. @param lookUp absent: all executions are known */
@@ -92,7 +97,7 @@ export class Executions {
     const known = this.#entries.get(executionId)
     if (known?.sessionId === sessionId) return false
     if (known) throw new GatewayError('SG_ERR_EXECUTION_EXISTS')
-    const entry: Entry = { sessionId, deadline, settled: false, settling: undefined, watchdog: undefined }
+    const entry: Entry = { sessionId, deadline, settled: false, settling: undefined }
     this.#entries.set(executionId, entry)
     const ids = this.#bySession.get(sessionId)
     if (ids === undefined) this.#bySession.set(sessionId, executionId)
@@ -142,7 +147,7 @@ export class Executions {
     entry.settling = new Promise<void>((resolve) => {
       stored = resolve
     })
-    entry.watchdog?.cancel()
+    this.#due.delete(executionId)
     try {
       const applied = await sessions.deliver(entry.sessionId, executionId, result)
       entry.settled = true
@@ -165,7 +170,7 @@ export class Executions {
     const entry = this.#entries.get(executionId)
     if (!entry || entry.settled || entry.settling) return false
     entry.settled = true
-    entry.watchdog?.cancel()
+    this.#due.delete(executionId)
     return true
   }
 
@@ -181,7 +186,7 @@ export class Executions {
   forget(sessionId: string): void {
     const ids = this.#bySession.get(sessionId) ?? []
     for (const executionId of typeof ids === 'string' ? [ids] : ids) {
-      this.#entries.get(executionId)?.watchdog?.cancel()
+      this.#due.delete(executionId)
       this.#entries.delete(executionId)
     }
     this.#bySession.delete(sessionId)
@@ -189,16 +194,17 @@ export class Executions {
 
   /** Stops the watchdogs; what is parked keeps its deadlines in the store. */
   close(): void {
-    for (const { watchdog } of this.#entries.values()) watchdog?.cancel()
+    this.#due.stop()
   }
 
   #arm(executionId: string, entry: Entry, atLeastMs = 0): void {
     if (entry.deadline === undefined) return
-    const delayMs = Math.max(entry.deadline - this.#options.clock.now(), atLeastMs)
-    entry.watchdog = this.#options.clock.after(delayMs, () => {
-      this.submit(executionId, TIMEOUT).catch((error) =>
-        this.#options.logger.error({ err: toError(error), executionId }, 'a timeout could not be delivered'),
-      )
-    })
+    this.#due.set(executionId, Math.max(entry.deadline, this.#options.clock.now() + atLeastMs))
+  }
+
+  #timeOut(executionId: string): void {
+    this.submit(executionId, TIMEOUT).catch((error) =>
+      this.#options.logger.error({ err: toError(error), executionId }, 'a timeout could not be delivered'),
+    )
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.js'
+import { DueTimes } from '../lib/due-times.js'
 import { type Persistence, persistently } from '../lib/patience.js'
 import type { QueueAdapter } from './adapter.js'
-import { DueTimes } from './due-times.js'
 
 /** Jobs that are asked for at once. */
 const PAGE = 1_000
@@ -72,7 +72,6 @@ export class DelayedJobs {
     }, this.#options)
     void reading.finally(() => {
       this.#reading = false
-      if (this.#stopped) this.#due.stop()
     })
   }
 }

@@ -1,7 +1,7 @@
 import type { SessionNotification } from '../../schemas/notifications.js'
 import { toError } from '../errors.js'
-import { DueTimes } from '../jobs/due-times.js'
 import type { Clock } from '../lib/clock.js'
+import { DueTimes } from '../lib/due-times.js'
 import type { Logger } from '../lib/logger.js'
 import type { LeftDelivery, PlannedDelivery, StoredDelivery } from '../webhooks/delivery.js'
 import type { DeliveryOutbox } from '../webhooks/outbox.js'

@@ -1,6 +1,6 @@
-import type { Clock } from '../lib/clock.js'
-import { SortedList } from '../lib/sorted-list.js'
-import { WallAlarm } from '../lib/wall-alarm.js'
+import type { Clock } from './clock.js'
+import { SortedList } from './sorted-list.js'
+import { WallAlarm } from './wall-alarm.js'
 
 interface Due {
   at: number
@@ -12,6 +12,7 @@ export class DueTimes {
   readonly #clock: Clock
   readonly #alarm: WallAlarm
   readonly #byId = new Map<string, Due>()
+  #stopped = false
   readonly #inOrder = new SortedList<Due>((a, b) => a.at - b.at || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
 
   /** @param onDue called when at least one fell due, with those that did */
@@ -30,7 +31,7 @@ export class DueTimes {
     const due = { at, id }
     this.#byId.set(id, due)
     this.#inOrder.add(due)
-    this.#alarm.set(this.#inOrder.first?.at)
+    this.#setAlarm()
   }
 
   delete(id: string): void {
@@ -38,11 +39,17 @@ export class DueTimes {
     if (!due) return
     this.#byId.delete(id)
     this.#inOrder.delete(due)
-    this.#alarm.set(this.#inOrder.first?.at)
+    this.#setAlarm()
   }
 
+  /** Nothing falls due any more. */
   stop(): void {
-    this.#alarm.set(undefined)
+    this.#stopped = true
+    this.#setAlarm()
+  }
+
+  #setAlarm(): void {
+    this.#alarm.set(this.#stopped ? undefined : this.#inOrder.first?.at)
   }
 
   #dropDue(): string[] {
@@ -53,7 +60,7 @@ export class DueTimes {
       this.#byId.delete(first.id)
       ids.push(first.id)
     }
-    this.#alarm.set(this.#inOrder.first?.at)
+    this.#setAlarm()
     return ids
   }
 }
