@@ -11,7 +11,7 @@ import { PermissionDesk, type PermissionDeskOwner } from './asks/permission-desk
 import type { LogSource } from './clients/attachment.js'
 import { SessionBridge } from './clients/bridge.js'
 import { Clients } from './clients/clients.js'
-import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn, Removal } from './kept/journal.js'
+import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn } from './kept/journal.js'
 import { type JournalOwner, JournalWriter } from './kept/journal-writer.js'
 import { keptConfig } from './kept/kept-config.js'
 import { after, BUILDING, type Life } from './life/life.js'
@@ -20,14 +20,7 @@ import { snapshotFiles } from './life/snapshot-files.js'
 import { Turns } from './life/turns.js'
 import { EventLog } from './log/event-log.js'
 import { SessionFacts } from './session-facts.js'
-import type { SessionInit, SessionWorld } from './session-world.js'
-
-/** A session as it was left. */
-export interface LeftSession {
-  whole: JournaledWhole
-  /** Where its numbering goes on. */
-  lastSeq: number
-}
+import type { LeftSession, SessionInit, SessionWorld } from './session-world.js'
 
 /** What a session is at a moment, and how a change of it is told; its desks are what happens to it. */
 export class SessionState implements PermissionDeskOwner, LogSource, JournalOwner {
@@ -117,28 +110,42 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   }
 
   #restore({ state, snapshot }: JournaledWhole): void {
-    const { info, midTurn, permissions = [], executions = [] } = state
+    const { info, hostTitle: _title, firstPrompt, engineTitle, before, inTurn = false, queued, ...rest } = state
+    const {
+      permissions = [],
+      asked,
+      executions = [],
+      settled = [],
+      chosen,
+      isStale,
+      messageIds,
+      midTurn,
+      ...others
+    } = rest
+    // whoever builds the session knows these; a fact that nobody takes up does not compile
+    const { order: _order, home: _home, askedBy: _askedBy, ...forgotten } = others
+    forgotten satisfies Record<string, never>
     // what was asked for after the snapshot is asked for again
     const isKnown = (id: string) => !midTurn || midTurn.waits.includes(id)
     const at = midTurn?.since ?? info.lastActivityAt
-    this.facts.restore(info, state.firstPrompt, state.engineTitle)
+    this.facts.restore(info, firstPrompt, engineTitle)
     this.permissions.restore(
       permissions.filter(({ id }) => isKnown(id)),
-      state.asked,
+      asked,
     )
     for (const execution of executions) if (isKnown(execution.executionId)) this.executions.add(execution, at)
-    this.executions.remember(state.settled ?? [])
-    this.turns.restore(state.inTurn ?? false, state.queued)
-    this.chosen = state.chosen
-    this.facts.before = state.before
-    this.messageIds = state.messageIds && [...state.messageIds]
+    this.executions.remember(settled)
+    this.turns.restore(inTurn, queued)
+    this.chosen = chosen
+    this.facts.before = before
+    this.messageIds = messageIds && [...messageIds]
     this.files = snapshot?.files && snapshotFiles(snapshot.files, at)
     this.midTurn = midTurn
     this.#shownStatus = midTurn ? 'parked' : info.status
     const ended = info.status === 'failed' || info.status === 'closed' ? info.status : undefined
     if (ended) this.#life = { is: 'ended', as: ended }
     else if (midTurn) this.#life = { is: 'asleep', parkedSince: midTurn.since }
-    else this.#life = { is: 'asleep', snapshot: state.isStale ? undefined : snapshot }
+    else this.#life = { is: 'asleep', snapshot: isStale ? undefined : snapshot }
   }
 
   get life(): Life {
@@ -196,11 +203,6 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     return this.turns.busy
   }
 
-  /** Whether the job whose run it is was told that it waits, with its engine. */
-  get held(): boolean {
-    return this.link?.hold?.told ?? false
-  }
-
   get runner(): Runner | undefined {
     return this.link?.runner
   }
@@ -218,19 +220,6 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   /** Whether no engine serves it, and the next command starts one. */
   get asleepIdle(): boolean {
     return this.#life.is === 'asleep' && !this.parked
-  }
-
-  /** Whether it could be built again from what is stored, so that it need not stay in memory. */
-  get isStored(): boolean {
-    // what is still being written would be written by nobody's session
-    if (this.writer && !this.writer.clean) return false
-    const isAlone = this.asleepIdle && !this.turns.busy && this.concerns === 0
-    return this.parked || (this.writer !== undefined && (isAlone || this.ended))
-  }
-
-  /** Whether all that happened to it is written down and nobody does anything to it. */
-  get isAtRest(): boolean {
-    return !this.live && this.concerns === 0 && this.accepting === 0 && (this.writer?.clean ?? false)
   }
 
   get parked(): boolean {
@@ -316,21 +305,10 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.writer?.touch()
   }
 
-  /** Removes the session from the journal, for good. @throws what the journal throws; nothing was removed then */
-  async erase(removal?: Removal): Promise<void> {
-    await this.writer?.remove(removal)
-  }
-
   /** Has what is to be told of what was just appended kept in the same write. */
   keepAlong(planned: PlannedNotification): void {
     if (this.writer) this.writer.keepAlong(planned)
     else planned.keep()
-  }
-
-  /** Has what was just appended told outside, once it is durable: that is kept in the same write. */
-  tell(planned: PlannedNotification): void {
-    this.keepAlong(planned)
-    this.whenDurable(planned.send)
   }
 
   origin(): JournaledOrigin {
@@ -349,7 +327,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     const { facts, executions, permissions, turns, chosen, messageIds, midTurn, askedBy } = this
     const { settled } = executions
     const { places } = permissions
-    return {
+    const state = {
       info: { ...this.info(this.log.headSeq), attachedClients: 0 },
       ...(this.order !== undefined && { order: this.order }),
       ...(this.home !== undefined && { home: this.home }),
@@ -369,15 +347,14 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
       ...(facts.before && { before: facts.before }),
       ...(this.writer?.isStale && { isStale: true }),
       ...(midTurn && { midTurn }),
-    }
+    } satisfies JournaledState
+    // a fact that is not written down does not compile
+    state as Required<typeof state> satisfies Record<keyof JournaledState, unknown>
+    return state
   }
 
   get pendingPermissions() {
     return this.permissions.list()
-  }
-
-  onShown(): void {
-    this.clients.onShown()
   }
 
   /** Present while its engine would better say no more: nobody keeps up, neither the storage nor, without one, who reads. */

@@ -9,6 +9,7 @@ import type { Standstill } from '../lib/standstill.js'
 import type { PlannedOnce } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { AnswerBearing } from './asks/permissions.js'
+import type { JournaledWhole } from './kept/journal.js'
 import type { Keeping } from './kept/keeping.js'
 import type { EventLogLimits } from './log/event-log.js'
 import type { OperatorLog } from './operator-log.js'
@@ -92,4 +93,11 @@ export interface SessionInit {
   createdBy?: string | undefined
   /** Of the request that creates it. */
   key?: KeptKey | undefined
+}
+
+/** A session as it was left. */
+export interface LeftSession {
+  whole: JournaledWhole
+  /** Where its numbering goes on. */
+  lastSeq: number
 }

@@ -5,17 +5,19 @@ import type { AnsweredBy, PermissionRequest, ResolvePermissionRequest } from '..
 import { type ErrorCode, GatewayError, invalidField, toError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { Patience } from '../lib/patience.js'
+import type { PlannedNotification } from '../notifications/planned.js'
 import type { Principal } from '../principal.js'
 import { INTERRUPTED } from './asks/deferred-executions.js'
 import { type AnswerBearing, carriedDecision, changedInput, decisionOf } from './asks/permissions.js'
 import type { Attachment, ClientSink } from './clients/attachment.js'
 import type { AttachPosition } from './clients/clients.js'
 import { CommandDesk } from './clients/command-desk.js'
+import type { Removal } from './kept/journal.js'
 import { type Asked, type News, newsOf } from './kept/news.js'
 import { EngineDesk } from './life/engine-desk.js'
 import { TurnDesk } from './life/turn-desk.js'
-import { type LeftSession, SessionState } from './session-state.js'
-import type { SessionInit, SessionWorld } from './session-world.js'
+import { SessionState } from './session-state.js'
+import type { LeftSession, SessionInit, SessionWorld } from './session-world.js'
 
 /**
  * One agent session: a small state machine whose every change is an event in its log.
@@ -194,6 +196,35 @@ export class Session extends SessionState {
   detach(attachment: Attachment): void {
     this.clients.detach(attachment, this.world.clock.now())
     this.world.sleep.consider(this)
+  }
+
+  /** Whether the job whose run it is was told that it waits, with its engine. */
+  get held(): boolean {
+    return this.link?.hold?.told ?? false
+  }
+
+  /** Whether it could be built again from what is stored, so that it need not stay in memory. */
+  get isStored(): boolean {
+    // what is still being written would be written by nobody's session
+    if (this.writer && !this.writer.clean) return false
+    const isAlone = this.asleepIdle && !this.turns.busy && this.concerns === 0
+    return this.parked || (this.writer !== undefined && (isAlone || this.ended))
+  }
+
+  /** Whether all that happened to it is written down and nobody does anything to it. */
+  get isAtRest(): boolean {
+    return !this.live && this.concerns === 0 && this.accepting === 0 && (this.writer?.clean ?? false)
+  }
+
+  /** Removes the session from the journal, for good. @throws what the journal throws; nothing was removed then */
+  async erase(removal?: Removal): Promise<void> {
+    await this.writer?.remove(removal)
+  }
+
+  /** Has what was just appended told outside, once it is durable: that is kept in the same write. */
+  tell(planned: PlannedNotification): void {
+    this.keepAlong(planned)
+    this.whenDurable(planned.send)
   }
 
   override onBacklog(bytes: number): void {

@@ -32,8 +32,8 @@ export interface JournalOwner {
   readonly key: KeptKey | undefined
   origin(): JournaledOrigin
   state(): JournaledState
-  /** More of the log may be shown. */
-  onShown(): void
+  /** Who are told that more of the log may be shown. */
+  readonly clients: { onShown(): void }
   /** So much waits to be written, and cannot be, that no more may come. */
   onBacklog(bytes: number): void
 }
@@ -327,7 +327,7 @@ export class JournalWriter implements LogJournal {
 
   #tell(waiting: Waiter[]): void {
     // before observers: what they do takes longer than a write to a socket
-    this.#owner.onShown()
+    this.#owner.clients.onShown()
     this.#telling = waiting
     for (const { run, done } of waiting) {
       run?.()

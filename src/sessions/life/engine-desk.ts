@@ -11,7 +11,6 @@ import type {
   SessionRunnerConfig,
 } from '../../engines/runner.js'
 import { type ErrorCode, GatewayError, toError } from '../../errors.js'
-import { within } from '../../lib/within.js'
 import { interruptedResult } from '../asks/deferred-executions.js'
 import type { JournalWrite } from '../kept/journal.js'
 import { asleep, midTurnAt } from '../kept/mid-turn.js'
@@ -21,8 +20,6 @@ import { RunnerLink, type RunnerOwner } from './runner-link.js'
 import { snapshotFiles } from './snapshot-files.js'
 import type { TurnDesk } from './turn-desk.js'
 
-/** How long an engine may take to end its turn when the process ends. */
-const TURN_END_GRACE_MS = 5_000
 const HISTORY_LOST: SessionEventBody = {
   type: 'engine_event',
   payload: { type: 'history_lost', message: 'The engine was started anew and does not know what was said before.' },
@@ -32,8 +29,6 @@ const HISTORY_LOST: SessionEventBody = {
 export class EngineDesk implements RunnerOwner {
   readonly #session: SessionState
   readonly #turns: TurnDesk
-  /** Called when the turn in progress is over. */
-  #onTurnOver: (() => void) | undefined
 
   constructor(session: SessionState, turns: TurnDesk) {
     this.#session = session
@@ -180,7 +175,7 @@ export class EngineDesk implements RunnerOwner {
     const { sleep } = session.world
     this.keepSnapshot()
     if (session.midTurn) sleep.checkpoint(session)
-    this.#onTurnOver?.()
+    this.#turns.onOver?.()
     if (session.runner?.isSpent) sleep.onSpent(session)
     else sleep.consider(session)
   }
@@ -399,23 +394,11 @@ export class EngineDesk implements RunnerOwner {
     if (!parked && !ended && !midTurn && !writer) return this.#turns.close('server')
     // the turn that is in the middle is left to an engine of the next process, which is built from the same snapshot, and nothing is told
     const isOver = parked || ended || midTurn !== undefined
-    if (!isOver && this.#turns.isAtWork && session.link) await this.#endTurnSoon()
+    if (!isOver && this.#turns.isAtWork && session.link) await this.#turns.endSoon()
     if (!isOver) this.keepSnapshot()
     const { link } = session
     if (link) session.become({ is: 'asleep' })
     if (!isOver) this.#turns.cutOff('The gateway was shut down.')
     await Promise.all([link?.close(session.world, session.id), session.durable().catch(() => {})])
-  }
-
-  async #endTurnSoon(): Promise<void> {
-    const { turns, world } = this.#session
-    const over = new Promise<void>((resolve) => {
-      this.#onTurnOver = resolve
-    })
-    const ending = this.#turns.interrupt().then(
-      () => (turns.active ? over : undefined),
-      () => {},
-    )
-    await within(TURN_END_GRACE_MS, Promise.race([over, ending]), { clock: world.clock })
   }
 }

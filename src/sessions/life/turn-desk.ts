@@ -1,6 +1,7 @@
 import type { SessionClosedReason, SessionEventOf } from '../../../schemas/events.js'
 import { type ErrorCode, toError } from '../../errors.js'
 import { newId } from '../../lib/clock.js'
+import { within } from '../../lib/within.js'
 import { interruptedResult } from '../asks/deferred-executions.js'
 import { interruptedTurn } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
@@ -8,12 +9,16 @@ import type { RunnerLink } from './runner-link.js'
 import type { QueuedMessage } from './turns.js'
 
 const REMEMBERED_MESSAGES = 100
+/** How long an engine may take to end its turn when the process ends. */
+const TURN_END_GRACE_MS = 5_000
 const HELD_BACK =
   'The storage takes nothing, and no more of what the agent says can be held back. Send the message again when /readyz says ready.'
 
 /** How the turns of a session begin and end, and how it does. */
 export class TurnDesk {
   readonly #session: SessionState
+  /** Called when the turn in progress is over. */
+  onOver: (() => void) | undefined
   /** How much was held back for the storage when the turn was ended for it. */
   #heldBack: number | undefined
   /** The message that the session was created with, as long as no engine was given it. Its turn has begun with the session. */
@@ -101,6 +106,19 @@ export class TurnDesk {
       link?.end()
       await link?.runner.interrupt()
     }
+  }
+
+  /** Ends the turn in progress, for the end of the process; its engine has a little time for it. */
+  async endSoon(): Promise<void> {
+    const { turns, world } = this.#session
+    const over = new Promise<void>((resolve) => {
+      this.onOver = resolve
+    })
+    const ending = this.interrupt().then(
+      () => (turns.active ? over : undefined),
+      () => {},
+    )
+    await within(TURN_END_GRACE_MS, Promise.race([over, ending]), { clock: world.clock })
   }
 
   /** The engine was not given the message yet, so that there is nothing for it to tell. */
