@@ -15,8 +15,6 @@ interface EventRow {
   readonly isUrgent?: true
   /** A moment of a session's life, that whoever is not there may be told of. */
   readonly isMoment?: true
-  /** Something of it is counted as usage; most events cost nothing there. */
-  readonly isCounted?: true
 }
 
 /** One row per type of event; its shape and its sentence are in `schemas/events.ts`. */
@@ -29,9 +27,9 @@ const ROWS = {
   user_message: { by: 'engine', goesOn: true },
   assistant_message: { by: 'engine', goesOn: true, leavesState: true },
   stream_delta: { by: 'engine', goesOn: true, leavesState: true, isLive: true },
-  turn_completed: { by: 'engine', goesOn: true, isMoment: true, isCounted: true },
-  permission_requested: { by: 'gateway', isMoment: true, isCounted: true, isUrgent: true },
-  permission_resolved: { by: 'gateway', isMoment: true, isCounted: true },
+  turn_completed: { by: 'engine', goesOn: true, isMoment: true },
+  permission_requested: { by: 'gateway', isMoment: true, isUrgent: true },
+  permission_resolved: { by: 'gateway', isMoment: true },
   execution_dispatched: { by: 'engine', goesOn: true },
   execution_result: { by: 'engine' },
   execution_failed: { by: 'engine' },
@@ -41,11 +39,17 @@ const ROWS = {
   rate_limit: { by: 'engine', leavesState: true },
   engine_event: { by: 'engine', leavesState: true },
   session_error: { by: 'engine', isMoment: true },
-  session_closed: { by: 'gateway', isPlain: true, isMoment: true, isCounted: true },
+  session_closed: { by: 'gateway', isPlain: true, isMoment: true },
 } as const satisfies Record<SessionEventBody['type'], EventRow>
 
 type Rows = typeof ROWS
 type ToldBy<T extends EventRow['by']> = { [E in keyof Rows]: Rows[E]['by'] extends T ? E : never }[keyof Rows]
+
+/** Moments of a session's life: no other event comes to operators above `debug`, to whoever is notified, or into the usage. */
+export type MomentEvent = Extract<
+  SessionEventBody,
+  { type: { [E in keyof Rows]: Rows[E] extends { isMoment: true } ? E : never }[keyof Rows] }
+>
 
 export const EVENT_TYPES: Readonly<Record<SessionEventBody['type'], EventRow>> = ROWS
 

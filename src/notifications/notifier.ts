@@ -1,6 +1,6 @@
-import type { SessionEventBody } from '../../schemas/events.js'
 import type { SessionNotification } from '../../schemas/notifications.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
+import type { MomentEvent } from '../engines/event-types.js'
 import { previewOfRequest } from '../jobs/progress.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
@@ -39,11 +39,7 @@ export class Notifier {
   }
 
   /** What is to be told of an event, to be kept with it; undefined when it is none of the four. */
-  readonly notify = (
-    body: SessionEventBody,
-    place: Place,
-    info: () => SessionInfo,
-  ): PlannedNotification | undefined => {
+  readonly notify = (body: MomentEvent, place: Place, info: () => SessionInfo): PlannedNotification | undefined => {
     if (body.type === 'permission_resolved') {
       const deliveries = this.#outward.settlementOf(body, place, info)
       return deliveries.length > 0 ? new PlannedOnce(deliveries) : undefined
@@ -66,7 +62,7 @@ export class Notifier {
 
 /** The notification that an event calls for. */
 function notificationOf(
-  event: SessionEventBody,
+  event: MomentEvent,
   { seq, ts }: Place,
   info: () => SessionInfo,
 ): Omit<SessionNotification, 'id'> | undefined {

@@ -1,6 +1,7 @@
-import type { SessionEvent, SessionEventBody } from '../../schemas/events.js'
+import type { SessionEvent } from '../../schemas/events.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
+import type { MomentEvent } from '../engines/event-types.js'
 import type { TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
@@ -54,7 +55,7 @@ export interface SessionObservers {
   notifier: {
     /** What is to be told outside of an event, if anything. */
     notify(
-      body: SessionEventBody,
+      body: MomentEvent,
       place: { seq: number; ts: number },
       info: () => SessionInfo,
     ): PlannedNotification | undefined
@@ -63,7 +64,7 @@ export interface SessionObservers {
   }
   usage: {
     /** What an event counts for, if anything. */
-    count(body: SessionEventBody, ts: number, session: CountedSession): PlannedNotification | undefined
+    count(body: MomentEvent, ts: number, session: CountedSession): PlannedNotification | undefined
   }
   /** Is told which requests wait for a person. */
   inbox: WaitingObserver

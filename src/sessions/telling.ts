@@ -2,7 +2,7 @@ import type { SessionClosedReason, SessionEventBody } from '../../schemas/events
 import type { PermissionRequest } from '../../schemas/permissions.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
-import { EVENT_TYPES } from '../engines/event-types.js'
+import { EVENT_TYPES, type MomentEvent } from '../engines/event-types.js'
 import type { Clock } from '../lib/clock.js'
 import type { Listeners } from '../lib/listeners.js'
 import type { PlannedNotification } from '../notifications/planned.js'
@@ -40,7 +40,7 @@ export class Telling {
   onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void {
     const { listeners, operatorLog } = this.#parts
     operatorLog.onEvent(session, body, seq)
-    if (EVENT_TYPES[body.type].isMoment) this.#onMoment(session, body, seq, ts)
+    if (EVENT_TYPES[body.type].isMoment) this.#onMoment(session, body as MomentEvent, seq, ts)
     if (!listeners.has('session_event', session)) return
     const event = { seq, ts, ...body }
     event.seq = seq
@@ -51,7 +51,7 @@ export class Telling {
     else this.#tellOfRun(session, told)
   }
 
-  #onMoment(session: Session, body: SessionEventBody, seq: number, ts: number): void {
+  #onMoment(session: Session, body: MomentEvent, seq: number, ts: number): void {
     const { notifier, inbox, usage } = this.#observers
     if (body.type === 'permission_requested') this.#onAsked(session, body.request, seq, ts)
     else if (body.type === 'permission_resolved') inbox?.onResolved(session.id, body.requestId)
@@ -63,10 +63,8 @@ export class Telling {
       const notification = notifier?.notify(body, { seq, ts }, () => session.info(seq))
       if (notification) session.tell(notification)
     }
-    if (usage && EVENT_TYPES[body.type].isCounted) {
-      const counted = usage.count(body, ts, this.#counted(session))
-      if (counted) session.tell(counted)
-    }
+    const counted = usage?.count(body, ts, this.#counted(session))
+    if (counted) session.tell(counted)
   }
 
   /** The queue may have the end of a job written with the end of its turn, before that is told to anybody. */

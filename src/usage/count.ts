@@ -1,4 +1,5 @@
-import type { SessionEventBody, SessionEventOf } from '../../schemas/events.js'
+import type { SessionEventOf } from '../../schemas/events.js'
+import type { MomentEvent } from '../engines/event-types.js'
 import type { UsageCount, UsageKey } from './store.js'
 
 /** The session that something is counted of. */
@@ -17,8 +18,8 @@ export interface CountedSession {
 /** The day of a moment, in UTC. */
 export const dayOf = (ts: number): string => new Date(ts).toISOString().slice(0, 10)
 
-/** What an event adds to the sums of its day; undefined: nothing. Asked of those whose row says `isCounted`. */
-export function countOf(body: SessionEventBody, ts: number, session: CountedSession): UsageCount | undefined {
+/** What a moment adds to the sums of its day; undefined: nothing. */
+export function countOf(body: MomentEvent, ts: number, session: CountedSession): UsageCount | undefined {
   if (body.type === 'session_closed' && session.jobId === undefined) return undefined
   const { profile, agent, person } = session
   const key: UsageKey = { day: dayOf(ts), profile, agent, person }

@@ -1,5 +1,5 @@
-import type { SessionEventBody } from '../../schemas/events.js'
 import type { UsageGroup, UsageQuery, UsageReport } from '../../schemas/usage.js'
+import type { MomentEvent } from '../engines/event-types.js'
 import { invalidField } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import { type Persistence, patiently, persistently } from '../lib/patience.js'
@@ -30,7 +30,7 @@ export class Usage {
   }
 
   /** What an event counts for, to be kept with it; undefined: nothing. */
-  readonly count = (body: SessionEventBody, ts: number, session: CountedSession): PlannedNotification | undefined => {
+  readonly count = (body: MomentEvent, ts: number, session: CountedSession): PlannedNotification | undefined => {
     const count = countOf(body, ts, session)
     return count && this.#plan(count)
   }
