@@ -1,4 +1,4 @@
-import { closeRow } from '../schemas/close-codes.js'
+import { CLOSE, closeRow } from '../schemas/close-codes.js'
 import { GatewayError, UNREACHABLE, unreachable } from './errors.js'
 import type { Http } from './http.js'
 import { Inbox } from './inbox.js'
@@ -161,7 +161,10 @@ export class Stream<T> implements AsyncIterable<T> {
     this.#liveSince = Infinity
     const refusal = ending.error ?? refusalByCode(ending.code)
     if (isOver || ending.isComplete || closeRow(ending.code)?.means === 'over') return 'over'
-    const waitMs = Math.max(backoffMs(this.#http.platform, this.#tries++), refusal?.retryAfterMs ?? 0)
+    // another node has it already; one that sends away whoever comes is not asked without a pause
+    const isThere = ending.code === CLOSE.sessionMoved.code && this.#tries === 0
+    const pauseMs = backoffMs(this.#http.platform, this.#tries++)
+    const waitMs = isThere ? 0 : Math.max(pauseMs, refusal?.retryAfterMs ?? 0)
     if (refusal?.status === 401 && this.#renewals++ < MAX_RENEWALS) {
       const isRenewed = await this.#http.credentials
         .renew(token)

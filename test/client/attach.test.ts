@@ -83,7 +83,7 @@ t.test('a session that ends ends the iteration; a refusal is thrown', async (t) 
 })
 
 t.test('every other close code means: come back', async (t) => {
-  for (const code of [1001, 1006, 1009, 1011, 1012, 1013, 1005]) {
+  for (const code of [1001, 1006, 1009, 1011, 1013, 1005]) {
     const world = follow()
     await world.settle()
     await startsWith(world, 1)
@@ -95,6 +95,28 @@ t.test('every other close code means: come back', async (t) => {
     world.attachment.close()
   }
 })
+
+t.test(
+  'a session that has moved is followed there at once, and with a pause when it is not there either',
+  async (t) => {
+    const world = follow()
+    await world.settle()
+    await startsWith(world, 1)
+    for (const sockets of [2, 3]) {
+      world.socket.drop(1012)
+      await world.settle()
+      await world.clock.advance(0)
+      t.equal(world.sockets.length, 2)
+      await world.clock.advance(1_000)
+      t.equal(world.sockets.length, sockets)
+      t.equal(world.socket.url.search, '?afterSeq=1&epoch=e1')
+      world.socket.say(attached({ replayingFrom: 1 }))
+      await world.settle()
+    }
+    t.strictSame(world.seqs(), [1])
+    world.attachment.close()
+  },
+)
 
 t.test('a session that closed and was removed has ended, also when the connection was lost in between', async (t) => {
   const world = follow()
