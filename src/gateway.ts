@@ -136,7 +136,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   })
   const outbox = storage?.outbox ?? createMemoryDeliveryOutbox()
   const deliverer = new WebhookDeliverer({
-    ...{ clock, logger, outbox, outlasts: storage !== undefined },
+    ...{ clock, logger, outbox, outlasts: storage !== undefined, retryAfter },
     connections: options.webhookPolicy?.maxConnections,
     standstill,
   })

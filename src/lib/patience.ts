@@ -85,17 +85,31 @@ export interface Persistence {
   logger: Logger
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
   retryAfter: Clock['after']
+  /** When it is aborted, it is tried once more, and then left. Default: never. */
+  signal?: AbortSignal
 }
 
 /** Writes until it works. */
-export async function persistently<T>(write: () => T | Promise<T>, { logger, retryAfter }: Persistence): Promise<T> {
+export async function persistently<T>(
+  write: () => T | Promise<T>,
+  { logger, retryAfter, signal }: Persistence,
+): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await write()
     } catch (error) {
+      if (signal?.aborted) throw error
       const retryInMs = delayAfter(tries, RETRY)
       logger.error({ err: toError(error), retryInMs }, 'something could not be kept; it is tried again')
-      await new Promise<void>((resolve) => retryAfter(retryInMs, resolve))
+      await new Promise<void>((resolve) => {
+        const go = () => {
+          timer.cancel()
+          signal?.removeEventListener('abort', go)
+          resolve()
+        }
+        const timer = retryAfter(retryInMs, go)
+        signal?.addEventListener('abort', go)
+      })
     }
   }
 }

@@ -4,6 +4,7 @@ import { toError } from '../errors.js'
 import { delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
+import { type Persistence, persistently } from '../lib/patience.js'
 import type { Standstill } from '../lib/standstill.js'
 import type {
   Delivery,
@@ -37,6 +38,8 @@ export interface DelivererOptions {
   outbox: DeliveryOutbox
   /** Whether the next process finds in the outbox what this one leaves there. */
   outlasts: boolean
+  /** Before the outbox is asked again. Default: `clock.after`. */
+  retryAfter?: Clock['after']
   connections?: ConnectionLimits | undefined
   /** Nothing is sent while it stands still; absent: it never does. */
   standstill?: Standstill | undefined
@@ -84,6 +87,7 @@ export class WebhookDeliverer {
   readonly #logger: Logger
   readonly #outbox: DeliveryOutbox
   readonly #outlasts: boolean
+  readonly #persistence: Persistence
   readonly #lanes = new Map<string, Lane>()
   readonly #gone = new Set<string>()
   readonly #stop = new AbortController()
@@ -99,12 +103,15 @@ export class WebhookDeliverer {
   #takeOver: (kept: LeftDelivery) => void = () => {}
   #onIdle: (() => void)[] = []
 
-  constructor({ clock, logger, outbox, outlasts, connections, standstill }: DelivererOptions) {
+  constructor(options: DelivererOptions) {
+    const { clock, logger, outbox, outlasts, connections, standstill } = options
+    const { retryAfter = (delayMs, run) => clock.after(delayMs, run) } = options
     this.#standstill = standstill
     this.#clock = clock
     this.#logger = logger
     this.#outbox = outbox
     this.#outlasts = outlasts
+    this.#persistence = { logger, retryAfter, signal: this.#stop.signal }
     this.#slots = new Slots(connections)
     // every attempt under way listens to it
     setMaxListeners(0, this.#stop.signal)
@@ -417,8 +424,9 @@ export class WebhookDeliverer {
     this.#ask(this.#outbox.log(logLane, { id, type, ...channel, ...attempt }))
   }
 
+  /** One that stayed there would hold up for ever what other processes tell in its lane. */
   #settle(laneId: string, id: string): void {
-    if (this.#outlasts) this.#ask(this.#outbox.remove(laneId, id))
+    if (this.#outlasts) this.#ask(persistently(() => this.#outbox.remove(laneId, id), this.#persistence))
   }
 
   /** The outbox is not waited for: one that fails keeps nothing from being delivered. */
