@@ -19,7 +19,7 @@ if (hasPostgres()) {
       ...{ url: server.url(), schema: 'rolling', leaseMs: 10_000, config: { shutdownTimeoutMs: 500 } },
     })
     const balancers = [await Balancer.start(t, nodes), await Balancer.start(t, nodes, { upgrades: false })]
-    const client = createClient({ baseUrl: balancers[0]!.url, WebSocket })
+    const client = createClient({ baseUrl: balancers[0]!.url })
     const { id } = await client.sessions.create({ cwd: work, profile: 'demo' })
     const following = balancers.map(({ url }, i) =>
       consume({ baseUrl: url, token: '', sessionId: id, name: `c${i}`, sends: SENDS }, { WebSocket }),
