@@ -26,6 +26,9 @@ const AGENT = fileURLToPath(new URL('../fixtures/scripted-acp-agent.mjs', import
 const ROUNDS = Number(process.env.STORM_ROUNDS ?? rounds(4, 200))
 const SEED = Number(process.env.STORM_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
+/** The command line of another revision (scripts/storm-beside.mjs): two nodes begin with it, and each start may bring any node to the other one. */
+const BESIDE = process.env.STORM_BESIDE
+
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
 if (hasPostgres()) {
@@ -40,8 +43,16 @@ if (hasPostgres()) {
       const holes = new Map<string, BlackHole>()
       for (const name of names) holes.set(name, await BlackHole.start(t, server))
       const runs = new RunWitness(join(t.testdir({}), 'witness'))
+      const started = new Set<string>()
+      const versions = new MutatedValues(SEED + 2)
+      /** First two of that revision and one of this one, then any of both. */
+      const revision = (name: string) => {
+        const isFirst = !started.has(name)
+        started.add(name)
+        return (isFirst ? name !== 'c' : versions.chance(0.5)) ? BESIDE : undefined
+      }
       const { nodes, work } = await daemonNodes(t, names, {
-        ...{ url: (name) => holes.get(name)!.url, schema: 'storm', leaseMs: LEASE_MS, agentState },
+        ...{ url: (name) => holes.get(name)!.url, schema: 'storm', leaseMs: LEASE_MS, agentState, revision },
         config: {
           agents: [{ name: 'scripted', command: process.execPath, args: [AGENT], modes: { default: 'ask' } }],
           profiles: [DEMO, { name: 'watched', engine: 'cli', agent: 'scripted' }],
