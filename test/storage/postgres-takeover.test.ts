@@ -1,0 +1,79 @@
+import { type AddressInfo, connect, createServer } from 'node:net'
+import t, { type Test } from 'tap'
+import type { Taken } from '../../src/storage/cluster.js'
+import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
+import { until } from '../fixtures/build.js'
+import type { TestPostgres } from '../fixtures/postgres.js'
+import { hasPostgres, postgres } from './postgres-world.js'
+
+/** A way to the database that counts what is sent over the connection on which something is taken over. */
+async function counting(t: Test, server: TestPostgres): Promise<{ url: string; packets(): number }> {
+  const counts: { sent: number; takesOver: boolean }[] = []
+  const relay = createServer((client) => {
+    const upstream = connect(server.socket)
+    const count = { sent: 0, takesOver: false }
+    counts.push(count)
+    client.on('data', (chunk) => {
+      count.sent++
+      count.takesOver ||= chunk.includes('take_over_1')
+      upstream.write(chunk)
+    })
+    upstream.on('data', (chunk) => client.write(chunk))
+    for (const socket of [client, upstream])
+      socket
+        .on('error', () => {})
+        .on('close', () => {
+          client.destroy()
+          upstream.destroy()
+        })
+  })
+  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => relay.close())
+  return {
+    url: server.url({ host: `127.0.0.1:${(relay.address() as AddressInfo).port}` }),
+    packets: () => counts.reduce((sum, { sent, takesOver }) => sum + (takesOver ? sent : 0), 0),
+  }
+}
+
+/** Takes over from a node that had so many sessions. @returns what it took, in how many packets */
+async function takeOver(t: Test, server: TestPostgres, schema: string, sessions: number) {
+  const { url, packets } = await counting(t, server)
+  const joined = async (name: string, url: string) => {
+    const storage = createPostgresStorage({ url, schema })
+    storage.cluster.announce(
+      { name, url: `http://${name}.test`, protocol: 1, version: '1', slots: 1, config: '' },
+      10_000,
+    )
+    await storage.open()
+    t.teardown(() => storage.close())
+    return storage
+  }
+  const a = await joined('a', server.url())
+  const b = await joined('b', url)
+  await until(() => b.cluster.nodes().length === 2, 'they know each other')
+  await server.query(
+    `INSERT INTO ${schema}.sessions (id, profile, generation, reserved_seq, state, owner)
+      SELECT 's' || i, 'p', '', 0, '{}', (SELECT n FROM ${schema}.members WHERE name = 'a') FROM generate_series(1, $1::int) AS i`,
+    [sessions],
+  )
+  const taken = new Promise<Taken>((resolve) => b.cluster.on('taken', resolve))
+  const before = packets()
+  await a.close()
+  const { sessionIds } = await taken
+  await until(
+    async () => Number((await server.query(`SELECT count(*) FROM ${schema}.takeovers`))[0]!.count) === 0,
+    'that it is told',
+  )
+  return { taken: sessionIds.length, packets: packets() - before }
+}
+
+if (hasPostgres())
+  t.test('a thousand sessions are taken over with as many statements as one', async (t) => {
+    const server = await postgres()
+    const one = await takeOver(t, server, 'taken_one', 1)
+    const thousand = await takeOver(t, server, 'taken_thousand', 1_000)
+    t.equal(one.taken, 1)
+    t.equal(thousand.taken, 1_000)
+    t.ok(one.packets > 0)
+    t.equal(thousand.packets, one.packets)
+  })
