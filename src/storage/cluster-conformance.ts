@@ -172,6 +172,19 @@ export const clusterConformance: readonly ClusterCase[] = [
     },
   },
   {
+    name: 'refuses a second node of a name while the first is alive, and lets it follow one that is gone',
+    async run(world) {
+      const a = await world.node('a')
+      await a.storage.journal.write(sessionOf('one'))
+      await assert.rejects(world.node('a'), { code: 'STORAGE_HELD' })
+      await a.storage.journal.write({ ...sessionOf('two') })
+      assert.equal(a.storage.cluster.state, 'serving')
+      a.cut()
+      const again = await world.node('a')
+      assert.notEqual(again.storage.cluster.n, a.storage.cluster.n)
+    },
+  },
+  {
     name: 'gives at once to another what a node had that left',
     async run(world) {
       const [a, b] = [await world.node('a', LONG_MS), await world.node('b', LONG_MS)]

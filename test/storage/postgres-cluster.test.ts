@@ -1,8 +1,10 @@
+import pg from 'pg'
 import t from 'tap'
 import { clusterConformance } from '../../src/storage/cluster-conformance.js'
 import { Link } from '../../src/storage/postgres/link.js'
 import { statement } from '../../src/storage/postgres/plan.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
+import { until } from '../fixtures/build.js'
 import { clusterWorld } from './cluster-world.js'
 import { hasPostgres, postgres, postgresWorld } from './postgres-world.js'
 import { firstWrite } from './sqlite-records.js'
@@ -106,5 +108,68 @@ if (hasPostgres()) {
     a.cut()
     t.match(await taken, { from: { n }, sessionIds: ['one'] })
     await t.rejects(stopped, /terminat/)
+  })
+
+  t.test('a second node of a name is told of the first', async (t) => {
+    const world = await clusterWorld(t)
+    await world.node('a')
+    await t.rejects(world.node('a'), {
+      message: new RegExp(
+        `living node of this name already: node a, process ${process.pid} on host .*, at .*cluster\\.node`,
+      ),
+    })
+  })
+
+  t.test('a node that cannot take over what it finds at its start has left again', async (t) => {
+    const world = await clusterWorld(t)
+    const a = await world.node('a', LONG_MS)
+    await server.query(`ALTER FUNCTION ${world.schema}.take_over_1 RENAME TO broken`)
+    await t.rejects(world.node('b', LONG_MS))
+    await server.query(`ALTER FUNCTION ${world.schema}.broken RENAME TO take_over_1`)
+    const b = await world.node('b', LONG_MS)
+    t.same(
+      b.storage.cluster.nodes().map(({ n }) => n),
+      [a.storage.cluster.n, b.storage.cluster.n],
+    )
+  })
+
+  t.test('what a node took over and never told of is forgotten with it', async (t) => {
+    const world = await clusterWorld(t)
+    const b = await world.node('b')
+    const taken = new Promise((resolve) => b.storage.cluster.on('taken', resolve))
+    const a = await world.node('a')
+    await server.query(`INSERT INTO ${world.schema}.takeovers VALUES ($1, 0, '{}')`, [a.storage.cluster.n])
+    a.cut()
+    await taken
+    await until(async () => (await server.query(`SELECT FROM ${world.schema}.takeovers`)).length === 0)
+  })
+
+  t.test('a key that is freed while another node asks for it is either taken or not', async (t) => {
+    const world = await clusterWorld(t)
+    const [a, b] = [await world.node('a', LONG_MS), await world.node('b', LONG_MS)]
+    await a.storage.idempotency.begin('k', 'f')
+    // b asks, and is held up before it looks whose the key is
+    const GATE = 424_242
+    const gate = new pg.Client({ connectionString: server.url() })
+    await gate.connect()
+    t.teardown(() => gate.end())
+    await gate.query(`CREATE FUNCTION ${world.schema}.held() RETURNS trigger LANGUAGE plpgsql AS
+      'BEGIN PERFORM pg_advisory_xact_lock_shared(${GATE}); RETURN NULL; END';
+      CREATE TRIGGER held AFTER INSERT ON ${world.schema}.idempotency_keys FOR EACH STATEMENT EXECUTE FUNCTION ${world.schema}.held();
+      SELECT pg_advisory_lock(${GATE})`)
+    const waits = async (of: string) =>
+      (await gate.query(`SELECT FROM pg_locks WHERE NOT granted AND ${of}`)).rows.length > 0
+    const asked = b.storage.idempotency.begin('k', 'f')
+    await until(() => waits(`locktype = 'advisory' AND objid = ${GATE}`))
+    let isFreed = false
+    const freed = server.query(`DELETE FROM ${world.schema}.idempotency_keys WHERE key = 'k'`).then(() => {
+      isFreed = true
+    })
+    await until(async () => isFreed || (await waits(`locktype IN ('transactionid', 'tuple')`)))
+    await gate.query(`SELECT pg_advisory_unlock(${GATE})`)
+    const found = await asked
+    await freed
+    const rows = await server.query(`SELECT FROM ${world.schema}.idempotency_keys WHERE key = 'k'`)
+    t.equal(found.state === 'new', rows.length === 1, 'who was told that it is free has it')
   })
 }

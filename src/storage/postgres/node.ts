@@ -1,8 +1,7 @@
-import { hostname } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import type { Listeners } from '../../lib/listeners.js'
-import { VERSION } from '../../lib/package-root.js'
 import type { ClusterEvents, ClusterNode, NodeAnnouncement } from '../cluster.js'
+import { enter } from './entering.js'
 import { failureOf } from './failures.js'
 import { Lease } from './lease.js'
 import { Link, type LinkOptions } from './link.js'
@@ -11,7 +10,7 @@ import { channelOf, hears, Nudges } from './nudges.js'
 import { StatementError } from './pipeline.js'
 import { statement } from './plan.js'
 import { migrate } from './schema.js'
-import { ASYNC, BEAT, DELETE_SINGLE, DRAIN, END_LEASE, INSERT, LEAVE, livingOf } from './tables/members.js'
+import { ASYNC, BEAT, DRAIN, END_LEASE, LEAVE, livingOf } from './tables/members.js'
 import { type MemberTold, TakeOver } from './takeover.js'
 import { listUnlisted } from './unlisted.js'
 
@@ -89,38 +88,21 @@ export class Member {
       await takeSharedLock(link, options)
       await link.client.query(`LISTEN "${channelOf(options.schema)}"`)
       await listUnlisted(link)
-      const startedAt = Date.now() - process.uptime() * 1000
-      const since = performance.now()
-      const { name, url, protocol, version, slots, config } = node
-      const values = [
-        hostname(),
-        process.pid,
-        startedAt,
-        version || VERSION,
-        name,
-        url,
-        protocol,
-        slots,
-        config,
-        leaseMs,
-      ]
-      const [, mine, found] = await link.run([
-        statement(DELETE_SINGLE),
-        statement(INSERT, ...values),
-        neighboursAsked(leaseMs),
-      ])
-      const neighbours = found as unknown as Neighbour[]
-      member = new Member(mine![0]!.n as number, link, options, leaseMs, listeners, told)
+      const { n, since, neighbours } = await enter(link, options, node, leaseMs)
+      member = new Member(n, link, options, leaseMs, listeners, told)
       member.#onBeat(since, neighbours)
       member.#schedule(leaseMs / 5)
-      const { n } = member
-      const isPredecessor = (other: Neighbour) => other.name === name && other.n !== n && isGone(other)
+      const isPredecessor = (other: Neighbour) => other.name === node.name && other.n !== n && isGone(other)
       await member.#takeOver.atOnce(neighbours.filter((other) => other.hasLeft || isPredecessor(other)))
       member.#isJoined = true
       await member.#nudges.tell(link, 'nodes')
       return member
     } catch (error) {
-      if (member) member.#end()
+      if (member) {
+        member.#end()
+        // what it has taken over so far is left to others at once
+        await link.run([statement(LEAVE, member.n), statement(END_LEASE, member.n)]).catch(() => {})
+      }
       await link.end()
       throw failureOf(error instanceof StatementError ? error.error : error, options.place)
     }

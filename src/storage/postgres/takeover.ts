@@ -14,7 +14,10 @@ const END_BATCH = `SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a
     AND a.xact_start < clock_timestamp() - $2 * interval '1 millisecond'`
 const LEFT = 'SELECT n, name FROM @members WHERE name IS NOT NULL AND term < 0'
 const UNTOLD = 'SELECT victim, taken FROM @takeovers WHERE taker = $1 ORDER BY victim'
-const TOLD = 'DELETE FROM @takeovers WHERE taker = $1 AND victim = $2'
+/** With what the victim had taken and not told, which is part of it. */
+const TOLD = 'DELETE FROM @takeovers WHERE (taker = $1 AND victim = $2) OR taker = $2'
+
+const ALL_TOLD = `DELETE FROM @takeovers WHERE taker = $1 OR NOT EXISTS (SELECT FROM @members WHERE n = taker)`
 
 /** Told before listeners are. */
 export interface MemberTold {
@@ -49,7 +52,7 @@ export class TakeOver {
     try {
       for (const { n } of victims) await this.#take(link, n, true)
       await this.#take(link, null, false)
-      await link.run([statement('DELETE FROM @takeovers WHERE taker = $1', this.#me)])
+      await link.run([statement(ALL_TOLD, this.#me)])
     } finally {
       await link.end()
     }

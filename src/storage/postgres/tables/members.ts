@@ -1,9 +1,18 @@
 import type { ClusterNode } from '../../cluster.js'
 import type { Neighbour } from '../membership.js'
 
+/** Who joins looks who is there one after the other. */
+export const JOIN_IN_TURN = `SELECT pg_advisory_xact_lock(hashtextextended('session-gateway joins ' || oid, 0)) FROM pg_namespace WHERE nspname = $1`
+/** Of one name, with the lease of each as it is. */
+export const NAMESAKES = `SELECT n, name, url, host, pid, started_at AS "startedAt", version, until::text AS until
+  FROM @members JOIN @leases USING (n) WHERE name = $1 AND term >= 0 AND until >= clock_timestamp()`
+/** Unless another one of its name is alive. @param $11 members that are known to be gone */
 export const INSERT = `WITH mine AS (
     INSERT INTO @members (host, pid, started_at, version, name, url, protocol, slots, config)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING n
+    SELECT $1, $2::bigint, $3::double precision, $4, $5, $6, $7::integer, $8::integer, $9
+    WHERE NOT EXISTS (SELECT FROM @members JOIN @leases USING (n)
+      WHERE name = $5 AND term >= 0 AND until >= clock_timestamp() AND n <> ALL ($11::bigint[]))
+    RETURNING n
   ), lease AS (
     INSERT INTO @leases (n, until) SELECT n, clock_timestamp() + $10 * interval '1 millisecond' FROM mine
   ) SELECT n FROM mine`

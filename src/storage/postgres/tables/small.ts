@@ -39,7 +39,9 @@ const COMPLETE = `INSERT INTO @idempotency_keys (key, fingerprint, since, answer
 const FIND_ANSWERED =
   'SELECT fingerprint, answer FROM @idempotency_keys WHERE key = $1 AND since > $2 AND answer IS NOT NULL'
 const EXPIRE_KEY = 'DELETE FROM @idempotency_keys WHERE key = $1 AND since <= $2'
-const TAKE_KEY = `INSERT INTO @idempotency_keys (key, fingerprint, since, owner) VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO NOTHING`
+/** Of one that is taken the row is held, so that it is found afterwards: else it may be freed in between, and nobody has it. */
+const TAKE_KEY = `INSERT INTO @idempotency_keys AS k (key, fingerprint, since, owner) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (key) DO UPDATE SET key = k.key WHERE false`
 /** Not one that this process has taken itself: it knows of which request. */
 const FIND_KEY = `SELECT fingerprint, answer FROM @idempotency_keys
   WHERE key = $1 AND (answer IS NOT NULL OR made IS NOT NULL OR owner IS DISTINCT FROM $2::bigint)`
