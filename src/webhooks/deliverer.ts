@@ -149,7 +149,7 @@ export class WebhookDeliverer {
    * @throws what the outbox throws
    */
   async restore(findTarget: FindTarget, takeOver: (kept: LeftDelivery) => void = () => {}): Promise<void> {
-    for (const key of (await this.#outbox.gone?.()) ?? []) this.#gone.add(key)
+    await this.#learnGone()
     this.#findTarget = findTarget
     this.#takeOver = takeOver
     await this.#goOn(await this.#outbox.list(), takeOver)
@@ -163,7 +163,13 @@ export class WebhookDeliverer {
    */
   async takeUp(lanes: readonly string[], takeOver = this.#takeOver): Promise<void> {
     if (lanes.length === 0) return
+    await this.#learnGone()
     await this.#goOn(await this.#outbox.list(lanes), takeOver)
+  }
+
+  /** What receivers have told other processes. */
+  async #learnGone(): Promise<void> {
+    for (const key of (await this.#outbox.gone?.()) ?? []) this.#gone.add(key)
   }
 
   #isHere({ lane, id }: { lane: string; id: string }): boolean {

@@ -131,5 +131,19 @@ if (hasPostgres()) {
       )
       await until(async () => (await b.outbox.list()).length === 2, 'they are kept no more')
     })
+
+    t.test('what a receiver has told a node that is dead, the one that took over does not ask again', async (t) => {
+      const { a, b, taken } = await members(t)
+      const deliverer = delivererOn(t, b)
+      await deliverer.restore(async () => ({ ...target, key: 'refused' }))
+      await a.outbox.rememberGone!('refused')
+      await a.outbox.add({ id: 'left', lane: 'l', delivery: stored(1) })
+      await a.close()
+      const { lanes } = await taken
+      const received = sink.received.length
+      await deliverer.takeUp(lanes)
+      await until(async () => (await b.outbox.list()).length === 0, 'it is kept no more')
+      t.equal(sink.received.length, received)
+    })
   })
 }
