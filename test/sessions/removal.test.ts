@@ -47,6 +47,7 @@ t.test('a removal that the journal refuses once it is decided is tried until it 
   t.match(await registry.close(id, 'client'), { status: 'closed' })
   await until(async () => (await journal.get(id)) === undefined || void (await clock.advance(1_000)), 'gone')
   t.equal(refusals, 4)
+  await until(() => registry.isWritable, 'that nothing is wrong any more')
 })
 
 for (const isDone of [false, true])
@@ -94,4 +95,15 @@ t.test('what is said to a session whose removal hangs is kept, or refused', asyn
   )
   await registry.send(id, { type: 'user_message', text: 'third' })
   await until(() => engine.last.sent.length === 2)
+})
+
+t.test('a session that is let go of while it cannot be written is in nobody’s way', async (t) => {
+  const { registry, journal, id } = await idle(t)
+  const session = await registry.open(id, UNLIMITED)
+  journal.broken = true
+  await registry.send(id, { type: 'user_message', text: 'more' })
+  await until(() => !registry.isWritable, 'a refused write')
+  await session.abandon()
+  t.equal(registry.isWritable, true)
+  journal.broken = false
 })

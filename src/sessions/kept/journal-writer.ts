@@ -42,7 +42,7 @@ export interface JournalWriterParts {
   journal: SessionJournal
   /** Whether what is told of events is kept in the same write. */
   oneWrite: boolean
-  /** Told of each write that failed, and of the first that succeeds again. */
+  /** Told of each write that failed, and of the first that succeeds again, or when none is to be made any more. */
   onFault(sessionId: string, error: unknown): void
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
   retryAfter: Clock['after']
@@ -280,6 +280,8 @@ export class JournalWriter implements LogJournal {
         await this.#removeFromJournal(ending)
         return
       } catch (error) {
+        // whoever has it now finds that it was decided
+        if (this.#isAbandoned) throw error
         this.#parts.onFault(this.#owner.id, error)
         await new Promise<void>((resolve) => this.#parts.retryAfter(delayAfter(tries, RETRY), resolve))
       }
@@ -301,19 +303,24 @@ export class JournalWriter implements LogJournal {
 
   /** The session is another node's: nothing of it is written or told any more. */
   abandon(): void {
-    this.#state = 'stopped'
     this.#isAbandoned = true
-    this.#retry?.timer.cancel()
+    this.#writeNoMore()
     this.#events = []
     this.#told = []
     this.backlog.remove(this.backlog.bytes)
     for (const { done } of [...this.#waitingNow.splice(0), ...this.#waitingNext.splice(0)]) done?.(unavailable())
   }
 
-  /** What follows is not kept any more; it is shown at once. */
-  #stop(): void {
+  /** What nobody writes any more is no fault of the storage's. */
+  #writeNoMore(): void {
     this.#state = 'stopped'
     this.#retry?.timer.cancel()
+    this.#parts.onFault(this.#owner.id, undefined)
+  }
+
+  /** What follows is not kept any more; it is shown at once. */
+  #stop(): void {
+    this.#writeNoMore()
     this.#events = []
     this.#openFrom = undefined
     this.backlog.remove(this.backlog.bytes)
