@@ -96,14 +96,3 @@ t.test('what is said to a session whose removal hangs is kept, or refused', asyn
   await registry.send(id, { type: 'user_message', text: 'third' })
   await until(() => engine.last.sent.length === 2)
 })
-
-t.test('a session that is let go of while it cannot be written is in nobody’s way', async (t) => {
-  const { registry, journal, id } = await idle(t)
-  const session = await registry.open(id, UNLIMITED)
-  journal.broken = true
-  await registry.send(id, { type: 'user_message', text: 'more' })
-  await until(() => !registry.isWritable, 'a refused write')
-  await session.abandon()
-  t.equal(registry.isWritable, true)
-  journal.broken = false
-})
