@@ -41,16 +41,17 @@ const codes = new WeakMap<FastifyRequest, ErrorCode>()
 export const codeOf = (request: FastifyRequest): ErrorCode | undefined => codes.get(request)
 
 /** Answers a refusal as `application/problem+json`. */
-export function sendProblem(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+export const sendProblem = (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply =>
+  reply.send(problemIn(error, request, reply))
+
+/** Makes a reply that of a refusal. @returns its body */
+export function problemIn(error: FastifyError, request: FastifyRequest, reply: FastifyReply): string {
   const refusal = toGatewayError(error, request)
   if (refusal.retryAfterS !== undefined) reply.header('retry-after', refusal.retryAfterS)
   if (refusal.allow !== undefined) reply.header('allow', refusal.allow)
   reply.headers(STATUS_HEADERS[refusal.statusCode] ?? {})
-  return reply
-    .code(refusal.statusCode)
-    .header('cache-control', 'no-store')
-    .type('application/problem+json; charset=utf-8')
-    .send(JSON.stringify(problemOf(refusal, request.id)))
+  reply.code(refusal.statusCode).header('cache-control', 'no-store').type('application/problem+json; charset=utf-8')
+  return JSON.stringify(problemOf(refusal, request.id))
 }
 
 /** What Node refuses before there is a request. */

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Gateway } from '../src/gateway.js'
+import { problemIn } from './errors.js'
 
 /**
  * A node whose lease may have run out answers nothing: others may have taken over. What was asked of it before and is only read is not
@@ -12,7 +13,10 @@ export function refuseWhileStanding(scope: FastifyInstance, { standing }: Gatewa
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     // what went wrong meanwhile may have gone wrong because of it
     const isKnown = reply.statusCode === 503 || (reply.statusCode < 400 && !isRead)
-    if (standing.stands && !isKnown) done(standing.refusal)
-    else done(null, payload)
+    if (!standing.stands || isKnown) return done(null, payload)
+    if (reply.statusCode < 400) return done(standing.refusal)
+    // Fastify would answer a second error in words of its own
+    for (const name of ['content-length', 'www-authenticate', 'allow']) reply.removeHeader(name)
+    done(null, problemIn(standing.refusal, request, reply))
   })
 }

@@ -88,6 +88,18 @@ t.test('frozen, it answers nothing but that it lives, and lets nobody in', async
   t.equal((await call('GET', `/sessions/${id}`)).status, 200)
 })
 
+t.test('frozen while it refuses something, it says nothing of that either, and as a problem', async (t) => {
+  const { call, node } = await build(t)
+  node.placeOfSession = async () => {
+    node.freeze()
+    return undefined
+  }
+  const { status, json, headers } = await call('GET', '/sessions/unknown')
+  t.match({ status, code: json?.code }, { status: 503, code: 'SG_ERR_STORE_UNAVAILABLE' })
+  t.match(headers.get('content-type'), /^application\/problem\+json/)
+  t.ok(Number(headers.get('retry-after')) > 0)
+})
+
 t.test('frozen, clients are told nothing, not even typing; thawed, all of it, without a gap', async (t) => {
   const { node, open, api } = await build(t)
   const { id, client, runner } = await open()
