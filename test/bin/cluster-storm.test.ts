@@ -22,8 +22,8 @@ const CLIENTS = 3
 const SHORTEST_MS = 300
 const LONGEST_MS = 1_500
 const AGENT = fileURLToPath(new URL('../fixtures/scripted-acp-agent.mjs', import.meta.url))
-/** A round is one blow; 200 with LONG_ROUNDS=1. */
-const ROUNDS = Number(process.env.STORM_ROUNDS ?? rounds(4, 200))
+/** A round is one blow, about ten seconds; STORM_ROUNDS=200 is the whole storm. */
+const ROUNDS = Number(process.env.STORM_ROUNDS ?? rounds(4, 48))
 const SEED = Number(process.env.STORM_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
 /** The command line of another revision (scripts/storm-beside.mjs): two nodes begin with it, and each start may bring any node to the other one. */
