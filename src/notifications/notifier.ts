@@ -7,7 +7,7 @@ import type { Logger } from '../lib/logger.js'
 import { oneLine } from '../lib/one-line.js'
 import type { NotificationFeed } from './feed.js'
 import type { Outward } from './outward.js'
-import { type PlannedNotification, PlannedOnce, type PlanParts, planNotification } from './planned.js'
+import { PlannedInFeed, type PlannedNotification, PlannedOnce, type PlanParts } from './planned.js'
 
 /** Where an event stands in the log of its session. */
 interface Place {
@@ -46,7 +46,7 @@ export class Notifier {
     }
     const told = notificationOf(body, place, info)
     if (told?.request) this.#outward.onAsked(told.sessionId, told.request.id)
-    return told && planNotification(told, this.#parts)
+    return told && new PlannedInFeed(told, this.#parts)
   }
 
   /** A session was read into memory: these of its requests were told of before. */

@@ -26,48 +26,58 @@ export interface PlanParts {
 }
 
 /** It gets its place, and with it its id, when it is written down: who has read one has read all that were there before. */
-export function planNotification(
-  told: Omit<SessionNotification, 'id'>,
-  { feed, deliveriesOf, tell }: PlanParts,
-): PlannedNotification {
-  let placed: Placed | undefined
-  let deliveries: PlannedDelivery[] = []
-  let isKept = false
-  const place = () => {
-    placed = feed.place(told)
-    deliveries = deliveriesOf(placed.notification)
+export class PlannedInFeed implements PlannedNotification {
+  readonly #told: Omit<SessionNotification, 'id'>
+  readonly #parts: PlanParts
+  #placed: Placed | undefined
+  #deliveries: readonly PlannedDelivery[] = []
+  #isKept = false
+
+  constructor(told: Omit<SessionNotification, 'id'>, parts: PlanParts) {
+    this.#told = told
+    this.#parts = parts
+  }
+
+  get isKept(): boolean {
+    return this.#isKept
+  }
+
+  #place(): Placed {
+    const { feed, deliveriesOf } = this.#parts
+    const placed = feed.place(this.#told)
+    this.#placed = placed
+    this.#deliveries = deliveriesOf(placed.notification)
     return placed
   }
-  return {
-    write() {
-      const { kept } = place()
-      return {
-        ...(feed.ridesAlong && { notification: kept }),
-        deliveries: deliveries.flatMap((delivery) => delivery.kept ?? []),
-      }
-    },
-    written() {
-      isKept = true
-      if (feed.ridesAlong) feed.commit(placed!)
-      else feed.add(placed!)
-    },
-    unwritten() {
-      feed.renounce(placed!)
-      placed = undefined
-    },
-    keep() {
-      isKept = true
-      feed.add(place())
-      for (const delivery of deliveries) delivery.keep()
-    },
-    get isKept() {
-      return isKept
-    },
-    send() {
-      if (!placed) return
-      tell(placed.notification)
-      for (const delivery of deliveries) delivery.send()
-    },
+
+  write(): KeptTelling {
+    const { kept } = this.#place()
+    const deliveries = this.#deliveries.flatMap((delivery) => delivery.kept ?? [])
+    return this.#parts.feed.ridesAlong ? { notification: kept, deliveries } : { deliveries }
+  }
+
+  written(): void {
+    const { feed } = this.#parts
+    this.#isKept = true
+    if (feed.ridesAlong) feed.commit(this.#placed!)
+    else feed.add(this.#placed!)
+  }
+
+  unwritten(): void {
+    this.#parts.feed.renounce(this.#placed!)
+    this.#placed = undefined
+  }
+
+  keep(): void {
+    this.#isKept = true
+    this.#parts.feed.add(this.#place())
+    for (const delivery of this.#deliveries) delivery.keep()
+  }
+
+  readonly send = (): void => {
+    if (!this.#placed) return
+    this.#parts.tell(this.#placed.notification)
+    for (const delivery of this.#deliveries) delivery.send()
   }
 }
 

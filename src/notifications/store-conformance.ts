@@ -98,6 +98,21 @@ export const notificationStoreConformance: readonly NotificationStoreCase[] = [
     },
   },
   {
+    name: 'forgets by age what was told while the clock had gone back',
+    async run(store) {
+      await store.open('e')
+      for (const number of [1, 2, 3]) await store.add(kept(number))
+      await store.add({ ...kept(4), ts: TS })
+      // written after the one that follows it
+      await store.add(kept(6))
+      await store.add({ ...kept(5), ts: TS + 9 })
+      await store.prune(0, TS + 3)
+      assert.deepEqual(await numbers(store), [3, 5, 6])
+      await store.prune(0, TS + 8)
+      assert.deepEqual(await numbers(store), [5])
+    },
+  },
+  {
     name: 'gives what is to be placed when it is kept a place after all others, and finds it by its number, if several processes have it',
     async run(store) {
       const { shared } = store

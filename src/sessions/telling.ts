@@ -63,7 +63,7 @@ export class Telling {
       const notification = notifier?.notify(body, { seq, ts }, () => session.info(seq))
       if (notification) session.tell(notification)
     }
-    const counted = usage?.count(body, ts, this.#counted(session))
+    const counted = usage?.count(body, ts, new Counted(session))
     if (counted) session.tell(counted)
   }
 
@@ -84,15 +84,6 @@ export class Telling {
     const all = [...untold]
     // not inside the change that it is told of
     queueMicrotask(() => onTurnOver(sessionId, all))
-  }
-
-  #counted(session: Session): CountedSession {
-    const { profile, askedBy: person = '', jobId, facts, permissions } = session
-    return {
-      ...{ profile: profile.info.name, agent: agentOf(profile.info), person, jobId },
-      takeCost: () => facts.takeCost(),
-      waitedSince: (requestId) => permissions.waitedSince(requestId),
-    }
   }
 
   #onAsked(session: Session, request: PermissionRequest, seq: number, since: number): void {
@@ -170,6 +161,39 @@ export class Telling {
     session.ending = planned
     session.closingSeq = place.seq
     return planned
+  }
+}
+
+/** What usage is counted of a session; what it does not ask for is not looked up. */
+class Counted implements CountedSession {
+  readonly #session: Session
+
+  constructor(session: Session) {
+    this.#session = session
+  }
+
+  get profile(): string {
+    return this.#session.profile.info.name
+  }
+
+  get agent(): string {
+    return agentOf(this.#session.profile.info)
+  }
+
+  get person(): string {
+    return this.#session.askedBy ?? ''
+  }
+
+  get jobId(): string | undefined {
+    return this.#session.jobId
+  }
+
+  takeCost(): number {
+    return this.#session.facts.takeCost()
+  }
+
+  waitedSince(requestId: string): number | undefined {
+    return this.#session.permissions.waitedSince(requestId)
   }
 }
 

@@ -15,8 +15,16 @@ export interface CountedSession {
   waitedSince(requestId: string): number | undefined
 }
 
+export const DAY_MS = 86_400_000
+/** The day that was asked for last, which is almost always today. */
+let last = { number: Number.NaN, text: '' }
+
 /** The day of a moment, in UTC. */
-export const dayOf = (ts: number): string => new Date(ts).toISOString().slice(0, 10)
+export function dayOf(ts: number): string {
+  const number = Math.floor(ts / DAY_MS)
+  if (number !== last.number) last = { number, text: new Date(ts).toISOString().slice(0, 10) }
+  return last.text
+}
 
 /** What a moment adds to the sums of its day; undefined: nothing. */
 export function countOf(body: MomentEvent, ts: number, session: CountedSession): UsageCount | undefined {
@@ -25,7 +33,7 @@ export function countOf(body: MomentEvent, ts: number, session: CountedSession):
   const key: UsageKey = { day: dayOf(ts), profile, agent, person }
   switch (body.type) {
     case 'turn_completed':
-      return { ...key, ...turn(body), costUsd: session.takeCost() }
+      return turn(body, session, key)
     case 'permission_requested':
       return { ...key, approvalsAsked: 1 }
     case 'permission_resolved':
@@ -37,16 +45,26 @@ export function countOf(body: MomentEvent, ts: number, session: CountedSession):
   }
 }
 
-function turn({ subtype, isError, usage }: SessionEventOf<'turn_completed'>): Partial<UsageCount> {
-  const outcome = subtype === 'interrupted' ? 'turnsInterrupted' : isError ? 'turnsFailed' : 'turnsSucceeded'
-  return {
+/** Written out: V8 makes a hash table of an object that several spreads fill. */
+function turn(
+  { subtype, isError, usage }: SessionEventOf<'turn_completed'>,
+  session: CountedSession,
+  { day, profile, agent, person }: UsageKey,
+): UsageCount {
+  const count: UsageCount = {
+    day,
+    profile,
+    agent,
+    person,
     turns: 1,
-    [outcome]: 1,
     inputTokens: amount(usage?.inputTokens),
     outputTokens: amount(usage?.outputTokens),
     cacheCreationTokens: amount(usage?.cacheCreationTokens),
     cacheReadTokens: amount(usage?.cacheReadTokens),
+    costUsd: session.takeCost(),
   }
+  count[subtype === 'interrupted' ? 'turnsInterrupted' : isError ? 'turnsFailed' : 'turnsSucceeded'] = 1
+  return count
 }
 
 /** What policy decided nobody was asked, or nobody waited for any more. */

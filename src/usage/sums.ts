@@ -11,7 +11,8 @@ export const emptySum = (): UsageSum => Object.fromEntries(COUNTED.map((name) =>
 
 export function addTo(sum: UsageSum, count: Partial<UsageSum> | UsageCount): void {
   for (const name of COUNTED) {
-    const more = count[name] ?? 0
+    const more = count[name]
+    if (more === undefined) continue
     sum[name] = name === GREATEST ? Math.max(sum[name], more) : sum[name] + more
   }
 }

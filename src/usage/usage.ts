@@ -4,11 +4,11 @@ import { invalidField } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import { type Persistence, patiently, persistently } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
+import type { KeptTelling } from '../notifications/store.js'
 import { type Principal, visibleProfiles } from '../principal.js'
-import { type CountedSession, countOf, dayOf } from './count.js'
+import { type CountedSession, countOf, DAY_MS, dayOf } from './count.js'
 import type { UsageCount, UsageStore } from './store.js'
 
-const DAY_MS = 86_400_000
 const DEFAULT_DAYS = 30
 const MAX_DAYS = 400
 /** Of one answer. */
@@ -32,7 +32,7 @@ export class Usage {
   /** What an event counts for, to be kept with it; undefined: nothing. */
   readonly count = (body: MomentEvent, ts: number, session: CountedSession): PlannedNotification | undefined => {
     const count = countOf(body, ts, session)
-    return count && this.#plan(count)
+    return count && new PlannedCount(this.#parts, count)
   }
 
   /**
@@ -59,29 +59,45 @@ export class Usage {
     if (to - from >= MAX_DAYS * DAY_MS) throw invalidField('from', `must be at most ${MAX_DAYS} days before to.`)
     return { from: dayOf(from), to: dayOf(to) }
   }
+}
 
-  #plan(count: UsageCount): PlannedNotification {
-    const { store, ridesAlong, logger, retryAfter } = this.#parts
-    const counts = [count]
-    const add = () => void persistently(() => store.add(counts), { logger, retryAfter })
-    let isKept = false
-    return {
-      write: () => ({ deliveries: [], ...(ridesAlong && { usage: counts }) }),
-      written() {
-        isKept = true
-        if (!ridesAlong) add()
-      },
-      unwritten() {},
-      keep() {
-        isKept = true
-        add()
-      },
-      get isKept() {
-        return isKept
-      },
-      send() {},
-    }
+/** A count that whoever writes its event down keeps in the same write. */
+class PlannedCount implements PlannedNotification {
+  readonly #parts: UsageParts
+  readonly #counts: readonly UsageCount[]
+  #isKept = false
+
+  constructor(parts: UsageParts, count: UsageCount) {
+    this.#parts = parts
+    this.#counts = [count]
   }
+
+  get isKept(): boolean {
+    return this.#isKept
+  }
+
+  write(): KeptTelling {
+    return this.#parts.ridesAlong ? { deliveries: [], usage: this.#counts } : { deliveries: [] }
+  }
+
+  written(): void {
+    this.#isKept = true
+    if (!this.#parts.ridesAlong) this.#add()
+  }
+
+  unwritten(): void {}
+
+  keep(): void {
+    this.#isKept = true
+    this.#add()
+  }
+
+  #add(): void {
+    const { store } = this.#parts
+    void persistently(() => store.add(this.#counts), this.#parts)
+  }
+
+  send(): void {}
 }
 
 /** @throws SG_ERR_VALIDATION for a day that there is not */

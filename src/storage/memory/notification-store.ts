@@ -15,6 +15,9 @@ export function createMemoryNotificationStore(): MemoryNotificationStore {
   /** Rising by `number`; the first of them are gone. Taking one off the front of a long array moves all the others. */
   let slots: (KeptNotification | undefined)[] = []
   let gone = 0
+  /** Whether their times rise as their numbers do: the clock may have gone back. */
+  let isInStep = true
+  let lastTs = 0
   let chars = 0
   let feed: string | undefined
   let lastNumber = 0
@@ -28,10 +31,12 @@ export function createMemoryNotificationStore(): MemoryNotificationStore {
     gone = 0
   }
   const addNow = (notification: KeptNotification) => {
-    const { number, json } = notification
+    const { number, ts, json } = notification
     // several are written at once, and not always in the order of their numbers
     let at = slots.length
     while (at > gone && slots[at - 1]!.number > number) at--
+    if (at < slots.length || ts < lastTs) isInStep = false
+    lastTs = ts
     if (at === slots.length) slots.push({ ...notification })
     else slots.splice(at, 0, { ...notification })
     lastNumber = Math.max(lastNumber, number)
@@ -58,8 +63,7 @@ export function createMemoryNotificationStore(): MemoryNotificationStore {
     async prune(through, before) {
       const isOver = ({ number, ts }: KeptNotification) => number <= through || ts < before
       while (gone < slots.length && isOver(slots[gone]!)) dropOldest()
-      // the clock may have gone back
-      if (slots.findIndex((one, index) => index >= gone && isOver(one!)) < 0) return
+      if (isInStep || slots.findIndex((one, index) => index >= gone && isOver(one!)) < 0) return
       slots = kept().filter((one) => !isOver(one))
       gone = 0
       chars = slots.reduce((sum, one) => sum + one!.json.length, 0)
