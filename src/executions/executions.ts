@@ -182,6 +182,17 @@ export class Executions {
     this.#arm(executionId, entry)
   }
 
+  /** Makes an id unknown here that turned out to be a session's of another node: results are passed on to it. */
+  disown(executionId: string): void {
+    const entry = this.#entries.get(executionId)
+    if (!entry) return
+    this.#due.delete(executionId)
+    this.#entries.delete(executionId)
+    const ids = this.#bySession.get(entry.sessionId)
+    if (ids === executionId) this.#bySession.delete(entry.sessionId)
+    else if (ids instanceof Set) ids.delete(executionId)
+  }
+
   /** Forgets a session's executions: a late result finds nothing. */
   forget(sessionId: string): void {
     const ids = this.#bySession.get(sessionId) ?? []

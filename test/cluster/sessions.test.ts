@@ -151,6 +151,44 @@ if (hasPostgres()) {
     },
   )
 
+  t.test('an execution id is one session’s: of two nodes that defer it, the second is refused', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b', 'c'], { ...LEASE, script: native, parking: { parkDelayMs: 0 } })
+    const [a, b, c] = nodes
+    const [first, second] = [await create(a, { prompt: 'wait' }), await create(b, { prompt: 'wait too' })]
+    await a.engine.last.defer('e1')
+    await until(async () => (await statusAt(c, first)) === 'parked', 'a parked session')
+    const refused = { code: 'SG_ERR_EXECUTION_EXISTS' }
+    await t.rejects(b.engine.last.defer('e1'), refused)
+    await t.rejects(b.engine.last.defer('e1'), refused, 'asked again')
+    t.match(
+      (await logAt(c, second)).filter(({ type }) => type === 'execution_failed'),
+      [{ executionId: 'e1', reason: 'interrupted' }, { executionId: 'e1' }],
+    )
+    const both = [create(a, { prompt: 'third' }), create(b, { prompt: 'fourth' })]
+    const ids = await Promise.all(both)
+    const settled = await Promise.allSettled([a, b].map(({ engine }) => engine.last.defer('e2')))
+    t.equal(settled.filter(({ status }) => status === 'fulfilled').length, 1, 'one of two at once')
+    const winner = ids[settled.findIndex(({ status }) => status === 'fulfilled')]!
+    await until(async () => (await statusAt(c, winner)) === 'parked', 'the winner parked')
+
+    b.cutOff()
+    await until(() => c.storage.cluster!.nodes().length === 2, 'two nodes')
+    await until(async () => (await statusAt(c, second)) === 'idle', 'the session of the dead node')
+    t.match((await c.call('POST', '/executions/e1/result', ok)).json, { applied: true, sessionId: first })
+    t.match((await a.call('POST', '/executions/e2/result', ok)).json, { applied: true, sessionId: winner })
+  })
+
+  t.test('a result that comes to the node that was refused reaches the first', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b'], { ...LEASE, script: native, parking: { parkDelayMs: 0 } })
+    const [a, b] = nodes
+    const first = await create(a, { prompt: 'wait' })
+    await create(b, { prompt: 'wait too' })
+    await a.engine.last.defer('e1')
+    await t.rejects(b.engine.last.defer('e1'), { code: 'SG_ERR_EXECUTION_EXISTS' })
+    t.match((await b.call('POST', '/executions/e1/result', ok)).json, { applied: true, sessionId: first })
+    t.match((await b.call('POST', '/executions/e1/result', ok)).json, { applied: false, sessionId: first })
+  })
+
   t.test('a permission request that a dead node left is answered by any node', async (t: Test) => {
     const { nodes } = await clusterOf(t, ['a', 'b', 'c'], { ...LEASE, script: native, parking: { parkDelayMs: 0 } })
     const [a, b, c] = nodes

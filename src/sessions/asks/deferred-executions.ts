@@ -60,6 +60,11 @@ export class DeferredExecutions {
     this.#settled.add(executionId)
   }
 
+  /** Forgets one that turned out to be another session's: its results are that one's. */
+  disown(executionId: string): void {
+    this.#settled?.delete(executionId)
+  }
+
   /** Takes an execution off the list; the event that tells its result. */
   settle(executionId: string, result: ExecutionResult, now: number): SessionEventBody {
     const since = this.#pending.get(executionId)?.since ?? this.#takenOff?.get(executionId)

@@ -16,6 +16,7 @@ import type { JournalWrite } from '../kept/journal.js'
 import { asleep, midTurnAt } from '../kept/mid-turn.js'
 import { applyRunnerEvent } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
+import { assertOwnExecution } from '../sharing.js'
 import { RunnerLink, type RunnerOwner } from './runner-link.js'
 import { snapshotFiles } from './snapshot-files.js'
 import type { TurnDesk } from './turn-desk.js'
@@ -224,9 +225,10 @@ export class EngineDesk implements RunnerOwner {
     session.keepAlong(dispatch)
     try {
       await session.durable()
+      await assertOwnExecution(world.sharing, session.id, executionId)
     } catch (error) {
       dispatch.withdraw()
-      this.#takeBack(link, executionId)
+      this.#takeBack(link, executionId, error)
       throw error
     }
     // once the engine knows that it was taken, so that a result may come from inside the dispatch
@@ -234,13 +236,18 @@ export class EngineDesk implements RunnerOwner {
   }
 
   /** The engine is told that it was not taken, so that nobody waits for it. */
-  #takeBack(link: RunnerLink, executionId: string): void {
+  #takeBack(link: RunnerLink, executionId: string, error: unknown): void {
     const session = this.#session
     const { executions, world } = session
     if (!session.hears(link) || !world.executions.claim(executionId)) return
-    session.append(
-      executions.settle(executionId, interruptedResult('It could not be written down.'), world.clock.now()),
-    )
+    const isAnothers = error instanceof GatewayError && error.code === 'SG_ERR_EXECUTION_EXISTS'
+    const why = interruptedResult(isAnothers ? error.message : 'It could not be written down.')
+    const told = executions.settle(executionId, why, world.clock.now())
+    if (isAnothers) {
+      executions.disown(executionId)
+      world.executions.disown(executionId)
+    }
+    session.append(told)
   }
 
   onWaitForExecutions(link: RunnerLink): void {
