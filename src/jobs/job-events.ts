@@ -145,14 +145,9 @@ export class JobEvents {
     const observed = this.#listeners.has('job_event')
     if (!delivers && !observed) return undefined
     const { job = info, patch, progress, executionId } = more
-    const event: JobEvent = {
-      id: newId(),
-      type,
-      job: listed(job, patch),
-      ts: this.#clock.now(),
-      ...(progress && { progress }),
-      ...(executionId !== undefined && { executionId }),
-    }
+    const event: JobEvent = { id: newId(), type, job: listed(job, patch), ts: this.#clock.now() }
+    if (progress) event.progress = progress
+    if (executionId !== undefined) event.executionId = executionId
     const delivery = delivers && this.#deliveryOf(event, { kind: 'job', ...whereabouts(webhook) })
     return {
       delivery: delivery ? this.#webhooks.deliverer.plan(info.id, delivery) : undefined,

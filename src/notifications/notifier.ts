@@ -66,25 +66,32 @@ function notificationOf(
   { seq, ts }: Place,
   info: () => SessionInfo,
 ): Omit<SessionNotification, 'id'> | undefined {
-  const common = () => {
-    const session = info()
-    return { sessionId: session.id, seq, ts, session }
-  }
-  switch (event.type) {
+  // written out: V8 makes a hash table of an object that several spreads fill
+  const { type } = event
+  switch (type) {
     case 'permission_requested': {
-      const { type, request } = event
-      return { type, ...common(), preview: previewOfRequest(request), request }
+      const session = info()
+      const { request } = event
+      return { type, sessionId: session.id, seq, ts, session, preview: previewOfRequest(request), request }
     }
     case 'turn_completed': {
-      const { type, isError, durationMs, numTurns, totalCostUsd } = event
+      const session = info()
+      const { isError, durationMs, numTurns, totalCostUsd } = event
       const text = isError ? (event.errors?.[0] ?? event.result) : event.result
       const preview = oneLine(text ?? '') || (isError ? 'The turn failed.' : 'The turn is finished.')
-      return { type, ...common(), preview, result: { isError, durationMs, numTurns, totalCostUsd } }
+      const result = { isError, durationMs, numTurns, totalCostUsd }
+      return { type, sessionId: session.id, seq, ts, session, preview, result }
     }
-    case 'session_error':
-      return { type: event.type, ...common(), preview: oneLine(event.message) || 'The session failed.' }
-    case 'session_closed':
-      return { type: event.type, ...common(), preview: `The session ended (${event.reason}).`, reason: event.reason }
+    case 'session_error': {
+      const session = info()
+      const preview = oneLine(event.message) || 'The session failed.'
+      return { type, sessionId: session.id, seq, ts, session, preview }
+    }
+    case 'session_closed': {
+      const session = info()
+      const { reason } = event
+      return { type, sessionId: session.id, seq, ts, session, preview: `The session ended (${reason}).`, reason }
+    }
     default:
       return undefined
   }

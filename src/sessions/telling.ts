@@ -1,6 +1,7 @@
 import type { SessionClosedReason, SessionEventBody } from '../../schemas/events.js'
 import type { PermissionRequest } from '../../schemas/permissions.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
+import type { SessionInfo } from '../../schemas/sessions.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import { EVENT_TYPES, type MomentEvent } from '../engines/event-types.js'
 import type { Clock } from '../lib/clock.js'
@@ -40,18 +41,25 @@ export class Telling {
   onEvent(session: Session, body: SessionEventBody, seq: number, ts: number): void {
     const { listeners, operatorLog } = this.#parts
     operatorLog.onEvent(session, body, seq)
-    if (EVENT_TYPES[body.type].isMoment) this.#onMoment(session, body as MomentEvent, seq, ts)
+    let info: SessionInfo | undefined
+    // all who are told of an event are told of the session as it is then
+    const infoThen = () => {
+      info ??= session.info(seq)
+      return info
+    }
+    if (EVENT_TYPES[body.type].isMoment) this.#onMoment(session, body as MomentEvent, { seq, ts }, infoThen)
     if (!listeners.has('session_event', session)) return
     const event = { seq, ts, ...body }
     event.seq = seq
     event.ts = ts
-    const told: SessionEventTold = { sessionId: session.id, event, session: session.info(seq) }
+    const told: SessionEventTold = { sessionId: session.id, event, session: infoThen() }
     if (session.held) told.held = true
     if (session.jobId === undefined) this.tell(session, 'session_event', told)
     else this.#tellOfRun(session, told)
   }
 
-  #onMoment(session: Session, body: MomentEvent, seq: number, ts: number): void {
+  #onMoment(session: Session, body: MomentEvent, place: { seq: number; ts: number }, info: () => SessionInfo): void {
+    const { seq, ts } = place
     const { notifier, inbox, usage } = this.#observers
     if (body.type === 'permission_requested') this.#onAsked(session, body.request, seq, ts)
     else if (body.type === 'permission_resolved') inbox?.onResolved(session.id, body.requestId)
@@ -60,7 +68,7 @@ export class Telling {
     const isToldAhead = ending !== undefined && (ending.isKept || session.writer?.removed)
     if (isToldAhead && body.type === 'session_closed') session.whenDurable(ending.send)
     else if (!isToldAhead || body.type !== 'permission_resolved') {
-      const notification = notifier?.notify(body, { seq, ts }, () => session.info(seq))
+      const notification = notifier?.notify(body, place, info)
       if (notification) session.tell(notification)
     }
     const counted = usage?.count(body, ts, new Counted(session))

@@ -1,4 +1,4 @@
-import type { UsageCount, UsageStore, UsageSum } from '../../usage/store.js'
+import type { UsageCount, UsageKey, UsageStore, UsageSum } from '../../usage/store.js'
 import { addTo, emptySum, inOrder } from '../../usage/sums.js'
 
 /** What the other parts of a storage in memory use of it. */
@@ -9,15 +9,19 @@ export interface MemoryUsageStore extends UsageStore {
 
 /** Keeps sums for as long as the process runs. */
 export function createMemoryUsageStore(): MemoryUsageStore {
-  const sums = new Map<string, UsageSum & { day: string; profile: string }>()
+  const sums = new Map<string, UsageSum & UsageKey>()
 
-  const addNow = (count: UsageCount) => {
-    const { day, profile, agent, person } = count
+  /** The sum of the last count, which the next one mostly belongs to, too. */
+  let last: (UsageSum & UsageKey) | undefined
+
+  const sumOf = ({ day, profile, agent, person }: UsageKey) => {
+    if (last?.day === day && last.profile === profile && last.agent === agent && last.person === person) return last
     const key = JSON.stringify([day, profile, agent, person])
-    const sum = sums.get(key) ?? { ...emptySum(), day, profile, agent, person }
-    addTo(sum, count)
-    sums.set(key, sum)
+    last = sums.get(key) ?? { ...emptySum(), day, profile, agent, person }
+    sums.set(key, last)
+    return last
   }
+  const addNow = (count: UsageCount) => addTo(sumOf(count), count)
   return {
     addNow,
     async add(counts) {
