@@ -150,6 +150,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const basePath = `${surroundings.prefix ?? ''}${options.basePath}`
   const dispatcher = new ExecutionDispatcher({ tools, onDispatch, basePath, deliverer, guard: operatorGuard, logger })
 
+  const sharing = sharingOf(options)
   const registry = new SessionRegistry({
     ...options,
     clock,
@@ -164,7 +165,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     keepKey: keepKeyFor(storage?.journal, storage?.journal),
     ...{ dispatcher, standstill },
     sessionRetentionMs: options.sessionRetentionMs,
-    sharing: sharingOf(options),
+    sharing,
   })
 
   cluster?.onResidence('session', (id) => registry.has(id))
@@ -191,6 +192,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       ...{ clock, logger, retryAfter, standstill, admission, profiles, deliverer, guard },
       sessions: registry,
       cluster: cluster && isOurs ? options.storage?.cluster : undefined,
+      home: sharing?.agentsStay ? sharing.node : undefined,
       expiredGraceMs: options.parking.expiredGraceMs,
     })
   }

@@ -79,6 +79,8 @@ export interface ClaimTerms {
    * `startedAt`. Not a job that has begun before: its id stays unused. An adapter may leave it out.
    */
   begin?: { at: number; sessionIds: readonly string[] }
+  /** Only jobs whose `notes.home` is that, or that have none. Absent: whatever it is. Only where several nodes share the adapter. */
+  home?: string
 }
 
 /**

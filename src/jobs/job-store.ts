@@ -104,7 +104,7 @@ export class JobStore {
 
   /** Claims at most so many jobs, which are then to be taken; one that `begin` began has its id as its `sessionId`. */
   async claim(limit: number, begin: ClaimTerms['begin']): Promise<JobRecord[]> {
-    const { adapter, budget } = this.#options
+    const { adapter, budget, shared } = this.#options
     if (!adapter.claim) {
       const record = await adapter.claimNext()
       return record ? [record] : []
@@ -113,6 +113,7 @@ export class JobStore {
     const terms: ClaimTerms = {
       ...(begin && { begin }),
       ...(budget.limit !== undefined && { tokens: { day, limit: budget.limit } }),
+      ...(shared?.home !== undefined && { home: shared.home }),
     }
     const { jobs, paused } = await adapter.claim(limit, terms)
     // another process may have used them up

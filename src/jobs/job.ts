@@ -36,6 +36,8 @@ export interface JobNotes {
   generation?: string
   /** Name of who submitted the job. */
   submittedBy?: string
+  /** The only node, by its name, that may begin it: its agent works with what is there. Absent: any. */
+  home?: string
   /** Where the accounting of a parked attempt stands, so that it goes on there. */
   attempt?: AttemptNotes
   /** The sessions of earlier attempts, which go when the job does. */
@@ -113,9 +115,13 @@ export function newJob(
     generation: string
     cwd: string
     submittedBy?: string | undefined
+    home?: string | undefined
   },
 ): StoredJob {
   const { session, webhook, runAt, meta } = request
+  const notes: JobNotes = { generation: given.generation }
+  if (given.submittedBy !== undefined) notes.submittedBy = given.submittedBy
+  if (given.home !== undefined) notes.home = given.home
   const job: StoredJob = {
     id: given.id,
     status: 'queued',
@@ -126,7 +132,7 @@ export function newJob(
     attempt: 1,
     maxAttempts: request.attempts ?? 1,
     usage: NO_JOB_USAGE,
-    notes: { generation: given.generation, ...(given.submittedBy !== undefined && { submittedBy: given.submittedBy }) },
+    notes,
   }
   if (webhook) job.webhook = { url: webhook.url, progress: webhook.progress ?? 'messages' }
   if (meta) job.meta = meta

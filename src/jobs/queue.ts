@@ -63,6 +63,8 @@ export interface JobQueueOptions extends QueueServerOptions {
   keepKey?: ((key: KeptKey) => Promise<void>) | undefined
   /** Other nodes that share the adapter. */
   cluster?: QueueCluster | undefined
+  /** Name of this node, where jobs of command-line agents stay with the node that took them in; absent: they go anywhere. */
+  home?: string | undefined
   /** Whether the adapter keeps what is to be delivered about a change in its write. Default false. */
   oneWrite?: boolean
 }
@@ -108,8 +110,8 @@ export class JobQueue {
       adapter,
       onRollover: () => this.#claims.wake(),
     })
-    const { cluster } = options
-    this.#shared = cluster && new SharedQueue({ cluster, adapter, clock, budget: this.#budget })
+    const { cluster, home } = options
+    this.#shared = cluster && new SharedQueue({ cluster, adapter, clock, budget: this.#budget, home })
     this.#store = new JobStore({
       shared: this.#shared,
       adapter,
@@ -261,9 +263,10 @@ export class JobQueue {
     await this.#started
     const stillRoom = this.#assertRoom()
     if (stillRoom) await stillRoom
-    const { name } = profile.info
+    const { name, engine } = profile.info
     const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
-    const info = newJob(request, { ...given, submittedBy: nameOf(principal) })
+    const home = engine === 'cli' ? this.#shared?.home : undefined
+    const info = newJob(request, { ...given, submittedBy: nameOf(principal), home })
     const record = { info, request: JSON.parse(JSON.stringify(request)) }
     const { clock } = this.#options
     const submitted = async (isRefused: () => boolean) => {

@@ -13,6 +13,8 @@ interface SharedQueueOptions {
   adapter: QueueAdapter
   clock: Clock
   budget: DailyBudget
+  /** Name of this node, where jobs of command-line agents stay with the node that took them in; absent: they go anywhere. */
+  home: string | undefined
 }
 
 /** What others have changed is seen after that long. */
@@ -25,6 +27,7 @@ const OWN_DELAY_MS = 60_000
 /** The queue as all nodes together have it: how many jobs there are, and the tokens of the day, as the adapter knows them. */
 export class SharedQueue {
   readonly cluster: QueueCluster
+  readonly home: string | undefined
   readonly #adapter: QueueAdapter
   readonly #clock: Clock
   readonly #budget: DailyBudget
@@ -41,10 +44,11 @@ export class SharedQueue {
   #reading: Promise<void> | undefined
 
   /** @throws when the adapter cannot be shared */
-  constructor({ cluster, adapter, clock, budget }: SharedQueueOptions) {
+  constructor({ cluster, adapter, clock, budget, home }: SharedQueueOptions) {
     if (!adapter.counts || !adapter.owned)
       throw new Error('A queue adapter that several nodes share needs counts and owned; see QueueAdapter.')
     this.cluster = cluster
+    this.home = home
     this.#adapter = adapter
     this.#clock = clock
     this.#budget = budget

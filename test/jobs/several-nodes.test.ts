@@ -5,7 +5,7 @@ import type { JobQueueOptions } from '../../src/jobs/queue.js'
 import { systemClock } from '../../src/lib/clock.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { until } from '../fixtures/build.js'
-import { type FakeSession, FakeSessions, jobRequest, jobWorld } from '../fixtures/job-world.js'
+import { type FakeSession, FakeSessions, jobRequest, jobWorld, PROFILE } from '../fixtures/job-world.js'
 import type { VirtualClock } from '../fixtures/virtual-clock.js'
 import { hasPostgres, postgres } from '../storage/postgres-world.js'
 
@@ -20,11 +20,14 @@ async function nodesOf<Names extends string[]>(
   {
     onCreate,
     without = [],
+    agentsStay = false,
     ...options
   }: Partial<JobQueueOptions> & {
     onCreate?: (session: FakeSession) => void
     /** Nodes on which there is no room for sessions. */
     without?: readonly string[]
+    /** Jobs of command-line agents stay with the node that took them in. */
+    agentsStay?: boolean
   } = {},
 ) {
   const server = await postgres()
@@ -40,7 +43,8 @@ async function nodesOf<Names extends string[]>(
     if (without.includes(name)) sessions.room = 0
     if (onCreate) sessions.onCreate = (session) => void setImmediate(onCreate, session)
     const { queue: adapter, outbox, cluster } = storage
-    const world = await jobWorld(t, { ...options, clock, sessions, adapter, outbox, cluster, oneWrite: true })
+    const home = agentsStay ? name : undefined
+    const world = await jobWorld(t, { ...options, home, clock, sessions, adapter, outbox, cluster, oneWrite: true })
     cluster.on('taken', ({ jobIds }) => {
       world.queue.expect(jobIds)
       void world.queue.takeUp(jobIds)
@@ -50,7 +54,15 @@ async function nodesOf<Names extends string[]>(
   const nodes: Awaited<ReturnType<typeof started>>[] = []
   for (const name of names) nodes.push(await started(name))
   await until(() => nodes.every(({ storage }) => storage.cluster.nodes().length === names.length), 'all nodes')
-  return nodes as { [I in keyof Names]: Awaited<ReturnType<typeof started>> }
+  return Object.assign(nodes as { [I in keyof Names]: Awaited<ReturnType<typeof started>> }, { started })
+}
+
+/** Where every profile is of a command-line agent but that of `PROFILE`. */
+const admission: JobQueueOptions['admission'] = {
+  examine: async ({ cwd, profile = PROFILE.info.name }) => ({
+    profile: { ...PROFILE, info: { name: profile, engine: profile === PROFILE.info.name ? 'provider' : 'cli' } },
+    cwd,
+  }),
 }
 
 const types = (events: readonly JobEvent[], id: string) =>
@@ -102,6 +114,44 @@ if (hasPostgres()) {
     b.sessions.last.complete()
     await until(async () => (await b.queue.get(again.id))?.status === 'succeeded', 'it has ended')
     t.match(await b.queue.stats(), { queued: 0, running: 0, maxConcurrency: 2 })
+  })
+
+  t.test('jobs of command-line agents stay with the node that took them in, dead or alive', async (t) => {
+    const nodes = await nodesOf(t, ['a', 'b'], { agentsStay: true, admission, maxConcurrency: 2, without: ['b'] })
+    const [a, b] = nodes
+    const running = await a.queue.submit(jobRequest({ attempts: 2, retryDelayMs: 1 }, 'cli'))
+    await until(() => a.sessions.all.length === 1, 'it runs')
+    a.sessions.room = 0
+    const urgent = await a.queue.submit(jobRequest({ priority: 9 }, 'cli'))
+    const waiting = await a.queue.submit(jobRequest({ priority: 9 }, 'cli'))
+    const anywhere = await a.queue.submit(jobRequest())
+    const [ran, atB] = [() => b.sessions.all.map(({ info }) => info.jobId), await b.queue.submit(jobRequest({}, 'cli'))]
+    b.sessions.makeRoom(9)
+    await until(() => ran().length === 2, 'the other one runs what may run there')
+    t.strictSame(ran(), [anywhere.id, atB.id])
+    t.match(await b.queue.cancel(waiting.id), { status: 'canceled' })
+    for (const session of b.sessions.all) session.complete()
+
+    await a.storage.close()
+    await until(async () => (await b.queue.get(running.id))?.attempt === 2, 'its attempt has failed')
+    const later = await b.queue.submit(jobRequest({ priority: -1 }))
+    await until(() => ran().length === 3, 'the other one goes on with what is behind those')
+    t.strictSame(ran()[2], later.id)
+    b.sessions.last.complete()
+    t.match(await b.queue.get(urgent.id), { status: 'queued' })
+    t.equal('notes' in (await b.queue.get(urgent.id))!, false)
+
+    const again = await nodes.started('a')
+    await until(() => again.sessions.all.length === 2, 'they are its own when it is back')
+    t.strictSame(new Set(again.sessions.all.map(({ info }) => info.jobId)), new Set([urgent.id, running.id]))
+  })
+
+  t.test('where what agents keep is shared, jobs of a home begin anywhere', async (t) => {
+    const nodes = await nodesOf(t, ['a'], { agentsStay: true, admission, without: ['a'] })
+    const { id } = await nodes[0].queue.submit(jobRequest({}, 'cli'))
+    const { adapter } = nodes[0]
+    t.match(await adapter.claim!(1, { home: 'b' }), { jobs: [] })
+    t.match(await adapter.claim!(1), { jobs: [{ info: { id } }] })
   })
 
   t.test('a parked job of a dead node waits on at the one that has its session', async (t) => {

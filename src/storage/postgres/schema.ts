@@ -253,6 +253,15 @@ const MIGRATIONS: readonly Step[] = [
   CREATE INDEX sessions_unended_by_profile ON @sessions (profile, engine, status, place) WHERE ended IS NULL;
   `,
   },
+  // jobs that one node alone may begin
+  {
+    usableFrom: 3,
+    sql: `
+  ALTER TABLE @jobs ADD COLUMN home ${ID};
+  CREATE INDEX jobs_ready_anywhere ON @jobs (priority DESC, n) WHERE ready AND home IS NULL;
+  CREATE INDEX jobs_ready_at_home ON @jobs (home, priority DESC, n) WHERE ready AND home IS NOT NULL;
+  `,
+  },
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */

@@ -13,21 +13,27 @@ const MAX_PAGE_CHARS = 1024 * 1024
 const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
 
 const COLUMNS = 'n, rev, claimed, info, request'
-const ADD = `INSERT INTO @jobs (id, status, profile, priority, created_at, next_run_at, ready, finished_at, begins, info, request)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+const ADD = `INSERT INTO @jobs (id, status, profile, priority, created_at, next_run_at, ready, finished_at, begins, home, info, request)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 /** Others may be at it. */
 const TAKE_DUE = `UPDATE @jobs SET ready = true WHERE n = ANY (ARRAY(
   SELECT n FROM @jobs WHERE NOT ready AND next_run_at <= $1 ORDER BY n FOR UPDATE SKIP LOCKED))`
 const IS_SPENT = `SELECT coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) >= $2::double precision AS spent`
-/** What begins with the claim is decided here: no job is read before, so that many may claim at once. */
-const CLAIM = `WITH free AS MATERIALIZED (
-    SELECT n, priority FROM @jobs WHERE ready
+/** The first that are ready, and nobody else's. @param of which of them */
+const first = (of: string): string => `SELECT n, priority FROM @jobs WHERE ready ${of}
       AND NOT ($1::text IS NOT NULL AND coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) >= $2::double precision)
-    ORDER BY priority DESC, n LIMIT $3 FOR UPDATE SKIP LOCKED
-  ), places AS (SELECT ARRAY(SELECT n FROM free ORDER BY priority DESC, n) AS n)
+    ORDER BY priority DESC, n LIMIT $3 FOR UPDATE SKIP LOCKED`
+/** What begins with the claim is decided here: no job is read before, so that many may claim at once. */
+const claim = (free: string): string => `WITH ${free},
+  places AS (SELECT ARRAY(SELECT n FROM free ORDER BY priority DESC, n) AS n)
   UPDATE @jobs AS j SET rev = rev + 1, status = 'running', ready = NULL, next_run_at = NULL, begins = false, owner = $6, claim = $4,
     claimed = CASE WHEN begins THEN coalesce(($5::text[])[array_position((SELECT n FROM places), j.n)], '{}') ELSE '{}' END
   WHERE j.n = ANY ((SELECT n FROM places)::bigint[]) RETURNING j.n, j.rev, j.priority, claimed, info, request`
+const CLAIM = claim(`free AS MATERIALIZED (${first('')})`)
+/** An index gives those of a home, and those without one, however many others there are. */
+const CLAIM_AT_HOME = claim(`anywhere AS MATERIALIZED (${first('AND home IS NULL')}),
+  here AS MATERIALIZED (${first('AND home = $7')}),
+  free AS (SELECT * FROM (SELECT * FROM anywhere UNION ALL SELECT * FROM here) AS j ORDER BY priority DESC, n LIMIT $3)`)
 const CLAIMED = `SELECT ${COLUMNS}, priority FROM @jobs WHERE claim = $1 AND status = 'running'`
 /** Of each status, and of each profile, the newest: an index gives them however many others there are. */
 const page = (by: string, of: string): string => `WITH below AS (SELECT least($3::bigint, coalesce(
@@ -123,22 +129,36 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
       const [next, ready, end] = jobTimes(job)
       const { id, status, profile, createdAt } = job
       const isReady = ready === null ? null : ready === 1
-      const values = [id, status, profile, priority, createdAt, next, isReady, end, begins(job), info, request]
+      const values = [
+        id,
+        status,
+        profile,
+        priority,
+        createdAt,
+        next,
+        isReady,
+        end,
+        begins(job),
+        job.notes?.home ?? null,
+        info,
+        request,
+      ]
       jobs.set(id, { rev: 0, row: { n: 0, rev: 0, info, request } })
       return {
         statements: [statement(ADD, ...values), ...ridingStatements({ keys: key && [key] }, me, null)],
         ...{ writes: true, again: [], result: () => {} },
       }
     },
-    'jobs.claim'(now, limit, { tokens, begin } = {}) {
-      const claim = newClaim()
+    'jobs.claim'(now, limit, { tokens, begin, home } = {}) {
+      const name = newClaim()
       const firsts = (begin?.sessionIds ?? []).map((sessionId) => JSON.stringify({ startedAt: begin!.at, sessionId }))
       const terms = [tokens?.day ?? null, tokens?.limit ?? null]
+      const values = [...terms, limit, name, textArray(firsts), me, ...(home === undefined ? [] : [home])]
       const spent = statement(IS_SPENT, ...terms)
       return {
-        statements: [statement(TAKE_DUE, now), spent, statement(CLAIM, ...terms, limit, claim, textArray(firsts), me)],
+        statements: [statement(TAKE_DUE, now), spent, statement(home === undefined ? CLAIM : CLAIM_AT_HOME, ...values)],
         writes: true,
-        again: [spent, statement(CLAIMED, claim)],
+        again: [spent, statement(CLAIMED, name)],
         result(rows) {
           const found = rows.at(-1)!
           const claimed = found.sort((a, b) => Number(b.priority) - Number(a.priority) || Number(a.n) - Number(b.n))
