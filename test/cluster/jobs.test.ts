@@ -124,4 +124,42 @@ if (hasPostgres()) {
     await until(async () => (await other.call('GET', `/jobs/${id}`)).json.status === 'succeeded', 'it has ended')
     t.match((await other.call('GET', '/queue')).json, { queued: 0, running: 0, maxConcurrency: 1 })
   })
+
+  const CLI = { queue: {}, profiles: [{ name: 'agent', engine: 'cli' as const }] }
+  const statusAt = async (node: TestNode, id: string) => (await node.call('GET', `/jobs/${id}`)).json.status
+  /** Runs one at a node, which so has a slot, and looks at what waits. */
+  async function runs(t: Test, node: TestNode, nodes: readonly TestNode[]): Promise<void> {
+    const id = await submitted(node)
+    t.equal((await runnerOf(nodes, id)).name, node.name)
+    complete(await turnOf(node))
+    await until(async () => (await statusAt(node, id)) === 'succeeded', 'it is over')
+  }
+
+  t.test('a job of a command-line agent waits for the node that has what its agent needs', async (t) => {
+    const { nodes, join } = await clusterOf(t, ['a', 'b'], CLI)
+    const [a, b] = nodes
+    const [first, second] = [await submitted(a), await submitted(a)]
+    t.equal((await runnerOf(nodes, first)).name, 'a')
+    const turn = await turnOf(a)
+    for (let n = 0; n < 3; n++) await runs(t, b, nodes)
+    t.equal(await statusAt(b, second), 'queued', 'beside a node with a free slot')
+    complete(turn)
+    t.equal((await runnerOf(nodes, second)).name, 'a')
+    await turnOf(a)
+
+    const [third, fourth] = [await submitted(a), await submitted(a)]
+    await a.stop()
+    await runs(t, b, [b])
+    t.same([await statusAt(b, third), await statusAt(b, fourth)], ['queued', 'queued'])
+    t.match(await b.call('DELETE', `/jobs/${fourth}`), { status: 200, json: { status: 'canceled' } })
+    const back = await join('a', CLI)
+    t.equal((await runnerOf([b, back], third)).name, 'a')
+  })
+
+  t.test('it goes anywhere where agents share what they keep', async (t) => {
+    const { nodes } = await clusterOf(t, ['a', 'b'], { ...CLI, agentState: 'shared' })
+    const jobs = [await submitted(nodes[0]), await submitted(nodes[0])]
+    const places = [await runnerOf(nodes, jobs[0]!), await runnerOf(nodes, jobs[1]!)]
+    t.same(places.map(({ name }) => name).sort(), ['a', 'b'])
+  })
 }
