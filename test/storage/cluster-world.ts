@@ -16,7 +16,8 @@ export async function clusterWorld(t: Test, { now = Date.now }: { now?: () => nu
   return {
     server,
     schema,
-    async node(name: string, leaseMs = LEASE_MS): Promise<TestNode> {
+    /** @param slots of jobs; 0: it has no queue */
+    async node(name: string, leaseMs = LEASE_MS, slots = 1): Promise<TestNode> {
       const sockets = new Set<Socket>()
       let isCut = false
       const proxy = createServer((client) => {
@@ -35,7 +36,7 @@ export async function clusterWorld(t: Test, { now = Date.now }: { now?: () => nu
       const url = server.url({ host: `127.0.0.1:${(proxy.address() as AddressInfo).port}` })
       const storage = createPostgresStorage({ url, schema, now })
       storage.cluster.announce(
-        { name, url: `http://${name}.test`, protocol: 1, version: '1', slots: 1, config: 'c' },
+        { name, url: `http://${name}.test`, protocol: 1, version: '1', slots, config: 'c' },
         leaseMs,
       )
       t.teardown(async () => {

@@ -1,6 +1,8 @@
 import pg from 'pg'
 import t from 'tap'
-import { clusterConformance } from '../../src/storage/cluster-conformance.js'
+import { newJob } from '../../src/jobs/job.js'
+import type { Taken } from '../../src/storage/cluster.js'
+import { clusterConformance, type TestNode } from '../../src/storage/cluster-conformance.js'
 import { Link } from '../../src/storage/postgres/link.js'
 import { statement } from '../../src/storage/postgres/plan.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
@@ -108,6 +110,50 @@ if (hasPostgres()) {
     a.cut()
     t.match(await taken, { from: { n }, sessionIds: ['one'] })
     await t.rejects(stopped, /terminat/)
+  })
+
+  /** Begun by a node. */
+  const running = async ({ storage: { queue } }: TestNode, id: string) => {
+    const request = { session: { cwd: '/srv', prompt: 'do it' } }
+    await queue.add({ info: newJob(request, { id, now: 0, profile: 'p', generation: 'g', cwd: '/srv' }), request })
+    await queue.claim!(1)
+  }
+  const ownedBy = async ({ storage: { queue } }: TestNode) => {
+    const ids: string[] = []
+    for await (const page of queue.owned!()) ids.push(...page.map(({ info }) => info.id))
+    return ids
+  }
+  const toldOf = (node: TestNode) =>
+    new Promise<Taken>((resolve) => void node.storage.cluster.on('taken', (taken) => resolve(taken)))
+
+  t.test('a dead node is left to one that runs jobs by those that run none', async (t) => {
+    const world = await clusterWorld(t)
+    const a = await world.node('a')
+    const idle = [await world.node('x', 2_000, 0), await world.node('y', 2_000, 0), await world.node('z', 2_000, 0)]
+    const b = await world.node('b')
+    await until(() => idle.every(({ storage }) => storage.cluster.nodes().length === 5))
+    await running(a, 'job')
+    await a.storage.journal.write(firstWrite('one'))
+    const told = Promise.race([b, ...idle].map(toldOf))
+    a.cut()
+    t.match(await told, { sessionIds: ['one'], jobIds: ['job'] })
+    t.same(await ownedBy(b), ['job'])
+  })
+
+  t.test('where no node is left that runs jobs, the next one finds those of a dead node', async (t) => {
+    const world = await clusterWorld(t)
+    const a = await world.node('a')
+    const x = await world.node('x', 2_000, 0)
+    await running(a, 'job')
+    await a.storage.journal.write(firstWrite('one'))
+    const told = toldOf(x)
+    a.cut()
+    t.match(await told, { sessionIds: ['one'], jobIds: [] })
+    t.same(await ownedBy(x), [])
+    t.same(await ownedBy(await world.node('y', 2_000, 0)), [])
+    const b = await world.node('b')
+    t.same(await ownedBy(b), ['job'])
+    t.match(await b.storage.cluster.placeOfSession('one'), { owner: { name: 'x' } })
   })
 
   t.test('a second node of a name is told of the first', async (t) => {

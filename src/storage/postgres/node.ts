@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Listeners } from '../../lib/listeners.js'
 import type { ClusterEvents, ClusterNode, NodeAnnouncement } from '../cluster.js'
 import { enter } from './entering.js'
@@ -15,6 +16,8 @@ import { type MemberTold, TakeOver } from './takeover.js'
 import { listUnlisted } from './unlisted.js'
 
 const RETRY_MS = 50
+/** Another node takes over what one that has left had. */
+const LOOK_AGAIN_MS = 50
 
 /**
  * One of several processes that share a schema. It renews its lease on a connection of its own; by its own clock it knows when others may
@@ -22,6 +25,7 @@ const RETRY_MS = 50
  */
 export class Member {
   readonly n: number
+  readonly #runsJobs: boolean
   readonly #options: LinkOptions
   readonly #leaseMs: number
   readonly #listeners: Listeners<ClusterEvents>
@@ -48,10 +52,12 @@ export class Member {
     link: Link,
     options: LinkOptions,
     leaseMs: number,
+    runsJobs: boolean,
     listeners: Listeners<ClusterEvents>,
     told: MemberTold,
   ) {
     this.n = n
+    this.#runsJobs = runsJobs
     this.#told = told
     this.#options = options
     this.#leaseMs = leaseMs
@@ -62,7 +68,7 @@ export class Member {
       onFrozen: () => listeners.emit('frozen', {}),
       onThawed: () => listeners.emit('thawed', {}),
     })
-    this.#takeOver = new TakeOver({ ...options, connectTimeoutMs: leaseMs }, n, leaseMs, (taken) => {
+    this.#takeOver = new TakeOver({ ...options, connectTimeoutMs: leaseMs }, n, leaseMs, runsJobs, (taken) => {
       told.onTaken(taken)
       listeners.emit('taken', taken)
     })
@@ -89,11 +95,12 @@ export class Member {
       await link.client.query(`LISTEN "${channelOf(options.schema)}"`)
       await listUnlisted(link)
       const { n, since, neighbours } = await enter(link, options, node, leaseMs)
-      member = new Member(n, link, options, leaseMs, listeners, told)
+      member = new Member(n, link, options, leaseMs, node.slots > 0, listeners, told)
       member.#onBeat(since, neighbours)
       member.#schedule(leaseMs / 5)
       const isPredecessor = (other: Neighbour) => other.name === node.name && other.n !== n && isGone(other)
-      await member.#takeOver.atOnce(neighbours.filter((other) => other.hasLeft || isPredecessor(other)))
+      const gone = neighbours.filter((other) => other.hasLeft || isPredecessor(other))
+      await member.#takeOver.atOnce(member.#taking(gone))
       member.#isJoined = true
       await member.#nudges.tell(link, 'nodes')
       return member
@@ -133,7 +140,7 @@ export class Member {
   /** Takes over at once what those had that have left. */
   async takeLeft(): Promise<void> {
     this.#beatNow()
-    await this.#takeOver.left()
+    await (this.#leavesJobs ? sleep(LOOK_AGAIN_MS) : this.#takeOver.left())
   }
 
   /** This process has been declared dead, or cannot go on from what is in the database. */
@@ -264,10 +271,22 @@ export class Member {
     const isLongHere = since - this.#inTouchSince >= this.#leaseMs
     if (this.#isJoined && !this.#isDraining && !this.#isLeaving && this.#listeners.has('taken'))
       this.#takeOver.begin(
-        neighbours.filter(
-          (one) => one.n !== this.n && (one.hasLeft || (one.isExpired && one.isServerUp && isLongHere)),
+        this.#taking(
+          neighbours.filter(
+            (one) => one.n !== this.n && (one.hasLeft || (one.isExpired && one.isServerUp && isLongHere)),
+          ),
         ),
       )
+  }
+
+  /** Without those that ran jobs, where these are for others. */
+  #taking(gone: readonly Neighbour[]): readonly Neighbour[] {
+    return gone.filter(({ slots }) => slots === 0 || !this.#leavesJobs)
+  }
+
+  /** What a dead one had that ran jobs is for those that run them, as long as there are any. */
+  get #leavesJobs(): boolean {
+    return !this.#runsJobs && this.#nodes.some(({ slots, draining }) => slots > 0 && !draining)
   }
 
   #see(neighbours: readonly Neighbour[]): void {

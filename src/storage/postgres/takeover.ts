@@ -8,6 +8,8 @@ import { statement } from './plan.js'
 const LOCKED = '55P03'
 
 const TAKE = 'SELECT @take_over_1($1, $2, $3, $4, $5) AS taken'
+/** Of a node that runs none: the next one to join that does finds them, as of a member that there is not. */
+const LEAVE_JOBS = `UPDATE @jobs SET owner = 0 WHERE owner = $1 AND status IN ('running', 'parked')`
 /** One that was stopped in the middle of a batch, or is cut off, has what it sent so far open until somebody ends it. */
 const END_BATCH = `SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a JOIN @members AS m ON m.backend = a.pid
   WHERE m.n = $1 AND a.usename = current_user AND a.datname = current_database()
@@ -32,6 +34,7 @@ export class TakeOver {
   readonly #options: LinkOptions
   readonly #me: number
   readonly #leaseMs: number
+  readonly #runsJobs: boolean
   readonly #onTaken: (taken: Taken) => void
   readonly #told = new Set<number>()
   #underWay: Promise<void> | undefined
@@ -39,9 +42,11 @@ export class TakeOver {
   #isUnsure = false
   #isOver = false
 
-  constructor(options: LinkOptions, me: number, leaseMs: number, onTaken: (taken: Taken) => void) {
+  /** @param runsJobs it goes on with them, too; else it leaves them to others */
+  constructor(options: LinkOptions, me: number, leaseMs: number, runsJobs: boolean, onTaken: (taken: Taken) => void) {
     this.#options = options
     this.#me = me
+    this.#runsJobs = runsJobs
     this.#leaseMs = leaseMs
     this.#onTaken = onTaken
   }
@@ -103,14 +108,17 @@ export class TakeOver {
   /** @returns whether it was this one that took it */
   async #take(link: Link, victim: number | null, isKnownDead: boolean): Promise<boolean> {
     const waitMs = Math.ceil(this.#leaseMs / 4)
-    const take = statement(TAKE, this.#me, victim, isKnownDead, Math.ceil(this.#leaseMs), waitMs)
+    const take = [
+      statement(TAKE, this.#me, victim, isKnownDead, Math.ceil(this.#leaseMs), waitMs),
+      ...(this.#runsJobs ? [] : [statement(LEAVE_JOBS, this.#me)]),
+    ]
     try {
-      const [rows] = await link.run([take])
+      const [rows] = await link.run(take)
       return rows![0]!.taken !== null
     } catch (error) {
       if (!(error instanceof StatementError) || error.error.code !== LOCKED) throw error
       await link.run([statement(END_BATCH, victim, waitMs / 2)])
-      const [rows] = await link.run([take])
+      const [rows] = await link.run(take)
       return rows![0]!.taken !== null
     }
   }
@@ -119,7 +127,8 @@ export class TakeOver {
     const [rows] = await link.run([statement(UNTOLD, this.#me)])
     for (const row of rows!) {
       const victim = row.victim as number
-      if (!this.#told.has(victim) && !this.#isOver) this.#onTaken(takenOf(victim, row))
+      const taken = takenOf(victim, row)
+      if (!this.#told.has(victim) && !this.#isOver) this.#onTaken(this.#runsJobs ? taken : { ...taken, jobIds: [] })
       this.#told.add(victim)
       await link.run([statement(TOLD, this.#me, victim)])
     }
