@@ -1,7 +1,5 @@
 import type { JobInfo } from '../../schemas/jobs.js'
-import { JOB_FIELDS, type JobPatch, type StoredJob } from './job.js'
-
-const STORED = (Object.keys(JOB_FIELDS) as (keyof StoredJob)[]).filter((field) => JOB_FIELDS[field] !== 'shown')
+import type { JobPatch, StoredJob } from './job.js'
 
 /** A job with what a patch sets and without what it clears. */
 export function patched(info: Readonly<StoredJob>, patch: JobPatch): StoredJob {
@@ -9,18 +7,35 @@ export function patched(info: Readonly<StoredJob>, patch: JobPatch): StoredJob {
 }
 
 /**
- * V8 makes a hash table of an object that more than twelve members are added to by computed keys, that several spreads fill, or that
- * something was deleted from, and a job is copied at every step of its life.
+ * Field by field: V8 makes a hash table of an object that more than twelve members are added to by computed keys, that several spreads fill,
+ * or that something was deleted from, and a job is copied at every step of its life.
  */
 function copied(info: Readonly<StoredJob>, patch: JobPatch, without?: 'notes'): StoredJob {
-  const { id, profile, cwd, prompt, createdAt, maxAttempts } = info
+  const { id, profile, cwd, prompt, createdAt, maxAttempts, webhook, meta } = info
   const { status = info.status, attempt = info.attempt, usage = info.usage } = patch
   const job: StoredJob = { id, status, profile, cwd, prompt, createdAt, attempt, maxAttempts, usage }
-  for (const field of STORED) {
-    if (field in job || field === without) continue
-    const value = field in patch ? patch[field as keyof JobPatch] : info[field]
-    if (value !== undefined) (job as Record<string, unknown>)[field] = value
-  }
+  const notes = 'notes' in patch ? patch.notes : info.notes
+  const nextRunAt = 'nextRunAt' in patch ? patch.nextRunAt : info.nextRunAt
+  const startedAt = 'startedAt' in patch ? patch.startedAt : info.startedAt
+  const sessionId = 'sessionId' in patch ? patch.sessionId : info.sessionId
+  const sdkSessionId = 'sdkSessionId' in patch ? patch.sdkSessionId : info.sdkSessionId
+  const parkedAt = 'parkedAt' in patch ? patch.parkedAt : info.parkedAt
+  const parkedExecutionId = 'parkedExecutionId' in patch ? patch.parkedExecutionId : info.parkedExecutionId
+  const finishedAt = 'finishedAt' in patch ? patch.finishedAt : info.finishedAt
+  const result = 'result' in patch ? patch.result : info.result
+  const error = 'error' in patch ? patch.error : info.error
+  if (notes !== undefined && without !== 'notes') job.notes = notes
+  if (webhook !== undefined) job.webhook = webhook
+  if (meta !== undefined) job.meta = meta
+  if (nextRunAt !== undefined) job.nextRunAt = nextRunAt
+  if (startedAt !== undefined) job.startedAt = startedAt
+  if (sessionId !== undefined) job.sessionId = sessionId
+  if (sdkSessionId !== undefined) job.sdkSessionId = sdkSessionId
+  if (parkedAt !== undefined) job.parkedAt = parkedAt
+  if (parkedExecutionId !== undefined) job.parkedExecutionId = parkedExecutionId
+  if (finishedAt !== undefined) job.finishedAt = finishedAt
+  if (result !== undefined) job.result = result
+  if (error !== undefined) job.error = error
   return job
 }
 
