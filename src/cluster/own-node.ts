@@ -222,9 +222,7 @@ export class OwnNode implements Cluster {
     if (taken.from)
       this.#logger.info(
         { node: taken.from.name, sessions: taken.sessionIds.length, jobs: taken.jobIds.length },
-        this.options.agentState === 'node'
-          ? 'this node goes on with what another one had; sessions and jobs of its command-line agents wait until a node of its name is back'
-          : 'this node goes on with what another one had',
+        'this node goes on with what another one had',
       )
     for (const kind of TAKEN_KINDS)
       try {
