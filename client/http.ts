@@ -132,6 +132,8 @@ async function readJson(response: Response): Promise<unknown> {
 /** Whether the same request may fare better a moment later, and asking again is safe. */
 export function mayPass({ status, code }: GatewayError, repeatable: boolean): boolean {
   if (PASSING.has(status)) return repeatable || code.startsWith('SG_ERR_')
+  // a node had passed it on: as where the connection to it breaks
+  if (code === 'SG_ERR_NODE_LOST') return repeatable
   if (code === UNREACHABLE) return repeatable && (status === 0 || CONNECTION.has(status))
   return code === 'SG_ERR_IDEMPOTENCY_IN_FLIGHT'
 }

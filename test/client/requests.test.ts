@@ -40,6 +40,7 @@ t.test('a create that was not answered is tried again under its key, and makes o
     w,
     lost(),
     problem(503, 'SG_ERR_SHUTTING_DOWN', { 'retry-after': '2' }),
+    problem(502, 'SG_ERR_NODE_LOST'),
     problem(409, 'SG_ERR_IDEMPOTENCY_IN_FLIGHT'),
     Response.json({ id: 's1' }, { status: 201 }),
   )
@@ -47,7 +48,7 @@ t.test('a create that was not answered is tried again under its key, and makes o
   t.same(await run(w, w.client.sessions.create({ cwd: '/' })), { id: 's1' })
   t.strictSame(
     w.requests.map(({ headers }) => headers.get('idempotency-key')),
-    ['id-1', 'id-1', 'id-1', 'id-1'],
+    ['id-1', 'id-1', 'id-1', 'id-1', 'id-1'],
   )
   t.ok(w.clock.now() - started >= 2500, 'it waited as long as it was told to')
   answers(w, Response.json({ id: 'j1' }), Response.json({ id: 'j2' }))
@@ -73,9 +74,12 @@ t.test('what cannot be done twice is not tried again unless it was refused', asy
     answers(w, lost())
     await t.rejects(run(w, call()), { status: 0, code: 'SG_CLIENT_UNREACHABLE' })
     t.equal(w.requests.length, 1)
+    answers(w, problem(502, 'SG_ERR_NODE_LOST'))
+    await t.rejects(run(w, call()), { status: 502, code: 'SG_ERR_NODE_LOST' })
+    t.equal(w.requests.length, 2, 'nobody knows whether it was done')
     answers(w, problem(429, 'SG_ERR_TOO_MANY'), Response.json({}))
     await run(w, call())
-    t.equal(w.requests.length, 3, 'the gateway said that it did nothing')
+    t.equal(w.requests.length, 4, 'the gateway said that it did nothing')
     // a proxy may have passed the request on
     answers(w, new Response('busy', { status: 503 }))
     await t.rejects(run(w, call()), { status: 503, code: 'SG_CLIENT_UNREACHABLE' })
