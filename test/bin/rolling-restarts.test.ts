@@ -21,8 +21,11 @@ if (hasPostgres()) {
     const balancers = [await Balancer.start(t, nodes), await Balancer.start(t, nodes, { upgrades: false })]
     const client = createClient({ baseUrl: balancers[0]!.url })
     const { id } = await client.sessions.create({ cwd: work, profile: 'demo' })
+    // one that fails leaves nobody who comes back for ever
+    const over = new AbortController()
+    t.teardown(() => over.abort())
     const following = balancers.map(({ url }, i) =>
-      consume({ baseUrl: url, token: '', sessionId: id, name: `c${i}`, sends: SENDS }, { WebSocket }),
+      consume({ baseUrl: url, token: '', sessionId: id, name: `c${i}`, sends: SENDS }, { WebSocket }, over.signal),
     )
     for (const report of following) report.catch(() => {})
     for (let restart = 0; restart < RESTARTS; restart++) {

@@ -5,12 +5,10 @@ import { VERSION } from '../../lib/package-root.js'
 import type { NodeAnnouncement } from '../cluster.js'
 import { StorageError } from '../storage.js'
 import type { Link, LinkOptions } from './link.js'
-import { type Holder, isGone, type Neighbour, nameOf, neighboursAsked } from './membership.js'
+import { type Holder, isGone, LOOK_AGAIN_MS, type Neighbour, nameOf, neighboursAsked } from './membership.js'
 import { statement } from './plan.js'
 import { DELETE_SINGLE, INSERT, JOIN_IN_TURN, NAMESAKES } from './tables/members.js'
 import { integerArray } from './values.js'
-
-const LOOK_AGAIN_MS = 250
 
 interface Namesake extends Holder {
   n: number

@@ -12,7 +12,8 @@ import { migrate } from './schema.js'
 
 /** A server that has just started has forgotten who holds what: whoever had it may come back so long. */
 const GRACE_MS = 10_000
-const LOOK_AGAIN_MS = 250
+/** Whether who has it is gone. */
+export const LOOK_AGAIN_MS = 250
 /** The clock may be set a little while a process runs. */
 const SAME_START_MS = 5_000
 const RETRY: Backoff = { firstMs: 100, longestMs: 5_000 }
