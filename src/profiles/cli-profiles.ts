@@ -39,7 +39,7 @@ export interface CliProfilesOptions {
   checkCredentials: boolean | { probe?: CredentialProbe; timeoutMs?: number } | undefined
   listSdkSessions: ListSdkSessions | undefined
   /** Whether a session of the gateway goes on from an agent's own. */
-  isContinued(sdkSessionId: string): boolean
+  isContinued(sdkSessionId: string): Promise<boolean>
 }
 
 const DEFAULT_LIMIT = 50
@@ -120,8 +120,8 @@ export class CliProfiles {
     const profile = profiles.resolve(query.profile, principal)
     if (profile.info.engine !== 'cli')
       throw invalidField('profile', 'its engine keeps no sessions of its own.', 'SG_ERR_UNSUPPORTED')
-    const assertUnused = () => {
-      if (this.#options.isContinued(sessionId)) throw new GatewayError('SG_ERR_SDK_SESSION_IN_USE')
+    const assertUnused = async () => {
+      if (await this.#options.isContinued(sessionId)) throw new GatewayError('SG_ERR_SDK_SESSION_IN_USE')
     }
     await deleteSdkSession(this.#subjectOf(profile), { sessionId, dir, assertUnused }, CLAUDE_SDK)
     logger.info({ sdkSessionId: sessionId, profile: profile.info.name }, "an agent's own session was deleted")

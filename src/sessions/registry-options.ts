@@ -73,7 +73,7 @@ export interface SessionObservers {
 }
 
 export interface RegistryOptions
-  extends Omit<SessionWorld, 'observer' | 'onEnded' | 'operatorLog' | 'keeping' | 'sleep'> {
+  extends Omit<SessionWorld, 'observer' | 'onEnded' | 'operatorLog' | 'keeping' | 'sleep' | 'sessionOf'> {
   admission: Admission
   /** Where the few lines go that every operator is to see. */
   notices: Logger

@@ -14,7 +14,7 @@ import { answeredBy, type Principal, UNLIMITED, visible } from '../principal.js'
 import { parseCommand } from './clients/parse-command.js'
 import { Creation } from './creation.js'
 import { Archive } from './kept/archive.js'
-import { EndedInJournal } from './kept/ended-in-journal.js'
+import { AtRest } from './kept/at-rest.js'
 import type { JournaledWhole } from './kept/journal.js'
 import { Keeping } from './kept/keeping.js'
 import { Engines } from './life/engines.js'
@@ -46,7 +46,7 @@ export class SessionRegistry {
   readonly #telling: Telling
   readonly #pages: SessionPages
   /** Absent: all sessions are in the table. */
-  readonly #ended: EndedInJournal | undefined
+  readonly #atRest: AtRest | undefined
   /** Absent: one process has all sessions. */
   readonly shared: SharedSessions | undefined
   readonly #creation: Creation
@@ -77,20 +77,23 @@ export class SessionRegistry {
       remove: (id, reason) => this.close(id, reason),
       onTerminal: (id, endedAt) => this.#retainUntil(id, endedAt),
     })
-    this.#ended =
-      this.#keeping.ended &&
-      new EndedInJournal(this.#keeping.ended, {
+    const { sharing } = options
+    this.#atRest =
+      this.#keeping.atRest &&
+      new AtRest(this.#keeping.atRest, {
         ...shared,
         enter: (left) => this.#archive.enterEnded(left),
+        takeUp: (left) => this.#archive.takeUp(left),
         forget: (id) => this.#forget(id),
+        onLeft: (id) => this.#sleep.forget(id),
         onMissed: async (left) => this.shared?.onMissed(left),
+        isElsewhere: sharing && ((id) => this.shared!.isElsewhere(id)),
       })
-    const { sharing } = options
-    const enterEnded = (left: JournaledWhole) => this.#ended?.enter(left)
+    const enterEnded = (left: JournaledWhole) => this.#atRest?.enter(left)
     this.shared =
       sharing && new SharedSessions({ ...shared, sharing, archive: this.#archive, sleep: this.#sleep, enterEnded })
-    this.#pages = new SessionPages(this.#table, this.#ended, sharing !== undefined)
-    executions.serve(this.#sleep, sharing && ((executionId) => this.#sessionOf(executionId)))
+    this.#pages = new SessionPages(this.#table, this.#atRest, sharing !== undefined)
+    executions.serve(this.#sleep, this.#atRest && ((executionId) => this.#sessionOf(executionId)))
     this.engines = new Engines({ ...shared, sleep: this.#sleep })
     this.#world = {
       ...options,
@@ -98,10 +101,12 @@ export class SessionRegistry {
       sleep: this.#sleep,
       operatorLog: this.#operatorLog,
       observer: this.#telling,
+      sessionOf: async (executionId) =>
+        this.shared ? this.shared.hasExecution(executionId) : this.#atRest?.sessionOf(executionId),
       onEnded: (session: Session) => this.#onEnded(session),
     }
     this.#creation = new Creation({
-      ...{ options, world: this.#world, places: this.#places, keeping: this.#keeping, ended: this.#ended },
+      ...{ options, world: this.#world, places: this.#places, keeping: this.#keeping, atRest: this.#atRest },
       isDraining: () => this.#draining,
       register: (session, principal, told) => this.#register(session, principal, told),
       remove: (id) => this.#remove(id),
@@ -147,7 +152,7 @@ export class SessionRegistry {
 
   /** A session as it is now; one that another process has, as it was last written. */
   async get(id: string): Promise<SessionInfo | undefined> {
-    const entry = this.#table.get(id) ?? (await this.#ended?.find(id))
+    const entry = this.#table.get(id) ?? (await this.#atRest?.find(id))
     if (entry || !this.shared) return entry && infoOf(entry)
     const left = await this.#keeping.get(id)
     return left && { ...left.state.info, lastSeq: left.lastSeq }
@@ -169,7 +174,7 @@ export class SessionRegistry {
 
   /** @throws SG_ERR_SESSION_NOT_FOUND, the same for one that is not there and one that is not the caller's */
   async visibleInfo(id: string, principal: Principal): Promise<SessionInfo> {
-    return infoOf(visibleEntry(this.#table.get(id) ?? (await this.#ended?.find(id)), principal))
+    return infoOf(visibleEntry(this.#table.get(id) ?? (await this.#atRest?.find(id)), principal))
   }
 
   /**
@@ -177,7 +182,7 @@ export class SessionRegistry {
    * @throws SG_ERR_SESSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE
    */
   async open(id: string, principal: Principal, patience?: Patience): Promise<Session> {
-    const entry = visibleEntry(this.#table.get(id) ?? (await this.#ended?.find(id, patience)), principal)
+    const entry = visibleEntry(this.#table.get(id) ?? (await this.#atRest?.find(id, patience)), principal)
     this.#table.onLook(entry)
     return this.#found(entry, patience)
   }
@@ -226,7 +231,7 @@ export class SessionRegistry {
     reason: SessionClosedReason = 'server',
     principal: Principal = UNLIMITED,
   ): Promise<SessionInfo> {
-    const entry = visibleEntry(this.#table.get(id) ?? (await this.#ended?.find(id)), principal)
+    const entry = visibleEntry(this.#table.get(id) ?? (await this.#atRest?.find(id)), principal)
     if (this.#table.isParked(id) || this.#sleep.isBusy(id)) return this.#sleep.remove(id, reason)
     return this.#table.holding(async () => this.#closeAndRemove(entry.session ?? (await this.#found(entry)), reason))
   }
@@ -269,7 +274,7 @@ export class SessionRegistry {
    * @param reason default `server`: the host's own decision
    */
   async end(id: string, reason: SessionClosedReason = 'server'): Promise<void> {
-    const entry = this.#table.get(id)
+    const entry = this.#table.get(id) ?? (await this.#atRest?.find(id))
     if (!entry) return
     if (this.#table.isParked(id) || entry.session?.frozen) await this.close(id, reason)
     else await (entry.session ?? (await this.#load(entry)))?.close(reason)
@@ -298,8 +303,9 @@ export class SessionRegistry {
   }
 
   /** Whether a session that has not ended goes on from an agent's own session, or is about to. */
-  isContinued(sdkSessionId: string): boolean {
-    return this.#table.isContinued(sdkSessionId)
+  async isContinued(sdkSessionId: string): Promise<boolean> {
+    // the table last: what is taken up meanwhile is there
+    return ((await this.#atRest?.continues(sdkSessionId)) ?? false) || this.#table.isContinued(sdkSessionId)
   }
 
   /** Whether an engine is at work in a session. */
@@ -309,25 +315,27 @@ export class SessionRegistry {
 
   /** How many sessions there are, by what they are; for metrics. */
   count(): { live: number; parked: number; ended: number } {
-    const { ended, ...others } = this.#table.count()
-    return { ...others, ended: ended + (this.#ended?.count ?? 0) }
+    const { live, parked, ended } = this.#table.count()
+    const { counts } = this.#atRest ?? {}
+    if (!counts) return { live, parked, ended }
+    return { live: live + counts.idle, parked: parked + counts.parked, ended: ended + counts.closed + counts.failed }
   }
 
   /** Takes up what an earlier process left, in the order in which it was created. @throws what the journal throws */
   async adopt(): Promise<void> {
-    const goOn = await this.#ended?.open()
+    const goOn = await this.#atRest?.open()
     await this.#archive.adoptAll()
     goOn?.()
   }
 
   async #sessionOf(executionId: string): Promise<string | undefined> {
-    const id = await this.shared?.sessionOf(executionId)
-    return id !== undefined && (this.#table.get(id) ?? (await this.#ended?.find(id))) ? id : undefined
+    const id = await (this.shared ?? this.#atRest)?.sessionOf(executionId)
+    return id !== undefined && (this.#table.get(id) ?? (await this.#atRest?.find(id))) ? id : undefined
   }
 
   /** Whether a caller may see a session. */
   async isVisible(id: string, principal: Principal): Promise<boolean> {
-    const entry = this.#table.get(id) ?? (await this.#ended?.find(id))
+    const entry = this.#table.get(id) ?? (await this.#atRest?.find(id))
     return entry !== undefined && visible(principal, entry.profile)
   }
 
@@ -343,7 +351,7 @@ export class SessionRegistry {
     await this.#sleep.parkAll(this.#table.all())
     await Promise.all(this.#table.all().map((session) => session.engine.sleepNow()))
     this.#table.cancelRetentions()
-    this.#ended?.stop()
+    this.#atRest?.stop()
   }
 
   /** Resolves when all that happened to a session so far is durable. @throws SG_ERR_STORE_UNAVAILABLE */

@@ -1,8 +1,8 @@
 import type { ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { decodeOrder, MAX_PAGE, type Page, PageTurns, pageOf } from '../lib/paging.js'
 import { type Principal, UNLIMITED, visibleProfiles } from '../principal.js'
-import type { EndedInJournal } from './kept/ended-in-journal.js'
-import type { JournaledSession, ListedQuery } from './kept/journal.js'
+import type { AtRest } from './kept/at-rest.js'
+import type { JournaledSession, ListedQuery, RestStatus } from './kept/journal.js'
 import { orderOf } from './kept/journal.js'
 import { infoOf, type SessionTable } from './session-table.js'
 
@@ -14,18 +14,18 @@ interface Row {
 
 /**
  * Pages of all sessions: those of the table as they are now, and among them those that are in the journal alone, as they were last written:
- * they have ended, or are another process's.
+ * they are at rest, or another process's.
  */
 export class SessionPages {
   readonly #table: SessionTable
-  readonly #ended: EndedInJournal | undefined
+  readonly #atRest: AtRest | undefined
   readonly #isShared: boolean
   readonly #turns = new PageTurns()
 
   /** @param isShared whether the journal is asked for all sessions: other processes have some */
-  constructor(table: SessionTable, ended: EndedInJournal | undefined, isShared: boolean) {
+  constructor(table: SessionTable, atRest: AtRest | undefined, isShared: boolean) {
     this.#table = table
-    this.#ended = ended
+    this.#atRest = atRest
     this.#isShared = isShared
   }
 
@@ -36,8 +36,8 @@ export class SessionPages {
   async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
     const asked = journalQuery(query, principal, this.#isShared)
     await this.#turns.next()
-    if (!asked || !this.#ended?.hasSome) return this.#pageOf(this.#rowsOf(query, principal, []), query)
-    const journal = this.#ended
+    if (!asked || !this.#atRest?.hasSome) return this.#pageOf(this.#rowsOf(query, principal, []), query)
+    const journal = this.#atRest
     // what left the table while the journal is asked would be in neither
     return this.#table.holding(async () => {
       const read: JournaledSession[] = []
@@ -93,11 +93,13 @@ export class SessionPages {
   }
 }
 
+const AT_REST: ReadonlySet<string> = new Set<RestStatus>(['closed', 'failed', 'idle', 'parked'])
+
 /** Undefined: nothing that is asked for is in the journal alone. @throws SG_ERR_VALIDATION on a cursor that is none of ours */
 function journalQuery(query: ListSessionsQuery, principal: Principal, ofAll: boolean): ListedQuery | undefined {
   const { status, engine, profile, cursor, limit = MAX_PAGE } = query
   const before = cursor === undefined ? undefined : decodeOrder(cursor)
-  if (!ofAll && status !== undefined && status !== 'closed' && status !== 'failed') return undefined
+  if (!ofAll && status !== undefined && !AT_REST.has(status)) return undefined
   const seen = visibleProfiles(principal)
   const profiles = profile === undefined ? seen : [profile].filter((name) => !seen || seen.includes(name))
   if (profiles?.length === 0) return undefined

@@ -12,7 +12,8 @@ import type { LogSource } from './clients/attachment.js'
 import { SessionBridge } from './clients/bridge.js'
 import { Clients } from './clients/clients.js'
 import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn } from './kept/journal.js'
-import { type JournalOwner, JournalWriter } from './kept/journal-writer.js'
+import type { JournalOwner } from './kept/journal-owner.js'
+import { JournalWriter } from './kept/journal-writer.js'
 import { keptConfig } from './kept/kept-config.js'
 import { after, BUILDING, type Life } from './life/life.js'
 import type { RunnerLink } from './life/runner-link.js'
@@ -96,9 +97,13 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   #openWriter(left: LeftSession | undefined): JournalWriter | undefined {
     const { keeping, clock } = this.world
     if (!keeping.hasAll) return undefined
-    const writer = new JournalWriter(keeping, clock, this, left?.lastSeq)
-    writer.isStale = left?.whole.state.isStale ?? false
-    return writer
+    if (!left) return new JournalWriter(keeping, clock, this)
+    const { state, sleeps = false } = left.whole
+    return new JournalWriter(keeping, clock, this, {
+      reservedSeq: left.lastSeq,
+      sleeps,
+      isStale: state.isStale ?? false,
+    })
   }
 
   #openLog(left: LeftSession | undefined): EventLog {

@@ -6,6 +6,7 @@ import type { KeyedLock } from '../lib/keyed-lock.js'
 import { decodeOrder } from '../lib/paging.js'
 import { SortedList } from '../lib/sorted-list.js'
 import { type Principal, visible } from '../principal.js'
+import { wakesAt } from './kept/asleep.js'
 import type { Places } from './places.js'
 import type { Session } from './session.js'
 import type { Sharing } from './sharing.js'
@@ -29,7 +30,7 @@ export class SessionEntry {
   retention: Timer | undefined
   /** Whether it is looked at again soon, to be let go of. */
   releasing = false
-  /** The journal does not give it among those that have ended. */
+  /** The journal does not give it among those at rest. */
   stays = false
   /** Name of the node on which alone its engine can start, when that is another one. */
   away: string | undefined
@@ -47,14 +48,16 @@ export class SessionEntry {
 const NODES_PER_MS = 1000
 /** How long a parked session that was looked at stays in memory. */
 const RELEASE_AFTER_MS = 5_000
+/** A sleeping session is taken into memory so long before its time. */
+const NEAR_MS = 30_000
 
 /** Which sessions there are, in memory or parked, in the order in which they were created. */
 export class SessionTable {
   #entries = new Map<string, SessionEntry>()
   /** The same in their order: a page of them is found without a look at the others. */
   readonly #inOrder = new SortedList<SessionEntry>((a, b) => a.order - b.order || (a.id < b.id ? -1 : +(a.id > b.id)))
-  /** Told of sessions that have ended and are in the journal alone now; absent: they all stay here. */
-  onDropped: ((dropped: { id: string; endedAt: number }) => void) | undefined
+  /** Told of sessions at rest that are in the journal alone now; absent: they all stay here. */
+  onDropped: ((dropped: SessionInfo) => void) | undefined
   /** Told of sessions whose engine can only start on another node, and that are not here any more. */
   onLetGo: ((id: string) => void) | undefined
   /** How many work with what is here and not in the journal alone: nothing is dropped meanwhile. */
@@ -258,17 +261,35 @@ export class SessionTable {
     if (session) {
       this.#store(entry, session.info())
       entry.lastSeq = session.log.isJournaled ? session.log.lastSeq : undefined
+      if (!session.ended) entry.stays = !session.writer?.sleeps
       entry.session = undefined
+      // what it waits for may be about to come: it is known here for a while
+      if (session.parked && entry.away === undefined) {
+        this.unloadLater(id)
+        return
+      }
     }
     if (this.#isDroppable(entry)) this.#drop(entry)
   }
 
-  #isDroppable({ storedStatus, stays, away }: SessionEntry): boolean {
-    if (away !== undefined) return true
-    return this.onDropped !== undefined && !stays && isOver(storedStatus)
+  #isDroppable(entry: SessionEntry): boolean {
+    if (entry.away !== undefined) return true
+    if (this.onDropped === undefined || entry.stays) return false
+    // one that wakes soon waits for it here
+    return entry.storedStatus !== 'parked' || !this.isNear(wakesAt(infoOf(entry)))
   }
 
-  /** Leaves a session that has ended to the journal. */
+  /** Whether a sleeping session is to be here for what happens at that time. */
+  isNear(wakesAt: number | undefined): boolean {
+    return wakesAt !== undefined && this.whenNear(wakesAt) <= this.#clock.now()
+  }
+
+  /** From when on it is. */
+  whenNear(wakesAt: number): number {
+    return wakesAt - NEAR_MS
+  }
+
+  /** Leaves a session at rest to the journal. */
   #drop(entry: SessionEntry): void {
     const { id } = entry
     if (this.#holders > 0) {
@@ -280,9 +301,9 @@ export class SessionTable {
       this.onLetGo?.(id)
       return
     }
-    const { lastActivityAt: endedAt } = infoOf(entry)
+    const info = infoOf(entry)
     this.remove(id)
-    this.onDropped?.({ id, endedAt })
+    this.onDropped?.(info)
   }
 
   /** Drops nothing while `work` is done. */

@@ -50,6 +50,11 @@ export interface SessionWorld {
   readonly sleep: SessionSleep
   /** Absent: one process has all sessions. */
   readonly sharing?: Sharing | undefined
+  /**
+   * After the write of an execution: the session that the storage finds by its id, of two that write one at once the first; undefined:
+   * whoever has one is in memory. @throws what the storage throws
+   */
+  sessionOf(executionId: string): Promise<string | undefined>
   /** Whether anything may be done now; absent: always. */
   readonly standstill?: Standstill | undefined
 }

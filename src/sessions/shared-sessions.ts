@@ -4,6 +4,7 @@ import type { Executions } from '../executions/executions.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { persistently } from '../lib/patience.js'
+import type { ClusterNode } from '../storage/cluster.js'
 import { isUnreadable } from '../storage/storage.js'
 import type { Archive } from './kept/archive.js'
 import { isTerminal, type JournaledWhole } from './kept/journal.js'
@@ -88,6 +89,20 @@ export class SharedSessions {
     if (owner?.n !== sharing.storage.n || table.get(id)) return
     const now = await keeping.journal.get(id)
     if (now) await this.#enter(now)
+  }
+
+  /** Whether another node has it, or it is left to one that is there. */
+  async isElsewhere(id: string): Promise<boolean> {
+    const { storage, node } = this.#parts.sharing
+    const place = await storage.placeOfSession(id)
+    if (place?.owner) return place.owner.n !== storage.n
+    const isAtHome = ({ name, draining }: ClusterNode) => name === place?.home && !draining
+    return place?.home !== undefined && place.home !== node && storage.nodes().some(isAtHome)
+  }
+
+  /** The session that has an execution of that id, whoever has it. */
+  async hasExecution(executionId: string): Promise<string | undefined> {
+    return (await this.#parts.sharing.storage.placeOfExecution(executionId))?.id
   }
 
   /** The session of an execution that is not known here, of those that are this process's or nobody's. */

@@ -17,12 +17,15 @@ const READS: ReadonlySet<string> = new Set([
     'get',
     'read',
     'dailyTokens',
-    'ended',
+    'atRest',
     'listed',
-    'unended',
+    'awake',
+    'ended',
     'endedFirst',
-    'endedTotals',
-    'endedExecutions',
+    'dueFirst',
+    'restTotals',
+    'sessionOf',
+    'continues',
     'claimNext',
     'claim',
     'attempts',
@@ -40,14 +43,7 @@ const READS: ReadonlySet<string> = new Set([
   ],
 ])
 /** What may well take long. */
-const LONG: ReadonlySet<string> = new Set([
-  'list',
-  'unended',
-  'endedExecutions',
-  'endedTotals',
-  'prune',
-  'subscriptions',
-])
+const LONG: ReadonlySet<string> = new Set(['list', 'awake', 'restTotals', 'prune', 'subscriptions'])
 
 /**
  * Whether a storage takes what it is given: told by everything that is asked of it and, while it takes nothing, by asking it again every

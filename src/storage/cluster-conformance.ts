@@ -85,7 +85,7 @@ async function hasAll({ storage }: TestNode): Promise<void> {
   assert.equal((await storage.cluster.placeOfSession('one'))?.owner?.n, n)
   assert.equal((await storage.cluster.placeOfJob('job'))?.owner?.n, n)
   assert.deepEqual(
-    (await storage.journal.unended!()).map(({ id }) => id),
+    (await storage.journal.awake!()).map(({ id }) => id),
     ['one'],
   )
   assert.deepEqual(await storage.outbox.list(), [{ id: 'd', lane: 'lane', delivery: {} }])
@@ -136,7 +136,7 @@ export const clusterConformance: readonly ClusterCase[] = [
         page.sessions.map(({ id, owner, lastSeq }) => ({ id, owner, lastSeq })),
         [{ id: 'one', owner: n, lastSeq: 1 }],
       )
-      assert.deepEqual(await b.storage.journal.unended!(), [])
+      assert.deepEqual(await b.storage.journal.awake!(), [])
       assert.deepEqual(await b.storage.outbox.list(), [])
       assert.deepEqual(await b.storage.idempotency.left!(), [])
     },
@@ -230,7 +230,7 @@ export const clusterConformance: readonly ClusterCase[] = [
         if (isDone) break
         await new Promise((resolve) => setTimeout(resolve, 5))
       }
-      assert.equal((await a.storage.journal.unended!()).length, 2)
+      assert.equal((await a.storage.journal.awake!()).length, 2)
     },
   },
   {
@@ -251,7 +251,7 @@ export const clusterConformance: readonly ClusterCase[] = [
       assert.deepEqual(states, ['frozen'], 'it had stopped before')
       const [taker, other] = found[0]!.length > 0 ? [b, c] : [c, b]
       await hasAll(taker)
-      assert.deepEqual(await other.storage.journal.unended!(), [])
+      assert.deepEqual(await other.storage.journal.awake!(), [])
       a.reconnect()
       await lost
       assert.equal(a.storage.cluster.state, 'out')

@@ -198,7 +198,7 @@ export function showAgent(agent: AgentUnderTest): void {
         const listed = async (dir?: string) =>
           (await listSdkSessions([subject], { dir, limit: 10, offset: 0 }, CLAUDE_SDK)).map((one) => one.sessionId)
         const remove = (sessionId: string, dir?: string) =>
-          deleteSdkSession(subject, { sessionId, dir, assertUnused() {} }, CLAUDE_SDK)
+          deleteSdkSession(subject, { sessionId, dir, assertUnused: async () => {} }, CLAUDE_SDK)
         const [one, two] = [await keep(), await keep()]
         t.strictSame((await listed(cwd)).sort(), [one, two].sort())
         t.strictSame(await listed(tmpdir()), [], 'nothing of another directory')

@@ -208,6 +208,21 @@ if (hasPostgres()) {
     )
   })
 
+  t.test('the deadline of a sleeping session whose node is gone comes at another, once', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b', 'c'], { ...LEASE, script: native, parking: { parkDelayMs: 0 } })
+    const [a, b, c] = nodes
+    const id = await create(a, { prompt: 'wait' })
+    await a.engine.last.defer('e1', Date.now() + 2 * LEASE.leaseMs)
+    await until(async () => (await statusAt(b, id)) === 'parked', 'parked')
+    a.cutOff()
+    const settled = () => [b, c].flatMap(({ engine }) => engine.runners.flatMap((runner) => runner.settled))
+    await until(() => settled().length > 0, 'the deadline')
+    t.match(settled(), [{ executionId: 'e1', result: { status: 'failed', reason: 'timeout' } }])
+    t.match((await c.call('POST', '/executions/e1/result', ok)).json, { applied: false, sessionId: id })
+    t.match((await b.call('POST', '/executions/e1/result', ok)).json, { applied: false, sessionId: id })
+    t.ok(rises(await logAt(b, id)))
+  })
+
   t.test(
     'what an agent keeps on its node waits for that node: read and deleted elsewhere, gone on with there',
     async (t: Test) => {

@@ -42,7 +42,10 @@ t.test('one whose creation was refused is in no list while it cannot be removed 
   await clock.advance(TOO_LONG_MS)
   await refused
   go()
-  await until(async () => (await storage.journal.ended!({ limit: 10 })).sessions.length === 2, 'its end in the journal')
+  await until(
+    async () => (await storage.journal.atRest!({ limit: 10 })).sessions.length === 2,
+    'its end in the journal',
+  )
   t.same(idsOf(await registry.list()), [id])
   Object.assign(storage.journal, { write, remove })
 })
@@ -83,16 +86,16 @@ t.test('what asks for one that has ended says that the storage fails, and nothin
   const { id } = await registry.create({ cwd: SOME_CWD })
   await registry.end(id)
   await clock.advance(LEFT_ALONE_MS)
-  const { get, ended } = storage.journal
+  const { get, atRest } = storage.journal
   const broken = () => Promise.reject(new Error('disk I/O error'))
-  Object.assign(storage.journal, { get: broken, ended: broken })
+  Object.assign(storage.journal, { get: broken, atRest: broken })
   const refused = ['GET /sessions', `GET /sessions/${id}`, `DELETE /sessions/${id}`, `GET /sessions/${id}/files`]
   for (const route of refused) {
     const [method, path] = route.split(' ')
     const { status, json } = await call(method!, path!)
     t.match({ status, json }, { status: 503, json: { code: 'SG_ERR_STORE_UNAVAILABLE' } }, `${method} ${path}`)
   }
-  Object.assign(storage.journal, { get, ended })
+  Object.assign(storage.journal, { get, atRest })
   t.same(idsOf((await call('GET', '/sessions')).json), [id])
 })
 

@@ -91,7 +91,7 @@ if (hasPostgres()) {
     await node.journal.write(firstWrite('two'))
     await node.close()
     await storage.open()
-    t.match(await storage.journal.unended!(), [{ id: 'one' }, { id: 'two' }])
+    t.match(await storage.journal.awake!(), [{ id: 'one' }, { id: 'two' }])
   })
 
   t.test('one that was stopped in the middle of a batch does not hold up who takes over', async (t) => {
@@ -169,9 +169,9 @@ if (hasPostgres()) {
   t.test('a node that cannot take over what it finds at its start has left again', async (t) => {
     const world = await clusterWorld(t)
     const a = await world.node('a', LONG_MS)
-    await server.query(`ALTER FUNCTION ${world.schema}.take_over_1 RENAME TO broken`)
+    await server.query(`ALTER FUNCTION ${world.schema}.take_over_2 RENAME TO broken`)
     await t.rejects(world.node('b', LONG_MS))
-    await server.query(`ALTER FUNCTION ${world.schema}.broken RENAME TO take_over_1`)
+    await server.query(`ALTER FUNCTION ${world.schema}.broken RENAME TO take_over_2`)
     const b = await world.node('b', LONG_MS)
     t.same(
       b.storage.cluster.nodes().map(({ n }) => n),

@@ -15,7 +15,7 @@ async function counting(t: Test, server: TestPostgres): Promise<{ url: string; p
     counts.push(count)
     client.on('data', (chunk) => {
       count.sent++
-      count.takesOver ||= chunk.includes('take_over_1')
+      count.takesOver ||= chunk.includes('take_over_')
       upstream.write(chunk)
     })
     upstream.on('data', (chunk) => client.write(chunk))

@@ -62,8 +62,8 @@ export interface SdkSessionDeletion {
   sessionId: string
   /** Where it must have worked; absent: anywhere. */
   dir?: string | undefined
-  /** Called when it is there and about to be deleted; throws when it may not be. */
-  assertUnused(): void
+  /** Called when it is there and about to be deleted; rejects when it may not be. */
+  assertUnused(): Promise<void>
 }
 
 /**
@@ -80,7 +80,7 @@ export async function deleteSdkSession(
   const place = dir === undefined ? {} : { dir }
   if (!(await filesWithSdk(claudeSdk, source.env, 'getSessionInfo', [sessionId, place])))
     throw new GatewayError('SG_ERR_SDK_SESSION_NOT_FOUND')
-  assertUnused()
+  await assertUnused()
   await control(
     () => filesWithSdk(claudeSdk, source.env, 'deleteSession', [sessionId, place]),
     (error) => toError(error).message,

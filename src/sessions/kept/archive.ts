@@ -7,10 +7,11 @@ import type { Logger } from '../../lib/logger.js'
 import type { Patience } from '../../lib/patience.js'
 import type { Sleep } from '../life/sleep.js'
 import type { Session } from '../session.js'
-import type { SessionTable } from '../session-table.js'
+import type { SessionEntry, SessionTable } from '../session-table.js'
 import type { LeftSession, SessionInit } from '../session-world.js'
 import type { Sharing } from '../sharing.js'
 import type { Telling } from '../telling.js'
+import { asleepOf, isCutOff, isMidTurn } from './asleep.js'
 import { isTerminal, type JournaledSession, type JournaledWhole, orderOf } from './journal.js'
 import type { Keeping } from './keeping.js'
 import { isForEngine } from './news.js'
@@ -99,11 +100,28 @@ export class Archive {
     const { table, telling, onTerminal } = this.#parts
     const { id, profile, reservedSeq } = left
     telling.onAdopted(left)
-    const entry = table.adopt(id, table.orderAgain(orderOf(left)), profile, info, reservedSeq)
+    const order = left.sleeps ? orderOf(left) : table.orderAgain(orderOf(left))
+    const entry = table.adopt(id, order, profile, info, reservedSeq)
     entry.away = this.#awayOf(left)
-    entry.stays = isTerminal(info) && entry.away === undefined
-    if (entry.away !== undefined) table.unloadLater(id)
-    if (entry.stays) onTerminal(id, info.lastActivityAt)
+    entry.stays = entry.away === undefined && !left.sleeps
+    if (!entry.stays) table.unloadLater(id)
+    else if (isTerminal(info)) onTerminal(id, info.lastActivityAt)
+    else this.#letRest(left, entry)
+  }
+
+  /** Has one found by the journal from now on that nobody has to work with: its process died while an engine served it. */
+  #letRest({ id, state, news }: JournaledSession, entry: SessionEntry): void {
+    const { keeping, table } = this.#parts
+    const known = { ...state, order: entry.order }
+    const asleep = news || !keeping.atRest ? undefined : asleepOf(known)
+    if (!asleep) return
+    keeping.journal.write({ id, state: known, asleep }).then(
+      () => {
+        entry.stays = false
+        table.unloadLater(id)
+      },
+      (error) => keeping.report(error, { sessionId: id, phase: 'adopt' }),
+    )
   }
 
   #awayOf({ state: { home } }: JournaledSession): string | undefined {
@@ -142,10 +160,6 @@ export class Archive {
   }
 }
 
-/** Whether an engine can go on where the last one was. */
-const isMidTurn = ({ state: { info, midTurn, inTurn, permissions, executions }, news }: JournaledSession): boolean =>
-  midTurn !== undefined && !isTerminal(info) && Boolean(inTurn || permissions || executions || news)
-
 function parkedInfo({ state: { info, midTurn, executions = [], permissions = [] } }: JournaledSession): SessionInfo {
   const isKnown = (id: string) => midTurn!.waits.includes(id)
   const waits = executions.filter(({ executionId }) => isKnown(executionId))
@@ -153,8 +167,3 @@ function parkedInfo({ state: { info, midTurn, executions = [], permissions = [] 
   const parked = { since: midTurn!.since, executions: waits, ...(asks.length > 0 && { permissions: asks }) }
   return { ...info, status: 'parked', pendingPermissions: asks.length, parked }
 }
-
-/** Whether the process ended in the middle of something. */
-const isCutOff = ({ state, news }: JournaledSession): boolean =>
-  state.info.status !== 'idle' ||
-  [state.inTurn, state.queued, state.permissions, state.executions, news].some((unfinished) => unfinished !== undefined)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { ConformanceCase } from '../../lib/conformance.js'
-import { endedSessionsConformance } from './ended-conformance.js'
+import { atRestConformance } from './at-rest-conformance.js'
 import type { JournaledEvent, JournaledOrigin, JournaledState, SessionJournal } from './journal.js'
 import type { News } from './news.js'
 
@@ -340,5 +340,5 @@ export const sessionJournalConformance: readonly SessionJournalCase[] = [
       for (const [index, id] of AWKWARD_IDS.entries()) assert.deepEqual(seqs(await readAll(seen, id)), [index + 1])
     },
   },
-  ...endedSessionsConformance,
+  ...atRestConformance,
 ]

@@ -6,51 +6,17 @@ import type { Clock, Timer } from '../../lib/clock.js'
 import { PATIENCE_MS, Patience, patiently, tooLate, unavailable } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import { along, type PlannedNotification } from '../../notifications/planned.js'
-import type { EventLog, LogJournal } from '../log/event-log.js'
+import type { LogJournal } from '../log/event-log.js'
+import { asleepOf } from './asleep.js'
 import { Backlog } from './backlog.js'
-import {
-  type JournaledEvent,
-  type JournaledOrigin,
-  type JournaledState,
-  type JournalWrite,
-  type Removal,
-  type SessionJournal,
-  SOLE_OWNER,
-} from './journal.js'
+import { type JournaledEvent, type JournalWrite, type Removal, SOLE_OWNER } from './journal.js'
+import type { JournalOwner, JournalWriterParts } from './journal-owner.js'
 import type { News } from './news.js'
 
 /** Numbers reserved ahead with a write, so that none is used twice whatever a crash cuts off. */
 const RESERVED_AHEAD = 1_000
 /** A write that failed is tried again after this, doubled each time up to the longest. */
 const RETRY: Backoff = { firstMs: 1_000, longestMs: 30_000 }
-
-/** Whose session is written down. */
-export interface JournalOwner {
-  readonly id: string
-  readonly log: EventLog
-  /** Kept with the first write. */
-  readonly key: KeptKey | undefined
-  origin(): JournaledOrigin
-  state(): JournaledState
-  /** Who are told that more of the log may be shown. */
-  readonly clients: { onShown(): void }
-  /** So much waits to be written, and cannot be, that no more may come. */
-  onBacklog(bytes: number): void
-}
-
-export interface JournalWriterParts {
-  journal: SessionJournal
-  /** Whether what is told of events is kept in the same write. */
-  oneWrite: boolean
-  /** Told of each write that failed, and of the first that succeeds again, or when none is to be made any more. */
-  onFault(sessionId: string, error: unknown): void
-  /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
-  retryAfter: Clock['after']
-  /** As `GatewayStorage.atTurnsEnd`. */
-  atTurnsEnd(work: () => void): void
-  /** Bytes that wait to be written, of all sessions. */
-  backlog: { bytes: number }
-}
 
 interface Waiter {
   /** Runs once everything that was recorded before it is durable, however long that takes. */
@@ -69,7 +35,9 @@ export class JournalWriter implements LogJournal {
   readonly #owner: JournalOwner
   readonly backlog: Backlog
   /** The snapshot is from before the last turn, and the engine gives none: nothing can go on from it. */
-  isStale = false
+  isStale: boolean
+  /** The journal finds it among those that sleep. */
+  sleeps: boolean
   #events: JournaledEvent[] = []
   /** What is to be told of them. */
   #told: PlannedNotification[] = []
@@ -95,14 +63,21 @@ export class JournalWriter implements LogJournal {
   /** What is being told right now; who comes meanwhile comes last. */
   #telling: Waiter[] | undefined
 
-  /** @param reservedSeq of a session that is in the journal already */
-  constructor(parts: JournalWriterParts, clock: Clock, owner: JournalOwner, reservedSeq: number | undefined) {
+  /** @param left of a session that is in the journal already */
+  constructor(
+    parts: JournalWriterParts,
+    clock: Clock,
+    owner: JournalOwner,
+    left?: { reservedSeq: number; sleeps: boolean; isStale: boolean },
+  ) {
     this.#parts = parts
     this.#clock = clock
     this.#owner = owner
     this.backlog = new Backlog(clock, parts.backlog)
-    this.#originDue = reservedSeq === undefined
-    this.#reservedSeq = reservedSeq ?? 0
+    this.#originDue = !left
+    this.#reservedSeq = left?.reservedSeq ?? 0
+    this.sleeps = left?.sleeps ?? false
+    this.isStale = left?.isStale ?? false
   }
 
   onAppended(seq: number, json: string | undefined, bytes: number): void {
@@ -380,7 +355,10 @@ export class JournalWriter implements LogJournal {
       write.origin = this.#owner.origin()
       if (key) write.keys = [key]
     }
-    if (this.#stateDue || this.#originDue || this.#taken.length > 0) write.state = this.#owner.state()
+    if (this.#stateDue || this.#originDue || this.#taken.length > 0) {
+      write.state = this.#owner.state()
+      if (!this.#owner.live) write.asleep = asleepOf(write.state)
+    }
     if (this.#snapshot) write.snapshot = this.#snapshot
     if (this.#events.length > 0) write.events = this.#events
     const taken = this.#taken
@@ -407,8 +385,9 @@ export class JournalWriter implements LogJournal {
     )
   }
 
-  #onWritten({ origin, reservedSeq, events }: JournalWrite, bytes: number): void {
+  #onWritten({ origin, state, asleep, reservedSeq, events }: JournalWrite, bytes: number): void {
     if (this.#state === 'stopped') return
+    if (state) this.sleeps = asleep !== undefined
     if (this.#retry) this.#parts.onFault(this.#owner.id, undefined)
     this.#retry = undefined
     if (origin) this.#originDue = false

@@ -117,6 +117,8 @@ export interface JournalWrite {
   /** With the first write of a session, and only then. */
   origin?: JournaledOrigin
   state?: JournaledState
+  /** With a state that has an `order`: it sleeps from now on. A state without it: it does not. */
+  asleep?: Asleep | undefined
   /** What the engine can go on from; replaces the earlier one. */
   snapshot?: RunnerSnapshot
   /** In rising order of `seq`, above all that were written. */
@@ -166,11 +168,13 @@ export interface JournaledSession {
   reservedSeq: number
   /** Of its newest event; 0 when it has none. */
   lastSeq: number
+  /** It is at rest, and sleeps. */
+  sleeps?: true
 }
 
-/** Which sessions that have ended are asked for. */
-export interface EndedQuery {
-  status?: EndedStatus | undefined
+/** Which sessions at rest are asked for. */
+export interface AtRestQuery {
+  status?: RestStatus | undefined
   engine?: Engine | undefined
   /** Absent: of all. */
   profiles?: readonly string[] | undefined
@@ -199,29 +203,49 @@ export interface ListedSession extends JournaledSession {
 }
 
 export type EndedStatus = 'closed' | 'failed'
+export type RestStatus = EndedStatus | Asleep['status']
+
+/** A session that sleeps, and by what it is found: nobody has to work with it until somebody asks for it or its time has come. */
+export interface Asleep {
+  status: 'idle' | 'parked'
+  /** Epoch milliseconds of the first deadline of what it waits for; absent: it has none. */
+  wakesAt?: number | undefined
+  /** Of the agent's own session that it goes on from. */
+  sdkSessionId?: string | undefined
+}
+
+/** A sleeping session whose time comes. */
+export interface DueSleeper {
+  id: string
+  wakesAt: number
+}
 
 /**
- * What a journal gives of sessions that have ended, so that none of them is in memory that nobody asks for. One has ended from the first
- * write on whose state says so.
+ * What a journal gives of sessions at rest, so that none of them is in memory that nobody asks for: those that have ended, from the first
+ * write on whose state says so, and those that sleep, from a write with `asleep` until the next one with a state.
  */
-export interface EndedSessions {
-  /** As `list`, without those that have ended and have no news. */
-  unended(onUnreadable?: (error: Error) => void): Promise<JournaledSession[]>
+export interface SessionsAtRest {
+  /** As `list`, of those that somebody has to work with: they are not at rest, or have news. */
+  awake(onUnreadable?: (error: Error) => void): Promise<JournaledSession[]>
   /**
-   * Those that have ended, the greatest `order` first, or of those that have none the greatest `position`; without those whose removal
-   * is among their news, and without what cannot be read. It may end before `limit`: `next` is the `before` of the next page, and absent
-   * when there is none.
+   * Those at rest, the greatest `order` first, or of those that have none the greatest `position`; without those whose removal is among
+   * their news, and without what cannot be read. It may end before `limit`: `next` is the `before` of the next page, and absent when
+   * there is none.
    */
-  ended(
-    query: EndedQuery,
+  atRest(
+    query: AtRestQuery,
     onUnreadable?: (error: Error) => void,
   ): Promise<{ sessions: JournaledSession[]; next: number | undefined }>
   /** Those that were the first to end, by their `lastActivityAt`. */
   endedFirst(limit: number): Promise<{ id: string; endedAt: number }[]>
-  /** How many have ended and have no news, and the greatest order among all that have ended; 0 when there are none. */
-  endedTotals(): Promise<{ count: number; lastOrder: number }>
-  /** Ids of the executions of those that have ended, of each that had any and whose removal is not among its news. */
-  endedExecutions(): Promise<{ id: string; executionIds: readonly string[] }[]>
+  /** Those that sleep and wake by themselves, the first one first; of one time by their ids. @param after only those behind it */
+  dueFirst(limit: number, after?: DueSleeper): Promise<DueSleeper[]>
+  /** How many are at rest and have no news, by their status, and the greatest order among all at rest; 0 when there are none. */
+  restTotals(): Promise<Record<RestStatus, number> & { lastOrder: number }>
+  /** The session that has had an execution of that id, at rest or not: of several the first. */
+  sessionOf(executionId: string): Promise<string | undefined>
+  /** Whether a session that sleeps goes on from that session of an agent's own. */
+  continues(sdkSessionId: string): Promise<boolean>
 }
 
 /** Everything that a session goes on from. */
@@ -241,10 +265,10 @@ export const SOLE_OWNER: Fence = { term: 0 }
 
 /**
  * Where sessions are kept with their events and their news, so that all of it outlives the process. `sessionJournalConformance` says what
- * each method does. What was asked for in one turn of the event loop is done in that order. Of `EndedSessions` it has all or nothing:
+ * each method does. What was asked for in one turn of the event loop is done in that order. Of `SessionsAtRest` it has all or nothing:
  * without them `list` is asked at the start, and every session is in memory.
  */
-export interface SessionJournal extends Partial<EndedSessions> {
+export interface SessionJournal extends Partial<SessionsAtRest> {
   /**
    * It has sessions only while they sleep: they are written whole, with their `log`, when they fall asleep, and removed when their turn
    * is over. Absent: it has every session, from its first event on.

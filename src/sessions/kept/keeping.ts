@@ -16,8 +16,7 @@ import {
 import { within } from '../../lib/within.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
 import type {
-  EndedQuery,
-  EndedSessions,
+  AtRestQuery,
   JournaledSession,
   JournaledWhole,
   JournalWrite,
@@ -25,8 +24,9 @@ import type {
   MidTurn,
   Removal,
   SessionJournal,
+  SessionsAtRest,
 } from './journal.js'
-import type { JournalWriterParts } from './journal-writer.js'
+import type { JournalWriterParts } from './journal-owner.js'
 import { type News, newsOf } from './news.js'
 import type { SessionStore } from './store.js'
 
@@ -104,29 +104,34 @@ export class Keeping implements JournalWriterParts {
     this.#logger.error({ sessionId, err: toError(error) }, 'a session cannot be written down; it is tried again')
   }
 
-  /** What the journal gives of sessions that have ended; undefined: they are in memory. */
-  get ended(): EndedSessions | undefined {
-    return this.journal.ended && (this.journal as SessionJournal & EndedSessions)
+  /** What the journal gives of sessions at rest; undefined: they are in memory. */
+  get atRest(): SessionsAtRest | undefined {
+    return this.journal.atRest && (this.journal as SessionJournal & SessionsAtRest)
   }
 
-  /** Every session that can be read, those that have ended only when they are in memory; the others are reported. @throws what the journal throws */
+  /** Every session that can be read, those at rest only when they are in memory; the others are reported. @throws what the journal throws */
   list(): Promise<JournaledSession[]> {
     const onUnreadable = (error: Error) => this.report(error, { phase: 'adopt' })
-    return this.ended?.unended(onUnreadable) ?? this.journal.list(onUnreadable)
+    return this.atRest?.awake(onUnreadable) ?? this.journal.list(onUnreadable)
   }
 
-  /** Some that have ended, or of all processes' sessions. @throws SG_ERR_STORE_UNAVAILABLE */
-  readListed(query: ListedQuery, ofAll: boolean): ReturnType<EndedSessions['ended']> {
+  /** Some at rest, or of all processes' sessions. @throws SG_ERR_STORE_UNAVAILABLE */
+  readListed(query: ListedQuery, ofAll: boolean): ReturnType<SessionsAtRest['atRest']> {
     const onUnreadable = (error: Error) => this.report(error, { phase: 'adopt' })
     const { journal } = this
-    const asked = () =>
-      ofAll ? journal.listed!(query, onUnreadable) : journal.ended!(query as EndedQuery, onUnreadable)
-    return this.#guarded(undefined, () => within(PATIENCE_MS, asked(), { clock: this.#clock, onLate: tooLate }))
+    const ask = () =>
+      ofAll ? journal.listed!(query, onUnreadable) : journal.atRest!(query as AtRestQuery, onUnreadable)
+    return this.asked(ask)
+  }
+
+  /** What the journal says to a question of no one session. @throws SG_ERR_STORE_UNAVAILABLE */
+  asked<T>(ask: () => Promise<T>): Promise<T> {
+    return this.#guarded(undefined, () => within(PATIENCE_MS, ask(), { clock: this.#clock, onLate: tooLate }))
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */
   get(id: string, patience?: Patience): Promise<JournaledWhole | undefined> {
-    return this.#asked(id, () => this.journal.get(id), patience)
+    return this.#askedOf(id, () => this.journal.get(id), patience)
   }
 
   /** False: there is no such session. @throws SG_ERR_STORE_UNAVAILABLE, and then nothing of it is kept */
@@ -142,7 +147,7 @@ export class Keeping implements JournalWriterParts {
         await this.#takeBack(() => this.journal.write({ id, taken: news.map(({ key }) => key) }))
       return isThere
     }
-    return this.#asked(id, deposited, patience)
+    return this.#askedOf(id, deposited, patience)
   }
 
   /** Writes a session that sleeps, into a journal that has no other. @throws what the journal throws · SG_ERR_STORE_UNAVAILABLE */
@@ -190,7 +195,7 @@ export class Keeping implements JournalWriterParts {
 
   /** Removes what is kept of a session that nobody asked about. @throws SG_ERR_STORE_UNAVAILABLE */
   async erase(id: string, session: KeptSession | undefined): Promise<void> {
-    await this.#asked(id, async () => {
+    await this.#askedOf(id, async () => {
       if (session && this.hasAll) await session.erase()
       else if (!session || session.midTurn) await this.journal.remove(id)
     })
@@ -238,7 +243,7 @@ export class Keeping implements JournalWriterParts {
     return patiently(this.#clock, inTurn, { onLate, patience })
   }
 
-  #asked<T>(id: string, work: (isRefused: () => boolean) => Promise<T>, patience?: Patience): Promise<T> {
+  #askedOf<T>(id: string, work: (isRefused: () => boolean) => Promise<T>, patience?: Patience): Promise<T> {
     return this.#guarded(id, () => this.#inTurn(id, work, patience))
   }
 

@@ -16,7 +16,6 @@ import type { JournalWrite } from '../kept/journal.js'
 import { asleep, midTurnAt } from '../kept/mid-turn.js'
 import { applyRunnerEvent } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
-import { assertOwnExecution } from '../sharing.js'
 import { RunnerLink, type RunnerOwner } from './runner-link.js'
 import { snapshotFiles } from './snapshot-files.js'
 import type { TurnDesk } from './turn-desk.js'
@@ -225,7 +224,8 @@ export class EngineDesk implements RunnerOwner {
     session.keepAlong(dispatch)
     try {
       await session.durable()
-      await assertOwnExecution(world.sharing, session.id, executionId)
+      const first = await world.sessionOf(executionId)
+      if (first !== undefined && first !== session.id) throw new GatewayError('SG_ERR_EXECUTION_EXISTS')
     } catch (error) {
       dispatch.withdraw()
       this.#takeBack(link, executionId, error)
@@ -404,7 +404,10 @@ export class EngineDesk implements RunnerOwner {
     if (!isOver && this.#turns.isAtWork && session.link) await this.#turns.endSoon()
     if (!isOver) this.keepSnapshot()
     const { link } = session
-    if (link) session.become({ is: 'asleep' })
+    if (link) {
+      session.become({ is: 'asleep' })
+      session.touch()
+    }
     if (!isOver) this.#turns.cutOff('The gateway was shut down.')
     await Promise.all([link?.close(session.world, session.id), session.durable().catch(() => {})])
   }

@@ -1,8 +1,10 @@
-import type { SessionInfo } from '../../../schemas/sessions.js'
+import type { Engine } from '../../../schemas/sessions.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import { prefixLength, SortedList } from '../../lib/sorted-list.js'
 import type { KeptNotification } from '../../notifications/store.js'
 import {
+  type Asleep,
+  type DueSleeper,
   executionsOf,
   isTerminal,
   type JournaledEvent,
@@ -11,6 +13,7 @@ import {
   type JournaledState,
   type JournalWrite,
   orderOf,
+  type RestStatus,
   type SessionJournal,
 } from '../../sessions/kept/journal.js'
 import type { News } from '../../sessions/kept/news.js'
@@ -29,15 +32,20 @@ interface Entry {
   reservedSeq: number
   /** Rising by `seq`. */
   events: JournaledEvent[]
-  ended: Ended | undefined
+  rest: Rest | undefined
 }
 
-interface Ended {
+/** Of a session at rest. */
+interface Rest {
   id: string
   order: number
-  /** Of two of one order, the one that ended later has the greater one. */
+  /** Of two of one order, the one that came to rest later has the greater one. */
   n: number
-  info: SessionInfo
+  status: RestStatus
+  engine: Engine
+  /** Epoch milliseconds of its last activity. */
+  since: number
+  asleep: Asleep | undefined
 }
 
 /** What is kept in the same write by other parts of the storage. */
@@ -60,35 +68,47 @@ export function createMemorySessionJournal({
 }: WrittenAlong = {}): SessionJournal {
   const sessions = new Map<string, Entry>()
 
-  const ended = new SortedList<Ended>((a, b) => a.order - b.order || a.n - b.n)
+  const resting = new SortedList<Rest>((a, b) => a.order - b.order || a.n - b.n)
+  const ofExecutions = new Map<string, string>()
   let written = 0
 
-  const end = (id: string, entry: Entry, state: JournaledState) => {
-    if (entry.ended) ended.delete(entry.ended)
-    entry.ended = undefined
-    if (!isTerminal(state.info)) return
-    entry.ended = { id, n: ++written, order: orderOf({ state }), info: JSON.parse(JSON.stringify(state.info)) }
-    ended.add(entry.ended)
+  const rest = (id: string, entry: Entry, state: JournaledState, asleep: Asleep | undefined) => {
+    if (entry.rest) resting.delete(entry.rest)
+    entry.rest = undefined
+    const status = isTerminal(state.info) ? (state.info.status as RestStatus) : asleep?.status
+    if (status === undefined) return
+    const { engine, lastActivityAt: since } = state.info
+    entry.rest = { id, n: ++written, order: orderOf({ state }), status, engine, since, asleep: asleep && { ...asleep } }
+    resting.add(entry.rest)
   }
 
-  const listed = (id: string, { profile, generation, state, reservedSeq, events, news }: Entry): JournaledSession => ({
+  /** Of nobody, or of one that is on its way out. */
+  const isFree = (executionId: string) => {
+    const owner = sessions.get(ofExecutions.get(executionId) ?? '')
+    return !owner || owner.news.has('removal')
+  }
+
+  const listed = (id: string, entry: Entry): JournaledSession => ({
     id,
-    profile,
-    generation,
-    state: JSON.parse(state) as JournaledState,
-    reservedSeq,
-    lastSeq: events.at(-1)?.seq ?? 0,
-    ...(news.size > 0 && { news: [...news.values()].map((text): News => JSON.parse(text)) }),
+    profile: entry.profile,
+    generation: entry.generation,
+    state: JSON.parse(entry.state) as JournaledState,
+    reservedSeq: entry.reservedSeq,
+    lastSeq: entry.events.at(-1)?.seq ?? 0,
+    ...(entry.news.size > 0 && { news: [...entry.news.values()].map((text): News => JSON.parse(text)) }),
+    ...(entry.rest?.asleep && { sleeps: true }),
   })
 
   return {
     async write(write) {
       const known = sessions.get(write.id)
       assertWritable(write, known && { lastSeq: known.events.at(-1)?.seq ?? 0 })
-      const { id, origin, state, snapshot, events = [], reservedSeq = 0, taken = [], keys = [] } = write
+      const { id, origin, state, asleep, snapshot, events = [], reservedSeq = 0, taken = [], keys = [] } = write
       const entry = known ?? newEntry(origin!, state!)
       if (state) entry.state = JSON.stringify(state)
-      if (state) end(id, entry, state)
+      if (state) rest(id, entry, state, asleep)
+      for (const executionId of state ? executionsOf(state) : [])
+        if (isFree(executionId)) ofExecutions.set(executionId, id)
       if (snapshot) entry.snapshot = JSON.stringify(snapshot)
       for (const { seq, json } of events) entry.events.push({ seq, json })
       for (const one of taken) entry.news.delete(one)
@@ -108,44 +128,51 @@ export function createMemorySessionJournal({
     async list() {
       return [...sessions].map(([id, entry]) => listed(id, entry))
     },
-    async unended() {
+    async awake() {
       return [...sessions]
-        .filter(([, { ended, news }]) => !ended || news.size > 0)
+        .filter(([, { rest, news }]) => !rest || news.size > 0)
         .map(([id, entry]) => listed(id, entry))
     },
-    async ended({ status, engine, profiles, before = Number.POSITIVE_INFINITY, limit }) {
+    async atRest({ status, engine, profiles, before = Number.POSITIVE_INFINITY, limit }) {
       const found: JournaledSession[] = []
-      for (const { id, order, info } of ended.descending(({ order }) => order < before)) {
-        const entry = sessions.get(id)!
+      for (const one of resting.descending(({ order }) => order < before)) {
+        const entry = sessions.get(one.id)!
         const isWanted =
-          (status === undefined || info.status === status) &&
-          (engine === undefined || info.engine === engine) &&
+          (status === undefined || one.status === status) &&
+          (engine === undefined || one.engine === engine) &&
           (profiles === undefined || profiles.includes(entry.profile)) &&
           !entry.news.has('removal')
-        if (isWanted) found.push(listed(id, entry))
-        if (found.length === limit) return { sessions: found, next: order }
+        if (isWanted) found.push(listed(one.id, entry))
+        if (found.length === limit) return { sessions: found, next: one.order }
       }
       return { sessions: found, next: undefined }
     },
     async endedFirst(limit) {
-      const byTime = [...ended.ascending()].sort((a, b) => a.info.lastActivityAt - b.info.lastActivityAt)
-      return byTime.slice(0, limit).map(({ id, info }) => ({ id, endedAt: info.lastActivityAt }))
+      const ended = [...resting.ascending()].filter(({ asleep }) => !asleep).sort((a, b) => a.since - b.since)
+      return ended.slice(0, limit).map(({ id, since: endedAt }) => ({ id, endedAt }))
     },
-    async endedTotals() {
-      let count = 0
-      let lastOrder = 0
-      for (const { id, order } of ended.ascending()) {
-        if (sessions.get(id)!.news.size === 0) count++
-        lastOrder = order
+    async dueFirst(limit, after) {
+      const due = [...resting.ascending()].flatMap(({ id, asleep }) =>
+        asleep?.wakesAt === undefined ? [] : { id, wakesAt: asleep.wakesAt },
+      )
+      return due
+        .sort(byTime)
+        .filter((one) => !after || byTime(one, after) > 0)
+        .slice(0, limit)
+    },
+    async restTotals() {
+      const totals = { closed: 0, failed: 0, idle: 0, parked: 0, lastOrder: 0 }
+      for (const { id, order, status } of resting.ascending()) {
+        if (sessions.get(id)!.news.size === 0) totals[status]++
+        totals.lastOrder = order
       }
-      return { count, lastOrder }
+      return totals
     },
-    async endedExecutions() {
-      return [...ended.ascending()].flatMap(({ id }) => {
-        const { state, news } = sessions.get(id)!
-        const executionIds = news.has('removal') ? [] : executionsOf(JSON.parse(state))
-        return executionIds.length > 0 ? [{ id, executionIds }] : []
-      })
+    async sessionOf(executionId) {
+      return ofExecutions.get(executionId)
+    },
+    async continues(sdkSessionId) {
+      return [...resting.ascending()].some(({ asleep }) => asleep?.sdkSessionId === sdkSessionId)
     },
     async get(id) {
       const entry = sessions.get(id)
@@ -173,7 +200,9 @@ export function createMemorySessionJournal({
       const entry = sessions.get(id)
       if (!entry) return
       sessions.delete(id)
-      if (entry.ended) ended.delete(entry.ended)
+      if (entry.rest) resting.delete(entry.rest)
+      for (const executionId of executionsOf(JSON.parse(entry.state)))
+        if (ofExecutions.get(executionId) === id) ofExecutions.delete(executionId)
       for (const delivery of deliveries) onDelivery?.(delivery)
       for (const notification of notifications) onNotification?.(notification)
       for (const count of usage) onUsage?.(count)
@@ -190,8 +219,10 @@ const newEntry = (origin: JournaledOrigin, state: JournaledState): Entry => ({
   news: new Map(),
   reservedSeq: 0,
   events: [],
-  ended: undefined,
+  rest: undefined,
 })
+
+const byTime = (a: DueSleeper, b: DueSleeper): number => a.wakesAt - b.wakesAt || (a.id < b.id ? -1 : +(a.id > b.id))
 
 /** @throws Error when a journal may not take this write. @param known absent: the session is not there */
 function assertWritable({ id, origin, state, events = [] }: JournalWrite, known?: { lastSeq: number }): void {

@@ -5,7 +5,7 @@ import { Link } from '../postgres/link.js'
 import { Membership, takeLock } from '../postgres/membership.js'
 import { inSchema, SCHEMA_VERSION, versionOf } from '../postgres/schema.js'
 import { directOptions, type PostgresStorageOptions } from '../postgres/storage.js'
-import { endedColumns } from '../sql/rows.js'
+import { restColumns } from '../sql/rows.js'
 import { StorageError } from '../storage.js'
 import { COPIED, type CopiedRow, type CopiedTable, jobColumns, orderOf, type Side, type Target } from './tables.js'
 
@@ -102,12 +102,12 @@ class PostgresTarget extends PostgresSide implements Target {
       )
     }
     if (name === 'sessions') {
-      const ends = rows.map((row) => endedColumns(JSON.parse(row[5] as string)))
-      names.push('ended', 'ended_at', 'engine', 'place', 'executions')
-      types.push('text', 'double precision', 'text', 'double precision', 'text')
+      const ends = rows.map((row) => restColumns(JSON.parse(row[5] as string), undefined))
+      names.push('ended', 'ended_at', 'engine', 'place')
+      types.push('text', 'double precision', 'text', 'double precision')
       lists.push(
-        ...[ends.map((end) => end?.status), ends.map((end) => end?.at), ends.map((end) => end?.engine)],
-        ...[ends.map((end, index) => end && (end.place ?? rows[index]![0])), ends.map((end) => end?.executions)],
+        ...[ends.map((end) => end?.ended), ends.map((end) => end?.endedAt), ends.map((end) => end?.engine)],
+        ends.map((end, index) => end && (end.place ?? rows[index]![0])),
       )
     }
     const given = types.map((type, index) => `$${index + 1}::${type}[]`)

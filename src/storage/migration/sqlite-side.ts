@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { openDatabase } from '../sqlite/connection.js'
 import { type Database, loadDriver, rowsOf } from '../sqlite/driver.js'
 import { type HeldFile, holdFile } from '../sqlite/files.js'
-import { FIND_ENDED, SCHEMA_VERSION, versionOf } from '../sqlite/schema.js'
+import { FIND_BY_STATE, SCHEMA_VERSION, versionOf } from '../sqlite/schema.js'
 import { StorageError } from '../storage.js'
 import { type CopiedRow, type CopiedTable, jobColumns, orderOf, type Side, type Target } from './tables.js'
 
@@ -124,7 +124,7 @@ class SqliteTarget extends SqliteSide implements Target {
   }
 
   async commit(): Promise<void> {
-    this.db.exec(FIND_ENDED)
+    this.db.exec(FIND_BY_STATE)
     this.db.exec('COMMIT')
     this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     this.db.close()

@@ -93,7 +93,7 @@ export class Batch {
         if (after) {
           if (!appends) this.#steps.push({ of: group, statement: undefined })
           appends = group
-          const listing = listed(write, known.listed, self.n)
+          const listing = listed(write, known.listed, self.isOneOfMany ? self.n : null)
           const next = { ...after, listed: listing.after }
           this.#ahead.set(write.id, next)
           this.#plan({

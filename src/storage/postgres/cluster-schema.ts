@@ -48,9 +48,17 @@ export const clusterStep = (raised: { fenced: string; stale: string }, id: strin
     END IF;
   END $$;
 
-  -- Makes all that a member had this one's, if the member has left, or is silent for longer than its lease; of no victim, what nobody has.
+  ${takeOver(1, 'ended IS NULL', raised.fenced)}
+`
+
+/** @param isAwake which sessions somebody has to work with @param fenced code of what it raises */
+export const takeOver = (
+  version: number,
+  isAwake: string,
+  fenced: string,
+): string => `-- Makes all that a member had this one's, if the member has left, or is silent for longer than its lease; of no victim, what nobody has.
   -- Both are judged while nobody can change it: the lease, which a beat would renew, and what the victim is writing, which is waited for.
-  CREATE FUNCTION @take_over_1(me bigint, my_victim bigint, is_known_dead boolean, guard_ms bigint, lock_ms bigint)
+  CREATE FUNCTION @take_over_${version}(me bigint, my_victim bigint, is_known_dead boolean, guard_ms bigint, lock_ms bigint)
   RETURNS text LANGUAGE plpgsql AS $$
   DECLARE
     gone bigint[];
@@ -66,11 +74,11 @@ export const clusterStep = (raised: { fenced: string; stale: string }, id: strin
     PERFORM pg_advisory_xact_lock(hashtextextended('session-gateway takes over ' || tableoid, 0)) FROM @members WHERE n = me;
     SELECT name INTO my_name FROM @members WHERE n = me AND term >= 0 FOR KEY SHARE;
     IF NOT FOUND THEN
-      RAISE EXCEPTION 'Another process has taken over.' USING ERRCODE = '${raised.fenced}';
+      RAISE EXCEPTION 'Another process has taken over.' USING ERRCODE = '${fenced}';
     END IF;
     IF my_victim IS NULL THEN
       gone := ARRAY(SELECT owner FROM (
-        SELECT owner FROM @sessions WHERE ended IS NULL UNION SELECT owner FROM @jobs WHERE owner IS NOT NULL
+        SELECT owner FROM @sessions WHERE ${isAwake} UNION SELECT owner FROM @jobs WHERE owner IS NOT NULL
         UNION SELECT owner FROM @deliveries UNION SELECT owner FROM @idempotency_keys WHERE answer IS NULL
       ) AS o WHERE owner IS NOT NULL AND NOT EXISTS (SELECT FROM @members WHERE n = o.owner));
     ELSE
@@ -90,7 +98,7 @@ export const clusterStep = (raised: { fenced: string; stale: string }, id: strin
     END IF;
     WITH mine AS (
       UPDATE @sessions SET owner = me
-      WHERE key IN (SELECT key FROM @sessions WHERE ended IS NULL UNION SELECT session FROM @news)
+      WHERE key IN (SELECT key FROM @sessions WHERE ${isAwake} UNION SELECT session FROM @news)
         AND (owner = ANY (gone) OR (my_victim IS NULL AND owner IS NULL AND (home IS NULL OR home = my_name)))
       RETURNING key, id
     ) SELECT coalesce(json_agg(id ORDER BY key), '[]') INTO session_ids FROM mine;
@@ -112,5 +120,4 @@ export const clusterStep = (raised: { fenced: string; stale: string }, id: strin
     INSERT INTO @takeovers (taker, victim, taken) VALUES (me, coalesce(my_victim, 0), result)
     ON CONFLICT (taker, victim) DO UPDATE SET taken = excluded.taken;
     RETURN result;
-  END $$;
-`
+  END $$;`

@@ -9,6 +9,7 @@ import { Link, type LinkOptions } from './link.js'
 import { type Statement, StatementError } from './pipeline.js'
 import { statement } from './plan.js'
 import { migrate } from './schema.js'
+import { listUnlisted } from './unlisted.js'
 
 /** A server that has just started has forgotten who holds what: whoever had it may come back so long. */
 const GRACE_MS = 10_000
@@ -82,6 +83,7 @@ export class Membership {
       await migrate(link.client, options.schema)
       await link.client.query(KEEP_ALIVE)
       await takeLock(link, options)
+      await listUnlisted(link)
       const started = Date.now() - process.uptime() * 1000
       const rows = await link.run([
         ...ALONE.map((sql) => statement(sql)),

@@ -1,6 +1,7 @@
 import type { Client } from 'pg'
 import { StorageError } from '../storage.js'
 import { clusterStep } from './cluster-schema.js'
+import { restStep } from './rest-schema.js'
 
 /** What functions of ours raise. */
 export const RAISED = {
@@ -16,7 +17,7 @@ const SET = 'SET enable_hashjoin = off SET enable_mergejoin = off'
 const ID = 'text COLLATE "C"'
 
 /** One that only adds says which version knows enough to go on with the schema as it is afterwards. */
-type Step = string | { sql: string; usableFrom: number }
+export type Step = string | { sql: string; usableFrom: number }
 
 /**
  * The steps from nothing to the present schema, with `@` for its name. A step that was released never changes; a schema knows how many
@@ -262,6 +263,7 @@ const MIGRATIONS: readonly Step[] = [
   CREATE INDEX jobs_ready_at_home ON @jobs (home, priority DESC, n) WHERE ready AND home IS NOT NULL;
   `,
   },
+  restStep(RAISED, ID),
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */

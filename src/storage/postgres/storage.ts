@@ -44,7 +44,7 @@ export function createPostgresStorage(options: PostgresStorageOptions): Postgres
     place,
     () => (cluster.isAnnounced ? cluster.open(linkOptions(options), directOptions(options)) : openDatabase(options)),
     options.now,
-    { isListed: () => cluster.isAnnounced },
+    true,
   )
   return { ...storage, cluster, journal: { ...storage.journal, listed: listedSessions(cluster.call) } }
 }

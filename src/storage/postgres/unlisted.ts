@@ -1,11 +1,11 @@
-import type { JournaledState } from '../../sessions/kept/journal.js'
+import { executionsOf, type JournaledState } from '../../sessions/kept/journal.js'
 import { listedColumns } from '../sql/rows.js'
 import type { Link } from './link.js'
 import { listAll, unlistedAsked } from './tables/listed-sessions.js'
 
 const AT_ONCE = 200
 
-/** Gives sessions that were written while one process had everything the columns by which several find them. */
+/** Gives sessions that were written, or copied, without them the columns by which several processes find them. */
 export async function listUnlisted(link: Link): Promise<void> {
   for (let last = 0; ; ) {
     const [rows] = await link.run([unlistedAsked(last, AT_ONCE)])
@@ -13,7 +13,7 @@ export async function listUnlisted(link: Link): Promise<void> {
     last = rows!.at(-1)!.key as number
     const listed = rows!.flatMap(({ key, state }) => {
       const found = stateOf(state as string)
-      return found ? [{ key: key as number, columns: listedColumns(found) }] : []
+      return found ? [{ key: key as number, columns: listedColumns(found), executions: executionsOf(found) }] : []
     })
     if (listed.length > 0) await link.run(listAll(listed))
   }

@@ -1,12 +1,11 @@
 import type { UsageGroup } from '../../../schemas/usage.js'
 import type { ClaimTerms, Expected, JobPatch } from '../../jobs/adapter.js'
 import type { KeptNotification, NotificationPage, NotificationRange } from '../../notifications/store.js'
-import type { EndedQuery } from '../../sessions/kept/journal.js'
+import type { AtRestQuery, DueSleeper, RestStatus } from '../../sessions/kept/journal.js'
 import type { UsageCount, UsageRange, UsageSum } from '../../usage/store.js'
 import type {
   DeliveryRow,
   DeliveryValues,
-  EndedExecutionsRow,
   JobCountRow,
   JobPageFilter,
   JobRow,
@@ -30,13 +29,15 @@ export interface Operations {
   /** False: there is no such session. Of a key that is there the first stays. */
   'journal.deposit'(id: string, news: readonly Pick<NewsRow, 'key' | 'news'>[], keys?: KeptKeyRow[]): boolean
   'journal.page'(afterKey: number, limit: number): SessionRow[]
-  /** As `page`, without those that have ended and have no news. */
-  'journal.unended'(afterKey: number, limit: number): SessionRow[]
+  /** As `page`, without those at rest that have no news. */
+  'journal.awake'(afterKey: number, limit: number): SessionRow[]
   /** About 1 MiB at most, which whoever asks takes in one turn. */
-  'journal.ended'(query: EndedQuery): { rows: (SessionRow & { place: number })[]; isLast: boolean }
+  'journal.atRest'(query: AtRestQuery): { rows: (SessionRow & { place: number })[]; isLast: boolean }
   'journal.endedFirst'(limit: number): { id: string; endedAt: number }[]
-  'journal.endedTotals'(): { count: number; lastOrder: number }
-  'journal.endedExecutions'(afterKey: number, limit: number): EndedExecutionsRow[]
+  'journal.dueFirst'(limit: number, after?: DueSleeper): DueSleeper[]
+  'journal.restTotals'(): Record<RestStatus, number> & { lastOrder: number }
+  'journal.sessionOf'(executionId: string): string | undefined
+  'journal.continues'(sdkSessionId: string): boolean
   /** Of the sessions with these keys, both included. */
   'journal.news'(from: number, to: number): NewsRow[]
   'journal.get'(

@@ -3,7 +3,7 @@ import type { KeptKey } from '../../idempotency/store.js'
 import type { JobPlace } from '../../jobs/adapter.js'
 import { isTerminal, type StoredJob } from '../../jobs/job.js'
 import type { KeptNotification } from '../../notifications/store.js'
-import { executionsOf, isTerminal as isEnd, type JournaledState } from '../../sessions/kept/journal.js'
+import { type Asleep, isTerminal as isEnd, type JournaledState } from '../../sessions/kept/journal.js'
 import type { UsageCount } from '../../usage/store.js'
 import type { KeptDelivery } from '../../webhooks/outbox.js'
 
@@ -20,26 +20,35 @@ export interface SessionRow {
   reservedSeq: number
   lastSeq: number
   state: string
+  /** Null: it does not sleep. */
+  asleep: string | null
 }
 
-/** By which sessions that have ended are found. */
-export interface EndedColumns {
-  status: string
-  at: number
+/** By which sessions at rest are found: those that have ended, and those that sleep. */
+export interface RestColumns {
+  /** Its status; null: it has not ended. */
+  ended: string | null
+  endedAt: number | null
+  /** Its status; null: it does not sleep. */
+  asleep: string | null
+  wakesAt: number | null
+  sdkSession: string | null
   engine: string
   /** Null: where it was first written. */
   place: number | null
-  /** JSON: the ids of its executions; null when it has none. */
-  executions: string | null
 }
 
-export function endedColumns(state: JournaledState): EndedColumns | undefined {
+export function restColumns(state: JournaledState, asleep: Asleep | undefined): RestColumns | undefined {
   const { info, order } = state
-  if (!isEnd(info)) return undefined
-  const executions = executionsOf(state)
+  const hasEnded = isEnd(info)
+  if (!hasEnded && !asleep) return undefined
   return {
-    ...{ status: info.status, at: info.lastActivityAt, engine: info.engine, place: order ?? null },
-    executions: executions.length > 0 ? JSON.stringify(executions) : null,
+    ended: hasEnded ? info.status : null,
+    endedAt: hasEnded ? info.lastActivityAt : null,
+    asleep: (!hasEnded && asleep?.status) || null,
+    wakesAt: asleep?.wakesAt ?? null,
+    sdkSession: asleep?.sdkSessionId ?? null,
+    ...{ engine: info.engine, place: order ?? null },
   }
 }
 
@@ -50,19 +59,10 @@ export interface ListedColumns {
   /** Null: where it was first written. */
   place: number | null
   home: string | null
-  executions: readonly string[]
 }
 
-export function listedColumns(state: JournaledState): ListedColumns {
-  const { info, order = null, home = null } = state
-  return { status: info.status, engine: info.engine, place: order, home, executions: executionsOf(state) }
-}
-
-export interface EndedExecutionsRow {
-  key: number
-  id: string
-  /** JSON. */
-  executions: string
+export function listedColumns({ info, order, home }: JournaledState): ListedColumns {
+  return { status: info.status, engine: info.engine, place: order ?? null, home: home ?? null }
 }
 
 export interface NewsRow {
@@ -86,10 +86,12 @@ export interface SessionWrite extends Riding {
   state?: string | undefined
   snapshot?: string | undefined
   reservedSeq: number
-  /** Of one whose state says that it has ended. */
-  ended?: EndedColumns | undefined
-  /** With a state, where several nodes have sessions. */
+  /** Of a state of one at rest. */
+  rest?: RestColumns | undefined
+  /** With a state. */
   listed?: ListedColumns | undefined
+  /** With a state: ids of all executions that the session has had. */
+  executions?: readonly string[] | undefined
   /** Of the events, in step with `texts`. */
   seqs: number[]
   texts: string[]

@@ -1,32 +1,27 @@
-import type { JournaledOrigin, JournaledSession, JournaledState, SessionJournal } from '../../sessions/kept/journal.js'
+import {
+  executionsOf,
+  type JournaledOrigin,
+  type JournaledSession,
+  type JournaledState,
+  type SessionJournal,
+} from '../../sessions/kept/journal.js'
 import { type Asked, type News, newsOf } from '../../sessions/kept/news.js'
 import { BETWEEN_EVENTS, type CallDatabase } from './operations.js'
-import {
-  deliveryValues,
-  type EndedExecutionsRow,
-  endedColumns,
-  keptRow,
-  listedColumns,
-  type NewsRow,
-  type SessionRow,
-} from './rows.js'
+import { deliveryValues, keptRow, listedColumns, type NewsRow, restColumns, type SessionRow } from './rows.js'
 import { listed, parsed } from './stores.js'
 
 const SESSIONS_PER_PAGE = 200
 
-/** @param isListed whether several nodes have sessions, so that a write says by what they are found */
-export const sessionJournal = (
-  call: CallDatabase,
-  now: () => number,
-  isListed: () => boolean = () => false,
-): SessionJournal => ({
-  write: ({ id, origin, state, snapshot, events = [], reservedSeq = 0, taken, ...along }) =>
+/** @param isListed whether a write says by what sessions are found among those of several nodes */
+export const sessionJournal = (call: CallDatabase, now: () => number, isListed = false): SessionJournal => ({
+  write: ({ id, origin, state, asleep, snapshot, events = [], reservedSeq = 0, taken, ...along }) =>
     call('journal.write', {
       id,
       origin: origin && { profile: origin.profile, generation: origin.generation, text: JSON.stringify(origin) },
       state: state && JSON.stringify(state),
-      ended: state && endedColumns(state),
-      ...(state && isListed() && { listed: listedColumns(state) }),
+      rest: state && restColumns(state, asleep),
+      executions: state && executionsOf(state),
+      ...(state && isListed && { listed: listedColumns(state) }),
       snapshot: snapshot && JSON.stringify(snapshot),
       reservedSeq,
       seqs: events.map(({ seq }) => seq),
@@ -45,9 +40,9 @@ export const sessionJournal = (
       keys?.map((key) => keptRow(key, now())),
     ),
   list: (onUnreadable = () => {}) => sessions(call, 'journal.page', onUnreadable),
-  unended: (onUnreadable = () => {}) => sessions(call, 'journal.unended', onUnreadable),
-  async ended(query, onUnreadable = () => {}) {
-    const { rows, isLast } = await call('journal.ended', query)
+  awake: (onUnreadable = () => {}) => sessions(call, 'journal.awake', onUnreadable),
+  async atRest(query, onUnreadable = () => {}) {
+    const { rows, isLast } = await call('journal.atRest', query)
     const found = await listed(
       async (last?: SessionRow) => (last ? [] : rows),
       (row) => ({ ...sessionOf(row, []), position: row.key }),
@@ -56,12 +51,10 @@ export const sessionJournal = (
     return { sessions: found, next: isLast ? undefined : rows.at(-1)!.place }
   },
   endedFirst: (limit) => call('journal.endedFirst', limit),
-  endedTotals: () => call('journal.endedTotals'),
-  endedExecutions: () =>
-    listed(
-      (last?: EndedExecutionsRow) => call('journal.endedExecutions', last?.key ?? 0, SESSIONS_PER_PAGE),
-      ({ id, executions }) => ({ id, executionIds: JSON.parse(executions) as string[] }),
-    ),
+  restTotals: () => call('journal.restTotals'),
+  dueFirst: (limit, after) => call('journal.dueFirst', limit, after),
+  sessionOf: (executionId) => call('journal.sessionOf', executionId),
+  continues: (sdkSessionId) => call('journal.continues', sdkSessionId),
   async get(id) {
     const found = await call('journal.get', id)
     if (!found) return undefined
@@ -81,7 +74,7 @@ export const sessionJournal = (
     call('journal.remove', id, deliveries?.map(deliveryValues), notifications, usage),
 })
 
-const sessions = (call: CallDatabase, page: 'journal.page' | 'journal.unended', onUnreadable: (error: Error) => void) =>
+const sessions = (call: CallDatabase, page: 'journal.page' | 'journal.awake', onUnreadable: (error: Error) => void) =>
   listed(
     async (last?: SessionRow) => {
       const rows = await call(page, last?.key ?? 0, SESSIONS_PER_PAGE)
@@ -97,8 +90,12 @@ const sessions = (call: CallDatabase, page: 'journal.page' | 'journal.unended', 
 type EarlierState = JournaledState & { ahead?: readonly Asked[] }
 
 export function sessionOf(row: SessionRow, rows: readonly NewsRow[]): JournaledSession {
-  const { id, profile, generation, reservedSeq, lastSeq } = row
+  const { id, profile, generation, reservedSeq, lastSeq, asleep } = row
   const { ahead = [], ...state } = parsed<EarlierState>(row.state, 'Session', id)
   const news = [...ahead.map(newsOf), ...rows.map((one) => parsed<News>(one.news, 'News of session', id))]
-  return { id, profile, generation, state, ...(news.length > 0 && { news }), reservedSeq, lastSeq }
+  return {
+    ...{ id, profile, generation, state, reservedSeq, lastSeq },
+    ...(news.length > 0 && { news }),
+    ...(asleep !== null && { sleeps: true }),
+  }
 }

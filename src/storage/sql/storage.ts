@@ -31,15 +31,14 @@ export interface OpenDatabase {
 /**
  * @param place of the database, to be named to whoever asks while it is not open
  * @param openDatabase one after the other with its close, however often either is asked for
- * @param shared of one that several processes may have open: whether they do
+ * @param isShared whether several processes may have it open
  */
 export function databaseStorage(
   place: string,
   openDatabase: () => Promise<OpenDatabase>,
   now: () => number = Date.now,
-  shared?: { isListed(): boolean },
+  isShared = false,
 ): DatabaseStorage {
-  const isShared = shared !== undefined
   let database: OpenDatabase | undefined
   let opened: Promise<void> | undefined
   let closed: Promise<void> = Promise.resolve()
@@ -48,7 +47,7 @@ export function databaseStorage(
   return {
     oneWrite: true,
     sessions: sessionStore(call),
-    journal: sessionJournal(call, now, shared?.isListed),
+    journal: sessionJournal(call, now, isShared),
     profiles: profileStore(call, now, isShared),
     queue: queueAdapter(call, now),
     idempotency: idempotencyStore(call, now),

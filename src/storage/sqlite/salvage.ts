@@ -3,7 +3,7 @@ import { type Database, loadDriver, rowsOf, type SqlValue } from './driver.js'
 import { damaged, failureOf, Refusal } from './failures.js'
 import type { SalvageReport } from './maintenance.js'
 import { readableRows } from './readable-rows.js'
-import { FIND_ENDED, migrate, TABLES, versionOf } from './schema.js'
+import { FIND_BY_STATE, migrate, TABLES, versionOf } from './schema.js'
 import { inTransaction } from './transaction.js'
 
 /** What came of one table. */
@@ -101,7 +101,7 @@ function salvageInto(target: Database, source: Database): Record<Table, Salvaged
   inTransaction(target, () => {
     // without its beginning a session is in every list and can be opened by nobody
     target.exec('DELETE FROM sessions WHERE key NOT IN (SELECT session FROM origins)')
-    target.exec(FIND_ENDED)
+    target.exec(FIND_BY_STATE)
     keepNumbers(target, source)
   })
   const ids = sessionIds(source)

@@ -5,8 +5,25 @@ import { inTransaction } from './transaction.js'
 /** Marks a database file as one of ours: "SGW1". */
 export const APPLICATION_ID = 0x53475731
 
-/** Fills the columns by which sessions that have ended are found, from their states. */
-export const FIND_ENDED = `
+/** What follows from the states of sessions and is kept beside them: how those are found that have ended, and whose executions are. */
+export const FIND_BY_STATE = `
+  UPDATE sessions SET
+    ended = json_extract(state, '$.info.status'),
+    ended_at = json_extract(state, '$.info.lastActivityAt'),
+    engine = json_extract(state, '$.info.engine'),
+    place = coalesce(json_extract(state, '$.order'), key)
+  WHERE ended IS NULL AND CASE WHEN json_valid(state) THEN json_extract(state, '$.info.status') IN ('closed', 'failed') END;
+  INSERT INTO executions (id, session)
+  SELECT id, session FROM (
+    SELECT e.value AS id, s.key AS session
+      FROM (SELECT key, state FROM sessions WHERE json_valid(state)) AS s, json_each(s.state, '$.settled') AS e
+    UNION SELECT json_extract(e.value, '$.executionId'), s.key
+      FROM (SELECT key, state FROM sessions WHERE json_valid(state)) AS s, json_each(s.state, '$.executions') AS e
+  ) WHERE typeof(id) = 'text' ORDER BY session ON CONFLICT DO NOTHING;
+`
+
+/** As a step that was released did it. */
+const FIND_ENDED = `
   UPDATE sessions SET
     ended = json_extract(state, '$.info.status'),
     ended_at = json_extract(state, '$.info.lastActivityAt'),
@@ -158,6 +175,25 @@ const MIGRATIONS: readonly string[] = [
   `,
   // rises with every change of a job
   'ALTER TABLE jobs ADD COLUMN rev INTEGER NOT NULL DEFAULT 0',
+  // by which sessions are found that sleep, and those of executions
+  `
+  DROP INDEX sessions_unended;
+  DROP INDEX sessions_with_executions;
+  DROP INDEX sessions_ended_by_time;
+  ALTER TABLE sessions DROP COLUMN executions;
+  ALTER TABLE sessions ADD COLUMN asleep TEXT;
+  ALTER TABLE sessions ADD COLUMN wakes_at NUMERIC;
+  ALTER TABLE sessions ADD COLUMN sdk_session TEXT;
+  CREATE INDEX sessions_awake ON sessions (key) WHERE ended IS NULL AND asleep IS NULL;
+  CREATE INDEX sessions_asleep ON sessions (engine, asleep, place) WHERE asleep IS NOT NULL;
+  CREATE INDEX sessions_asleep_by_profile ON sessions (profile, engine, asleep, place) WHERE asleep IS NOT NULL;
+  CREATE INDEX sessions_ended_by_time ON sessions (ended_at) WHERE ended_at IS NOT NULL;
+  CREATE INDEX sessions_due ON sessions (wakes_at, id) WHERE wakes_at IS NOT NULL;
+  CREATE INDEX sessions_by_sdk_session ON sessions (sdk_session) WHERE sdk_session IS NOT NULL;
+  CREATE TABLE executions (id TEXT NOT NULL PRIMARY KEY, session INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE INDEX executions_by_session ON executions (session);
+  ${FIND_BY_STATE}
+  `,
 ]
 
 /** Tables that grow with use, for reports of their size. */
@@ -165,6 +201,7 @@ export const TABLES = [
   ...['sessions', 'origins', 'snapshots', 'events', 'removed_sessions', 'parked', 'profiles', 'jobs', 'daily_tokens'],
   ...['idempotency_keys', 'deliveries', 'delivery_attempts', 'gone_targets', 'notifications', 'feed', 'news'],
   ...['gateway_keys', 'push_subscriptions', 'sign_ins', 'usage_sums'],
+  'executions',
 ] as const
 
 export const SCHEMA_VERSION = MIGRATIONS.length

@@ -57,7 +57,7 @@ function keeper(t: Test, ids: string[] | undefined, deletes?: string) {
   }
   const codex = { name: 'codex', command: process.execPath, args: [AGENT] }
   const subject = cliSubject({ agents: [codex] }, { name: 'c', engine: 'cli', agent: 'codex' }, env)
-  const remove = (sessionId: string, dir?: string, assertUnused = () => {}) =>
+  const remove = (sessionId: string, dir?: string, assertUnused = async () => {}) =>
     deleteSdkSession(subject, { sessionId, dir, assertUnused }, SDK)
   return { remove, deleted: () => (existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []) }
 }
@@ -82,7 +82,8 @@ t.test('a session of another directory than the one that was named is not there'
   const file = join(t.testdir({}), 'deleted')
   const env = { PATH: process.env.PATH, ACP_LISTS: '["one"]', ACP_LISTS_IN: '/elsewhere', ACP_DELETES: file }
   const subject = cliSubject({ agents: [codex] }, { name: 'c', engine: 'cli', agent: 'codex' }, env)
-  const remove = (dir: string) => deleteSdkSession(subject, { sessionId: 'one', dir, assertUnused() {} }, SDK)
+  const remove = (dir: string) =>
+    deleteSdkSession(subject, { sessionId: 'one', dir, assertUnused: async () => {} }, SDK)
   await t.rejects(remove('/work'), { code: 'SG_ERR_SDK_SESSION_NOT_FOUND' })
   t.notOk(existsSync(file))
   await remove('/elsewhere')
@@ -103,7 +104,7 @@ t.test('of claude it is a file that goes', async (t) => {
   const subject = (env: object) =>
     cliSubject({ env: { HOME: '/home/x' } }, { name: 'a', engine: 'cli' }, { AGENT_CONFIG_DIR: '/d', ...env })
   const remove = (sessionId: string, env: object, dir?: string) =>
-    deleteSdkSession(subject(env), { sessionId, dir, assertUnused() {} }, SDK)
+    deleteSdkSession(subject(env), { sessionId, dir, assertUnused: async () => {} }, SDK)
   const there = { CLAUDE_DELETED: file, CLAUDE_WORKED_IN: '/work' }
   await t.rejects(remove('in /other', there), { code: 'SG_ERR_SDK_SESSION_NOT_FOUND' })
   await t.rejects(remove('in /d', there, '/elsewhere'), { code: 'SG_ERR_SDK_SESSION_NOT_FOUND' })

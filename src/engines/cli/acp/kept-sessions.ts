@@ -39,12 +39,12 @@ export const askForSessions = (
 /**
  * Has an agent delete a session that it keeps.
  * @param dir where the session must have worked; absent: anywhere
- * @param assertUnused throws when it may not be deleted now
+ * @param assertUnused rejects when it may not be deleted now
  * @throws SG_ERR_UNSUPPORTED · SG_ERR_SDK_SESSION_NOT_FOUND · SG_ERR_ENGINE_REFUSED · SG_ERR_ENGINE_START
  */
 export const askToDelete = (
   subject: CredentialSubject,
-  { sessionId, dir, assertUnused }: { sessionId: string; dir: string | undefined; assertUnused: () => void },
+  { sessionId, dir, assertUnused }: { sessionId: string; dir: string | undefined; assertUnused: () => Promise<void> },
 ): Promise<void> =>
   withAgent(subject, async (agent, { list, delete: deletes }) => {
     // the protocol has deleting of what is listed alone
@@ -52,7 +52,7 @@ export const askToDelete = (
       throw invalidField('profile', `the agent ${subject.row.name} deletes no sessions.`, 'SG_ERR_UNSUPPORTED')
     for await (const page of listed(agent, dir))
       if (page.some((session) => session.sessionId === sessionId)) {
-        assertUnused()
+        await assertUnused()
         await control(async () => void (await agent.request('session/delete', { sessionId })), reasonOf)
         return
       }

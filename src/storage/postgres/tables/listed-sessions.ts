@@ -9,9 +9,10 @@ const MAX_PAGE_CHARS = 1024 * 1024
 
 const LIST = `UPDATE @sessions SET owner = coalesce($2::bigint, owner), status = $3, engine = $4, place = coalesce($5::bigint, key), home = $6
   WHERE id = $1`
-/** Of an id that another session has it stays that one's. */
-const ADD_EXECUTIONS = `INSERT INTO @executions (id, session) SELECT x.id, s.key FROM @sessions AS s, unnest($2::text[]) AS x (id)
-  WHERE s.id = $1 ON CONFLICT (id) DO NOTHING`
+/** An id that another session has stays that one's, unless that is on its way out. */
+const ADD_EXECUTIONS = `INSERT INTO @executions AS e (id, session) SELECT x.id, s.key FROM @sessions AS s, unnest($2::text[]) AS x (id)
+  WHERE s.id = $1 ON CONFLICT (id) DO UPDATE SET session = excluded.session
+    WHERE EXISTS (SELECT FROM @news AS n WHERE n.session = e.session AND n.key = 'removal')`
 /** What a list leaves out: who removed it was told so. */
 const IS_LISTED = "NOT EXISTS (SELECT FROM @news AS n WHERE n.session = s.key AND n.key = 'removal')"
 const OF_ALL = `SELECT key FROM @sessions AS s WHERE place < $1 AND ${IS_LISTED} ORDER BY place DESC LIMIT $2`
@@ -71,12 +72,12 @@ export interface KnownListing {
  * @param known undefined: nobody knows what the row says
  */
 export function listed(
-  { id, origin, listed: columns }: SessionWrite,
+  { id, origin, listed: columns, executions = [] }: SessionWrite,
   known: KnownListing | undefined,
-  me: number,
+  me: number | null,
 ): { statements: Statement[]; after: KnownListing | undefined } {
   if (!columns) return { statements: [], after: known }
-  const { status, engine, place, home, executions } = columns
+  const { status, engine, place, home } = columns
   const text = JSON.stringify([status, engine, place, home])
   const added = executions.filter((one) => !known?.executions.has(one))
   return {
@@ -105,10 +106,12 @@ export function listedPlan(
 export const unlistedAsked = (afterKey: number, limit: number): Statement => statement(UNLISTED, afterKey, limit)
 
 /** Sets it of many that were written without. */
-export function listAll(rows: readonly (Pick<SessionRow, 'key'> & { columns: ListedColumns })[]): Statement[] {
+export function listAll(
+  rows: readonly (Pick<SessionRow, 'key'> & { columns: ListedColumns; executions: readonly string[] })[],
+): Statement[] {
   const texts = (value: (columns: ListedColumns) => string | null) =>
     textArray(rows.map(({ columns }) => value(columns)))
-  const executions = rows.flatMap(({ key, columns }) => columns.executions.map((id) => ({ id, key })))
+  const ofAll = rows.flatMap(({ key, executions }) => executions.map((id) => ({ id, key })))
   return [
     statement(
       LIST_ALL,
@@ -118,10 +121,6 @@ export function listAll(rows: readonly (Pick<SessionRow, 'key'> & { columns: Lis
       texts(({ place }) => (place === null ? null : String(place))),
       texts(({ home }) => home),
     ),
-    statement(
-      ADD_ALL_EXECUTIONS,
-      textArray(executions.map(({ id }) => id)),
-      integerArray(executions.map(({ key }) => key)),
-    ),
+    statement(ADD_ALL_EXECUTIONS, textArray(ofAll.map(({ id }) => id)), integerArray(ofAll.map(({ key }) => key))),
   ]
 }

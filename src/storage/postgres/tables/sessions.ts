@@ -1,9 +1,9 @@
 import { BETWEEN_EVENTS } from '../../sql/operations.js'
-import type { NewsRow, SessionRow, SessionWrite } from '../../sql/rows.js'
+import type { NewsRow, RestColumns, SessionRow, SessionWrite } from '../../sql/rows.js'
 import type { Statement } from '../pipeline.js'
 import { asks, type Plan, type Plans, type Self, statement } from '../plan.js'
 import { integerArray, textArray } from '../values.js'
-import { endedPlans } from './ended-sessions.js'
+import { atRestPlans } from './at-rest.js'
 import { type KnownListing, listed, listedPlan } from './listed-sessions.js'
 import { placePlans } from './places.js'
 import { ridingStatements } from './riding.js'
@@ -11,7 +11,7 @@ import { ridingStatements } from './riding.js'
 /** Events that are looked at for one page. */
 const READ_AT_ONCE = 10_000
 
-const COLUMNS = `key, id, profile, generation, reserved_seq AS "reservedSeq", state,
+const COLUMNS = `key, id, profile, generation, reserved_seq AS "reservedSeq", state, asleep,
   coalesce((SELECT max(seq) FROM @events WHERE session = key), 0) AS "lastSeq"`
 const WRITE = `SELECT the_key AS key, the_last AS last, the_reserved AS reserved FROM @write_1($1, $2, $3, $4, $5, $6, $7, $8)`
 const APPEND = 'SELECT @append_1($1, $2, $3, $4, $5, $6, $7)'
@@ -26,14 +26,16 @@ const DEPOSIT = `WITH it AS (SELECT key FROM @sessions WHERE id = $1), added AS 
 const NEWS = 'SELECT session, key, news FROM @news WHERE session BETWEEN $1 AND $2 ORDER BY n'
 const NEWS_OF =
   'SELECT session, key, news FROM @news WHERE session = (SELECT key FROM @sessions WHERE id = $1) ORDER BY n'
-const SAVE_END = `UPDATE @sessions SET ended = $2, ended_at = $3, engine = $4, place = coalesce($5::bigint, key), executions = $6
+/** After the write of its state, which says of every session that it does not sleep. */
+const SAVE_REST = `UPDATE @sessions SET ended = $2, ended_at = $3, asleep = $4, wakes_at = $5, sdk_session = $6, engine = $7,
+    place = coalesce($8::bigint, key)
   WHERE id = $1`
-const UNENDED = `SELECT ${COLUMNS} FROM @sessions WHERE key IN (
-    (SELECT key FROM @sessions WHERE ended IS NULL AND key > $1 ORDER BY key LIMIT $2)
+const AWAKE = `SELECT ${COLUMNS} FROM @sessions WHERE key IN (
+    (SELECT key FROM @sessions WHERE ended IS NULL AND asleep IS NULL AND key > $1 ORDER BY key LIMIT $2)
     UNION (SELECT DISTINCT session FROM @news WHERE session > $1 ORDER BY session LIMIT $2)
   ) ORDER BY key LIMIT $2`
-const UNENDED_OF_NODE = `SELECT ${COLUMNS} FROM @sessions WHERE key IN (
-    (SELECT key FROM @sessions WHERE ended IS NULL AND owner = $3 AND key > $1 ORDER BY key LIMIT $2)
+const AWAKE_OF_NODE = `SELECT ${COLUMNS} FROM @sessions WHERE key IN (
+    (SELECT key FROM @sessions WHERE ended IS NULL AND asleep IS NULL AND owner = $3 AND key > $1 ORDER BY key LIMIT $2)
     UNION (SELECT DISTINCT s.key FROM @news JOIN @sessions AS s ON s.key = session
       WHERE s.owner = $3 AND session > $1 ORDER BY s.key LIMIT $2)
   ) ORDER BY key LIMIT $2`
@@ -63,8 +65,10 @@ export interface KnownSession {
   key: number
   lastSeq: number
   reservedSeq: number
-  /** What its row says for lists, where there are several nodes. */
+  /** What its row says for lists. */
   listed?: KnownListing | undefined
+  /** The last state of it that was planned came to rest. */
+  rests?: boolean
 }
 
 /** Whether the events of a write rise, and above which they must. */
@@ -84,8 +88,11 @@ export class Appends {
   }
 
   /** @returns what the session is known to be after it; undefined: it is not for here */
-  add(known: KnownSession, { id, origin, state, seqs, texts, reservedSeq }: SessionWrite): KnownSession | undefined {
+  add(known: KnownSession, write: SessionWrite): KnownSession | undefined {
+    const { id, origin, state, rest, seqs, texts, reservedSeq } = write
     if (origin || !rises(seqs, known.lastSeq)) return undefined
+    // what says that it rests comes after all states of the group
+    if (known.rests && state !== undefined && this.#sessions.has(id)) return undefined
     const lastSeq = seqs.at(-1) ?? known.lastSeq
     const reserved = Math.max(known.reservedSeq, reservedSeq, lastSeq)
     const mine = this.#sessions.get(id) ?? { known, state: null, reserved: undefined }
@@ -97,7 +104,8 @@ export class Appends {
       this.#events.seqs.push(seq)
       this.#events.texts.push(texts[index]!)
     }
-    return { key: known.key, lastSeq, reservedSeq: reserved, listed: known.listed }
+    const rests = state === undefined ? known.rests : rest !== undefined
+    return { key: known.key, lastSeq, reservedSeq: reserved, listed: known.listed, ...(rests && { rests }) }
   }
 
   statement(): Statement {
@@ -116,10 +124,13 @@ export class Appends {
   }
 }
 
+const saveRest = (id: string, { ended, endedAt, asleep, wakesAt, sdkSession, engine, place }: RestColumns): Statement =>
+  statement(SAVE_REST, id, ended, endedAt, asleep, wakesAt, sdkSession, engine, place)
+
 /** What goes with a write beside events and state. */
-export function besides({ id, snapshot, ended, taken = [], ...riding }: SessionWrite, me: number): Statement[] {
+export function besides({ id, snapshot, rest, taken = [], ...riding }: SessionWrite, me: number): Statement[] {
   return [
-    ...(ended ? [statement(SAVE_END, id, ended.status, ended.at, ended.engine, ended.place, ended.executions)] : []),
+    ...(rest ? [saveRest(id, rest)] : []),
     ...(snapshot === undefined ? [] : [statement(SAVE_SNAPSHOT, id, snapshot)]),
     ...(taken.length === 0 ? [] : [statement(TAKE_NEWS, id, textArray(taken))]),
     ...ridingStatements(riding, me, null),
@@ -139,7 +150,7 @@ export const journalPlans = (
     'journal.write'(write): Plan<void> {
       const { id, origin, state, reservedSeq, seqs, texts } = write
       const values = [id, origin?.profile ?? null, origin?.generation ?? null, origin?.text ?? null, state ?? null]
-      const listing = listed(write, undefined, me)
+      const listing = listed(write, undefined, isOneOfMany ? me : null)
       return {
         statements: [
           statement(WRITE, ...values, reservedSeq, integerArray(seqs), textArray(texts)),
@@ -171,12 +182,12 @@ export const journalPlans = (
         statement(`SELECT ${COLUMNS} FROM @sessions WHERE key > $1 ORDER BY key LIMIT $2`, afterKey, limit),
         (rows) => rows as unknown as SessionRow[],
       ),
-    'journal.unended': (afterKey, limit) =>
+    'journal.awake': (afterKey, limit) =>
       asks(
-        isOneOfMany ? statement(UNENDED_OF_NODE, afterKey, limit, me) : statement(UNENDED, afterKey, limit),
+        isOneOfMany ? statement(AWAKE_OF_NODE, afterKey, limit, me) : statement(AWAKE, afterKey, limit),
         (rows) => rows as unknown as SessionRow[],
       ),
-    ...endedPlans(COLUMNS, isOneOfMany ? me : null),
+    ...atRestPlans(COLUMNS, isOneOfMany ? me : null),
     'journal.listed': (query) => listedPlan(COLUMNS, query),
     ...placePlans(onKnown, me),
     'journal.news': (from, to) => asks(statement(NEWS, from, to), (rows) => rows as unknown as NewsRow[]),

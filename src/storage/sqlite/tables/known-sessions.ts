@@ -7,6 +7,10 @@ export interface KnownSession {
   reservedSeq: number
   /** Of its newest event; 0 when it has none. */
   lastSeq: number
+  /** Whether its row says that it sleeps. */
+  sleeps: boolean
+  /** Ids of the executions that are found by it; undefined: nobody has looked. */
+  executions?: ReadonlySet<string> | undefined
 }
 
 const MAX_KNOWN = 4_096
@@ -18,7 +22,8 @@ export class KnownSessions {
 
   constructor(db: Database) {
     this.#find = db.prepare(
-      `SELECT key, reserved_seq AS reservedSeq, coalesce((SELECT max(seq) FROM events WHERE session = key), 0) AS lastSeq
+      `SELECT key, reserved_seq AS reservedSeq, asleep IS NOT NULL AS sleeps,
+         coalesce((SELECT max(seq) FROM events WHERE session = key), 0) AS lastSeq
        FROM sessions WHERE id = ?`,
     )
     onRollback(db, () => this.#known.clear())
@@ -27,8 +32,8 @@ export class KnownSessions {
   get(id: string): KnownSession | undefined {
     const known = this.#known.get(id)
     if (known) return known
-    const found: KnownSession | undefined = this.#find.get(id)
-    return found && { key: found.key, reservedSeq: found.reservedSeq, lastSeq: found.lastSeq }
+    const found = this.#find.get(id)
+    return found && { ...found, sleeps: found.sleeps === 1 }
   }
 
   /** It stands there now, in the transaction that is under way. */

@@ -1,13 +1,15 @@
 import { BETWEEN_EVENTS, type OperationsOf } from '../../sql/operations.js'
+import type { RestColumns } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
-import { endedOperations } from './ended-sessions.js'
+import { atRestOperations } from './at-rest.js'
 import { KnownSessions } from './known-sessions.js'
 import { ridingKeeper } from './riding.js'
 
 /** What an event is taken for before any was seen. */
 const USUAL_BYTES = 256
 const READ_AT_ONCE = 500
+const NONE: ReadonlySet<string> = new Set()
 
 function sizesOf({ seqs, sizes }: { seqs: string | null; sizes: string }): { seq: number; size: number }[] {
   if (seqs === null) return []
@@ -17,7 +19,7 @@ function sizesOf({ seqs, sizes }: { seqs: string | null; sizes: string }): { seq
 
 /** Sessions with their events. */
 export function journalOperations(db: Database): OperationsOf<'journal'> {
-  const columns = `key, id, profile, generation, reserved_seq AS reservedSeq, state,
+  const columns = `key, id, profile, generation, reserved_seq AS reservedSeq, state, asleep,
     coalesce((SELECT max(seq) FROM events WHERE session = key), 0) AS lastSeq`
   const insert = db.prepare(
     'INSERT INTO sessions (id, profile, generation, reserved_seq, state) VALUES (?, ?, ?, ?, ?)',
@@ -27,12 +29,19 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
   const saveSnapshot = db.prepare('INSERT OR REPLACE INTO snapshots (session, snapshot) VALUES (?, ?)')
   const insertEvent = db.prepare('INSERT INTO events (session, seq, json) VALUES (?, ?, ?)')
   const page = db.prepare(`SELECT ${columns} FROM sessions WHERE key > ? ORDER BY key LIMIT ?`)
-  const saveEnd = db.prepare(
-    'UPDATE sessions SET ended = ?, ended_at = ?, engine = ?, place = coalesce(?, key), executions = ? WHERE key = ?',
+  const saveRest = db.prepare(
+    `UPDATE sessions SET ended = ?, ended_at = ?, asleep = ?, wakes_at = ?, sdk_session = ?, engine = ?, place = coalesce(?, key)
+     WHERE key = ?`,
   )
-  const unended = db.prepare(
+  const wake = db.prepare('UPDATE sessions SET asleep = NULL, wakes_at = NULL, sdk_session = NULL WHERE key = ?')
+  // an id that another session has stays that one's, unless that is on its way out
+  const addExecution = db.prepare(
+    `INSERT INTO executions (id, session) VALUES (?, ?) ON CONFLICT DO UPDATE SET session = excluded.session
+     WHERE EXISTS (SELECT 1 FROM news WHERE news.session = executions.session AND key = 'removal')`,
+  )
+  const awake = db.prepare(
     `SELECT ${columns} FROM sessions WHERE key IN (
-       SELECT key FROM (SELECT key FROM sessions WHERE ended IS NULL AND key > ?1 ORDER BY key LIMIT ?2)
+       SELECT key FROM (SELECT key FROM sessions WHERE ended IS NULL AND asleep IS NULL AND key > ?1 ORDER BY key LIMIT ?2)
        UNION SELECT session FROM (SELECT DISTINCT session FROM news WHERE session > ?1 ORDER BY session LIMIT ?2)
      ) ORDER BY key LIMIT ?2`,
   )
@@ -52,6 +61,7 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
   const removals = ['sessions WHERE key', 'origins WHERE session', 'snapshots WHERE session', 'news WHERE session'].map(
     (where) => db.prepare(`DELETE FROM ${where} = ?`),
   )
+  const removeExecutions = db.prepare('DELETE FROM executions WHERE session = ?')
   const insertNews = db.prepare('INSERT INTO news (session, key, news) VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
   const newsOf = db.prepare('SELECT session, key, news FROM news WHERE session BETWEEN ? AND ? ORDER BY n')
   const takeNews = db.prepare('DELETE FROM news WHERE session = ? AND key = ?')
@@ -68,7 +78,8 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
   const sessions = new KnownSessions(db)
 
   return {
-    'journal.write'({ id, origin, state, snapshot, ended, reservedSeq, seqs, texts, taken = [], ...riding }) {
+    'journal.write'(write) {
+      const { id, origin, state, snapshot, rest, executions = [], reservedSeq, seqs, texts, taken = [] } = write
       const known = sessions.get(id)
       if (!known && !(origin && state))
         throw new Refusal(`There is no session ${id}; its first write has an origin and a state.`)
@@ -81,12 +92,17 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
         key = Number(insert.run(id, origin!.profile, origin!.generation, reserved, state!).lastInsertRowid)
         insertOrigin.run(key, origin!.text)
       } else if (state !== undefined || reserved !== known!.reservedSeq) update.run(reserved, state ?? null, key)
-      if (ended) saveEnd.run(ended.status, ended.at, ended.engine, ended.place, ended.executions, key)
+      if (rest) saveRest.run(...restValues(rest), key)
+      else if (state !== undefined && known?.sleeps) wake.run(key)
+      const added = executions.filter((one) => !known?.executions?.has(one))
+      for (const one of added) addExecution.run(one, key)
       if (snapshot !== undefined) saveSnapshot.run(key, snapshot)
       for (const [index, seq] of seqs.entries()) insertEvent.run(key, seq, texts[index]!)
       for (const one of taken) takeNews.run(key, one)
-      keepAlong(riding)
-      sessions.set(id, { key, reservedSeq: reserved, lastSeq })
+      keepAlong(write)
+      const sleeps = state === undefined ? (known?.sleeps ?? false) : typeof rest?.asleep === 'string'
+      const all = added.length > 0 ? new Set(executions) : known ? known.executions : NONE
+      sessions.set(id, { key, reservedSeq: reserved, lastSeq, sleeps, executions: all })
     },
     'journal.deposit'(id, news, keys) {
       const session = sessions.get(id)?.key
@@ -96,8 +112,8 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
       return true
     },
     'journal.page': (afterKey, limit) => page.all(afterKey, limit),
-    'journal.unended': (afterKey, limit) => unended.all(afterKey, limit),
-    ...endedOperations(db, columns),
+    'journal.awake': (afterKey, limit) => awake.all(afterKey, limit),
+    ...atRestOperations(db, columns),
     'journal.news': (from, to) => newsOf.all(from, to),
     'journal.get'(id) {
       const row = whole.get(id)
@@ -127,10 +143,12 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
       }
     },
     'journal.remove'(id, deliveries, notifications, usage) {
-      const key = sessions.get(id)?.key
-      if (key === undefined) return
+      const known = sessions.get(id)
+      if (!known) return
+      const { key } = known
       sessions.forget(id)
       for (const removal of removals) removal.run(key)
+      if (known.executions !== NONE) removeExecutions.run(key)
       remember.run(key)
       keepAlong({ deliveries, notifications, usage })
     },
@@ -146,6 +164,9 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
     },
   }
 }
+
+const restValues = ({ ended, endedAt, asleep, wakesAt, sdkSession, engine, place }: RestColumns) =>
+  [ended, endedAt, asleep, wakesAt, sdkSession, engine, place] as const
 
 /** @returns the last one */
 function assertRising(id: string, seqs: readonly number[], after: number): number {

@@ -1,3 +1,4 @@
+import type { SessionInfo } from '../../../schemas/sessions.js'
 import { toError } from '../../errors.js'
 import type { Executions } from '../../executions/executions.js'
 import type { Clock, Timer } from '../../lib/clock.js'
@@ -6,10 +7,12 @@ import type { Patience } from '../../lib/patience.js'
 import { isUnreadable } from '../../storage/storage.js'
 import type { SessionEntry, SessionTable } from '../session-table.js'
 import type { Sharing } from '../sharing.js'
-import { type EndedSessions, isTerminal, type JournaledWhole, type ListedQuery } from './journal.js'
+import { wakesAt } from './asleep.js'
+import { DueSleepers } from './due-sleepers.js'
+import { isTerminal, type JournaledWhole, type ListedQuery, type RestStatus, type SessionsAtRest } from './journal.js'
 import type { Keeping } from './keeping.js'
 
-export interface EndedInJournalParts {
+export interface AtRestParts {
   clock: Clock
   logger: Logger
   /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
@@ -21,10 +24,16 @@ export interface EndedInJournalParts {
   sharing?: Sharing | undefined
   /** Somebody asks for one that has not ended and is not in the table, where several processes have sessions. */
   onMissed(left: JournaledWhole): Promise<void>
+  /** Whether another process is to do what has to be done with one. Absent: one process has all sessions. */
+  isElsewhere?: ((id: string) => Promise<boolean>) | undefined
   /** How long a session that has ended stays listed; `undefined`: until DELETE. */
   sessionRetentionMs: number | undefined
-  /** Lists a session that the table does not have. */
+  /** Lists one that has ended and that the table does not have. */
   enter(left: JournaledWhole): void
+  /** The same of one that sleeps. */
+  takeUp(left: JournaledWhole): Promise<void>
+  /** One has left the table: nothing is expected of it here. */
+  onLeft(id: string): void
   /** Removes one that is in the table. @throws SG_ERR_STORE_UNAVAILABLE */
   forget(id: string): Promise<void>
 }
@@ -37,40 +46,50 @@ const AGAIN_MS = 30_000
 const LOOK_MS = 5 * 60_000
 
 /**
- * Sessions that have ended and that nobody asks for: the journal has them, and the table does not. Whoever asks for one by its id has it
- * entered there for a while.
+ * Sessions at rest that nobody asks for: the journal has them, and the table does not. Whoever asks for one by its id, or for an execution
+ * of it, has it entered there for a while; so has one that sleeps when its time comes.
  */
-export class EndedInJournal {
+export class AtRest {
   /** What the journal gives of them. */
-  readonly journal: EndedSessions
-  readonly #parts: EndedInJournalParts
+  readonly journal: SessionsAtRest
+  readonly #parts: AtRestParts
+  readonly #due: DueSleepers
   readonly #lookUps = new Map<string, Promise<SessionEntry | undefined>>()
   /** Sessions that are on their way out, and were never said to be there. */
   readonly #refused = new Set<string>()
-  #count = 0
+  /** Where several processes have sessions, none of them counts all. */
+  readonly #counts: Record<RestStatus, number> = { closed: 0, failed: 0, idle: 0, parked: 0 }
   #sweep: { at: number; timer: Timer } | undefined
   #stopped = false
 
-  constructor(journal: EndedSessions, parts: EndedInJournalParts) {
+  constructor(journal: SessionsAtRest, parts: AtRestParts) {
     this.journal = journal
     this.#parts = parts
-    const { table, sharing, executions } = parts
-    table.onDropped = ({ id, endedAt }) => {
-      // whoever has it next finds them by the journal
-      if (sharing) executions.forget(id)
-      else this.#count++
-      this.#expect(endedAt)
+    this.#due = new DueSleepers(journal, { ...parts, find: (id) => this.find(id) })
+    const { table, executions, onLeft } = parts
+    table.onDropped = (info) => {
+      const { id, lastActivityAt } = info
+      // whoever asks next finds them by the journal
+      executions.forget(id)
+      onLeft(id)
+      this.#count(info, 1)
+      if (isTerminal(info)) this.#expect(lastActivityAt)
+      else this.#due.expect(wakesAt(info))
     }
   }
 
-  /** How many are in the journal alone; 0 where several processes end sessions, of which none counts all. */
-  get count(): number {
-    return this.#count
+  #count({ status }: Pick<SessionInfo, 'status'>, by: 1 | -1): void {
+    if (!this.#parts.sharing) this.#counts[status as RestStatus] += by
+  }
+
+  /** How many are in the journal alone, by their status; none where several processes have sessions. */
+  get counts(): Readonly<Record<RestStatus, number>> {
+    return this.#counts
   }
 
   /** Whether there may be some in the journal alone. */
   get hasSome(): boolean {
-    return this.#parts.sharing !== undefined || this.#count > 0
+    return this.#parts.sharing !== undefined || Object.values(this.#counts).some((count) => count > 0)
   }
 
   /**
@@ -79,23 +98,25 @@ export class EndedInJournal {
    * @throws what the journal throws
    */
   async open(): Promise<() => void> {
-    const { executions, table, sharing, clock } = this.#parts
-    if (sharing)
+    const { table, sharing, clock } = this.#parts
+    if (sharing) {
+      sharing.storage.on('nodes', () => this.#due.look())
       return () => {
         if (this.#parts.sessionRetentionMs !== undefined) this.#sweepAt(clock.now())
+        this.#due.look()
       }
-    for (const { id, executionIds } of await this.journal.endedExecutions())
-      for (const executionId of executionIds) executions.remember(id, executionId)
-    const { count, lastOrder } = await this.journal.endedTotals()
-    this.#count = count
+    }
+    const { lastOrder, ...counts } = await this.journal.restTotals()
+    Object.assign(this.#counts, counts)
     const [first] = await this.journal.endedFirst(1)
     return () => {
       table.goOnAfter(lastOrder)
       if (first) this.#expect(first.endedAt)
+      if (counts.parked > 0) this.#due.look()
     }
   }
 
-  /** The entry of one that has ended, which the table has from now on. @throws SG_ERR_STORE_UNAVAILABLE */
+  /** The entry of one at rest, which the table has from now on. @throws SG_ERR_STORE_UNAVAILABLE */
   async find(id: string, patience?: Patience): Promise<SessionEntry | undefined> {
     if (!this.hasSome) return undefined
     const known = this.#lookUps.get(id)
@@ -106,7 +127,7 @@ export class EndedInJournal {
   }
 
   async #lookUp(id: string, patience: Patience | undefined): Promise<SessionEntry | undefined> {
-    const { keeping, table, sharing, onMissed } = this.#parts
+    const { keeping, table, sharing, onMissed, takeUp } = this.#parts
     const left = await keeping.get(id, patience).catch((error) => {
       // reported; it stays in the journal, as one does that cannot be read at the start
       if (isUnreadable(error.cause)) return undefined
@@ -114,25 +135,38 @@ export class EndedInJournal {
     })
     const entry = table.get(id)
     if (entry || !left || this.#refused.has(id)) return entry
-    if (!isTerminal(left.state.info)) {
-      if (sharing) await onMissed(left)
+    const { info } = left.state
+    if (!isTerminal(info) && sharing) {
+      await onMissed(left)
       return table.get(id)
     }
     if (left.news?.some(({ type }) => type === 'removal')) return undefined
-    this.enter(left)
-    if (!sharing) this.#count--
+    if (isTerminal(info)) this.enter(left)
+    else if (left.sleeps) await takeUp(left)
+    else return undefined
+    this.#count(info, -1)
     return table.get(id)
   }
 
-  /** Lists one in the table, until nobody looks at it any more. */
+  /** Lists one that has ended in the table, until nobody looks at it any more. */
   enter(left: JournaledWhole): void {
     const { table, enter } = this.#parts
     enter(left)
     table.unloadLater(left.id)
   }
 
+  /** The session in the journal that has had an execution. @throws SG_ERR_STORE_UNAVAILABLE */
+  async sessionOf(executionId: string): Promise<string | undefined> {
+    return this.hasSome ? this.#parts.keeping.asked(() => this.journal.sessionOf(executionId)) : undefined
+  }
+
+  /** Whether one that sleeps goes on from that session of an agent's own. @throws SG_ERR_STORE_UNAVAILABLE */
+  async continues(sdkSessionId: string): Promise<boolean> {
+    return this.hasSome && this.#parts.keeping.asked(() => this.journal.continues(sdkSessionId))
+  }
+
   /** Some of them; where several processes have sessions, of all. @throws SG_ERR_STORE_UNAVAILABLE */
-  async read(query: ListedQuery): ReturnType<EndedSessions['ended']> {
+  async read(query: ListedQuery): ReturnType<SessionsAtRest['atRest']> {
     const { sessions, next } = await this.#parts.keeping.readListed(query, this.#parts.sharing !== undefined)
     return { sessions: sessions.filter(({ id }) => !this.#refused.has(id)), next }
   }
@@ -149,6 +183,7 @@ export class EndedInJournal {
   stop(): void {
     this.#stopped = true
     this.#sweep?.timer.cancel()
+    this.#due.stop()
   }
 
   // ── those whose time is over ──────────────────────────────────────────────────────────────────────────────────────────────

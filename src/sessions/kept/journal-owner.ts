@@ -1,0 +1,34 @@
+import type { KeptKey } from '../../idempotency/store.js'
+import type { Clock } from '../../lib/clock.js'
+import type { EventLog } from '../log/event-log.js'
+import type { JournaledOrigin, JournaledState, SessionJournal } from './journal.js'
+
+/** Whose session is written down. */
+export interface JournalOwner {
+  readonly id: string
+  readonly log: EventLog
+  /** Kept with the first write. */
+  readonly key: KeptKey | undefined
+  /** Whether an engine serves it. */
+  readonly live: boolean
+  origin(): JournaledOrigin
+  state(): JournaledState
+  /** Who are told that more of the log may be shown. */
+  readonly clients: { onShown(): void }
+  /** So much waits to be written, and cannot be, that no more may come. */
+  onBacklog(bytes: number): void
+}
+
+export interface JournalWriterParts {
+  journal: SessionJournal
+  /** Whether what is told of events is kept in the same write. */
+  oneWrite: boolean
+  /** Told of each write that failed, and of the first that succeeds again, or when none is to be made any more. */
+  onFault(sessionId: string, error: unknown): void
+  /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
+  retryAfter: Clock['after']
+  /** As `GatewayStorage.atTurnsEnd`. */
+  atTurnsEnd(work: () => void): void
+  /** Bytes that wait to be written, of all sessions. */
+  backlog: { bytes: number }
+}

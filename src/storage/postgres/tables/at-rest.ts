@@ -1,0 +1,82 @@
+import type { DueSleeper, RestStatus } from '../../../sessions/kept/journal.js'
+import type { SessionRow } from '../../sql/rows.js'
+import { asks, type Plans, statement } from '../plan.js'
+import { textArray } from '../values.js'
+
+const MAX_PAGE_CHARS = 1024 * 1024
+const ENGINES = ['cli', 'provider']
+const STATUSES = ['closed', 'failed', 'idle', 'parked']
+/** Of a session `j`. */
+const STAYS = `NOT EXISTS (SELECT FROM @news AS n WHERE n.session = j.key AND n.key = 'removal')`
+
+/** Of each engine and status, and of each profile, the newest: an index gives them however many others there are. */
+const page = (columns: string, by: string, of: string): string => {
+  const newest = (column: string) => `(SELECT j.key, j.place FROM @sessions AS j
+      WHERE ${of} j.engine = e.engine AND j.${column} = s.status AND j.place < $3 AND ${STAYS} ORDER BY j.place DESC LIMIT $4)`
+  return `WITH found AS (
+    SELECT x.key, x.place FROM unnest($1::text[]) AS e (engine) CROSS JOIN unnest($2::text[]) AS s (status) ${by} CROSS JOIN LATERAL (
+      ${newest('ended')} UNION ALL ${newest('asleep')}
+    ) AS x ORDER BY x.place DESC LIMIT $4
+  ), measured AS (
+    SELECT ${columns}, place, count(*) OVER () AS found,
+      sum(octet_length(state)) OVER (ORDER BY place DESC) - octet_length(state) AS before
+    FROM @sessions WHERE key = ANY (ARRAY(SELECT key FROM found))
+  ) SELECT * FROM measured WHERE before < ${MAX_PAGE_CHARS} ORDER BY place DESC`
+}
+/** Of this node, and of nobody who is there. */
+const OF_NODE = 'AND (owner IS NULL OR owner = $1 OR NOT EXISTS (SELECT FROM @members WHERE n = s.owner))'
+const ended = (of: string) => `SELECT id, ended_at AS "endedAt" FROM @sessions AS s
+  WHERE ended IS NOT NULL AND $1::bigint IS NOT DISTINCT FROM $1 ${of} ORDER BY ended_at, key LIMIT $2`
+const due = (of: string) => `SELECT id, wakes_at AS "wakesAt" FROM @sessions AS s
+  WHERE wakes_at IS NOT NULL AND $1::bigint IS NOT DISTINCT FROM $1 AND (wakes_at, id) > ($3, $4) ${of} ORDER BY wakes_at, id LIMIT $2`
+const totals = (column: string) =>
+  `SELECT ${column} AS status, count(*) AS count, max(place) AS last FROM @sessions WHERE ${column} IS NOT NULL GROUP BY ${column}`
+const TOTALS = `${totals('ended')} UNION ALL ${totals('asleep')}`
+const WITH_NEWS = `SELECT coalesce(ended, asleep) AS status, count(*) AS count FROM @sessions
+  WHERE key IN (SELECT session FROM @news) AND (ended IS NOT NULL OR asleep IS NOT NULL) GROUP BY 1`
+const OF_EXECUTION = 'SELECT s.id FROM @sessions AS s WHERE key = (SELECT session FROM @executions WHERE id = $1)'
+const OF_SDK_SESSION = 'SELECT FROM @sessions WHERE sdk_session = $1 LIMIT 1'
+
+/** Sessions at rest. @param columns of a row of `sessions` @param me the node that asks; null: one process has every session */
+export function atRestPlans(columns: string, me: number | null) {
+  const all = page(columns, '', '')
+  const ofProfiles = page(columns, 'CROSS JOIN unnest($5::text[]) AS p (profile)', 'j.profile = p.profile AND')
+  const mine = me === null ? '' : OF_NODE
+  const [endedFirst, dueFirst] = [ended(mine), due(mine)]
+  return {
+    'journal.atRest'({ status, engine, profiles, before = Number.MAX_SAFE_INTEGER, limit }) {
+      const values = [textArray(engine ? [engine] : ENGINES), textArray(status ? [status] : STATUSES), before, limit]
+      const asked = profiles ? statement(ofProfiles, ...values, textArray(profiles)) : statement(all, ...values)
+      return asks(asked, (rows) => {
+        const found = (rows[0]?.found as number | undefined) ?? 0
+        return {
+          rows: rows as unknown as (SessionRow & { place: number })[],
+          isLast: rows.length === found && found < limit,
+        }
+      })
+    },
+    'journal.endedFirst': (limit) =>
+      asks(statement(endedFirst, me, limit), (rows) => rows as unknown as { id: string; endedAt: number }[]),
+    'journal.dueFirst': (limit, after) =>
+      asks(
+        statement(dueFirst, me, limit, after?.wakesAt ?? Number.MIN_SAFE_INTEGER, after?.id ?? ''),
+        (rows) => rows as unknown as DueSleeper[],
+      ),
+    'journal.restTotals': () => ({
+      statements: [statement(TOTALS), statement(WITH_NEWS)],
+      writes: false,
+      result([rows, withNews]) {
+        const found = { closed: 0, failed: 0, idle: 0, parked: 0, lastOrder: 0 }
+        for (const { status, count, last } of rows!) {
+          found[status as RestStatus] += count as number
+          found.lastOrder = Math.max(found.lastOrder, last as number)
+        }
+        for (const { status, count } of withNews!) found[status as RestStatus] -= count as number
+        return found
+      },
+    }),
+    'journal.sessionOf': (executionId) =>
+      asks(statement(OF_EXECUTION, executionId), ([row]) => row?.id as string | undefined),
+    'journal.continues': (sdkSessionId) => asks(statement(OF_SDK_SESSION, sdkSessionId), (rows) => rows.length > 0),
+  } satisfies Partial<Plans>
+}
