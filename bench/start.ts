@@ -27,6 +27,10 @@ export async function start(): Promise<void> {
     [`${many(1_000_000)} sessions that ended`, { ended: many(1_000_000) }],
     [`${many(1_000_000)} jobs that ended`, { jobs: many(1_000_000) }],
     [`${many(100_000)} queued jobs that wait for their time`, { queued: many(100_000) }],
+    [
+      `${many(100_000)} parked sessions, ${many(1_000_000)} that ended, and as many jobs that ended`,
+      { parked: many(100_000), ended: many(1_000_000), jobs: many(1_000_000) },
+    ],
   ]
   for (const [what, left] of rows) {
     const folder = mkdtempSync(join(tmpdir(), 'bench-start-'))

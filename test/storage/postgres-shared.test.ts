@@ -11,6 +11,7 @@ import type { WebhookTarget } from '../../src/webhooks/target.js'
 import { until } from '../fixtures/build.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
 import { hasPostgres, postgres } from './postgres-world.js'
+import { jobOf } from './sqlite-records.js'
 
 const ANSWER: StoredAnswer = { status: 201, headers: { 'content-type': 'application/json' }, body: '{}' }
 let schemas = 0
@@ -34,6 +35,23 @@ async function members(t: Test) {
 }
 
 if (hasPostgres()) {
+  t.test('of changes of jobs that share a statement, one that is wrong hurts no other', async (t) => {
+    const { a } = await members(t)
+    await Promise.all(['one', 'wrong', 'two'].map((id) => a.queue.add(jobOf(id))))
+    const isNoTime = 'soon' as unknown as number
+    const changed = await Promise.allSettled([
+      a.queue.update('one', { nextRunAt: 10 }),
+      a.queue.update('wrong', { nextRunAt: isNoTime }),
+      a.queue.update('two', { nextRunAt: 20 }),
+    ])
+    t.same(
+      changed.map(({ status }) => status),
+      ['fulfilled', 'rejected', 'fulfilled'],
+    )
+    const times = await Promise.all(['one', 'wrong', 'two'].map(async (id) => (await a.queue.get(id))!.info.nextRunAt))
+    t.same(times, [10, undefined, 20])
+  })
+
   t.test('keys', async (t) => {
     t.test('one that is in use at a node is in use at each', async (t) => {
       const { a, b } = await members(t)

@@ -132,6 +132,11 @@ export class PostgresDatabase {
         if (!error.isOver) return this.#onCut(error, left, batch)
         const wrong = this.#wrong(error, batch, fence.length)
         if (wrong === 'again' && ++tries < MOST_TRIES) continue
+        if (wrong === 'again' && left.length > 1) {
+          // one of those that share a statement is wrong, and nobody says which
+          for (const one of left) await this.#run([one])
+          return
+        }
         if (error.error.code === RAISED.fenced) this.#end(fenced(this.#options.place))
         const failure = failureOf(error.error, this.#options.place)
         if (typeof wrong !== 'number') {
