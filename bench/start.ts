@@ -86,11 +86,11 @@ async function leave(
       `INSERT INTO events (session, seq, json) WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ?)
        SELECT session, seq + n, replace(json, '"seq":' || seq, '"seq":' || (seq + n)) FROM c, (SELECT * FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1)`,
     ).run(eventsEach, over.key)
-  const only = (count: number, of: { key: number; id: string } | undefined) => {
-    if (of && count > 0) multiply(db, ['sessions', 'origins', 'snapshots', 'events'], of, count)
+  const only = (count: number, of: { key: number; id: string } | undefined, from = FIRST_COPY) => {
+    if (of && count > 0) multiply(db, ['sessions', 'origins', 'snapshots', 'events'], of, count, from)
   }
   only(parked, seeds.find(isParked))
-  only(ended, over)
+  only(ended, over, FIRST_COPY + parked)
   const jobOf = (is: string): { key: number; id: string } =>
     db.prepare(`SELECT n AS key, id FROM jobs WHERE status ${is} 'queued'`).get()
   if (jobs > 0) multiply(db, ['jobs'], jobOf('<>'), jobs)
@@ -102,12 +102,18 @@ async function leave(
 const FIRST_COPY = 1_000_000
 
 /** The rows of one session, or job, as so many others, each under an id and a number of its own. */
-function multiply(db: Database, tables: string[], { key, id }: { key: number; id: string }, count: number): void {
+function multiply(
+  db: Database,
+  tables: string[],
+  { key, id }: { key: number; id: string },
+  count: number,
+  from = FIRST_COPY,
+): void {
   for (const table of tables) {
     const columns: { name: string; type: string }[] = db.prepare(`PRAGMA table_info(${table})`).all()
     const numbered = { sessions: 'key', jobs: 'n' }[table] ?? 'session'
     const values = columns.map(({ name, type }) => {
-      if (name === numbered) return `${FIRST_COPY} + c.n`
+      if (name === numbered) return `${from} + c.n`
       if (table === 'sessions' && name === 'state')
         return `json_set(replace(o.state, '${id}', c.id), '$.order', json_extract(o.state, '$.order') + c.n)`
       return type === 'TEXT' ? `replace(o.${name}, '${id}', c.id)` : `o.${name}`
