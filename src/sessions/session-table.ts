@@ -32,6 +32,8 @@ export class SessionEntry {
   releasing = false
   /** The journal does not give it among those at rest. */
   stays = false
+  /** Something came in for it while it slept, which its next engine is to do. */
+  isDue = false
   /** Name of the node on which alone its engine can start, when that is another one. */
   away: string | undefined
 
@@ -138,6 +140,7 @@ export class SessionTable {
   onEngine(session: Session, has: boolean): void {
     const entry = this.#entries.get(session.id)
     if (!entry) return
+    if (has) entry.isDue = false
     if (entry.lives !== has) {
       entry.lives = has
       if (has) this.#places.retake()
@@ -145,6 +148,12 @@ export class SessionTable {
     }
     if (!has && session.parked) this.unload(session.id)
     else if (!has && session.log.isJournaled) this.unloadLater(session.id)
+  }
+
+  /** Something came in for a session that sleeps: it is not left to the journal before an engine has it. */
+  onNews(id: string): void {
+    const entry = this.#entries.get(id)
+    if (entry) entry.isDue = true
   }
 
   /** A request that waits, and its session. */
@@ -274,7 +283,7 @@ export class SessionTable {
 
   #isDroppable(entry: SessionEntry): boolean {
     if (entry.away !== undefined) return true
-    if (this.onDropped === undefined || entry.stays) return false
+    if (this.onDropped === undefined || entry.stays || entry.isDue) return false
     // one that wakes soon waits for it here
     return entry.storedStatus !== 'parked' || !this.isNear(wakesAt(infoOf(entry)))
   }

@@ -179,6 +179,35 @@ t.test('whoever waits for a person, and the run of a job, is not asleep', async 
   t.same((await storage.journal.awake!()).map(({ id }) => id).sort(), [asks, run].sort())
 })
 
+t.test('a result that was kept wakes its session although the storage failed in between', async (t) => {
+  const { parked, left, again, clock, runnerOf, now, storage } = await world(t)
+  const id = await parked('e1')
+  await left(id)
+  const { get, deposit } = storage.journal
+  let fails = false
+  Object.assign(storage.journal, {
+    get: (asked: string) => (fails ? Promise.reject(new Error('disk I/O error')) : get(asked)),
+    deposit: async (...given: Parameters<typeof deposit>) => {
+      const isThere = await deposit(...given)
+      fails = true
+      return isThere
+    },
+  })
+  t.match(await now().gateway.executions.submit('e1', ok), { applied: true, sessionId: id })
+  const wait = async () => {
+    for (let tries = 0; tries < 5; tries++) await clock.advance(LEFT_ALONE_MS)
+    t.equal(runnerOf(id)?.settled.length ?? 0, 0)
+  }
+  await wait()
+  await again({ crash: true })
+  await wait()
+  fails = false
+  await until(async () => {
+    await clock.advance(LEFT_ALONE_MS)
+    return runnerOf(id)?.settled.length === 1
+  }, 'the wake')
+})
+
 t.test('an execution id that a sleeping session has is no other’s', async (t) => {
   const { parked, left, create, runnerOf, now } = await world(t)
   const id = await parked('e1')

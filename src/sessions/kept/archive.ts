@@ -104,6 +104,7 @@ export class Archive {
     const entry = table.adopt(id, order, profile, info, reservedSeq)
     entry.away = this.#awayOf(left)
     entry.stays = entry.away === undefined && !left.sleeps
+    entry.isDue = left.news !== undefined
     if (!entry.stays) table.unloadLater(id)
     else if (isTerminal(info)) onTerminal(id, info.lastActivityAt)
     else this.#letRest(left, entry)

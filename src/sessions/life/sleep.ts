@@ -121,6 +121,7 @@ export class Sleep implements SessionSleep, ResultTaker {
     const { keeping, table, telling } = this.#parts
     const news = asked.map(newsOf)
     if (!(await keeping.deposit(id, news, keys, patience))) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
+    table.onNews(id)
     const session = table.resident(id)
     if (session) expectNoMore(session, news)
     telling.onNews(id, news)
