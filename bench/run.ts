@@ -18,6 +18,7 @@ import { permissionRoundTrip } from './permission-round-trip.js'
 import { postgresEvents } from './postgres-events.js'
 import { postgresJobs } from './postgres-jobs.js'
 import { postgresLists } from './postgres-lists.js'
+import { postgresTakeover } from './postgres-takeover.js'
 import { replay, replayFromDisk } from './replay.js'
 import { returningClients } from './returning-clients.js'
 import { socketHeap } from './socket-heap.js'
@@ -53,6 +54,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   hop,
   'postgres-jobs': postgresJobs,
   'postgres-lists': postgresLists,
+  'postgres-takeover': postgresTakeover,
   notifications,
   start,
   console: consoleInBrowser,

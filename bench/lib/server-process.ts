@@ -80,8 +80,15 @@ export class ServerProcess {
     return this.call<Memory>('collect')
   }
 
+  /** With SIGKILL, as a machine that is switched off; resolves when it is gone. */
+  async kill(): Promise<void> {
+    const gone = once(this.#child, 'exit')
+    this.#child.kill('SIGKILL')
+    await gone
+  }
+
   async stop(): Promise<void> {
-    if (this.#child.exitCode !== null) return
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
     const gone = once(this.#child, 'exit')
     this.#child.disconnect()
     await gone

@@ -15,7 +15,7 @@ import type { Sharing } from './sharing.js'
 import type { Telling } from './telling.js'
 
 /** Sessions that are taken up at once. */
-const PAGE = 50
+const PAGE = 250
 
 export interface SharedSessionsParts {
   sharing: Sharing

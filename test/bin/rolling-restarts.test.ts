@@ -24,10 +24,13 @@ if (hasPostgres()) {
     // one that fails leaves nobody who comes back for ever
     const over = new AbortController()
     t.teardown(() => over.abort())
-    const following = balancers.map(({ url }, i) =>
-      consume({ baseUrl: url, token: '', sessionId: id, name: `c${i}`, sends: SENDS }, { WebSocket }, over.signal),
-    )
+    const live = new Set<string>()
+    const following = balancers.map(({ url }, i) => {
+      const task = { baseUrl: url, token: '', sessionId: id, name: `c${i}`, sends: SENDS }
+      return consume(task, { WebSocket }, over.signal, (transport) => live.add(transport))
+    })
     for (const report of following) report.catch(() => {})
+    await until(() => live.size === following.length, 'a socket and an event stream')
     for (let restart = 0; restart < RESTARTS; restart++) {
       await client.session(id).send(LONG)
       const node = nodes[restart % nodes.length]!
@@ -53,7 +56,6 @@ if (hasPostgres()) {
         report.confirmed,
         ids.filter((said) => said.startsWith(`c${i}-`)),
       )
-      t.ok(report.transports.includes(i === 0 ? 'socket' : 'event-stream'))
       t.ok(nodes.every(({ name }) => (balancers[i]!.counts.get(name) ?? 0) > 1))
     }
   })

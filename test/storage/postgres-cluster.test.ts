@@ -9,7 +9,7 @@ import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { until } from '../fixtures/build.js'
 import { clusterWorld } from './cluster-world.js'
 import { hasPostgres, postgres, postgresWorld } from './postgres-world.js'
-import { firstWrite } from './sqlite-records.js'
+import { firstWrite, stateOf } from './sqlite-records.js'
 
 const LONG_MS = 600_000
 
@@ -164,6 +164,19 @@ if (hasPostgres()) {
         `living node of this name already: node a, process ${process.pid} on host .*, at .*cluster\\.node`,
       ),
     })
+  })
+
+  t.test('a single process that starts writes nothing anew of the sessions that are there', async (t) => {
+    const world = await postgresWorld(t)
+    const { journal } = world.storage
+    await journal.write(firstWrite('one'))
+    await journal.write({ id: 'one', state: { ...stateOf('one'), settled: ['e1'] } })
+    const { server, schema } = world
+    const versions = () => server.query(`SELECT xmin::text, ctid::text FROM ${schema}.sessions`)
+    const before = await versions()
+    const again = await world.reopen()
+    t.same(await versions(), before)
+    t.equal(await again.journal.sessionOf!('e1'), 'one')
   })
 
   t.test('a node that cannot take over what it finds at its start has left again', async (t) => {

@@ -31,14 +31,13 @@ const HOLDERS = `SELECT host, pid, started_at AS "startedAt", version, name, coa
 const HOLDERS_THEN = `SELECT host, pid, started_at AS "startedAt", version, NULL AS name, false AS "isAlive" FROM @members ORDER BY n DESC`
 const NEIGHBOURS = `SELECT n, name, url, protocol, version, slots, config, draining, host, pid, started_at AS "startedAt",
     term < 0 AS "hasLeft", coalesce(until < clock_timestamp(), true) AS "isExpired",
+    CASE WHEN isfinite(until) THEN extract(epoch FROM until - clock_timestamp())::double precision * 1000 END AS "leftMs",
     pg_postmaster_start_time() < clock_timestamp() - $1 * interval '1 millisecond' AS "isServerUp"
   FROM @members LEFT JOIN @leases USING (n) WHERE name IS NOT NULL ORDER BY n`
 /** What several processes had is this one's. */
 const ALONE = [
   ...['DELETE FROM @members', 'DELETE FROM @leases', 'DELETE FROM @takeovers'],
-  // what it writes says nothing of it any more
-  'UPDATE @sessions SET owner = NULL, status = NULL WHERE ended IS NULL AND (owner IS NOT NULL OR status IS NOT NULL)',
-  ...['jobs', 'deliveries', 'idempotency_keys'].map(
+  ...['sessions', 'jobs', 'deliveries', 'idempotency_keys'].map(
     (table) => `UPDATE @${table} SET owner = NULL WHERE owner IS NOT NULL`,
   ),
 ]
@@ -153,6 +152,8 @@ export interface Neighbour extends ClusterNode {
   startedAt: number
   hasLeft: boolean
   isExpired: boolean
+  /** Of its lease; negative when that is over, null when it has none. */
+  leftMs: number | null
   /** The server has been there for longer than a lease: who could renew one has had the time. */
   isServerUp: boolean
 }

@@ -16,6 +16,8 @@ import { type MemberTold, TakeOver } from './takeover.js'
 import { listUnlisted } from './unlisted.js'
 
 const RETRY_MS = 50
+/** So long after its end a lease is looked at again. */
+const AFTER_LEASE_MS = 10
 /** Another node takes over what one that has left had. */
 const LOOK_AGAIN_MS = 50
 
@@ -37,6 +39,8 @@ export class Member {
   /** Since then it has been in touch with the database without a gap. */
   #inTouchSince = performance.now()
   #lastBeat = performance.now()
+  /** Milliseconds that the leases of the others had left then. */
+  #leases: readonly number[] = []
   /** It has left, or was declared dead. */
   #isOver = false
   #isLeaving = false
@@ -222,8 +226,13 @@ export class Member {
     void this.#beat().then((hasSucceeded) => {
       this.#beating = false
       if (this.#beatAgain && hasSucceeded) this.#beatNow()
-      else this.#schedule(hasSucceeded ? this.#leaseMs / 5 : Math.min(RETRY_MS, this.#leaseMs / 5))
+      else this.#schedule(hasSucceeded ? this.#untilNext() : Math.min(RETRY_MS, this.#leaseMs / 5))
     })
+  }
+
+  /** Milliseconds; one that is silent is looked at as soon as its lease is over. */
+  #untilNext(): number {
+    return Math.min(this.#leaseMs / 5, ...this.#leases.map((leftMs) => leftMs + AFTER_LEASE_MS))
   }
 
   async #beat(): Promise<boolean> {
@@ -265,6 +274,7 @@ export class Member {
   #onBeat(since: number, neighbours: readonly Neighbour[]): void {
     if (!this.#lease.renew(since)) return
     this.#see(neighbours)
+    this.#leases = neighbours.flatMap(({ n, leftMs }) => (n === this.n || leftMs === null || leftMs < 0 ? [] : leftMs))
     // what held this one up may have held up the others too
     if (since - this.#lastBeat > this.#leaseMs / 2) this.#inTouchSince = since
     this.#lastBeat = since
