@@ -19,8 +19,8 @@ export interface NodeRequest {
   headers?: Readonly<Record<string, string | readonly string[] | undefined>>
   body?: string | Uint8Array
   signal?: AbortSignal
-  /** Until its head has come; default 5,000. */
-  timeoutMs?: number
+  /** Its answer goes on for as long as both are there: only its head has to come in time. Default: all of it has to. */
+  isStream?: boolean
 }
 
 /** This process as one node of several. */

@@ -1,6 +1,7 @@
 import { toError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
+import { within } from '../lib/within.js'
 import type { WaitingCounts } from '../notifications/inbox.js'
 import type { ClusterNode } from '../storage/cluster.js'
 
@@ -97,7 +98,7 @@ export class Exchange {
 
   /** Asks one node. @throws when it does not answer in time */
   async askOne<Answer>(node: ClusterNode, path: string, question: unknown): Promise<Answer> {
-    return (await (await this.#post(node, path, question)).json()) as Answer
+    return JSON.parse(await this.#post(node, path, question)) as Answer
   }
 
   async #tellOne(node: ClusterNode, change: Change): Promise<void> {
@@ -134,11 +135,11 @@ export class Exchange {
     })
   }
 
-  async #post(node: ClusterNode, path: string, body: unknown): Promise<Response> {
+  /** @returns what it says, whole */
+  #post(node: ClusterNode, path: string, body: unknown): Promise<string> {
     const { clock, peers, basePath } = this.#parts
     const late = new AbortController()
-    const timer = clock.after(PATIENCE_MS, () => late.abort(new Error(`no answer in ${PATIENCE_MS} ms`)))
-    try {
+    const asked = async () => {
       const response = await peers.ask(node, {
         ...{
           method: 'POST',
@@ -149,10 +150,14 @@ export class Exchange {
         headers: { 'content-type': 'application/json' },
       })
       if (!response.ok) throw new Error(`it answered ${response.status}`)
-      return response
-    } finally {
-      timer.cancel()
+      return response.text()
     }
+    const onLate = (): never => {
+      const error = new Error(`no answer in ${PATIENCE_MS} ms`)
+      late.abort(error)
+      throw error
+    }
+    return within(PATIENCE_MS, asked(), { clock, onLate })
   }
 
   #onSilent(node: ClusterNode, error: unknown): void {

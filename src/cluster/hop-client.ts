@@ -88,7 +88,7 @@ export class HopClient {
   /** @throws NodeUnreachable */
   async ask(
     node: ClusterNode,
-    { method, path, headers = {}, body, signal, timeoutMs }: NodeRequest,
+    { method, path, headers = {}, body, signal, isStream = false }: NodeRequest,
   ): Promise<Response> {
     const given = Object.entries(headers).flatMap(([name, value]) =>
       value === undefined ? [] : [value].flat().flatMap((one) => [name.toLowerCase(), one]),
@@ -101,18 +101,16 @@ export class HopClient {
     const { authorization, cookie } = headers
     const message = { method, path, authorization: single(authorization), cookie: single(cookie) }
     const request = this.open(node, message, raw, signal)
-    const timer = this.#options.clock.after(
-      timeoutMs ?? ANSWER_MS,
-      () => request.destroy(new Error('no answer in time')),
-      'always',
-    )
+    const timer = this.#options.clock.after(ANSWER_MS, () => request.destroy(new Error('no answer in time')), 'always')
     try {
-      return responseOf(await answered(request.end(body)))
+      const answer = await answered(request.end(body))
+      if (isStream) timer.cancel()
+      else answer.once('close', () => timer.cancel())
+      return responseOf(answer)
     } catch (error) {
+      timer.cancel()
       if (signal?.aborted) throw signal.reason
       throw new NodeUnreachable(node, wasUnsent(request), error)
-    } finally {
-      timer.cancel()
     }
   }
 

@@ -88,7 +88,7 @@ export class QueueRelay {
     try {
       listen()
       const signal = AbortSignal.any([over, silent.signal])
-      const { body, ok } = await cluster.ask(node, { method: 'GET', path, signal })
+      const { body, ok } = await cluster.ask(node, { method: 'GET', path, signal, isStream: true })
       if (!ok || !body) return false
       let rest = ''
       for await (const text of body.pipeThrough(new TextDecoderStream())) {

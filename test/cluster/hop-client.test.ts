@@ -1,9 +1,54 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { endToEnd } from '../../src/cluster/hop-client.js'
+import { endToEnd, HopClient } from '../../src/cluster/hop-client.js'
+import type { ClusterNode } from '../../src/storage/cluster.js'
+import { until } from '../fixtures/build.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 t.test('a caller names headers of the connection, and none that the message needs', async (t) => {
   const sent = ['Host', 'x', 'X-Own', '1', 'Content-Length', '3', 'Cookie', 'a=b', 'Keep-Alive', '5']
   t.same(endToEnd(sent, 'close, X-Own, content-length, Host, cookie'), [
     ...['Host', 'x', 'Content-Length', '3', 'Cookie', 'a=b'],
   ])
+})
+
+t.test('an answer has to come whole in time, but for a stream, of which its head has to', async (t) => {
+  const clock = new VirtualClock()
+  let begun = 0
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' })
+    response.write('{"results":', () => begun++)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const hops = new HopClient({ secret: 'of these nodes', clock, from: () => 1 })
+  t.teardown(() => {
+    hops.close()
+    server.closeAllConnections()
+    server.close()
+  })
+  const node = { n: 2, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } as ClusterNode
+  const whole = await hops.ask(node, { method: 'GET', path: '/v1/whole' })
+  const stream = await hops.ask(node, { method: 'GET', path: '/v1/stream', isStream: true })
+  await until(() => begun === 2, 'the heads')
+  const reader = stream.body!.getReader()
+  await clock.advance(5_000)
+  await t.rejects(whole.text(), 'it is not waited for any longer')
+  t.equal(new TextDecoder().decode((await reader.read()).value), '{"results":')
+})
+
+t.test('an answer that breaks off is none, however it looks', async (t) => {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' })
+    response.write('{"results":[]}', () => response.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const hops = new HopClient({ secret: 'of these nodes', clock: new VirtualClock(), from: () => 1 })
+  t.teardown(() => {
+    hops.close()
+    server.close()
+  })
+  const node = { n: 2, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } as ClusterNode
+  await t.rejects((async () => (await hops.ask(node, { method: 'GET', path: '/v1/x' })).text())())
 })

@@ -1,0 +1,51 @@
+import t from 'tap'
+import { Exchange, type Peers } from '../../src/cluster/exchange.js'
+import { silentLogger } from '../../src/lib/logger.js'
+import type { ClusterNode } from '../../src/storage/cluster.js'
+import { until } from '../fixtures/build.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
+
+const nodeOf = (n: number) => ({ n, name: `node ${n}` }) as ClusterNode
+
+/** Of two others, the second of which begins to answer and says no more. */
+function world() {
+  const clock = new VirtualClock()
+  const asked: string[] = []
+  const heard: number[] = []
+  let signal: AbortSignal | undefined
+  const peers: Peers = {
+    others: () => [nodeOf(1), nodeOf(2)],
+    async ask({ n }, request) {
+      asked.push(`${n} ${request.path}`)
+      if (n === 1) {
+        const answer = Response.json({ waits: 3 })
+        const text = answer.text.bind(answer)
+        return Object.assign(answer, { text: () => text().finally(() => heard.push(n)) })
+      }
+      signal = request.signal
+      return new Response(new ReadableStream({ start: (body) => body.enqueue(new TextEncoder().encode('{"wai')) }))
+    },
+  }
+  const parts = { peers, n: () => 0, waiting: () => ({}) as never, basePath: '/v1', clock, logger: silentLogger }
+  return { clock, asked, heard, exchange: new Exchange(parts), isGivenUp: () => signal?.aborted }
+}
+
+t.test('a node that stands still in the midst of its answer is left out', async (t) => {
+  const { clock, exchange, heard, isGivenUp } = world()
+  const answers = exchange.askAll<object>('/inbox', {})
+  await until(() => heard.length === 1, 'the first has answered')
+  await clock.advance(2_000)
+  t.same([...(await answers)], [[1, { waits: 3 }]])
+  t.ok(isGivenUp(), 'what is left of it is not read')
+})
+
+t.test('so is one that is told something: it holds up nobody, and is told again', async (t) => {
+  const { clock, exchange, asked } = world()
+  const told = exchange.tell('signIns')
+  await until(() => asked.length === 2, 'both are told')
+  await clock.advance(2_000)
+  await told
+  await clock.advance(1_000)
+  await until(() => asked.length > 2, 'the second is told again')
+  t.same(asked.slice(2), ['2 /v1/cluster/v1/changes'])
+})
