@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { CLIENT_HEADER, HOP_HEADER, type HopMessage, signHop } from '../../src/cluster/hop-signature.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
@@ -40,6 +41,16 @@ async function askAsNode(
 
 const authenticate = ({ headers }: { headers: { authorization?: string } }) =>
   headers.authorization === 'Bearer right' ? { name: 'somebody' } : null
+/** One that nobody listens at. */
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  return port
+}
+
 /** Where nobody listens. */
 const unreachable = { url: 'http://127.0.0.1:1' }
 const right = { authorization: 'Bearer right' }
@@ -285,5 +296,39 @@ if (hasPostgres()) {
     const { status, headers } = await a.call('DELETE', `/sessions/${id}`)
     t.match({ status, after: headers.get('retry-after') }, { status: 503, after: '2' })
     t.equal((await cut.call('GET', `/sessions/${id}`)).status, 200)
+  })
+
+  t.test('an owner that goes away in the midst of its answer: nobody takes what came for whole', async (t: Test) => {
+    // where the others reach it: what it says passes, until it is cut
+    let toOwner = 0
+    const passed: Socket[] = []
+    const relay = createServer((client) => {
+      const owner = connect(toOwner, '127.0.0.1')
+      passed.push(client)
+      owner.on('error', () => {}).on('data', (chunk) => client.write(chunk))
+      client.on('error', () => {}).on('data', (chunk) => owner.write(chunk))
+      client.on('close', () => owner.destroy())
+    }).listen(0, '127.0.0.1')
+    await once(relay, 'listening')
+    t.teardown(() => relay.close())
+    const port = (relay.address() as AddressInfo).port
+    toOwner = await freePort()
+    const { nodes, join } = await clusterOf(t, ['a'])
+    const owner = await join('owner', {
+      cluster: { url: `http://127.0.0.1:${port}`, listen: { host: '127.0.0.1', port: toOwner } },
+    })
+    const id = await sessionOn(owner)
+    const [a] = nodes
+    t.equal((await a.call('GET', `/sessions/${id}`)).status, 200)
+    const stream = await fetch(`${a.api}/sessions/${id}/events`, { headers: { accept: 'text/event-stream' } })
+    const reader = stream.body!.getReader()
+    t.match(new TextDecoder().decode((await reader.read()).value), /event: attached|data:/)
+    for (const socket of passed) socket.destroy()
+    await t.rejects(async () => {
+      while (!(await reader.read()).done);
+    }, 'its end is none')
+    const other = await sessionOn(a)
+    t.equal((await a.call('GET', `/sessions/${other}`)).status, 200, 'nobody else is harmed')
+    t.equal((await a.call('GET', `/sessions/${id}`)).status, 200, 'and it is asked again')
   })
 }
