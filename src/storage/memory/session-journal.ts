@@ -33,6 +33,8 @@ interface Entry {
   /** Rising by `seq`. */
   events: JournaledEvent[]
   rest: Rest | undefined
+  /** Ids of those that are found by it. */
+  executions: string[]
 }
 
 /** Of a session at rest. */
@@ -88,6 +90,13 @@ export function createMemorySessionJournal({
     return !owner || owner.news.has('removal')
   }
 
+  const findBy = (id: string, entry: Entry, state: JournaledState) => {
+    for (const executionId of executionsOf(state).filter(isFree)) {
+      ofExecutions.set(executionId, id)
+      entry.executions.push(executionId)
+    }
+  }
+
   const listed = (id: string, entry: Entry): JournaledSession => ({
     id,
     profile: entry.profile,
@@ -107,8 +116,7 @@ export function createMemorySessionJournal({
       const entry = known ?? newEntry(origin!, state!)
       if (state) entry.state = JSON.stringify(state)
       if (state) rest(id, entry, state, asleep)
-      for (const executionId of state ? executionsOf(state) : [])
-        if (isFree(executionId)) ofExecutions.set(executionId, id)
+      if (state) findBy(id, entry, state)
       if (snapshot) entry.snapshot = JSON.stringify(snapshot)
       for (const { seq, json } of events) entry.events.push({ seq, json })
       for (const one of taken) entry.news.delete(one)
@@ -201,7 +209,7 @@ export function createMemorySessionJournal({
       if (!entry) return
       sessions.delete(id)
       if (entry.rest) resting.delete(entry.rest)
-      for (const executionId of executionsOf(JSON.parse(entry.state)))
+      for (const executionId of entry.executions)
         if (ofExecutions.get(executionId) === id) ofExecutions.delete(executionId)
       for (const delivery of deliveries) onDelivery?.(delivery)
       for (const notification of notifications) onNotification?.(notification)
@@ -220,6 +228,7 @@ const newEntry = (origin: JournaledOrigin, state: JournaledState): Entry => ({
   reservedSeq: 0,
   events: [],
   rest: undefined,
+  executions: [],
 })
 
 const byTime = (a: DueSleeper, b: DueSleeper): number => a.wakesAt - b.wakesAt || (a.id < b.id ? -1 : +(a.id > b.id))
