@@ -1,8 +1,7 @@
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { createWorkerServer } from '../../src/server.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
+import { freePort } from '../../test/fixtures/free-port.js'
 import { type Script, ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
 import { answer } from '../lib/child.js'
 
@@ -20,16 +19,6 @@ const script: Script = {
   },
 }
 const AT_ONCE = 500
-/** One that nobody listens at. */
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
-}
-
 const port = await freePort()
 const worker = createWorkerServer({
   allowUnauthenticated: true,

@@ -6,6 +6,7 @@ import { CLIENT_HEADER, HOP_HEADER, type HopMessage, signHop } from '../../src/c
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { attach, refusedUpgrade } from '../fixtures/client.js'
 import { CLUSTER_SECRET, clusterOf, type TestNode } from '../fixtures/cluster.js'
+import { freePort } from '../fixtures/free-port.js'
 import { isProblem } from '../fixtures/problem.js'
 import { hasPostgres } from '../storage/postgres-world.js'
 
@@ -41,16 +42,6 @@ async function askAsNode(
 
 const authenticate = ({ headers }: { headers: { authorization?: string } }) =>
   headers.authorization === 'Bearer right' ? { name: 'somebody' } : null
-/** One that nobody listens at. */
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
-}
-
 /** Where nobody listens. */
 const unreachable = { url: 'http://127.0.0.1:1' }
 const right = { authorization: 'Bearer right' }

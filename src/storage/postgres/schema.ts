@@ -17,7 +17,7 @@ const SET = 'SET enable_hashjoin = off SET enable_mergejoin = off'
 const ID = 'text COLLATE "C"'
 
 /** One that only adds says which version knows enough to go on with the schema as it is afterwards. */
-export type Step = string | { sql: string; usableFrom: number }
+type Step = string | { sql: string; usableFrom: number }
 
 /**
  * The steps from nothing to the present schema, with `@` for its name. A step that was released never changes; a schema knows how many

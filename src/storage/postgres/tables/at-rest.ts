@@ -23,12 +23,14 @@ const page = (columns: string, by: string, of: string): string => {
     FROM @sessions WHERE key = ANY (ARRAY(SELECT key FROM found))
   ) SELECT * FROM measured WHERE before < ${MAX_PAGE_CHARS} ORDER BY place DESC`
 }
+const ENDED = 'SELECT id, ended_at AS "endedAt" FROM @sessions AS s WHERE ended IS NOT NULL'
+const FIRST = 'ORDER BY ended_at, key LIMIT $1'
+const DUE =
+  'SELECT id, wakes_at AS "wakesAt" FROM @sessions AS s WHERE wakes_at IS NOT NULL AND (wakes_at, id) > ($2, $3)'
+const FIRST_DUE = 'ORDER BY wakes_at, id LIMIT $1'
 /** Of this node, and of nobody who is there. */
-const OF_NODE = 'AND (owner IS NULL OR owner = $1 OR NOT EXISTS (SELECT FROM @members WHERE n = s.owner))'
-const ended = (of: string) => `SELECT id, ended_at AS "endedAt" FROM @sessions AS s
-  WHERE ended IS NOT NULL AND $1::bigint IS NOT DISTINCT FROM $1 ${of} ORDER BY ended_at, key LIMIT $2`
-const due = (of: string) => `SELECT id, wakes_at AS "wakesAt" FROM @sessions AS s
-  WHERE wakes_at IS NOT NULL AND $1::bigint IS NOT DISTINCT FROM $1 AND (wakes_at, id) > ($3, $4) ${of} ORDER BY wakes_at, id LIMIT $2`
+const ofNode = (me: string) =>
+  `AND (owner IS NULL OR owner = ${me} OR NOT EXISTS (SELECT FROM @members WHERE n = s.owner))`
 const totals = (column: string) =>
   `SELECT ${column} AS status, count(*) AS count, max(place) AS last FROM @sessions WHERE ${column} IS NOT NULL GROUP BY ${column}`
 const TOTALS = `${totals('ended')} UNION ALL ${totals('asleep')}`
@@ -41,8 +43,9 @@ const OF_SDK_SESSION = 'SELECT FROM @sessions WHERE sdk_session = $1 LIMIT 1'
 export function atRestPlans(columns: string, me: number | null) {
   const all = page(columns, '', '')
   const ofProfiles = page(columns, 'CROSS JOIN unnest($5::text[]) AS p (profile)', 'j.profile = p.profile AND')
-  const mine = me === null ? '' : OF_NODE
-  const [endedFirst, dueFirst] = [ended(mine), due(mine)]
+  const [own, mine] = me === null ? [() => '', []] : [ofNode, [me]]
+  const endedFirst = `${ENDED} ${own('$2')} ${FIRST}`
+  const dueFirst = `${DUE} ${own('$4')} ${FIRST_DUE}`
   return {
     'journal.atRest'({ status, engine, profiles, before = Number.MAX_SAFE_INTEGER, limit }) {
       const values = [textArray(engine ? [engine] : ENGINES), textArray(status ? [status] : STATUSES), before, limit]
@@ -56,10 +59,10 @@ export function atRestPlans(columns: string, me: number | null) {
       })
     },
     'journal.endedFirst': (limit) =>
-      asks(statement(endedFirst, me, limit), (rows) => rows as unknown as { id: string; endedAt: number }[]),
+      asks(statement(endedFirst, limit, ...mine), (rows) => rows as unknown as { id: string; endedAt: number }[]),
     'journal.dueFirst': (limit, after) =>
       asks(
-        statement(dueFirst, me, limit, after?.wakesAt ?? Number.MIN_SAFE_INTEGER, after?.id ?? ''),
+        statement(dueFirst, limit, after?.wakesAt ?? Number.MIN_SAFE_INTEGER, after?.id ?? '', ...mine),
         (rows) => rows as unknown as DueSleeper[],
       ),
     'journal.restTotals': () => ({
