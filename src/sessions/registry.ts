@@ -90,8 +90,9 @@ export class SessionRegistry {
         isElsewhere: sharing && ((id) => this.shared!.isElsewhere(id)),
       })
     const enterEnded = (left: JournaledWhole) => this.#atRest?.enter(left)
-    this.shared =
-      sharing && new SharedSessions({ ...shared, sharing, archive: this.#archive, sleep: this.#sleep, enterEnded })
+    const lookForDue = () => this.#atRest?.lookForDue()
+    const took = { archive: this.#archive, sleep: this.#sleep, enterEnded, lookForDue }
+    this.shared = sharing && new SharedSessions({ ...shared, ...took, sharing })
     this.#pages = new SessionPages(this.#table, this.#atRest, sharing !== undefined)
     executions.serve(this.#sleep, this.#atRest && ((executionId) => this.#sessionOf(executionId)))
     this.engines = new Engines({ ...shared, sleep: this.#sleep })

@@ -30,6 +30,8 @@ export interface SharedSessionsParts {
   telling: Telling
   /** Lists one that has ended, until nobody looks at it any more. */
   enterEnded(left: JournaledWhole): void
+  /** There may be some that sleep and that nobody sees to. */
+  lookForDue(): void
 }
 
 /** Sessions that come to this process from others while it runs, and that leave it for others. */
@@ -49,7 +51,8 @@ export class SharedSessions {
 
   /** Takes up sessions that are this process's by now, as a start does; resolves when all that can be read are here. Never rejects. */
   async takeUp(ids: readonly string[]): Promise<void> {
-    const { table, logger, retryAfter } = this.#parts
+    const { table, logger, retryAfter, lookForDue } = this.#parts
+    lookForDue()
     for (let at = 0; at < ids.length; at += PAGE) {
       const page = ids.slice(at, at + PAGE).filter((id) => !table.get(id))
       await Promise.all(page.map((id) => persistently(() => this.#takeUpOne(id), { logger, retryAfter })))

@@ -100,7 +100,7 @@ export class AtRest {
   async open(): Promise<() => void> {
     const { table, sharing, clock } = this.#parts
     if (sharing) {
-      sharing.storage.on('nodes', () => this.#due.look())
+      sharing.storage.on('nodes', () => this.lookForDue())
       return () => {
         if (this.#parts.sessionRetentionMs !== undefined) this.#sweepAt(clock.now())
         this.#due.look()
@@ -114,6 +114,11 @@ export class AtRest {
       if (first) this.#expect(first.endedAt)
       if (counts.parked > 0) this.#due.look()
     }
+  }
+
+  /** What slept at another node may be this one's to wake. */
+  lookForDue(): void {
+    this.#due.look()
   }
 
   /** The entry of one at rest, which the table has from now on. @throws SG_ERR_STORE_UNAVAILABLE */
