@@ -31,10 +31,10 @@ export const clusterSection = Section(
       ),
     ),
     agentState: Type.Optional(
-      Type.Union([Type.Literal('node'), Type.Literal('shared')], {
+      Type.Union([Type.Literal('node'), Type.Literal('shared'), Type.Literal('copied')], {
         default: 'node',
         description:
-          'Where command-line agents keep what was said: "node", on each node\'s own disk, or "shared", in the same directories everywhere.',
+          'Where command-line agents keep what was said: "node", on each node\'s own disk; "shared", in the same directories everywhere; "copied", on each node\'s own disk, and in the storage for the other nodes.',
       }),
     ),
   },

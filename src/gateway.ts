@@ -192,7 +192,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       ...{ clock, logger, retryAfter, standstill, admission, profiles, deliverer, guard },
       sessions: registry,
       cluster: cluster && isOurs ? options.storage?.cluster : undefined,
-      home: sharing?.agentsStay ? sharing.node : undefined,
+      homes: sharing?.homes,
       expiredGraceMs: options.parking.expiredGraceMs,
     })
   }
@@ -440,7 +440,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
 }
 
 const bundledCli = (
-  { agents, cwdRoots: roots, logger }: ResolvedOptions,
+  { agents, cwdRoots: roots, logger, cluster, storage }: ResolvedOptions,
   env: NodeJS.ProcessEnv,
   secretEnv: readonly string[],
-): CreateEngineRunner => cliEngine({ ...(agents && { agents }), ...(roots && { roots }), env, secretEnv, logger })
+): CreateEngineRunner => {
+  const carried = cluster?.agentState === 'copied' ? refusing(storage!.cluster!.carried) : undefined
+  return cliEngine({ ...(agents && { agents }), ...(roots && { roots }), env, secretEnv, logger, carried })
+}

@@ -1,11 +1,13 @@
 import { invalidField } from '../errors.js'
 import { type Clock, newId } from '../lib/clock.js'
 import { Hold } from '../lib/hold.js'
+import { ForwardingHost, ForwardingRunner } from './forwarding.js'
 import type {
   CreateEngineRunner,
   DeferredTool,
   EngineRunnerContext,
   ExecutionResult,
+  PermissionAsk,
   Runner,
   RunnerHost,
   SessionRunnerConfig,
@@ -74,7 +76,7 @@ export function withHostedTools(
     try {
       const mcpServers = { ...config.mcpServers, [SERVER]: server }
       const runner = await create({ ...context, config: { ...config, mcpServers }, hostedTools })
-      return hosted(runner, calls, access, byName)
+      return new HostedRunner(runner, calls, access, byName)
     } catch (error) {
       access.close()
       throw error
@@ -129,62 +131,54 @@ class HostedCalls {
   }
 }
 
-function hosted(
-  runner: Runner,
-  calls: HostedCalls,
-  access: ToolAccess,
-  granted: ReadonlyMap<string, DeferredTool>,
-): Runner {
-  return {
-    capabilities: runner.capabilities,
-    get canPark() {
-      return runner.canPark !== false
-    },
-    get isSpent() {
-      return runner.isSpent === true
-    },
-    ...(runner.files && { files: runner.files }),
-    start(host) {
-      calls.host = host
-      return runner.start(grantingHost(host, granted))
-    },
-    send: (text, options) => runner.send(text, options),
-    interrupt: () => runner.interrupt(),
-    ...(runner.setPermissionMode && { setPermissionMode: (mode) => runner.setPermissionMode!(mode) }),
-    ...(runner.setModel && { setModel: (model) => runner.setModel!(model) }),
-    settleExecution(executionId, result) {
-      if (!calls.settle(executionId, result)) runner.settleExecution?.(executionId, result)
-    },
-    pause() {
-      calls.hold.put()
-      runner.pause?.()
-    },
-    resume() {
-      runner.resume?.()
-      calls.hold.lift()
-    },
-    // a runner may learn only while it starts whether a successor could go on
-    get snapshot() {
-      return runner.snapshot && (() => runner.snapshot!())
-    },
-    async close() {
-      access.close()
-      await runner.close()
-    },
+class HostedRunner extends ForwardingRunner {
+  readonly #calls: HostedCalls
+  readonly #access: ToolAccess
+  readonly #granted: ReadonlyMap<string, DeferredTool>
+
+  constructor(inner: Runner, calls: HostedCalls, access: ToolAccess, granted: ReadonlyMap<string, DeferredTool>) {
+    super(inner)
+    this.#calls = calls
+    this.#access = access
+    this.#granted = granted
+  }
+
+  override start(host: RunnerHost): Promise<void> {
+    this.#calls.host = host
+    return super.start(new GrantingHost(host, this.#granted))
+  }
+
+  override settleExecution(executionId: string, result: ExecutionResult): void {
+    if (!this.#calls.settle(executionId, result)) super.settleExecution(executionId, result)
+  }
+
+  override pause(): void {
+    this.#calls.hold.put()
+    super.pause()
+  }
+
+  override resume(): void {
+    super.resume()
+    this.#calls.hold.lift()
+  }
+
+  override async close(): Promise<void> {
+    this.#access.close()
+    await super.close()
   }
 }
 
 /** Declaring a deferred tool grants it, as with every engine: what a call leads to is the operator's to decide. */
-const grantingHost = (host: RunnerHost, granted: ReadonlyMap<string, DeferredTool>): RunnerHost => ({
-  emit: (event) => host.emit(event),
-  requestPermission: async (ask) =>
-    granted.has(ask.toolName) ? { behavior: 'allow', updatedInput: ask.input } : host.requestPermission(ask),
-  deferExecution: (execution) => host.deferExecution(execution),
-  waitForExecutions: () => host.waitForExecutions(),
-  get drained() {
-    return host.drained
-  },
-  get signal() {
-    return host.signal
-  },
-})
+class GrantingHost extends ForwardingHost {
+  readonly #granted: ReadonlyMap<string, DeferredTool>
+
+  constructor(host: RunnerHost, granted: ReadonlyMap<string, DeferredTool>) {
+    super(host)
+    this.#granted = granted
+  }
+
+  override async requestPermission(ask: PermissionAsk): ReturnType<RunnerHost['requestPermission']> {
+    if (this.#granted.has(ask.toolName)) return { behavior: 'allow', updatedInput: ask.input }
+    return super.requestPermission(ask)
+  }
+}

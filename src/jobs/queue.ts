@@ -21,6 +21,7 @@ import { nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
 import type { ProfileCatalog } from '../profiles/catalog.js'
 import type { Admission } from '../sessions/admission.js'
 import type { OnTurnOver } from '../sessions/registry-options.js'
+import type { Homes } from '../sessions/sharing.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
 import type { DeliveryOrigin } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
@@ -63,8 +64,8 @@ export interface JobQueueOptions extends QueueServerOptions {
   keepKey?: ((key: KeptKey) => Promise<void>) | undefined
   /** Other nodes that share the adapter. */
   cluster?: QueueCluster | undefined
-  /** Name of this node, where jobs of command-line agents stay with the node that took them in; absent: they go anywhere. */
-  home?: string | undefined
+  /** Where jobs may have to stay with the node that took them in; absent: they go anywhere. */
+  homes?: Homes | undefined
   /** Whether the adapter keeps what is to be delivered about a change in its write. Default false. */
   oneWrite?: boolean
 }
@@ -110,8 +111,8 @@ export class JobQueue {
       adapter,
       onRollover: () => this.#claims.wake(),
     })
-    const { cluster, home } = options
-    this.#shared = cluster && new SharedQueue({ cluster, adapter, clock, budget: this.#budget, home })
+    const { cluster, homes } = options
+    this.#shared = cluster && new SharedQueue({ cluster, adapter, clock, budget: this.#budget, home: homes?.node })
     this.#store = new JobStore({
       shared: this.#shared,
       adapter,
@@ -263,9 +264,9 @@ export class JobQueue {
     await this.#started
     const stillRoom = this.#assertRoom()
     if (stillRoom) await stillRoom
-    const { name, engine } = profile.info
+    const { name } = profile.info
     const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
-    const home = engine === 'cli' ? this.#shared?.home : undefined
+    const home = this.#options.homes?.of(profile.info)
     const info = newJob(request, { ...given, submittedBy: nameOf(principal), home })
     const record = { info, request: JSON.parse(JSON.stringify(request)) }
     const { clock } = this.#options

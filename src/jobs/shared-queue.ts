@@ -13,7 +13,7 @@ interface SharedQueueOptions {
   adapter: QueueAdapter
   clock: Clock
   budget: DailyBudget
-  /** Name of this node, where jobs of command-line agents stay with the node that took them in; absent: they go anywhere. */
+  /** Name of this node, where jobs may have to stay with the node that took them in; absent: they go anywhere. */
   home: string | undefined
 }
 

@@ -10,7 +10,7 @@ import type { Keeping } from './kept/keeping.js'
 import type { Places } from './places.js'
 import type { CreateOptions, RegistryOptions } from './registry-options.js'
 import { Session } from './session.js'
-import type { SessionInit, SessionWorld } from './session-world.js'
+import type { SessionWorld } from './session-world.js'
 
 const REMOVE_RETRY_MS = 30_000
 /** Why a job's session is refused that comes again. */
@@ -58,7 +58,7 @@ export class Creation {
       if (key && keepKey) await patiently(clock, () => keepKey(key), { patience })
       const { leftMs } = patience
       const createdBy = options.createdBy ?? nameOf(options.principal)
-      const home = this.#homeOf(profile)
+      const home = this.#parts.world.sharing?.homes?.of(profile.info)
       session = new Session(world, { id, profile, request: asked, config, jobId, createdBy, key, home })
       // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
       if (jobId !== undefined) {
@@ -83,12 +83,6 @@ export class Creation {
       else if (session && !session.ended) this.#refuse(session, error)
       throw error
     }
-  }
-
-  /** What a command-line agent keeps is where it began, unless that is everywhere. */
-  #homeOf({ info }: SessionInit['profile']): string | undefined {
-    const { sharing } = this.#parts.world
-    return sharing?.agentsStay && info.engine === 'cli' ? sharing.node : undefined
   }
 
   /** A job that was refused comes again: its engine must not have begun by then. */

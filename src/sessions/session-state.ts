@@ -80,7 +80,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.config = init.config
     this.jobId = init.jobId
     this.createdBy = left?.whole.createdBy ?? init.createdBy
-    this.home = world.sharing?.agentsStay ? (left ? left.whole.state.home : init.home) : undefined
+    this.home = world.sharing?.homes ? (left ? left.whole.state.home : init.home) : undefined
     this.askedBy = left?.whole.state.askedBy ?? this.createdBy
     this.key = init.key
     this.createdAt = left?.whole.state.info.createdAt ?? world.clock.now()

@@ -1,3 +1,5 @@
+import type { ProfileInfo } from '../../schemas/profiles.js'
+import { canCarry } from '../engines/cli/index.js'
 import type { ResolvedOptions } from '../options.js'
 import type { ClusterStorage } from '../storage/cluster.js'
 
@@ -9,11 +11,25 @@ export interface Sharing {
   >
   /** Name of this node. */
   readonly node: string
-  /** What command-line agents keep of a session is on the disk of the node on which it began. */
-  readonly agentsStay: boolean
+  /** Absent: what command-line agents keep is the same at every node. */
+  readonly homes?: Homes
+}
+
+/** Where what command-line agents keep is on the disk of each node. */
+export interface Homes {
+  /** Name of this node. */
+  readonly node: string
+  /** The only node on which sessions of a profile that begin here go on; undefined: they go on at any. */
+  of(profile: ProfileInfo): string | undefined
 }
 
 /** Undefined where one process has all sessions. */
-export const sharingOf = ({ cluster, storage }: ResolvedOptions): Sharing | undefined =>
-  cluster &&
-  storage?.cluster && { storage: storage.cluster, node: cluster.node, agentsStay: cluster.agentState === 'node' }
+export function sharingOf({ cluster, storage, agents }: ResolvedOptions): Sharing | undefined {
+  if (!cluster || !storage?.cluster) return undefined
+  const { node, agentState } = cluster
+  const shared = { storage: storage.cluster, node }
+  if (agentState === 'shared') return shared
+  const goesAnywhere = (profile: ProfileInfo) =>
+    profile.engine !== 'cli' || (agentState === 'copied' && canCarry(agents, profile))
+  return { ...shared, homes: { node, of: (profile) => (goesAnywhere(profile) ? undefined : node) } }
+}

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { CarriedPiece } from '../engines/cli/carry/carried-files.js'
 import { newJob } from '../jobs/job.js'
 import type { ClusterEvents, ClusterStorage, Taken } from './cluster.js'
 import type { GatewayStorage } from './storage.js'
@@ -75,6 +76,11 @@ async function fill({ storage }: TestNode): Promise<void> {
     storage.journal.write({ ...sessionOf('one'), events: [{ seq: 1, json: '{"seq":1}' }], keys: [key] }),
     storage.outbox.add({ id: 'd', lane: 'lane', delivery: {} }),
   ])
+}
+
+const pieceOf = (path: string, offset: number, text: string): [CarriedPiece, Buffer] => {
+  const bytes = Buffer.from(text)
+  return [{ path, offset, length: bytes.length, digest: `of ${text.length}` }, bytes]
 }
 
 const ALL = { sessionIds: ['one'], jobIds: ['job'], lanes: ['lane'], keys: ['k'] }
@@ -234,6 +240,40 @@ export const clusterConformance: readonly ClusterCase[] = [
     },
   },
   {
+    name: 'keeps files of agents for every node, piece by piece, until their session is removed',
+    async run(world) {
+      const [a, b] = (await Promise.all(['a', 'b'].map((name) => world.node(name, LONG_MS)))) as [TestNode, TestNode]
+      await Promise.all(['one', 'two'].map((id) => a.storage.journal.write(sessionOf(id))))
+      const [mine, theirs] = [a.storage.cluster.carried, b.storage.cluster.carried]
+      const long = 'long '.repeat(100_000)
+      await mine.write('one', ...pieceOf('p/é.jsonl', 0, 'first\n'))
+      await mine.write('one', ...pieceOf('p/é.jsonl', 6, long))
+      await mine.write('one', ...pieceOf('p/b', 0, '\0\xff'))
+      await mine.write('two', ...pieceOf('p/b', 0, 'of another'))
+      await mine.write('nobody', ...pieceOf('p/b', 0, 'of nobody'))
+      const kept = async (id: string) => (await theirs.pieces(id)).map(({ path, offset }) => [path, offset])
+      assert.deepEqual(await theirs.pieces('one'), [
+        pieceOf('p/b', 0, '\0\xff')[0],
+        pieceOf('p/é.jsonl', 0, 'first\n')[0],
+        pieceOf('p/é.jsonl', 6, long)[0],
+      ])
+      assert.equal(String(await theirs.read('one', 'p/é.jsonl', 6)), long)
+      assert.deepEqual(await theirs.read('one', 'p/b', 0), Buffer.from('\0\xff'))
+      assert.equal(await theirs.read('one', 'p/b', 1), undefined)
+      assert.equal(await theirs.read('nobody', 'p/b', 0), undefined)
+      await mine.write('one', ...pieceOf('p/é.jsonl', 6, 'again'))
+      await mine.write('one', ...pieceOf('p/é.jsonl', 0, 'all new'))
+      assert.deepEqual(await kept('one'), [
+        ['p/b', 0],
+        ['p/é.jsonl', 0],
+      ])
+      assert.equal(String(await theirs.read('one', 'p/é.jsonl', 0)), 'all new')
+      await a.storage.journal.remove('one')
+      assert.deepEqual(await kept('one'), [])
+      assert.deepEqual(await kept('two'), [['p/b', 0]])
+    },
+  },
+  {
     name: 'gives all that a silent node had to exactly one other, once, and refuses whatever that node asks for after it',
     async run(world) {
       const nodes = await Promise.all(['a', 'b', 'c'].map((name) => world.node(name)))
@@ -262,10 +302,12 @@ export const clusterConformance: readonly ClusterCase[] = [
         outbox.remove('lane', 'd'),
         cluster.release(['one']),
         cluster.claim('one'),
+        cluster.carried.write('one', ...pieceOf('a.jsonl', 0, 'late')),
       ]
       for (const refused of await Promise.allSettled(asked))
         assert.equal(refused.status === 'rejected' && refused.reason.code, 'STORAGE_FENCED')
       await hasAll(taker)
+      assert.deepEqual(await taker.storage.cluster.carried.pieces('one'), [])
       assert.equal((await taker.storage.queue.get('job'))?.info.status, 'running')
       assert.equal((await taker.storage.journal.get('one'))?.lastSeq, 1)
       await taker.storage.journal.write({ id: 'one', events: [{ seq: 2, json: '{"seq":2}' }] })

@@ -1,3 +1,4 @@
+import type { CarriedFiles } from '../engines/cli/carry/carried-files.js'
 import type { EndedStatus } from '../sessions/kept/journal.js'
 
 /** What a node tells the others. */
@@ -95,6 +96,8 @@ export interface ClusterStorage {
   claim(id: string): Promise<Place | undefined>
   /** After its last write: nobody owns it from then on. */
   release(ids: readonly string[]): Promise<void>
+  /** Files of agents whose sessions go on at any node. */
+  readonly carried: CarriedFiles
   /** Tells the other nodes that there may be work, at most once in a few milliseconds; may be lost. */
   nudge(): void
 }

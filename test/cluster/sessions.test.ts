@@ -288,6 +288,22 @@ if (hasPostgres()) {
     t.match(b.engine.last.sent, [{ text: 'more' }])
   })
 
+  t.test('where what agents keep is copied, those that can be go on anywhere, others at home', async (t: Test) => {
+    const profiles = ['claude', 'codex'].map((agent) => ({ name: agent, engine: 'cli' as const, agent }))
+    const { nodes } = await clusterOf(t, ['a', 'b'], { ...LEASE, profiles, agentState: 'copied' })
+    const [a, b] = nodes
+    const copied = await create(a, { prompt: 'one', profile: 'claude' })
+    const homely = await create(a, { prompt: 'one', profile: 'codex' })
+    for (const runner of a.engine.runners) runner.complete()
+    for (const id of [copied, homely]) await until(async () => (await keptStatus(b, id)) === 'idle', 'idle')
+    t.equal((await b.storage.cluster!.placeOfSession(homely))?.home, 'a')
+    a.cutOff()
+    const say = (id: string) => b.call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: 'more' })
+    await until(async () => (await say(copied)).status === 200, 'a message that is taken')
+    t.match(b.engine.last.sent, [{ text: 'more' }])
+    isProblem(t, await say(homely), 503, 'SG_ERR_NODE_AWAY')
+  })
+
   t.test('sessions whose time is over go once, those of a node that is gone too', async (t: Test) => {
     const { nodes, join } = await clusterOf(t, ['a', 'b'], { ...LEASE, sessionRetentionMs: 1_000 })
     const [a, b] = nodes

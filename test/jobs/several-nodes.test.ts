@@ -43,8 +43,9 @@ async function nodesOf<Names extends string[]>(
     if (without.includes(name)) sessions.room = 0
     if (onCreate) sessions.onCreate = (session) => void setImmediate(onCreate, session)
     const { queue: adapter, outbox, cluster } = storage
-    const home = agentsStay ? name : undefined
-    const world = await jobWorld(t, { ...options, home, clock, sessions, adapter, outbox, cluster, oneWrite: true })
+    const of = ({ engine }: { engine: string }) => (engine === 'cli' ? name : undefined)
+    const homes = agentsStay ? { node: name, of } : undefined
+    const world = await jobWorld(t, { ...options, homes, clock, sessions, adapter, outbox, cluster, oneWrite: true })
     cluster.on('taken', ({ jobIds }) => {
       world.queue.expect(jobIds)
       void world.queue.takeUp(jobIds)

@@ -46,6 +46,11 @@ export interface AgentRow {
   /** How it is kept from what files of the working directory would have it run. Absent: it cannot be. */
   readonly untrusted?: UntrustedWorkspace
   readonly snapshot: SnapshotSources
+  /**
+   * Where it keeps a session, in files that only grow and that have all that it goes on with: paths below its config directory, with `{id}`
+   * for its own name of the session, `*` for any folder and `**` for all that is below. Absent: that is not known.
+   */
+  readonly carry?: readonly string[]
   /** Whether it asks before it acts is not known: nobody has said what its modes are. */
   readonly modesUnknown?: boolean
 }
@@ -167,6 +172,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     // By the sources of its settings, which the driver says.
     untrusted: {},
     snapshot: SNAPSHOT_SOURCES.claude,
+    carry: ['projects/*/{id}.jsonl', 'projects/*/{id}/**'],
   }),
   row({
     name: 'opencode',

@@ -8,10 +8,13 @@ import type { EngineRunnerContext, Runner, SessionRunnerConfig } from '../runner
 import { AcpRunner } from './acp/runner.js'
 import type { AcpState } from './acp/setup.js'
 import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from './agent-table.js'
+import type { CarriedFiles } from './carry/carried-files.js'
+import { CarriedRunner, type WritingRunner } from './carry/carried-runner.js'
+import { Carrier } from './carry/carrier.js'
 import { ClaudeRunner, type ClaudeState } from './claude/runner.js'
 import { CLAUDE_SDK, loadClaudeSdk } from './claude/sdk.js'
 import type { CredentialSubject } from './credentials.js'
-import { type Environment, findExecutable, sessionEnvironment } from './environment.js'
+import { configDirOf, type Environment, findExecutable, sessionEnvironment } from './environment.js'
 import type { AgentSetup } from './launch.js'
 import { SpawnSlots } from './spawn-slots.js'
 import { isTrusted, untrustedRow, workspaceEnv } from './workspace/trust.js'
@@ -54,6 +57,8 @@ export interface CliEngineOptions {
   claudeSdk?: string
   /** Hears of every agent that starts and ends. */
   logger?: Logger
+  /** Where sessions of agents that can go on elsewhere are kept for other nodes. Default: nowhere. */
+  carried?: CarriedFiles | undefined
 }
 
 /** Builds the runners of `cli` sessions: real agents, each in a process of its own. */
@@ -79,10 +84,25 @@ export function cliEngine(options: CliEngineOptions = {}): (context: HostedConte
       roots: options.roots,
       logger: options.logger,
     }
-    return subject.row.driver === 'claude'
-      ? claudeRunner(setup, context, options.claudeSdk ?? CLAUDE_SDK)
-      : acpRunner(setup, context, options.clock ?? systemClock)
+    const runner =
+      subject.row.driver === 'claude'
+        ? await claudeRunner(setup, context, options.claudeSdk ?? CLAUDE_SDK)
+        : acpRunner(setup, context, options.clock ?? systemClock)
+    return carried(runner, setup, options.carried, context.restore !== undefined)
   }
+}
+
+/** The same runner, or one whose agent goes on elsewhere. */
+function carried(
+  runner: WritingRunner,
+  { row, env, sessionId, logger }: AgentSetup,
+  store: CarriedFiles | undefined,
+  isRestored: boolean,
+): Runner {
+  const configDir = configDirOf(row, env)
+  if (!store || !row.carry || configDir === undefined) return runner
+  const carrier = new Carrier({ store, sessionId, configDir, patterns: row.carry })
+  return new CarriedRunner({ runner, carrier, isRestored, sessionId, logger })
 }
 
 /**
@@ -120,11 +140,17 @@ function subjectOf(
   return { profile, row, env: sessionEnvironment({ row, gatewayEnv, sessionEnv, secrets }) }
 }
 
+/** Whether the sessions of a profile's agent can go on at nodes that have no config directory in common. */
+export const canCarry = (
+  agents: readonly AgentDeclaration[] | undefined,
+  { agent = DEFAULT_AGENT }: ProfileInfo,
+): boolean => agentTable(agents).get(agent)?.carry !== undefined
+
 async function claudeRunner(
   setup: AgentSetup,
   { config, restore, hostedTools }: HostedContext,
   sdkSpecifier: string,
-): Promise<Runner> {
+): Promise<WritingRunner> {
   const { row, env } = setup
   if (row.command !== undefined) requireExecutable(row.command, row, env)
   // Run as root the agent ends at once when bypassing is as much as possible. What a wrapper makes of it is the operator's affair.
@@ -139,7 +165,7 @@ async function claudeRunner(
   return new ClaudeRunner({ ...setup, sdk, sdkSpecifier, canBypass, hostedTools }, stateOf<ClaudeState>(restore, row))
 }
 
-function acpRunner(setup: AgentSetup, { config, restore, hostedTools }: HostedContext, clock: Clock): Runner {
+function acpRunner(setup: AgentSetup, { config, restore, hostedTools }: HostedContext, clock: Clock): WritingRunner {
   const { row, env } = setup
   refuseUnsupported(config, row)
   return new AcpRunner(

@@ -127,7 +127,7 @@ export class Archive {
 
   #awayOf({ state: { home } }: JournaledSession): string | undefined {
     const { sharing } = this.#parts
-    return sharing?.agentsStay && home !== sharing.node ? home : undefined
+    return sharing?.homes && home !== sharing.node ? home : undefined
   }
 
   /** Reads a session into memory. @param known what the journal has of it @throws SG_ERR_STORE_UNAVAILABLE */

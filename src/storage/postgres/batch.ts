@@ -3,6 +3,7 @@ import type { SessionWrite } from '../sql/rows.js'
 import type { PostgresOperations } from './operations.js'
 import type { Row, Statement } from './pipeline.js'
 import { does, type Plan, type Plans, type Self } from './plan.js'
+import { carriedPlans } from './tables/carried.js'
 import { JobChanges } from './tables/job-changes.js'
 import { jobPlans, type KnownJobs } from './tables/jobs.js'
 import { listed } from './tables/listed-sessions.js'
@@ -28,6 +29,7 @@ const OTHER_PLANS = {
   ...notificationPlans,
   ...channelPlans,
   ...signInPlans,
+  ...carriedPlans,
   ...usagePlans,
   ...versionPlans,
   ...probePlans,

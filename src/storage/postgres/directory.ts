@@ -3,6 +3,7 @@ import type { EndedStatus } from '../../sessions/kept/journal.js'
 import type { ClusterEvents, ClusterNode, ClusterStorage, NodeAnnouncement, Place } from '../cluster.js'
 import type { OpenDatabase } from '../sql/storage.js'
 import { notOpen } from '../sql/storage.js'
+import { carriedFiles } from './carried.js'
 import { PostgresDatabase } from './database.js'
 import type { LinkOptions } from './link.js'
 import { Member } from './node.js'
@@ -82,6 +83,8 @@ export class PostgresCluster implements ClusterStorage {
 
   readonly call: CallPostgres = (name, ...args) =>
     this.#database ? this.#database.call(name, ...args) : Promise.reject(notOpen(this.#place))
+
+  readonly carried = carriedFiles(this.call)
 
   /** Joins. @param direct the connection that nothing may come between @throws StorageError */
   async open(options: LinkOptions, direct: LinkOptions): Promise<OpenDatabase> {

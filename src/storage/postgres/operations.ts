@@ -1,3 +1,4 @@
+import type { CarriedPiece } from '../../engines/cli/carry/carried-files.js'
 import type { ListedQuery } from '../../sessions/kept/journal.js'
 import type { NodeAnnouncement } from '../cluster.js'
 import type { Operations } from '../sql/operations.js'
@@ -29,6 +30,11 @@ export interface PostgresOperations extends Operations {
   /** @returns where it is then, and whether the node that had it has left, so that it is to be taken over */
   'cluster.claim'(id: string): { place: PlaceRow | undefined; hasLeft: boolean }
   'cluster.release'(ids: readonly string[]): void
+  'carried.pieces'(sessionId: string): CarriedPiece[]
+  /** @returns packed */
+  'carried.read'(sessionId: string, path: string, offset: number): Buffer | undefined
+  /** @param bytes packed */
+  'carried.write'(sessionId: string, piece: CarriedPiece, bytes: Buffer): void
 }
 
 /** Asks it of the open database. Rejects with a StorageError when nothing of it was done. */

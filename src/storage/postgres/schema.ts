@@ -1,5 +1,6 @@
 import type { Client } from 'pg'
 import { StorageError } from '../storage.js'
+import { carriedStep } from './carried-schema.js'
 import { clusterStep } from './cluster-schema.js'
 import { restStep } from './rest-schema.js'
 
@@ -264,13 +265,14 @@ const MIGRATIONS: readonly Step[] = [
   `,
   },
   restStep(RAISED, ID),
+  carriedStep(ID),
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */
 export const TABLES = [
   ...['sessions', 'origins', 'snapshots', 'events', 'removed_sessions', 'news', 'parked', 'profiles', 'jobs'],
   ...['daily_tokens', 'idempotency_keys', 'deliveries', 'delivery_attempts', 'gone_targets', 'notifications', 'feed'],
-  ...['gateway_keys', 'push_subscriptions', 'sign_ins', 'usage_sums', 'executions'],
+  ...['gateway_keys', 'push_subscriptions', 'sign_ins', 'usage_sums', 'executions', 'carried'],
 ] as const
 
 export const SCHEMA_VERSION = MIGRATIONS.length

@@ -8,6 +8,7 @@ import type {
 import type { PermissionMode } from '../../../../schemas/permissions.js'
 import { within } from '../../../lib/within.js'
 import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapshot } from '../../runner.js'
+import type { Written } from '../carry/carried-runner.js'
 import { control, whenAborted } from '../control.js'
 import { beginLaunch, START_TIMEOUT_MS, startError } from '../launch.js'
 import { Pausing } from '../pausing.js'
@@ -99,6 +100,10 @@ export class AcpRunner implements Runner {
       files: false,
       updatedInput: false,
     }
+  }
+
+  get written(): Written {
+    return { sessionId: this.#sdkSessionId }
   }
 
   /** Its process did not listen and was ended. */

@@ -11,6 +11,7 @@ import type {
   RunnerHost,
   RunnerSnapshot,
 } from '../../runner.js'
+import type { Written } from '../carry/carried-runner.js'
 import { control, whenAborted } from '../control.js'
 import { type AgentSetup, beginLaunch, type Launch, START_TIMEOUT_MS, startError } from '../launch.js'
 import { Pausing } from '../pausing.js'
@@ -113,6 +114,10 @@ export class ClaudeRunner implements Runner {
       fork: true,
       files: false,
     }
+  }
+
+  get written(): Written {
+    return { sessionId: this.#sdkSessionId, last: this.#translator.lastUuid }
   }
 
   /** Only a call that waits can be put off; whatever else runs would end with the agent. */

@@ -36,6 +36,8 @@ export class ClaudeTranslator {
   readonly #withDeltas: boolean
   readonly #plan: ClaudePlan
   readonly #streams = new Map<string | null, Stream>()
+  /** The agent's own name of its last message in this turn. */
+  lastUuid: string | undefined
   #held: { event: Extract<RunnerEvent, { type: 'assistant_message' }>; parent: string | null } | undefined
 
   constructor(emit: (event: RunnerEvent) => void, withDeltas: boolean, state?: TranslatorState) {
@@ -88,6 +90,7 @@ export class ClaudeTranslator {
       ...(!isError && result.result !== undefined && { result: result.result }),
       ...(isError && { errors: errorsOf(result) }),
     })
+    this.lastUuid = undefined
   }
 
   #stream({ event, parent_tool_use_id: parent }: SdkStreamEvent): void {
@@ -139,7 +142,10 @@ export class ClaudeTranslator {
     // A second message of the same block must not take the first one's name.
     if (stream) stream.uuid = randomUUID()
     this.#held = { event, parent }
-    if (parent === null) this.#plan.read(event.message.content)
+    if (parent === null) {
+      this.lastUuid = said.uuid
+      this.#plan.read(event.message.content)
+    }
     if (!stream) this.flush()
   }
 
