@@ -17,12 +17,13 @@ const IDLE_MS = 60_000
 
 /** Gateways one after the other on one storage. */
 async function world(t: Test, options: BuildOptions = {}) {
-  const clock = new VirtualClock()
+  let time = new VirtualClock()
+  const clock = { now: () => time.now(), advance: (ms: number) => time.advance(ms) }
   const storage: GatewayStorage = options.storage ?? createMemoryStorage({ now: () => clock.now() })
   const build = () =>
     buildGateway(t, {
       storage,
-      clock,
+      clock: time,
       script: native,
       idleReleaseMs: IDLE_MS,
       parking: { expiredGraceMs: 5_000 },
@@ -56,6 +57,8 @@ async function world(t: Test, options: BuildOptions = {}) {
   }
   const again = async ({ crash = false } = {}) => {
     if (!crash) await current.gateway.close()
+    // whose time stands still does nothing more
+    else time = new VirtualClock(time.now())
     current = await build()
     return current
   }
