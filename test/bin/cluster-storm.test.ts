@@ -13,7 +13,7 @@ import { MutatedValues } from '../fixtures/mutated-values.js'
 import { processesOf } from '../fixtures/processes.js'
 import { rounds } from '../fixtures/rounds.js'
 import { RunWitness } from '../fixtures/run-witness.js'
-import { checkAlike, checkDeliveries, disowned, settled } from '../fixtures/storm-end.js'
+import { checkAlike, checkDeliveries, checkLogs, disowned, settled, TermWatch } from '../fixtures/storm-end.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
 import { hasPostgres, postgres } from '../storage/postgres-world.js'
 
@@ -64,6 +64,7 @@ if (hasPostgres()) {
       const gateways = new Set(nodes.map(({ daemon }) => daemon.child.pid!))
       const ask = everywhere(nodes, (fault) => oracle.faults.push(fault))
       let isOver = false
+      const terms = new TermWatch()
       const oracle: CrashOracle = new CrashOracle((...asked) =>
         isOver ? Promise.reject(new TypeError('fetch failed: the storm is over')) : ask(...asked),
       )
@@ -88,6 +89,7 @@ if (hasPostgres()) {
           await until(() => each.isReady(), `${each.name} to be ready after ${node.name} was ${blow}`)
         for (const { daemon } of nodes) gateways.add(daemon.child.pid!)
         oracle.faults.push(...runs.faults())
+        await terms.look(server, 'storm', oracle)
         t.same(oracle.faults, [], `round ${round}: ${node.name} was ${blow}`)
       }
       isOver = true
@@ -98,6 +100,7 @@ if (hasPostgres()) {
       await oracle.checkSettled()
       await oracle.checkMadeOnce()
       await checkAlike(nodes, oracle)
+      await checkLogs(nodes, oracle)
       oracle.faults.push(...runs.faults())
       t.same(oracle.faults, [], 'every job has ended, every result has arrived, and nothing was made twice')
       await disowned(server, 'storm', nodes.length)
