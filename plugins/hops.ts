@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import {
@@ -81,12 +82,18 @@ export class HopListener {
     this.#node = node
     this.#gateway = gateway
     this.#verifier = new HopVerifier(node.options.secrets, () => gateway.clock.now())
-    this.#server = createServer({
+    const times = {
       headersTimeout: HEADERS_MS,
       // whoever sends the body is held to a time where they came in
       requestTimeout: 0,
       connectionsCheckingInterval: CHECK_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
+    }
+    const { tls } = node.options
+    this.#server = tls ? createTlsServer({ ...times, ...tls, requestCert: true }) : createServer(times)
+    this.#server.on('tlsClientError', (error: Error, socket: Socket) => {
+      const told = { err: error, address: socket.remoteAddress }
+      gateway.options.logger.warn(told, 'somebody was refused who has no certificate of cluster.tls.ca')
     })
     this.#server.on('request', (request: IncomingMessage, response) => {
       const refusal = this.#judge(request)

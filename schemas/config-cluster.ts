@@ -24,6 +24,19 @@ export const clusterSection = Section(
       description:
         'By which nodes know each other, the same at all of them: 32 characters at least. Two while rotating.',
     }),
+    tls: Type.Optional(
+      Section(
+        {
+          cert: Secret({ description: 'PEM: certificate of this node, for the host of `url`, signed by `ca`.' }),
+          key: Secret({ description: 'PEM: its private key.' }),
+          ca: Secret({ description: 'PEM: who signs the certificates of all nodes, and of nobody else.' }),
+        },
+        {
+          description:
+            'Encrypts what nodes say to each other, and lets only holders of such certificates say anything. `url` is https then.',
+        },
+      ),
+    ),
     leaseMs: Type.Optional(
       Ms(
         { default: 10_000, description: 'A node that is not heard of for so long is dead, and others take over.' },

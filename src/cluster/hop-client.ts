@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.js'
 import type { ClusterNode } from '../storage/cluster.js'
 import { type NodeRequest, NodeUnreachable } from './cluster.js'
 import { CLIENT_HEADER, HOP_HEADER, type HopMessage, signHop } from './hop-signature.js'
+import type { ClusterOptions } from './options.js'
 
 /** Connections that are not used are closed before the other side does: it waits longer. */
 const IDLE_MS = 30_000
@@ -40,6 +41,8 @@ export interface HopClientOptions {
   clock: Clock
   /** This node's incarnation. */
   from: () => number
+  /** By which nodes with an https address are known, and this one. Default: what the system trusts. */
+  tls?: ClusterOptions['tls'] | undefined
 }
 
 /** Speaks to other nodes: connections that stay, and a signature on everything. */
@@ -58,10 +61,11 @@ export class HopClient {
   open(node: ClusterNode, message: HopMessage, headers: readonly string[], signal?: AbortSignal): ClientRequest {
     const { secret, clock, from } = this.#options
     const url = new URL(node.url)
+    const isTls = url.protocol === 'https:'
     const signature = signHop(secret, { from: from(), to: node.n }, message, clock.now())
-    const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)({
+    const request = (isTls ? httpsRequest : httpRequest)({
       host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
-      port: url.port || (url.protocol === 'https:' ? 443 : 80),
+      port: url.port || (isTls ? 443 : 80),
       method: message.method,
       path: message.path,
       headers: [
@@ -69,14 +73,14 @@ export class HopClient {
         ...[HOP_HEADER, signature],
         ...(message.client === undefined ? [] : [CLIENT_HEADER, message.client]),
       ],
-      agent: this.#agentOf(node.n, url),
+      agent: this.#agentOf(node.n, isTls),
       ...(signal && { signal }),
     })
     request.once('socket', (socket) => {
       if (!socket.connecting) return
       unsent.add(request)
       const timer = clock.after(CONNECT_MS, () => request.destroy(new Error('no connection in time')), 'always')
-      socket.once('connect', () => {
+      socket.once(isTls ? 'secureConnect' : 'connect', () => {
         unsent.delete(request)
         timer.cancel()
       })
@@ -128,11 +132,11 @@ export class HopClient {
     this.keep([])
   }
 
-  #agentOf(n: number, { protocol }: URL): Agent | TlsAgent {
+  #agentOf(n: number, isTls: boolean): Agent | TlsAgent {
     const known = this.#agents.get(n)
     if (known) return known
     const options = { keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS }
-    const agent = protocol === 'https:' ? new TlsAgent(options) : new Agent(options)
+    const agent = isTls ? new TlsAgent({ ...options, ...this.#options.tls }) : new Agent(options)
     this.#agents.set(n, agent)
     return agent
   }

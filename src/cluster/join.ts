@@ -13,7 +13,7 @@ export function joinCluster(
   const { cluster, storage } = options
   if (!cluster || !storage?.cluster) return undefined
   const { cluster: shared } = storage
-  const hops = new HopClient({ secret: cluster.secrets[0]!, clock, from: () => shared.n })
+  const hops = new HopClient({ secret: cluster.secrets[0]!, clock, from: () => shared.n, tls: cluster.tls })
   return new OwnNode({
     ...{ options: cluster, storage: shared, hops, clock, logger },
     slots: options.queue ? (options.queue.maxConcurrency ?? 1) : 0,

@@ -1,6 +1,7 @@
+import { createSecureContext } from 'node:tls'
 import type { Static } from '@sinclair/typebox'
 import type { clusterSection } from '../../schemas/config-cluster.js'
-import { optionError } from '../errors.js'
+import { optionError, toError } from '../errors.js'
 import type { GatewayStorage } from '../storage/storage.js'
 
 /** One of several processes that serve the same sessions, jobs and profiles, on one storage. */
@@ -27,7 +28,18 @@ export function resolveClusterOptions(
     throw optionError('cluster.url', 'must be an http or https address, as http://10.0.0.5:8788.')
   if (pathname !== '/' || search || hash || username || password)
     throw optionError('cluster.url', 'must be scheme, host and port alone, as http://10.0.0.5:8788.')
+  if (options.tls) assertTls(options.tls, protocol)
   return { ...defaults, ...options, url: new URL(options.url).origin, secrets: [secret].flat() }
+}
+
+function assertTls(tls: NonNullable<ClusterOptions['tls']>, protocol: string): void {
+  if (protocol !== 'https:')
+    throw optionError('cluster.url', 'must be an https address where cluster.tls is given, as https://10.0.0.5:8788.')
+  try {
+    createSecureContext(tls)
+  } catch (error) {
+    throw optionError('cluster.tls', `cert, key and ca must be PEM that belongs together: ${toError(error).message}.`)
+  }
 }
 
 const urlOf = (url: string): Pick<URL, 'protocol' | 'pathname' | 'search' | 'hash' | 'username' | 'password'> =>

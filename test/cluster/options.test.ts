@@ -10,6 +10,7 @@ import { resolveOptions, type WorkerServerOptions } from '../../src/options.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { CLUSTER_SECRET } from '../fixtures/cluster.js'
+import { NODE_TLS, STRANGERS_TLS } from '../fixtures/tls.js'
 
 const storage = createPostgresStorage({ url: 'postgres://nobody@127.0.0.1:1/nothing' })
 const cluster = {
@@ -37,6 +38,11 @@ t.test('what cannot be a node is refused by the name of the option', async (t) =
   refused({ cluster: { ...cluster, secret: 'short' } }, 'cluster.secret')
   refused({ cluster: { ...cluster, leaseMs: 10 } }, 'cluster.leaseMs')
   refused({ cluster: { ...cluster, listen: { host: '', port: 1 } } }, 'cluster.listen.host')
+  refused({ cluster: { ...cluster, tls: NODE_TLS } }, 'cluster.url')
+  const secured = { ...cluster, url: 'https://10.0.0.5:8788' }
+  refused({ cluster: { ...secured, tls: { ...NODE_TLS, key: STRANGERS_TLS.key } } }, 'cluster.tls')
+  refused({ cluster: { ...secured, tls: { ...NODE_TLS, cert: 'none' } } }, 'cluster.tls')
+  t.match(resolved({ cluster: { ...secured, tls: NODE_TLS } }).cluster, { tls: NODE_TLS })
 })
 
 t.test('the same in a file, with its place there', async (t) => {
