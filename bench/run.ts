@@ -18,6 +18,7 @@ import { permissionRoundTrip } from './permission-round-trip.js'
 import { postgresEvents } from './postgres-events.js'
 import { postgresJobs } from './postgres-jobs.js'
 import { postgresLists } from './postgres-lists.js'
+import { postgresStart } from './postgres-start.js'
 import { postgresTakeover } from './postgres-takeover.js'
 import { replay, replayFromDisk } from './replay.js'
 import { returningClients } from './returning-clients.js'
@@ -55,6 +56,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   'postgres-jobs': postgresJobs,
   'postgres-lists': postgresLists,
   'postgres-takeover': postgresTakeover,
+  'postgres-start': postgresStart,
   notifications,
   start,
   console: consoleInBrowser,

@@ -191,7 +191,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       oneWrite: isOurs && storage?.oneWrite === true,
       ...{ clock, logger, retryAfter, standstill, admission, profiles, deliverer, guard },
       sessions: registry,
-      cluster: cluster && isOurs ? options.storage?.cluster : undefined,
+      cluster: cluster && isOurs ? refusing(options.storage!.cluster!) : undefined,
       homes: sharing?.homes,
       expiredGraceMs: options.parking.expiredGraceMs,
     })

@@ -1,12 +1,24 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createWorkerServer } from '../../src/server.js'
+import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { type Script, ScriptedRunner } from '../../test/fixtures/scripted-engine.js'
 import { answer } from '../lib/child.js'
 
-/** A gateway that is started when it is told so, on the database in the folder `argv[2]`; turns park, or end when they are asked to. */
-const path = join(process.argv[2]!, 'gateway.db')
+/**
+ * A gateway that is started when it is told so, on the database in the folder `argv[2]` or on a PostgreSQL of that URL, there with a name in
+ * `argv[3]` as a node of that name; turns park, or end when they are asked to.
+ */
+const [, , place = '', node] = process.argv
+const createStorage = () =>
+  place.startsWith('postgres:')
+    ? createPostgresStorage({ url: place, schema: 'started' })
+    : createSqliteStorage({ path: join(place, 'gateway.db') })
+const cluster = node !== undefined && {
+  ...{ node, url: 'http://127.0.0.1:0', listen: { host: '127.0.0.1', port: 0 } },
+  secret: 'a secret of these nodes, 32 characters and more',
+}
 const script: Script = {
   capabilities: { parking: 'native' },
   send: (runner, text) => {
@@ -19,7 +31,8 @@ const build = () =>
     allowUnauthenticated: true,
     profiles: [{ name: 'bench', engine: 'provider', provider: { id: 'bench' } }],
     createEngineRunner: (context) => new ScriptedRunner(context, script),
-    storage: createSqliteStorage({ path }),
+    storage: createStorage(),
+    ...(cluster && { cluster }),
     queue: { retention: { maxAgeMs: 30 * 86_400_000 } },
   })
 let worker: ReturnType<typeof build> | undefined
@@ -36,7 +49,7 @@ answer({
   url: () => url,
   /** Opens the database and closes it again, with nothing around it. @returns milliseconds */
   async open(): Promise<number> {
-    const storage = createSqliteStorage({ path })
+    const storage = createStorage()
     const from = performance.now()
     await storage.open()
     const took = performance.now() - from

@@ -2,7 +2,7 @@ import { toError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { VERSION } from '../lib/package-root.js'
-import type { ClusterNode, ClusterStorage, Place, Taken } from '../storage/cluster.js'
+import { type ClusterNode, type ClusterStorage, keeperOf, type Place, type Taken } from '../storage/cluster.js'
 import { type Cluster, type NodeRequest, TAKEN_KINDS, type TakenKind, type TakeUp, type Target } from './cluster.js'
 import type { HopClient } from './hop-client.js'
 import type { ResolvedClusterOptions } from './options.js'
@@ -169,12 +169,10 @@ export class OwnNode implements Cluster {
   }
 
   async #settle(target: Target, place: Place): Promise<'here' | ClusterNode> {
-    const { owner, home } = place
-    if (owner) return this.#at(target, owner)
+    const keeper = place.owner ?? keeperOf(place, this.self, this.#storage.nodes())
+    if (keeper) return this.#at(target, keeper)
     // while it is queued or over, every node says the same of it
-    if ('job' in target) return 'here'
-    const atHome = home === undefined || home === this.options.node ? undefined : this.#named(home)
-    return atHome ? this.#at(target, atHome) : this.#claim(target, place.id)
+    return 'job' in target ? 'here' : this.#claim(target, place.id)
   }
 
   async #at(target: Target, node: ClusterNode): Promise<'here' | ClusterNode> {
@@ -190,10 +188,6 @@ export class OwnNode implements Cluster {
 
   #isAlive({ n }: ClusterNode): boolean {
     return this.#storage.nodes().some((node) => node.n === n)
-  }
-
-  #named(name: string): ClusterNode | undefined {
-    return this.others().find((node) => node.name === name && !node.draining)
   }
 
   /** Once for all who ask at the same time. */

@@ -4,7 +4,7 @@ import type { Executions } from '../executions/executions.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { persistently } from '../lib/patience.js'
-import type { ClusterNode } from '../storage/cluster.js'
+import { keeperOf } from '../storage/cluster.js'
 import { isUnreadable } from '../storage/storage.js'
 import type { Archive } from './kept/archive.js'
 import { isTerminal, type JournaledWhole } from './kept/journal.js'
@@ -96,11 +96,9 @@ export class SharedSessions {
 
   /** Whether another node has it, or it is left to one that is there. */
   async isElsewhere(id: string): Promise<boolean> {
-    const { storage, node } = this.#parts.sharing
+    const { storage, node: name } = this.#parts.sharing
     const place = await storage.placeOfSession(id)
-    if (place?.owner) return place.owner.n !== storage.n
-    const isAtHome = ({ name, draining }: ClusterNode) => name === place?.home && !draining
-    return place?.home !== undefined && place.home !== node && storage.nodes().some(isAtHome)
+    return place !== undefined && keeperOf(place, { n: storage.n, name }, storage.nodes()) !== undefined
   }
 
   /** The session that has an execution of that id, whoever has it. */

@@ -1,6 +1,7 @@
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import { canCarry } from '../engines/cli/index.js'
 import type { ResolvedOptions } from '../options.js'
+import { refusing } from '../storage/availability.js'
 import type { ClusterStorage } from '../storage/cluster.js'
 
 /** What is to be known where several processes, its nodes, share one journal. */
@@ -27,7 +28,7 @@ export interface Homes {
 export function sharingOf({ cluster, storage, agents }: ResolvedOptions): Sharing | undefined {
   if (!cluster || !storage?.cluster) return undefined
   const { node, agentState } = cluster
-  const shared = { storage: storage.cluster, node }
+  const shared = { storage: refusing(storage.cluster), node }
   if (agentState === 'shared') return shared
   const goesAnywhere = (profile: ProfileInfo) =>
     profile.engine !== 'cli' || (agentState === 'copied' && canCarry(agents, profile))

@@ -37,6 +37,20 @@ export interface Place {
   ended?: EndedStatus
 }
 
+/**
+ * The other node that has something, or that it is left to: its home, as long as that is there. Undefined: it is this one's, or may be.
+ * @param self this node's number and name
+ */
+export function keeperOf(
+  { owner, home }: Place,
+  self: { n: number; name: string },
+  nodes: readonly ClusterNode[],
+): ClusterNode | undefined {
+  if (owner) return owner.n === self.n ? undefined : owner
+  if (home === undefined || home === self.name) return undefined
+  return nodes.find(({ name, draining }) => name === home && !draining)
+}
+
 /** What was a dead node's and is this one's now, by one write. */
 export interface Taken {
   /** Whose it was; absent: nobody's. */

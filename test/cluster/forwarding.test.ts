@@ -3,6 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { CLIENT_HEADER, HOP_HEADER, type HopMessage, signHop } from '../../src/cluster/hop-signature.js'
+import { StorageError } from '../../src/storage/storage.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { attach, refusedUpgrade } from '../fixtures/client.js'
 import { CLUSTER_SECRET, clusterOf, type TestNode } from '../fixtures/cluster.js'
@@ -287,6 +288,21 @@ if (hasPostgres()) {
     const { status, headers } = await a.call('DELETE', `/sessions/${id}`)
     t.match({ status, after: headers.get('retry-after') }, { status: 503, after: '2' })
     t.equal((await cut.call('GET', `/sessions/${id}`)).status, 200)
+  })
+
+  t.test('a database that goes away between two questions of a request is a 503', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a'])
+    const [a] = nodes
+    const cluster = a.storage.cluster!
+    const ask = cluster.placeOfExecution.bind(cluster)
+    let asked = 0
+    Object.assign(cluster, {
+      placeOfExecution: (id: string) =>
+        ++asked > 1 ? Promise.reject(new StorageError('STORAGE_FAILED', 'connection lost')) : ask(id),
+    })
+    const result = { status: 'ok', output: { type: 'text', value: '' } }
+    isProblem(t, await a.call('POST', '/executions/unknown/result', result), 503, 'SG_ERR_STORE_UNAVAILABLE')
+    t.equal(asked, 2)
   })
 
   t.test('an owner that goes away in the midst of its answer: nobody takes what came for whole', async (t: Test) => {

@@ -1,0 +1,113 @@
+import { format, median, type Paired, ratioOf, verdict } from './lib/figures.js'
+import { PostgresServer } from './lib/postgres-server.js'
+import { ServerProcess } from './lib/server-process.js'
+
+const ROUNDS = 3
+/** By default a tenth of what the figures in `README.md` are of. */
+const SCALE = Number(process.env.BENCH_START_SCALE ?? 0.1)
+const TARGET_MS = 2_000
+const FIRST_COPY = 1_000_000
+const SCHEMA = 'started'
+
+/** What a start on PostgreSQL takes, alone and as a node, with very much that an earlier process left, beside the opening of it. */
+export async function postgresStart(): Promise<void> {
+  const many = (count: number) => Math.max(1, Math.round(count * SCALE))
+  const server = await PostgresServer.start()
+  try {
+    const seeder = await ServerProcess.start('servers/started.js', { argv: [server.url] })
+    await seeder.call('start')
+    await seeder.call('seed')
+    await seeder.call('stop')
+    await seeder.stop()
+    await measure('nothing', server)
+    await multiplySession(server, 'asleep IS NOT NULL', FIRST_COPY, many(100_000))
+    await multiplySession(
+      server,
+      "ended IS NOT NULL AND (state::json -> 'info' ->> 'jobId') IS NULL",
+      3 * FIRST_COPY,
+      many(1_000_000),
+    )
+    await copyJobs(server, many(1_000_000))
+    await server.query('ANALYZE')
+    const what = `${many(100_000)} parked sessions, ${many(1_000_000)} that ended, and as many jobs that ended`
+    await measure(what, server)
+  } finally {
+    await server.stop()
+  }
+}
+
+async function measure(what: string, { url }: PostgresServer): Promise<void> {
+  for (const node of [undefined, 'a']) {
+    const cpu: Paired = { ours: [], baseline: [] }
+    const took: Paired = { ours: [], baseline: [] }
+    const heap: number[] = []
+    for (let round = 0; round < ROUNDS; round++)
+      for (const call of ['open', 'start'] as const) {
+        const argv = [url, ...(node === undefined ? [] : [node])]
+        const server = await ServerProcess.start('servers/started.js', { argv, exposeGc: true })
+        const before = await server.memoryInUse()
+        const into = call === 'start' ? 'ours' : 'baseline'
+        cpu[into].push((await server.cpuOf(async () => took[into].push(await server.call(call)))) / 1_000)
+        if (call === 'start') {
+          heap.push(((await server.memoryInUse()).heapUsed - before.heapUsed) / 1024 / 1024)
+          await server.call('stop')
+        }
+        await server.stop()
+      }
+    console.log(
+      `start on PostgreSQL ${node === undefined ? 'alone' : 'as a node'} with ${what}: ${format(median(took.ours))} ms, opening it ${format(median(took.baseline))} ms; ` +
+        `CPU ${format(median(cpu.ours))} ms (${format(ratioOf(cpu))}x); heap ${format(median(heap))} MB${verdict(median(took.ours), TARGET_MS, 'ms')}`,
+    )
+  }
+}
+
+/** The rows of one session as so many others, each under an id and numbers of its own. */
+async function multiplySession(server: PostgresServer, which: string, from: number, count: number): Promise<void> {
+  const [seed] = await server.query(`SELECT key, id FROM ${SCHEMA}.sessions WHERE ${which} LIMIT 1`)
+  const { key, id } = seed as { key: number; id: string }
+  const of = (column: string, type: string) => {
+    if (column === 'key' || column === 'session') return `${from} + c.n`
+    if (column === 'place') return `o.place + c.n + ${from}`
+    if (type === 'bigint' && column === 'owner') return 'NULL'
+    return type === 'text' ? `replace(o.${column}, '${id}', 'copy-${from}-' || c.n)` : `o.${column}`
+  }
+  for (const [table, numbered] of [
+    ...[
+      ['sessions', 'key'],
+      ['origins', 'session'],
+      ['snapshots', 'session'],
+      ['events', 'session'],
+    ],
+    ['executions', 'session'],
+  ] as [string, string][])
+    await copy(server, { table, where: `o.${numbered} = ${key}`, count, of })
+}
+
+async function copyJobs(server: PostgresServer, count: number): Promise<void> {
+  const [seed] = await server.query(`SELECT n, id FROM ${SCHEMA}.jobs WHERE status = 'succeeded' LIMIT 1`)
+  const { n, id } = seed as { n: number; id: string }
+  const of = (column: string, type: string) => {
+    if (column === 'n') return `${FIRST_COPY} + c.n`
+    return type === 'text' ? `replace(o.${column}, '${id}', 'copy-' || c.n)` : `o.${column}`
+  }
+  await copy(server, { table: 'jobs', where: `o.n = ${n}`, count, of })
+}
+
+interface Copied {
+  table: string
+  where: string
+  count: number
+  of: (column: string, type: string) => string
+}
+
+async function copy(server: PostgresServer, { table, where, count, of }: Copied): Promise<void> {
+  const found = await server.query(
+    `SELECT column_name AS name, data_type AS type FROM information_schema.columns WHERE table_schema = '${SCHEMA}' AND table_name = '${table}'`,
+  )
+  const columns = found as { name: string; type: string }[]
+  const values = columns.map(({ name, type }) => of(name, type))
+  await server.query(
+    `INSERT INTO ${SCHEMA}.${table} (${columns.map(({ name }) => name).join(', ')}) OVERRIDING SYSTEM VALUE
+     SELECT ${values.join(', ')} FROM ${SCHEMA}.${table} AS o, generate_series(1, ${count}) AS c (n) WHERE ${where}`,
+  )
+}
