@@ -1,9 +1,7 @@
 import { homedir } from 'node:os'
 import { CLOSE } from '../schemas/close-codes.js'
 import type { JobEvent } from '../schemas/jobs.js'
-import type { SessionNotification } from '../schemas/notifications.js'
 import { joinCluster } from './cluster/join.js'
-import { overNodes } from './cluster/over-nodes.js'
 import { Standing } from './cluster/standing.js'
 import { SignIns } from './console/sign-ins.js'
 import { cliEngine, endOrphans, leash } from './engines/cli/index.js'
@@ -13,6 +11,7 @@ import { ToolEndpoint } from './engines/tool-endpoint.js'
 import { GatewayError, toError } from './errors.js'
 import { ExecutionDispatcher } from './executions/dispatch.js'
 import { Executions } from './executions/executions.js'
+import { buildNotifications } from './gateway-notifications.js'
 import type { Gateway, Surroundings } from './gateway-shape.js'
 import { goOnWithOthers } from './gateway-take-over.js'
 import { answerLeft, releasing } from './idempotency/making.js'
@@ -22,12 +21,6 @@ import { JobQueue } from './jobs/queue.js'
 import { type Clock, systemClock } from './lib/clock.js'
 import { Standstill } from './lib/standstill.js'
 import { within } from './lib/within.js'
-import { answerableSessions } from './notifications/answers/sessions.js'
-import { attemptsLane } from './notifications/channels/channels.js'
-import { DEFAULT_NOTIFICATION_RETENTION, NotificationFeed } from './notifications/feed.js'
-import { Inbox } from './notifications/inbox.js'
-import { Notifier } from './notifications/notifier.js'
-import { Outward } from './notifications/outward.js'
 import { type ResolvedOptions, resolveOptions, type WorkerServerOptions } from './options.js'
 import { ProfileCatalog } from './profiles/catalog.js'
 import { CliProfiles } from './profiles/cli-profiles.js'
@@ -38,7 +31,6 @@ import { refusing, StorageWatch } from './storage/availability.js'
 import { createMemoryChannelStore } from './storage/memory/channel-store.js'
 import { createMemoryDeliveryOutbox } from './storage/memory/delivery-outbox.js'
 import { createMemoryIdempotencyStore } from './storage/memory/idempotency-store.js'
-import { createMemoryNotificationStore } from './storage/memory/notification-store.js'
 import { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
 import { MemorySessionStore } from './storage/memory/session-store.js'
 import { createMemorySignInStore } from './storage/memory/sign-in-store.js'
@@ -198,38 +190,12 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   }
   const queue = options.queue && createQueue(options.queue)
 
-  const shareWith = { clock, logger, basePath, here: answerableSessions(registry), waiting: () => inbox.waiting }
-  const nodes = cluster && overNodes(cluster, options.storage!.cluster!, shareWith)
-  const feed = new NotificationFeed({
-    ...{ clock, logger, node: nodes?.node, tellOthers: nodes && (() => void nodes.exchange.tell('notifications')) },
-    store: storage?.notifications ?? createMemoryNotificationStore(),
-    ridesAlong: storage?.notifications !== undefined && storage.oneWrite === true,
-    retention: { ...DEFAULT_NOTIFICATION_RETENTION, ...options.notifications?.retention },
-  })
-  const { onNotification, ...outwardOptions } = options.notifications ?? {}
   const channels = storage?.channels ?? createMemoryChannelStore()
-  const outward = new Outward(outwardOptions, {
-    ...{ clock, logger, retryAfter, deliverer, outbox, outlasts: storage !== undefined, basePath },
-    store: channels,
-    guard: operatorGuard,
-    pushGuard,
-    callerNamed: surroundings.callerNamed,
-    ...{ shared: nodes !== undefined, tellOthers: nodes && (() => nodes.exchange.tell('subscriptions')) },
-    sessions: nodes?.sessions ?? shareWith.here,
+  const { nodes, feed, inbox, notifier, outward, notifications } = buildNotifications({
+    ...{ options, clock, retryAfter, storage, channels, cluster, registry, deliverer, outbox, basePath },
+    ...{ operatorGuard, pushGuard, callerNamed: surroundings.callerNamed },
   })
-  const notifier = new Notifier({ feed, logger, outward })
-  if (onNotification) notifier.on(onNotification)
-  const inbox: Inbox = new Inbox({ logger, find: registry.waitingRequest, node: nodes?.node })
   registry.observe({ notifier, inbox, usage, onTurnOver: queue?.onTurnOver })
-  const notifications = {
-    feed,
-    inbox,
-    on: (listener: (notification: SessionNotification) => unknown) => notifier.on(listener),
-    links: outward.links,
-    push: outward.push,
-    nodes,
-    deliveries: (sessionId: string, seq: number) => deliverer.deliveries(attemptsLane(sessionId, seq)),
-  }
 
   const signIns =
     options.console && options.authenticate

@@ -290,6 +290,17 @@ if (hasPostgres()) {
     t.equal((await cut.call('GET', `/sessions/${id}`)).status, 200)
   })
 
+  t.test('a port that is taken is said by the name of its option', async (t: Test) => {
+    const { nodes, join } = await clusterOf(t, ['a'])
+    const { url } = nodes[0].storage.cluster!.nodes()[0]!
+    const listen = { host: '127.0.0.1', port: Number(new URL(url).port) }
+    await t.rejects(join('b', { cluster: { listen } }), {
+      ...{ code: 'SG_ERR_OPTION', errors: [{ path: 'cluster.listen' }] },
+      message: /another process/,
+    })
+    t.equal(nodes[0].storage.cluster!.nodes().length, 1, 'it has not joined')
+  })
+
   t.test('a database that goes away between two questions of a request is a 503', async (t: Test) => {
     const { nodes } = await clusterOf(t, ['a'])
     const [a] = nodes
