@@ -1,13 +1,14 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { SessionEvent } from '../../schemas/events.js'
 import { cliEngine } from '../../src/engines/cli/index.js'
 import { until } from '../fixtures/build.js'
-import { clusterOf, type NodeOptions, type TestNode } from '../fixtures/cluster.js'
+import { CLUSTER_SECRET, clusterOf, type NodeOptions, type TestNode } from '../fixtures/cluster.js'
+import { runDaemon } from '../fixtures/daemon-process.js'
 import { isProblem } from '../fixtures/problem.js'
-import { hasPostgres } from '../storage/postgres-world.js'
+import { hasPostgres, postgres } from '../storage/postgres-world.js'
 import { AGENTS, CLAUDE_SDK } from './installed.js'
 import { script, startVendors, type Vendors } from './vendors.js'
 
@@ -155,6 +156,50 @@ if (hasPostgres())
         const say = () => b.call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: 'more' })
         isProblem(t, await say(), 409, 'SG_ERR_AGENT_STATE_GONE')
         t.match(await infoAt(b, id), { status: 'failed', statusDetail: /Create a new session/ })
+      })
+
+      t.test('so it does between two daemons, the first of which was killed', async (t) => {
+        const [vendors, server] = [await startVendors(t), await postgres()]
+        const root = realpathSync(mkdtempSync(join(tmpdir(), 'claude-daemons-')))
+        const cwd = join(root, 'work')
+        mkdirSync(cwd)
+        const start = async (name: string) => {
+          const folder = join(root, name)
+          mkdirSync(join(folder, 'claude'), { recursive: true })
+          const nodes = { url: 'http://127.0.0.1:0', listen: { host: '127.0.0.1', port: 0 }, secret: CLUSTER_SECRET }
+          const config = {
+            ...{ listen: { port: 0 }, allowUnauthenticated: true, allowedCwdRoots: [cwd] },
+            profiles: [{ name: 'claude', engine: 'cli', agent: 'claude' }],
+            storage: { postgres: { url: server.url(), schema: 'daemons' } },
+            cluster: { ...nodes, node: name, leaseMs: 4_000, agentState: 'copied' },
+            log: { level: 'info', pretty: false },
+          }
+          writeFileSync(join(folder, 'gateway.json'), JSON.stringify(config), { mode: 0o600 })
+          const env = { HOME: folder, CLAUDE_SDK_AT: CLAUDE_SDK, ...claude.env(folder, vendors.url) }
+          const daemon = runDaemon(t, [], { cwd: folder, env, loaders: ['claude-sdk'], isClean: true })
+          const url = String((await daemon.logged('listening')).url)
+          const ask = async (path: string, body?: object) => {
+            const answer = await fetch(url + path, {
+              ...(body && { method: 'POST', headers: { 'content-type': 'application/json' } }),
+              ...(body && { body: JSON.stringify(body) }),
+            })
+            // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies freely
+            return { status: answer.status, json: (await answer.json()) as any }
+          }
+          return { daemon, ask }
+        }
+        const [a, b] = [await start('a'), await start('b')]
+        const { id } = (await a.ask('/sessions', { cwd, prompt: script({ text: 'The answer was blue.' }) })).json
+        const turns = async () => (await b.ask(`/sessions/${id}`)).json.numTurns
+        await until(async () => (await turns()) === 1, 'its first turn')
+        a.daemon.child.kill('SIGKILL')
+        const more = { type: 'user_message', text: script({ text: 'Here again.' }) }
+        await until(
+          async () => (await b.ask(`/sessions/${id}/commands`, more)).status === 200,
+          'a message that is taken',
+        )
+        await until(async () => (await turns()) === 2, 'its second turn')
+        t.match(toldWith(vendors, 'Here again'), /The answer was blue/)
       })
     },
   )
