@@ -11,6 +11,8 @@ const SCALE = Number(process.env.BENCH_START_SCALE ?? 0.1)
 
 interface Left {
   parked?: number
+  /** Parked, for a person. */
+  asking?: number
   ended?: number
   eventsEach?: number
   jobs?: number
@@ -23,6 +25,7 @@ export async function start(): Promise<void> {
   const rows: [string, Left][] = [
     ['an empty database', {}],
     [`${many(100_000)} parked sessions`, { parked: many(100_000) }],
+    [`${many(100_000)} sessions that wait for a person`, { asking: many(100_000) }],
     [`1,000 sessions that ended, of ${many(1_000)} events each`, { ended: 1_000, eventsEach: many(1_000) }],
     [`${many(1_000_000)} sessions that ended`, { ended: many(1_000_000) }],
     [`${many(1_000_000)} jobs that ended`, { jobs: many(1_000_000) }],
@@ -69,7 +72,7 @@ async function measure(what: string, folder: string): Promise<void> {
 /** Rows of a gateway's own making, as often as they are wanted. */
 async function leave(
   folder: string,
-  { parked = 0, ended = 0, eventsEach = 0, jobs = 0, queued = 0 }: Left,
+  { parked = 0, asking = 0, ended = 0, eventsEach = 0, jobs = 0, queued = 0 }: Left,
 ): Promise<void> {
   const server = await ServerProcess.start('servers/started.js', { argv: [folder] })
   await server.call('start')
@@ -89,8 +92,13 @@ async function leave(
   const only = (count: number, of: { key: number; id: string } | undefined, from = FIRST_COPY) => {
     if (of && count > 0) multiply(db, ['sessions', 'origins', 'snapshots', 'events'], of, count, from)
   }
-  only(parked, seeds.find(isParked))
-  only(ended, over, FIRST_COPY + parked)
+  const asks = ({ state }: { state: string }) => JSON.parse(state).permissions !== undefined
+  only(
+    parked,
+    seeds.find((seed) => isParked(seed) && !asks(seed)),
+  )
+  only(asking, seeds.find(asks), FIRST_COPY + parked)
+  only(ended, over, FIRST_COPY + parked + asking)
   const jobOf = (is: string): { key: number; id: string } =>
     db.prepare(`SELECT n AS key, id FROM jobs WHERE status ${is} 'queued'`).get()
   if (jobs > 0) multiply(db, ['jobs'], jobOf('<>'), jobs)

@@ -23,6 +23,8 @@ const script: Script = {
   capabilities: { parking: 'native' },
   send: (runner, text) => {
     if (text === 'park') runner.defer(`${runner.context.sessionId}-e`)
+    else if (text === 'ask')
+      void runner.host.requestPermission({ toolName: 'Bash', toolUseId: 'use', input: { command: 'make deploy' } })
     else runner.complete()
   },
 }
@@ -56,11 +58,13 @@ answer({
     await storage.close()
     return took
   },
-  /** One session that is parked, one that has ended, one job that has and one that waits for its time, to be multiplied. */
+  /** One session that is parked, one that waits for a person, one that has ended, one job that has and one that waits for its time, to be multiplied. */
   async seed(): Promise<void> {
     const { registry } = worker!
     const { id } = await registry.create({ cwd: tmpdir(), prompt: 'park' })
-    while (registry.here(id)?.status !== 'parked') await new Promise((resolve) => setTimeout(resolve, 5))
+    const asking = await registry.create({ cwd: tmpdir(), prompt: 'ask', approvalTimeoutMs: 0 })
+    for (const one of [id, asking.id])
+      while (registry.here(one)?.status !== 'parked') await new Promise((resolve) => setTimeout(resolve, 5))
     const ended = await registry.create({ cwd: tmpdir(), prompt: 'Write me a report on the last quarter.' })
     await registry.end(ended.id)
     const queue = worker!.queue!

@@ -19,6 +19,11 @@ async function world(t: Test) {
     script: { capabilities: { parking: 'native', permissionModes: ['default', 'dontAsk'] } },
   })
   const { call, engine, registry } = server
+  // a test that ends in between would wait for it for ever
+  t.teardown(() => {
+    disk.release()
+    disk.slow = undefined
+  })
   const { json: session } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go', profile: 'scripted' })
   await until(() => engine.last.sent.length === 1)
   const runner = engine.last
