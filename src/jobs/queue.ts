@@ -266,7 +266,7 @@ export class JobQueue {
     if (stillRoom) await stillRoom
     const { name } = profile.info
     const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
-    const home = this.#options.homes?.of(profile.info)
+    const home = this.#shared && this.#options.homes?.of(profile.info)
     const info = newJob(request, { ...given, submittedBy: nameOf(principal), home })
     const record = { info, request: JSON.parse(JSON.stringify(request)) }
     const { clock } = this.#options
