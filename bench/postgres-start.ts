@@ -1,8 +1,7 @@
-import { format, median, type Paired, ratioOf, verdict } from './lib/figures.js'
+import { format, median, ratioOf, verdict } from './lib/figures.js'
 import { PostgresServer } from './lib/postgres-server.js'
-import { ServerProcess } from './lib/server-process.js'
+import { measureStarts, seedStart } from './lib/starts.js'
 
-const ROUNDS = 3
 /** By default a tenth of what the figures in `README.md` are of. */
 const SCALE = Number(process.env.BENCH_START_SCALE ?? 0.1)
 const TARGET_MS = 2_000
@@ -14,11 +13,7 @@ export async function postgresStart(): Promise<void> {
   const many = (count: number) => Math.max(1, Math.round(count * SCALE))
   const server = await PostgresServer.start()
   try {
-    const seeder = await ServerProcess.start('servers/started.js', { argv: [server.url] })
-    await seeder.call('start')
-    await seeder.call('seed')
-    await seeder.call('stop')
-    await seeder.stop()
+    await seedStart([server.url])
     await measure('nothing', server)
     await multiplySession(server, 'asleep IS NOT NULL', FIRST_COPY, many(100_000))
     await multiplySession(
@@ -38,22 +33,8 @@ export async function postgresStart(): Promise<void> {
 
 async function measure(what: string, { url }: PostgresServer): Promise<void> {
   for (const node of [undefined, 'a']) {
-    const cpu: Paired = { ours: [], baseline: [] }
-    const took: Paired = { ours: [], baseline: [] }
-    const heap: number[] = []
-    for (let round = 0; round < ROUNDS; round++)
-      for (const call of ['open', 'start'] as const) {
-        const argv = [url, ...(node === undefined ? [] : [node])]
-        const server = await ServerProcess.start('servers/started.js', { argv, exposeGc: true })
-        const before = await server.memoryInUse()
-        const into = call === 'start' ? 'ours' : 'baseline'
-        cpu[into].push((await server.cpuOf(async () => took[into].push(await server.call(call)))) / 1_000)
-        if (call === 'start') {
-          heap.push(((await server.memoryInUse()).heapUsed - before.heapUsed) / 1024 / 1024)
-          await server.call('stop')
-        }
-        await server.stop()
-      }
+    const argv = [url, ...(node === undefined ? [] : [node])]
+    const { cpu, took, heap } = await measureStarts(argv)
     console.log(
       `start on PostgreSQL ${node === undefined ? 'alone' : 'as a node'} with ${what}: ${format(median(took.ours))} ms, opening it ${format(median(took.baseline))} ms; ` +
         `CPU ${format(median(cpu.ours))} ms (${format(ratioOf(cpu))}x); heap ${format(median(heap))} MB${verdict(median(took.ours), TARGET_MS, 'ms')}`,

@@ -2,10 +2,9 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Database, loadDriver } from '../src/storage/sqlite/driver.js'
-import { format, median, type Paired, ratioOf } from './lib/figures.js'
-import { ServerProcess } from './lib/server-process.js'
+import { format, median, ratioOf } from './lib/figures.js'
+import { measureStarts, seedStart } from './lib/starts.js'
 
-const ROUNDS = 3
 /** By default a tenth of what the figures in `README.md` are of. */
 const SCALE = Number(process.env.BENCH_START_SCALE ?? 0.1)
 
@@ -47,21 +46,7 @@ export async function start(): Promise<void> {
 }
 
 async function measure(what: string, folder: string): Promise<void> {
-  const cpu: Paired = { ours: [], baseline: [] }
-  const took: Paired = { ours: [], baseline: [] }
-  const heap: number[] = []
-  for (let round = 0; round < ROUNDS; round++)
-    for (const call of ['open', 'start'] as const) {
-      const server = await ServerProcess.start('servers/started.js', { argv: [folder], exposeGc: true })
-      const before = await server.memoryInUse()
-      const into = call === 'start' ? 'ours' : 'baseline'
-      cpu[into].push((await server.cpuOf(async () => took[into].push(await server.call(call)))) / 1_000)
-      if (call === 'start') {
-        heap.push(((await server.memoryInUse()).heapUsed - before.heapUsed) / 1024 / 1024)
-        await server.call('stop')
-      }
-      await server.stop()
-    }
+  const { cpu, took, heap } = await measureStarts([folder])
   const size = statSync(join(folder, 'gateway.db')).size / 1024 / 1024
   console.log(
     `start with ${what} (${format(size)} MB): ${format(median(took.ours))} ms, opening the database ${format(median(took.baseline))} ms; ` +
@@ -74,11 +59,7 @@ async function leave(
   folder: string,
   { parked = 0, asking = 0, ended = 0, eventsEach = 0, jobs = 0, queued = 0 }: Left,
 ): Promise<void> {
-  const server = await ServerProcess.start('servers/started.js', { argv: [folder] })
-  await server.call('start')
-  await server.call('seed')
-  await server.call('stop')
-  await server.stop()
+  await seedStart([folder])
   const db = new (await loadDriver())(join(folder, 'gateway.db'))
   db.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; BEGIN')
   const seeds: { key: number; id: string; state: string }[] = db.prepare('SELECT key, id, state FROM sessions').all()

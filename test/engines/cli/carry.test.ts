@@ -17,7 +17,7 @@ import type { Runner, RunnerEvent, RunnerHost } from '../../../src/engines/runne
 import { until } from '../../fixtures/build.js'
 
 const PATTERNS = ['projects/*/{id}.jsonl', 'projects/*/{id}/**']
-const MAIN = 'projects/work/s1.jsonl'
+const MAIN = 'projects/repo/s1.jsonl'
 
 /** A storage that may fail. */
 class Store implements CarriedFiles {
@@ -62,9 +62,9 @@ t.test('what is added is kept, whole lines of it, and is there wherever the sess
   const a = carrier('a')
   t.equal(await a.carry('s1'), false, 'nothing is there yet')
   write('a', 'one\ntw')
-  write('a', '{"of":"a helper"}\n', 'projects/work/s1/subagents/h.jsonl')
-  write('a', 'no lines', 'projects/work/s1/tool-results/r.txt')
-  write('a', 'another session\n', 'projects/work/s2.jsonl')
+  write('a', '{"of":"a helper"}\n', 'projects/repo/s1/subagents/h.jsonl')
+  write('a', 'no lines', 'projects/repo/s1/tool-results/r.txt')
+  write('a', 'another session\n', 'projects/repo/s2.jsonl')
   write('a', 'theirs\n', 'projects/s1/s2.jsonl')
   t.equal(await a.carry('s1'), true)
   t.equal(store.text(), 'one\n')
@@ -78,9 +78,9 @@ t.test('what is added is kept, whole lines of it, and is there wherever the sess
   )
   await carrier('b').bring()
   t.equal(has('b'), 'one\ntwo\nthree\n')
-  t.equal(has('b', 'projects/work/s1/subagents/h.jsonl'), '{"of":"a helper"}\n')
-  t.equal(has('b', 'projects/work/s1/tool-results/r.txt'), 'no lines')
-  t.notOk(existsSync(at('b', 'projects/work/s2.jsonl')) || existsSync(at('b', 'projects/s1/s2.jsonl')), 'no neighbour')
+  t.equal(has('b', 'projects/repo/s1/subagents/h.jsonl'), '{"of":"a helper"}\n')
+  t.equal(has('b', 'projects/repo/s1/tool-results/r.txt'), 'no lines')
+  t.notOk(existsSync(at('b', 'projects/repo/s2.jsonl')) || existsSync(at('b', 'projects/s1/s2.jsonl')), 'no neighbour')
   t.equal(statSync(at('b')).mode & 0o077, 0, 'it is nobody else’s to read')
 })
 
@@ -119,7 +119,7 @@ t.test('a file that its agent writes anew is kept anew from where it differs', a
 t.test('no link is followed, and no id leads elsewhere', async (t) => {
   const { root, store, at, write, carrier } = build(t)
   write('a', 'secret\n', 'elsewhere/s1.jsonl')
-  mkdirSync(at('a', 'projects/work'), { recursive: true })
+  mkdirSync(at('a', 'projects/repo'), { recursive: true })
   symlinkSync(at('a', 'elsewhere/s1.jsonl'), at('a'))
   symlinkSync(at('a', 'elsewhere'), at('a', 'projects/linked'))
   for (const id of ['s1', '../elsewhere/s1', '*', '', '..']) t.equal(await carrier('a').carry(id), false, id)
@@ -130,7 +130,7 @@ t.test('no link is followed, and no id leads elsewhere', async (t) => {
   await carrier('a').carry('s1')
   mkdirSync(join(root, 'outside'))
   mkdirSync(at('b', 'projects'), { recursive: true })
-  symlinkSync(join(root, 'outside'), at('b', 'projects/work'))
+  symlinkSync(join(root, 'outside'), at('b', 'projects/repo'))
   await t.rejects(carrier('b').bring(), /leads elsewhere/)
   t.notOk(existsSync(join(root, 'outside/s1.jsonl')))
 })
