@@ -266,6 +266,14 @@ const MIGRATIONS: readonly Step[] = [
   },
   restStep(RAISED, ID),
   carriedStep(ID),
+  // what every start looks for, however many have ended
+  {
+    usableFrom: 3,
+    sql: `
+  CREATE INDEX sessions_held ON @sessions (owner) WHERE owner IS NOT NULL;
+  CREATE INDEX sessions_unlisted ON @sessions (key) WHERE status IS NULL;
+  `,
+  },
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */
