@@ -1,3 +1,8 @@
+export const isIn = (keys: string): string => `key IN (${keys})`
+
+/** As an array they are looked up one by one: of a query the planner expects many, and reads every session for it. */
+export const isOneOf = (keys: string): string => `key = ANY (ARRAY(${keys}))`
+
 /**
  * The step to schemas that several processes share: what each of them has; null: nobody of them.
  * @param raised codes of what functions raise
@@ -48,13 +53,18 @@ export const clusterStep = (raised: { fenced: string; stale: string }, id: strin
     END IF;
   END $$;
 
-  ${takeOver(1, 'ended IS NULL', raised.fenced)}
+  ${takeOver(1, 'ended IS NULL', isIn, raised.fenced)}
 `
 
-/** @param isAwake which sessions somebody has to work with @param fenced code of what it raises */
+/**
+ * @param isAwake which sessions somebody has to work with
+ * @param isAmong what a key is, if it is one of those that a query gives
+ * @param fenced code of what it raises
+ */
 export const takeOver = (
   version: number,
   isAwake: string,
+  isAmong: (keys: string) => string,
   fenced: string,
 ): string => `-- Makes all that a member had this one's, if the member has left, or is silent for longer than its lease; of no victim, what nobody has.
   -- Both are judged while nobody can change it: the lease, which a beat would renew, and what the victim is writing, which is waited for.
@@ -98,7 +108,7 @@ export const takeOver = (
     END IF;
     WITH mine AS (
       UPDATE @sessions SET owner = me
-      WHERE key IN (SELECT key FROM @sessions WHERE ${isAwake} UNION SELECT session FROM @news)
+      WHERE ${isAmong(`SELECT key FROM @sessions WHERE ${isAwake} UNION SELECT session FROM @news`)}
         AND (owner = ANY (gone) OR (my_victim IS NULL AND owner IS NULL AND (home IS NULL OR home = my_name)))
       RETURNING key, id
     ) SELECT coalesce(json_agg(id ORDER BY key), '[]') INTO session_ids FROM mine;

@@ -1,4 +1,4 @@
-import { takeOver } from './cluster-schema.js'
+import { isIn, takeOver } from './cluster-schema.js'
 
 /**
  * The step to schemas that know of sessions which sleep: they are found by columns, and nobody takes them over. Versions before it write
@@ -27,6 +27,6 @@ export const restStep = (raised: { fenced: string }, id: string) => ({
   CREATE TRIGGER wake BEFORE UPDATE OF state ON @sessions FOR EACH ROW
     WHEN (OLD.asleep IS NOT NULL AND NEW.state IS DISTINCT FROM OLD.state) EXECUTE FUNCTION @wake_1();
 
-  ${takeOver(2, 'ended IS NULL AND asleep IS NULL', raised.fenced)}
+  ${takeOver(2, 'ended IS NULL AND asleep IS NULL', isIn, raised.fenced)}
   `,
 })

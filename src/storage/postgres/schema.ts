@@ -1,7 +1,7 @@
 import type { Client } from 'pg'
 import { StorageError } from '../storage.js'
 import { carriedStep } from './carried-schema.js'
-import { clusterStep } from './cluster-schema.js'
+import { clusterStep, isOneOf, takeOver } from './cluster-schema.js'
 import { restStep } from './rest-schema.js'
 
 /** What functions of ours raise. */
@@ -274,6 +274,8 @@ const MIGRATIONS: readonly Step[] = [
   CREATE INDEX sessions_unlisted ON @sessions (key) WHERE status IS NULL;
   `,
   },
+  // a takeover that reads what it takes and nothing else
+  { usableFrom: 3, sql: takeOver(3, 'ended IS NULL AND asleep IS NULL', isOneOf, RAISED.fenced) },
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */

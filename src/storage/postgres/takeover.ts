@@ -7,7 +7,7 @@ import { statement } from './plan.js'
 /** Of a row that somebody else has for longer than one waits. */
 const LOCKED = '55P03'
 
-const TAKE = 'SELECT @take_over_2($1, $2, $3, $4, $5) AS taken'
+const TAKE = 'SELECT @take_over_3($1, $2, $3, $4, $5) AS taken'
 /** Of a node that runs none: the next one to join that does finds them, as of a member that there is not. */
 const LEAVE_JOBS = `UPDATE @jobs SET owner = 0 WHERE owner = $1 AND status IN ('running', 'parked')`
 /** One that was stopped in the middle of a batch, or is cut off, has what it sent so far open until somebody ends it. */

@@ -9,10 +9,18 @@ const STATUSES = ['closed', 'failed', 'idle', 'parked']
 /** Of a session `j`. */
 const STAYS = `NOT EXISTS (SELECT FROM @news AS n WHERE n.session = j.key AND n.key = 'removal')`
 
-/** Of each engine and status, and of each profile, the newest: an index gives them however many others there are. */
-const page = (columns: string, by: string, of: string): string => {
-  const newest = (column: string) => `(SELECT j.key, j.place FROM @sessions AS j
-      WHERE ${of} j.engine = e.engine AND j.${column} = s.status AND j.place < $3 AND ${STAYS} ORDER BY j.place DESC LIMIT $4)`
+/**
+ * The newest of each engine and status, and of each profile: an index that begins with these gives them, however many others there are.
+ * Rows are compared and ordered as a whole, as by equality the planner would take the index by place instead, and read all others on the way.
+ */
+const page = (columns: string, by: string, isOfProfiles: boolean): string => {
+  const newest = (column: string) => {
+    const indexed = [...(isOfProfiles ? ['j.profile'] : []), 'j.engine', `j.${column}`, 'j.place']
+    const range = (place: string) => `(${isOfProfiles ? 'p.profile, ' : ''}e.engine, s.status, ${place})`
+    return `(SELECT j.key, j.place FROM @sessions AS j
+      WHERE j.${column} IS NOT NULL AND (${indexed}) < ${range('$3')} AND (${indexed}) >= ${range('0')} AND ${STAYS}
+      ORDER BY ${indexed.map((one) => `${one} DESC`)} LIMIT $4)`
+  }
   return `WITH found AS (
     SELECT x.key, x.place FROM unnest($1::text[]) AS e (engine) CROSS JOIN unnest($2::text[]) AS s (status) ${by} CROSS JOIN LATERAL (
       ${newest('ended')} UNION ALL ${newest('asleep')}
@@ -41,8 +49,8 @@ const OF_SDK_SESSION = 'SELECT FROM @sessions WHERE sdk_session = $1 LIMIT 1'
 
 /** Sessions at rest. @param columns of a row of `sessions` @param me the node that asks; null: one process has every session */
 export function atRestPlans(columns: string, me: number | null) {
-  const all = page(columns, '', '')
-  const ofProfiles = page(columns, 'CROSS JOIN unnest($5::text[]) AS p (profile)', 'j.profile = p.profile AND')
+  const all = page(columns, '', false)
+  const ofProfiles = page(columns, 'CROSS JOIN unnest($5::text[]) AS p (profile)', true)
   const [own, mine] = me === null ? [() => '', []] : [ofNode, [me]]
   const endedFirst = `${ENDED} ${own('$2')} ${FIRST}`
   const dueFirst = `${DUE} ${own('$4')} ${FIRST_DUE}`

@@ -35,8 +35,15 @@ const CLAIM_AT_HOME = claim(`anywhere AS MATERIALIZED (${first('AND home IS NULL
   here AS MATERIALIZED (${first('AND home = $7')}),
   free AS (SELECT * FROM (SELECT * FROM anywhere UNION ALL SELECT * FROM here) AS j ORDER BY priority DESC, n LIMIT $3)`)
 const CLAIMED = `SELECT ${COLUMNS}, priority FROM @jobs WHERE claim = $1 AND status = 'running'`
-/** Of each status, and of each profile, the newest: an index gives them however many others there are. */
-const page = (by: string, of: string): string => `WITH below AS (SELECT least($3::bigint, coalesce(
+/**
+ * The newest of each status, and of each profile: an index that begins with these gives them, however many others there are. Rows are
+ * compared and ordered as a whole, as by equality the planner would take the key instead, and read all others on the way.
+ * @param kind what that index has before the number, and where what that has to be is
+ */
+const page = (by: string, kind: { column: string; value: string }[]): string => {
+  const columns = [...kind.map(({ column }) => `j.${column}`), 'j.n']
+  const range = (n: string) => `(${[...kind.map(({ value }) => value), n]})`
+  return `WITH below AS (SELECT least($3::bigint, coalesce(
       $4::bigint,
       (SELECT n FROM @jobs WHERE id = $5),
       (SELECT n FROM @jobs WHERE created_at <= $6::double precision ORDER BY created_at DESC, n DESC LIMIT 1) + 1,
@@ -44,18 +51,21 @@ const page = (by: string, of: string): string => `WITH below AS (SELECT least($3
       $3::bigint)) AS n),
   found AS (
     SELECT x.n FROM ${by} CROSS JOIN LATERAL (
-      SELECT j.n FROM @jobs AS j WHERE ${of} j.n < (SELECT n FROM below) ORDER BY j.n DESC LIMIT $7
+      SELECT j.n FROM @jobs AS j WHERE (${columns}) < ${range('(SELECT n FROM below)')} AND (${columns}) >= ${range('0')}
+      ORDER BY ${columns.map((column) => `${column} DESC`)} LIMIT $7
     ) AS x ORDER BY x.n DESC LIMIT $7
   ), measured AS (
     SELECT ${COLUMNS}, count(*) OVER () AS found,
       sum(octet_length(info) + octet_length(request)) OVER (ORDER BY n DESC) - octet_length(info) - octet_length(request) AS before
     FROM @jobs WHERE n = ANY (ARRAY(SELECT n FROM found))
   ) SELECT * FROM measured WHERE before < ${MAX_PAGE_CHARS} ORDER BY n DESC`
-const PAGE = page('(SELECT $1::text[], $2::text[]) AS _', '')
-const PAGE_BY_STATUS = page('(SELECT unnest($1::text[]) AS status, $2::text[]) AS s', 'j.status = s.status AND')
+}
+const STATUS = { column: 'status', value: 's.status' }
+const PAGE = page('(SELECT $1::text[], $2::text[]) AS _', [])
+const PAGE_BY_STATUS = page('(SELECT unnest($1::text[]) AS status, $2::text[]) AS s', [STATUS])
 const PAGE_BY_PROFILE = page(
   '(SELECT unnest($1::text[]) AS status) AS s CROSS JOIN (SELECT unnest($2::text[]) AS profile) AS p',
-  'j.profile = p.profile AND j.status = s.status AND',
+  [{ column: 'profile', value: 'p.profile' }, STATUS],
 )
 const CHARGE = `INSERT INTO @daily_tokens AS d (day, tokens) VALUES ($1, $2)
   ON CONFLICT (day) DO UPDATE SET tokens = d.tokens + excluded.tokens RETURNING tokens`
