@@ -230,7 +230,7 @@ if (hasPostgres()) {
     // what a node asks of the database meanwhile is not to look as if it had never answered
     await until(async () => {
       clock.advance(500)
-      await Promise.all([b, c].map(({ storage }) => storage.cluster.placeOfSession(id)))
+      await Promise.all([b, c].map(({ storage }) => storage.cluster!.placeOfSession(id)))
       return settled().length > 0
     }, 'the deadline')
     t.match(settled(), [{ executionId: 'e1', result: { status: 'failed', reason: 'timeout' } }])

@@ -126,6 +126,21 @@ if (hasPostgres()) {
   const toldOf = (node: TestNode) =>
     new Promise<Taken>((resolve) => void node.storage.cluster.on('taken', (taken) => resolve(taken)))
 
+  t.test('jobs that one without a queue left to nobody are of a node that was there already', async (t) => {
+    const world = await clusterWorld(t)
+    const [a, b] = [await world.node('a', LONG_MS), await world.node('b')]
+    const taken: Taken[] = []
+    b.storage.cluster.on('taken', (one) => taken.push(one))
+    await running(a, 'one')
+    await until(() => b.storage.cluster.nodes().length === 2, 'they know each other')
+    // as it does that takes over and knows of nobody yet who runs jobs
+    await server.query(
+      `BEGIN; UPDATE ${world.schema}.jobs SET owner = 0; DELETE FROM ${world.schema}.members WHERE name = 'a'; COMMIT`,
+    )
+    await until(() => taken.length > 0, 'that they are found')
+    t.match(taken, [{ from: undefined, jobIds: ['one'] }])
+  })
+
   t.test('a dead node is left to one that runs jobs by those that run none', async (t) => {
     const world = await clusterWorld(t)
     const a = await world.node('a')

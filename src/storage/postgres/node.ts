@@ -39,6 +39,8 @@ export class Member {
   /** Since then it has been in touch with the database without a gap. */
   #inTouchSince = performance.now()
   #lastBeat = performance.now()
+  /** Members, living or not, of the last beat. */
+  #seen: ReadonlySet<number> = new Set()
   /** Milliseconds that the leases of the others had left then. */
   #leases: readonly number[] = []
   /** It has left, or was declared dead. */
@@ -279,6 +281,8 @@ export class Member {
     if (since - this.#lastBeat > this.#leaseMs / 2) this.#inTouchSince = since
     this.#lastBeat = since
     const isLongHere = since - this.#inTouchSince >= this.#leaseMs
+    const isSomebodyGone = [...this.#seen].some((n) => neighbours.every((one) => one.n !== n))
+    this.#seen = new Set(neighbours.map(({ n }) => n))
     if (this.#isJoined && !this.#isDraining && !this.#isLeaving && this.#listeners.has('taken'))
       this.#takeOver.begin(
         this.#taking(
@@ -286,6 +290,7 @@ export class Member {
             (one) => one.n !== this.n && (one.hasLeft || (one.isExpired && one.isServerUp && isLongHere)),
           ),
         ),
+        isSomebodyGone,
       )
   }
 

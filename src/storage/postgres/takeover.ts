@@ -27,7 +27,8 @@ export interface MemberTold {
   onLost(): void
 }
 
-type Victim = Pick<Neighbour, 'n'>
+/** Null: what nobody has. */
+type Victim = Pick<Neighbour, 'n'> | null
 
 /** Makes what nodes had that are gone this one's, each with all that it had by one write, and tells of it once. */
 export class TakeOver {
@@ -38,6 +39,8 @@ export class TakeOver {
   readonly #onTaken: (taken: Taken) => void
   readonly #told = new Set<number>()
   #underWay: Promise<void> | undefined
+  /** Nobody may have something by now. */
+  #isToLook = false
   /** What was taken may not have been told. */
   #isUnsure = false
   #isOver = false
@@ -55,7 +58,7 @@ export class TakeOver {
   async atOnce(victims: readonly Victim[]): Promise<void> {
     const link = await Link.open(this.#options)
     try {
-      for (const { n } of victims) await this.#take(link, n, true)
+      for (const victim of victims) await this.#take(link, victim, true)
       await this.#take(link, null, false)
       await link.run([statement(ALL_TOLD, this.#me)])
     } finally {
@@ -63,10 +66,14 @@ export class TakeOver {
     }
   }
 
-  /** Unless it is at it. What fails is tried again with the next beat. */
-  begin(victims: readonly Victim[]): void {
-    if (victims.length === 0 && !this.#isUnsure) return
-    void this.#run(async () => victims)
+  /**
+   * Unless it is at it. What fails is tried again with the next beat.
+   * @param isSomebodyGone one that runs no jobs may have taken it over, and left its jobs to nobody
+   */
+  begin(victims: readonly Victim[], isSomebodyGone: boolean): void {
+    if (isSomebodyGone) this.#isToLook = this.#runsJobs
+    if (victims.length === 0 && !this.#isUnsure && !this.#isToLook) return
+    void this.#run(async () => [...victims, ...(this.#isToLook ? [null] : [])])
   }
 
   /** Those that have left by now. */
@@ -92,24 +99,27 @@ export class TakeOver {
     try {
       link = await Link.open(this.#options)
       if (this.#isUnsure) await this.#tell(link)
-      for (const { n } of await find(link)) {
+      for (const victim of await find(link)) {
         if (this.#isOver) return
+        if (victim === null) this.#isToLook = false
         this.#isUnsure = true
-        if (await this.#take(link, n, false)) await this.#tell(link)
+        if (await this.#take(link, victim, false)) await this.#tell(link)
         this.#isUnsure = false
       }
     } catch {
       // with the next beat
+      this.#isToLook = this.#runsJobs
     } finally {
       await link?.end()
     }
   }
 
   /** @returns whether it was this one that took it */
-  async #take(link: Link, victim: number | null, isKnownDead: boolean): Promise<boolean> {
+  async #take(link: Link, victim: Victim, isKnownDead: boolean): Promise<boolean> {
     const waitMs = Math.ceil(this.#leaseMs / 4)
+    const n = victim?.n ?? null
     const take = [
-      statement(TAKE, this.#me, victim, isKnownDead, Math.ceil(this.#leaseMs), waitMs),
+      statement(TAKE, this.#me, n, isKnownDead, Math.ceil(this.#leaseMs), waitMs),
       ...(this.#runsJobs ? [] : [statement(LEAVE_JOBS, this.#me)]),
     ]
     try {
@@ -117,7 +127,7 @@ export class TakeOver {
       return rows![0]!.taken !== null
     } catch (error) {
       if (!(error instanceof StatementError) || error.error.code !== LOCKED) throw error
-      await link.run([statement(END_BATCH, victim, waitMs / 2)])
+      await link.run([statement(END_BATCH, n, waitMs / 2)])
       const [rows] = await link.run(take)
       return rows![0]!.taken !== null
     }
@@ -129,7 +139,8 @@ export class TakeOver {
       const victim = row.victim as number
       const taken = takenOf(victim, row)
       if (!this.#told.has(victim) && !this.#isOver) this.#onTaken(this.#runsJobs ? taken : { ...taken, jobIds: [] })
-      this.#told.add(victim)
+      // nobody may have something again
+      if (victim > 0) this.#told.add(victim)
       await link.run([statement(TOLD, this.#me, victim)])
     }
   }
