@@ -24,8 +24,8 @@ export interface LogSource {
 
 /** Most bytes of events per client and turn: enough to keep a socket busy, small enough that nobody else waits long. */
 const BATCH_BYTES = 64 * 1024
-/** Of events that are read back, as JSON: with what a frame has beside its event they still fit into one segment. */
-const READ_BACK_BYTES = (BATCH_BYTES * 7) / 8
+/** Of events that are read back at once, as JSON: four batches, with what a frame has beside its event. */
+const READ_BACK_BYTES = (4 * BATCH_BYTES * 7) / 8
 /** Direct frames that a client may leave unread before it is cut off. */
 const MAX_UNSENT_FRAMES = 1_000
 
@@ -44,7 +44,11 @@ export class Attachment {
   #blocked = false
   /** Events that left the memory are being read back. */
   #reading = false
-  #readBack: LogSlice | undefined
+  /** What came of that. */
+  #readBack: Awaited<ReturnType<EventLog['readBack']>> | undefined
+  /** The same as bytes, still to be written, and the place up to which that is all. */
+  #slices: LogSlice[] = []
+  #throughSeq = 0
   /** What comes after that: read while it is being written. */
   #next: { afterSeq: number; read: ReturnType<EventLog['readBack']> } | undefined
   #scheduled = false
@@ -147,10 +151,11 @@ export class Attachment {
     const next = this.#next?.afterSeq === this.#cursor ? this.#next.read : this.#read(this.#cursor, untilSeq)
     this.#next = undefined
     next.then(
-      ({ slice, throughSeq }) => {
+      (read) => {
+        const { throughSeq } = read
         this.#reading = false
-        this.#readBack = slice
-        this.#cursor = throughSeq
+        this.#readBack = read
+        // before this becomes bytes: the storage is at it meanwhile
         if (!this.#closed && throughSeq < untilSeq && this.#source.log.isEvicted(throughSeq + 1))
           this.#next = { afterSeq: throughSeq, read: this.#read(throughSeq, untilSeq) }
         this.schedule()
@@ -170,8 +175,16 @@ export class Attachment {
   #collectEvents(parts: (LogSlice | ServerFrame)[]): boolean | 'evicted' {
     const { log } = this.#source
     if (this.#readBack) {
-      parts.push(this.#readBack)
+      this.#slices = this.#readBack.slices()
+      this.#throughSeq = this.#readBack.throughSeq
       this.#readBack = undefined
+      if (this.#slices.length === 0) this.#cursor = this.#throughSeq
+    }
+    const next = this.#slices.shift()
+    if (next) {
+      parts.push(next)
+      this.#cursor = this.#slices.length > 0 ? next.lastSeq : this.#throughSeq
+      if (this.#slices.length > 0) return false
     }
     // a slice that nearly fills the batch goes alone: one write, and the next one starts where a segment does
     for (let room = BATCH_BYTES; room > BATCH_BYTES / 4; ) {

@@ -237,19 +237,21 @@ export class EventLog {
 
   /**
    * Reads back what left the memory: as `read`, of a log that `isJournaled`.
-   * @returns what there is, and the place up to which that is all
+   * @returns what there is, as bytes once somebody wants them, and the place up to which that is all
    */
   async readBack(
     afterSeq: number,
     untilSeq: number,
     maxBytes: number,
-  ): Promise<{ slice: LogSlice | undefined; throughSeq: number }> {
+  ): Promise<{ slices: () => LogSlice[]; throughSeq: number }> {
     const end = Math.min(untilSeq, this.#evictedThrough)
     const events = (await this.#journal?.read(afterSeq, end, maxBytes)) ?? []
-    const segments = new LogSegments(SEGMENT_BYTES)
-    for (const { seq, json } of events) segments.append(seq, json, undefined)
-    const slice = segments.read(afterSeq, end, maxBytes)
-    return { slice, throughSeq: slice?.lastSeq ?? end }
+    const slices = () => {
+      const segments = new LogSegments(SEGMENT_BYTES)
+      for (const { seq, json } of events) segments.append(seq, json, undefined)
+      return segments.readAll()
+    }
+    return { slices, throughSeq: events.at(-1)?.seq ?? end }
   }
 
   hasDeltas(uuid: string): boolean {

@@ -22,22 +22,26 @@ export async function eventsPage(
   let nextAfterSeq = replayingFrom
   for (let bytes = 0; bytes < PAGE_BYTES && events.length < limit; ) {
     const inMemory = log.read(nextAfterSeq, lastSeq, PAGE_BYTES - bytes)
-    const { slice, throughSeq } =
+    const readBack =
       inMemory === 'evicted' && log.isJournaled
         ? await log.readBack(nextAfterSeq, lastSeq, PAGE_BYTES - bytes)
-        : { slice: inMemory === 'evicted' ? undefined : inMemory, throughSeq: lastSeq }
-    if (!slice) {
+        : undefined
+    const slices = readBack?.slices() ?? (inMemory && inMemory !== 'evicted' ? [inMemory] : [])
+    const { throughSeq } = readBack ?? { throughSeq: lastSeq }
+    if (slices.length === 0) {
       nextAfterSeq = throughSeq
       if (nextAfterSeq >= lastSeq) break
       continue
     }
-    // the log's own bytes are copied in the turn that they are read in: what is waited for comes before them
-    for (const { seq, json } of slice.events()) {
-      if (events.length === limit) break
-      events.push(json)
-      nextAfterSeq = seq
+    for (const slice of slices) {
+      // the log's own bytes are copied in the turn that they are read in: what is waited for comes before them
+      for (const { seq, json } of slice.events()) {
+        if (events.length === limit) break
+        events.push(json)
+        nextAfterSeq = seq
+      }
+      bytes += slice.frames.length
     }
-    bytes += slice.frames.length
   }
   const parts = events.flatMap((json, index) => (index === 0 ? [json] : [COMMA, json]))
   const rest = JSON.stringify({ nextAfterSeq, lastSeq, epoch: log.epoch, truncated })

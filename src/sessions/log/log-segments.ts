@@ -1,7 +1,7 @@
 const FIRST_SEGMENT_BYTES = 512
 export const SEGMENT_BYTES = 64 * 1024
-const BEFORE_EVENT = '{"type":"event","event":'
-const AFTER_EVENT = '}'
+const BEFORE_EVENT = Buffer.from('{"type":"event","event":')
+const AFTER_EVENT = Buffer.from('}')
 const FIN_TEXT = 0x81
 const LENGTH_16 = 126
 const LENGTH_64 = 127
@@ -78,6 +78,14 @@ export class LogSegments {
     return slice
   }
 
+  /** Everything, as few slices as there can be. */
+  readAll(): LogSlice[] {
+    return this.#segments.map((segment) => {
+      const { first, ends, seqs } = segment
+      return sliceOf(segment, first, seqs.length - 1, first === 0 ? 0 : ends[first - 1]!)
+    })
+  }
+
   /** Seq of the oldest event after which at most so many events and bytes follow; `undefined` when that is all of them. */
   seqBefore(events: number, bytes: number): number | undefined {
     if (this.events <= events && this.bytes <= bytes) return undefined
@@ -111,12 +119,16 @@ export class LogSegments {
 
   /** @param deltaOf uuid of the message that it belongs to, when it is a delta */
   append(seq: number, event: string, deltaOf: string | undefined): void {
-    const json = BEFORE_EVENT + event + AFTER_EVENT
-    const payloadBytes = Buffer.byteLength(json)
+    const payloadBytes = BEFORE_EVENT.length + Buffer.byteLength(event) + AFTER_EVENT.length
     const frameBytes = frameHeaderLength(payloadBytes) + payloadBytes
     const segment = this.#roomFor(frameBytes)
-    segment.bytes.write(json, writeFrameHeader(segment.bytes, segment.used, payloadBytes))
+    const { bytes } = segment
+    // not as one text first, which would be one copy more
+    const at = writeFrameHeader(bytes, segment.used, payloadBytes)
+    bytes.set(BEFORE_EVENT, at)
+    bytes.write(event, at + BEFORE_EVENT.length)
     segment.used += frameBytes
+    bytes.set(AFTER_EVENT, segment.used - AFTER_EVENT.length)
     segment.ends.push(segment.used)
     if (deltaOf !== undefined) {
       segment.deltas ??= new Map()

@@ -6,8 +6,6 @@ import { atRestOperations } from './at-rest.js'
 import { KnownSessions } from './known-sessions.js'
 import { ridingKeeper } from './riding.js'
 
-/** What an event is taken for before any was seen. */
-const USUAL_BYTES = 256
 const READ_AT_ONCE = 500
 const NONE: ReadonlySet<string> = new Set()
 
@@ -50,6 +48,8 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
      JOIN origins ON origins.session = key LEFT JOIN snapshots ON snapshots.session = key WHERE id = ?`,
   )
   // put together where they are: as rows one by one, and as many texts for the main thread, they took half as long again
+  /** Of an event, as those were that were last read. */
+  let usualBytes = 256
   const measure = db.prepare(
     `SELECT group_concat(seq) AS seqs, group_concat(octet_length(json)) AS sizes FROM (
        SELECT seq, json FROM events WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?)`,
@@ -125,8 +125,7 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
       if (key === undefined) return found
       for (let bytes = 0, after = afterSeq; ; after = found.seqs.at(-1)!) {
         // rows are asked for as they are likely to fit: a few of them may be large
-        const average = found.seqs.length > 0 ? bytes / found.seqs.length : USUAL_BYTES
-        const asked = Math.max(1, Math.min(READ_AT_ONCE, Math.ceil((maxBytes - bytes) / average)))
+        const asked = Math.max(1, Math.min(READ_AT_ONCE, Math.ceil((maxBytes - bytes) / usualBytes)))
         const next = sizesOf(measure.get(key, after, untilSeq, asked))
         let fitting = 0
         for (const { size } of next) {
@@ -138,6 +137,7 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
           const { texts } = events.get(key, after, untilSeq, fitting)
           found.texts += found.seqs.length > 0 ? BETWEEN_EVENTS + texts : texts
           for (const { seq } of next.slice(0, fitting)) found.seqs.push(seq)
+          usualBytes = Math.max(1, bytes / found.seqs.length)
         }
         if (fitting < asked) return found
       }
