@@ -90,7 +90,7 @@ export class SharedSessions {
     const place = await sharing.storage.placeOfSession(id)
     const owner = place?.owner ?? (place && (await sharing.storage.claim(id))?.owner)
     if (owner?.n !== sharing.storage.n || table.get(id)) return
-    const now = await keeping.journal.get(id)
+    const now = await keeping.get(id)
     if (now) await this.#enter(now)
   }
 

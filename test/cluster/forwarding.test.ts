@@ -316,6 +316,26 @@ if (hasPostgres()) {
     t.equal(asked, 2)
   })
 
+  t.test('and one that goes away while a session comes into memory that is this node’s already', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b'])
+    const [a, b] = nodes
+    const id = await sessionOn(a)
+    await a.stop()
+    // as it is when what came of that was not heard
+    t.equal((await b.storage.cluster!.claim(id))?.owner?.n, b.storage.cluster!.n)
+    const journal = b.storage.journal!
+    const get = journal.get.bind(journal)
+    let asked = 0
+    Object.assign(journal, {
+      get: (id: string) =>
+        ++asked === 2 ? Promise.reject(new StorageError('STORAGE_FAILED', 'connection lost')) : get(id),
+    })
+    const say = () => b.call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: 'more' })
+    isProblem(t, await say(), 503, 'SG_ERR_STORE_UNAVAILABLE')
+    t.equal(asked, 2)
+    t.match(await say(), { status: 200 })
+  })
+
   t.test('an owner that goes away in the midst of its answer: nobody takes what came for whole', async (t: Test) => {
     // where the others reach it: what it says passes, until it is cut
     let toOwner = 0
