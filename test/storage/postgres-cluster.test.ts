@@ -141,6 +141,39 @@ if (hasPostgres()) {
     t.match(taken, [{ from: undefined, jobIds: ['one'] }])
   })
 
+  t.test('and are told once, though the connection is lost over it, and again when there are others', async (t) => {
+    const world = await clusterWorld(t)
+    const [a, b] = [await world.node('a', LONG_MS), await world.node('b')]
+    const taken: Taken[] = []
+    b.storage.cluster.on('taken', (one) => {
+      taken.push(one)
+      if (taken.length > 1) return
+      b.cut()
+      setImmediate(() => b.reconnect())
+    })
+    const leave = (name: string) =>
+      server.query(
+        `BEGIN; UPDATE ${world.schema}.jobs SET owner = 0; DELETE FROM ${world.schema}.members WHERE name = '${name}'; COMMIT`,
+      )
+    const told = () =>
+      until(async () => (await server.query(`SELECT FROM ${world.schema}.takeovers`)).length === 0, 'that it is told')
+    await running(a, 'one')
+    await until(() => b.storage.cluster.nodes().length === 2, 'they know each other')
+    await leave('a')
+    await until(() => taken.length > 0, 'that it is found')
+    await told()
+    const c = await world.node('c', LONG_MS)
+    await until(() => b.storage.cluster.nodes().length === 2, 'they know each other')
+    t.same(
+      taken.filter(({ jobIds }) => jobIds.length > 0).map(({ jobIds }) => jobIds),
+      [['one']],
+    )
+    await running(c, 'two')
+    await leave('c')
+    await until(() => taken.some(({ jobIds }) => jobIds.includes('two')), 'what nobody has again')
+    await told()
+  })
+
   t.test('a dead node is left to one that runs jobs by those that run none', async (t) => {
     const world = await clusterWorld(t)
     const a = await world.node('a')

@@ -8,7 +8,7 @@ import { statement } from './plan.js'
 const LOCKED = '55P03'
 
 const TAKE = 'SELECT @take_over_3($1, $2, $3, $4, $5) AS taken'
-/** Of a node that runs none: the next one to join that does finds them, as of a member that there is not. */
+/** Of a node that runs none: one that does finds them when it joins, or sees that a member is gone. */
 const LEAVE_JOBS = `UPDATE @jobs SET owner = 0 WHERE owner = $1 AND status IN ('running', 'parked')`
 /** One that was stopped in the middle of a batch, or is cut off, has what it sent so far open until somebody ends it. */
 const END_BATCH = `SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a JOIN @members AS m ON m.backend = a.pid
@@ -29,6 +29,8 @@ export interface MemberTold {
 
 /** Null: what nobody has. */
 type Victim = Pick<Neighbour, 'n'> | null
+/** The same, where it is told of what was taken. */
+const NOBODY = 0
 
 /** Makes what nodes had that are gone this one's, each with all that it had by one write, and tells of it once. */
 export class TakeOver {
@@ -135,13 +137,15 @@ export class TakeOver {
 
   async #tell(link: Link): Promise<void> {
     const [rows] = await link.run([statement(UNTOLD, this.#me)])
+    if (rows!.every(({ victim }) => victim !== NOBODY)) this.#told.delete(NOBODY)
     for (const row of rows!) {
       const victim = row.victim as number
       const taken = takenOf(victim, row)
       if (!this.#told.has(victim) && !this.#isOver) this.#onTaken(this.#runsJobs ? taken : { ...taken, jobIds: [] })
-      // nobody may have something again
-      if (victim > 0) this.#told.add(victim)
+      this.#told.add(victim)
       await link.run([statement(TOLD, this.#me, victim)])
+      // nobody may have something again
+      this.#told.delete(NOBODY)
     }
   }
 }

@@ -47,9 +47,9 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
     `SELECT ${columns}, origin, snapshot FROM sessions
      JOIN origins ON origins.session = key LEFT JOIN snapshots ON snapshots.session = key WHERE id = ?`,
   )
-  // put together where they are: as rows one by one, and as many texts for the main thread, they took half as long again
   /** Of an event, as those were that were last read. */
   let usualBytes = 256
+  // put together where they are: as rows one by one, and as many texts for the main thread, they took half as long again
   const measure = db.prepare(
     `SELECT group_concat(seq) AS seqs, group_concat(octet_length(json)) AS sizes FROM (
        SELECT seq, json FROM events WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?)`,
