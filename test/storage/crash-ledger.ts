@@ -18,6 +18,7 @@ export async function killedAfter(
   t.teardown(() => void child.kill('SIGKILL'))
   const confirmed: Confirmed[] = []
   await new Promise<void>((resolve, reject) => {
+    child.once('exit', () => reject(new Error(`it ended by itself, after ${confirmed.length} confirmations`)))
     child.on('message', (message: Confirmed | string) => {
       if (typeof message === 'object') confirmed.push(message)
       else if (message !== 'held') reject(new Error(message))

@@ -141,6 +141,20 @@ if (hasPostgres()) {
     t.same(await seqsOf(storage, 'one'), [1])
   })
 
+  t.test('who only reads does not wait for a database that has gone away, though a write does', async (t) => {
+    const { storage, proxy } = await cuttableWorld(t)
+    await storage.journal.write(firstWrite('one'))
+    void proxy.cut('before', /write_1|append_1/)
+    const tried = proxy.shut().then(() => 'still waits')
+    const write = storage.journal.write({ id: 'one', events: [eventOf(1)] }).catch(({ code }) => code)
+    // in one batch with it
+    const read = storage.queue.get('nobody').catch(({ code }) => code)
+    t.same(await Promise.all([write, read].map((one) => Promise.race([one, tried]))), [
+      'still waits',
+      'POSTGRES_UNREACHABLE',
+    ])
+  })
+
   t.test('restarted and crashed under load, it keeps what it confirmed, once', async (t) => {
     const { storage } = await postgresWorld(t)
     let isOver = false

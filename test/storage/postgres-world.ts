@@ -67,11 +67,18 @@ export interface CuttableProxy {
    * @returns resolves when it was cut
    */
   cut(when: 'before' | 'answered', text: RegExp): Promise<void>
+  /** From now on nobody gets through. @returns resolves when somebody has tried */
+  shut(): Promise<void>
 }
 
 export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableProxy> {
   let plan: { when: 'before' | 'answered'; text: RegExp; done: () => void } | undefined
+  let onTried: (() => void) | undefined
   const proxy = createServer((client) => {
+    if (onTried) {
+      onTried()
+      return client.destroy()
+    }
     const upstream = connect(server.socket)
     const destroy = () => {
       client.destroy()
@@ -107,5 +114,6 @@ export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableP
         }
         plan = { when, text, done }
       }),
+    shut: () => new Promise((resolve) => (onTried = resolve)),
   }
 }

@@ -128,6 +128,11 @@ export class Batch {
     return this.#plans.some(({ writes }) => writes)
   }
 
+  /** Whether a call, by its place, changes anything. */
+  writesBy(call: number): boolean {
+    return this.#plans[call]!.writes
+  }
+
   get statements(): Statement[] {
     return this.#steps.map(({ of, statement }) => statement ?? (of as Appends | JobChanges).statement())
   }

@@ -185,12 +185,15 @@ export class PostgresDatabase {
     for (const [index, { resolve }] of pending.entries()) resolve(results[index] as never)
   }
 
-  /** Nobody knows whether the batch was done: the database says so, once it is there again. */
+  /** Nobody knows whether what writes was done: the database says so, once it is there again. Who only reads does not wait for that. */
   async #onCut(cut: StatementError, pending: readonly Pending[], batch: Batch | undefined): Promise<void> {
     const sent = this.#batch
     const failure = failureOf(cut.error, this.#options.place)
-    await this.#reconnect(failure)
-    const isDone = batch?.writes === true && !this.#ended && this.#confirmed === sent
+    const back = this.#reconnect(failure)
+    for (const [call, { reject }] of pending.entries()) if (!batch?.writesBy(call)) reject(failure)
+    if (!batch?.writes) return
+    await back
+    const isDone = !this.#ended && this.#confirmed === sent
     if (!isDone) {
       for (const { reject } of pending) reject(this.#ended ?? failure)
       return

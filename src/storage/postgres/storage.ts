@@ -35,7 +35,8 @@ const SCHEMA = 'session_gateway'
  * something else or of a newer version is refused and left as it is.
  *
  * Every method of the parts rejects with a `StorageError` when nothing of what it was to do was done: while the database is away, at
- * once; the same call may succeed later. What was under way when the connection broke waits until the database says whether it was done.
+ * once; the same call may succeed later. A write that was under way when the connection broke waits until the database says whether it was
+ * done.
  */
 export function createPostgresStorage(options: PostgresStorageOptions): PostgresStorage {
   const place = placeOf(options.url)
