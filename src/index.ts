@@ -85,6 +85,7 @@ export type {
   JournaledSession,
   JournaledState,
   JournalWrite,
+  ReadEvent,
   SessionJournal,
 } from './sessions/kept/journal.js'
 export { type SessionJournalCase, sessionJournalConformance } from './sessions/kept/journal-conformance.js'

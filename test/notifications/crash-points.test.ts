@@ -53,7 +53,7 @@ async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
     t.notOk(deleted, `${at}: what was deleted stays away`)
     const events = await storage.journal.read(left.id, 0, Number.MAX_SAFE_INTEGER, 1e9)
     for (const { json } of events) {
-      const { type, seq } = JSON.parse(json) as SessionEvent
+      const { type, seq } = JSON.parse(String(json)) as SessionEvent
       if (TOLD.has(type)) t.ok(ids.has(`${left.id}:${seq}`), `${at}: ${type} was told`)
     }
   } else if ((await next.registry.list()).length === 0 && sink.received.length > 0) {

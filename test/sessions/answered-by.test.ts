@@ -89,7 +89,7 @@ t.test('an answer to a parked session is told with who gave it when it wakes, in
   const next = await again()
   const told = async () => {
     const events = await world.storage.journal.read(id, 0, Number.MAX_SAFE_INTEGER, 1e6)
-    return events.map(({ json }) => JSON.parse(json)).filter(({ type }) => type === 'permission_resolved')
+    return events.map(({ json }) => JSON.parse(String(json))).filter(({ type }) => type === 'permission_resolved')
   }
   await until(async () => (await told()).length > 0)
   t.match(await told(), [{ requestId, behavior: 'allow', by: { principal: 'ada', channel: 'link' } }])

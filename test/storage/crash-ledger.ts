@@ -61,7 +61,8 @@ export async function verify(
     const events = await journal.read(id, 0, MUCH, MUCH)
     const last = events.at(-1)?.seq ?? 0
     if (last !== state.info.lastSeq) wrong.push(`${id} has events to ${last}, its state says ${state.info.lastSeq}`)
-    if (events.some(({ seq, json }, at) => seq !== at + 1 || JSON.parse(json).seq !== seq)) wrong.push(`${id} has gaps`)
+    if (events.some(({ seq, json }, at) => seq !== at + 1 || JSON.parse(String(json)).seq !== seq))
+      wrong.push(`${id} has gaps`)
     if (last < (ledger.upTo.get(id) ?? 0)) wrong.push(`${id} lost events after ${last}`)
     if (ledger.removed.has(id)) wrong.push(`${id} is back`)
   }

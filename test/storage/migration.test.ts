@@ -11,7 +11,7 @@ import { COPIED } from '../../src/storage/migration/tables.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import type { DatabaseStorage } from '../../src/storage/sql/storage.js'
 import { hasPostgres, postgres } from './postgres-world.js'
-import { eventOf, firstWrite, jobOf, stateOf } from './sqlite-records.js'
+import { eventOf, firstWrite, jobOf, readTexts, stateOf } from './sqlite-records.js'
 import { sqliteAt } from './sqlite-world.js'
 
 const AWKWARD = 'a \u0000 NUL, "quotes", \\ and 🥊\n'
@@ -89,7 +89,7 @@ async function asked(storage: DatabaseStorage) {
   return {
     list,
     whole: await Promise.all(list.map(({ id }) => journal.get(id))),
-    events: await Promise.all(list.map(({ id }) => journal.read(id, 0, 999, 1e9))),
+    events: await Promise.all(list.map(({ id }) => readTexts(journal, id))),
     // each database counts changes by itself
     jobs: (await queue.list()).map(({ rev, ...job }) => job),
     tokens: await queue.dailyTokens(DAY),

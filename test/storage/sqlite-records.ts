@@ -1,6 +1,6 @@
 import type { JobRecord } from '../../src/jobs/adapter.js'
 import { newJob } from '../../src/jobs/job.js'
-import type { JournaledEvent, JournalWrite } from '../../src/sessions/kept/journal.js'
+import type { JournaledEvent, JournalWrite, SessionJournal } from '../../src/sessions/kept/journal.js'
 
 /** What a session is journaled with first, made to measure. */
 export const firstWrite = (id: string, changes: { lastSeq?: number; title?: string } = {}): JournalWrite => ({
@@ -16,6 +16,10 @@ export const stateOf = (id: string, { lastSeq = 0, title = id }: { lastSeq?: num
     usage: { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
   },
 })
+
+/** All events of a session, as they were written. */
+export const readTexts = async (journal: SessionJournal, id: string): Promise<JournaledEvent[]> =>
+  (await journal.read(id, 0, Number.MAX_SAFE_INTEGER, 1e9)).map(({ seq, json }) => ({ seq, json: String(json) }))
 
 export const eventOf = (seq: number, text = 'x'): JournaledEvent => ({ seq, json: JSON.stringify({ seq, text }) })
 

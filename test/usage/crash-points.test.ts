@@ -44,7 +44,7 @@ async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
   const [left] = await storage.journal.list()
   const logged = async () => {
     const kept = left ? await storage.journal.read(left.id, 0, Number.MAX_SAFE_INTEGER, 1e9) : []
-    return kept.map(({ json }): SessionEvent => JSON.parse(json))
+    return kept.map(({ json }): SessionEvent => JSON.parse(String(json)))
   }
   // what was in flight is told by the next process
   if (left)

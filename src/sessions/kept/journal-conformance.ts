@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ConformanceCase } from '../../lib/conformance.js'
 import { atRestConformance } from './at-rest-conformance.js'
-import type { JournaledEvent, JournaledOrigin, JournaledState, SessionJournal } from './journal.js'
+import type { JournaledEvent, JournaledOrigin, JournaledState, ReadEvent, SessionJournal } from './journal.js'
 import type { News } from './news.js'
 
 /** One thing that every SessionJournal does. */
@@ -72,8 +72,11 @@ const title = (key: string, text: string): News => ({ key, type: 'title', title:
 const newsIn = async (journal: SessionJournal, id: string) => (await journal.get(id))?.news
 
 const MUCH = 1_000_000
-const readAll = (journal: SessionJournal, id: string) => journal.read(id, 0, Number.MAX_SAFE_INTEGER, MUCH)
-const seqs = (events: readonly JournaledEvent[]) => events.map(({ seq }) => seq)
+const textsOf = (events: readonly ReadEvent[]): JournaledEvent[] =>
+  events.map(({ seq, json }) => ({ seq, json: String(json) }))
+const readAll = async (journal: SessionJournal, id: string) =>
+  textsOf(await journal.read(id, 0, Number.MAX_SAFE_INTEGER, MUCH))
+const seqs = (events: readonly ReadEvent[]) => events.map(({ seq }) => seq)
 const ids = async (journal: SessionJournal) => (await journal.list()).map(({ id }) => id)
 
 const AWKWARD_IDS = [
@@ -230,8 +233,28 @@ export const sessionJournalConformance: readonly SessionJournalCase[] = [
       assert.ok(page.length >= 2 && page.length <= 4, `${page.length} of 1 KB in 3 KB`)
       const seen: JournaledEvent[] = []
       for (let after = 0; after < 6; after = seen.at(-1)!.seq)
-        seen.push(...(await journal.read('one', after, 6, 2_500)))
+        seen.push(...textsOf(await journal.read('one', after, 6, 2_500)))
       assert.deepEqual(seen, events)
+    },
+  },
+  {
+    name: 'reads events of all sizes and scripts whole, the large among the small',
+    async run(journal) {
+      const texts = ['', 'é', '界'.repeat(300), '🥊'.repeat(20_000), 'x'.repeat(700_000), '\u001e,', 'x'.repeat(5_000)]
+      const events = Array.from({ length: 1_500 }, (_, at) =>
+        event(at * 2 + 1, at % 250 < 7 ? texts[at % 250] : `${at}`),
+      )
+      await create(journal, 'one', events)
+      for (const maxBytes of [10_000, 200_000, 2_000_000]) {
+        const seen: JournaledEvent[] = []
+        for (let after = 0; after < 2_999; after = seen.at(-1)!.seq) {
+          const page = textsOf(await journal.read('one', after, 3_000, maxBytes))
+          const bytes = page.reduce((sum, { json }) => sum + Buffer.byteLength(json), 0)
+          assert.ok(page.length === 1 || (page.length > 1 && bytes <= maxBytes * 4), `${bytes} of ${maxBytes}`)
+          seen.push(...page)
+        }
+        assert.deepEqual(seen, events)
+      }
     },
   },
   {

@@ -18,6 +18,12 @@ export interface JournaledEvent {
   json: string
 }
 
+/** An event as it is read back: its JSON, or that as UTF-8. */
+export interface ReadEvent {
+  seq: number
+  json: string | Buffer
+}
+
 /** An answer that an engine may ask for again. */
 export interface CarriedDecision {
   toolUseId: string
@@ -299,7 +305,7 @@ export interface SessionJournal extends Partial<SessionsAtRest> {
    * The next events with `afterSeq < seq <= untilSeq`, rising: about `maxBytes` of JSON, but at least one when there is one.
    * Empty for a session that is not there.
    */
-  read(id: string, afterSeq: number, untilSeq: number, maxBytes: number): Promise<JournaledEvent[]>
+  read(id: string, afterSeq: number, untilSeq: number, maxBytes: number): Promise<ReadEvent[]>
   /**
    * Removes the session with its events and its news; does nothing when it is not there. Resolves when it is durable.
    * @param deliveries what is to be delivered about its end: kept in the same write

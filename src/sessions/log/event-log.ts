@@ -2,7 +2,7 @@ import { defaultsOf, GatewayConfig } from '../../../schemas/config.js'
 import type { SessionEventBody } from '../../../schemas/events.js'
 import { EVENT_TYPES } from '../../engines/event-types.js'
 import { newId } from '../../lib/clock.js'
-import type { JournaledEvent } from '../kept/journal.js'
+import type { ReadEvent } from '../kept/journal.js'
 import { type LogReaders, LogSegments, type LogSlice, SEGMENT_BYTES } from './log-segments.js'
 
 export type { LogSlice } from './log-segments.js'
@@ -22,7 +22,7 @@ export interface LogJournal {
   /** @param json absent for an event that is live only */
   onAppended(seq: number, json: string | undefined, bytes: number): void
   /** The next events with `afterSeq < seq <= untilSeq`: about `maxBytes`, but at least one when there is one. */
-  read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<JournaledEvent[]>
+  read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<ReadEvent[]>
 }
 
 /** An event that is no bytes yet. */

@@ -117,8 +117,11 @@ export class LogSegments {
     return this.#segments[low]
   }
 
-  /** @param deltaOf uuid of the message that it belongs to, when it is a delta */
-  append(seq: number, event: string, deltaOf: string | undefined): void {
+  /**
+   * @param event as JSON
+   * @param deltaOf uuid of the message that it belongs to, when it is a delta
+   */
+  append(seq: number, event: string | Buffer, deltaOf: string | undefined): void {
     const payloadBytes = BEFORE_EVENT.length + Buffer.byteLength(event) + AFTER_EVENT.length
     const frameBytes = frameHeaderLength(payloadBytes) + payloadBytes
     const segment = this.#roomFor(frameBytes)
@@ -126,7 +129,8 @@ export class LogSegments {
     // not as one text first, which would be one copy more
     const at = writeFrameHeader(bytes, segment.used, payloadBytes)
     bytes.set(BEFORE_EVENT, at)
-    bytes.write(event, at + BEFORE_EVENT.length)
+    if (typeof event === 'string') bytes.write(event, at + BEFORE_EVENT.length)
+    else bytes.set(event, at + BEFORE_EVENT.length)
     segment.used += frameBytes
     bytes.set(AFTER_EVENT, segment.used - AFTER_EVENT.length)
     segment.ends.push(segment.used)

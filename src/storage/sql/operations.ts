@@ -17,8 +17,16 @@ import type {
   SessionWrite,
 } from './rows.js'
 
-/** In no JSON text. */
-export const BETWEEN_EVENTS = '\u001e'
+/** Events as UTF-8, in a few pieces of whole events. */
+export interface EventBytes {
+  seqs: number[]
+  /** Bytes of each. */
+  sizes: number[]
+  pieces: Uint8Array<ArrayBuffer>[]
+}
+
+/** Events as a database gives them. */
+export type EventsRead = { seqs: number[]; texts: string[] } | EventBytes
 
 /**
  * Everything that can be asked of a database, by name; the parts of a storage are made of these. What an operation is given and gives
@@ -43,8 +51,7 @@ export interface Operations {
   'journal.get'(
     id: string,
   ): { row: SessionRow & { origin: string; snapshot: string | null }; news: NewsRow[] } | undefined
-  /** The texts in one, with `BETWEEN_EVENTS` between them. */
-  'journal.read'(id: string, afterSeq: number, untilSeq: number, maxBytes: number): { seqs: number[]; texts: string }
+  'journal.read'(id: string, afterSeq: number, untilSeq: number, maxBytes: number): EventsRead
   /** The events go later, in `sweep`: there may be very many. */
   'journal.remove'(
     id: string,

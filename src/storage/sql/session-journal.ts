@@ -3,10 +3,11 @@ import {
   type JournaledOrigin,
   type JournaledSession,
   type JournaledState,
+  type ReadEvent,
   type SessionJournal,
 } from '../../sessions/kept/journal.js'
 import { type Asked, type News, newsOf } from '../../sessions/kept/news.js'
-import { BETWEEN_EVENTS, type CallDatabase } from './operations.js'
+import type { CallDatabase, EventsRead } from './operations.js'
 import { deliveryValues, keptRow, listedColumns, type NewsRow, restColumns, type SessionRow } from './rows.js'
 import { listed, parsed } from './stores.js'
 
@@ -65,14 +66,27 @@ export const sessionJournal = (call: CallDatabase, now: () => number, isListed =
       ...(row.snapshot !== null && { snapshot: parsed(row.snapshot, 'The snapshot of session', id) }),
     }
   },
-  async read(id, afterSeq, untilSeq, maxBytes) {
-    const { seqs, texts } = await call('journal.read', id, afterSeq, untilSeq, maxBytes)
-    const jsons = texts.split(BETWEEN_EVENTS)
-    return seqs.map((seq, index) => ({ seq, json: jsons[index]! }))
-  },
+  read: async (id, afterSeq, untilSeq, maxBytes) =>
+    eventsOf(await call('journal.read', id, afterSeq, untilSeq, maxBytes)),
   remove: (id, deliveries, notifications, _fence, usage) =>
     call('journal.remove', id, deliveries?.map(deliveryValues), notifications, usage),
 })
+
+function eventsOf(read: EventsRead): ReadEvent[] {
+  if ('texts' in read) return read.seqs.map((seq, index) => ({ seq, json: read.texts[index]! }))
+  const pieces = read.pieces.map(({ buffer, byteOffset, length }) => Buffer.from(buffer, byteOffset, length))
+  let piece = 0
+  let at = 0
+  return read.seqs.map((seq, index) => {
+    if (at === pieces[piece]!.length) {
+      piece++
+      at = 0
+    }
+    const json = pieces[piece]!.subarray(at, at + read.sizes[index]!)
+    at += json.length
+    return { seq, json }
+  })
+}
 
 const sessions = (call: CallDatabase, page: 'journal.page' | 'journal.awake', onUnreadable: (error: Error) => void) =>
   listed(

@@ -1,6 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Call } from '../sql/call-queue.js'
-import { runBatch } from './batch.js'
+import type { EventBytes } from '../sql/operations.js'
+import { type BatchOutcome, runBatch } from './batch.js'
 import { type ConnectionOptions, openDatabase, operationsOf } from './connection.js'
 import { failureOf } from './failures.js'
 import { Housekeeping } from './housekeeping.js'
@@ -15,6 +16,14 @@ const LAST_WAIT_MS = 1_000
  */
 const options = workerData as ConnectionOptions
 const port = parentPort!
+
+/** What is handed over instead of copied: events that were read. */
+const buffersOf = (calls: readonly Call[], { results }: BatchOutcome): ArrayBuffer[] =>
+  calls.flatMap(([name], index) =>
+    name === 'journal.read'
+      ? ((results[index] as EventBytes | undefined)?.pieces.map(({ buffer }) => buffer) ?? [])
+      : [],
+  )
 
 try {
   const db = await openDatabase(options)
@@ -32,7 +41,8 @@ try {
         process.exit()
       }
     }
-    port.postMessage(runBatch(db, operations, calls, options.path, housekeeping.along(calls)))
+    const outcome = runBatch(db, operations, calls, options.path, housekeeping.along(calls))
+    port.postMessage(outcome, buffersOf(calls, outcome))
     housekeeping.onAnswered()
   })
   port.postMessage({ opened: true })

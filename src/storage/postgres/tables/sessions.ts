@@ -1,4 +1,3 @@
-import { BETWEEN_EVENTS } from '../../sql/operations.js'
 import type { NewsRow, RestColumns, SessionRow, SessionWrite } from '../../sql/rows.js'
 import type { Statement } from '../pipeline.js'
 import { asks, type Plan, type Plans, type Self, statement } from '../plan.js'
@@ -202,7 +201,7 @@ export const journalPlans = (
     'journal.read': (id, afterSeq, untilSeq, maxBytes) =>
       asks(statement(READ, id, afterSeq, untilSeq, maxBytes, READ_AT_ONCE), (rows) => ({
         seqs: rows.map(({ seq }) => seq as number),
-        texts: rows.map(({ json }) => json as string).join(BETWEEN_EVENTS),
+        texts: rows.map(({ json }) => json as string),
       })),
     'journal.remove': (id, deliveries, notifications, usage) => ({
       // while it is still there

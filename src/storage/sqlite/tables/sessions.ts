@@ -1,19 +1,13 @@
-import { BETWEEN_EVENTS, type OperationsOf } from '../../sql/operations.js'
+import type { OperationsOf } from '../../sql/operations.js'
 import type { RestColumns } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
 import { atRestOperations } from './at-rest.js'
+import { eventReader } from './events.js'
 import { KnownSessions } from './known-sessions.js'
 import { ridingKeeper } from './riding.js'
 
-const READ_AT_ONCE = 500
 const NONE: ReadonlySet<string> = new Set()
-
-function sizesOf({ seqs, sizes }: { seqs: string | null; sizes: string }): { seq: number; size: number }[] {
-  if (seqs === null) return []
-  const each = sizes.split(',')
-  return seqs.split(',').map((seq, index) => ({ seq: Number(seq), size: Number(each[index]) }))
-}
 
 /** Sessions with their events. */
 export function journalOperations(db: Database): OperationsOf<'journal'> {
@@ -47,17 +41,6 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
     `SELECT ${columns}, origin, snapshot FROM sessions
      JOIN origins ON origins.session = key LEFT JOIN snapshots ON snapshots.session = key WHERE id = ?`,
   )
-  /** Of an event, as those were that were last read. */
-  let usualBytes = 256
-  // put together where they are: as rows one by one, and as many texts for the main thread, they took half as long again
-  const measure = db.prepare(
-    `SELECT group_concat(seq) AS seqs, group_concat(octet_length(json)) AS sizes FROM (
-       SELECT seq, json FROM events WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?)`,
-  )
-  const events = db.prepare(
-    `SELECT group_concat(json, char(${BETWEEN_EVENTS.charCodeAt(0)})) AS texts FROM (
-       SELECT json FROM events WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?)`,
-  )
   const removals = ['sessions WHERE key', 'origins WHERE session', 'snapshots WHERE session', 'news WHERE session'].map(
     (where) => db.prepare(`DELETE FROM ${where} = ?`),
   )
@@ -74,6 +57,7 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
   const hasEvents = db.prepare('SELECT 1 FROM events WHERE session = ? LIMIT 1')
   const swept = db.prepare('DELETE FROM removed_sessions WHERE session = ?')
 
+  const readEvents = eventReader(db)
   const keepAlong = ridingKeeper(db)
   const sessions = new KnownSessions(db)
 
@@ -120,27 +104,8 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
       return row && { row, news: newsOf.all(row.key, row.key) }
     },
     'journal.read'(id, afterSeq, untilSeq, maxBytes) {
-      const found = { seqs: [] as number[], texts: '' }
       const key = sessions.get(id)?.key
-      if (key === undefined) return found
-      for (let bytes = 0, after = afterSeq; ; after = found.seqs.at(-1)!) {
-        // rows are asked for as they are likely to fit: a few of them may be large
-        const asked = Math.max(1, Math.min(READ_AT_ONCE, Math.ceil((maxBytes - bytes) / usualBytes)))
-        const next = sizesOf(measure.get(key, after, untilSeq, asked))
-        let fitting = 0
-        for (const { size } of next) {
-          if (bytes > 0 && bytes + size > maxBytes) break
-          bytes += size
-          fitting++
-        }
-        if (fitting > 0) {
-          const { texts } = events.get(key, after, untilSeq, fitting)
-          found.texts += found.seqs.length > 0 ? BETWEEN_EVENTS + texts : texts
-          for (const { seq } of next.slice(0, fitting)) found.seqs.push(seq)
-          usualBytes = Math.max(1, bytes / found.seqs.length)
-        }
-        if (fitting < asked) return found
-      }
+      return key === undefined ? { seqs: [], sizes: [], pieces: [] } : readEvents(key, afterSeq, untilSeq, maxBytes)
     },
     'journal.remove'(id, deliveries, notifications, usage) {
       const known = sessions.get(id)
