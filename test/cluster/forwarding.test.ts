@@ -279,6 +279,42 @@ if (hasPostgres()) {
     t.equal([b, c].filter(({ engine }) => engine.runners.length > 0).length, 1, 'one of them has it')
   })
 
+  t.test(
+    'a node that is asked by mistake does nothing, and the right one is asked then, with the whole body',
+    async (t: Test) => {
+      const { nodes } = await clusterOf(t, ['a', 'b', 'c'])
+      const [a, b, c] = nodes
+      const id = await sessionOn(a)
+      const cluster = b.storage.cluster!
+      const placeOfSession = cluster.placeOfSession.bind(cluster)
+      const mistaken = cluster.nodes().find(({ name }) => name === 'c')!
+      let mistakes = 2
+      cluster.placeOfSession = async (id) => ({
+        ...(await placeOfSession(id))!,
+        ...(mistakes-- > 0 && { owner: mistaken }),
+      })
+      const say = (text: string) => b.call('POST', `/sessions/${id}/commands`, { type: 'user_message', text })
+      isProblem(t, await say('to nobody'), 503, 'SG_ERR_NODE_UNREACHABLE')
+      mistakes = 1
+      t.match(await say('x'.repeat(10_000)), { status: 200 })
+      await until(() => a.engine.last.sent.length === 2, 'that the engine is told')
+      t.equal(a.engine.last.sent[1]!.text.length, 10_000)
+      t.equal(c.engine.runners.length, 0)
+    },
+  )
+
+  t.test('what nodes ask each other in their own name is nobody else’s', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a'])
+    const [a] = nodes
+    const unknown = (await a.call('POST', '/cluster/v1/nothing', {})).json
+    for (const path of ['changes', 'inbox', 'answers']) {
+      const answer = await a.call('POST', `/cluster/v1/${path}`, {})
+      isProblem(t, answer, 404, 'SG_ERR_NOT_FOUND')
+      t.same({ ...answer.json, requestId: unknown.requestId, instance: unknown.instance }, unknown, path)
+    }
+    isProblem(t, await a.call('GET', '/cluster/v1/queue-events'), 404, 'SG_ERR_NOT_FOUND')
+  })
+
   t.test('an owner that cannot be reached is a 503, and nothing was done', async (t: Test) => {
     const { nodes, join } = await clusterOf(t, ['a'])
     const [a] = nodes
