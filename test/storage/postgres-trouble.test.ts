@@ -107,6 +107,13 @@ if (hasPostgres()) {
       storage.journal.write({ id: 'one', events: [eventOf(1)], state: stateOf('one', { lastSeq: 1 }) }),
     )
     t.same(await seqsOf(storage, 'one'), [1])
+    let read: unknown
+    await lost(/write_1|append_1/, () => {
+      read = storage.queue.get('job').catch(({ code }) => code)
+      return storage.journal.write({ id: 'one', events: [eventOf(2)] })
+    })
+    t.equal(await read, away.code, 'what only read, in the same batch, is not')
+    t.same(await seqsOf(storage, 'one'), [1, 2])
     t.equal(await lost(/news/, () => storage.journal.deposit('one', [{ key: 'k', type: 'close' }])), true)
     const claimed = await lost(/SKIP LOCKED/, () => storage.queue.claim!(5, { begin: { at: 7, sessionIds: ['s'] } }))
     t.match(claimed, {

@@ -154,14 +154,16 @@ export class Batch {
     return this.#plans.map(({ result }, call) => result(given[call]!))
   }
 
-  /** As a batch that was done, of which nobody heard what it gave. */
+  /** As a batch that was done, of which nobody heard what it gave. Nobody waits any more for what only reads. */
   asDone(): { statements: Statement[]; results(rows: readonly Row[][]): unknown[] } {
-    const asked = this.#plans.map(({ again, statements }) => again ?? statements)
+    const asked = this.#plans.map(({ writes, again, statements }) => (writes ? (again ?? statements) : []))
     return {
       statements: asked.flat(),
       results: (rows) => {
         const left = [...rows]
-        return this.#plans.map(({ result }, call) => result(left.splice(0, asked[call]!.length)))
+        return this.#plans.map(({ writes, result }, call) =>
+          writes ? result(left.splice(0, asked[call]!.length)) : undefined,
+        )
       },
     }
   }
