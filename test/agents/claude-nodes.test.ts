@@ -51,8 +51,16 @@ async function nodesOf<Names extends string[]>(t: Test, names: readonly [...Name
 }
 
 const infoAt = async (node: TestNode, id: string) => (await node.call('GET', `/sessions/${id}`)).json
-const logAt = async (node: TestNode, id: string): Promise<SessionEvent[]> =>
-  (await node.call('GET', `/sessions/${id}/events`)).json.events ?? []
+/** Of a session whose node is gone nobody shows a log until another has taken it over. */
+async function logAt(node: TestNode, id: string): Promise<SessionEvent[]> {
+  let log: SessionEvent[] | undefined
+  await until(async () => {
+    const { status, json } = await node.call('GET', `/sessions/${id}/events`)
+    if (status === 200) log = json.events
+    return log !== undefined
+  }, `a log that is shown at ${node.name}`)
+  return log!
+}
 const endsAt = async (node: TestNode, id: string) =>
   (await logAt(node, id)).filter((event) => event.type === 'turn_completed')
 
