@@ -11,7 +11,12 @@ import { sqliteAt } from '../storage/sqlite-world.js'
 
 type World = Pick<Awaited<ReturnType<typeof buildGateway>>, 'registry' | 'clock' | 'gateway'>
 
-function sessionList(first: World, again: () => Promise<World>): ListWorld {
+/** @param answered resolves when all that the storage was asked by now has its answer */
+function sessionList(
+  first: World,
+  again: () => Promise<World>,
+  answered: () => Promise<unknown> = async () => {},
+): ListWorld {
   let world = first
   return {
     async create() {
@@ -23,7 +28,8 @@ function sessionList(first: World, again: () => Promise<World>): ListWorld {
     async restart() {
       world = await again()
     },
-    turnClock: (ms) => world.clock.advance(ms),
+    // the clock is virtual, the storage is not: by that clock it would take seconds to answer
+    turnClock: (ms) => answered().then(() => world.clock.advance(ms)),
     async page(query) {
       const { items, next } = await world.registry.page(query, UNLIMITED)
       return { ids: items.map(({ id }) => id), next }
@@ -45,14 +51,17 @@ t.test('no session is left out of the pages when the clock goes back', async (t)
     walksEachRowOnce(t, async () => {
       const path = join(t.testdir(), 'gateway.db')
       const clock = new VirtualClock()
-      const build = (t: Test) => buildGateway(t, { clock, storage: sqliteAt(t, path) })
+      const build = async (t: Test) => {
+        const storage = sqliteAt(t, path)
+        return { ...(await buildGateway(t, { clock, storage })), storage }
+      }
       let world = await build(t)
-      const list = sessionList(world, async () => {
+      const again = async () => {
         await world.gateway.close()
         world = await build(t)
         return world
-      })
-      return list
+      }
+      return sessionList(world, again, () => world.storage.probe!())
     }, [4, 40]),
   )
 })
