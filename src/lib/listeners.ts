@@ -5,7 +5,10 @@ type Listener<Payload> = (payload: Payload) => unknown
 interface Entry {
   listener: Listener<never>
   isFor: ((about: never) => boolean) | undefined
+  isGone: boolean
 }
+
+const NOBODY: readonly Entry[] = []
 
 interface Delivery {
   entry: Entry
@@ -18,7 +21,8 @@ interface Delivery {
  * microtask, and what a listener causes comes after all that happened before it.
  */
 export class Listeners<Events extends Record<string, unknown>> {
-  readonly #entries = new Map<string, Set<Entry>>()
+  /** Never changed, but replaced: whoever goes through one is not disturbed, and an array costs no iterator. */
+  readonly #entries = new Map<string, readonly Entry[]>()
   readonly #onError: (error: Error, event: string) => void
   #queue: (Delivery | undefined)[] = []
 
@@ -37,23 +41,30 @@ export class Listeners<Events extends Record<string, unknown>> {
     listener: Listener<Events[Event]>,
     isFor?: (about: About) => boolean,
   ): () => void {
-    const entries = this.#entries.get(event) ?? new Set()
-    this.#entries.set(event, entries)
-    const entry: Entry = { listener, isFor }
-    entries.add(entry)
-    return () => void entries.delete(entry)
+    const entry: Entry = { listener, isFor, isGone: false }
+    this.#entries.set(event, [...this.#listening(event), entry])
+    return () => {
+      entry.isGone = true
+      this.#entries.set(
+        event,
+        this.#listening(event).filter((one) => one !== entry),
+      )
+    }
+  }
+
+  #listening(event: string): readonly Entry[] {
+    return this.#entries.get(event) ?? NOBODY
   }
 
   /** Whether anybody listens, for a payload that is expensive to build. */
   has(event: keyof Events & string, about?: unknown): boolean {
-    for (const { isFor } of this.#entries.get(event) ?? []) if (isFor?.(about as never) ?? true) return true
-    return false
+    return this.#listening(event).some(({ isFor }) => isFor?.(about as never) ?? true)
   }
 
   /** Tells those who listen now. */
   emit<Event extends keyof Events & string>(event: Event, payload: Events[Event], about?: unknown): void {
     const idle = this.#queue.length === 0
-    for (const entry of this.#entries.get(event) ?? [])
+    for (const entry of this.#listening(event))
       if (entry.isFor?.(about as never) ?? true) this.#queue.push({ entry, event, payload })
     if (idle && this.#queue.length > 0) queueMicrotask(() => this.#drain())
   }
@@ -75,7 +86,7 @@ export class Listeners<Events extends Record<string, unknown>> {
   }
 
   #deliver({ entry, event, payload }: Delivery): void {
-    if (!this.#entries.get(event)?.has(entry)) return
+    if (entry.isGone) return
     try {
       const result = entry.listener(payload as never)
       if (result instanceof Promise) result.catch((thrown) => this.#onError(toError(thrown), event))

@@ -27,7 +27,12 @@ export class Numbering<T> {
 
   /** @param item what was written under the number; undefined: nothing */
   settle(number: number, item: T | undefined): void {
-    this.#settled.set(number, item)
+    if (number !== this.#head + 1) {
+      this.#settled.set(number, item)
+      return
+    }
+    this.#head = number
+    if (item !== undefined) this.#show(number, item)
     while (this.#settled.has(this.#head + 1)) {
       const next = this.#settled.get(++this.#head)
       this.#settled.delete(this.#head)

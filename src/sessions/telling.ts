@@ -54,7 +54,8 @@ export class Telling {
     event.ts = ts
     const told: SessionEventTold = { sessionId: session.id, event, session: infoThen() }
     if (session.held) told.held = true
-    if (session.jobId === undefined) this.tell(session, 'session_event', told)
+    // what is not written down is told at once
+    if (session.jobId === undefined || !session.writer) this.tell(session, 'session_event', told)
     else this.#tellOfRun(session, told)
   }
 
