@@ -162,6 +162,14 @@ if (hasPostgres()) {
     ])
   })
 
+  t.test('the goodbye of a host that is gone is not waited for', async (t) => {
+    const { storage, proxy } = await cuttableWorld(t)
+    await storage.journal.write(firstWrite('one'))
+    proxy.deafen()
+    await storage.close()
+    await t.rejects(storage.journal.list(), { code: 'STORAGE_CLOSED' })
+  })
+
   t.test('restarted and crashed under load, it keeps what it confirmed, once', async (t) => {
     const { storage } = await postgresWorld(t)
     let isOver = false

@@ -69,12 +69,15 @@ export interface CuttableProxy {
   cut(when: 'before' | 'answered', text: RegExp): Promise<void>
   /** From now on nobody gets through. @returns resolves when somebody has tried */
   shut(): Promise<void>
+  /** From now on nothing gets through, and nobody is told. */
+  deafen(): void
 }
 
 export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableProxy> {
   let plan: { when: 'before' | 'answered'; text: RegExp; done: () => void } | undefined
   let onTried: (() => void) | undefined
-  const proxy = createServer((client) => {
+  let isDeaf = false
+  const proxy = createServer({ allowHalfOpen: true }, (client) => {
     if (onTried) {
       onTried()
       return client.destroy()
@@ -86,6 +89,7 @@ export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableP
     }
     let isLast = false
     client.on('data', (chunk) => {
+      if (isDeaf) return
       if (plan?.text.test(chunk.toString('latin1'))) {
         if (plan.when === 'before') {
           plan.done()
@@ -100,6 +104,8 @@ export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableP
       plan?.done()
       destroy()
     })
+    // who is gone does not notice that the other one goes
+    client.on('end', () => isDeaf || destroy())
     for (const socket of [client, upstream]) socket.on('error', destroy).on('close', destroy)
   })
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
@@ -115,5 +121,8 @@ export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableP
         plan = { when, text, done }
       }),
     shut: () => new Promise((resolve) => (onTried = resolve)),
+    deafen() {
+      isDeaf = true
+    },
   }
 }

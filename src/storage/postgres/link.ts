@@ -8,6 +8,8 @@ const CONNECT_TIMEOUT_MS = 10_000
 /** Whoever has not answered for so long is gone: a cut connection does not fail, it hangs. */
 const REPLY_TIMEOUT_MS = 30_000
 const KEEP_ALIVE_MS = 10_000
+/** The goodbye of one who is gone never comes either. */
+const END_TIMEOUT_MS = 1_000
 
 export interface LinkOptions {
   url: string
@@ -113,7 +115,9 @@ export class Link {
   async end(): Promise<void> {
     // whoever waits for it is not to end before
     this.ref()
+    const timer = setTimeout(() => this.destroy(), END_TIMEOUT_MS)
     await this.client.end().catch(() => {})
+    clearTimeout(timer)
   }
 
   /** Cuts the connection; what is under way on it fails. */
