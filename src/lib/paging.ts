@@ -1,4 +1,5 @@
 import { invalidField } from '../errors.js'
+import { jsonBytesAtMost } from './json-bytes.js'
 
 export const MAX_PAGE = 200
 /** Of JSON; one row that is larger is a page of its own. */
@@ -14,7 +15,9 @@ export interface Page<T> {
 export class PageBuilder<T> {
   readonly items: T[] = []
   readonly #limit: number
+  /** Of the items, or at most so many while nobody has to know. */
   #bytes = 0
+  #isMeasured = false
 
   constructor(limit = MAX_PAGE) {
     this.#limit = limit
@@ -23,12 +26,27 @@ export class PageBuilder<T> {
   /** @returns whether it found room; the page ends before it otherwise */
   add(item: T): boolean {
     if (this.items.length === this.#limit) return false
-    this.#bytes += Buffer.byteLength(JSON.stringify(item))
-    if (this.items.length > 0 && this.#bytes > MAX_PAGE_BYTES) return false
+    // a page of ordinary rows has room to spare: each would be made JSON twice
+    if (!this.#isMeasured) {
+      const bytes = this.#bytes + jsonBytesAtMost(item)
+      if (bytes > MAX_PAGE_BYTES) this.#measure()
+      else this.#bytes = bytes
+    }
+    if (this.#isMeasured) {
+      this.#bytes += jsonBytes(item)
+      if (this.items.length > 0 && this.#bytes > MAX_PAGE_BYTES) return false
+    }
     this.items.push(item)
     return true
   }
+
+  #measure(): void {
+    this.#isMeasured = true
+    this.#bytes = this.items.reduce((sum, item) => sum + jsonBytes(item), 0)
+  }
 }
+
+const jsonBytes = (item: unknown): number => Buffer.byteLength(JSON.stringify(item))
 
 /**
  * Cuts a page out of items that come newest first.

@@ -223,7 +223,8 @@ function newestOf(lists: Iterator<Entry, void>[], limit: number): JobRecord[] {
     let newest: (typeof heads)[number] | undefined
     for (const head of heads) if (head.next && (!newest?.next || head.next.ordinal > newest.next.ordinal)) newest = head
     if (!newest?.next) break
-    records.push({ ...newest.next.record, position: newest.next.ordinal })
+    const { record, ordinal } = newest.next
+    records.push({ info: record.info, request: record.request, rev: record.rev ?? 0, position: ordinal })
     newest.next = newest.list.next().value
   }
   return records
