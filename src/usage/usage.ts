@@ -94,7 +94,7 @@ class PlannedCount implements PlannedNotification {
 
   #add(): void {
     const { store } = this.#parts
-    store.add(this.#counts).catch(() => persistently(() => store.add(this.#counts), this.#parts))
+    void persistently(() => store.add(this.#counts), this.#parts)
   }
 
   send(): void {}
