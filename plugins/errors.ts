@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { Problem } from '../schemas/errors.js'
 import { type ErrorCode, GatewayError } from '../src/errors.js'
-import { newId } from '../src/lib/clock.js'
+import { newId } from '../src/lib/new-id.js'
 
 /** What Fastify itself refuses, in the words of the catalogue. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {

@@ -12,7 +12,7 @@ import {
 import type { OwnNode } from '../src/cluster/own-node.js'
 import { type ErrorCode, GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
-import { newId } from '../src/lib/clock.js'
+import { newId } from '../src/lib/new-id.js'
 import { answerClientError, problemOf } from './errors.js'
 
 /** What came from another node, and for whom. */

@@ -1,6 +1,7 @@
 import { invalidField } from '../errors.js'
-import { type Clock, newId } from '../lib/clock.js'
+import type { Clock } from '../lib/clock.js'
 import { Hold } from '../lib/hold.js'
+import { newId } from '../lib/new-id.js'
 import { ForwardingHost, ForwardingRunner } from './forwarding.js'
 import type {
   CreateEngineRunner,

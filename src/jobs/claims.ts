@@ -1,6 +1,7 @@
 import { toError } from '../errors.js'
-import { type Clock, newId, type Timer } from '../lib/clock.js'
+import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
+import { newId } from '../lib/new-id.js'
 import type { Standstill } from '../lib/standstill.js'
 import type { Place } from '../sessions/places.js'
 import type { QueueAdapter } from './adapter.js'

@@ -1,7 +1,7 @@
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
 import { keptWith } from '../idempotency/making.js'
-import { newId } from '../lib/clock.js'
+import { newId } from '../lib/new-id.js'
 import { PATIENCE_MS, Patience, patiently } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import { nameOf, type Principal } from '../principal.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { newId } from '../../src/lib/clock.js'
+import { newId } from '../../src/lib/new-id.js'
 
 t.test('an id is a random UUID, and no two are the same', async (t) => {
   const ids = Array.from({ length: 1_000 }, newId)

@@ -11,7 +11,7 @@ import {
 import type { MessageBlock, SessionEventOf } from '../../../schemas/events.js'
 import type { TokenUsage } from '../../../schemas/sessions.js'
 import { toError } from '../../errors.js'
-import { newId } from '../../lib/clock.js'
+import { newId } from '../../lib/new-id.js'
 import type { LanguageModel } from './models.js'
 import type { ProviderTool, ToolResult } from './tool.js'
 

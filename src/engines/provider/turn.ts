@@ -1,7 +1,7 @@
 import type { MessageBlock, TurnSubtype } from '../../../schemas/events.js'
 import { toError } from '../../errors.js'
-import { newId } from '../../lib/clock.js'
 import type { Hold } from '../../lib/hold.js'
+import { newId } from '../../lib/new-id.js'
 import type { RunnerEvent } from '../runner.js'
 import type { CallDesk } from './calls.js'
 import { callModel, type ModelRequest, partialMessage, toolMessage } from './model-call.js'

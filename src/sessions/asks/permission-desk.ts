@@ -1,6 +1,7 @@
 import type { SessionEventBody } from '../../../schemas/events.js'
 import type { PermissionAsk, PermissionDecision, SessionRunnerConfig } from '../../engines/runner.js'
-import { type Clock, newId } from '../../lib/clock.js'
+import type { Clock } from '../../lib/clock.js'
+import { newId } from '../../lib/new-id.js'
 import { present } from '../../lib/present.js'
 import type { CarriedDecision } from '../kept/journal.js'
 import {

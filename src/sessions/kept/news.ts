@@ -6,7 +6,7 @@ import type {
   ResolvePermissionRequest,
 } from '../../../schemas/permissions.js'
 import type { ExecutionResult } from '../../engines/runner.js'
-import { newId } from '../../lib/clock.js'
+import { newId } from '../../lib/new-id.js'
 
 /** What was chosen for a session since its request; a model of `null` is the default one. */
 export interface Choice {

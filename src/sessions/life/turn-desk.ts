@@ -1,6 +1,6 @@
 import type { SessionClosedReason, SessionEventOf } from '../../../schemas/events.js'
 import { type ErrorCode, toError } from '../../errors.js'
-import { newId } from '../../lib/clock.js'
+import { newId } from '../../lib/new-id.js'
 import { within } from '../../lib/within.js'
 import { interruptedResult } from '../asks/deferred-executions.js'
 import { interruptedTurn } from '../session-facts.js'

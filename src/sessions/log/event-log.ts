@@ -1,7 +1,7 @@
 import { defaultsOf, GatewayConfig } from '../../../schemas/config.js'
 import type { SessionEventBody } from '../../../schemas/events.js'
 import { EVENT_TYPES } from '../../engines/event-types.js'
-import { newId } from '../../lib/clock.js'
+import { newId } from '../../lib/new-id.js'
 import type { ReadEvent } from '../kept/journal.js'
 import { type LogReaders, LogSegments, type LogSlice, SEGMENT_BYTES } from './log-segments.js'
 

@@ -1,5 +1,5 @@
-import { newId } from '../../lib/clock.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
+import { newId } from '../../lib/new-id.js'
 import { present } from '../../lib/present.js'
 import { carriedDecision } from '../../sessions/asks/permissions.js'
 import type {
