@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { GatewayError } from '../../errors.js'
+import { GatewayError, toError } from '../../errors.js'
 import type { Logger } from '../../lib/logger.js'
 import { openDirectoryWithinRoots, type PathRoots } from '../../lib/paths-within-roots.js'
 import type { SessionRunnerConfig } from '../runner.js'
@@ -7,7 +7,7 @@ import type { AgentRow } from './agent-table.js'
 import { configDirOf } from './environment.js'
 import { leash } from './leash.js'
 import { markerEnv } from './markers.js'
-import { AgentProcess } from './process.js'
+import { AgentProcess, type SpawnRequest } from './process.js'
 import type { SpawnSlots } from './spawn-slots.js'
 
 /** Longer than any agent takes when the machine is busy. */
@@ -30,7 +30,7 @@ export interface AgentSetup {
 
 /** The moment in which an agent starts: it holds a slot, and the working directory by descriptor. */
 export interface Launch {
-  /** At most once. */
+  /** At most once. @throws SG_ERR_ENGINE_START for what the system does not take, as too long a command line */
   spawn(command: string, args: readonly string[], env?: NodeJS.ProcessEnv): AgentProcess
   /** Gives back what the moment holds, however it ended. */
   end(): Promise<void>
@@ -54,12 +54,8 @@ export async function beginLaunch(setup: AgentSetup, signal: AbortSignal): Promi
     let closed: Promise<void> | undefined
     return {
       spawn: (command, args, env = setup.env) => {
-        const agent = new AgentProcess({
-          command,
-          args,
-          env: { ...env, ...markers, PWD: setup.config.cwd },
-          cwd: held.path,
-        })
+        const request = { command, args, env: { ...env, ...markers, PWD: setup.config.cwd }, cwd: held.path }
+        const agent = processOf(request)
         tellLife(agent, setup)
         return agent
       },
@@ -72,6 +68,15 @@ export async function beginLaunch(setup: AgentSetup, signal: AbortSignal): Promi
   } catch (error) {
     release()
     throw error
+  }
+}
+
+/** Most of what keeps a process from being started is told by its exit; the system refuses some of it at once. */
+function processOf(request: SpawnRequest): AgentProcess {
+  try {
+    return new AgentProcess(request)
+  } catch (error) {
+    throw startError(`The agent could not be started: ${toError(error).message}.`, error)
   }
 }
 

@@ -84,22 +84,26 @@ class Leash {
     }
     const program = `(${leashProgram.toString()})(${JSON.stringify(task)})`
     const startedAt = performance.now()
-    // Of its own session, so that what ends the gateway's process group does not end it first.
-    const child = spawn(process.execPath, ['--max-semi-space-size=1', '-e', program], {
-      ...{ cwd: '/', env: {}, detached: true, stdio: ['pipe', 'pipe', 'ignore'] },
-    }) as Keeper['child']
+    const startLater = () => {
+      this.#keeper = undefined
+      this.#hasDied = true
+      const hasLasted = performance.now() - startedAt > RESTART_MS
+      setTimeout(() => this.#groups.size > 0 && this.hold(), hasLasted ? 0 : RESTART_MS).unref()
+    }
+    const child = spawned(program)
+    if (!child) {
+      startLater()
+      return undefined
+    }
     const keeper: Keeper = { child, waiting: new Map() }
     let isOver = false
     const end = () => {
       // told twice of one that could not be started: the next one may be there by then
       if (isOver) return
       isOver = true
-      this.#keeper = undefined
       for (const answer of keeper.waiting.values()) answer(undefined)
       keeper.waiting.clear()
-      this.#hasDied = true
-      const hasLasted = performance.now() - startedAt > RESTART_MS
-      setTimeout(() => this.#groups.size > 0 && this.hold(), hasLasted ? 0 : RESTART_MS).unref()
+      startLater()
     }
     child.once('error', end)
     child.once('exit', end)
@@ -135,6 +139,17 @@ class Leash {
     })
     if (keeper.waiting.size === 0) pipe.unref()
     return answer
+  }
+}
+
+/** Of its own session, so that what ends the gateway's process group does not end it first. @returns undefined: refused at once */
+function spawned(program: string): Keeper['child'] | undefined {
+  try {
+    return spawn(process.execPath, ['--max-semi-space-size=1', '-e', program], {
+      ...{ cwd: '/', env: {}, detached: true, stdio: ['pipe', 'pipe', 'ignore'] },
+    }) as Keeper['child']
+  } catch {
+    return undefined
   }
 }
 

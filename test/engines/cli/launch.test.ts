@@ -56,6 +56,19 @@ t.test('a link that takes the place of the directory after it was checked does n
   await again.end()
 })
 
+t.test('what the system does not take is told as a start that failed, and the slot is free again', async (t) => {
+  const { setup } = build(t)
+  const slots = new SpawnSlots(1)
+  for (const args of [['a\0b'], ['a'.repeat(200_000)]]) {
+    const launch = await beginLaunch({ ...setup, slots }, signal)
+    t.throws(() => launch.spawn('/bin/true', args), {
+      code: 'SG_ERR_ENGINE_START',
+      message: /^The agent could not be started: .*(null bytes|E2BIG)/,
+    })
+    await launch.end()
+  }
+})
+
 /** Exchanges the directory and the link, in a thread of its own, now and then with a moment's rest. */
 const SWAPPER = `
 const { renameSync, symlinkSync, unlinkSync } = require('node:fs')

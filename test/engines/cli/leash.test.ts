@@ -4,6 +4,7 @@ import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { leash } from '../../../src/engines/cli/leash.js'
 import { leashProgram } from '../../../src/engines/cli/leash-program.js'
 import { forkCompiled } from '../../fixtures/compiled.js'
 import { isRunning, isStopped, leashOf, whenGone, whenStopped } from '../../fixtures/processes.js'
@@ -83,6 +84,17 @@ t.test(
     for (const pid of [...pids, second]) await whenGone(pid)
   },
 )
+
+t.test('one that the system refuses to start is started the next time', async (t) => {
+  const { execPath } = process
+  t.teardown(() => {
+    process.execPath = execPath
+  })
+  process.execPath = 'a\0b'
+  t.equal(await leash.hold(), undefined)
+  process.execPath = execPath
+  t.ok(await leash.hold())
+})
 
 /** The program alone, told of agents by the test. */
 function startLeash(list: string, isSuccessor = false) {
