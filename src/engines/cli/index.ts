@@ -11,8 +11,10 @@ import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from 
 import type { CarriedFiles } from './carry/carried-files.js'
 import { CarriedRunner, type WritingRunner } from './carry/carried-runner.js'
 import { Carrier } from './carry/carrier.js'
-import { ClaudeRunner, type ClaudeState } from './claude/runner.js'
+import { assertSayable } from './claude/arguments.js'
+import { ClaudeRunner } from './claude/runner.js'
 import { CLAUDE_SDK, loadClaudeSdk } from './claude/sdk.js'
+import type { ClaudeState } from './claude/setup.js'
 import type { CredentialSubject } from './credentials.js'
 import { configDirOf, type Environment, findExecutable, sessionEnvironment } from './environment.js'
 import type { AgentSetup } from './launch.js'
@@ -152,6 +154,7 @@ async function claudeRunner(
   sdkSpecifier: string,
 ): Promise<WritingRunner> {
   const { row, env } = setup
+  assertSayable(config, row.command)
   if (row.command !== undefined) requireExecutable(row.command, row, env)
   // Run as root the agent ends at once when bypassing is as much as possible. What a wrapper makes of it is the operator's affair.
   const canBypass = process.getuid?.() !== 0 || Boolean(env.IS_SANDBOX) || row.command !== undefined

@@ -65,6 +65,33 @@ const said = (block: object, parent: string | null = null) => ({
 
 t.beforeEach(() => sdk.present())
 
+t.test('what cannot stand on a command line is refused before anything is started, and as a choice, too', async (t) => {
+  const long = 'é'.repeat(65_530)
+  const refused: [Partial<SessionRunnerConfig>, string?][] = [
+    [{ model: 'a\0b' }],
+    [{ resume: 'a\0b' }],
+    [{ resume: long }],
+    [{ allowedTools: ['Read', 'a\0b'] }],
+    [{ allowedTools: [long.slice(1), 'Read'] }],
+    [{ disallowedTools: ['a\0b'] }],
+    [{ disallowedTools: Array.from({ length: 20_000 }, (_, index) => `Bash(${index})`) }],
+    [{ mcpServers: { m: { command: long } } }, process.execPath],
+  ]
+  for (const [config, command] of refused) {
+    const field = Object.keys(config)[0]!
+    const before = sdk.queries.length
+    const refusal = { code: 'SG_ERR_VALIDATION', errors: [{ path: field }] }
+    await t.rejects(build(t, { config, ...(command && { command }) }), refusal, field)
+    t.equal(sdk.queries.length, before)
+  }
+  // the SDK's own binary is told of them otherwise
+  const { runner, query } = await start(t, { config: { mcpServers: { m: { command: long } }, allowedTools: ['Read'] } })
+  const { calls } = query
+  const before = calls.length
+  await t.rejects(runner.setModel!('a\0b'), { code: 'SG_ERR_VALIDATION', errors: [{ path: 'model' }] })
+  t.equal(calls.length, before, 'it was told of nothing')
+})
+
 t.test('everything the agent could decide by itself is said', async (t) => {
   const { query, cwd } = await start(t, {
     config: {

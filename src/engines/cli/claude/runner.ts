@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import type { PermissionMode } from '../../../../schemas/permissions.js'
 import { GatewayError, toError } from '../../../errors.js'
 import { within } from '../../../lib/within.js'
-import type { HostedTools } from '../../hosted-tools.js'
 import type {
   ExecutionResult,
   Runner,
@@ -13,10 +12,11 @@ import type {
 } from '../../runner.js'
 import type { Written } from '../carry/carried-runner.js'
 import { control, whenAborted } from '../control.js'
-import { type AgentSetup, beginLaunch, type Launch, START_TIMEOUT_MS, startError } from '../launch.js'
+import { beginLaunch, type Launch, START_TIMEOUT_MS, startError } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
 import { apiKeySourceOf } from './api-key-source.js'
+import { assertSayable } from './arguments.js'
 import { callRules } from './call-rules.js'
 import { assumedInit, capabilities, systemInit } from './describe.js'
 import { Gate } from './gate.js'
@@ -25,33 +25,13 @@ import { Opening } from './opening.js'
 import { claudeSettings } from './options.js'
 import { goesOn, type ParkedTurn, PUT_OFF_GRACE_MS, RETURN_MS, refusals } from './parked-turn.js'
 import { PromptStream } from './prompt-stream.js'
-import type { ClaudeSdk, SdkInit, SdkInitialization, SdkMessage, SdkQuery, SdkResult, SdkStatus } from './sdk.js'
-import { ClaudeTranslator, type TranslatorState } from './translate.js'
+import type { SdkInit, SdkInitialization, SdkMessage, SdkQuery, SdkResult, SdkStatus } from './sdk.js'
+import type { ClaudeSetup, ClaudeState } from './setup.js'
+import { ClaudeTranslator } from './translate.js'
 import { TurnWatch } from './turn-watch.js'
 
 /** Seconds. A call may wait for a person; for how long is the gateway's to decide. */
 const HOOK_TIMEOUT_S = 10 * 365 * 24 * 3600
-
-export interface ClaudeSetup extends AgentSetup {
-  readonly sdk: ClaudeSdk
-  /** Where the SDK is loaded from, for the thread that reads transcripts. */
-  readonly sdkSpecifier: string
-  /** Whether the agent would run in `bypassPermissions` here. */
-  readonly canBypass: boolean
-  readonly hostedTools: HostedTools | undefined
-}
-
-/** What a successor needs to go on. */
-export interface ClaudeState extends TranslatorState {
-  agent: string
-  sdkSessionId: string
-  permissionMode: PermissionMode
-  model?: string
-  /** No turn went well, so there may be no transcript to resume. */
-  isFresh: boolean
-  /** It was parked in the middle of a turn. */
-  parked?: ParkedTurn
-}
 
 /**
  * Runs Claude through its Agent SDK: one process per session, prompts in as a stream, messages out as one.
@@ -180,6 +160,7 @@ export class ClaudeRunner implements Runner {
   }
 
   async setModel(model: string | undefined): Promise<void> {
+    assertSayable({ model })
     await this.#control((query) => query.setModel(model))
     this.#model = model
     this.#emit({ type: 'model_changed', ...(model !== undefined && { model }) })
