@@ -262,7 +262,8 @@ export class ManagedProfiles {
     const found = await resolveWithinRoots(configDir, roots)
     if (!found.ok) {
       if (found.reason === 'outside') throw new GatewayError('SG_ERR_CONFIG_DIR_FORBIDDEN')
-      const why = found.reason === 'invalid' ? 'must be an absolute path.' : 'is no directory that exists.'
+      const why =
+        found.reason === 'invalid' ? 'must be an absolute path of at most 4096 bytes.' : 'is no directory that exists.'
       throw invalidField('configDir', why, 'SG_ERR_PROFILE_INVALID')
     }
     if (isWritableByOthers(found.path))

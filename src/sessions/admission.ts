@@ -195,7 +195,7 @@ export function pathOrRefusal(resolved: PathResult, field: string): string {
     case 'not-a-directory':
       throw invalidField(field, 'is no directory.', 'SG_ERR_CWD_INVALID')
     case 'invalid':
-      throw invalidField(field, 'must be an absolute path.', 'SG_ERR_CWD_INVALID')
+      throw invalidField(field, 'must be an absolute path of at most 4096 bytes.', 'SG_ERR_CWD_INVALID')
   }
 }
 
