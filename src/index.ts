@@ -86,6 +86,7 @@ export type {
   JournaledState,
   JournalWrite,
   ReadEvent,
+  ReadEvents,
   SessionJournal,
 } from './sessions/kept/journal.js'
 export { type SessionJournalCase, sessionJournalConformance } from './sessions/kept/journal-conformance.js'

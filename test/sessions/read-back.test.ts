@@ -1,8 +1,8 @@
 import t from 'tap'
 import type { AttachedFrame } from '../../schemas/frames.js'
 import { Attachment } from '../../src/sessions/clients/attachment.js'
-import type { JournaledEvent } from '../../src/sessions/kept/journal.js'
-import { EventLog } from '../../src/sessions/log/event-log.js'
+import type { JournaledEvent, ReadEvents } from '../../src/sessions/kept/journal.js'
+import { EventLog, type LogSlice } from '../../src/sessions/log/event-log.js'
 import { eventsPage } from '../../src/sessions/log/events-page.js'
 import type { Session } from '../../src/sessions/session.js'
 import { until } from '../fixtures/build.js'
@@ -16,35 +16,42 @@ const ALL = Array.from({ length: EVENTS }, (_, n) => n + 1)
 function logOnDisk() {
   const kept: JournaledEvent[] = []
   const reads: number[] = []
+  const released: number[] = []
   const log: EventLog = new EventLog('epoch', { maxEvents: 10, maxBytes: 16 * KB }, 0, {
     onAppended: (seq, json) => kept.push({ seq, json: json! }),
     async read(afterSeq, untilSeq, maxBytes) {
       reads.push(afterSeq)
       let bytes = 0
-      return kept.filter(({ seq, json }) => {
+      const events: ReadEvents = kept.filter(({ seq, json }) => {
         if (seq <= afterSeq || seq > untilSeq) return false
         bytes += json.length
         return bytes <= maxBytes
       })
+      events.release = () => {
+        released.push(afterSeq)
+        events.length = 0
+      }
+      return events
     },
   })
   for (const seq of ALL) {
     log.append({ type: 'session_error', message: `${seq}`.padEnd(KB) }, 1)
     log.show(seq)
   }
-  return { log, reads }
+  return { log, reads, released }
 }
 
 const seqsOf = ({ frames }: FakeSink) => frames.flatMap((frame) => (frame.type === 'event' ? frame.event.seq : []))
 
 t.test('a client far behind reads many batches from disk at once, and has each event once', async (t) => {
-  const { log, reads } = logOnDisk()
+  const { log, reads, released } = logOnDisk()
   const sink = new FakeSink()
   const attached = { type: 'attached', replayingFrom: 0 } as AttachedFrame
   const client = new Attachment({ log, ended: false }, sink, attached)
   await until(() => sink.frames.at(-1)?.type === 'synced', 'that it has all')
   t.same(seqsOf(sink), ALL)
   t.ok(reads.length <= 4, `${reads.length} reads`)
+  t.same(released, reads, 'what was read is let go, once')
   t.ok(sink.writes.length > reads.length, 'no write is larger than a batch')
   t.equal(client.cursor, EVENTS)
 })
@@ -85,3 +92,39 @@ t.test('a page of events is one read of the disk', async (t) => {
   const few = JSON.parse((await eventsPage(session as unknown as Session, { limit: 3 })).toString())
   t.match(few, { nextAfterSeq: 3, lastSeq: EVENTS })
 })
+
+/** A socket's end: what it was given goes out as it is then, and it is told whether that was at once. */
+class RawSink extends FakeSink {
+  readonly given: { frames: Buffer; as: Buffer }[] = []
+
+  override tell(parts: Parameters<FakeSink['tell']>[0]): boolean {
+    for (const part of parts)
+      if ('frames' in part) this.given.push({ frames: part.frames, as: Buffer.from(part.frames) })
+    return super.tell(parts)
+  }
+
+  get blocks(): number {
+    return new Set(this.given.map(({ frames }: Pick<LogSlice, 'frames'>) => frames.buffer)).size
+  }
+}
+
+t.test(
+  'memory of what was read back is used again once it is written, and never what a socket still holds',
+  async (t) => {
+    const replayed = async (holds: boolean) => {
+      const { log } = logOnDisk()
+      const sink = new RawSink()
+      sink.holds = holds
+      new Attachment({ log, ended: false }, sink, { type: 'attached', replayingFrom: 0 } as AttachedFrame)
+      await until(() => sink.frames.at(-1)?.type === 'synced', 'that it has all')
+      t.same(seqsOf(sink), ALL)
+      return sink
+    }
+    const writing = await replayed(false)
+    t.ok(writing.given.length >= 8, `${writing.given.length} writes`)
+    t.ok(writing.blocks <= 5, `${writing.blocks} blocks`)
+    const holding = await replayed(true)
+    t.ok(holding.blocks > writing.blocks)
+    for (const { frames, as } of holding.given) t.ok(frames.equals(as))
+  },
+)

@@ -49,6 +49,8 @@ export class Attachment {
   /** The same as bytes, still to be written, and the place up to which that is all. */
   #slices: LogSlice[] = []
   #throughSeq = 0
+  /** The memory of the slices that were written last, for the next ones. */
+  #spares: Buffer[] | undefined
   /** What comes after that: read while it is being written. */
   #next: { afterSeq: number; read: ReturnType<EventLog['readBack']> } | undefined
   #scheduled = false
@@ -175,7 +177,8 @@ export class Attachment {
   #collectEvents(parts: (LogSlice | ServerFrame)[]): boolean | 'evicted' {
     const { log } = this.#source
     if (this.#readBack) {
-      this.#slices = this.#readBack.slices()
+      this.#slices = this.#readBack.slices(this.#sink.holds ? undefined : this.#spares)
+      this.#spares = this.#slices.map(({ frames }) => Buffer.from(frames.buffer))
       this.#throughSeq = this.#readBack.throughSeq
       this.#readBack = undefined
       if (this.#slices.length === 0) this.#cursor = this.#throughSeq
@@ -199,6 +202,7 @@ export class Attachment {
           return false
         }
         if (slice) {
+          this.#spares = undefined
           parts.push(slice)
           room -= slice.frames.length
         }

@@ -248,7 +248,13 @@ export const sessionJournalConformance: readonly SessionJournalCase[] = [
       for (const maxBytes of [10_000, 200_000, 2_000_000]) {
         const seen: JournaledEvent[] = []
         for (let after = 0; after < 2_999; after = seen.at(-1)!.seq) {
-          const page = textsOf(await journal.read('one', after, 3_000, maxBytes))
+          const [read, beside] = await Promise.all([
+            journal.read('one', after, 3_000, maxBytes),
+            journal.read('one', after, 3_000, maxBytes),
+          ])
+          const page = textsOf(read)
+          read.release?.()
+          assert.deepEqual(textsOf(beside), page, 'one that was let go is not another')
           const bytes = page.reduce((sum, { json }) => sum + Buffer.byteLength(json), 0)
           assert.ok(page.length === 1 || (page.length > 1 && bytes <= maxBytes * 4), `${bytes} of ${maxBytes}`)
           seen.push(...page)

@@ -9,7 +9,7 @@ import { along, type PlannedNotification } from '../../notifications/planned.js'
 import type { LogJournal } from '../log/event-log.js'
 import { asleepOf } from './asleep.js'
 import { Backlog } from './backlog.js'
-import { type JournaledEvent, type JournalWrite, type ReadEvent, type Removal, SOLE_OWNER } from './journal.js'
+import { type JournaledEvent, type JournalWrite, type ReadEvents, type Removal, SOLE_OWNER } from './journal.js'
 import type { JournalOwner, JournalWriterParts } from './journal-owner.js'
 import type { News } from './news.js'
 
@@ -99,7 +99,7 @@ export class JournalWriter implements LogJournal {
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */
-  async read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<ReadEvent[]> {
+  async read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<ReadEvents> {
     try {
       const reading = this.#parts.journal.read(this.#owner.id, afterSeq, untilSeq, maxBytes)
       return await within(PATIENCE_MS, reading, { clock: this.#clock, onLate: tooLate })

@@ -24,6 +24,12 @@ export interface ReadEvent {
   json: string | Buffer
 }
 
+/** Events that were read back, rising. */
+export interface ReadEvents extends Array<ReadEvent> {
+  /** Whoever read them is done: their memory is given back, which would else wait for the garbage collector. They are empty then. */
+  release?(): void
+}
+
 /** An answer that an engine may ask for again. */
 export interface CarriedDecision {
   toolUseId: string
@@ -305,7 +311,7 @@ export interface SessionJournal extends Partial<SessionsAtRest> {
    * The next events with `afterSeq < seq <= untilSeq`, rising: about `maxBytes` of JSON, but at least one when there is one.
    * Empty for a session that is not there.
    */
-  read(id: string, afterSeq: number, untilSeq: number, maxBytes: number): Promise<ReadEvent[]>
+  read(id: string, afterSeq: number, untilSeq: number, maxBytes: number): Promise<ReadEvents>
   /**
    * Removes the session with its events and its news; does nothing when it is not there. Resolves when it is durable.
    * @param deliveries what is to be delivered about its end: kept in the same write

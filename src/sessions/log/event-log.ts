@@ -2,7 +2,7 @@ import { defaultsOf, GatewayConfig } from '../../../schemas/config.js'
 import type { SessionEventBody } from '../../../schemas/events.js'
 import { EVENT_TYPES } from '../../engines/event-types.js'
 import { newId } from '../../lib/new-id.js'
-import type { ReadEvent } from '../kept/journal.js'
+import type { ReadEvents } from '../kept/journal.js'
 import { type LogReaders, LogSegments, type LogSlice, SEGMENT_BYTES } from './log-segments.js'
 
 export type { LogSlice } from './log-segments.js'
@@ -22,7 +22,7 @@ export interface LogJournal {
   /** @param json absent for an event that is live only */
   onAppended(seq: number, json: string | undefined, bytes: number): void
   /** The next events with `afterSeq < seq <= untilSeq`: about `maxBytes`, but at least one when there is one. */
-  read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<ReadEvent[]>
+  read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<ReadEvents>
 }
 
 /** An event that is no bytes yet. */
@@ -237,18 +237,20 @@ export class EventLog {
 
   /**
    * Reads back what left the memory: as `read`, of a log that `isJournaled`.
-   * @returns what there is, as bytes once somebody wants them, and the place up to which that is all
+   * @returns what there is, as bytes once somebody wants them, which is to be once, in `spares` as far as these go; and the place up to
+   * which that is all
    */
   async readBack(
     afterSeq: number,
     untilSeq: number,
     maxBytes: number,
-  ): Promise<{ slices: () => LogSlice[]; throughSeq: number }> {
+  ): Promise<{ slices: (spares?: readonly Buffer[]) => LogSlice[]; throughSeq: number }> {
     const end = Math.min(untilSeq, this.#evictedThrough)
-    const events = (await this.#journal?.read(afterSeq, end, maxBytes)) ?? []
-    const slices = () => {
-      const segments = new LogSegments(SEGMENT_BYTES)
+    const events: ReadEvents = (await this.#journal?.read(afterSeq, end, maxBytes)) ?? []
+    const slices = (spares?: readonly Buffer[]) => {
+      const segments = new LogSegments(SEGMENT_BYTES, spares)
       for (const { seq, json } of events) segments.append(seq, json, undefined)
+      events.release?.()
       return segments.readAll()
     }
     return { slices, throughSeq: events.at(-1)?.seq ?? end }

@@ -44,14 +44,18 @@ export class LogSegments {
   readonly #firstBytes: number
   #deltaSegments: Map<string, Set<Segment>> | undefined
   #lastRead: { afterSeq: number; untilSeq: number; maxBytes: number; slice: LogSlice } | undefined
-  /** Of a segment that was evicted, for the next one: a log that is full needs no more memory, and nothing has to be collected. */
-  #spare: Buffer | undefined
+  /** For the next segments, as that of one that was evicted: a log that is full needs no more memory, and nothing has to be collected. */
+  #spares: Buffer[] | undefined
   events = 0
   bytes = 0
 
-  /** @param firstBytes that the first segment has room for at once; default 512 */
-  constructor(firstBytes = FIRST_SEGMENT_BYTES) {
+  /**
+   * @param firstBytes that the first segment has room for at once; default 512
+   * @param spares memory that may be written to, those of `SEGMENT_BYTES` are
+   */
+  constructor(firstBytes = FIRST_SEGMENT_BYTES, spares?: readonly Buffer[]) {
     this.#firstBytes = firstBytes
+    this.#spares = spares?.filter(({ length }) => length === SEGMENT_BYTES)
   }
 
   /** `undefined`: none. */
@@ -173,9 +177,7 @@ export class LogSegments {
   }
 
   #take(size: number): Buffer {
-    const spare = size === SEGMENT_BYTES ? this.#spare : undefined
-    if (spare) this.#spare = undefined
-    return spare ?? Buffer.allocUnsafeSlow(size)
+    return (size === SEGMENT_BYTES ? this.#spares?.pop() : undefined) ?? Buffer.allocUnsafeSlow(size)
   }
 
   hasDeltas(uuid: string): boolean {
@@ -245,7 +247,7 @@ export class LogSegments {
     this.bytes -= segment.ends[index]! - start
     if (segment.first === segment.seqs.length) {
       this.#segments.shift()
-      if (segment.bytes.length === SEGMENT_BYTES && readers?.hold === false) this.#spare = segment.bytes
+      if (segment.bytes.length === SEGMENT_BYTES && readers?.hold === false) this.#spares = [segment.bytes]
       for (const [uuid, segments] of this.#deltaSegments ?? [])
         if (segments.delete(segment) && segments.size === 0) this.#deltaSegments?.delete(uuid)
     }

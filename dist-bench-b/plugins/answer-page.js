@@ -1,0 +1,73 @@
+import rateLimit from '@fastify/rate-limit';
+import { GatewayError } from '../src/errors.js';
+import { ANSWER_PAGE_HEADERS, answerPage, messagePage, takenPage } from '../src/notifications/answers/page.js';
+import { toGatewayError } from './errors.js';
+/** Of what a form may say. */
+const MAX_FORM_BYTES = 64 * 1024;
+/** Looks and answers by one link, a minute, and from one address by links that are none. */
+const MAX_PER_MINUTE = 60;
+/** What the page says above the sentence of a refusal. */
+const HEADLINES = {
+    400: 'That is no answer',
+    404: 'Nothing to answer here',
+    409: 'That could not be done',
+    410: 'This link has expired',
+    413: 'That is too much',
+    415: 'That is no answer',
+    429: 'Slow down',
+    503: 'Try again shortly',
+};
+/** Where the sentence of the catalogue speaks of an API. */
+const TEXTS = { 413: 'Write less.', 415: 'Use the form of the page.' };
+/** Where links lead: a page that shows what is asked, and whose form answers it. The link is the credential, and there is no other. */
+export const answerPages = async (scope, { links }) => {
+    scope.setErrorHandler(sendRefusal);
+    scope.removeAllContentTypeParsers();
+    const form = { parseAs: 'string', bodyLimit: MAX_FORM_BYTES };
+    scope.addContentTypeParser('application/x-www-form-urlencoded', form, (_request, text, done) => done(null, new URLSearchParams(String(text))));
+    await scope.register(rateLimit, {
+        max: MAX_PER_MINUTE,
+        timeWindow: 60_000,
+        // behind a proxy all have one address: who guesses there keeps nobody from a link of their own
+        keyGenerator: async (request) => (await links.nameOf(givenToken(request) ?? '')) ?? request.ip,
+        errorResponseBuilder: (_request, { ttl }) => new GatewayError('SG_ERR_TOO_MANY', { retryAfterS: Math.ceil(ttl / 1000) }),
+    });
+    const config = { isPublic: true };
+    scope.get('/answer', { config }, async (request, reply) => {
+        const view = await links.look(tokenOf(request));
+        return reply
+            .code(view.state === 'open' ? 200 : 410)
+            .headers(ANSWER_PAGE_HEADERS)
+            .send(answerPage(view));
+    });
+    scope.post('/answer', { config }, async (request, reply) => {
+        const body = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
+        const outcome = await links.answer(tokenOf(request), body);
+        reply.headers(ANSWER_PAGE_HEADERS);
+        if ('taken' in outcome)
+            return reply.send(takenPage(outcome.taken));
+        return reply.code(409).send(answerPage(outcome));
+    });
+};
+function tokenOf(request) {
+    const token = givenToken(request);
+    if (token === undefined)
+        throw new GatewayError('SG_ERR_ANSWER_LINK');
+    return token;
+}
+/** Given twice, it is none. */
+function givenToken({ query }) {
+    const { token } = query;
+    return typeof token === 'string' ? token : undefined;
+}
+function sendRefusal(error, request, reply) {
+    const refusal = toGatewayError(error, request);
+    const { statusCode, message, retryAfterS } = refusal;
+    if (retryAfterS !== undefined)
+        reply.header('retry-after', retryAfterS);
+    return reply
+        .code(statusCode)
+        .headers(ANSWER_PAGE_HEADERS)
+        .send(messagePage(HEADLINES[statusCode] ?? 'That did not work', TEXTS[statusCode] ?? message));
+}
+//# sourceMappingURL=answer-page.js.map

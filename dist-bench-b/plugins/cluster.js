@@ -1,0 +1,28 @@
+import { optionError } from '../src/errors.js';
+import { HopListener } from './hops.js';
+import { Splices } from './splices.js';
+/** What a node has beside its routes: where the other nodes reach them, and the sockets that are theirs. */
+export function clusterParts({ server }, gateway) {
+    const splices = new Splices();
+    const { cluster } = gateway;
+    if (!cluster)
+        return { splices };
+    const listener = new HopListener(cluster, gateway, server);
+    cluster.onNodes((nodes) => splices.keep(nodes));
+    return {
+        splices,
+        async listen() {
+            const { host, port } = cluster.options.listen;
+            const listening = listener.listen().catch((error) => {
+                const taken = error.code === 'EADDRINUSE' ? ': another process does' : `: ${error.message}`;
+                throw optionError('cluster.listen', `this node cannot listen on ${host}:${port}${taken}.`);
+            });
+            cluster.listensOn(await listening);
+        },
+        async leave() {
+            cluster.hops.close();
+            await listener.close();
+        },
+    };
+}
+//# sourceMappingURL=cluster.js.map

@@ -1,0 +1,110 @@
+import rateLimit from '@fastify/rate-limit';
+import { Type } from '@sinclair/typebox';
+import { ConsoleMe, ConsoleStatus, SignInInfo, SignInParams, SignInRequest, SignOutQuery } from '../schemas/console.js';
+import { NoQuery } from '../schemas/sessions.js';
+import { statusOf } from '../src/console/status.js';
+import { GatewayError } from '../src/errors.js';
+import { nameOf, visibleProfiles } from '../src/principal.js';
+import { consoleFiles } from './console-files.js';
+import { featuresOf } from './documents.js';
+import { ownOrigins } from './origins.js';
+import { signInCookie, withToken } from './sign-in-cookie.js';
+/** Tokens that are tried from one address, a minute. */
+const MAX_PER_MINUTE = 30;
+/** The console: its files, who is asking, and the sign-ins of browsers where somebody decides who is let in. */
+export const consoleRoutes = async (scope, { gateway, identify }) => {
+    await scope.register(consoleFiles);
+    scope.get('/console/me', { config: { isPublic: true }, schema: { querystring: NoQuery, response: { 200: ConsoleMe } } }, async (request, reply) => {
+        reply.header('cache-control', 'no-store');
+        const required = gateway.options.authenticate !== undefined;
+        const principal = await letIn(request, identify);
+        if (!principal)
+            return { required, authenticated: false };
+        const signIn = gateway.signIns?.list(principal, request.signInId).find(({ current }) => current);
+        const features = featuresOf(gateway);
+        return {
+            ...{ required, authenticated: true, caller: callerOf(principal, features.has('profileStore')) },
+            ...(signIn && { signIn }),
+            features: {
+                queue: features.has('queue'),
+                profileStore: features.has('profileStore'),
+                webPush: features.has('webPush'),
+            },
+        };
+    });
+    scope.get('/console/status', { schema: { querystring: NoQuery, response: { 200: ConsoleStatus } } }, async ({ principal }) => {
+        if (visibleProfiles(principal))
+            throw new GatewayError('SG_ERR_METRICS_FORBIDDEN');
+        return statusOf(gateway);
+    });
+    const { signIns } = gateway;
+    if (signIns)
+        await scope.register(signInRoutes, { gateway, identify, signIns });
+};
+/** @returns undefined for who is not let in */
+async function letIn(request, identify) {
+    try {
+        return await identify(request);
+    }
+    catch (error) {
+        if (error instanceof GatewayError && error.statusCode < 500)
+            return undefined;
+        throw error;
+    }
+}
+function callerOf(principal, hasStore) {
+    const name = nameOf(principal);
+    const allowedProfiles = visibleProfiles(principal);
+    return {
+        ...(name !== undefined && { name }),
+        ...(allowedProfiles && { allowedProfiles }),
+        canManageProfiles: hasStore && principal.canManageProfiles === true,
+        isLimited: allowedProfiles !== undefined,
+    };
+}
+const signInRoutes = async (scope, { gateway, identify, signIns }) => {
+    const isOwnOrigin = ownOrigins(gateway);
+    const { publicUrl = '' } = gateway.options.notifications ?? {};
+    const cookieFor = (request, path = scope.prefix) => ({
+        path: path.replace(/(?<=.)\/$/, '') || '/',
+        isSecure: (request.headers.origin ?? `${request.protocol}:`).startsWith('https:') || publicUrl.startsWith('https:'),
+    });
+    await scope.register(async (limited) => {
+        await limited.register(rateLimit, {
+            max: MAX_PER_MINUTE,
+            timeWindow: 60_000,
+            errorResponseBuilder: (_request, { ttl }) => new GatewayError('SG_ERR_TOO_MANY', { retryAfterS: Math.ceil(ttl / 1000) }),
+        });
+        limited.post('/console/sessions', { config: { isPublic: true }, schema: { body: SignInRequest, response: { 201: SignInInfo } } }, async (request, reply) => {
+            const { token, path } = request.body;
+            // a page elsewhere is not to sign anybody in, as itself
+            if (request.headers.origin !== undefined && !isOwnOrigin(request))
+                throw new GatewayError('SG_ERR_ORIGIN_REFUSED');
+            // what cannot stand in the header stands for nobody
+            if (!/^[!-~]+$/.test(token))
+                throw new GatewayError('SG_ERR_UNAUTHENTICATED');
+            const principal = await identify(withToken(request, token));
+            const { secret, signIn, maxAgeMs } = await signIns.create(token, principal, request.headers['user-agent']);
+            const cookie = signInCookie(signIns.cookieName, secret, { ...cookieFor(request, path), maxAgeMs });
+            return reply
+                .code(201)
+                .headers({ 'set-cookie': cookie, 'cache-control': 'no-store' })
+                .send({ ...signIn, current: true });
+        });
+    });
+    scope.get('/console/sessions', { schema: { querystring: NoQuery, response: { 200: Type.Array(SignInInfo) } } }, async ({ principal, signInId }) => {
+        const refreshed = signIns.refreshed();
+        if (refreshed)
+            await refreshed;
+        return signIns.list(principal, signInId);
+    });
+    scope.delete('/console/sessions/:id', { config: { owner: 'any' }, schema: { params: SignInParams, querystring: SignOutQuery } }, async (request, reply) => {
+        const { signInId, principal, params, query } = request;
+        const id = params.id === 'current' ? (signInId ?? '') : params.id;
+        await signIns.end(id, principal, signInId);
+        if (id === signInId)
+            reply.header('set-cookie', signInCookie(signIns.cookieName, '', { ...cookieFor(request, query.path), maxAgeMs: 0 }));
+        return reply.code(204).send();
+    });
+};
+//# sourceMappingURL=console.js.map

@@ -1,0 +1,184 @@
+import { endToEnd, wasUnsent } from '../src/cluster/hop-client.js';
+import { GatewayError } from '../src/errors.js';
+import { unavailable } from '../src/lib/patience.js';
+import { clientOf } from './hops.js';
+import { ReplayableBody } from './replayable-body.js';
+import { isUpgrade, ownUpgrades, readAhead } from './upgrades.js';
+const RETRY_AFTER_S = 2;
+/** Without a body, and the same when it is asked for twice. */
+const REPEATABLE = new Set(['GET', 'HEAD']);
+/** The node that answered a request, for its line in the log. */
+const forwarded = new WeakMap();
+export const forwardedTo = (request) => forwarded.get(request);
+/**
+ * Passes what is about something that another node has on to that node, whole and once, and its answer back as it is. Comes when the
+ * caller was let in and before anything of the body was read; the other node lets them in again.
+ */
+export function forwardToOwner(scope, { host, gateway, splices }) {
+    scope.addHook('onRoute', ({ url, config }) => {
+        if (url.slice(scope.prefix.length).includes(':') && !config?.owner)
+            throw new Error(`${url}: say in its config whose it is (owner), so that every node can answer it`);
+    });
+    const { cluster } = gateway;
+    if (!cluster)
+        return;
+    const { maxBodyBytes } = gateway.options;
+    scope.addHook('onRequest', (request, reply, done) => {
+        const target = targetOf(request);
+        if (!target || cluster.isResident(target))
+            return done();
+        if (request.hop) {
+            cluster.where(target).then((place) => done(place === 'here' ? undefined : new GatewayError('SG_ERR_WRONG_NODE')), (error) => done(refusalOf(error)));
+            return;
+        }
+        new Forwarding({ host, cluster, splices, request, reply, target, maxBodyBytes }).run().then((isHere) => isHere && done(), (error) => done(refusalOf(error)));
+    });
+}
+const refusalOf = (error) => (error instanceof GatewayError ? error : unavailable(error));
+function targetOf({ routeOptions: { config }, params }) {
+    const { id = '', executionId = '' } = params;
+    switch (config.owner) {
+        case 'session':
+            return { session: id };
+        case 'job':
+            return { job: id };
+        case 'execution':
+            return { execution: executionId };
+        default:
+            return undefined;
+    }
+}
+class Forwarding {
+    #parts;
+    #body;
+    constructor(parts) {
+        this.#parts = parts;
+        this.#body = new ReplayableBody(parts.request.raw);
+    }
+    /** @returns whether it is to be answered here */
+    async run() {
+        const { cluster, target, request, reply } = this.#parts;
+        for (const isLast of [false, true]) {
+            const place = await cluster.where(target);
+            if (reply.raw.destroyed)
+                return false;
+            if (place === 'here' && !this.#body.isTouched)
+                return true;
+            // what was read of it already comes back as a request of its own
+            const node = place === 'here' ? cluster.itself() : place;
+            if (!node)
+                break;
+            this.#assertSize(Number(request.headers['content-length'] ?? 0));
+            const outcome = await this.#attempt(node);
+            if (outcome === 'answered') {
+                forwarded.set(request, node.name);
+                return false;
+            }
+            cluster.forget(target);
+            if (outcome === 'lost')
+                this.#assertSize(this.#body.bytes);
+            if (outcome === 'lost' && !(REPEATABLE.has(request.method) && this.#body.isEmpty))
+                throw new GatewayError('SG_ERR_NODE_LOST');
+            if (isLast || !this.#body.canReplay)
+                break;
+        }
+        throw new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S });
+    }
+    /** The owner would refuse it and hang up, in the midst of what is still being sent. */
+    #assertSize(bytes) {
+        const { reply, maxBodyBytes } = this.#parts;
+        if (bytes <= maxBodyBytes)
+            return;
+        reply.header('connection', 'close');
+        throw new GatewayError('SG_ERR_BODY_TOO_LARGE');
+    }
+    #attempt(node) {
+        const { cluster, request, reply } = this.#parts;
+        const { raw, method, headers } = request;
+        const { authorization, cookie, connection } = headers;
+        const message = { method, path: request.originalUrl, authorization, cookie, client: clientOf(request) };
+        const asked = cluster.hops.open(node, message, [...endToEnd(raw.rawHeaders, connection), ...this.#framing()]);
+        const onGone = () => asked.destroy();
+        reply.raw.once('close', onGone);
+        return new Promise((resolve) => {
+            let isSettled = false;
+            const settle = (outcome) => {
+                if (isSettled)
+                    return;
+                isSettled = true;
+                if (outcome === 'answered')
+                    this.#body.settle();
+                else {
+                    reply.raw.off('close', onGone);
+                    this.#body.detach();
+                }
+                resolve(outcome);
+            };
+            asked.on('error', () => settle(wasUnsent(asked) ? 'unsent' : 'lost'));
+            asked.once('response', (answer) => {
+                if (answer.statusCode === 421) {
+                    answer.resume();
+                    settle('elsewhere');
+                    if (!this.#body.isSent)
+                        asked.destroy();
+                    return;
+                }
+                settle('answered');
+                this.#passBack(answer, asked);
+            });
+            asked.once('upgrade', (answer, owner, head) => {
+                reply.raw.off('close', onGone);
+                settle('answered');
+                this.#splice(node, answer, owner, head);
+            });
+            this.#send(asked);
+        });
+    }
+    /** What the connection's own headers said of the message. */
+    #framing() {
+        const { request } = this.#parts;
+        if (isUpgrade(request))
+            return ['connection', 'Upgrade', 'upgrade', 'websocket'];
+        return request.headers['transfer-encoding'] === undefined ? [] : ['transfer-encoding', 'chunked'];
+    }
+    /** Nothing is read of the body before there is somebody to read it. */
+    #send(asked) {
+        if (this.#body.isEmpty) {
+            asked.end();
+            return;
+        }
+        const begin = () => this.#body.pipeTo(asked);
+        asked.once('socket', (socket) => (socket.connecting ? socket.once('connect', begin) : begin()));
+    }
+    #passBack(answer, asked) {
+        const { request, reply } = this.#parts;
+        const { raw } = reply;
+        reply.hijack();
+        const { connection } = answer.headers;
+        const headers = endToEnd(answer.rawHeaders, connection);
+        // a body that nobody reads on does not hold up the next request
+        const isOver = isUpgrade(request) || (!this.#body.isSent && /\bclose\b/i.test(connection ?? ''));
+        if (isOver)
+            headers.push('connection', 'close');
+        raw.writeHead(answer.statusCode ?? 502, answer.statusMessage, headers);
+        if (answer.headers['content-length'] === undefined)
+            raw.flushHeaders();
+        answer.once('error', () => raw.destroy());
+        answer.once('aborted', () => raw.destroy());
+        asked.on('error', () => raw.destroy());
+        answer.pipe(raw);
+    }
+    #splice({ n }, answer, owner, head) {
+        const { host, request, reply, splices } = this.#parts;
+        const { socket } = request.raw;
+        if (socket.destroyed) {
+            owner.destroy();
+            return;
+        }
+        reply.hijack();
+        reply.raw.detachSocket(socket);
+        ownUpgrades(host.server).release(socket);
+        splices.add({ client: socket, owner, n }, answer, { client: readAhead(request.raw), owner: head });
+    }
+}
+//# sourceMappingURL=forwarding.js.map

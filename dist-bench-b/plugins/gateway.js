@@ -1,0 +1,182 @@
+import fp from 'fastify-plugin';
+import { CLOSE } from '../schemas/close-codes.js';
+import { optionError } from '../src/errors.js';
+import { createGateway } from '../src/gateway.js';
+import { within } from '../src/lib/within.js';
+import { answerPages } from './answer-page.js';
+import { createIdentify, requireIdentity } from './auth.js';
+import { parseJsonBodies } from './body.js';
+import { clusterParts } from './cluster.js';
+import { clusterExchange } from './cluster-exchange.js';
+import { consoleRoutes } from './console.js';
+import { allowOrigins } from './cors.js';
+import { directoryRoutes } from './directories.js';
+import { docsPages } from './docs-page.js';
+import { apiDocuments } from './documents.js';
+import { guardHost, guardUpgrades, requireUpgrade } from './edge.js';
+import { sendProblem } from './errors.js';
+import { executionRoutes } from './executions.js';
+import { forwardToOwner } from './forwarding.js';
+import { health } from './health.js';
+import { markHops } from './hops.js';
+import { replayIdempotent } from './idempotency.js';
+import { jobRoutes } from './jobs.js';
+import { refuseOtherMethods, refuseUnknownPaths } from './methods.js';
+import { metrics } from './metrics.js';
+import { notificationStream } from './notification-stream.js';
+import { notificationRoutes } from './notifications.js';
+import { profileRoutes } from './profiles.js';
+import { pushSubscriptionRoutes } from './push-subscriptions.js';
+import { queueRelay } from './queue-relay.js';
+import { queueStream } from './queue-stream.js';
+import { sdkSessionRoutes } from './sdk-sessions.js';
+import { sessionEvents } from './session-events.js';
+import { sessionSocket } from './session-socket.js';
+import { sessionRoutes } from './sessions.js';
+import { openToWebSockets } from './sockets.js';
+import { refuseWhileStanding } from './standing.js';
+import { Streams } from './streams.js';
+import { endUpgrades } from './upgrades.js';
+import { usageRoutes } from './usage.js';
+import { serializerCompiler, validatorCompiler } from './validation.js';
+/**
+ * The gateway in an existing Fastify service: `fastify.register(gatewayPlugin, options)`. Parsers, hooks, validator and error handler
+ * live in a scope of their own under `basePath`; it installs no signal handlers, and several can share one server.
+ * @throws SG_ERR_OPTION, when the registration is loaded
+ */
+export const gatewayPlugin = fp(async (fastify, { gateway: built, prefix = '', logLevel, logSerializers, ...options }) => {
+    const under = `${fastify.prefix}${prefix}`;
+    const surroundings = { prefix: under, maxIdLength: maxParamLengthOf(fastify) };
+    const gateway = built ?? createGateway({ ...(speaks(fastify.log) && { logger: fastify.log }), ...options }, surroundings);
+    exposeGateway(fastify, gateway, prefix);
+    const registration = { ...(logLevel && { logLevel }), ...(logSerializers && { logSerializers }) };
+    const streams = new Streams(gateway);
+    const { basePath } = gateway.options;
+    endUpgrades(fastify);
+    const { splices, listen, leave } = clusterParts(fastify, gateway);
+    const identify = createIdentify(gateway);
+    gateway.signIns?.onEnded((id) => streams.judge(({ signInId }) => signInId === id));
+    await fastify.register(async (scope) => composeScope(scope, { host: fastify, gateway, identify, streams, splices }), {
+        ...registration,
+        prefix: `${prefix}${basePath}`,
+    });
+    if (gateway.options.health)
+        await fastify.register(health, { ...registration, prefix, gateway });
+    if (gateway.options.metrics)
+        await fastify.register(metrics, { ...registration, prefix, gateway, identify, streams });
+    if (listen)
+        fastify.addHook('onReady', listen);
+    fastify.addHook('onReady', () => startInTime(fastify, gateway));
+    // once it listens, and nobody waits for it
+    fastify.addHook('onListen', async () => void gateway.cliProfiles.checkCredentials());
+    fastify.addHook('preClose', async () => {
+        await Promise.all([gateway.close(), streams.closeAll(), splices.closeAll(CLOSE.goingAway)]);
+        await leave?.();
+    });
+}, { fastify: '5.x', name: 'session-gateway' });
+/** The logger of a host that has none is one function that does nothing. */
+const speaks = (log) => log.warn !== log.trace;
+/** So much of the host's time for a plugin, a tenth at most, is left for saying what took so long. */
+const TELLING_MS = 250;
+/** The host's Fastify gives up after its `pluginTimeout` and would blame a callback. */
+async function startInTime({ initialConfig }, gateway) {
+    const { pluginTimeout = 0 } = initialConfig;
+    const starting = gateway.start();
+    if (pluginTimeout === 0)
+        return starting;
+    const onLate = () => {
+        const refusal = `The stores of session-gateway were not read within the pluginTimeout of this Fastify (${pluginTimeout} ms). Give it more, or 0 for no limit.`;
+        throw new Error(refusal);
+    };
+    try {
+        await within(pluginTimeout - Math.min(TELLING_MS, pluginTimeout / 10), starting, { onLate });
+    }
+    catch (error) {
+        // nothing is to begin in a service that does not listen
+        gateway.close().catch(() => { }); // it is told to whoever closes the host
+        throw error;
+    }
+}
+/** Everything under `basePath`, in the order in which a request meets it. */
+async function composeScope(parent, parts) {
+    const scope = parent.withTypeProvider();
+    const { gateway, identify } = parts;
+    scope.setValidatorCompiler(validatorCompiler);
+    scope.setSerializerCompiler(serializerCompiler);
+    scope.setErrorHandler(sendProblem);
+    parseJsonBodies(scope, gateway.options.maxBodyBytes);
+    markHops(scope, gateway);
+    guardHost(scope, gateway);
+    allowOrigins(scope, gateway);
+    refuseWhileStanding(scope, gateway);
+    requireIdentity(scope, gateway, identify);
+    refuseUnknownPaths(scope);
+    guardUpgrades(scope, gateway);
+    forwardToOwner(scope, parts);
+    replayIdempotent(scope, gateway);
+    const methods = refuseOtherMethods(scope);
+    await scope.register(apiDocuments, { gateway });
+    if (gateway.options.console)
+        await scope.register(consoleRoutes, parts);
+    if (gateway.options.docs !== false)
+        await scope.register(docsPages, { gateway });
+    await scope.register(sessionRoutes, { gateway });
+    await scope.register(sessionEvents, parts);
+    await scope.register(profileRoutes, { gateway });
+    await scope.register(executionRoutes, { gateway });
+    await scope.register(sdkSessionRoutes, { gateway });
+    await scope.register(notificationRoutes, { gateway });
+    await scope.register(usageRoutes, { gateway });
+    await scope.register(directoryRoutes, { gateway });
+    const { links, push, nodes, inbox } = gateway.notifications;
+    if (nodes)
+        await scope.register(clusterExchange, { nodes, inbox });
+    if (push)
+        await scope.register(pushSubscriptionRoutes, { push });
+    if (links)
+        await scope.register(answerPages, { links });
+    const { queue, clock, cluster } = gateway;
+    if (queue)
+        await scope.register(jobRoutes, { queue, cluster });
+    if (queue && cluster)
+        await scope.register(queueRelay, { queue, clock });
+    await scope.register(async (sockets) => composeSockets(sockets, parts));
+    methods.complete();
+}
+/** What can be a WebSocket. */
+async function composeSockets(scope, parts) {
+    const { host, gateway } = parts;
+    const { queue, clock, cluster } = gateway;
+    requireUpgrade(scope);
+    await openToWebSockets(host, scope, gateway);
+    await scope.register(sessionSocket, parts);
+    await scope.register(notificationStream, parts);
+    if (queue)
+        await scope.register(queueStream, { ...parts, queue, clock, cluster });
+}
+/** Both places where Fastify takes it, of which one has the default. */
+function maxParamLengthOf({ initialConfig }) {
+    const { maxParamLength = 100, routerOptions } = initialConfig;
+    return maxParamLength === 100 ? (routerOptions?.maxParamLength ?? 100) : maxParamLength;
+}
+/**
+ * `fastify.gateways` has one entry per `basePath`, with its prefix when it was registered with one; `fastify.gateway` is the one, while
+ * there is only one.
+ */
+function exposeGateway(fastify, gateway, prefix) {
+    if (!fastify.hasDecorator('gateways')) {
+        const gateways = {};
+        fastify.decorate('gateways', gateways);
+        fastify.decorate('gateway', {
+            getter: () => {
+                const all = Object.values(gateways);
+                return (all.length === 1 ? all[0] : undefined);
+            },
+        });
+    }
+    const path = `${prefix}${gateway.options.basePath}`;
+    if (Object.hasOwn(fastify.gateways, path))
+        throw optionError('basePath', `there is a gateway at ${JSON.stringify(path)} already; give this one another path`);
+    fastify.gateways[path] = gateway;
+}
+//# sourceMappingURL=gateway.js.map

@@ -1,0 +1,52 @@
+import { Type } from '@sinclair/typebox';
+import { CreateJobRequest, JobInfo, JobParams, ListJobsQuery, QueueStats, WebhookDelivery } from '../schemas/jobs.js';
+import { NoQuery } from '../schemas/sessions.js';
+import { GatewayError } from '../src/errors.js';
+import { JobElsewhere } from '../src/jobs/elsewhere.js';
+import { linkNext } from './paging.js';
+const RETRY_AFTER_S = 2;
+/** Jobs over REST; there are none without a queue. */
+export const jobRoutes = async (scope, { queue, cluster }) => {
+    scope.get('/jobs', { schema: { querystring: ListJobsQuery, response: { 200: Type.Array(JobInfo) } } }, async (request, reply) => linkNext(request, reply, await queue.page(request.query, request.principal)));
+    scope.post('/jobs', { config: { idempotent: true }, schema: { body: CreateJobRequest, response: { 201: JobInfo } } }, async ({ body, principal, takenKey }, reply) => {
+        const job = await queue.submit(body, { principal, takenKey });
+        return reply.code(201).header('location', `${scope.prefix}/jobs/${job.id}`).send(job);
+    });
+    scope.get('/jobs/:id', { config: { owner: 'job' }, schema: { params: JobParams, response: { 200: JobInfo } } }, async ({ params, principal }) => queue.visibleJob(params.id, principal));
+    scope.delete('/jobs/:id', { config: { owner: 'job' }, schema: { params: JobParams, response: { 200: JobInfo } } }, async (request, reply) => {
+        const { id } = await queue.visibleJob(request.params.id, request.principal);
+        try {
+            return await queue.cancel(id);
+        }
+        catch (error) {
+            if (!(error instanceof JobElsewhere))
+                throw error;
+            // another node has claimed it since this one was found to be the one to ask
+            if (!cluster || request.hop)
+                throw new GatewayError('SG_ERR_WRONG_NODE');
+            return passOn(cluster, error.node, request, reply);
+        }
+    });
+    scope.get('/jobs/:id/deliveries', {
+        config: { owner: 'job' },
+        schema: { params: JobParams, querystring: NoQuery, response: { 200: Type.Array(WebhookDelivery) } },
+    }, async ({ params, principal }) => queue.deliveries((await queue.visibleJob(params.id, principal)).id));
+    scope.get('/queue', { schema: { response: { 200: QueueStats } } }, async ({ principal }) => queue.stats(principal));
+};
+/** @throws SG_ERR_NODE_UNREACHABLE when the other node does not have it any more, either */
+async function passOn(cluster, node, { method, raw, headers }, reply) {
+    const refused = () => new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S });
+    const answer = await cluster.ask(node, { method, path: raw.url ?? '', headers }).catch(() => {
+        throw refused();
+    });
+    if (answer.status === 421)
+        throw refused();
+    const body = Buffer.from(await answer.arrayBuffer());
+    for (const name of ['content-type', 'retry-after']) {
+        const value = answer.headers.get(name);
+        if (value !== null)
+            reply.header(name, value);
+    }
+    return reply.code(answer.status).send(body);
+}
+//# sourceMappingURL=jobs.js.map

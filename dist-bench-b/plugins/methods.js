@@ -1,0 +1,63 @@
+import { GatewayError } from '../src/errors.js';
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'];
+/** An unknown path is 404 to every caller that was let in, at onRequest: nothing is said about a body that nobody reads. */
+export function refuseUnknownPaths(scope) {
+    const refusal = () => new GatewayError('SG_ERR_NOT_FOUND');
+    scope.addHook('onRequest', (request, _reply, done) => done(request.is404 ? refusal() : undefined));
+    scope.setNotFoundHandler(() => {
+        throw refusal();
+    });
+}
+/**
+ * What stands before the first parameter of each path. A router answers a parameter that it finds too long by itself, without a word of
+ * ours; behind these stems nothing is left to it.
+ */
+const stemsOf = (paths) => new Set([...paths].filter((path) => path.includes(':')).map((path) => path.slice(0, path.indexOf(':'))));
+/**
+ * A known path answers 405 with `Allow` to a method that it does not take. Collects the routes of the scope from here on; `complete`
+ * is called when all are registered.
+ */
+export function refuseOtherMethods(scope) {
+    const taken = new Map();
+    scope.addHook('onRoute', ({ path, method }) => {
+        const methods = taken.get(path) ?? new Set();
+        for (const one of [method].flat())
+            methods.add(one);
+        taken.set(path, methods);
+    });
+    return {
+        complete() {
+            for (const stem of stemsOf(taken.keys())) {
+                const refuse = async () => {
+                    throw new GatewayError('SG_ERR_NOT_FOUND');
+                };
+                scope.route({
+                    method: METHODS,
+                    url: `${stem.slice(scope.prefix.length)}*`,
+                    config: { owner: 'any' },
+                    onRequest: refuse,
+                    handler: refuse,
+                });
+                taken.delete(`${stem}*`);
+            }
+            for (const [path, methods] of [...taken]) {
+                if (methods.has('GET'))
+                    methods.add('HEAD');
+                const others = METHODS.filter((method) => !methods.has(method));
+                const allow = [...methods].sort().join(', ');
+                const refuse = async () => {
+                    throw new GatewayError('SG_ERR_METHOD_NOT_ALLOWED', { allow });
+                };
+                // at onRequest, so that it is told before anything is said about a body
+                scope.route({
+                    method: others,
+                    url: path.slice(scope.prefix.length),
+                    config: { owner: 'any' },
+                    onRequest: refuse,
+                    handler: refuse,
+                });
+            }
+        },
+    };
+}
+//# sourceMappingURL=methods.js.map

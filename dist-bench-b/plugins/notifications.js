@@ -1,0 +1,55 @@
+import { Type } from '@sinclair/typebox';
+import { WebhookDelivery } from '../schemas/jobs.js';
+import { AnswerInboxResponse, InboxCount, InboxItem, ListInboxQuery, ListNotificationsQuery, NotificationParams, SessionNotification, UncheckedAnswers, } from '../schemas/notifications.js';
+import { NoQuery } from '../schemas/sessions.js';
+import { answerOverNodes } from '../src/notifications/answers-over-nodes.js';
+import { answerAll } from '../src/notifications/bulk-answers.js';
+import { countOverNodes, pageOverNodes } from '../src/notifications/inbox-over-nodes.js';
+import { linkNext } from './paging.js';
+/** What sessions need people for, over REST. */
+export const notificationRoutes = async (scope, { gateway }) => {
+    const { registry } = gateway;
+    const { logger } = gateway.options;
+    const { feed, inbox, nodes } = gateway.notifications;
+    scope.get('/inbox', { schema: { querystring: ListInboxQuery, response: { 200: Type.Array(InboxItem) } } }, async (request, reply) => {
+        const { query, principal } = request;
+        const page = nodes ? await pageOverNodes(inbox, query, principal, nodes.askInbox) : inbox.page(query, principal);
+        return linkNext(request, reply, page);
+    });
+    scope.get('/inbox/count', { schema: { querystring: NoQuery, response: { 200: InboxCount } } }, async ({ principal }) => (nodes ? countOverNodes(inbox, principal, nodes.askInbox) : inbox.count(principal)));
+    scope.post('/inbox/answers', {
+        config: { idempotent: true },
+        schema: { body: UncheckedAnswers, response: { 200: AnswerInboxResponse } },
+    }, async ({ body, principal, headers, hop }) => {
+        const here = (answers) => answerAll(answers, principal, { registry, logger });
+        // what another node passes on goes no further
+        const results = gateway.cluster && !hop
+            ? await answerOverNodes(body.answers, here, gateway.cluster, {
+                path: `${scope.prefix}/inbox/answers`,
+                headers,
+            })
+            : await here(body.answers);
+        return { results };
+    });
+    scope.get('/notifications', {
+        schema: {
+            querystring: ListNotificationsQuery,
+            response: { 200: Type.Unsafe(Type.Array(SessionNotification)) },
+        },
+    }, async (request, reply) => {
+        const page = await feed.page(request.query, request.principal);
+        const kept = linkNext(request, reply, page, 'after');
+        // their bytes as they were written
+        const body = Buffer.from(`[${kept.map(({ json }) => json).join(',')}]`);
+        return reply.type('application/json; charset=utf-8').send(body);
+    });
+    scope.get('/notifications/:id/deliveries', {
+        config: { owner: 'any' },
+        schema: { params: NotificationParams, querystring: NoQuery, response: { 200: Type.Array(WebhookDelivery) } },
+    }, async ({ params, principal }) => {
+        const { json } = await feed.find(params.id, principal);
+        const { sessionId, seq } = JSON.parse(json);
+        return gateway.notifications.deliveries(sessionId, seq);
+    });
+};
+//# sourceMappingURL=notifications.js.map

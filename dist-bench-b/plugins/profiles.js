@@ -1,0 +1,38 @@
+import { Type } from '@sinclair/typebox';
+import { CreateProfileRequest, GetProfileResponse, ListProfilesResponse, ProfileInfo, ProfileParams, UpdateProfileRequest, } from '../schemas/profiles.js';
+import { NoQuery } from '../schemas/sessions.js';
+/** Profiles over REST; managing them needs a store. */
+export const profileRoutes = async (scope, { gateway }) => {
+    const { profiles } = gateway;
+    scope.get('/profiles', { schema: { querystring: NoQuery, response: { 200: ListProfilesResponse } } }, async ({ principal }) => {
+        const refreshed = profiles.refreshed();
+        if (refreshed)
+            await refreshed;
+        return profiles.list(principal);
+    });
+    scope.get('/profiles/:name', { config: { owner: 'any' }, schema: { params: ProfileParams, response: { 200: GetProfileResponse } } }, async ({ params, principal }) => {
+        const refreshed = profiles.refreshed();
+        if (refreshed)
+            await refreshed;
+        return profiles.describe(params.name, principal);
+    });
+    scope.post('/profiles', {
+        config: { idempotent: true },
+        // Before the body: who may not manage learns nothing of what would have been valid.
+        onRequest: async ({ principal }) => void profiles.authorize(principal),
+        schema: { body: CreateProfileRequest, response: { 201: ProfileInfo } },
+    }, async ({ body, principal, takenKey }, reply) => {
+        const profile = await profiles.create(body, principal, takenKey);
+        return reply.code(201).header('location', `${scope.prefix}/profiles/${profile.name}`).send(profile);
+    });
+    scope.patch('/profiles/:name', {
+        config: { owner: 'any' },
+        onRequest: async ({ params, principal }) => void profiles.authorize(principal, params.name),
+        schema: { params: ProfileParams, body: UpdateProfileRequest, response: { 200: ProfileInfo } },
+    }, async ({ params, body, principal }) => profiles.update(params.name, body, principal));
+    scope.delete('/profiles/:name', { config: { owner: 'any' }, schema: { params: ProfileParams, response: { 204: Type.Null() } } }, async ({ params, principal }, reply) => {
+        await profiles.remove(params.name, principal);
+        return reply.code(204).send(null);
+    });
+};
+//# sourceMappingURL=profiles.js.map

@@ -1,0 +1,30 @@
+import { RELAY_BEAT_MS, RELAY_PATH } from '../src/jobs/queue-relay.js';
+/** A node that leaves this much unread is cut off; it asks again. */
+const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
+/** Tells other nodes what happens to the jobs of this one. */
+export const queueRelay = async (scope, { queue, clock }) => {
+    scope.get(RELAY_PATH, { config: { forNodes: true } }, async (_request, reply) => {
+        const { raw } = reply;
+        reply.hijack();
+        raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' });
+        let beat;
+        const write = (line) => {
+            raw.write(`${line}\n`);
+            if (raw.writableLength > MAX_UNREAD_BYTES)
+                raw.destroy();
+            beat?.cancel();
+            beat = clock.after(RELAY_BEAT_MS, () => write(''));
+        };
+        const unsubscribe = [
+            queue.on('job_event', ({ event }) => write(JSON.stringify(event))),
+            queue.on('draining', () => raw.end()),
+        ];
+        raw.once('close', () => {
+            beat?.cancel();
+            for (const end of unsubscribe)
+                end();
+        });
+        write('');
+    });
+};
+//# sourceMappingURL=queue-relay.js.map

@@ -1,0 +1,80 @@
+import { GatewayError } from '../src/errors.js';
+import { isUpgrade } from './upgrades.js';
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
+const WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
+const FOREIGN = 'The sign-in of the console works from its own page: the Origin must be this gateway.';
+/**
+ * Lets a browser in that is signed in to the console, as whoever its token stands for by now: `authenticate` is asked about the token
+ * as if it had been sent. A request that shows a token itself is judged by that.
+ */
+export function signedIn(identify, signIns, isOwnOrigin) {
+    return async (request) => {
+        const mayHave = request.headers.authorization === undefined && request.headers.cookie?.includes(signIns.cookieName);
+        const refreshed = mayHave ? signIns.refreshed() : undefined;
+        if (refreshed)
+            await refreshed;
+        const found = mayHave ? findSignIn(request, signIns) : undefined;
+        if (!found) {
+            // a stream that was let in by a sign-in does not outlast it
+            if (request.signInId !== undefined)
+                throw new GatewayError('SG_ERR_UNAUTHENTICATED');
+            return identify(request);
+        }
+        if (!mayUse(request, isOwnOrigin))
+            return withoutCookie(request, identify);
+        if (WITH_BODY.has(request.method) && !isJson(request))
+            throw new GatewayError('SG_ERR_UNSUPPORTED_MEDIA_TYPE');
+        try {
+            const principal = await identify(withToken(request, found.token));
+            request.signInId = found.id;
+            return principal;
+        }
+        catch (error) {
+            if (error instanceof GatewayError && error.code === 'SG_ERR_UNAUTHENTICATED')
+                signIns.lapse(found.id);
+            throw error;
+        }
+    };
+}
+/** The request as it would be with the token in it; the one that is logged and kept is not changed. */
+export function withToken(request, token) {
+    const headers = { value: { ...request.headers, authorization: `Bearer ${token}` } };
+    return Object.create(request, { headers, raw: { value: Object.create(request.raw, { headers }) } });
+}
+/** A page of another origin shows its own credentials, or none: the cookie, which a neighbour on the same site sends too, is not one. */
+async function withoutCookie(request, identify) {
+    try {
+        return await identify(request);
+    }
+    catch (error) {
+        if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_UNAUTHENTICATED')
+            throw error;
+        throw new GatewayError('SG_ERR_ORIGIN_REFUSED', { detail: FOREIGN });
+    }
+}
+/** What only reads may come without an Origin, as browsers send it. */
+function mayUse(request, isOwnOrigin) {
+    if (request.headers.origin === undefined)
+        return SAFE.has(request.method) && !isUpgrade(request);
+    return isOwnOrigin(request);
+}
+const isJson = ({ headers }) => /^application\/json\s*(?:;|$)/i.test(headers['content-type']?.trim() ?? '');
+function findSignIn({ headers }, signIns) {
+    for (const secret of cookiesOf(headers.cookie ?? '', signIns.cookieName)) {
+        const found = signIns.find(secret);
+        if (found)
+            return found;
+    }
+    return undefined;
+}
+/** Every cookie of that name; those of the longest path come first. */
+function* cookiesOf(header, name) {
+    for (const part of header.split(';')) {
+        const [key = '', value = ''] = part.trim().split('=', 2);
+        if (key === name)
+            yield value;
+    }
+}
+/** The header `Set-Cookie`: no script reads it, and no other site's page has it sent. */
+export const signInCookie = (name, secret, { path, isSecure, maxAgeMs }) => `${name}=${secret}; Path=${path}; Max-Age=${Math.floor(maxAgeMs / 1000)}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`;
+//# sourceMappingURL=sign-in-cookie.js.map

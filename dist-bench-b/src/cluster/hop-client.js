@@ -1,0 +1,142 @@
+import { Agent, request as httpRequest } from 'node:http';
+import { request as httpsRequest, Agent as TlsAgent } from 'node:https';
+import { Readable } from 'node:stream';
+import { NodeUnreachable } from './cluster.js';
+import { CLIENT_HEADER, HOP_HEADER, signHop } from './hop-signature.js';
+/** Connections that are not used are closed before the other side does: it waits longer. */
+const IDLE_MS = 30_000;
+/** A node on the same network is there within that, or not at all. */
+const CONNECT_MS = 3_000;
+const ANSWER_MS = 5_000;
+const MAX_IDLE = 256;
+/** Of one connection, or of the message that is passed on: never of the next one. RFC 9110, 7.6.1. */
+const HOP_BY_HOP = new Set([
+    ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer'],
+    ...['transfer-encoding', 'upgrade', 'expect', HOP_HEADER, CLIENT_HEADER],
+]);
+/** Of the whole message, whatever its `Connection` says: without its length the body would be read as the next request. */
+const NEVER_DROPPED = new Set(['content-length', 'content-type', 'host', 'authorization', 'cookie', 'idempotency-key']);
+/** What goes on as it is, in the order and spelling in which it came. */
+export function endToEnd(rawHeaders, connection = '') {
+    const named = new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
+    for (const name of NEVER_DROPPED)
+        named.delete(name);
+    const kept = [];
+    for (let at = 0; at < rawHeaders.length; at += 2) {
+        const name = rawHeaders[at].toLowerCase();
+        if (!HOP_BY_HOP.has(name) && !named.has(name))
+            kept.push(rawHeaders[at], rawHeaders[at + 1]);
+    }
+    return kept;
+}
+/** Speaks to other nodes: connections that stay, and a signature on everything. */
+export class HopClient {
+    #options;
+    #agents = new Map();
+    constructor(options) {
+        this.#options = options;
+    }
+    /**
+     * Begins to ask a node; whoever calls this writes the body and ends it.
+     * @param headers names and values by turns, without those of a connection
+     */
+    open(node, message, headers, signal) {
+        const { secret, clock, from } = this.#options;
+        const url = new URL(node.url);
+        const isTls = url.protocol === 'https:';
+        const signature = signHop(secret, { from: from(), to: node.n }, message, clock.now());
+        const request = (isTls ? httpsRequest : httpRequest)({
+            host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+            port: url.port || (isTls ? 443 : 80),
+            method: message.method,
+            path: message.path,
+            headers: [
+                ...headers,
+                ...[HOP_HEADER, signature],
+                ...(message.client === undefined ? [] : [CLIENT_HEADER, message.client]),
+            ],
+            agent: this.#agentOf(node.n, isTls),
+            ...(signal && { signal }),
+        });
+        request.once('socket', (socket) => {
+            if (!socket.connecting)
+                return;
+            unsent.add(request);
+            const timer = clock.after(CONNECT_MS, () => request.destroy(new Error('no connection in time')), 'always');
+            socket.once(isTls ? 'secureConnect' : 'connect', () => {
+                unsent.delete(request);
+                timer.cancel();
+            });
+            socket.once('close', () => timer.cancel());
+        });
+        return request;
+    }
+    /** @throws NodeUnreachable */
+    async ask(node, { method, path, headers = {}, body, signal, isStream = false }) {
+        const given = Object.entries(headers).flatMap(([name, value]) => value === undefined ? [] : [value].flat().flatMap((one) => [name.toLowerCase(), one]));
+        const raw = endToEnd(given, single(headers.connection)).filter((_, at, all) => all[at - (at % 2)] !== 'content-length' && all[at - (at % 2)] !== 'accept-encoding');
+        if (!raw.some((name, at) => at % 2 === 0 && name === 'host'))
+            raw.push('host', new URL(node.url).host);
+        raw.push('content-length', String(body === undefined ? 0 : Buffer.byteLength(body)));
+        const { authorization, cookie } = headers;
+        const message = { method, path, authorization: single(authorization), cookie: single(cookie) };
+        const request = this.open(node, message, raw, signal);
+        const timer = this.#options.clock.after(ANSWER_MS, () => request.destroy(new Error('no answer in time')), 'always');
+        try {
+            const answer = await answered(request.end(body));
+            if (isStream)
+                timer.cancel();
+            else
+                answer.once('close', () => timer.cancel());
+            return responseOf(answer);
+        }
+        catch (error) {
+            timer.cancel();
+            if (signal?.aborted)
+                throw signal.reason;
+            throw new NodeUnreachable(node, wasUnsent(request), error);
+        }
+    }
+    /** Lets go of those that are not there any more, and of what is under way with them. */
+    keep(nodes) {
+        const alive = new Set(nodes.map(({ n }) => n));
+        for (const [n, agent] of this.#agents)
+            if (!alive.has(n)) {
+                agent.destroy();
+                this.#agents.delete(n);
+            }
+    }
+    close() {
+        this.keep([]);
+    }
+    #agentOf(n, isTls) {
+        const known = this.#agents.get(n);
+        if (known)
+            return known;
+        const options = { keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS };
+        const agent = isTls ? new TlsAgent({ ...options, ...this.#options.tls }) : new Agent(options);
+        this.#agents.set(n, agent);
+        return agent;
+    }
+}
+const single = (value) => typeof value === 'object' ? value.join(', ') : value;
+/** Requests that have no connection yet. */
+const unsent = new WeakSet();
+/** Whether nothing of a request that failed can have been heard. */
+export const wasUnsent = (request) => unsent.has(request);
+const answered = (request) => new Promise((resolve, reject) => {
+    request.once('response', resolve).on('error', reject);
+});
+const WITHOUT_BODY = new Set([204, 205, 304]);
+function responseOf(answer) {
+    const status = answer.statusCode ?? 502;
+    const headers = new Headers();
+    for (let at = 0; at < answer.rawHeaders.length; at += 2)
+        headers.append(answer.rawHeaders[at], answer.rawHeaders[at + 1]);
+    if (WITHOUT_BODY.has(status)) {
+        answer.resume();
+        return new Response(null, { status, headers });
+    }
+    return new Response(Readable.toWeb(answer), { status, headers });
+}
+//# sourceMappingURL=hop-client.js.map

@@ -1,0 +1,50 @@
+import { toError } from '../errors.js';
+/** What another node has changed and did not tell, as it died over it, is looked for this often. */
+const LOOK_MS = 5_000;
+/**
+ * Keeps what this node holds in memory in step with what other nodes do: who signs out there is signed out here, who subscribes there is told
+ * from here, and streams show what is told and what waits there.
+ * @returns a function that ends it
+ */
+export function keepInStep({ exchange, storage, peers, feed, inbox, clock, logger, ...parts }) {
+    const { signIns, subscriptions } = parts;
+    // before it has joined, and while it may not ask, there is nothing to compare: all of it is read, or looked at, later
+    const whileServing = (look) => () => (storage.state === 'serving' ? look() : undefined);
+    exchange.on('notifications', whileServing(() => feed.nudge()));
+    exchange.on('signIns', whileServing(() => signIns?.refreshed()));
+    exchange.on('subscriptions', whileServing(() => subscriptions?.refreshed()));
+    exchange.on('inbox', ({ from, waiting }) => inbox.setElsewhere(from, waiting));
+    const onNodes = () => {
+        const there = new Set(peers.others().map(({ n }) => n));
+        for (const n of inbox.elsewhere)
+            if (!there.has(n))
+                inbox.setElsewhere(n, undefined);
+        // whoever has just come does not know it
+        void exchange.tell('inbox');
+    };
+    const unsubscribe = [inbox.listeners.on('changed', () => void exchange.tell('inbox')), storage.on('nodes', onNodes)];
+    let timer;
+    const lookLater = () => {
+        timer = clock.after(LOOK_MS, async () => {
+            try {
+                if (storage.state === 'serving')
+                    await Promise.all([signIns?.refreshed(), subscriptions?.refreshed()]);
+            }
+            catch (error) {
+                logger.debug?.({ err: toError(error) }, 'what other nodes have changed could not be read; it will be');
+            }
+            if (!isOver)
+                lookLater();
+        });
+    };
+    let isOver = false;
+    lookLater();
+    return () => {
+        isOver = true;
+        timer.cancel();
+        exchange.close();
+        for (const end of unsubscribe)
+            end();
+    };
+}
+//# sourceMappingURL=in-step.js.map

@@ -1,0 +1,112 @@
+import { GatewayError, toError } from '../errors.js';
+import { Listeners } from '../lib/listeners.js';
+const LOST = 'this node did not reach the database for longer than its lease, and another one has taken over what it had';
+/**
+ * Whether this node may go on. A node whose lease may have run out stands still, since another one may have taken over: it says nothing and
+ * does nothing until the database tells which. Then either all goes on, or it is no node any more.
+ */
+export class Standing {
+    listeners;
+    #parts;
+    #monotonic;
+    #state = 'serving';
+    /** By when the lease has to be renewed. */
+    #until = Number.POSITIVE_INFINITY;
+    #moves;
+    /** Resolves when the engines of a node that was lost are gone. */
+    gone = Promise.resolve();
+    #unsubscribe;
+    constructor(parts) {
+        this.#parts = parts;
+        this.#monotonic = parts.monotonic ?? (() => performance.now());
+        const { cluster, standstill, logger } = parts;
+        this.listeners = new Listeners((error, event) => logger.error({ err: toError(error), event }, 'an observer of the node failed'));
+        this.#unsubscribe = [
+            cluster.on('beat', ({ leftMs }) => this.#onBeat(leftMs)),
+            cluster.on('frozen', () => this.#freeze()),
+            cluster.on('thawed', () => this.#thaw()),
+            cluster.on('lost', () => this.#lose()),
+        ];
+        // after the process itself was stopped what waits for it may be looked at before any timer
+        standstill.look = () => {
+            if (this.#monotonic() > this.#until)
+                this.#freeze();
+        };
+    }
+    /** Whether nothing may be said or done now. */
+    get stands() {
+        return this.#parts.standstill.stands;
+    }
+    /** Present while it stands still; resolves when it goes on. */
+    get goesOn() {
+        return this.#parts.standstill.goesOn;
+    }
+    get isLost() {
+        return this.#state === 'lost';
+    }
+    /** What whoever asks for something is told meanwhile. */
+    get refusal() {
+        return new GatewayError('SG_ERR_STORE_UNAVAILABLE', {
+            detail: 'This gateway has lost touch with the others. Try again shortly, or at another one.',
+            retryAfterS: 2,
+        });
+    }
+    /** It leaves by itself. */
+    close() {
+        for (const end of this.#unsubscribe)
+            end();
+        this.#moves?.cancel();
+        this.#until = Number.POSITIVE_INFINITY;
+        // of one that was lost nothing works again, whatever is left of it
+        if (!this.isLost)
+            this.#parts.leaseAgents(undefined);
+    }
+    #onBeat(leftMs) {
+        if (this.isLost)
+            return;
+        this.#until = this.#monotonic() + leftMs;
+        // before they are let go, or they would be stopped again
+        this.#parts.leaseAgents(leftMs);
+        if (this.#parts.cluster.state === 'serving')
+            this.#thaw();
+    }
+    #freeze() {
+        if (this.#state !== 'serving')
+            return;
+        const { standstill, engines, clock, leaseMs, logger } = this.#parts;
+        this.#state = 'frozen';
+        standstill.stop();
+        engines.pause();
+        logger.warn({ leaseMs }, 'the database does not answer in time; nothing is served or done until it does');
+        this.listeners.emit('frozen', {});
+        this.#moves = clock.after(leaseMs, () => this.listeners.emit('moved', {}));
+    }
+    #thaw() {
+        if (this.#state !== 'frozen')
+            return;
+        const { standstill, engines, logger } = this.#parts;
+        this.#state = 'serving';
+        this.#moves?.cancel();
+        standstill.goOn();
+        engines.resume();
+        logger.warn({}, 'the database answers again, and nothing was taken over meanwhile: all goes on');
+        this.listeners.emit('thawed', {});
+    }
+    #lose() {
+        if (this.isLost)
+            return;
+        const { standstill, engines, logger, onLost } = this.#parts;
+        this.#state = 'lost';
+        this.#moves?.cancel();
+        standstill.end();
+        this.listeners.emit('lost', {});
+        this.gone = engines.abandon();
+        if (onLost)
+            onLost();
+        else
+            logger.error({}, `${LOST}. Nothing is served here any more: start this process, or its gateway, anew`);
+    }
+}
+/** Why a gateway that was lost is built anew. */
+export const LOST_REASON = LOST;
+//# sourceMappingURL=standing.js.map

@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto';
+import { GatewayError, toError } from '../errors.js';
+import { whoOf } from '../idempotency/scope.js';
+import { Freshness } from '../lib/freshness.js';
+import { Listeners } from '../lib/listeners.js';
+import { newId } from '../lib/new-id.js';
+import { patiently, persistently, unavailable } from '../lib/patience.js';
+import { hashOfSecret, newSecret, openToken, sealToken } from './secrets.js';
+/** That it was used is written down this often. */
+const SAVE_MS = 60_000;
+/** Of one caller; the one that was not used for longest makes room. */
+const MAX_OF_ONE = 50;
+const MAX_USER_AGENT = 300;
+/** The name of the key whose digest tells this gateway's cookies from those of others on the same host. */
+export const SIGN_IN_KEY = 'sign-ins';
+/**
+ * Browsers that are signed in: each holds a secret, for which the gateway finds the token that it was exchanged for and asks
+ * `authenticate` again. A token that is not let in any more ends its sign-ins.
+ */
+export class SignIns {
+    #parts;
+    #bySecret = new Map();
+    #byId = new Map();
+    #saved = new Map();
+    #listeners;
+    /** Of the cookie; another one for each gateway, since browsers keep the cookies of all ports of a host together. */
+    cookieName = 'sgw_console';
+    #freshness;
+    constructor(parts) {
+        this.#parts = parts;
+        const { store, shared } = parts;
+        if (shared && store.version)
+            this.#freshness = new Freshness(() => store.version(), () => this.#read());
+        this.#listeners = new Listeners((error) => parts.logger.error({ err: error }, 'the end of a sign-in was not told'));
+    }
+    /** Reads what an earlier process kept. */
+    async open() {
+        const { keyOnce } = this.#parts;
+        const key = await keyOnce(SIGN_IN_KEY, newSecret());
+        this.cookieName = `sgw_console_${hashOfSecret(key).slice(0, 8)}`;
+        await (this.#freshness?.check() ?? this.#read());
+        this.#dropOver();
+    }
+    /**
+     * Resolves when what is known is what was kept before the call; undefined: it is, as nobody else changes anything.
+     * @throws SG_ERR_STORE_UNAVAILABLE
+     */
+    refreshed() {
+        return (this.#freshness &&
+            patiently(this.#parts.clock, () => this.#freshness.check()).catch((error) => {
+                throw unavailable(error);
+            }));
+    }
+    async #read() {
+        const gone = new Set(this.#byId.keys());
+        for (const kept of await this.#parts.store.list()) {
+            gone.delete(kept.id);
+            // it may have been used here and there
+            const lastSeenAt = Math.max(kept.lastSeenAt, this.#byId.get(kept.id)?.lastSeenAt ?? 0);
+            this.#know({ ...kept, lastSeenAt });
+            this.#saved.set(kept.id, kept.lastSeenAt);
+        }
+        for (const id of gone)
+            this.#forget(this.#byId.get(id));
+    }
+    /**
+     * @param principal whom the token stands for
+     * @returns the secret, which is given away once
+     * @throws SG_ERR_STORE_UNAVAILABLE
+     */
+    async create(token, principal, userAgent) {
+        const { clock, sessionMaxAgeMs } = this.#parts;
+        const id = newId();
+        const secret = newSecret();
+        const now = clock.now();
+        const owner = ownerOf(principal);
+        this.#dropOver();
+        const kept = {
+            id,
+            secretHash: hashOfSecret(secret),
+            sealedToken: sealToken(token, secret, id),
+            owner,
+            createdAt: now,
+            lastSeenAt: now,
+            endsAt: now + sessionMaxAgeMs,
+            ...(userAgent && { userAgent: userAgent.slice(0, MAX_USER_AGENT) }),
+        };
+        await patiently(clock, async (isRefused) => {
+            await this.#save(kept);
+            if (isRefused())
+                await this.#takenBack(() => this.#parts.store.remove(id));
+            else
+                this.#know(kept);
+        });
+        const others = this.#of(owner);
+        for (const oldest of others.slice(0, Math.max(0, others.length - MAX_OF_ONE)))
+            this.#drop(oldest);
+        return { secret, signIn: this.#infoOf(kept), maxAgeMs: sessionMaxAgeMs };
+    }
+    /** @returns undefined for a secret that nobody was given, or whose sign-in is over */
+    find(secret) {
+        const kept = this.#bySecret.get(hashOfSecret(secret));
+        if (!kept)
+            return undefined;
+        const token = this.#isOver(kept) ? undefined : openToken(kept.sealedToken, secret, kept.id);
+        if (token !== undefined)
+            return { id: kept.id, token };
+        this.#drop(kept);
+        return undefined;
+    }
+    /** Somebody has used it just now. */
+    use(id) {
+        const { clock } = this.#parts;
+        const kept = this.#byId.get(id);
+        if (!kept)
+            return;
+        kept.lastSeenAt = clock.now();
+        if (kept.lastSeenAt - (this.#saved.get(id) ?? 0) < SAVE_MS)
+            return;
+        this.#save(kept, true).catch((error) => this.#onFailed(error));
+    }
+    /** The caller's own, the newest first. @param current which of them asks */
+    list(principal, current) {
+        const owner = ownerOf(principal);
+        const own = [...this.#byId.values()].filter((kept) => kept.owner === owner || kept.id === current);
+        const held = own.filter((kept) => !this.#isOver(kept)).sort((a, b) => b.createdAt - a.createdAt);
+        return held.map((kept) => ({ ...this.#infoOf(kept), ...(kept.id === current && { current: true }) }));
+    }
+    /**
+     * @param current which of the caller's asks
+     * @throws SG_ERR_NOT_FOUND for one that is not the caller's, SG_ERR_STORE_UNAVAILABLE, and then it holds still
+     */
+    async end(id, principal, current) {
+        const refreshed = this.refreshed();
+        if (refreshed)
+            await refreshed;
+        const kept = this.#byId.get(id);
+        if (!kept || (id !== current && kept.owner !== ownerOf(principal)))
+            throw new GatewayError('SG_ERR_NOT_FOUND', { detail: 'There is no such sign-in of this caller.' });
+        const { store, clock } = this.#parts;
+        await patiently(clock, async (isRefused) => {
+            await store.remove(id).catch((error) => {
+                throw unavailable(error);
+            });
+            if (isRefused() && this.#byId.has(id))
+                await this.#takenBack(() => store.save(kept));
+            else
+                this.#forget(kept);
+        });
+        // its streams end there, too
+        await this.#parts.tellOthers?.();
+    }
+    #takenBack(write) {
+        return persistently(write, this.#parts);
+    }
+    /** Its token is not let in any more. */
+    lapse(id) {
+        const kept = this.#byId.get(id);
+        if (kept)
+            this.#drop(kept);
+    }
+    /** @param listener told the id of each sign-in that ended · @returns a function that ends it */
+    onEnded(listener) {
+        return this.#listeners.on('ended', listener);
+    }
+    #know(kept) {
+        this.#bySecret.set(kept.secretHash, kept);
+        this.#byId.set(kept.id, kept);
+    }
+    /** The one that was used last comes last. */
+    #of(owner) {
+        const own = [...this.#byId.values()].filter((kept) => kept.owner === owner && !this.#isOver(kept));
+        return own.sort((a, b) => a.lastSeenAt - b.lastSeenAt);
+    }
+    #isOver(kept) {
+        return this.#parts.clock.now() >= this.#endOf(kept);
+    }
+    #endOf({ lastSeenAt, endsAt }) {
+        return Math.min(endsAt, lastSeenAt + this.#parts.sessionTtlMs);
+    }
+    #infoOf(kept) {
+        const { id, createdAt, lastSeenAt, userAgent } = kept;
+        return { id, createdAt, lastSeenAt, expiresAt: this.#endOf(kept), ...(userAgent !== undefined && { userAgent }) };
+    }
+    /** @throws SG_ERR_STORE_UNAVAILABLE */
+    async #save(kept, isUse = false) {
+        this.#saved.set(kept.id, kept.lastSeenAt);
+        const { store } = this.#parts;
+        try {
+            // another process may have ended it meanwhile
+            if (isUse && this.#freshness && store.renew)
+                await store.renew(kept);
+            else
+                await store.save(kept);
+        }
+        catch (error) {
+            this.#saved.delete(kept.id);
+            throw unavailable(error);
+        }
+    }
+    #dropOver() {
+        for (const kept of [...this.#byId.values()])
+            if (this.#isOver(kept))
+                this.#drop(kept);
+    }
+    /** It is over for good here, whatever becomes of what is kept. */
+    #drop(kept) {
+        this.#forget(kept);
+        this.#parts.store.remove(kept.id).catch((error) => this.#onFailed(error));
+    }
+    #forget(kept) {
+        this.#bySecret.delete(kept.secretHash);
+        this.#byId.delete(kept.id);
+        this.#saved.delete(kept.id);
+        this.#listeners.emit('ended', kept.id);
+    }
+    #onFailed(error) {
+        this.#parts.logger.warn({ err: toError(error) }, 'what became of a sign-in could not be written down');
+    }
+}
+/** Callers that `authenticate` does not tell apart are one. */
+const ownerOf = ({ claims }) => createHash('sha256')
+    .update(JSON.stringify(whoOf(claims)) ?? '')
+    .digest('base64url');
+//# sourceMappingURL=sign-ins.js.map

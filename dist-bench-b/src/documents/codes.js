@@ -1,0 +1,53 @@
+/* What routes can refuse, where several can refuse the same. */
+export const BODY = [
+    'SG_ERR_VALIDATION',
+    'SG_ERR_INVALID_JSON',
+    'SG_ERR_TOO_DEEP',
+    'SG_ERR_BODY_TOO_LARGE',
+    'SG_ERR_UNSUPPORTED_MEDIA_TYPE',
+];
+export const STORES = ['SG_ERR_STORE_UNAVAILABLE'];
+/** What is said of something that another node has. */
+export const ELSEWHERE = ['SG_ERR_NODE_LOST', 'SG_ERR_NODE_UNREACHABLE'];
+export const SESSION = ['SG_ERR_SESSION_NOT_FOUND', 'SG_ERR_NOT_FOUND', ...ELSEWHERE];
+export const JOB = ['SG_ERR_JOB_NOT_FOUND', 'SG_ERR_NOT_FOUND', ...ELSEWHERE];
+export const IDEMPOTENT = ['SG_ERR_IDEMPOTENCY_IN_FLIGHT', 'SG_ERR_IDEMPOTENCY_MISMATCH'];
+/** Who may run what, where. */
+export const ADMISSION = [
+    'SG_ERR_PROFILE_REQUIRED',
+    'SG_ERR_PROFILE_UNKNOWN',
+    'SG_ERR_PROFILE_FORBIDDEN',
+    'SG_ERR_CWD_INVALID',
+    'SG_ERR_CWD_FORBIDDEN',
+    'SG_ERR_BYPASS_DISABLED',
+    'SG_ERR_PERMISSION_MODE',
+    'SG_ERR_CAPABILITY_NOT_GRANTED',
+    'SG_ERR_MCP_SERVERS_NOT_ALLOWED',
+    'SG_ERR_UNSUPPORTED',
+];
+/** What a session says to a command that does not fit its state. */
+export const STATE = [
+    'SG_ERR_SESSION_ENDED',
+    'SG_ERR_SESSION_BUSY',
+    'SG_ERR_SESSION_PARKED',
+    'SG_ERR_ENGINE_REFUSED',
+    'SG_ERR_ENGINE_START',
+    'SG_ERR_ENGINE_FAILED',
+    'SG_ERR_AGENT_STATE_GONE',
+    'SG_ERR_NODE_AWAY',
+    'SG_ERR_PROFILE_CHANGED',
+];
+export const MANAGE = ['SG_ERR_PROFILES_NOT_MANAGEABLE', 'SG_ERR_PROFILE_FORBIDDEN', 'SG_ERR_NOT_FOUND'];
+export const PROFILE_RULES = [
+    'SG_ERR_PROFILE_INVALID',
+    'SG_ERR_CONFIG_DIR_FORBIDDEN',
+    'SG_ERR_BYPASS_DISABLED',
+    'SG_ERR_PERMISSION_MODE',
+];
+export const UNSERVED = [
+    'SG_ERR_BAD_REQUEST',
+    'SG_ERR_REQUEST_TIMEOUT',
+    'SG_ERR_HEADERS_TOO_LARGE',
+    'SG_ERR_INTERNAL',
+];
+//# sourceMappingURL=codes.js.map

@@ -1,0 +1,41 @@
+import { AnswerInboxRequest } from '../../schemas/notifications.js';
+import { BODY, IDEMPOTENT, STORES } from './codes.js';
+import * as examples from './examples.js';
+/** What waits for people, and how they follow what happens. */
+export const INBOX_OPERATIONS = {
+    'GET /inbox': {
+        id: 'listInbox',
+        tag: 'notifications',
+        summary: 'List what waits for a person',
+        description: 'Permission requests and questions of all sessions that the caller may see, parked ones too, oldest first. The next page is in `Link`.',
+        codes: ['SG_ERR_VALIDATION'],
+        answer: [examples.inboxItem],
+    },
+    'GET /inbox/count': {
+        id: 'countInbox',
+        tag: 'notifications',
+        summary: 'Count what waits for a person',
+        description: 'Of what the caller may see.',
+        codes: ['SG_ERR_VALIDATION'],
+        answer: examples.inboxCount,
+    },
+    'POST /inbox/answers': {
+        id: 'answerInbox',
+        tag: 'notifications',
+        summary: 'Answer several requests',
+        description: 'Each as the route of that request would: what becomes of one is told in its result, with the code that the route would have given, and hurts no other.',
+        codes: [...BODY, ...IDEMPOTENT, ...STORES],
+        shapes: { body: AnswerInboxRequest },
+        body: examples.inboxAnswers,
+        answer: examples.inboxResults,
+    },
+    'GET /notifications/events': {
+        id: 'followNotifications',
+        tag: 'notifications',
+        summary: 'Follow notifications',
+        description: 'A stream that begins with `notifications_attached`, goes on with the notifications after `after` (left out: from now on), then with what happens, and tells with `inbox_changed` when something comes into the inbox or leaves it. Its ids are those of the notifications, and `Last-Event-ID` continues it.',
+        codes: ['SG_ERR_VALIDATION', 'SG_ERR_TOO_MANY_CONNECTIONS', ...STORES],
+        stream: { frames: 'NotificationsFrame', example: examples.notificationStream },
+    },
+};
+//# sourceMappingURL=inbox-operations.js.map

@@ -1,0 +1,232 @@
+import { STATUS_CODES } from 'node:http';
+import { Problem } from '../../schemas/errors.js';
+import { ServerFrame } from '../../schemas/frames.js';
+import { QueueFrame } from '../../schemas/jobs.js';
+import { NotificationsFrame } from '../../schemas/notifications.js';
+import { GatewayError } from '../errors.js';
+import { Components, sorted } from './components.js';
+import { problem } from './examples.js';
+import { variantName } from './names.js';
+import { OPERATIONS, TAGS } from './operations.js';
+export const TITLE = 'session-gateway';
+export const VERSION = '1';
+/** What every route can say. */
+const EVERYWHERE = [
+    'SG_ERR_BAD_REQUEST',
+    'SG_ERR_UNAUTHENTICATED',
+    'SG_ERR_HOST_REFUSED',
+    'SG_ERR_ORIGIN_REFUSED',
+    'SG_ERR_REQUEST_TIMEOUT',
+    'SG_ERR_HEADERS_TOO_LARGE',
+    'SG_ERR_INTERNAL',
+    'SG_ERR_AUTHENTICATE_FAILED',
+    'SG_ERR_SHUTTING_DOWN',
+    'SG_ERR_STORE_UNAVAILABLE',
+];
+const STREAMS = {
+    ServerFrame,
+    QueueFrame,
+    NotificationsFrame,
+};
+/** How callers may show who they are; which of them is understood, the host decides. */
+export const SECURITY_SCHEMES = {
+    bearer: { type: 'http', scheme: 'bearer', description: 'A token, as the operator issued it.' },
+    cookie: { type: 'apiKey', in: 'cookie', name: 'session', description: "A cookie of the host's own sign-in." },
+};
+/**
+ * The REST routes as OpenAPI 3.1.
+ * @param routes those that are served; one without words in `OPERATIONS` is left out
+ * @param prefix what stands before every path · @param outside the same without the base path, before the few beside it
+ */
+export function openApi(routes, { prefix, outside }, features) {
+    const components = new Components('openapi');
+    const paths = {};
+    for (const [key, operation] of Object.entries(OPERATIONS)) {
+        const { needs, isOutside, shapes } = operation;
+        const served = isOutside ? routeOf(key) : routes.find(({ method, path }) => `${method} ${path}` === key);
+        if (!served || (needs && !features.has(needs)))
+            continue;
+        const route = { ...served, ...shapes };
+        const path = `${isOutside ? outside : prefix}${route.path.replace(/:(\w+)/g, '{$1}')}`;
+        paths[path] ??= {};
+        paths[path][route.method.toLowerCase()] = describe(route, operation, components);
+    }
+    const used = new Set(Object.values(paths).flatMap((methods) => Object.values(methods).flatMap(({ tags }) => tags)));
+    return {
+        openapi: '3.1.0',
+        info: {
+            title: TITLE,
+            version: VERSION,
+            description: 'Runs AI agent sessions and exposes them over HTTP and WebSocket. The sockets are in asyncapi.json.',
+            license: { name: 'MIT', identifier: 'MIT' },
+        },
+        servers: [{ url: '/', description: 'This server.' }],
+        security: Object.keys(SECURITY_SCHEMES).map((name) => ({ [name]: [] })),
+        tags: Object.entries(TAGS)
+            .filter(([name]) => used.has(name))
+            .map(([name, description]) => ({ name, description })),
+        paths,
+        components: {
+            securitySchemes: SECURITY_SCHEMES,
+            responses: sorted(components.responses),
+            schemas: sorted(components.schemas),
+        },
+    };
+}
+/** Of one that checks nothing. */
+function routeOf(key) {
+    const [method = '', path = ''] = key.split(' ');
+    return { method, path };
+}
+function describe(route, operation, components) {
+    const { id, tag, summary, description, codes, body, isOpen } = operation;
+    const parameters = [
+        ...parametersOf(route.params, 'path', components),
+        ...parametersOf(route.querystring, 'query', components),
+        ...(route.idempotent ? [IDEMPOTENCY_KEY] : []),
+        ...(operation.stream && operation.stream.frames !== 'QueueFrame' ? [LAST_EVENT_ID] : []),
+    ];
+    return {
+        operationId: id,
+        tags: [tag],
+        summary,
+        description,
+        ...(isOpen && { security: [] }),
+        ...(parameters.length > 0 && { parameters }),
+        ...(route.body && {
+            requestBody: {
+                required: true,
+                content: { 'application/json': { schema: components.publish(route.body), example: body } },
+            },
+        }),
+        responses: {
+            ...refusals(isOpen ? codes : [...EVERYWHERE, ...codes], components),
+            ...ownAnswers(route, operation, components),
+        },
+    };
+}
+const IDEMPOTENCY_KEY = {
+    name: 'Idempotency-Key',
+    in: 'header',
+    description: 'The same key with the same body within 24 hours is answered with the first answer, and nothing is done again.',
+    schema: { type: 'string', minLength: 1, maxLength: 255 },
+};
+const LAST_EVENT_ID = {
+    name: 'Last-Event-ID',
+    in: 'header',
+    description: '`<epoch>:<seq>` of the last event that was received; stronger than the query.',
+    schema: { type: 'string' },
+};
+function parametersOf(schema, where, components) {
+    const { properties = {}, required = [] } = (schema ?? {});
+    return Object.entries(properties).map(([name, member]) => {
+        const { description, ...rest } = components.publish(member);
+        return {
+            name,
+            in: where,
+            ...(description !== undefined && { description }),
+            required: where === 'path' || required.includes(name),
+            schema: rest,
+        };
+    });
+}
+function ownAnswers(route, operation, components) {
+    const { answer, answers, stream, download, csv, text: example } = operation;
+    const found = {};
+    for (const [status, schema] of Object.entries(route.response ?? {})) {
+        const isEmpty = status === '204';
+        found[status] = {
+            description: isEmpty ? 'Done; there is nothing to say.' : (STATUS_CODES[status] ?? 'Done'),
+            ...(!isEmpty && {
+                content: { 'application/json': { schema: components.publish(schema), example: answers?.[status] ?? answer } },
+            }),
+            ...headersOf(route, status),
+        };
+    }
+    if (stream) {
+        found['200'] ??= { description: 'A stream of frames.' };
+        const schema = {
+            type: 'string',
+            description: 'Server-sent events; the `data` of each is one frame.',
+            contentMediaType: 'application/json',
+            contentSchema: components.publish(STREAMS[stream.frames]),
+        };
+        found['200'].content = {
+            ...found['200'].content,
+            'text/event-stream': { schema, example: stream.example },
+        };
+    }
+    if (csv !== undefined)
+        found['200'].content = {
+            ...found['200'].content,
+            'text/csv': { schema: { type: 'string', description: 'A header and the rows (RFC 4180).' }, example: csv },
+        };
+    if (download)
+        found['200'] = {
+            description: 'The bytes of the file.',
+            headers: { 'Content-Disposition': text('`attachment`, with the name of the file (RFC 8187).') },
+            content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
+        };
+    if (example !== undefined)
+        found['200'] = { description: 'Text.', content: { 'text/plain': { schema: { type: 'string' }, example } } };
+    return found;
+}
+const text = (description) => ({ description, schema: { type: 'string' } });
+function headersOf({ querystring, idempotent }, status) {
+    const isPaged = querystring?.properties?.cursor !== undefined;
+    const headers = {
+        ...(status === '201' && { Location: text('Path of what was created.') }),
+        ...(isPaged && { Link: text('`rel="next"`: the next page, when there is one.') }),
+        ...(idempotent && { 'Idempotent-Replayed': text('`true` on an answer that was given before.') }),
+    };
+    return Object.keys(headers).length > 0 ? { headers } : {};
+}
+function refusals(own, components) {
+    const byStatus = new Map();
+    for (const code of own) {
+        const { statusCode } = new GatewayError(code);
+        byStatus.set(statusCode, (byStatus.get(statusCode) ?? new Set()).add(code));
+    }
+    return Object.fromEntries([...byStatus]
+        .sort(([a], [b]) => a - b)
+        .map(([status, codes]) => [String(status), shared(status, [...codes], components)]));
+}
+/** So many codes are a name that can be read; a longer list stands where it is. */
+const MAX_NAMED = 3;
+function shared(status, codes, components) {
+    if (codes.length > MAX_NAMED)
+        return refusal(status, codes, components);
+    const name = codes.map((code) => variantName(code.replace('SG_ERR_', '').toLowerCase(), '')).join('Or');
+    components.responses[name] ??= refusal(status, codes, components);
+    return { $ref: `#/components/responses/${name}` };
+}
+function refusal(status, codes, components) {
+    const [first] = codes;
+    const { message } = new GatewayError(first);
+    const title = STATUS_CODES[status] ?? 'Error';
+    const headers = {
+        ...(status === 401 && { 'WWW-Authenticate': text('`Bearer`') }),
+        ...((status === 429 || status === 503) && { 'Retry-After': text('Seconds after which it may be tried again.') }),
+        ...(status === 415 && { 'Accept-Encoding': text('`identity`') }),
+    };
+    return {
+        description: codes.map((code) => `\`${code}\`: ${new GatewayError(code).message}`).join('\n\n'),
+        ...(Object.keys(headers).length > 0 && { headers }),
+        content: {
+            'application/problem+json': {
+                schema: {
+                    allOf: [
+                        components.publish(Problem),
+                        {
+                            type: 'object',
+                            properties: { status: { type: 'integer', const: status }, code: { type: 'string', enum: codes } },
+                            required: ['status', 'code'],
+                        },
+                    ],
+                },
+                example: { ...problem, title, status, code: first, detail: message, error: message },
+            },
+        },
+    };
+}
+//# sourceMappingURL=openapi.js.map

@@ -1,0 +1,47 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { configDirOf } from '../environment.js';
+import { startError } from '../launch.js';
+/** The protocol's code for what is not there. */
+const NOT_FOUND = -32002;
+/** An agent that lists more than that is not asked further. */
+const MAX_PAGES = 100;
+/**
+ * Whether an agent that refused to load a session of its own has nothing of it any more: it lists its sessions without this one, or
+ * says so itself. A refusal for any other reason may be over soon.
+ */
+export async function isForgotten(agent, { agentCapabilities }, { cwd, sessionId, refusal }) {
+    const { code } = refusal;
+    // errors of the protocol have numbers, those of a pipe have names
+    if (typeof code !== 'number')
+        return false;
+    if (!agentCapabilities?.sessionCapabilities?.list)
+        return code === NOT_FOUND;
+    let cursor;
+    for (let page = 0; page < MAX_PAGES; page++) {
+        const listed = await agent.request('session/list', { cwd, ...(cursor && { cursor }) }).catch(() => undefined);
+        if (!listed || listed.sessions.some((session) => session.sessionId === sessionId))
+            return false;
+        cursor = listed.nextCursor;
+        if (!cursor)
+            return true;
+    }
+    return false;
+}
+/**
+ * Whether the agent has written something of a session down; undefined where that is not known of this agent.
+ * @throws SG_ERR_ENGINE_START when the directory in which all of it lies is not there, as on a mount that is gone
+ */
+export async function hasTranscript({ row, env }, sessionId) {
+    const traits = row.acp?.transcripts;
+    const directory = configDirOf(row, env);
+    if (!traits || !directory)
+        return undefined;
+    const found = await readdir(join(directory, traits.folder), { recursive: true }).catch(() => []);
+    if (found.some((path) => path.endsWith(traits.suffix(sessionId))))
+        return true;
+    if (!(await stat(directory).catch(() => undefined)))
+        throw startError('The config directory is gone.');
+    return false;
+}
+//# sourceMappingURL=forgotten.js.map

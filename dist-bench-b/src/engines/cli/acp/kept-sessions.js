@@ -1,0 +1,92 @@
+import { tmpdir } from 'node:os';
+import { GatewayError, invalidField } from '../../../errors.js';
+import { KeyedLock } from '../../../lib/keyed-lock.js';
+import { control, whenAborted } from '../control.js';
+import { findExecutable } from '../environment.js';
+import { START_TIMEOUT_MS, startError } from '../launch.js';
+import { markerEnv } from '../markers.js';
+import { AgentProcess } from '../process.js';
+import { connectAcp, reasonOf } from './connection.js';
+import { CANCELLED } from './permissions.js';
+/** An agent is started for each answer: one at a time. */
+const starts = new KeyedLock();
+/**
+ * The sessions that an agent keeps, newest first, asked of the agent itself, which is started for that in a directory of nobody's.
+ * @param dir sessions of this working directory; absent: whichever the agent lists
+ * @param count how many are wanted
+ * @throws GatewayError when it is not installed or does not answer
+ */
+export const askForSessions = (subject, dir, count) => withAgent(subject, async (agent, { list }) => {
+    const found = [];
+    if (!list)
+        return found;
+    for await (const page of listed(agent, dir)) {
+        found.push(...page);
+        if (found.length >= count)
+            break;
+    }
+    return found.sort((first, second) => second.lastModified - first.lastModified);
+});
+/**
+ * Has an agent delete a session that it keeps.
+ * @param dir where the session must have worked; absent: anywhere
+ * @param assertUnused rejects when it may not be deleted now
+ * @throws SG_ERR_UNSUPPORTED · SG_ERR_SDK_SESSION_NOT_FOUND · SG_ERR_ENGINE_REFUSED · SG_ERR_ENGINE_START
+ */
+export const askToDelete = (subject, { sessionId, dir, assertUnused }) => withAgent(subject, async (agent, { list, delete: deletes }) => {
+    // the protocol has deleting of what is listed alone
+    if (!list || !deletes)
+        throw invalidField('profile', `the agent ${subject.row.name} deletes no sessions.`, 'SG_ERR_UNSUPPORTED');
+    for await (const page of listed(agent, dir))
+        if (page.some((session) => session.sessionId === sessionId)) {
+            await assertUnused();
+            await control(async () => void (await agent.request('session/delete', { sessionId })), reasonOf);
+            return;
+        }
+    throw new GatewayError('SG_ERR_SDK_SESSION_NOT_FOUND');
+});
+/** Page by page. */
+async function* listed(agent, dir) {
+    let cursor;
+    do {
+        const page = await agent.request('session/list', { ...(dir && { cwd: dir }), ...(cursor && { cursor }) });
+        yield page.sessions
+            .filter(({ cwd }) => dir === undefined || cwd === dir)
+            .map(({ sessionId, cwd, title, updatedAt }) => ({
+            ...{ sessionId, summary: title ?? '', lastModified: Date.parse(updatedAt ?? '') || 0, cwd },
+        }));
+        cursor = page.nextCursor;
+    } while (cursor);
+}
+/** Starts the agent of a profile for one question, and ends it. */
+function withAgent({ row, env }, ask) {
+    return starts.run(row.name, async () => {
+        const command = findExecutable(row.command ?? row.name, env);
+        if (!command)
+            throw startError(`The agent ${row.name} is not installed.`);
+        const running = new AgentProcess({
+            ...{ command, args: row.args, cwd: tmpdir() },
+            env: { ...env, ...(await markerEnv('')) },
+        });
+        try {
+            const { agent } = connectAcp(running, { onUpdate: () => { }, onPermission: async () => CANCELLED });
+            const answer = async () => {
+                const hello = await agent.request('initialize', { protocolVersion: 1, clientCapabilities: {} });
+                return ask(agent, hello.agentCapabilities?.sessionCapabilities ?? {});
+            };
+            const late = whenAborted(AbortSignal.timeout(START_TIMEOUT_MS)).then(() => {
+                throw startError(`The agent ${row.name} did not answer in time.`);
+            });
+            return await Promise.race([answer(), late]);
+        }
+        catch (error) {
+            if (error instanceof GatewayError)
+                throw error;
+            throw startError(`The agent ${row.name} could not be asked for its sessions: ${reasonOf(error)}`, error);
+        }
+        finally {
+            await running.stop();
+        }
+    });
+}
+//# sourceMappingURL=kept-sessions.js.map

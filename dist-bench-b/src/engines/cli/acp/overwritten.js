@@ -1,0 +1,34 @@
+import { readdir, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { configDirOf } from '../environment.js';
+const MINUTE_MS = 60_000;
+/**
+ * Waits, where the agent would overwrite the session that it is to load, until it does not: at most a minute. Beside the file of a
+ * session that it loads the agent begins another one; at its next start it would take the two for broken, and delete both.
+ */
+export async function prepareLoad(setup, sessionId) {
+    const traits = setup.row.acp?.sessionFile;
+    const directory = configDirOf(setup.row, setup.env);
+    if (!traits || !directory)
+        return { tidy: async () => { } };
+    const folder = join(directory, traits.folder);
+    const files = async () => {
+        const found = await readdir(folder, { recursive: true }).catch(() => []);
+        return found.filter((path) => path.endsWith(traits.suffix(sessionId)));
+    };
+    const before = new Set(await files());
+    const now = Date.now();
+    // As the agent writes it: UTC, to the minute.
+    const minute = new Date(now).toISOString().slice(0, 16).replace(':', '-');
+    if ([...before].some((path) => basename(path).startsWith(`${traits.prefix}${minute}`)))
+        await new Promise((done) => setTimeout(done, MINUTE_MS - (now % MINUTE_MS)));
+    return {
+        async tidy() {
+            const begun = (await files()).filter((path) => !before.has(path));
+            // One that had no file may have got its only one.
+            if (before.size > 0)
+                await Promise.all(begun.map((path) => rm(join(folder, path), { force: true })));
+        },
+    };
+}
+//# sourceMappingURL=overwritten.js.map

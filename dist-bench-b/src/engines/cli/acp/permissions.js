@@ -1,0 +1,42 @@
+import { isDeepStrictEqual } from 'node:util';
+import { invalidField } from '../../../errors.js';
+export const CANCELLED = { outcome: { outcome: 'cancelled' } };
+/** Kinds of calls that change files. */
+const EDITS = new Set(['edit', 'delete', 'move']);
+/** What the mode itself answers; undefined when a person is to be asked. */
+export function answerOfMode(mode, { asks }, { toolCall }) {
+    if (asks === 'allow' || (asks === 'edits' && EDITS.has(toolCall.kind)))
+        return { behavior: 'allow' };
+    if (asks !== 'deny')
+        return undefined;
+    // The plan is made: whether it is to be carried out is for a person to say.
+    return mode === 'plan' && toolCall.kind === 'switch_mode' ? undefined : { behavior: 'deny' };
+}
+/**
+ * The protocol's answer: one of the options that the agent offers. It has no word for an input that was changed; nothing then runs,
+ * rather than what nobody allowed.
+ */
+export function answerTo({ options }, decision, shown) {
+    const isAllowed = decision.behavior === 'allow' &&
+        (decision.updatedInput === undefined || isDeepStrictEqual(decision.updatedInput, shown));
+    const kinds = isAllowed ? ['allow_once', 'allow_always'] : ['reject_once', 'reject_always'];
+    const option = kinds.map((kind) => options.find((one) => one.kind === kind)).find((found) => found !== undefined);
+    return option ? { outcome: { outcome: 'selected', optionId: option.optionId } } : CANCELLED;
+}
+/** @throws GatewayError when the agent has no such mode */
+export function agentModeOf({ modes }, mode) {
+    const found = modes[mode];
+    if (!found)
+        throw invalidField('permissionMode', `the agent has no mode ${mode}.`, 'SG_ERR_PERMISSION_MODE');
+    return found;
+}
+/**
+ * The mode of ours that an agent has gone to by itself. Of several that are one of its own, the one we asked for stays. Never the one
+ * in which nobody is asked: that is the gateway's to allow, not the agent's.
+ */
+export function modeOfAgent({ modes, permissionModes }, id, current) {
+    if (modes[current]?.id === id)
+        return current;
+    return permissionModes.find((mode) => mode !== 'bypassPermissions' && modes[mode]?.id === id) ?? current;
+}
+//# sourceMappingURL=permissions.js.map

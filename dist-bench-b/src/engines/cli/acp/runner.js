@@ -1,0 +1,373 @@
+import { realpath } from 'node:fs/promises';
+import { within } from '../../../lib/within.js';
+import { control, whenAborted } from '../control.js';
+import { beginLaunch, START_TIMEOUT_MS, startError } from '../launch.js';
+import { Pausing } from '../pausing.js';
+import { connectAcp, reasonOf } from './connection.js';
+import { SessionCost } from './cost.js';
+import { capabilities, systemInit } from './describe.js';
+import { hasTranscript } from './forgotten.js';
+import { GrantedTools } from './granted.js';
+import { prepareLoad } from './overwritten.js';
+import { agentModeOf, answerOfMode, answerTo, CANCELLED, modeOfAgent } from './permissions.js';
+import { priorCostUsd } from './prior-cost.js';
+import { openSession, stateGone } from './session.js';
+import { SessionConfig } from './session-config.js';
+import { inputOf, ToolCalls } from './tool-calls.js';
+import { AcpTranslator } from './translate.js';
+import { Turn } from './turn.js';
+/** An agent whose connection broke while it started has that long to be gone. */
+const ENDING_MS = 2_000;
+/** How long is waited for an agent that looks at its tools only after its session is open. */
+const LISTING_MS = 10_000;
+/**
+ * Runs any agent that speaks the Agent Client Protocol over stdio: one process per session. The permission modes are the agent's own
+ * where it has them, and ours in who answers what it asks.
+ */
+export class AcpRunner {
+    capabilities;
+    /** Present once the agent has said that a later process of it can go on with the session. */
+    snapshot;
+    #setup;
+    #restored;
+    #calls;
+    #translator;
+    #host;
+    #process;
+    #connection;
+    #config;
+    #sdkSessionId = '';
+    #mode;
+    #isFresh;
+    #hasTranscript;
+    #numTurns;
+    #cost;
+    #granted;
+    #isOpen = false;
+    #isSpent = false;
+    #pausing = new Pausing();
+    #early = [];
+    #commandsTold;
+    #onCommands = () => { };
+    /** Present while one is in progress. */
+    #turn;
+    #closing;
+    /** Aborted when it is closed. */
+    #gone = new AbortController();
+    constructor(setup, restored) {
+        this.#setup = setup;
+        this.#restored = restored;
+        const { config, row } = setup;
+        this.#mode = restored?.permissionMode ?? config.permissionMode ?? 'default';
+        this.#isFresh = restored?.isFresh ?? true;
+        this.#hasTranscript = restored?.hasTranscript ?? false;
+        this.#numTurns = restored?.numTurns ?? 0;
+        const isNew = !restored && config.resume === undefined;
+        this.#cost = new SessionCost(restored ?? { costUsd: 0, ...(isNew && { agentCostUsd: 0 }) });
+        this.#granted = new GrantedTools(setup);
+        this.#calls = new ToolCalls(row.acp?.toolName);
+        this.#translator = new AcpTranslator({
+            emit: (event) => this.#emit(event),
+            withDeltas: config.includePartialMessages ?? true,
+            calls: this.#calls,
+            traits: row.acp,
+            cost: this.#cost,
+            title: restored?.title,
+        });
+        this.#commandsTold = new Promise((done) => {
+            this.#onCommands = done;
+        });
+        this.capabilities = {
+            permissionModes: [...row.permissionModes],
+            parking: 'none',
+            setModel: true,
+            resume: row.acp?.resume ?? false,
+            fork: row.acp?.fork ?? false,
+            files: false,
+            updatedInput: false,
+        };
+    }
+    get written() {
+        return { sessionId: this.#sdkSessionId };
+    }
+    /** Its process did not listen and was ended. */
+    get isSpent() {
+        return this.#isSpent;
+    }
+    async start(host) {
+        this.#host = host;
+        const signal = AbortSignal.any([host.signal, AbortSignal.timeout(START_TIMEOUT_MS)]);
+        if (this.#pausing.over)
+            await this.#pausing.passed(signal);
+        const launch = await beginLaunch(this.#setup, signal);
+        try {
+            if (this.#closing)
+                throw startError('The session was closed.');
+            const agent = this.#pausing.of(launch.spawn(this.#setup.command, [...this.#setup.row.args, ...this.#granted.args]));
+            this.#process = agent;
+            this.#connection = connectAcp(agent, {
+                onUpdate: (update, sessionId) => this.#update(update, sessionId),
+                onPermission: (request) => this.#permission(request),
+            });
+            const ended = this.#connection.closed.then(() => this.#end(agent));
+            await Promise.race([
+                this.#open(this.#connection).catch((error) => instead(ended, error)),
+                ended.then((detail) => Promise.reject(startError(detail))),
+                whenAborted(signal).then(() => Promise.reject(startError('The agent did not start in time.'))),
+            ]);
+        }
+        catch (error) {
+            await this.close();
+            throw error;
+        }
+        finally {
+            await launch.end();
+        }
+    }
+    send(text) {
+        this.#turn = new Turn({
+            clock: this.#setup.clock,
+            connection: this.#connection,
+            sessionId: this.#sdkSessionId,
+            patienceMs: this.#setup.row.acp?.patienceMs,
+            // what it says may be left unread
+            isBusy: () => this.#host?.drained !== undefined || this.#calls.open().some(({ isDenied }) => !isDenied),
+            tell: (event) => this.#emit(event),
+            giveUp: () => {
+                this.#isSpent = true;
+                return this.#process.stop();
+            },
+        });
+        this.#translator.startTurn();
+        void this.#prompt(text, this.#turn);
+    }
+    pause = () => this.#pausing.pause();
+    resume = () => this.#pausing.resume();
+    async interrupt() {
+        await this.#turn?.interrupt();
+    }
+    async setPermissionMode(mode) {
+        await this.#control((session) => this.#enter(session, mode));
+        this.#emit({ type: 'permission_mode_changed', mode });
+    }
+    async setModel(model) {
+        await this.#control((session) => session.setModel(model));
+        const chosen = this.#config?.model ?? model;
+        this.#translator.model = chosen ?? '';
+        this.#emit({ type: 'model_changed', ...(chosen && { model: chosen }) });
+    }
+    #snapshot() {
+        const model = this.#config?.model;
+        const state = {
+            agent: this.#setup.row.name,
+            sdkSessionId: this.#sdkSessionId,
+            permissionMode: this.#mode,
+            ...(model && { model }),
+            isFresh: this.#isFresh,
+            ...(this.#hasTranscript && { hasTranscript: true }),
+            numTurns: this.#numTurns,
+            ...this.#cost.state,
+            ...(this.#translator.title !== undefined && { title: this.#translator.title }),
+        };
+        return { engine: 'cli', state };
+    }
+    close() {
+        this.#closing ??= (async () => {
+            this.#gone.abort();
+            this.#turn?.drop();
+            await this.#process?.stop();
+        })();
+        return this.#closing;
+    }
+    async #open({ agent }) {
+        const { config } = this.#setup;
+        // The agent looks its directory up by name: the name must still lead to where the process was started.
+        if ((await realpath(config.cwd).catch(() => '')) !== config.cwd)
+            throw startError('The working directory is gone.');
+        const resume = this.#restored?.sdkSessionId ?? config.resume;
+        const withHistory = !this.#restored;
+        this.#translator.isReplaying = resume !== undefined;
+        // some begin an empty session under the old id
+        if (this.#restored?.hasTranscript && (await hasTranscript(this.#setup, resume)) === false)
+            throw stateGone();
+        const loading = resume === undefined ? undefined : await prepareLoad(this.#setup, resume);
+        const prior = withHistory && resume !== undefined ? priorCostUsd(this.#setup, resume, this.#gone.signal) : undefined;
+        const earlier = resume === undefined ? undefined : this.#earlier(resume);
+        const session = await openSession(agent, this.#setup, earlier);
+        if (session.isResumed && this.#setup.row.acp?.replaysLate)
+            await this.#commandsTold;
+        const cost = session.isResumed ? await prior : 0;
+        if (cost !== undefined)
+            this.#cost.startFrom(cost);
+        if (session.isResumed)
+            await loading?.tidy();
+        this.#translator.endTurn();
+        this.#translator.isReplaying = false;
+        this.#sdkSessionId = session.sessionId;
+        if (session.canResume)
+            this.snapshot = () => this.#snapshot();
+        this.#config = new SessionConfig(agent, session.sessionId, session.answer);
+        await this.#configure(this.#config);
+        if (this.#setup.row.acp?.listsToolsLate && this.#setup.hostedTools)
+            await within(LISTING_MS, this.#setup.hostedTools.listed);
+        const init = await systemInit(this.#setup, session, this.#config.model, this.#mode);
+        this.#isOpen = true;
+        this.#emit(init);
+        if (this.#config.models.length > 0)
+            this.#tellCapabilities([]);
+        for (const event of this.#early.splice(0))
+            if (withHistory || !('replay' in event))
+                this.#emit(event);
+    }
+    #earlier(sessionId) {
+        return {
+            sessionId,
+            orNew: this.#restored?.isFresh ?? false,
+            isOurs: this.#restored !== undefined,
+            fork: !this.#restored && Boolean(this.#setup.config.forkSession),
+            hasHistory: () => this.#translator.hasHistory,
+        };
+    }
+    async #configure(session) {
+        const model = this.#restored ? this.#restored.model : this.#setup.config.model;
+        try {
+            if (model !== undefined && model !== session.model)
+                await session.setModel(model);
+            await this.#enter(session, this.#mode);
+        }
+        catch (error) {
+            throw startError(`The agent refused: ${reasonOf(error)}`, error);
+        }
+        this.#translator.model = session.model;
+    }
+    async #prompt(text, turn) {
+        const startedAt = performance.now();
+        const end = await turn.take(text, () => {
+            this.#translator.flush();
+            // A command of the agent's own uses no tokens either.
+            const mayBeRefusal = this.#setup.row.acp?.refusesInText && !text.startsWith('/');
+            return mayBeRefusal ? this.#translator.lastText : undefined;
+        });
+        // That the agent itself is gone is told by its end.
+        if (!end)
+            return;
+        this.#turn = undefined;
+        if (end.subtype === 'success')
+            this.#isFresh = false;
+        if (!this.#isFresh && !this.#hasTranscript)
+            this.#hasTranscript = (await hasTranscript(this.#setup, this.#sdkSessionId).catch(() => undefined)) ?? false;
+        this.#numTurns += 1;
+        this.#translator.endTurn();
+        this.#emit({
+            type: 'turn_completed',
+            subtype: end.subtype,
+            isError: end.isError,
+            durationMs: Math.round(performance.now() - startedAt),
+            numTurns: this.#numTurns,
+            totalCostUsd: this.#cost.totalUsd,
+            usage: end.usage ?? this.#translator.usage,
+            ...(end.errors && { errors: end.errors }),
+            ...(end.subtype === 'success' && this.#translator.lastText && { result: this.#translator.lastText }),
+        });
+    }
+    /** @returns how the agent ended, in a sentence */
+    async #end(agent) {
+        const detail = await agent.lastWords();
+        if (this.#isOpen && !this.#closing && !this.#isSpent) {
+            this.#translator.flush();
+            this.#emit({ type: 'session_error', message: detail, code: 'SG_ERR_ENGINE_FAILED' });
+            void this.close();
+        }
+        return detail;
+    }
+    #update(update, sessionId) {
+        this.#turn?.heard();
+        // The id of a session that is being opened is not known yet.
+        if (this.#isOpen && sessionId !== this.#sdkSessionId) {
+            this.#translator.translate(update, sessionId);
+            return;
+        }
+        if (update.sessionUpdate === 'available_commands_update') {
+            this.#onCommands();
+            this.#tellCapabilities(update.availableCommands);
+        }
+        if (update.sessionUpdate === 'current_mode_update')
+            this.#modeIs(update.currentModeId);
+        this.#translator.translate(update);
+    }
+    async #permission(request) {
+        this.#turn?.heard();
+        const turn = this.#turn?.signal;
+        if (!turn || turn.aborted)
+            return CANCELLED;
+        const call = this.#calls.learn(request.toolCall, request.options);
+        this.#translator.tellCall(call);
+        const shown = inputOf(call);
+        if (this.#granted.has(call))
+            return answerTo(request, { behavior: 'allow' }, shown);
+        const decision = answerOfMode(this.#mode, agentModeOf(this.#setup.row, this.#mode), request) ??
+            (await Promise.race([
+                this.#host.requestPermission({
+                    toolName: call.name,
+                    toolUseId: call.id,
+                    input: shown,
+                    ...(call.title && { title: call.title }),
+                }),
+                whenAborted(turn),
+            ]));
+        if (!decision)
+            return CANCELLED;
+        if (decision.behavior === 'deny') {
+            call.isDenied = true;
+            if (decision.interrupt)
+                void this.interrupt();
+        }
+        return answerTo(request, decision, shown);
+    }
+    async #enter(session, mode) {
+        const { id } = agentModeOf(this.#setup.row, mode);
+        if (id !== undefined && id !== session.mode)
+            await session.setMode(id);
+        this.#mode = mode;
+    }
+    /** The agent changed its mode by itself. */
+    #modeIs(id) {
+        this.#config?.modeIs(id);
+        const mode = modeOfAgent(this.#setup.row, id, this.#mode);
+        if (!this.#isOpen || mode === this.#mode)
+            return;
+        this.#mode = mode;
+        this.#emit({ type: 'permission_mode_changed', mode });
+    }
+    #tellCapabilities(commands) {
+        this.#emit(capabilities(this.#config?.models ?? [], commands));
+    }
+    #control(command) {
+        return control(async () => {
+            if (!this.#config)
+                throw new Error('The agent does not run.');
+            await command(this.#config);
+        }, reasonOf);
+    }
+    /** What comes while the session is being opened is told after it is. */
+    #emit(event) {
+        if (!this.#isOpen) {
+            this.#early.push(event);
+            return;
+        }
+        this.#host.emit(event);
+        const { drained } = this.#host;
+        if (drained)
+            this.#process?.leaveUnread(drained);
+    }
+}
+/** How an agent ended, and what it said, tells more than how its connection broke; an agent that answered has not ended. */
+async function instead(ended, error) {
+    if (isAnswer(error) || isAnswer(error.cause))
+        throw error;
+    const detail = await within(ENDING_MS, ended);
+    throw detail === undefined ? error : startError(detail);
+}
+/** Errors of the protocol have numbers, those of a pipe have names. */
+const isAnswer = (error) => typeof error?.code === 'number';
+//# sourceMappingURL=runner.js.map

@@ -1,0 +1,95 @@
+import { GatewayError, invalidField } from '../../../errors.js';
+import { startError } from '../launch.js';
+import { isAuthRequired, reasonOf } from './connection.js';
+import { isForgotten } from './forgotten.js';
+import { acpMcpServers } from './mcp.js';
+/**
+ * Introduces us to the agent and opens the session.
+ * @param earlier absent: a new one
+ * @throws GatewayError that says what the agent wants or cannot do
+ */
+export async function openSession(agent, setup, earlier) {
+    const hello = await agent
+        .request('initialize', {
+        protocolVersion: 1,
+        clientCapabilities: {},
+        clientInfo: { name: 'session-gateway', version: '1' },
+    })
+        .catch((error) => {
+        throw startError(`The agent does not speak the Agent Client Protocol: ${reasonOf(error)}`, error);
+    });
+    const open = () => opened(agent, setup, earlier, hello);
+    try {
+        return await open();
+    }
+    catch (error) {
+        if (!isAuthRequired(error))
+            throw sessionError(error);
+        const login = setup.row.acp?.apiKeyLogin;
+        const { apiKeyEnv } = setup.row.credentials;
+        const hasKey = apiKeyEnv.length === 0 || apiKeyEnv.some((name) => setup.env[name]);
+        const offered = (hello.authMethods ?? []).map(({ id }) => id);
+        if (!login || !hasKey || !offered.includes(login))
+            throw startError(`The agent is not logged in: ${reasonOf(error)}. ${remedy(login, hasKey, apiKeyEnv, offered)}`, error);
+        try {
+            await agent.request('authenticate', { methodId: login });
+            return await open();
+        }
+        catch (refusal) {
+            throw startError(`The agent is not logged in: ${reasonOf(refusal)}`, refusal);
+        }
+    }
+}
+async function opened(agent, { config, row }, earlier, hello) {
+    const { agentCapabilities, agentInfo } = hello;
+    const place = { cwd: config.cwd, mcpServers: acpMcpServers(config.mcpServers) };
+    // Some advertise to resume, and then cannot: to load is the older word.
+    const method = agentCapabilities?.loadSession
+        ? 'session/load'
+        : agentCapabilities?.sessionCapabilities?.resume && 'session/resume';
+    const common = { agentVersion: agentInfo?.version, canResume: Boolean(method && row.acp?.resume) };
+    if (earlier) {
+        const { orNew, isOurs, hasHistory } = earlier;
+        try {
+            if (!method)
+                throw startError('The agent cannot resume a session.');
+            if (earlier.fork && !canFork(agentCapabilities?.sessionCapabilities))
+                throw invalidField('forkSession', `the agent ${row.name} cannot fork a session.`, 'SG_ERR_UNSUPPORTED');
+            const sessionId = earlier.fork ? await forked(agent, earlier.sessionId, place) : earlier.sessionId;
+            const answer = await agent.request(method, { ...place, sessionId });
+            if (row.acp?.loadsAnything && !orNew && !hasHistory())
+                throw isOurs ? stateGone() : unknownSession(sessionId);
+            return { sessionId, answer: answer ?? {}, isResumed: true, ...common };
+        }
+        catch (error) {
+            if (isAuthRequired(error))
+                throw error;
+            if (!orNew)
+                throw isOurs && (await isForgotten(agent, hello, { ...place, sessionId: earlier.sessionId, refusal: error }))
+                    ? stateGone(error)
+                    : error;
+        }
+    }
+    const answer = await agent.request('session/new', place);
+    return { sessionId: answer.sessionId, answer, isResumed: false, ...common };
+}
+function remedy(login, hasKey, apiKeyEnv, offered) {
+    if (login && !hasKey)
+        return `Set ${apiKeyEnv.join(' or ')}, or log in with the agent itself.`;
+    const methods = offered.length > 0 ? offered.join(', ') : 'none';
+    return login
+        ? `It offers ${methods}, not ${login}.`
+        : `Log in with the agent itself, or name one of its methods in agents[].auth: it offers ${methods}.`;
+}
+/** Not in the protocol's stable part yet. */
+const canFork = (can) => Boolean(can?.fork);
+/** @returns the id of the copy */
+async function forked(agent, sessionId, place) {
+    const answer = await agent.request('session/fork', { ...place, sessionId });
+    return answer.sessionId;
+}
+/** The session cannot go on, whatever is tried. */
+export const stateGone = (cause) => new GatewayError('SG_ERR_AGENT_STATE_GONE', { cause });
+const unknownSession = (sessionId) => startError(`The agent knows no session ${sessionId} of this working directory.`);
+const sessionError = (error) => error instanceof GatewayError ? error : startError(`The agent could not open the session: ${reasonOf(error)}`, error);
+//# sourceMappingURL=session.js.map

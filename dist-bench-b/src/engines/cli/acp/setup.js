@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=setup.js.map

@@ -1,0 +1,221 @@
+import { randomUUID } from 'node:crypto';
+import { planOf, planOfCall } from '../plan.js';
+import { MessagesInProgress } from './messages.js';
+import { inputOf, resultOf } from './tool-calls.js';
+import { parentOf } from './tool-names.js';
+import { addUsage, callUsage, NO_USAGE } from './usage.js';
+/** Makes the gateway's events of what an agent tells. */
+export class AcpTranslator {
+    /** Of the calls of the model in this turn, where the agent counts them. */
+    usage = NO_USAGE;
+    /** What the agent itself said last. */
+    lastText = '';
+    /** While an old session is loaded: all that comes was said before. */
+    isReplaying = false;
+    /** Whether anything was told that was said before. */
+    hasHistory = false;
+    /** Empty while the model is unknown. */
+    model = '';
+    /** What the agent calls the session. */
+    title;
+    #emit;
+    #withDeltas;
+    #calls;
+    #traits;
+    #cost;
+    #messages = new MessagesInProgress((speaker, blocks, uuid) => {
+        const text = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n');
+        if (speaker === null && text)
+            this.lastText = text;
+        this.#assistant(speaker, blocks, uuid);
+    });
+    #userText = '';
+    constructor({ emit, withDeltas, calls, traits, cost, title }) {
+        this.#emit = emit;
+        this.#withDeltas = withDeltas;
+        this.#calls = calls;
+        this.#traits = traits;
+        this.#cost = cost;
+        this.title = title;
+    }
+    /** @param helper the session of a helper that the agent runs, when it is not the agent's own */
+    translate(update, helper) {
+        switch (update.sessionUpdate) {
+            case 'user_message_chunk':
+                // What a helper is told is the input of the call that runs it.
+                if (helper !== undefined)
+                    break;
+                this.#messages.endAll();
+                this.hasHistory = true;
+                if (update.content.type === 'text' && !this.#isIgnored(update.content.text))
+                    this.#userText += update.content.text;
+                break;
+            case 'agent_message_chunk':
+            case 'agent_thought_chunk':
+                this.#chunk(update, helper);
+                break;
+            case 'tool_call':
+            case 'tool_call_update': {
+                const call = this.#calls.learn(update);
+                if (helper !== undefined)
+                    call.parent ??= this.#speaker(helper);
+                this.#call(call);
+                break;
+            }
+            case 'usage_update':
+                if (helper === undefined)
+                    this.#used(update);
+                break;
+            case 'plan':
+                if (helper === undefined)
+                    this.#planned(planOf(update.entries));
+                break;
+            case 'session_info_update':
+                if (helper === undefined && update.title)
+                    this.#titled(update.title);
+                break;
+            // The agent's own bookkeeping, and what the runner itself looks at.
+            case 'available_commands_update':
+            case 'current_mode_update':
+            case 'config_option_update':
+                break;
+            default:
+                this.#emit({ type: 'engine_event', payload: update });
+        }
+    }
+    /** Tells of a call, with the input as it is known by now; once. */
+    tellCall(call) {
+        if (call.isTold)
+            return;
+        this.#endUser();
+        this.#messages.end(call.parent);
+        call.isTold = true;
+        this.#assistant(call.parent, [{ type: 'tool_use', id: call.id, name: call.name, input: inputOf(call) }]);
+    }
+    /** Completes the messages in progress. */
+    flush() {
+        this.#endUser();
+        this.#messages.endAll();
+    }
+    /** The turn is over: what the agent does not tell any more has ended without a result. */
+    endTurn() {
+        this.flush();
+        for (const call of this.#calls.open()) {
+            if (call.isTold)
+                this.#result(call, 'The call was not carried out.', true);
+            this.#calls.forget(call.id);
+        }
+    }
+    startTurn() {
+        this.usage = NO_USAGE;
+        this.lastText = '';
+    }
+    #chunk(update, helper) {
+        const used = callUsage(update);
+        if (used)
+            this.usage = addUsage(this.usage, used);
+        this.#endUser();
+        const speaker = parentOf(update._meta) ?? this.#speaker(helper);
+        if (update.content.type !== 'text') {
+            this.#messages.end(speaker);
+            this.#assistant(speaker, [update.content]);
+            return;
+        }
+        const { text } = update.content;
+        if (text === '' || this.#isIgnored(text))
+            return;
+        const type = update.sessionUpdate === 'agent_thought_chunk' ? 'thinking' : 'text';
+        const place = this.#messages.add(speaker, { type, text, messageId: update.messageId ?? undefined });
+        if (!this.#withDeltas || this.isReplaying)
+            return;
+        this.#emit({ type: 'stream_delta', ...place, delta: { type, text }, parentToolUseId: speaker });
+    }
+    /** Whose words come while a helper runs; some agents do not say that they are not their own. */
+    #speaker(helper) {
+        const open = this.#calls.open().filter(({ isTold }) => isTold);
+        const running = open.filter(({ name }) => this.#traits?.helperTools?.includes(name)).at(-1);
+        return running?.id ?? (helper === undefined ? null : (open.at(-1)?.id ?? helper));
+    }
+    #call(call) {
+        if (call.status !== 'pending')
+            this.tellCall(call);
+        if ((call.status !== 'completed' && call.status !== 'failed') || call.isDone)
+            return;
+        call.isDone = true;
+        this.#messages.end(call.id);
+        this.#messages.end(call.parent);
+        this.#calls.forget(call.id);
+        this.#result(call, resultOf(call), call.status === 'failed');
+        if (call.parent === null && call.status === 'completed')
+            this.#planned(planOfCall(call.name, call.input));
+    }
+    #result(call, content, isError) {
+        const block = {
+            type: 'tool_result',
+            tool_use_id: call.id,
+            content,
+            ...(isError && { is_error: true }),
+        };
+        this.#emit({
+            type: 'user_message',
+            message: { role: 'user', content: [block] },
+            uuid: randomUUID(),
+            parentToolUseId: call.parent,
+            synthetic: true,
+            ...this.#replayMark,
+        });
+    }
+    #used({ used, size, cost }) {
+        if (cost?.currency === 'USD')
+            this.#cost.told(cost.amount, this.isReplaying);
+        if (this.isReplaying || size <= 0)
+            return;
+        const percentage = Math.round((used / size) * 100);
+        this.#emit({ type: 'context_usage', usage: { totalTokens: used, maxTokens: size, percentage } });
+    }
+    #planned(entries) {
+        if (entries && !this.isReplaying)
+            this.#emit({ type: 'plan_updated', entries });
+    }
+    #titled(title) {
+        if (title === this.title)
+            return;
+        this.title = title;
+        this.#emit({ type: 'engine_event', payload: { type: 'title_changed', title } });
+    }
+    #endUser() {
+        const text = this.#userText;
+        this.#userText = '';
+        // The gateway has told of what was said in this session.
+        if (text === '' || !this.isReplaying)
+            return;
+        this.#emit({
+            type: 'user_message',
+            message: { role: 'user', content: text },
+            uuid: randomUUID(),
+            parentToolUseId: null,
+            replay: true,
+        });
+    }
+    #assistant(speaker, content, uuid = randomUUID()) {
+        // The agent goes on without a word about the calls that were denied.
+        for (const call of this.#calls.open().filter((one) => one.isDenied && one.parent === speaker)) {
+            this.#calls.forget(call.id);
+            this.#result(call, 'The user does not allow this.', true);
+        }
+        this.#emit({
+            type: 'assistant_message',
+            message: { role: 'assistant', content, ...(this.model && { model: this.model }) },
+            uuid,
+            parentToolUseId: speaker,
+            ...this.#replayMark,
+        });
+    }
+    #isIgnored(text) {
+        return this.#traits?.ignoredText?.test(text) ?? false;
+    }
+    get #replayMark() {
+        return this.isReplaying ? { replay: true } : {};
+    }
+}
+//# sourceMappingURL=translate.js.map

@@ -1,0 +1,119 @@
+import { reasonOf } from './connection.js';
+import { turnUsage } from './usage.js';
+/** How long an agent has to follow an interrupt before its process is ended. */
+export const INTERRUPT_GRACE_MS = 5_000;
+/** How long an agent may say nothing, while the next word is its own, before that is told; doubled each time. */
+export const FIRST_SILENCE_MS = 15_000;
+const INTERRUPTED = { subtype: 'interrupted', isError: false };
+/** One turn of an agent, and what is done when nothing comes of it. */
+export class Turn {
+    #parts;
+    #interruption = new AbortController();
+    #heardAt;
+    #toldSilenceMs = 0;
+    #silence;
+    #grace;
+    #givingUp;
+    /** How the turn ends when it is ended from here. */
+    #ending = INTERRUPTED;
+    constructor(parts) {
+        this.#parts = parts;
+        this.#heardAt = parts.clock.now();
+    }
+    /** Aborted by an interrupt. */
+    get signal() {
+        return this.#interruption.signal;
+    }
+    /**
+     * Gives the agent a prompt and waits for the end of its turn.
+     * @param refusal what was said last, when that may be a vendor's refusal; asked for once the turn is over
+     * @returns undefined when the agent itself is gone
+     */
+    async take(text, refusal) {
+        this.#watch(FIRST_SILENCE_MS);
+        const end = await this.#ask(text, refusal);
+        this.#silence?.cancel();
+        this.#grace?.cancel();
+        await this.#givingUp;
+        return this.#givingUp || (end?.subtype === 'interrupted' && this.signal.aborted) ? this.#ending : end;
+    }
+    /** The agent has said something. */
+    heard() {
+        this.#heardAt = this.#parts.clock.now();
+        this.#toldSilenceMs = 0;
+    }
+    /** Asks the agent to end the turn; one that does not is ended itself. */
+    async interrupt(ending = INTERRUPTED) {
+        if (this.signal.aborted)
+            return;
+        const { clock, connection, sessionId, giveUp } = this.#parts;
+        this.#ending = ending;
+        this.#interruption.abort();
+        this.#grace = clock.after(INTERRUPT_GRACE_MS, () => {
+            this.#givingUp = giveUp();
+        });
+        await connection.agent.notify('session/cancel', { sessionId });
+    }
+    /** Nobody waits for its end any more. */
+    drop() {
+        this.#silence?.cancel();
+        this.#grace?.cancel();
+        this.#interruption.abort();
+    }
+    async #ask(text, refusal) {
+        const { connection, sessionId } = this.#parts;
+        try {
+            const answer = await connection.agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
+            return endOf(answer, refusal());
+        }
+        catch (error) {
+            if (connection.signal.aborted)
+                return undefined;
+            return this.signal.aborted
+                ? INTERRUPTED
+                : { subtype: 'error_during_execution', isError: true, errors: [reasonOf(error)] };
+        }
+    }
+    #watch(delayMs) {
+        this.#silence = this.#parts.clock.after(delayMs, () => this.#onQuiet());
+    }
+    #onQuiet() {
+        const { clock, patienceMs = Number.POSITIVE_INFINITY, tell, isBusy } = this.#parts;
+        if (this.signal.aborted)
+            return;
+        if (isBusy())
+            this.heard();
+        const silentMs = clock.now() - this.#heardAt;
+        if (silentMs >= patienceMs) {
+            const detail = `The agent said nothing for ${Math.round(silentMs / 1000)} s: its model does not answer.`;
+            void this.interrupt({ subtype: 'error_during_execution', isError: true, errors: [detail] });
+            return;
+        }
+        const due = this.#toldSilenceMs * 2 || FIRST_SILENCE_MS;
+        if (silentMs >= due) {
+            this.#toldSilenceMs = silentMs;
+            tell({
+                type: 'engine_event',
+                payload: { type: 'agent_silent', silentMs, message: 'The agent says nothing: its model may not answer.' },
+            });
+        }
+        const nextMs = Math.min(this.#toldSilenceMs * 2 || FIRST_SILENCE_MS, patienceMs);
+        this.#watch(Math.max(nextMs - silentMs, 1));
+    }
+}
+/** @param refusal what the agent said, when that may be the vendor's refusal in disguise */
+function endOf(answer, refusal) {
+    const usage = turnUsage(answer);
+    const ended = { ...(usage && { usage }) };
+    const subtype = SUBTYPES[answer.stopReason] ?? 'error_during_execution';
+    if (subtype === 'success' && refusal !== undefined && !(usage && usage.inputTokens + usage.outputTokens > 0))
+        return { subtype: 'error_during_execution', isError: true, errors: [refusal], ...ended };
+    const isError = subtype !== 'success' && subtype !== 'interrupted';
+    return { subtype, isError, ...ended, ...(isError && { errors: [`The turn ended with ${answer.stopReason}.`] }) };
+}
+const SUBTYPES = {
+    end_turn: 'success',
+    cancelled: 'interrupted',
+    max_turn_requests: 'error_max_turns',
+};
+//# sourceMappingURL=turn.js.map

@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=carried-files.js.map

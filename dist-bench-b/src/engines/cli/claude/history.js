@@ -1,0 +1,40 @@
+import { stat } from 'node:fs/promises';
+import { configDirOf } from '../environment.js';
+import { filesWithSdk } from './sdk-worker.js';
+import { assistantMessage, contentOf } from './translate.js';
+/**
+ * The messages of an earlier session, as events marked as a replay.
+ * @param env the environment of the session, which says where the transcripts lie
+ */
+export async function replayOf(specifier, env, sessionId) {
+    const messages = await filesWithSdk(specifier, env, 'getSessionMessages', [sessionId, {}]);
+    return messages.flatMap((message) => replayed(message) ?? []);
+}
+/** Whether the agent has written anything of a session down. */
+export async function hasTranscript(specifier, env, sessionId) {
+    return (await filesWithSdk(specifier, env, 'getSessionMessages', [sessionId, {}])).length > 0;
+}
+/** Whether an agent that did not start has nothing of its session any more. */
+export async function isForgotten({ sdkSpecifier, row, env }, sessionId) {
+    // on a mount that is gone everything seems to be
+    const directory = configDirOf(row, env);
+    const isThere = directory !== undefined && (await stat(directory).catch(() => undefined)) !== undefined;
+    return isThere && !(await hasTranscript(sdkSpecifier, env, sessionId).catch(() => true));
+}
+function replayed({ type, uuid, message, parent_tool_use_id }) {
+    const said = message;
+    const common = { uuid, parentToolUseId: parent_tool_use_id ?? null, replay: true };
+    if (type === 'assistant')
+        return { type: 'assistant_message', message: assistantMessage({ message: said }), ...common };
+    if (type !== 'user')
+        return undefined;
+    const content = contentOf(said.content);
+    const isToolResult = typeof content !== 'string' && content.some((block) => block.type === 'tool_result');
+    return {
+        type: 'user_message',
+        message: { role: 'user', content },
+        ...common,
+        ...(isToolResult && { synthetic: true }),
+    };
+}
+//# sourceMappingURL=history.js.map

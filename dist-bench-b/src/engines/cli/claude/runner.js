@@ -1,0 +1,414 @@
+import { randomUUID } from 'node:crypto';
+import { GatewayError, toError } from '../../../errors.js';
+import { within } from '../../../lib/within.js';
+import { control, whenAborted } from '../control.js';
+import { beginLaunch, START_TIMEOUT_MS, startError } from '../launch.js';
+import { Pausing } from '../pausing.js';
+import { apiKeySourceOf } from './api-key-source.js';
+import { assertSayable } from './arguments.js';
+import { callRules } from './call-rules.js';
+import { assumedInit, capabilities, systemInit } from './describe.js';
+import { Gate } from './gate.js';
+import { hasTranscript, isForgotten, replayOf } from './history.js';
+import { Opening } from './opening.js';
+import { claudeSettings } from './options.js';
+import { goesOn, PUT_OFF_GRACE_MS, RETURN_MS, refusals } from './parked-turn.js';
+import { PromptStream } from './prompt-stream.js';
+import { ClaudeTranslator } from './translate.js';
+import { TurnWatch } from './turn-watch.js';
+/** Seconds. A call may wait for a person; for how long is the gateway's to decide. */
+const HOOK_TIMEOUT_S = 10 * 365 * 24 * 3600;
+/**
+ * Runs Claude through its Agent SDK: one process per session, prompts in as a stream, messages out as one.
+ *
+ * `start` waits for the agent's own account of the session before anything is asked of a model. A turn ends with the result that
+ * answers its prompt; what works in the background may take turns in between. A session that is parked ends its agent at the call that
+ * waits; the next agent comes to that call again by itself.
+ */
+export class ClaudeRunner {
+    capabilities;
+    #setup;
+    #restored;
+    #prompts = new PromptStream();
+    #translator;
+    #opening = new Opening();
+    #gate;
+    #opened;
+    #onOpened = () => { };
+    #deferred;
+    #onDeferred = () => { };
+    #host;
+    #query;
+    #process;
+    #sdkSessionId = '';
+    #mode;
+    #model;
+    #isFresh;
+    #isOpen = false;
+    #initialization = {};
+    #init;
+    #isOauth = false;
+    /** Id of the prompt whose turn is in progress. */
+    #turn;
+    #watch;
+    /** Id of the message that asks whether the agent has anything left to do. */
+    #probe;
+    #isParked = false;
+    #interrupting = false;
+    #closing;
+    #pausing = new Pausing();
+    constructor(setup, restored) {
+        this.#setup = setup;
+        this.#restored = restored;
+        const { config, row } = setup;
+        this.#mode = restored?.permissionMode ?? config.permissionMode ?? 'default';
+        this.#model = restored ? restored.model : config.model;
+        this.#isFresh = restored?.isFresh ?? true;
+        const emit = (event) => this.#emit(event);
+        this.#translator = new ClaudeTranslator(emit, config.includePartialMessages ?? true, restored);
+        this.#opened = new Promise((resolve) => (this.#onOpened = resolve));
+        this.#deferred = new Promise((resolve) => (this.#onDeferred = resolve));
+        this.#gate = this.#createGate();
+        this.#watch = new TurnWatch(this.#gate);
+        this.capabilities = {
+            permissionModes: row.permissionModes.filter((mode) => mode !== 'bypassPermissions' || setup.canBypass),
+            parking: 'native',
+            setModel: true,
+            resume: true,
+            fork: true,
+            files: false,
+        };
+    }
+    get written() {
+        return { sessionId: this.#sdkSessionId, last: this.#translator.lastUuid };
+    }
+    /** Only a call that waits can be put off; whatever else runs would end with the agent. */
+    get canPark() {
+        return this.#gate.held !== undefined && this.#watch.isQuiet;
+    }
+    async start(host) {
+        this.#host = host;
+        const signal = AbortSignal.any([host.signal, AbortSignal.timeout(START_TIMEOUT_MS)]);
+        if (this.#pausing.over)
+            await this.#pausing.passed(signal);
+        const resume = await this.#takenOver();
+        const launch = await beginLaunch(this.#setup, signal);
+        try {
+            if (this.#closing)
+                throw startError('The session was closed.');
+            const query = this.#createQuery(launch, resume);
+            this.#query = query;
+            const ended = this.#consume(query);
+            await Promise.race([
+                this.#open(query),
+                ended.then((detail) => Promise.reject(startError(detail))),
+                whenAborted(signal).then(() => Promise.reject(startError('The agent did not start in time.'))),
+            ]);
+            // The next agent may start while this one's history is read.
+            await launch.end();
+            await this.#replay();
+            this.#onOpened();
+            if (this.#restored?.parked)
+                this.#continue(this.#restored.parked);
+        }
+        catch (error) {
+            await this.close();
+            if (resume !== undefined && (await isForgotten(this.#setup, resume)))
+                throw new GatewayError('SG_ERR_AGENT_STATE_GONE', { cause: error });
+            throw error instanceof GatewayError ? error : startError(toError(error).message, error);
+        }
+        finally {
+            await launch.end();
+        }
+    }
+    send(text) {
+        this.#turn = randomUUID();
+        this.#watch.begin();
+        this.#interrupting = false;
+        this.#prompts.push({
+            type: 'user',
+            uuid: this.#turn,
+            message: { role: 'user', content: text },
+            parent_tool_use_id: null,
+        });
+    }
+    async interrupt() {
+        if (this.#turn === undefined)
+            return;
+        this.#interrupting = true;
+        await this.#query?.interrupt();
+    }
+    async setPermissionMode(mode) {
+        await this.#control((query) => query.setPermissionMode(mode));
+        this.#modeIs(mode);
+    }
+    async setModel(model) {
+        assertSayable({ model });
+        await this.#control((query) => query.setModel(model));
+        this.#model = model;
+        this.#emit({ type: 'model_changed', ...(model !== undefined && { model }) });
+    }
+    pause = () => this.#pausing.pause();
+    resume = () => this.#pausing.resume();
+    settleExecution(executionId, result) {
+        this.#gate.settle(executionId, result);
+    }
+    /** Taken while a call waits, it is the beginning of a park: the agent that is closed then is put off at that call. */
+    snapshot() {
+        const call = this.#gate.held;
+        this.#isParked = call !== undefined;
+        const state = {
+            agent: this.#setup.row.name,
+            sdkSessionId: this.#sdkSessionId,
+            permissionMode: this.#mode,
+            ...(this.#model !== undefined && { model: this.#model }),
+            isFresh: this.#isFresh && !call,
+            ...this.#translator.state,
+            ...(call &&
+                this.#init && {
+                parked: {
+                    ...{ call, refused: this.#gate.refusedThen, init: this.#init },
+                    ...{ agent: this.#translator.totals.agent, taken: this.#watch.taken },
+                },
+            }),
+        };
+        return { engine: 'cli', state };
+    }
+    close() {
+        this.#closing ??= (async () => {
+            if (this.#isParked && this.#gate.held && !this.#pausing.over)
+                await this.#putOff();
+            this.#prompts.end();
+            await this.#process?.stop();
+            this.#query?.close();
+        })();
+        return this.#closing;
+    }
+    /** The agent writes down at which call it ended, and would not find it again otherwise. */
+    async #putOff() {
+        this.#gate.putOff();
+        await within(PUT_OFF_GRACE_MS, this.#deferred);
+        this.#prompts.end();
+        await within(PUT_OFF_GRACE_MS, this.#process?.exited);
+    }
+    /** The agent goes on by itself with the call that it was put off at. */
+    #continue({ call, refused, agent, taken }) {
+        this.#turn = call.toolUseId;
+        this.#watch.begin(taken);
+        this.#translator.totals.continueFrom(agent);
+        for (const event of refusals(refused))
+            this.#emit(event);
+        setTimeout(() => {
+            if (this.#gate.hasReturned || this.#closing)
+                return;
+            this.#probe = randomUUID();
+            this.#prompts.push(goesOn(this.#probe));
+        }, RETURN_MS).unref();
+    }
+    /** It was never written down, or has been swept since. */
+    #onCallLost() {
+        this.#turn = undefined;
+        const errors = ['The agent no longer knows the call that it waited for.'];
+        const result = { type: 'result', subtype: 'error_during_execution', is_error: true, errors };
+        this.#translator.complete(result, false, this.#watch.earlier);
+    }
+    async #replay() {
+        const { config, env, sdkSpecifier } = this.#setup;
+        if (config.resume === undefined || this.#restored)
+            return;
+        for (const event of await replayOf(sdkSpecifier, env, config.resume))
+            this.#emit(event);
+    }
+    /** The predecessor's session, when the agent knows it. */
+    async #takenOver() {
+        if (!this.#restored)
+            return undefined;
+        const { sdkSessionId, isFresh } = this.#restored;
+        const { sdkSpecifier, env } = this.#setup;
+        return !isFresh || (await hasTranscript(sdkSpecifier, env, sdkSessionId)) ? sdkSessionId : undefined;
+    }
+    #createQuery(launch, resume) {
+        const { sdk, config, row, env } = this.#setup;
+        const { model: _asked, ...rest } = config;
+        const settings = claudeSettings({
+            config: { ...rest, permissionMode: this.#mode, ...(this.#model !== undefined && { model: this.#model }) },
+            trusted: this.#setup.trusted,
+            command: row.command,
+            resume,
+            present: this.#setup.hostedTools?.server,
+        });
+        this.#sdkSessionId = settings.sessionId ?? settings.resume ?? '';
+        return sdk.query({
+            prompt: this.#prompts,
+            options: {
+                ...settings,
+                env,
+                canUseTool: this.#gate.ask,
+                hooks: { PreToolUse: [{ hooks: [this.#gate.before], timeout: HOOK_TIMEOUT_S }] },
+                spawnClaudeCodeProcess: (request) => {
+                    this.#process = this.#pausing.of(launch.spawn(request.command, request.args, request.env));
+                    return this.#process.child;
+                },
+            },
+        });
+    }
+    #createGate() {
+        return new Gate({
+            ...callRules(this.#setup, () => this.#mode),
+            hostedTools: this.#setup.hostedTools,
+            restored: this.#restored?.parked?.call,
+            host: () => this.#host,
+            told: async () => {
+                await this.#opened;
+                // The question overtakes the messages that are still on their way from the SDK; the call itself must be told first.
+                await new Promise(setImmediate);
+                this.#translator.flush();
+            },
+            isInterrupted: () => this.#interrupting,
+            interrupt: () => void this.interrupt(),
+        });
+    }
+    /** Reads until the agent's end. @returns how it ended, in a sentence */
+    async #consume(query) {
+        let failure = '';
+        try {
+            for await (const message of query)
+                this.#receive(message);
+        }
+        catch (error) {
+            failure = toError(error).message;
+        }
+        const detail = [failure, await this.#process?.lastWords()].filter(Boolean).join(' ');
+        if (this.#isOpen && !this.#closing) {
+            this.#emit({ type: 'session_error', message: detail, code: 'SG_ERR_ENGINE_FAILED' });
+            void this.close();
+        }
+        return detail;
+    }
+    /** Learns all about the session that can be known without a model, and tells it. */
+    async #open(query) {
+        const parked = this.#restored?.parked;
+        // The SDK's own binary needs not be asked for its version first. One that goes on with a call answers only after its turn.
+        if (this.#setup.row.command === undefined && !parked)
+            this.#opening.ask(this.#prompts);
+        const initialization = await query.initializationResult();
+        const init = (parked
+            ? { ...parked.init, permissionMode: this.#mode }
+            : await this.#opening.report(initialization, this.#prompts, this.#translator.totals)) ??
+            assumedInit(initialization, this.#setup, {
+                sdkSessionId: this.#sdkSessionId,
+                model: this.#model,
+                mode: this.#mode,
+            });
+        this.#sdkSessionId = init.session_id;
+        this.#mode = init.permissionMode;
+        this.#model = init.model;
+        this.#isOpen = true;
+        this.#init = init;
+        this.#initialization = initialization;
+        this.#isOauth = apiKeySourceOf(initialization.account, init.apiKeySource) === 'oauth';
+        this.#emit(systemInit(init, initialization, this.#setup));
+        this.#emit(capabilities(initialization));
+    }
+    #receive(message) {
+        this.#watch.receive(message);
+        if (!this.#isOpen)
+            this.#opening.receive(message);
+        else if (message.type === 'result')
+            this.#receiveResult(message);
+        else if (message.type !== 'system')
+            this.#translator.translate(message);
+        else if (message.subtype === 'init')
+            this.#receiveInit(message);
+        else if (message.subtype === 'background_tasks_changed')
+            this.#translator.translate(message);
+        else
+            this.#receiveStatus(message);
+        // Each event says that the agent goes on. It does not.
+        if (this.canPark)
+            this.#host?.waitForExecutions();
+    }
+    #receiveStatus(message) {
+        // An interrupt that comes before the agent has taken the prompt up is lost.
+        if (this.#interrupting && message.status === 'requesting')
+            void this.#query?.interrupt().catch(() => { });
+        if (message.permissionMode)
+            this.#modeIs(message.permissionMode);
+        // Said before every call of the model, and after.
+        if (message.subtype === 'status' && (!message.status || message.status === 'requesting'))
+            return;
+        this.#translator.translate(message);
+    }
+    /** It comes before every turn. */
+    #receiveInit(init) {
+        this.#translator.flush();
+        this.#init = init;
+        this.#sdkSessionId = init.session_id;
+        this.#tellIfOauth(init);
+        this.#modeIs(init.permissionMode);
+        if (init.model === this.#model)
+            return;
+        this.#model = init.model;
+        this.#emit({ type: 'model_changed', model: init.model });
+    }
+    /** Said too late to hold a prompt back, and still said: a gateway may refuse such sessions. */
+    #tellIfOauth(init) {
+        if (this.#isOauth || apiKeySourceOf(this.#initialization.account, init.apiKeySource) !== 'oauth')
+            return;
+        this.#isOauth = true;
+        this.#emit(systemInit(init, this.#initialization, this.#setup));
+    }
+    #receiveResult(result) {
+        if (this.#closing) {
+            this.#onDeferred();
+            return;
+        }
+        const answered = result.user_message_uuids;
+        if (this.#probe !== undefined && answered?.includes(this.#probe)) {
+            this.#probe = undefined;
+            if (!this.#gate.hasReturned)
+                this.#onCallLost();
+            return;
+        }
+        const isOther = this.#turn !== undefined && answered !== undefined && !answered.includes(this.#turn);
+        if (isOther) {
+            // Its tokens are counted with the turn that it came in between of.
+            this.#translator.flush();
+            return;
+        }
+        this.#turn = undefined;
+        if (!result.is_error)
+            this.#isFresh = false;
+        this.#watch.end();
+        this.#translator.complete(result, this.#interrupting, this.#watch.earlier);
+        this.#interrupting = false;
+        void this.#tellContextUsage();
+    }
+    async #tellContextUsage() {
+        const usage = await this.#query?.getContextUsage({ detail: 'summary' }).catch(() => undefined);
+        if (!usage || this.#closing)
+            return;
+        const { totalTokens, maxTokens, percentage } = usage;
+        this.#emit({ type: 'context_usage', usage: { totalTokens, maxTokens, percentage } });
+    }
+    #control(command) {
+        return control(async () => {
+            if (!this.#query)
+                throw new Error('The agent does not run.');
+            await command(this.#query);
+        }, (error) => toError(error).message);
+    }
+    #modeIs(mode) {
+        if (mode === this.#mode)
+            return;
+        this.#mode = mode;
+        this.#emit({ type: 'permission_mode_changed', mode });
+    }
+    #emit(event) {
+        this.#host?.emit(event);
+        const drained = this.#host?.drained;
+        if (drained)
+            this.#process?.leaveUnread(drained);
+    }
+}
+//# sourceMappingURL=runner.js.map

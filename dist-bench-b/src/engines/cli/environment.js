@@ -1,0 +1,121 @@
+import { accessSync, constants, realpathSync, statSync } from 'node:fs';
+import { delimiter, isAbsolute, join, resolve } from 'node:path';
+import { GatewayError } from '../../errors.js';
+import { DEFAULT_AGENT } from './agent-table.js';
+const CONFIG_DIR_ENV = 'AGENT_CONFIG_DIR';
+const OAUTH_TOKEN_ENV = 'AGENT_OAUTH_TOKEN';
+/** What every program needs to find itself at home. Credentials are not here: an agent's own are named by its row. */
+const COMMON = [
+    ...['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'LANG', 'LANGUAGE', 'LC_*', 'TZ', 'TERM', 'TMPDIR'],
+    ...['XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_CACHE_HOME', 'XDG_STATE_HOME', 'XDG_RUNTIME_DIR'],
+    ...['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'all_proxy', 'no_proxy'],
+    ...['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS'],
+];
+/** The service manager's, by which a child could speak for the gateway or read its credentials: nobody may pass them on. */
+const NEVER = [
+    'NOTIFY_SOCKET',
+    'WATCHDOG_*',
+    'LISTEN_*',
+    'CREDENTIALS_DIRECTORY',
+    'INVOCATION_ID',
+    'JOURNAL_STREAM',
+    'SYSTEMD_EXEC_PID',
+];
+/**
+ * The whole environment of an agent: the common variables and the agent's own of the gateway's, the row's, and on top what was set for
+ * this session. The neutral AGENT_CONFIG_DIR and AGENT_OAUTH_TOKEN become the agent's own.
+ * @throws GatewayError when a token is given to an agent that takes none
+ */
+export function sessionEnvironment({ row, gatewayEnv, sessionEnv, secrets, }) {
+    const inherits = matcher([...COMMON, ...row.inheritedEnv]);
+    const isForbidden = matcher(NEVER);
+    const meant = [...row.credentials.apiKeyEnv, ...Object.keys(row.env)];
+    const isSecret = matcher(secrets.filter((name) => !meant.includes(name)));
+    const env = { ...row.env };
+    for (const [name, value] of Object.entries(gatewayEnv))
+        if (inherits(name) && !isSecret(name))
+            env[name] = value;
+    if (row.name === DEFAULT_AGENT)
+        copy(gatewayEnv, env, CONFIG_DIR_ENV, OAUTH_TOKEN_ENV);
+    for (const [name, value] of Object.entries(sessionEnv ?? {})) {
+        // A hook that spreads its own environment does not mean the flags of the gateway's Node, nor its secrets.
+        const isOurs = (name === 'NODE_OPTIONS' || isSecret(name)) && value === gatewayEnv[name];
+        if (!isOurs)
+            env[name] = value;
+    }
+    translateConfigDir(row, env);
+    translateToken(row, env);
+    return Object.fromEntries(Object.entries(env).filter((entry) => entry[1] !== undefined && !isForbidden(entry[0])));
+}
+/** The directory that an agent uses in an environment that `sessionEnvironment` made; undefined when that is not known. */
+export function configDirOf(row, env) {
+    return env[row.configDirEnv] || (env.HOME ? row.defaultConfigDir?.(env.HOME) : undefined);
+}
+function translateConfigDir(row, env) {
+    const directory = env[CONFIG_DIR_ENV];
+    if (row.configDirEnv === CONFIG_DIR_ENV)
+        return;
+    delete env[CONFIG_DIR_ENV];
+    if (!directory)
+        return;
+    // Setting the variable, even to its default, changes where some agents look for credentials.
+    if (!env[row.configDirEnv] && env.HOME && samePlace(row.defaultConfigDir?.(env.HOME), directory))
+        return;
+    for (const name of [row.configDirEnv, ...(row.configDirEnvToo ?? [])])
+        env[name] = directory;
+}
+function translateToken(row, env) {
+    const token = env[OAUTH_TOKEN_ENV];
+    delete env[OAUTH_TOKEN_ENV];
+    if (!token)
+        return;
+    if (!row.oauthTokenEnv)
+        throw new GatewayError('SG_ERR_ENGINE_START', { detail: `The agent ${row.name} takes no ${OAUTH_TOKEN_ENV}.` });
+    env[row.oauthTokenEnv] = token;
+}
+/**
+ * Finds an executable in PATH; one that is named by a path is not searched for. Never looks into the session's directory, whose
+ * contents are anybody's.
+ * @returns an absolute path, or undefined when there is none
+ */
+export function findExecutable(command, env) {
+    const places = command.includes('/') ? [resolve(command)] : inPath(command, env.PATH);
+    return places.find((place) => {
+        try {
+            accessSync(place, constants.X_OK);
+            return statSync(place).isFile();
+        }
+        catch {
+            return false;
+        }
+    });
+}
+const inPath = (command, path = '') => path
+    .split(delimiter)
+    .filter((folder) => isAbsolute(folder))
+    .map((folder) => join(folder, command));
+function samePlace(first, second) {
+    if (first === undefined)
+        return false;
+    try {
+        return realpathSync(first) === realpathSync(second);
+    }
+    catch {
+        return resolve(first) === resolve(second);
+    }
+}
+function copy(from, to, ...names) {
+    for (const name of names)
+        if (from[name] !== undefined)
+            to[name] = from[name];
+}
+/** Names match exactly; a `*` at either end stands for anything. */
+function matcher(patterns) {
+    const exact = new Set(patterns);
+    const prefixes = patterns.filter((pattern) => pattern.endsWith('*')).map((pattern) => pattern.slice(0, -1));
+    const suffixes = patterns.filter((pattern) => pattern.startsWith('*')).map((pattern) => pattern.slice(1));
+    return (name) => exact.has(name) ||
+        prefixes.some((prefix) => name.startsWith(prefix)) ||
+        suffixes.some((suffix) => name.endsWith(suffix));
+}
+//# sourceMappingURL=environment.js.map

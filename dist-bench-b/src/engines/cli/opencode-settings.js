@@ -1,0 +1,31 @@
+import { GatewayError } from '../../errors.js';
+/** Asked for in plan mode, where the gateway refuses what is asked; other tools are the agent's reading ones, or those of servers. */
+const ACTING = ['bash', 'edit', 'task', 'webfetch', 'websearch'];
+const PLAN = { permission: Object.fromEntries(ACTING.map((tool) => [tool, 'ask'])) };
+/** Both start programs of the repository's, the one as soon as a file is read. */
+const NO_PROGRAMS = { lsp: false, formatter: false };
+/**
+ * What opencode and its kin are told over the settings of their user: in plan mode nothing acts unasked though their rules allow it, and
+ * where the working directory is not trusted no language server and no formatter starts.
+ * @param variable what holds such settings, as JSON; what it holds already is kept
+ * @throws SG_ERR_ENGINE_START when that is no JSON object
+ */
+export const opencodeSettings = (variable) => (env, trusted) => {
+    const given = settingsIn(variable, env[variable]);
+    const { agent = {} } = given;
+    const plan = { ...agent.plan, permission: { ...agent.plan?.permission, ...PLAN.permission } };
+    const settings = { ...given, agent: { ...agent, plan }, ...(!trusted && NO_PROGRAMS) };
+    return { [variable]: JSON.stringify(settings) };
+};
+function settingsIn(variable, text) {
+    if (!text)
+        return {};
+    try {
+        const found = JSON.parse(text);
+        if (typeof found === 'object' && found !== null && !Array.isArray(found))
+            return found;
+    }
+    catch { }
+    throw new GatewayError('SG_ERR_ENGINE_START', { detail: `${variable} must hold a JSON object, without comments.` });
+}
+//# sourceMappingURL=opencode-settings.js.map

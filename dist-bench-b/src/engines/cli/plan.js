@@ -1,0 +1,29 @@
+const STATUSES = {
+    in_progress: 'in_progress',
+    completed: 'completed',
+    cancelled: 'completed',
+};
+export const statusOf = (told) => STATUSES[String(told)] ?? 'pending';
+/** An agent's plan or todo list, in whichever words it tells it; undefined when it is none. */
+export function planOf(list) {
+    if (!Array.isArray(list))
+        return undefined;
+    const entries = list.map(entryOf);
+    return entries.every((entry) => entry !== undefined) ? entries : undefined;
+}
+function entryOf(told) {
+    const { content, description, status, priority } = (told ?? {});
+    const text = content ?? description;
+    if (typeof text !== 'string')
+        return undefined;
+    return {
+        content: text,
+        status: statusOf(status),
+        ...(typeof priority === 'string' && { priority }),
+    };
+}
+/** Names under which agents have a tool that replaces their whole todo list: `TodoWrite`, `todowrite`, `todo_write`, `write_todos`. */
+const TODO_TOOL = /^(todo_?write|write_?todos)$/i;
+/** The todo list that a call of a tool writes; undefined when the tool writes none. */
+export const planOfCall = (toolName, input) => TODO_TOOL.test(toolName) ? planOf(input?.todos) : undefined;
+//# sourceMappingURL=plan.js.map

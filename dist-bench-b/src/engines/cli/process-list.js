@@ -1,0 +1,28 @@
+import { readdir, readFile, readlink } from 'node:fs/promises';
+export async function listProcesses() {
+    const names = await readdir('/proc').catch(() => []);
+    const entries = await Promise.all(names.filter((name) => /^\d+$/.test(name)).map((name) => readProcess(Number(name))));
+    return entries.filter((entry) => entry !== undefined);
+}
+export async function readProcess(pid) {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
+    if (stat === undefined)
+        return undefined;
+    // The name in the second field may hold spaces and parentheses; what follows its last one does not.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return {
+        pid,
+        parent: Number(fields[1]),
+        group: Number(fields[2]),
+        startTime: fields[19],
+        isZombie: fields[0] === 'Z' || fields[0] === 'X',
+    };
+}
+/** The environment a process was started with; empty when it may not be read. */
+export async function readEnvironment(pid) {
+    const text = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
+    return text.split('\0');
+}
+/** Process ids mean something only inside their namespace. */
+export const pidNamespace = () => readlink('/proc/self/ns/pid').catch(() => '');
+//# sourceMappingURL=process-list.js.map

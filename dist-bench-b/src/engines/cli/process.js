@@ -1,0 +1,164 @@
+import { spawn } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { toError } from '../../errors.js';
+import { within } from '../../lib/within.js';
+import { leash } from './leash.js';
+import { PROCESS_MARK } from './markers.js';
+/** How long an agent has between the request to end and its end. */
+export const STOP_GRACE_MS = 5_000;
+const LAST_WORDS_MS = 1_000;
+/** What it said may arrive after its exit; a child that it left behind may keep the pipe open for ever. */
+const TRAILING_STDERR_MS = 250;
+const POLL_MS = 10;
+const MAX_POLL_MS = 250;
+const STDERR_TAIL = 4_096;
+/**
+ * An agent's process and all that it starts. It leads a process group of its own, so that the group can be ended with it, and carries
+ * the marker by which what left the group is found.
+ */
+export class AgentProcess {
+    child;
+    /** Settles when the agent's own process is gone; never rejects. */
+    exited;
+    #mark;
+    #saidAll;
+    #hasExited = false;
+    #stderr = '';
+    #stopping;
+    #unreadUntil;
+    #isPaused = false;
+    constructor({ command, args, env, cwd }) {
+        this.#mark = env[PROCESS_MARK];
+        void leash.hold();
+        this.child = spawn(command, args, { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
+        this.exited = new Promise((done) => {
+            this.child.once('exit', (code, signal) => {
+                this.#hasExited = true;
+                done({ code, signal });
+            });
+            this.child.on('error', (error) => {
+                if (this.child.pid === undefined)
+                    done({ code: null, signal: null, error: toError(error) });
+            });
+        });
+        if (this.pid !== undefined)
+            void leash.mind(this.pid, this.exited);
+        // Writing to an agent that has just died is told by its exit.
+        this.child.stdin.on('error', () => { });
+        this.child.stdout.on('error', () => { });
+        this.child.stderr.on('error', () => { });
+        this.child.stderr.setEncoding('utf8').on('data', (text) => {
+            this.#stderr = (this.#stderr + text).slice(-STDERR_TAIL);
+        });
+        this.#saidAll = new Promise((done) => this.child.stderr.once('close', done));
+    }
+    get pid() {
+        return this.child.pid;
+    }
+    /** Reads no more of its standard output until then, so that its pipe fills and it waits. */
+    leaveUnread(until) {
+        if (this.#unreadUntil === until)
+            return;
+        this.#unreadUntil = until;
+        this.child.stdout.pause();
+        void Promise.race([until, this.exited]).then(() => {
+            if (this.#unreadUntil !== until)
+                return;
+            this.#unreadUntil = undefined;
+            if (!this.#isPaused)
+                this.child.stdout.resume();
+        });
+    }
+    /** Stops it and all that it started. What it has said already is left unread. */
+    pause() {
+        if (this.#isPaused || this.#stopping || this.#hasExited || this.pid === undefined)
+            return;
+        this.#isPaused = true;
+        // at once; the leash finds what is elsewhere, and keeps it all so
+        signalGroup(this.pid, 'SIGSTOP');
+        void leash.pause(this.pid, this.#mark);
+        this.child.stdout.pause();
+    }
+    resume() {
+        if (!this.#isPaused)
+            return;
+        this.#isPaused = false;
+        if (this.pid === undefined)
+            return;
+        void leash.resume(this.pid);
+        if (this.#hasExited)
+            return;
+        signalGroup(this.pid, 'SIGCONT');
+        if (!this.#unreadUntil)
+            this.child.stdout.resume();
+    }
+    /** What it last wrote to its standard error, at most 4 KiB. */
+    get stderrTail() {
+        return this.#stderr.trim();
+    }
+    /**
+     * How it ended, in a sentence for a person, with what it last said. One that speaks no more and does not end either is ended first.
+     */
+    async lastWords() {
+        const timer = setTimeout(() => void this.stop(), LAST_WORDS_MS);
+        const { code, signal, error } = await this.exited;
+        clearTimeout(timer);
+        if (error)
+            return `The agent could not be started: ${error.message}.`;
+        await within(TRAILING_STDERR_MS, this.#saidAll);
+        const how = signal ? `was ended by ${signal}` : `exited with code ${code}`;
+        return `The agent ${how}.${this.stderrTail ? ` It said: ${this.stderrTail.slice(-1_000)}` : ''}`;
+    }
+    /**
+     * Ends the agent and all that it started: SIGTERM to the group, SIGKILL to what is left of it after the grace, then SIGKILL to what
+     * had left the group. What is paused gets no grace: it is not to act again.
+     */
+    stop(graceMs = STOP_GRACE_MS) {
+        this.#stopping ??= this.#end(this.#isPaused ? 0 : graceMs);
+        return this.#stopping;
+    }
+    async #end(graceMs) {
+        if (this.pid !== undefined) {
+            // Once the leader is reaped its number may be another's; what it left behind is then found by its marker alone.
+            if (!this.#hasExited)
+                await this.#endGroup(this.pid, graceMs);
+            await this.exited;
+            if (this.#mark !== undefined)
+                await leash.sweep(this.#mark);
+            // what hid elsewhere was stopped until then
+            if (this.#isPaused)
+                await leash.resume(this.pid);
+        }
+        this.child.stdin.destroy();
+        this.child.stdout.destroy();
+        this.child.stderr.destroy();
+    }
+    async #endGroup(group, graceMs) {
+        const deadline = Date.now() + graceMs;
+        if (this.#isPaused) {
+            signalGroup(group, 'SIGKILL');
+            return;
+        }
+        signalGroup(group, 'SIGTERM');
+        await within(graceMs, this.exited);
+        // What it started has heard the signal, too, and mostly is as quick.
+        for (let pollMs = POLL_MS; signalGroup(group, 0); pollMs = Math.min(2 * pollMs, MAX_POLL_MS)) {
+            if (Date.now() >= deadline) {
+                signalGroup(group, 'SIGKILL');
+                return;
+            }
+            if (!(await leash.isGroupAlive(group)))
+                return;
+            await sleep(pollMs);
+        }
+    }
+}
+function signalGroup(group, signal) {
+    try {
+        return process.kill(-group, signal);
+    }
+    catch {
+        return false;
+    }
+}
+//# sourceMappingURL=process.js.map

@@ -1,0 +1,35 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { GatewayError } from '../../../errors.js';
+import { privateFile } from './private-files.js';
+const SETTINGS = 'QWEN_CODE_SYSTEM_SETTINGS_PATH';
+const DEFAULTS = 'QWEN_CODE_SYSTEM_DEFAULTS_PATH';
+const FOLDERS = 'QWEN_CODE_TRUSTED_FOLDERS_PATH';
+const OPERATORS = '/etc/qwen-code/settings.json';
+/** It asks its settings whether to distrust folders at all, and a list which: the operator's own settings go on to hold for the rest. */
+export async function distrustInQwen({ env, cwd, configDir }) {
+    // Where it decides about the working directory, its user's word is stronger than what we say.
+    if (configDir && folderTrustOf(await readSettings(join(configDir, 'settings.json'))) === false)
+        throw new GatewayError('SG_ERR_ENGINE_START', {
+            detail: 'The settings of qwen switch its folderTrust off, and so it would run what the working directory says: leave that out of them, or set trustWorkspace on the profile.',
+        });
+    const path = env[SETTINGS] || OPERATORS;
+    const settings = await readSettings(path);
+    const security = { ...settings.security, folderTrust: { enabled: true } };
+    return {
+        [SETTINGS]: await privateFile('settings.json', JSON.stringify({ ...settings, security })),
+        // They are looked for beside the settings.
+        [DEFAULTS]: env[DEFAULTS] || join(dirname(path), 'system-defaults.json'),
+        [FOLDERS]: await privateFile('folders.json', JSON.stringify({ [cwd]: 'DO_NOT_TRUST' })),
+    };
+}
+const folderTrustOf = ({ security }) => security?.folderTrust?.enabled;
+async function readSettings(path) {
+    try {
+        return JSON.parse(await readFile(path, 'utf8'));
+    }
+    catch {
+        return {};
+    }
+}
+//# sourceMappingURL=qwen.js.map

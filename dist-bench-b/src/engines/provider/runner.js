@@ -1,0 +1,200 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { PROVIDER_PERMISSION_MODES } from '../../../schemas/permissions.js';
+import { GatewayError } from '../../errors.js';
+import { Hold } from '../../lib/hold.js';
+import { CallDesk } from './calls.js';
+import { toolCallIds, toolSet, userMessage } from './model-call.js';
+import { toSnapshot } from './state.js';
+import { runTurn } from './turn.js';
+import { noUsage } from './usage.js';
+/** A session of the `provider` engine: the AI SDK asks the model, the tools run here, and everything between two steps is plain JSON. */
+export class ProviderRunner {
+    capabilities = {
+        permissionModes: [...PROVIDER_PERMISSION_MODES],
+        parking: 'native',
+        setModel: true,
+        resume: false,
+        fork: false,
+        files: true,
+    };
+    files;
+    #session;
+    #tools;
+    #callIds;
+    #warned = new Set();
+    #host;
+    #calls;
+    #active;
+    #isClosed = false;
+    #hold = new Hold();
+    constructor(session) {
+        const { messages, turn } = session.state;
+        this.#session = session;
+        this.files = session.files;
+        this.#tools = toolSet(session.tools.all());
+        this.#callIds = toolCallIds(turn?.work ? [...messages, turn.work.answer] : messages);
+    }
+    /** A turn that the snapshot had in progress goes on in the next turn of the event loop, after results that are handed over at once. */
+    async start(host) {
+        const { state, config, tools, source, mcp, clock } = this.#session;
+        this.#host = host;
+        this.#calls = new CallDesk({ state, tools, host, clock, hold: this.#hold, interrupt: () => this.#active?.controller.abort() }, this.#emit);
+        this.#emit({
+            type: 'system_init',
+            sdkSessionId: state.sdkSessionId,
+            model: state.model,
+            cwd: config.cwd,
+            apiKeySource: source.apiKeySource,
+            permissionMode: state.permissionMode,
+            tools: tools.names,
+            skills: [],
+            slashCommands: [],
+            mcpServers: mcp.servers,
+        });
+        const models = source.models ?? [state.model];
+        this.#emit({
+            type: 'capabilities',
+            models: models.map((value) => ({ value, displayName: value })),
+            commands: [],
+        });
+        if (state.turn)
+            this.#begin(state.turn, host, this.#calls);
+    }
+    send(text) {
+        if (!this.#host || !this.#calls || this.#isClosed)
+            throw new GatewayError('SG_ERR_SESSION_ENDED');
+        if (this.#active)
+            throw new GatewayError('SG_ERR_SESSION_BUSY');
+        const { state } = this.#session;
+        const turn = { elapsedMs: 0, steps: 0, usage: noUsage(), work: null };
+        state.messages.push(userMessage(text));
+        state.turn = turn;
+        this.#begin(turn, this.#host, this.#calls);
+    }
+    async interrupt() {
+        this.#active?.controller.abort();
+        await this.#active?.done;
+    }
+    /** @throws {GatewayError} `SG_ERR_PERMISSION_MODE` for a mode that only other engines have */
+    async setPermissionMode(mode) {
+        if (!PROVIDER_PERMISSION_MODES.includes(mode))
+            throw new GatewayError('SG_ERR_PERMISSION_MODE');
+        this.#session.state.permissionMode = mode;
+        this.#emit({ type: 'permission_mode_changed', mode });
+    }
+    /**
+     * From the next model call on.
+     * @param model undefined: the model that the session began with
+     * @throws {GatewayError} `SG_ERR_UNSUPPORTED` for a model that the profile does not list
+     */
+    async setModel(model) {
+        const { source, state, defaultModel } = this.#session;
+        if (model !== undefined)
+            assertListed(source, model);
+        state.model = model ?? defaultModel;
+        this.#emit({ type: 'model_changed', model: state.model });
+    }
+    pause() {
+        this.#hold.put();
+    }
+    resume() {
+        this.#hold.lift();
+    }
+    settleExecution(executionId, result) {
+        this.#calls?.settle(executionId, result);
+    }
+    /** Taken while a tool runs, it is still sound: that call is not run again, and the model is told so. */
+    snapshot() {
+        const { state, files } = this.#session;
+        if (state.turn && this.#active)
+            state.turn.elapsedMs = this.#elapsed(this.#active);
+        return toSnapshot(state, files.save());
+    }
+    async close() {
+        this.#isClosed = true;
+        await this.interrupt();
+        await this.#session.mcp.close();
+    }
+    #begin(turn, host, calls) {
+        const controller = new AbortController();
+        const onSessionEnd = () => {
+            this.#isClosed = true;
+            controller.abort();
+        };
+        if (host.signal.aborted)
+            onSessionEnd();
+        host.signal.addEventListener('abort', onSessionEnd, { once: true });
+        const active = {
+            controller,
+            startedAt: this.#session.clock.now() - turn.elapsedMs,
+            done: Promise.resolve(),
+        };
+        this.#active = active;
+        active.done = this.#run(turn, calls, active).finally(() => host.signal.removeEventListener('abort', onSessionEnd));
+    }
+    async #run(turn, calls, active) {
+        await nextTick();
+        const { state } = this.#session;
+        const outcome = await runTurn(this.#turnContext(calls), turn, active.controller.signal);
+        // Before the event, because whoever hears it may take a snapshot or send the next message at once.
+        state.turn = null;
+        this.#active = undefined;
+        this.#emit({
+            type: 'turn_completed',
+            ...outcome,
+            isError: outcome.subtype !== 'success',
+            durationMs: this.#elapsed(active),
+            numTurns: state.totals.numTurns,
+            totalCostUsd: state.totals.costUsd,
+            usage: turn.usage,
+        });
+    }
+    #turnContext(calls) {
+        const { state, config, system, prices, source, maxOutputTokens } = this.#session;
+        const claimId = (id) => {
+            const isFree = !this.#callIds.has(id);
+            this.#callIds.add(id);
+            return isFree;
+        };
+        return {
+            state,
+            calls,
+            request: {
+                ...{ system, tools: this.#tools, claimId, maxOutputTokens, onWarning: this.#onWarning },
+                drained: (signal) => this.#hold.over ? this.#hold.passed(signal).then(() => this.#host?.drained) : this.#host?.drained,
+            },
+            hold: this.#hold,
+            includePartialMessages: config.includePartialMessages !== false,
+            maxTurns: config.maxTurns,
+            maxBudgetUsd: config.maxBudgetUsd,
+            prices,
+            openModel: source.open,
+            redact: source.redact,
+            emit: this.#emit,
+        };
+    }
+    #elapsed({ startedAt }) {
+        return this.#session.clock.now() - startedAt;
+    }
+    /** The SDK repeats a warning with every call; a session tells it once. */
+    #onWarning = (warning) => {
+        const key = JSON.stringify(warning);
+        if (this.#warned.has(key))
+            return;
+        this.#warned.add(key);
+        this.#emit({ type: 'engine_event', payload: { type: 'model_warning', warning } });
+    };
+    #emit = (event) => {
+        if (!this.#isClosed)
+            this.#host?.emit(event);
+    };
+}
+/** @throws {GatewayError} `SG_ERR_UNSUPPORTED` for a model that the profile does not list */
+export function assertListed({ models }, model) {
+    if (models && !models.includes(model)) {
+        throw new GatewayError('SG_ERR_UNSUPPORTED', {
+            detail: `The profile does not offer the model ${model}. It offers: ${models.join(', ')}.`,
+        });
+    }
+}
+//# sourceMappingURL=runner.js.map

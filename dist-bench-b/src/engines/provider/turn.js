@@ -1,0 +1,108 @@
+import { toError } from '../../errors.js';
+import { newId } from '../../lib/new-id.js';
+import { callModel, partialMessage, toolMessage } from './model-call.js';
+import { addUsage, costOf } from './usage.js';
+/**
+ * Goes on with a turn wherever it stands: works off the calls of the last answer, asks the model, and so on until the model calls for
+ * nothing more. The transcript is valid whenever this returns; it never rejects.
+ */
+export async function runTurn(context, turn, signal) {
+    try {
+        for (;;) {
+            await finishWork(context, turn, signal);
+            if (context.hold.over)
+                await context.hold.passed(signal);
+            signal.throwIfAborted();
+            const outcome = limitReached(context, turn) ?? (await takeStep(context, turn, signal));
+            if (outcome)
+                return outcome;
+        }
+    }
+    catch (thrown) {
+        const reason = signal.aborted ? 'The turn was interrupted.' : context.redact(toError(thrown).message);
+        context.calls.abandon(turn.work?.calls ?? [], reason);
+        closeWork(context, turn);
+        return signal.aborted ? { subtype: 'interrupted' } : { subtype: 'error_during_execution', errors: [reason] };
+    }
+}
+async function finishWork(context, turn, signal) {
+    if (!turn.work)
+        return;
+    await context.calls.workOff(turn.work.calls, signal);
+    closeWork(context, turn);
+}
+function closeWork({ state }, turn) {
+    if (!turn.work)
+        return;
+    const { answer, calls } = turn.work;
+    state.messages.push(answer, toolMessage(calls.map(({ id, name, result }) => ({ id, name, result: result }))));
+    turn.work = null;
+}
+function limitReached({ state, maxTurns, maxBudgetUsd }, turn) {
+    if (maxTurns !== undefined && turn.steps >= maxTurns) {
+        return { subtype: 'error_max_turns', errors: [`The turn reached its limit of ${maxTurns} model calls.`] };
+    }
+    if (maxBudgetUsd !== undefined && state.totals.costUsd >= maxBudgetUsd) {
+        return { subtype: 'error_max_budget_usd', errors: [`The session reached its budget of ${maxBudgetUsd} USD.`] };
+    }
+    return undefined;
+}
+/** One call of the model. Returns the turn's outcome when the turn ends with it. */
+async function takeStep(context, turn, signal) {
+    const { state, emit } = context;
+    const modelId = state.model;
+    const uuid = newId();
+    const answer = await callModel({
+        ...context.request,
+        model: context.openModel(modelId),
+        modelId,
+        messages: state.messages,
+        signal,
+        onDelta: (blockIndex, delta) => {
+            if (context.includePartialMessages)
+                emit({ type: 'stream_delta', uuid, blockIndex, delta, parentToolUseId: null });
+        },
+    });
+    const told = { role: 'assistant', content: answer.blocks };
+    const isComplete = 'toolCalls' in answer;
+    if (isComplete || answer.blocks.length > 0) {
+        turn.steps += 1;
+        state.totals.numTurns += 1;
+    }
+    if (!isComplete) {
+        const kept = partialMessage(answer.blocks);
+        if (kept)
+            state.messages.push(kept);
+        if (answer.blocks.length > 0) {
+            emit({ type: 'assistant_message', message: { ...told, model: modelId }, uuid, parentToolUseId: null });
+        }
+        signal.throwIfAborted();
+        return {
+            subtype: 'error_during_execution',
+            errors: [context.redact(answer.error ?? 'The model call was aborted.')],
+        };
+    }
+    const { usage, model, stopReason } = answer;
+    turn.usage = addUsage(turn.usage, usage);
+    state.totals.costUsd += answer.reportedCostUsd ?? costOf(usage, context.prices[modelId]);
+    if (answer.message && answer.toolCalls.length > 0) {
+        turn.work = { answer: answer.message, calls: answer.toolCalls.map((call) => ({ ...call, phase: 'open' })) };
+    }
+    else if (answer.message) {
+        state.messages.push(answer.message);
+    }
+    if (answer.blocks.length > 0) {
+        const message = { ...told, model, stopReason, usage };
+        emit({ type: 'assistant_message', message, uuid, parentToolUseId: null });
+    }
+    if (!turn.work)
+        return { subtype: 'success', result: spoken(answer.blocks) };
+    if (!answer.isCutOff)
+        return undefined;
+    const reason = `The answer of the model was cut off (${stopReason}) while it called a tool.`;
+    context.calls.abandon(turn.work.calls, reason);
+    closeWork(context, turn);
+    return { subtype: 'error_during_execution', errors: [reason] };
+}
+const spoken = (blocks) => blocks.map((block) => ('text' in block && block.type === 'text' ? block.text : '')).join('');
+//# sourceMappingURL=turn.js.map

@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=runner.js.map

@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=gateway-shape.js.map

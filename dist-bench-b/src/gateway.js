@@ -1,0 +1,379 @@
+import { homedir } from 'node:os';
+import { CLOSE } from '../schemas/close-codes.js';
+import { joinCluster } from './cluster/join.js';
+import { Standing } from './cluster/standing.js';
+import { SignIns } from './console/sign-ins.js';
+import { cliEngine, endOrphans, leash } from './engines/cli/index.js';
+import { withHostedTools } from './engines/hosted-tools.js';
+import { ToolEndpoint } from './engines/tool-endpoint.js';
+import { GatewayError, toError } from './errors.js';
+import { ExecutionDispatcher } from './executions/dispatch.js';
+import { Executions } from './executions/executions.js';
+import { buildNotifications } from './gateway-notifications.js';
+import { goOnWithOthers } from './gateway-take-over.js';
+import { answerLeft, releasing } from './idempotency/making.js';
+import { JobQueue } from './jobs/queue.js';
+import { systemClock } from './lib/clock.js';
+import { Standstill } from './lib/standstill.js';
+import { within } from './lib/within.js';
+import { resolveOptions } from './options.js';
+import { ProfileCatalog } from './profiles/catalog.js';
+import { CliProfiles } from './profiles/cli-profiles.js';
+import { Admission } from './sessions/admission.js';
+import { SessionRegistry } from './sessions/registry.js';
+import { sharingOf } from './sessions/sharing.js';
+import { refusing, StorageWatch } from './storage/availability.js';
+import { createMemoryChannelStore } from './storage/memory/channel-store.js';
+import { createMemoryDeliveryOutbox } from './storage/memory/delivery-outbox.js';
+import { createMemoryIdempotencyStore } from './storage/memory/idempotency-store.js';
+import { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js';
+import { MemorySessionStore } from './storage/memory/session-store.js';
+import { createMemorySignInStore } from './storage/memory/sign-in-store.js';
+import { createMemoryUsageStore } from './storage/memory/usage-store.js';
+import { moveParked, recordJournal } from './storage/record/session-journal.js';
+import { Usage } from './usage/usage.js';
+import { WebhookDeliverer } from './webhooks/deliverer.js';
+import { EgressGuard } from './webhooks/egress.js';
+/** A store has at least that long to be closed. */
+const STORAGE_CLOSE_MS = 1_000;
+/** Characters of an id in a path, where whoever serves it does not say otherwise. */
+export const MAX_ID_LENGTH = 512;
+/** A start that takes longer than this is told of. */
+const SLOW_START_MS = 10_000;
+/**
+ * Builds the domain objects and wires them.
+ * @throws GatewayError on every startup failure that can be seen now
+ */
+export function createGateway(given, surroundings = {}) {
+    const options = resolveOptions(given);
+    const { clock: outerClock = systemClock, env = process.env } = surroundings;
+    const standstill = options.cluster && new Standstill(outerClock);
+    const clock = standstill?.clock ?? outerClock;
+    const { logger } = options;
+    const watch = options.storage && new StorageWatch(options.storage, { clock: outerClock, logger });
+    const storage = watch?.storage;
+    const cluster = joinCluster(options, { clock, logger, prefix: surroundings.prefix });
+    const wait = watch?.retryAfter ?? ((delayMs, run) => clock.after(delayMs, run));
+    const retryAfter = standstill?.through(wait) ?? wait;
+    const profileStore = options.storage && options.profileStore === options.storage.profiles ? storage?.profiles : options.profileStore;
+    const secretEnv = [
+        ...(surroundings.secretEnv ?? []),
+        ...(options.profiles ?? []).flatMap(({ provider }) => provider?.apiKeyEnv ?? []),
+        ...(options.managedProfiles?.apiKeyEnvs ?? []),
+        ...(options.managedProfiles?.endpoints ?? []).flatMap(({ apiKeyEnv }) => apiKeyEnv ?? []),
+    ];
+    const { allowPrivateNetworks = true, allowedHosts } = options.webhookPolicy ?? {};
+    const egress = { allowPrivateNetworks, allowedHosts };
+    const idempotency = storage?.idempotency
+        ? releasing(refusing(storage.idempotency), { logger, retryAfter })
+        : createMemoryIdempotencyStore({ now: () => clock.now() });
+    /** A part of the storage keeps a request's key in the write that makes what was asked for; for others it is kept right before. */
+    const keepKeyFor = (part, ours) => storage && (part !== ours || !storage.oneWrite) && idempotency.keep
+        ? (key) => idempotency.keep(key)
+        : undefined;
+    const profiles = new ProfileCatalog({
+        declared: options.profiles,
+        ...(profileStore && { store: refusing(profileStore) }),
+        shared: cluster !== undefined,
+        ...(options.allowedConfigDirRoots && { allowedConfigDirRoots: options.allowedConfigDirRoots }),
+        ...(options.allowedCwdRoots && { allowedCwdRoots: options.allowedCwdRoots }),
+        agents: options.agents,
+        managedProfiles: options.managedProfiles,
+        egress,
+        allowConfigDirOverlap: options.allowConfigDirOverlap ?? false,
+        hasEngineRunner: options.createEngineRunner !== undefined,
+        disableBypassPermissions: options.disableBypassPermissions,
+        servesTools: (options.executions?.tools ?? []).length > 0,
+        env,
+        logger,
+        notices: options.notices,
+        clock,
+        retryAfter,
+        keepKey: keepKeyFor(profileStore, storage?.profiles),
+    });
+    const toolEndpoint = new ToolEndpoint(logger);
+    const admission = new Admission({
+        profiles,
+        roots: options.cwdRoots,
+        disableBypassPermissions: options.disableBypassPermissions,
+        buildRunnerConfig: options.buildRunnerConfig,
+        deferredTools: options.executions?.tools.map(({ dispatch: _told, ...tool }) => tool) ?? [],
+        engines: {
+            cli: withHostedTools(surroundings.createCliRunner ?? bundledCli(options, env, secretEnv), toolEndpoint, clock),
+            provider: options.createEngineRunner,
+        },
+        standstill,
+    });
+    const executions = new Executions({
+        clock,
+        logger,
+        maxIdLength: surroundings.maxIdLength ?? MAX_ID_LENGTH,
+    });
+    const usage = new Usage({
+        ...{ clock, logger, retryAfter },
+        store: refusing(storage?.usage ?? createMemoryUsageStore()),
+        ridesAlong: storage?.usage !== undefined && storage.oneWrite === true,
+    });
+    const outbox = storage?.outbox ?? createMemoryDeliveryOutbox();
+    const deliverer = new WebhookDeliverer({
+        ...{ clock, logger, outbox, outlasts: storage !== undefined, retryAfter },
+        connections: options.webhookPolicy?.maxConnections,
+        standstill,
+    });
+    const guard = new EgressGuard(egress);
+    // a browser's endpoint is nobody's private address, unless the operator says so
+    const pushGuard = new EgressGuard({ ...egress, allowPrivateNetworks: options.webhookPolicy?.allowPrivateNetworks });
+    // where the operator's own deliveries go is the operator's decision
+    const operatorGuard = new EgressGuard({ allowPrivateNetworks: true });
+    const { tools = [], onDispatch } = options.executions ?? {};
+    const basePath = `${surroundings.prefix ?? ''}${options.basePath}`;
+    const dispatcher = new ExecutionDispatcher({ tools, onDispatch, basePath, deliverer, guard: operatorGuard, logger });
+    const sharing = sharingOf(options);
+    const registry = new SessionRegistry({
+        ...options,
+        clock,
+        admission,
+        executions,
+        journal: storage?.journal ?? recordJournal(options.parking.store ?? new MemorySessionStore()),
+        retryAfter,
+        idleReleaseMs: options.idleReleaseMs,
+        profileInfo: (name) => profiles.get(name)?.info,
+        oneWrite: storage?.oneWrite ?? false,
+        atTurnsEnd: storage?.atTurnsEnd,
+        keepKey: keepKeyFor(storage?.journal, storage?.journal),
+        ...{ dispatcher, standstill },
+        sessionRetentionMs: options.sessionRetentionMs,
+        sharing,
+    });
+    cluster?.onResidence('session', (id) => registry.has(id));
+    cluster?.onTaken('sessions', ({ sessionIds }) => registry.shared?.takeUp(sessionIds));
+    const cliProfiles = new CliProfiles({
+        ...{ profiles, env, secretEnv, logger, notices: options.notices, buildRunnerConfig: options.buildRunnerConfig },
+        agents: options.agents,
+        roots: options.cwdRoots,
+        checkIn: options.allowedCwdRoots?.[0] ?? homedir(),
+        checkCredentials: options.checkCredentials,
+        listSdkSessions: options.listSdkSessions,
+        isContinued: (sdkSessionId) => registry.isContinued(sdkSessionId),
+    });
+    const createQueue = (given) => {
+        const isOurs = given.adapter === undefined || given.adapter === options.storage?.queue;
+        const kept = isOurs ? storage?.queue : given.adapter;
+        return new JobQueue({
+            ...given,
+            adapter: kept ? refusing(kept) : createMemoryQueueAdapter({ now: () => clock.now() }),
+            keepKey: keepKeyFor(kept, storage?.queue),
+            oneWrite: isOurs && storage?.oneWrite === true,
+            ...{ clock, logger, retryAfter, standstill, admission, profiles, deliverer, guard },
+            sessions: registry,
+            cluster: cluster && isOurs ? refusing(options.storage.cluster) : undefined,
+            homes: sharing?.homes,
+            expiredGraceMs: options.parking.expiredGraceMs,
+        });
+    };
+    const queue = options.queue && createQueue(options.queue);
+    const channels = storage?.channels ?? createMemoryChannelStore();
+    const { nodes, feed, inbox, notifier, outward, notifications } = buildNotifications({
+        ...{ options, clock, retryAfter, storage, channels, cluster, registry, deliverer, outbox, basePath },
+        ...{ operatorGuard, pushGuard, callerNamed: surroundings.callerNamed },
+    });
+    registry.observe({ notifier, inbox, usage, onTurnOver: queue?.onTurnOver });
+    const signIns = options.console && options.authenticate
+        ? new SignIns({
+            ...{ ...options.console, clock, logger, retryAfter },
+            store: storage?.signIns ?? createMemorySignInStore(),
+            ...{ shared: nodes !== undefined, tellOthers: nodes && (() => nodes.exchange.tell('signIns')) },
+            keyOnce: (name, value) => channels.keyOnce(name, value),
+        })
+        : undefined;
+    const endStep = nodes?.keepInStep({ feed, inbox, signIns, subscriptions: outward.push?.subscriptions });
+    const standing = standstill &&
+        new Standing({
+            ...{ cluster: options.storage.cluster, leaseMs: options.cluster.leaseMs },
+            ...{ standstill, clock: outerClock, logger, onLost: surroundings.onLost },
+            engines: {
+                pause: () => registry.engines.pause(),
+                resume: () => registry.engines.resume(),
+                abandon: () => {
+                    registry.drain(CLOSE.sessionMoved);
+                    return registry.engines.abandon();
+                },
+            },
+            leaseAgents: (leftMs) => void (surroundings.createCliRunner ? undefined : leash.lease(leftMs)),
+        });
+    const findTarget = async ({ origin, payload }) => {
+        switch (origin.kind) {
+            case 'job':
+                return queue?.targetOf(payload, origin);
+            case 'notification':
+            case 'channel':
+                return outward.targetOf(origin);
+            case 'dispatch':
+                return dispatcher.targetOf(origin.tool);
+            case 'reminder':
+                return undefined;
+        }
+    };
+    const targets = () => [...outward.targets(), ...dispatcher.targets()];
+    const tellOfGone = () => {
+        for (const target of targets())
+            if (deliverer.isGone(target))
+                logger.warn({ target: target.name }, 'this webhook answered 410 Gone: nothing is sent to it any more. Change its URL to begin again');
+    };
+    const findMade = ({ kind, id }) => {
+        switch (kind) {
+            case 'session':
+                return registry.get(id);
+            case 'job':
+                return queue?.get(id);
+            case 'profile':
+                // another node may have made it
+                return Promise.resolve(profiles.refreshed()).then(() => profiles.get(id)?.info);
+            case 'answer':
+                // kept in the write that the answer is in
+                return { resolved: true };
+        }
+    };
+    if (cluster)
+        goOnWithOthers(cluster, { queue, deliverer, outward, idempotency, findMade, logger, retryAfter });
+    let state = 'built';
+    let closing;
+    let startedAt = 0;
+    const windDown = async () => {
+        await registry.endAll();
+        await queue?.close();
+        await registry.closeJournal();
+        for (const store of former)
+            await store.close?.();
+        await toolEndpoint.close();
+        await deliverer.flush();
+        await Promise.all([guard.close(), operatorGuard.close(), pushGuard.close()]);
+    };
+    let callOff = () => { };
+    /** A start that hangs does not keep a shutdown waiting. */
+    const calledOff = new Promise((_, reject) => {
+        callOff = () => reject(new GatewayError('SG_ERR_SHUTTING_DOWN'));
+    });
+    calledOff.catch(() => { });
+    /** What there was is others'; nothing of it is ended, and nobody is waited for. */
+    const leaveBehind = async () => {
+        endStep?.();
+        feed.close();
+        outward.stop();
+        executions.close();
+        const guards = [guard, operatorGuard, pushGuard].map((one) => one.close());
+        const gone = Promise.all([toolEndpoint.close(), deliverer.close(), profiles.close(), ...guards]);
+        await within(STORAGE_CLOSE_MS, gone, { clock });
+        // or the lease of the next member would let them work again
+        await within(options.shutdownTimeoutMs, standing.gone, { clock });
+        await within(STORAGE_CLOSE_MS, storage.close(), { clock });
+    };
+    const close = async () => {
+        if (standing?.isLost) {
+            state = 'draining';
+            callOff();
+            return leaveBehind().finally(() => standing.close());
+        }
+        const endsAt = clock.now() + options.shutdownTimeoutMs;
+        state = 'draining';
+        callOff();
+        const left = cluster?.drain();
+        registry.drain();
+        queue?.drain();
+        executions.close();
+        endStep?.();
+        feed.close();
+        outward.stop();
+        await within(options.shutdownTimeoutMs, windDown(), { clock });
+        await deliverer.close();
+        const leftMs = () => Math.max(endsAt - clock.now(), STORAGE_CLOSE_MS);
+        await within(leftMs(), left, { clock });
+        await within(leftMs(), profiles.close(), { clock });
+        if (storage)
+            await within(leftMs(), storage.close(), { clock });
+        standing?.close();
+    };
+    /** Where parked sessions were kept before the journal had them, and a host may still have some. */
+    const former = storage ? [options.parking.store, storage.sessions].filter((store) => store !== undefined) : [];
+    const moveFormer = async () => {
+        for (const store of former)
+            await moveParked(store, storage.journal, (error) => {
+                logger.error({ err: toError(error) }, 'a parked session could not be moved to the journal; it is left where it is');
+                options.parking.onError?.(toError(error), { phase: 'adopt' });
+            });
+    };
+    const takeUp = async () => {
+        const steps = [
+            () => cluster?.announce(),
+            () => storage?.open(),
+            () => profiles.load(),
+            () => (surroundings.createCliRunner ? undefined : endOrphans()),
+            () => outward.open(),
+            () => signIns?.open(),
+            () => deliverer.restore(findTarget, (left) => outward.takeOver(left)),
+            () => tellOfGone(),
+            () => feed.open(),
+            () => moveFormer(),
+            () => registry.adopt(),
+            () => outward.start(),
+            () => queue?.start(),
+            () => answerLeft(idempotency, findMade),
+        ];
+        for (const step of steps) {
+            if (state !== 'built')
+                throw new GatewayError('SG_ERR_SHUTTING_DOWN');
+            await step();
+        }
+    };
+    return {
+        options,
+        clock: outerClock,
+        standing,
+        registry,
+        profiles,
+        executions,
+        queue,
+        notifications,
+        cliProfiles,
+        deliverer,
+        webhooks: targets,
+        idempotency,
+        usage,
+        signIns,
+        cluster,
+        get ready() {
+            return state === 'ready' && this.writable;
+        },
+        get writable() {
+            return (watch?.available ?? true) && registry.isWritable && !standing?.stands;
+        },
+        get startedAt() {
+            return startedAt;
+        },
+        get draining() {
+            return state === 'draining';
+        },
+        async start() {
+            const patience = clock.after(SLOW_START_MS, () => logger.warn({ afterMs: SLOW_START_MS }, 'the stores are still being read; nothing is served before that is done'));
+            try {
+                await Promise.race([takeUp(), calledOff]);
+            }
+            finally {
+                patience.cancel();
+            }
+            if (state === 'built')
+                state = 'ready';
+            cluster?.started();
+            startedAt = clock.now();
+        },
+        close() {
+            closing ??= close();
+            return closing;
+        },
+    };
+}
+const bundledCli = ({ agents, cwdRoots: roots, logger, cluster, storage }, env, secretEnv) => {
+    const carried = cluster?.agentState === 'copied' ? refusing(storage.cluster.carried) : undefined;
+    return cliEngine({ ...(agents && { agents }), ...(roots && { roots }), env, secretEnv, logger, carried });
+};
+//# sourceMappingURL=gateway.js.map

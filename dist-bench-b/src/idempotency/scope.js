@@ -1,0 +1,40 @@
+import { createHash } from 'node:crypto';
+import { visibleProfiles } from '../principal.js';
+const digest = (parts) => createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
+/** A key as it is stored: keys of different callers and of different paths are different keys. */
+export const scopedKey = (principal, method, path, key) => digest([identityOf(principal), method, path, key]);
+/** Tells one request's body from another's; the order of members says nothing. */
+export const fingerprintOf = (body) => digest(inOrder(body ?? null));
+/** The same as it was while the order of members still counted, for keys that were kept then: each is remembered for a day. */
+export const earlierFingerprintOf = (body) => digest(body ?? null);
+function inOrder(value) {
+    if (typeof value !== 'object' || value === null)
+        return value;
+    if (Array.isArray(value))
+        return value.map(inOrder);
+    const members = Object.entries(value).map(([name, member]) => [name, inOrder(member)]);
+    return Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+/**
+ * Who a caller is, as far as `authenticate` said: by `id`, `sub` or `name` of what it returned, else by all of it. What a caller may see
+ * is part of it, so that nobody is shown an answer that was given when they were allowed more.
+ */
+function identityOf(principal) {
+    return [whoOf(principal.claims), visibleProfiles(principal)?.sort() ?? null, principal.canManageProfiles === true];
+}
+/** By `id`, `sub` or `name` of what `authenticate` returned, else by all of it. */
+export function whoOf(claims) {
+    if (typeof claims !== 'object' || claims === null)
+        return String(claims);
+    const { id, sub, name } = claims;
+    const named = [id, sub, name].find((value) => typeof value === 'string' || typeof value === 'number');
+    if (named !== undefined)
+        return named;
+    try {
+        return JSON.stringify(claims);
+    }
+    catch {
+        return 'unnamed';
+    }
+}
+//# sourceMappingURL=scope.js.map

@@ -1,0 +1,26 @@
+export { gatewayPlugin, gatewayPlugin as default } from '../plugins/gateway.js';
+export { signInStoreConformance } from './console/store-conformance.js';
+export { createProviderRunner, providerEngine, } from './engines/provider/index.js';
+export { ERROR_CODES, GatewayError } from './errors.js';
+export { createGateway } from './gateway.js';
+export { idempotencyStoreConformance } from './idempotency/store-conformance.js';
+export { selectJobs, } from './jobs/adapter.js';
+export { queueAdapterConformance } from './jobs/adapter-conformance.js';
+export { profileStoreConformance } from './profiles/store-conformance.js';
+export { createWorkerServer } from './server.js';
+export { sessionJournalConformance } from './sessions/kept/journal-conformance.js';
+export { sessionStoreConformance } from './sessions/kept/store-conformance.js';
+export { clusterConformance, } from './storage/cluster-conformance.js';
+export { createFileProfileStore } from './storage/file/profile-store.js';
+export { createFileSessionStore } from './storage/file/session-store.js';
+export { createMemoryProfileStore } from './storage/memory/profile-store.js';
+export { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js';
+export { MemorySessionStore } from './storage/memory/session-store.js';
+export { createMemoryStorage } from './storage/memory/storage.js';
+export { createPostgresStorage, } from './storage/postgres/storage.js';
+export { createSqliteStorage } from './storage/sqlite/storage.js';
+export { StorageError } from './storage/storage.js';
+export { gatewayStorageConformance } from './storage/storage-conformance.js';
+export { usageStoreConformance } from './usage/store-conformance.js';
+export { deliveryOutboxConformance } from './webhooks/outbox-conformance.js';
+//# sourceMappingURL=index.js.map

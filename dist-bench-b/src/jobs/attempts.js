@@ -1,0 +1,384 @@
+import { toError } from '../errors.js';
+import { newId } from '../lib/new-id.js';
+import { endPatch, retryPatch, unbegunPatch } from './attempt-patches.js';
+import { stricter } from './budgets.js';
+import { UNHEARD, withStart } from './job-events.js';
+import { patched } from './patch.js';
+import { JobRun } from './run.js';
+import { MissedEvents, tracked } from './tracked.js';
+/** A session in one of these has a turn that is not over. */
+const IN_A_TURN = ['running', 'awaiting_approval', 'parked'];
+const isRun = ({ jobId }) => jobId !== undefined;
+const STOPPED = { status: 'failed', error: 'The gateway stopped during the run.' };
+/** So many claims of a job may be cut off before its session begins without one counting as an attempt. */
+const MAX_UNBORN = 3;
+/** The runs of this process: what happens to them is written down, then told. */
+export class Attempts {
+    clock;
+    sessions;
+    draining = false;
+    #options;
+    #byJob = new Map();
+    #bySession = new Map();
+    /** Ended runs whose engine is not gone yet: they still take their slots. */
+    #closing = 0;
+    #parked = 0;
+    /** Over, their engines gone, and that is being written: their slots are others'. */
+    #freed = new Set();
+    /** Tokens of attempts that are over and whose charge is being written. */
+    #uncharged = 0;
+    #missed = new MissedEvents();
+    #unsubscribe;
+    constructor(options) {
+        this.#options = options;
+        this.clock = options.clock;
+        this.sessions = options.sessions;
+        this.#unsubscribe = [
+            this.sessions.on('session_event', (told) => this.#onEvent(told), isRun),
+            this.sessions.on('session_held', (told) => this.#bySession.get(told.sessionId)?.run.onHeld(told.executionId)),
+            this.sessions.on('session_removed', ({ sessionId }) => this.#bySession.get(sessionId)?.run.cancel()),
+        ];
+    }
+    /** How many slots are taken. */
+    get slots() {
+        return this.#byJob.size - this.#parked - this.#freed.size + this.#closing;
+    }
+    /** Tokens that are used up and that no total of a day has yet. */
+    get uncharged() {
+        return this.#uncharged;
+    }
+    /** The live state of a job that this process runs. */
+    live(jobId) {
+        const tracked = this.#byJob.get(jobId);
+        return tracked?.ahead?.shown ?? tracked?.run.live;
+    }
+    has(jobId) {
+        return this.#byJob.has(jobId);
+    }
+    /** Whether a session is a run of this process. */
+    follows(sessionId) {
+        return this.#bySession.has(sessionId);
+    }
+    /** Resolves when the attempt that a job is in was written and told to its end; `undefined`: it is in none. */
+    over(jobId) {
+        return this.#byJob.get(jobId)?.settled;
+    }
+    /** Begins an attempt with a job that was just claimed. @param sessionId of the attempt; it may be begun with it already */
+    start(record, place, sessionId) {
+        const run = new JobRun(this, record, this.#limitsOf(record), { place, sessionId });
+        if (record.info.sessionId === sessionId) {
+            const { info, request } = record;
+            const tracked = this.#track(run, { request, info: patched(info, { startedAt: undefined, sessionId: undefined }) });
+            this.#write(tracked, () => {
+                if (!run.ended)
+                    this.#begin(tracked);
+            });
+            return;
+        }
+        const tracked = this.#track(run, record);
+        this.#write(tracked, async () => {
+            if (run.ended)
+                return;
+            const cleared = { sdkSessionId: undefined, nextRunAt: undefined, result: undefined, error: undefined };
+            const patch = { startedAt: this.clock.now(), sessionId: run.sessionId, ...cleared };
+            await this.#change(tracked, patch, UNHEARD);
+            if (!run.ended)
+                this.#begin(tracked);
+        });
+    }
+    #begin(tracked) {
+        const { run } = tracked;
+        const { profile, notes } = run.record.info;
+        tracked.start = this.#options.events.begin(run.record, run.live);
+        run.begin(() => this.#options.recallProfile(profile, notes?.generation), tracked.start);
+    }
+    #onEvent(told) {
+        const tracked = this.#bySession.get(told.sessionId);
+        if (tracked)
+            tracked.run.onEvent(told);
+        else
+            this.#missed.note(told);
+    }
+    /** Has the end of the job and of its turn be one write. */
+    onTurnOver = (sessionId, untold) => {
+        const tracked = this.#bySession.get(sessionId);
+        const shown = tracked?.run.live;
+        if (shown && tracked.run.endAhead(untold))
+            tracked.ahead = { shown, durable: this.sessions.told(sessionId) };
+    };
+    /**
+     * Goes on with a job that was running or parked when an earlier process stopped: with the turn of its session, if that is parked or has
+     * been woken again. Without such a turn the attempt has failed; without a session that began it does not count.
+     */
+    takeUp(record, graceMs) {
+        const { sessionId = newId(), status } = record.info;
+        const run = new JobRun(this, record, this.#limitsOf(record), { sessionId });
+        const tracked = this.#track(run);
+        const missed = this.#missed.of(sessionId);
+        const session = this.sessions.here(sessionId) ?? missed.at(-1)?.session;
+        const { notes: { sessions: earlier = [], unborn = 0 } = {} } = record.info;
+        const isBegun = record.info.sessionId !== undefined && !earlier.includes(sessionId);
+        const isBorn = isBegun && (session !== undefined || !this.sessions.outlast);
+        // one that ends the process each time before its session is there has its attempts counted in the end
+        if (status === 'running' && !isBorn && unborn < MAX_UNBORN) {
+            const notes = { ...record.info.notes, unborn: unborn + 1 };
+            tracked.claimed = { ...record, info: patched(record.info, { startedAt: undefined, sessionId: undefined, notes }) };
+            run.abandon(undefined, { ...STOPPED, unbegun: true });
+        }
+        else if (session && (missed.length > 0 || IN_A_TURN.includes(session.status))) {
+            if (status === 'parked')
+                this.#setParked(tracked, true);
+            run.adopt(session, graceMs);
+            for (const told of missed)
+                run.onEvent(told);
+            // it was taken up before its engine was given anything, and nothing more will come of it
+            if (!run.ended && this.sessions.here(sessionId)?.status === 'idle')
+                run.abandon(undefined, STOPPED);
+        }
+        else if (status === 'parked' && session?.status !== 'idle' && !session?.numTurns)
+            // one that came to the end of its turn was cut off before that was written down here
+            run.abandon(session, { status: 'failed', error: 'The session of the parked job is gone.', final: true });
+        else
+            run.abandon(session, STOPPED);
+    }
+    /** Jobs of another process are about to be taken up, their sessions before them: nothing of those is missed until `tookUpAll`. */
+    expect() {
+        this.#missed.expect();
+    }
+    /** Every job of an earlier process was taken up. */
+    tookUpAll() {
+        this.#missed.tookUp();
+    }
+    /**
+     * Cancels a run, whatever it is in the middle of: that it is canceled is written first, then it is stopped.
+     * @param isRefused whether whoever cancels has given up by now: then it goes on
+     * @returns the job once the end of its attempt is written; undefined when it is not running here
+     * @throws SG_ERR_STORE_UNAVAILABLE, and then it goes on
+     */
+    async cancel(jobId, isRefused) {
+        const tracked = this.#byJob.get(jobId);
+        if (!tracked)
+            return undefined;
+        const { run } = tracked;
+        await new Promise((resolve, reject) => {
+            // its end is being written already
+            if (run.ended)
+                run.cancel(isRefused);
+            else
+                this.#write(tracked, () => this.#cancel(tracked, isRefused).catch(reject));
+            void tracked.settled.then(resolve);
+        });
+        return run.record.info;
+    }
+    async #cancel(tracked, isRefused) {
+        const { run } = tracked;
+        if (isRefused())
+            return;
+        if (run.ended) {
+            run.cancel(isRefused);
+            return;
+        }
+        const { store, events } = this.#options;
+        const { tokens, record } = run;
+        const { today: day } = store;
+        const patch = endPatch(run, { status: 'canceled' }, this.clock.now());
+        const told = withStart(tracked.start, events.announce('job_completed', record, { patch }));
+        const written = await store.settle(record, patch, tokens, told, true);
+        if (written && isRefused()) {
+            told.withdraw();
+            run.record = (await store.restore(record, { day, tokens })) ?? record;
+            return;
+        }
+        tracked.canceled = { written, told };
+        run.cancel();
+    }
+    /** Resolves when the ends are stored whose slots were given away already. */
+    async freed() {
+        for (const { stored } of this.#freed)
+            await stored;
+    }
+    /** Resolves when the end of every run is written, or how it was left for the next process. */
+    async settled() {
+        const goesOn = ({ run }) => !run.ended && !run.parked && this.sessions.serves(run.sessionId);
+        const runs = [...this.#byJob.values()];
+        await Promise.all(runs.map((tracked) => (goesOn(tracked) ? tracked.settled : tracked.writing)));
+    }
+    stop() {
+        for (const unsubscribe of this.#unsubscribe)
+            unsubscribe();
+        this.#bySession.clear();
+    }
+    // ── what runs go through ──────────────────────────────────────────────────────────────────────────────────────────────────
+    onProgress(run, progress) {
+        const { live } = run;
+        this.#writeFor(run, () => this.#options.events.emit('job_progress', run.record, { job: live, progress }));
+    }
+    onParked(run, executionId) {
+        const { notes, sdkSessionId } = run;
+        this.#writeFor(run, async (tracked) => {
+            const patch = {
+                status: 'parked',
+                parkedAt: this.clock.now(),
+                parkedExecutionId: executionId,
+                sdkSessionId,
+                notes: { ...run.record.info.notes, attempt: notes },
+            };
+            const told = this.#options.events.announce('job_parked', run.record, { job: run.live, patch, executionId });
+            if (!(await this.#change(tracked, patch, told)))
+                return;
+            // it may have gone on, or ended, while this was written
+            if (run.parked)
+                this.#setParked(tracked, true);
+        });
+    }
+    onResumed(run) {
+        const { notes } = run;
+        const tracked = this.#byJob.get(run.record.info.id);
+        if (tracked?.run === run)
+            this.#setParked(tracked, false);
+        this.#writeFor(run, async (running) => {
+            const executionId = run.record.info.parkedExecutionId;
+            const cleared = { parkedAt: undefined, parkedExecutionId: undefined };
+            const patch = { ...cleared, status: 'running', notes: { ...run.record.info.notes, attempt: notes } };
+            const told = this.#options.events.announce('job_resumed', run.record, { job: run.live, patch, executionId });
+            await this.#change(running, patch, told);
+        });
+    }
+    onEnded(run, outcome) {
+        const tracked = this.#byJob.get(run.record.info.id);
+        if (tracked?.run === run)
+            this.#finish(tracked, outcome);
+    }
+    onFault(run, error) {
+        this.#options.logger.error({ err: toError(error), jobId: run.record.info.id }, 'the session of a job did not start');
+    }
+    // ── the end of an attempt ─────────────────────────────────────────────────────────────────────────────────────────────────
+    #finish(tracked, outcome) {
+        const { run } = tracked;
+        this.#setParked(tracked, false);
+        this.#bySession.delete(run.sessionId);
+        // of one that an earlier process left the storage has refused nothing to this one
+        if (outcome.unbegun && !this.#missed.expected)
+            this.#options.onUnbegun();
+        this.#write(tracked, async () => {
+            if (tracked.canceled) {
+                this.#over(tracked, 'end', tracked.canceled);
+                return;
+            }
+            if (outcome.unbegun && tracked.claimed && !run.cancelRequested) {
+                await this.#putBack(tracked, tracked.claimed);
+                return;
+            }
+            const { attempt, maxAttempts } = run.record.info;
+            const retries = outcome.status === 'failed' && !outcome.final && attempt < maxAttempts;
+            // the next attempt works in the same directory: not before the engine of this one is gone; and whoever claims it waits until this
+            // one is told
+            if (retries)
+                await Promise.all([run.closed, tracked.ahead?.durable]);
+            await this.#settle(tracked, retries && !run.cancelRequested ? 'retry' : 'end', outcome);
+        });
+    }
+    async #settle(tracked, next, outcome) {
+        const { store, events } = this.#options;
+        const { run } = tracked;
+        const { record } = run;
+        const now = this.clock.now();
+        const patch = next === 'retry' ? retryPatch(run, outcome, now) : endPatch(run, outcome, now);
+        const type = next === 'retry' ? 'job_retrying' : 'job_completed';
+        const told = withStart(tracked.start, events.announce(type, record, { patch }));
+        const { tokens } = run;
+        this.#uncharged += tokens;
+        const writing = store.settle(record, patch, tokens, told);
+        tracked.stored = writing;
+        if (store.claimsTogether)
+            void run.closed.then(() => this.#free(tracked));
+        const written = await writing;
+        this.#uncharged -= tokens;
+        await tracked.ahead?.durable;
+        this.#over(tracked, next, { written, told });
+    }
+    /** Gives the slot of an attempt that is over to the next job in the turn in which its end is written, so that both are one write. */
+    #free(tracked) {
+        if (this.#byJob.get(tracked.run.record.info.id) !== tracked)
+            return;
+        this.#freed.add(tracked);
+        this.#options.onSlot();
+    }
+    async #putBack(tracked, claimed) {
+        const { record } = tracked.run;
+        tracked.start?.withdraw();
+        const written = await this.#options.store.change(record, unbegunPatch(claimed), UNHEARD);
+        this.#over(tracked, 'retry', { written, told: UNHEARD });
+    }
+    #over(tracked, next, { written, told }) {
+        const { run, settle } = tracked;
+        const { onSlot, onTerminal } = this.#options;
+        if (written)
+            run.record = written;
+        this.#byJob.delete(run.record.info.id);
+        if (!this.#freed.delete(tracked))
+            this.#holdSlot(run);
+        settle();
+        if (!written)
+            return;
+        told.send();
+        if (next === 'end')
+            onTerminal(written.info);
+        onSlot();
+    }
+    /** The job is over, its engine may not be. */
+    #holdSlot(run) {
+        this.#closing++;
+        void run.closed.then(() => {
+            this.#closing--;
+            this.#options.onSlot();
+        });
+    }
+    // ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    #track(run, claimed) {
+        const made = tracked(run, claimed);
+        this.#byJob.set(run.record.info.id, made);
+        this.#bySession.set(run.sessionId, made);
+        return made;
+    }
+    #writeFor(run, work) {
+        const tracked = this.#byJob.get(run.record.info.id);
+        if (tracked?.run === run)
+            this.#write(tracked, () => work(tracked));
+    }
+    #setParked(tracked, parked) {
+        if (tracked.parked === parked)
+            return;
+        tracked.parked = parked;
+        this.#parked += parked ? 1 : -1;
+        if (parked)
+            this.#options.onSlot();
+    }
+    #write(tracked, work) {
+        tracked.writing = tracked.writing.then(work).catch((error) => {
+            const { id } = tracked.run.record.info;
+            this.#options.logger.error({ err: toError(error), jobId: id }, 'a change of a job could not be written');
+        });
+    }
+    /** @returns false when somebody else changed the job: the run is over, and nothing more is told about it */
+    async #change({ run, start }, patch, told) {
+        const announced = withStart(start, told);
+        const record = await this.#options.store.change(run.record, patch, announced);
+        if (!record) {
+            run.cancel();
+            return false;
+        }
+        run.record = record;
+        announced.send();
+        return true;
+    }
+    #limitsOf({ request }) {
+        const { limits } = this.#options;
+        return {
+            ...limits,
+            tokens: stricter(request.maxTokens, limits.tokens),
+            durationMs: stricter(request.maxDurationMs, limits.durationMs),
+        };
+    }
+}
+//# sourceMappingURL=attempts.js.map

@@ -1,0 +1,73 @@
+import { GatewayError } from '../errors.js';
+import { patiently, unavailable } from '../lib/patience.js';
+import { JobElsewhere } from './elsewhere.js';
+import { isTerminal, lastNotes } from './job.js';
+/** A job that is between two places is looked for again after that long. */
+const LOOK_AGAIN_MS = 50;
+/** Ends jobs for callers, at whatever point they are. */
+export class Cancels {
+    #options;
+    constructor(options) {
+        this.#options = options;
+    }
+    /**
+     * One that is over stays as it is.
+     * @returns the job as it is then
+     * @throws SG_ERR_JOB_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then it goes on · JobElsewhere
+     */
+    cancel(id) {
+        const { attempts, claims, clock } = this.#options;
+        return patiently(clock, async (isRefused) => {
+            for (;;) {
+                const stored = () => claims.inTurn(() => this.#cancelStored(id, isRefused));
+                const over = (await attempts.cancel(id, isRefused)) ?? (await stored());
+                if (isRefused())
+                    throw unavailable();
+                if (over && isTerminal(over.status))
+                    return over;
+            }
+        });
+    }
+    /** @returns undefined when the job went on to somewhere else meanwhile, or whoever asked was refused */
+    async #cancelStored(id, isRefused) {
+        const { adapter, attempts, claims, clock, events, onTerminal, shared, store, submitting } = this.#options;
+        if (attempts.has(id) || isRefused())
+            return undefined;
+        const record = await adapter.get(id);
+        if (!record)
+            throw new GatewayError('SG_ERR_JOB_NOT_FOUND');
+        if (isTerminal(record.info.status))
+            return record.info;
+        // nobody but who has it knows what to stop
+        if (shared && record.info.status !== 'queued')
+            return this.#elsewhere(shared, record);
+        await submitting.get(id);
+        const patch = {
+            status: 'canceled',
+            finishedAt: clock.now(),
+            nextRunAt: undefined,
+            notes: lastNotes(record.info),
+        };
+        const completed = events.announce('job_completed', record, { patch });
+        const canceled = await store.change(record, patch, completed, true);
+        if (!canceled)
+            return undefined;
+        if (isRefused()) {
+            completed.withdraw();
+            await store.restore(record);
+            claims.wake();
+            return undefined;
+        }
+        completed.send();
+        onTerminal(canceled.info);
+        return canceled.info;
+    }
+    /** @throws JobElsewhere when a living node has it; one of a dead node is another one's soon, or queued again */
+    async #elsewhere({ cluster }, { info: { id } }) {
+        const { owner } = (await cluster.placeOfJob(id)) ?? {};
+        if (owner && owner.n !== cluster.n)
+            throw new JobElsewhere(id, owner);
+        await new Promise((resolve) => this.#options.clock.after(LOOK_AGAIN_MS, resolve));
+    }
+}
+//# sourceMappingURL=cancels.js.map

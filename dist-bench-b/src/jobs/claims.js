@@ -1,0 +1,169 @@
+import { toError } from '../errors.js';
+import { newId } from '../lib/new-id.js';
+import { Poll } from './shared-queue.js';
+const CLAIM_RETRY_MS = 1_000;
+/** Brings queued jobs into the slots that are free, as many at a time as there are. */
+export class Claims {
+    #options;
+    #open = false;
+    #paused = false;
+    /** There may be something to claim. */
+    #work = true;
+    #claiming = false;
+    #wakesSoon = false;
+    /** The storage refused what a run begins with: nothing is claimed meanwhile. */
+    #refused;
+    /** It wakes when it may claim again. */
+    #held;
+    /** Claims and the cancels of queued jobs, one after the other. */
+    #exclusive = Promise.resolve();
+    #poll;
+    constructor(options) {
+        this.#options = options;
+        this.#poll = new Poll(options.clock, () => this.wake());
+    }
+    /** Begins to claim. */
+    open() {
+        this.#open = true;
+        if (this.#options.shared)
+            this.#poll.start();
+        this.wake();
+    }
+    /** Claims nothing more. */
+    close() {
+        this.#open = false;
+        this.#poll.stop();
+        this.#refused?.cancel();
+    }
+    /** Resolves when what was claimed is begun. */
+    async idle() {
+        await this.#exclusive;
+    }
+    /** Runs `work` while nothing is claimed. */
+    inTurn(work) {
+        const result = this.#exclusive.then(work);
+        this.#exclusive = result.catch(() => { });
+        return result;
+    }
+    /** There may be something to claim, or a slot, a place or tokens for it. */
+    wake() {
+        this.#work = true;
+        const { clock, standstill } = this.#options;
+        if (standstill?.stands)
+            this.#held ??= clock.after(0, () => {
+                this.#held = undefined;
+                this.wake();
+            });
+        else if (!this.#claiming && this.#mayClaim)
+            void this.#fill();
+    }
+    /** Once all that ends in this turn has ended: one claim for all the slots, in the write of those ends. */
+    wakeSoon() {
+        if (this.#wakesSoon)
+            return;
+        this.#wakesSoon = true;
+        process.nextTick(() => {
+            this.#wakesSoon = false;
+            this.wake();
+        });
+    }
+    /** Not as soon as it takes something: it may take that and refuse again what is larger. */
+    awaitStorage() {
+        this.#refused ??= this.#options.clock.after(CLAIM_RETRY_MS, () => {
+            this.#refused = undefined;
+            this.wake();
+        });
+    }
+    get #mayClaim() {
+        const { shared, standstill } = this.#options;
+        return this.#open && !this.#refused && !standstill?.stands && (shared?.cluster.state ?? 'serving') === 'serving';
+    }
+    async #fill() {
+        const { budget, logger, clock } = this.#options;
+        this.#claiming = true;
+        let claimed = false;
+        try {
+            if (!budget.isCurrent)
+                await budget.refresh();
+            const places = this.#mayClaim && this.#mayBegin ? this.#reserve() : [];
+            if (places.length > 0) {
+                this.#work = false;
+                await this.inTurn(() => this.#claim(places)).finally(() => {
+                    for (const place of places.splice(0))
+                        place.release();
+                });
+                claimed = true;
+            }
+            this.#tellPause();
+        }
+        catch (error) {
+            logger.error({ err: toError(error) }, 'jobs could not be claimed; it is tried again');
+            clock.after(CLAIM_RETRY_MS, () => this.wake());
+        }
+        finally {
+            this.#claiming = false;
+        }
+        if (claimed && this.#work)
+            this.wakeSoon();
+    }
+    /** Whether the day has tokens left when those are counted whose charge is being written. */
+    get #mayBegin() {
+        const { budget, attempts } = this.#options;
+        const { limit, used, exhausted } = budget;
+        return !exhausted && (limit === undefined || used + attempts.uncharged < limit);
+    }
+    /** Places for as many sessions as there are slots and jobs. Only those are kept while the adapter is asked. */
+    #reserve() {
+        const { sessions } = this.#options;
+        const places = [];
+        for (let wanted = this.#claimable; wanted > 0; wanted--) {
+            const place = sessions.reserve();
+            if (!place)
+                break;
+            places.push(place);
+        }
+        return places;
+    }
+    /** How many jobs to ask for; an adapter that tells of work knows of jobs that nobody here has counted. */
+    get #claimable() {
+        const { adapter, attempts, counters, due, maxConcurrency, shared, store } = this.#options;
+        const slots = maxConcurrency - attempts.slots;
+        const isToldOfWork = adapter.onWork !== undefined || shared !== undefined;
+        if (counters.queued === 0 && !isToldOfWork)
+            return 0;
+        if (!store.claimsTogether)
+            return Math.min(slots, 1);
+        // one that waits for its time may be due by the adapter's clock
+        return isToldOfWork ? slots : Math.min(slots, Math.max(counters.queued - due.size, 1));
+    }
+    /** Begins what it claims, in that order, in the places, and takes those from the list. */
+    async #claim(places) {
+        const { attempts, clock, store, submitting } = this.#options;
+        const sessionIds = places.map(() => newId());
+        const records = await store.claim(places.length, { at: clock.now(), sessionIds });
+        // a write that failed alone is repeated
+        await attempts.freed();
+        // there may be more
+        if (records.length === places.length)
+            this.#work = true;
+        for (const [index, record] of records.entries()) {
+            const sessionId = sessionIds[index];
+            // what is stored can be claimed before it was told: a submission, or the attempt before
+            const { id } = record.info;
+            const isThere = (await submitting.get(id)) ?? true;
+            await attempts.over(id);
+            if (!isThere)
+                continue;
+            store.take(record);
+            attempts.start(record, places.shift(), sessionId);
+        }
+    }
+    #tellPause() {
+        const { budget, onPause } = this.#options;
+        if (budget.exhausted === this.#paused)
+            return;
+        this.#paused = budget.exhausted;
+        onPause(this.#paused);
+    }
+}
+//# sourceMappingURL=claims.js.map

@@ -1,0 +1,189 @@
+import { persistently } from '../lib/patience.js';
+import { expectedOf, } from './adapter.js';
+import { LEGAL_TRANSITIONS } from './job.js';
+/** Everything the queue writes goes through here, so that counters and timers always say what is stored. */
+export class JobStore {
+    #options;
+    constructor(options) {
+        this.#options = options;
+    }
+    /** The day that what ends now is charged to. */
+    get today() {
+        return this.#options.budget.today;
+    }
+    /** Stores a job, which is then to be adopted, or disowned. */
+    async add(record, key) {
+        const { adapter, keepKey } = this.#options;
+        if (key && keepKey)
+            await keepKey(key);
+        await adapter.add(record, key);
+    }
+    /** Takes back a submission that was refused and came to be stored all the same. */
+    async disown({ info: { id } }) {
+        const { adapter, clock } = this.#options;
+        const canceled = { status: 'canceled', finishedAt: clock.now(), nextRunAt: undefined };
+        await persistently(() => adapter.remove?.(id) ?? adapter.update(id, canceled).then(() => { }), this.#options);
+    }
+    /** Takes a job into account that was claimed. */
+    take({ info }) {
+        this.#moved('queued', info);
+    }
+    /**
+     * Takes back a cancel that was refused and came to be stored all the same.
+     * @param before the job as it was
+     * @param charge what it charged
+     * @returns the job as it is then; null: it went on to somewhere else
+     */
+    async restore(before, charge) {
+        const { adapter, budget } = this.#options;
+        const { status, nextRunAt, finishedAt, parkedAt, parkedExecutionId, usage, notes, error, result } = before.info;
+        const patch = { status, nextRunAt, finishedAt, parkedAt, parkedExecutionId, usage, notes, error, result };
+        const restored = await persistently(() => adapter.update(before.info.id, patch, 'canceled'), this.#options);
+        if (restored)
+            this.#moved('canceled', restored.info);
+        if (!charge?.tokens)
+            return restored;
+        const { day, tokens } = charge;
+        budget.correct(day, await persistently(() => adapter.addDailyTokens(day, -tokens), this.#options));
+        return restored;
+    }
+    /** Takes a job into account that is stored already. */
+    adopt({ info }) {
+        this.#moved(undefined, info);
+    }
+    /** Takes the queued jobs into account that are stored already, without a look at each. @returns false when each has to be adopted */
+    async adoptQueued() {
+        const { adapter, counters, due } = this.#options;
+        if (!adapter.counts || !adapter.delayed)
+            return false;
+        const counts = await adapter.counts();
+        await due.read();
+        for (const { profile, status, count } of counts)
+            if (status === 'queued')
+                counters.addQueued(profile, count);
+        return true;
+    }
+    /** Whether several jobs are claimed at once, and in one write with what was asked for in the same turn. */
+    get claimsTogether() {
+        return this.#options.adapter.claim !== undefined;
+    }
+    /** Claims at most so many jobs, which are then to be taken; one that `begin` began has its id as its `sessionId`. */
+    async claim(limit, begin) {
+        const { adapter, budget, shared } = this.#options;
+        if (!adapter.claim) {
+            const record = await adapter.claimNext();
+            return record ? [record] : [];
+        }
+        const day = budget.today;
+        const terms = {
+            ...(begin && { begin }),
+            ...(budget.limit !== undefined && { tokens: { day, limit: budget.limit } }),
+            ...(shared?.home !== undefined && { home: shared.home }),
+        };
+        const { jobs, paused } = await adapter.claim(limit, terms);
+        // another process may have used them up
+        if (paused && !budget.exhausted)
+            budget.report(day, await adapter.dailyTokens(day));
+        return jobs;
+    }
+    /**
+     * Changes a job, if it still has the status that it had. A store that fails is tried again until it works.
+     * @param announcement of the change, which the caller then sends
+     * @param once for somebody who waits: tried once
+     * @returns null when it has another one, or is gone; the announcement is withdrawn
+     * @throws with `once` what the adapter throws, and then nothing was changed
+     */
+    async change(before, patch, announcement, once = false) {
+        const { id, status } = before.info;
+        const expected = expectedOf(before);
+        assertLegal(before.info, patch.status);
+        const write = once ? this.#once : this.#persistently;
+        const { adapter } = this.#options;
+        const record = await write((deliveries) => adapter.update(id, patch, expected, deliveries), announcement);
+        if (record)
+            this.#moved(status, record.info);
+        else
+            this.#notMade(announcement);
+        return record;
+    }
+    /** Ends an attempt and charges its tokens, once; see `change`. */
+    async settle(before, patch, tokens, announcement, once = false) {
+        const record = await this.#settle(before, patch, tokens, announcement, once);
+        if (record)
+            this.#moved(before.info.status, record.info);
+        else {
+            this.#notMade(announcement);
+            // somebody else ended it; here it is over all the same
+            this.#options.counters.move(before.info.profile, before.info.status, 'canceled');
+        }
+        return record;
+    }
+    async #settle(before, patch, tokens, announcement, once) {
+        const { adapter, budget } = this.#options;
+        const { id } = before.info;
+        const expected = expectedOf(before);
+        assertLegal(before.info, patch.status);
+        const day = budget.today;
+        const write = once ? this.#once : this.#persistently;
+        if (adapter.settle) {
+            const charge = { day, tokens };
+            const settled = await write((told) => adapter.settle(id, patch, charge, expected, told), announcement);
+            budget.report(day, settled.dailyTokens);
+            return settled.record;
+        }
+        const update = () => write((deliveries) => adapter.update(id, patch, expected, deliveries), announcement);
+        const charge = async () => {
+            const total = await this.#persistently(() => adapter.addDailyTokens(day, tokens));
+            budget.report(day, total);
+        };
+        // what may be refused comes before what may not; else a crash in between counts the tokens: the job is then found running, and its
+        // usage is not known any more
+        if (!once)
+            await charge();
+        const record = await update();
+        if (once)
+            await charge();
+        return record;
+    }
+    #moved(from, info) {
+        const { counters, due, shared } = this.#options;
+        const { id, profile, status, nextRunAt } = info;
+        if (from !== status) {
+            counters.move(profile, from, status);
+            if (status === 'queued' && nextRunAt === undefined)
+                shared?.submitted();
+            else
+                shared?.changed();
+        }
+        if (status === 'queued' && nextRunAt !== undefined && (shared?.reminds(nextRunAt) ?? true))
+            due.set(id, nextRunAt);
+        else
+            due.delete(id);
+    }
+    /** @param announcement kept in the same write, or by an adapter that cannot do that at least in the same turn */
+    #once = async (write, announcement) => {
+        if (this.#options.oneWrite)
+            return write(announcement?.kept);
+        try {
+            announcement?.keep();
+            return await write();
+        }
+        catch (error) {
+            announcement?.withdraw();
+            throw error;
+        }
+    };
+    /** What was kept apart from a write that changed nothing is kept no more. */
+    #notMade(announcement) {
+        if (!this.#options.oneWrite)
+            announcement.withdraw();
+    }
+    /** Tries until it works. */
+    #persistently = (write, announcement) => persistently(() => this.#once(write, announcement), this.#options);
+}
+/** A transition that is not in the table is a mistake of ours, never a caller's. */
+function assertLegal({ id, status }, to) {
+    if (to !== undefined && to !== status && !LEGAL_TRANSITIONS[status].includes(to))
+        throw new Error(`Job ${id} cannot go from ${status} to ${to}.`);
+}
+//# sourceMappingURL=job-store.js.map

@@ -1,0 +1,65 @@
+/** A job with what a patch sets and without what it clears. */
+export function patched(info, patch) {
+    return copied(info, patch);
+}
+/**
+ * Field by field: V8 makes a hash table of an object that more than twelve members are added to by computed keys, that several spreads fill,
+ * or that something was deleted from, and a job is copied at every step of its life.
+ */
+function copied(info, patch, without) {
+    const { id, profile, cwd, prompt, createdAt, maxAttempts, webhook, meta } = info;
+    const { status = info.status, attempt = info.attempt, usage = info.usage } = patch;
+    const job = { id, status, profile, cwd, prompt, createdAt, attempt, maxAttempts, usage };
+    const notes = 'notes' in patch ? patch.notes : info.notes;
+    const nextRunAt = 'nextRunAt' in patch ? patch.nextRunAt : info.nextRunAt;
+    const startedAt = 'startedAt' in patch ? patch.startedAt : info.startedAt;
+    const sessionId = 'sessionId' in patch ? patch.sessionId : info.sessionId;
+    const sdkSessionId = 'sdkSessionId' in patch ? patch.sdkSessionId : info.sdkSessionId;
+    const parkedAt = 'parkedAt' in patch ? patch.parkedAt : info.parkedAt;
+    const parkedExecutionId = 'parkedExecutionId' in patch ? patch.parkedExecutionId : info.parkedExecutionId;
+    const finishedAt = 'finishedAt' in patch ? patch.finishedAt : info.finishedAt;
+    const result = 'result' in patch ? patch.result : info.result;
+    const error = 'error' in patch ? patch.error : info.error;
+    if (notes !== undefined && without !== 'notes')
+        job.notes = notes;
+    if (webhook !== undefined)
+        job.webhook = webhook;
+    if (meta !== undefined)
+        job.meta = meta;
+    if (nextRunAt !== undefined)
+        job.nextRunAt = nextRunAt;
+    if (startedAt !== undefined)
+        job.startedAt = startedAt;
+    if (sessionId !== undefined)
+        job.sessionId = sessionId;
+    if (sdkSessionId !== undefined)
+        job.sdkSessionId = sdkSessionId;
+    if (parkedAt !== undefined)
+        job.parkedAt = parkedAt;
+    if (parkedExecutionId !== undefined)
+        job.parkedExecutionId = parkedExecutionId;
+    if (finishedAt !== undefined)
+        job.finishedAt = finishedAt;
+    if (result !== undefined)
+        job.result = result;
+    if (error !== undefined)
+        job.error = error;
+    return job;
+}
+const NO_PATCH = {};
+/**
+ * A job as everybody else sees it; one that ended at its first attempt has no notes any more.
+ * @param patch what changes with it
+ */
+export const shown = (job, patch) => job.notes === undefined && !patch ? job : copied(job, patch ?? NO_PATCH, 'notes');
+const LISTED_PROMPT = 1_000;
+/** The same where many are shown, or often: with the beginning of a long prompt. */
+export function listed(job, patch) {
+    const info = shown(job, patch);
+    if (info.prompt.length <= LISTED_PROMPT)
+        return info;
+    // not half of a character
+    const prompt = info.prompt.slice(0, LISTED_PROMPT).replace(/[\uD800-\uDBFF]$/, '');
+    return { ...info, prompt, promptTruncated: true };
+}
+//# sourceMappingURL=patch.js.map

@@ -1,0 +1,347 @@
+import { CreateJobRequest, } from '../../schemas/jobs.js';
+import { GatewayError } from '../errors.js';
+import { keptWith } from '../idempotency/making.js';
+import { assertMeta } from '../lib/json-value.js';
+import { newId } from '../lib/new-id.js';
+import { Patience, patiently, persistently } from '../lib/patience.js';
+import { present } from '../lib/present.js';
+import { compileSchema, validationError } from '../lib/validation.js';
+import { nameOf, UNLIMITED, visible } from '../principal.js';
+import { signingKeys } from '../webhooks/signing.js';
+import { targetProblems } from '../webhooks/target.js';
+import { Attempts } from './attempts.js';
+import { DailyBudget } from './budgets.js';
+import { Cancels } from './cancels.js';
+import { Claims } from './claims.js';
+import { JobCounters } from './counters.js';
+import { DelayedJobs } from './delayed-jobs.js';
+import { newJob } from './job.js';
+import { JobEvents } from './job-events.js';
+import { jobPage } from './job-page.js';
+import { JobStore } from './job-store.js';
+import { QUEUE_DEFAULTS } from './options.js';
+import { listed, shown } from './patch.js';
+import { recover } from './recovery.js';
+import { Retention } from './retention.js';
+import { SharedQueue } from './shared-queue.js';
+const requestChecker = compileSchema(CreateJobRequest);
+const RETRY_AFTER_S = 5;
+/**
+ * Jobs: sessions that run unattended, as many at a time as there are slots, in the order of priority and submission. What a job may
+ * go through stands in `job.ts`, what one attempt does in `run.ts`.
+ */
+export class JobQueue {
+    #options;
+    #maxConcurrency;
+    #counters = new JobCounters();
+    #due;
+    #budget;
+    #shared;
+    #store;
+    #events;
+    #attempts;
+    #retention;
+    #claims;
+    #cancels;
+    #started;
+    #onStarted = () => { };
+    #draining = false;
+    /** Jobs whose submission is not told yet, and whether it came about. */
+    #submitting = new Map();
+    #unsubscribe = [];
+    constructor(options) {
+        this.#options = options;
+        const { adapter, clock, logger, retryAfter, sessions, deliverer, guard, profiles, retention } = options;
+        this.#maxConcurrency = options.maxConcurrency ?? QUEUE_DEFAULTS.maxConcurrency;
+        this.#started = new Promise((resolve) => {
+            this.#onStarted = resolve;
+        });
+        this.#due = new DelayedJobs({ clock, adapter, logger, retryAfter, onDue: () => this.#claims.wake() });
+        this.#budget = new DailyBudget({
+            limit: options.dailyTokenLimit,
+            clock,
+            adapter,
+            onRollover: () => this.#claims.wake(),
+        });
+        const { cluster, homes } = options;
+        this.#shared = cluster && new SharedQueue({ cluster, adapter, clock, budget: this.#budget, home: homes?.node });
+        this.#store = new JobStore({
+            shared: this.#shared,
+            adapter,
+            clock,
+            logger,
+            retryAfter,
+            counters: this.#counters,
+            due: this.#due,
+            budget: this.#budget,
+            keepKey: options.keepKey,
+            oneWrite: options.oneWrite ?? false,
+        });
+        this.#events = new JobEvents({
+            clock,
+            logger,
+            webhooks: {
+                deliverer,
+                guard,
+                signingKeys: signingKeys(options.webhookSecret, 'queue.webhookSecret'),
+                attempts: options.webhookAttempts ?? QUEUE_DEFAULTS.webhookAttempts,
+                retryDelayMs: options.webhookRetryDelayMs ?? QUEUE_DEFAULTS.webhookRetryDelayMs,
+            },
+        });
+        if (retention)
+            this.#retention = new Retention({
+                ...{ clock, logger, adapter, sessions },
+                maxAgeMs: retention.maxAgeMs,
+                sweepIntervalMs: retention.sweepIntervalMs ?? QUEUE_DEFAULTS.sweepIntervalMs,
+                onForgotten: (jobId) => deliverer.forget(jobId),
+            });
+        this.#attempts = new Attempts({
+            ...{ clock, logger, sessions },
+            store: this.#store,
+            events: this.#events,
+            limits: {
+                tokens: options.sessionTokenLimit,
+                durationMs: options.maxJobDurationMs,
+                parkedMs: options.maxParkedDurationMs,
+                killGraceMs: options.killGraceMs ?? QUEUE_DEFAULTS.killGraceMs,
+            },
+            recallProfile: (name, generation) => {
+                const recall = () => generation === undefined ? profiles.resolve(name, UNLIMITED) : profiles.recall(name, generation);
+                return profiles.refreshed?.()?.then(recall) ?? recall();
+            },
+            onSlot: () => this.#claims.wakeSoon(),
+            onTerminal: (job) => this.#retention?.onTerminal(job),
+            onUnbegun: () => this.#claims.awaitStorage(),
+        });
+        this.#claims = new Claims({
+            ...{ adapter, clock, logger, sessions, maxConcurrency: this.#maxConcurrency, standstill: options.standstill },
+            ...{
+                counters: this.#counters,
+                due: this.#due,
+                budget: this.#budget,
+                store: this.#store,
+                attempts: this.#attempts,
+                shared: this.#shared,
+            },
+            submitting: this.#submitting,
+            onPause: (paused) => this.#events.budgetChanged(paused),
+        });
+        this.#cancels = new Cancels({
+            ...{ adapter, clock },
+            ...{ attempts: this.#attempts, claims: this.#claims, events: this.#events },
+            ...{ store: this.#store, shared: this.#shared, submitting: this.#submitting },
+            onTerminal: (job) => this.#retention?.onTerminal(job),
+        });
+        this.#unsubscribe.push(sessions.on('room', () => this.#claims.wake()));
+        const { onEvent } = options;
+        if (onEvent)
+            this.#unsubscribe.push(this.on('job_event', ({ event }) => onEvent(event)));
+    }
+    /** For whoever tells of sessions. */
+    get onTurnOver() {
+        return this.#attempts.onTurnOver;
+    }
+    /** Takes up what is stored, then begins to claim. Call it once, after the sessions that were parked are there. */
+    async start() {
+        const { adapter } = this.#options;
+        await this.#budget.refresh();
+        await this.#retention?.takeUp();
+        await this.#recover(this.#shared && {});
+        if (this.#shared)
+            this.#hearOthers(this.#shared);
+        const unsubscribe = adapter.onWork?.(() => this.#claims.wake());
+        if (unsubscribe)
+            this.#unsubscribe.push(unsubscribe);
+        this.#onStarted();
+        if (!this.#draining)
+            this.#claims.open();
+    }
+    #recover(shared) {
+        const { adapter, sessions, logger, expiredGraceMs: graceMs } = this.#options;
+        return recover({ adapter, sessions, logger, graceMs, shared, store: this.#store, attempts: this.#attempts });
+    }
+    #hearOthers(shared) {
+        const { cluster } = shared;
+        const wake = () => {
+            shared.changed();
+            this.#claims.wake();
+        };
+        this.#unsubscribe.push(cluster.on('work', wake), cluster.on('nodes', wake), cluster.on('thawed', wake));
+    }
+    /** These are about to be taken up, their sessions before them: what those tell is kept for them. */
+    expect(jobIds) {
+        if (jobIds.length > 0)
+            this.#attempts.expect();
+    }
+    /**
+     * Goes on with jobs that were another node's and are this one's now, as after a restart. Their sessions were taken up just before, and
+     * it was told to `expect` them before those; call it once for what the cluster told to be `taken`.
+     */
+    async takeUp(jobIds) {
+        if (jobIds.length === 0)
+            return;
+        const taken = new Set(jobIds);
+        await this.#started;
+        // what is claimed meanwhile is under way here, too, and nobody's else
+        const recovered = () => this.#claims.inTurn(async () => {
+            // what is not taken up is left to the next process
+            if (!this.#draining)
+                await this.#recover({ isTaken: (id) => taken.has(id) });
+        });
+        const { logger, retryAfter } = this.#options;
+        await persistently(recovered, { logger, retryAfter });
+        this.#shared?.changed();
+        this.#claims.wake();
+    }
+    /**
+     * Accepts a job; it is stored when this resolves.
+     * @throws GatewayError as a session's creation would, and for a webhook that may not be reached or whose headers are not allowed
+     */
+    async submit(request, { principal = UNLIMITED, takenKey } = {}) {
+        requestChecker.assert(request);
+        assertMeta(request.meta, 'meta');
+        assertMeta(request.session.meta, 'session.meta');
+        const room = this.#assertRoom();
+        if (room)
+            await room;
+        if (request.webhook) {
+            const problems = targetProblems(request.webhook, this.#options.guard, 'webhook');
+            if (problems.length > 0)
+                throw validationError(problems);
+        }
+        const { profile, cwd } = await this.#options.admission.examine(request.session, principal);
+        await this.#started;
+        const stillRoom = this.#assertRoom();
+        if (stillRoom)
+            await stillRoom;
+        const { name } = profile.info;
+        const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd };
+        const home = this.#shared && this.#options.homes?.of(profile.info);
+        const info = newJob(request, { ...given, submittedBy: nameOf(principal), home });
+        const record = { info, request: JSON.parse(JSON.stringify(request)) };
+        const { clock } = this.#options;
+        const submitted = async (isRefused) => {
+            const submission = this.#add(record, takenKey && keptWith(takenKey, 'job', info.id), isRefused);
+            this.#submitting.set(info.id, submission);
+            try {
+                await submission;
+            }
+            finally {
+                this.#submitting.delete(info.id);
+                this.#claims.wake();
+            }
+        };
+        await patiently(clock, submitted, { patience: new Patience(clock, takenKey?.waitedMs) });
+        return shown(info);
+    }
+    /** @returns false when it was refused while it was being stored, and is gone again */
+    async #add(record, key, isRefused) {
+        await this.#store.add(record, key);
+        if (isRefused()) {
+            await this.#store.disown(record);
+            return false;
+        }
+        this.#store.adopt(record);
+        this.#events.emit('job_submitted', record);
+        return true;
+    }
+    /** @returns a promise when other nodes' jobs have to be counted first */
+    #assertRoom() {
+        if (this.#draining)
+            throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: RETRY_AFTER_S });
+        const { maxQueuedJobs = QUEUE_DEFAULTS.maxQueuedJobs } = this.#options;
+        const assertRoomFor = (queued) => {
+            if (queued + this.#submitting.size >= maxQueuedJobs)
+                throw new GatewayError('SG_ERR_TOO_MANY', { detail: 'The queue is full.', retryAfterS: RETRY_AFTER_S });
+        };
+        return this.#shared ? this.#shared.queued().then(assertRoomFor) : assertRoomFor(this.#counters.queued);
+    }
+    /** Another node has told something: what was counted is from before. */
+    changedElsewhere() {
+        this.#shared?.changed();
+    }
+    /** Whether this process runs it, or waits with it. */
+    isUnderWay(id) {
+        return this.#attempts.has(id);
+    }
+    async get(id) {
+        const info = await this.#find(id);
+        return info && shown(info);
+    }
+    /** @throws SG_ERR_JOB_NOT_FOUND, the same for one that is not there and one that is not theirs */
+    async visibleJob(id, principal) {
+        const info = await patiently(this.#options.clock, () => this.#find(id));
+        if (!info || !visible(principal, info.profile))
+            throw new GatewayError('SG_ERR_JOB_NOT_FOUND');
+        return shown(info);
+    }
+    async #find(id) {
+        return this.#attempts.live(id) ?? (await this.#options.adapter.get(id))?.info;
+    }
+    /** One page of the jobs that a caller may see, newest first. */
+    page(query, principal = UNLIMITED) {
+        const { adapter, clock } = this.#options;
+        const shownAs = (job) => listed(this.#attempts.live(job.id) ?? job);
+        return patiently(clock, () => jobPage(adapter, query, principal, shownAs));
+    }
+    /** The last attempts to deliver a job's events to its webhook, newest first. */
+    deliveries(id) {
+        return this.#options.deliverer.deliveries(id);
+    }
+    /** Where an event goes that was kept for a job's webhook; nowhere when what it tells of was never written. */
+    async targetOf(event, origin) {
+        const { type, job } = event;
+        if (type === 'job_completed') {
+            const stored = await this.#options.adapter.get(job.id);
+            if (stored && stored.info.finishedAt !== job.finishedAt)
+                return undefined;
+        }
+        return this.#events.targetOf(job.id, origin);
+    }
+    /**
+     * Cancels a job at whatever point it is; one that is over stays as it is.
+     * @returns the job as it is then
+     * @throws SG_ERR_JOB_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then it goes on · JobElsewhere when another node has to do it
+     */
+    async cancel(id) {
+        return shown(await this.#cancels.cancel(id));
+    }
+    /** Counts are of the jobs that the caller may see; the budget is everybody's. */
+    async stats(principal = UNLIMITED) {
+        const { sessionTokenLimit, dailyTokenLimit } = this.#options;
+        const counts = this.#shared ? await this.#shared.visibleTo(principal) : this.#counters.visibleTo(principal);
+        const { exhausted, resumesAt, used } = this.#budget;
+        return {
+            maxConcurrency: this.#shared?.slots ?? this.#maxConcurrency,
+            ...counts,
+            paused: exhausted,
+            dailyTokensUsed: used,
+            ...present({ sessionTokenLimit, dailyTokenLimit, resumesAt }),
+        };
+    }
+    /** @returns a function that ends the observation; a listener that throws is logged and breaks nothing */
+    on(event, listener) {
+        return this.#events.on(event, listener);
+    }
+    /** No more submissions and no more claims; what runs may end. */
+    drain() {
+        if (!this.#draining)
+            this.#events.draining();
+        this.#draining = true;
+        this.#attempts.draining = true;
+        this.#claims.close();
+    }
+    /** Resolves when what runs has ended and is written down; jobs that are parked stay so. */
+    async close() {
+        this.drain();
+        await this.#claims.idle();
+        await this.#attempts.settled();
+        this.#attempts.stop();
+        this.#due.stop();
+        this.#budget.stop();
+        this.#retention?.stop();
+        for (const unsubscribe of this.#unsubscribe)
+            unsubscribe();
+    }
+}
+//# sourceMappingURL=queue.js.map

@@ -1,0 +1,118 @@
+import { visible } from '../principal.js';
+/** What others have changed is seen after that long. */
+const AGE_MS = 1_000;
+/** Counting takes at most about that part of the database's time. */
+const SHARE = 1 / 10;
+/** A delay that is longer is left to the poll: another node may have the job by then. */
+const OWN_DELAY_MS = 60_000;
+/** The queue as all nodes together have it: how many jobs there are, and the tokens of the day, as the adapter knows them. */
+export class SharedQueue {
+    cluster;
+    home;
+    #adapter;
+    #clock;
+    #budget;
+    #counts = [];
+    /** When the counts that are there were asked for. */
+    #askedAt = Number.NEGATIVE_INFINITY;
+    /** Counting them took so long. */
+    #tookMs = 0;
+    /** Changes that are known of, and how many of them the counts are after. */
+    #changes = 0;
+    #counted = 0;
+    /** Submitted here since. */
+    #submitted = 0;
+    #reading;
+    /** @throws when the adapter cannot be shared */
+    constructor({ cluster, adapter, clock, budget, home }) {
+        if (!adapter.counts || !adapter.owned)
+            throw new Error('A queue adapter that several nodes share needs counts and owned; see QueueAdapter.');
+        this.cluster = cluster;
+        this.home = home;
+        this.#adapter = adapter;
+        this.#clock = clock;
+        this.#budget = budget;
+    }
+    /** Slots of all nodes. */
+    get slots() {
+        return this.cluster.nodes().reduce((sum, { slots }) => sum + slots, 0);
+    }
+    /** Something has changed that the counts are to have in them. */
+    changed() {
+        this.#changes++;
+    }
+    /** A job can be claimed by whoever has a slot. */
+    submitted() {
+        this.#submitted++;
+        this.changed();
+        this.cluster.nudge();
+    }
+    /** Whether this process looks by itself when a job falls due. */
+    reminds(nextRunAt) {
+        return nextRunAt - this.#clock.now() < OWN_DELAY_MS;
+    }
+    /** About how many wait, those that were submitted here included. */
+    async queued() {
+        if (this.#askedAt <= this.#clock.now() - AGE_MS)
+            await this.#read();
+        const counted = this.#counts.filter(({ status }) => status === 'queued');
+        return counted.reduce((sum, { count }) => sum + count, 0) + this.#submitted;
+    }
+    /** Of the profiles that a caller may see, all that is known to have happened by now included; the day's tokens are current then, too. */
+    async visibleTo(principal) {
+        const changes = this.#changes;
+        const since = this.#clock.now() - AGE_MS;
+        while (this.#counted < changes || this.#askedAt <= since)
+            await this.#read();
+        const total = { queued: 0, running: 0, parked: 0 };
+        for (const { profile, status, count } of this.#counts)
+            if (visible(principal, profile))
+                total[status] += count;
+        return total;
+    }
+    #read() {
+        this.#reading ??= this.#readNow().finally(() => {
+            this.#reading = undefined;
+        });
+        return this.#reading;
+    }
+    async #readNow() {
+        const pauseMs = Math.min(this.#tookMs / SHARE, AGE_MS) - (this.#clock.now() - this.#askedAt);
+        if (pauseMs > 0)
+            await new Promise((resolve) => this.#clock.after(pauseMs, resolve));
+        const at = this.#clock.now();
+        const changes = this.#changes;
+        const submitted = this.#submitted;
+        const { today } = this.#budget;
+        // both of one moment
+        const [counts, tokens] = await Promise.all([this.#adapter.counts(), this.#adapter.dailyTokens(today)]);
+        this.#counts = counts;
+        this.#tookMs = this.#clock.now() - at;
+        this.#askedAt = at;
+        this.#counted = changes;
+        this.#submitted -= submitted;
+        this.#budget.become(today, tokens);
+    }
+}
+/** Looks again and again, as what it is told of may be lost. */
+export class Poll {
+    #clock;
+    #look;
+    #timer;
+    constructor(clock, look) {
+        this.#clock = clock;
+        this.#look = look;
+    }
+    start() {
+        this.#timer ??= this.#clock.after(AGE_MS, () => {
+            this.#timer = undefined;
+            this.start();
+            this.#look();
+        });
+    }
+    stop() {
+        this.#timer?.cancel();
+        this.#timer = undefined;
+    }
+}
+//# sourceMappingURL=shared-queue.js.map

@@ -1,0 +1,34 @@
+/**
+ * Work that is done once for all who ask for it at the same time: one run after the other, and whoever comes while one is under way is
+ * given the next, since that one may have looked before they came.
+ */
+export class Anew {
+    #work;
+    #running;
+    /** For all who came while one was running. */
+    #next;
+    constructor(work) {
+        this.#work = work;
+    }
+    /** Resolves when a run is over that began after the call. @throws what that run throws */
+    done() {
+        if (!this.#running)
+            return this.#run();
+        this.#next ??= this.#running
+            .catch(() => { })
+            .then(() => {
+            this.#next = undefined;
+            return this.#run();
+        });
+        return this.#next;
+    }
+    #run() {
+        const running = this.#work().finally(() => {
+            if (this.#running === running)
+                this.#running = undefined;
+        });
+        this.#running = running;
+        return running;
+    }
+}
+//# sourceMappingURL=anew.js.map

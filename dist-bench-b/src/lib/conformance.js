@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=conformance.js.map

@@ -1,0 +1,86 @@
+import { TypeCompiler, ValueErrorType } from '@sinclair/typebox/compiler';
+import { GatewayError } from '../errors.js';
+const MAX_ERRORS = 10;
+/** Of a path that is told back: member names are the caller's and may be as long as a body. */
+const MAX_PATH_LENGTH = 200;
+export function compileSchema(schema) {
+    let compiled;
+    const lazily = () => {
+        compiled ??= TypeCompiler.Compile(schema);
+        return compiled;
+    };
+    // Checked first: the search for errors looks at own members only, and would miss the methods of a host's class.
+    const errors = (value, at = '') => (lazily().Check(value) ? [] : fieldErrors(lazily().Errors(value), at));
+    return {
+        check: (value) => lazily().Check(value),
+        errors,
+        assert(value, at) {
+            if (!lazily().Check(value))
+                throw validationError(errors(value, at));
+        },
+    };
+}
+export function validationError(errors) {
+    const [first] = errors;
+    return new GatewayError('SG_ERR_VALIDATION', {
+        ...(first && { detail: first.path ? `${first.path}: ${first.message}` : first.message }),
+        errors,
+    });
+}
+function fieldErrors(found, at) {
+    const byPath = new Map();
+    for (const error of found) {
+        for (const leaf of leaves(error)) {
+            const path = dotted(leaf.path, at);
+            if (!byPath.has(path))
+                byPath.set(path, { path, message: sentence(leaf) });
+            if (byPath.size >= MAX_ERRORS)
+                return [...byPath.values()];
+        }
+    }
+    return [...byPath.values()];
+}
+/**
+ * A union that failed is told by the variant that was meant: one whose literals all matched, and of those the one whose own members
+ * are wrong least often.
+ */
+function leaves(error) {
+    if (error.type !== ValueErrorType.Union)
+        return [error];
+    const isChoice = (found) => found.some((leaf) => leaf.path === error.path || leaf.type === ValueErrorType.Literal);
+    const ownMembers = (found) => found.filter((leaf) => leaf.path.lastIndexOf('/') === error.path.length).length;
+    const meant = error.errors
+        .map((iterator) => firstOf(iterator))
+        .filter((found) => !isChoice(found))
+        .sort((a, b) => ownMembers(a) - ownMembers(b) || a.length - b.length)[0];
+    return meant ? meant.flatMap(leaves) : [error];
+}
+/** As many errors as are told; a body can have a hundred thousand. */
+function firstOf(found) {
+    const first = [];
+    for (const error of found)
+        if (first.push(error) === MAX_ERRORS)
+            break;
+    return first;
+}
+function sentence(error) {
+    switch (error.type) {
+        case ValueErrorType.ObjectAdditionalProperties:
+            return 'Unknown property.';
+        case ValueErrorType.ObjectRequiredProperty:
+            return 'Required.';
+        case ValueErrorType.Union: {
+            const literals = error.schema.anyOf
+                .map((variant) => variant.const)
+                .filter((value) => value !== undefined);
+            return literals.length > 0 ? `Expected one of ${literals.join(', ')}.` : 'Matches none of the accepted shapes.';
+        }
+        default:
+            return `${error.message}.`;
+    }
+}
+function dotted(pointer, at) {
+    const segments = pointer.slice(0, MAX_PATH_LENGTH).split('/').slice(1);
+    return [...(at ? [at] : []), ...segments.map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))].join('.');
+}
+//# sourceMappingURL=validation.js.map

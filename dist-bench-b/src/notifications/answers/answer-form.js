@@ -1,0 +1,66 @@
+import { ASK_USER_QUESTION, } from '../../../schemas/permissions.js';
+import { invalidField } from '../../errors.js';
+/** Characters of what a person writes on the page. */
+export const MAX_WRITTEN = 2_000;
+/** The questions of a request that asks some; none: it is a tool that wants to run, or nothing that a form can be made of. */
+export function questionsOf({ toolName, input }) {
+    if (toolName !== ASK_USER_QUESTION || !Array.isArray(input.questions))
+        return [];
+    return input.questions.flatMap((one) => {
+        const { question, header, options, multiSelect } = (one ?? {});
+        if (typeof question !== 'string')
+            return [];
+        return { question, header: textOf(header), options: optionsOf(options), multiSelect: multiSelect === true };
+    });
+}
+function optionsOf(options) {
+    if (!Array.isArray(options))
+        return [];
+    return options.flatMap((option) => {
+        const { label, description } = (option ?? {});
+        return typeof label === 'string' ? { label, description: textOf(description) } : [];
+    });
+}
+const textOf = (value) => (typeof value === 'string' ? value : undefined);
+/** Names of the fields for the question at `index`: the options that were chosen, and what was written beside them. */
+export const fieldsOf = (index) => ({ chosen: `choice-${index}`, written: `text-${index}` });
+/** What a form says. @throws SG_ERR_VALIDATION with the field */
+export function answerOf(request, form) {
+    const behavior = form.get('behavior');
+    if (behavior === 'deny') {
+        const message = written(form, 'message');
+        return { behavior, ...(message && { message }) };
+    }
+    if (behavior !== 'allow')
+        throw invalidField('behavior', 'must be allow or deny.');
+    const questions = questionsOf(request);
+    if (questions.length === 0)
+        return { behavior };
+    const answers = questions.map((question, index) => [
+        question.question,
+        chosenOf(question, index, form),
+    ]);
+    return { behavior, updatedInput: { answers: Object.fromEntries(answers) } };
+}
+function chosenOf({ options, multiSelect }, index, form) {
+    const fields = fieldsOf(index);
+    const known = new Set(options.map(({ label }) => label));
+    const chosen = form.getAll(fields.chosen);
+    for (const label of chosen)
+        if (!known.has(label))
+            throw invalidField(fields.chosen, 'is none of the options.');
+    if (chosen.length > 1 && !multiSelect)
+        throw invalidField(fields.chosen, 'takes one option.');
+    const other = written(form, fields.written);
+    const said = [...chosen, ...(other ? [other] : [])];
+    if (said.length === 0)
+        throw invalidField(fields.chosen, 'each question needs an answer.');
+    return said.join(', ');
+}
+function written(form, field) {
+    const text = (form.get(field) ?? '').trim();
+    if (text.length > MAX_WRITTEN)
+        throw invalidField(field, `may have ${MAX_WRITTEN} characters.`);
+    return text;
+}
+//# sourceMappingURL=answer-form.js.map

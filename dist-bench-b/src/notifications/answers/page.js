@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { shown } from '../shown.js';
+import { fieldsOf, MAX_WRITTEN, questionsOf } from './answer-form.js';
+const STYLE = `
+:root { color-scheme: light dark; --line: #8886; --soft: #8882 }
+* { box-sizing: border-box }
+body { margin: 0 auto; max-width: 44rem; padding: 1rem 1rem 3rem; font: 1rem/1.45 system-ui, sans-serif; overflow-wrap: anywhere }
+h1 { font-size: 1.35rem; line-height: 1.25; margin: .5rem 0 1rem }
+h2 { font-size: 1rem; margin: 1.5rem 0 .4rem }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem .9rem; margin: 0 }
+dt { opacity: .7 }
+dd { margin: 0 }
+pre { margin: 0; padding: .8rem; background: var(--soft); border-radius: .5rem; white-space: pre-wrap; font: .875rem/1.4 ui-monospace, monospace }
+fieldset { border: 1px solid var(--line); border-radius: .5rem; margin: 1rem 0; padding: .6rem .9rem }
+label { display: block; padding: .55rem 0 }
+small { display: block; opacity: .7 }
+input[type=text] { width: 100%; min-height: 2.9rem; padding: .5rem .7rem; font: inherit; border: 1px solid var(--line); border-radius: .5rem }
+.answers { display: flex; gap: .8rem; margin-top: 1.2rem }
+.asked { flex-direction: row-reverse }
+button { flex: 1; min-height: 3.4rem; font: 600 1.05rem system-ui, sans-serif; color: #fff; border: 0; border-radius: .6rem; background: #1a7f37 }
+button.deny { background: #b42318 }
+`;
+const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
+/** Nothing is loaded and nothing runs; the form goes where the page came from. */
+export const ANSWER_PAGE_HEADERS = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+    'referrer-policy': 'no-referrer',
+    'x-robots-tag': 'noindex, nofollow, noarchive',
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-resource-policy': 'same-origin',
+    'cache-control': 'no-store',
+};
+/** The page of a link that leads to something. */
+export const answerPage = (view) => view.state === 'open' ? openPage(view) : messagePage('Answered already', settledText(view.resolved));
+export const takenPage = ({ behavior }) => messagePage(behavior === 'allow' ? 'Allowed' : 'Denied', 'Your answer was the first, and was taken. You may close this page.');
+/** A page of a headline and a sentence. */
+export const messagePage = (headline, text) => page(headline, `<h1>${html(headline)}</h1><p>${html(text)}</p>`);
+function openPage({ request, session, recipient, expiresAt, input, isWhole, canAllow }) {
+    const questions = questionsOf(request);
+    const headline = questions.length > 0 ? 'The agent asks you' : (request.title ?? `${request.toolName} asks to run`);
+    const facts = [
+        ['Session', session.title],
+        ['Profile', session.profile],
+        ['Directory', session.cwd],
+        ['Tool', request.toolName],
+        ['Agent', request.agentId],
+        ['What it does', request.description],
+        ['Why it asks', request.decisionReason],
+        ['Asked', recipient],
+        ['Until', `${new Date(expiresAt).toISOString().slice(0, 16).replace('T', ' ')} UTC`],
+    ];
+    const rows = facts.map(([name, value]) => (value ? `<dt>${name}</dt><dd>${html(value)}</dd>` : '')).join('');
+    const cut = isWhole ? '' : '<p>The input is longer than this page shows, so it can only be denied here.</p>';
+    const what = questions.length > 0 ? '' : `${isWhole ? members(request.input) : `<h2>Input</h2><pre>${html(input)}</pre>`}${cut}`;
+    return page(headline, `<h1>${html(headline)}</h1><dl>${rows}</dl>${what}${form(questions, canAllow)}`);
+}
+/** What a tool is to be given: text as it is written, line by line, everything else as JSON. */
+const members = (input) => Object.entries(input)
+    .map(([name, value]) => {
+    const text = typeof value === 'string' && value !== '' ? value : JSON.stringify(value, null, 2);
+    return `<h2>${html(name)}</h2><pre>${html(text)}</pre>`;
+})
+    .join('');
+function form(questions, canAllow) {
+    const asked = canAllow ? questions.map(fieldset).join('') : '';
+    const isQuestion = questions.length > 0;
+    const deny = '<button class="deny" name="behavior" value="deny">Deny</button>';
+    const allow = canAllow ? `<button name="behavior" value="allow">${isQuestion ? 'Answer' : 'Allow'}</button>` : '';
+    // the enter key presses the first one: it answers a question, and never allows a tool
+    const [first, second] = isQuestion ? [allow, deny] : [deny, allow];
+    return `<form method="post">${asked}
+<label>If you deny it: what to do instead <input type="text" name="message" maxlength="${MAX_WRITTEN}" autocomplete="off"></label>
+<div class="answers${isQuestion ? ' asked' : ''}">${first}${second}</div></form>`;
+}
+function fieldset({ question, header, options, multiSelect }, index) {
+    const { chosen, written } = fieldsOf(index);
+    const type = multiSelect ? 'checkbox' : 'radio';
+    const choices = options.map(({ label, description }) => `<label><input type="${type}" name="${chosen}" value="${attribute(label)}"> ${html(label)}${description ? `<small>${html(description)}</small>` : ''}</label>`);
+    const other = `<label>${options.length > 0 ? 'Something else' : 'Your answer'} <input type="text" name="${written}" maxlength="${MAX_WRITTEN}" autocomplete="off"></label>`;
+    return `<fieldset><legend>${html(header ? `${header}: ${question}` : question)}</legend>${choices.join('')}${other}</fieldset>`;
+}
+/** Who was first, in a sentence. */
+function settledText(resolved) {
+    if (!resolved)
+        return 'Somebody has answered this, and nothing waits for an answer any more.';
+    const { behavior, resolvedBy } = resolved;
+    const what = behavior === 'allow' ? 'allowed' : 'denied';
+    if (resolvedBy === 'timeout')
+        return 'Nobody answered in time, so it was denied.';
+    if (resolvedBy === 'policy')
+        return `Nobody is waited for any more: it was ${what} by the gateway.`;
+    return `It was ${what} by ${whoOf(resolved)}, who was first.`;
+}
+const WAYS = {
+    socket: 'in an application',
+    rest: 'over the API',
+    inbox: 'in the inbox',
+    link: 'by a link like this one',
+};
+function whoOf({ by }) {
+    const who = by?.principal ?? 'somebody';
+    const way = by && WAYS[by.channel];
+    return way ? `${who}, ${way}` : who;
+}
+function page(title, body) {
+    return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex, nofollow"><meta name="referrer" content="no-referrer">
+<title>${html(title)}</title><style>${STYLE}</style></head>
+<body>${body}</body></html>
+`;
+}
+const html = (text) => attribute(shown(text));
+/** As it is, for what comes back with the form. */
+const attribute = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+//# sourceMappingURL=page.js.map

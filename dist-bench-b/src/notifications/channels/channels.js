@@ -1,0 +1,157 @@
+import { optionError, toError } from '../../errors.js';
+import { deliveryHeaders } from '../../webhooks/signing.js';
+import { operatorTarget } from '../../webhooks/target.js';
+import { renderNtfy } from './ntfy.js';
+import { renderSlack } from './slack.js';
+import { renderWebPush } from './web-push.js';
+/** Deliveries that may wait for one operator's channel, and for one browser. */
+const MAX_WAITING = 10_000;
+const MAX_WAITING_PUSH = 500;
+/** A push service that knows no such browser (any more). */
+const PUSH_GONE = [404, 410];
+/** Formats that replace what they showed of a request, and so are told how it was settled. */
+const REPLACES = new Set(['ntfy', 'web_push']);
+/** The lane under which the attempts to deliver one notification are kept. */
+export const attemptsLane = (sessionId, seq) => `notification ${sessionId}:${seq}`;
+/** The channels of the configuration: what each is told, and how it is written. */
+export class Channels {
+    #channels;
+    #targets = new Map();
+    #options;
+    /** @throws SG_ERR_OPTION */
+    constructor(channels, options) {
+        this.#options = options;
+        this.#channels = named(channels);
+        for (const [name, channel] of this.#channels)
+            if (channel.format !== 'web_push')
+                this.#targets.set(name, this.#operatorTarget(name, channel, channels.indexOf(channel)));
+    }
+    has(name) {
+        return this.#channels.has(name);
+    }
+    names() {
+        return [...this.#channels.keys()];
+    }
+    /** Whether any of them is told how a request was settled. */
+    get tellsSettlements() {
+        return [...this.#channels.values()].some(({ format }) => REPLACES.has(format));
+    }
+    /** The operator's own endpoints. */
+    targets() {
+        return [...this.#targets.values()];
+    }
+    /** Who a link was sent to: the channel, and whose browser; undefined when that is not told any more. */
+    recipient(channel) {
+        const [name = '', subscription] = splitChannel(channel);
+        if (!this.has(name))
+            return undefined;
+        if (subscription === undefined)
+            return name;
+        const known = this.#options.subscriptions.get(subscription);
+        return known && (known.principal ? `${known.principal} (${name})` : name);
+    }
+    /** The deliveries that a message calls for. @param only the one channel that is to be told, whatever it usually hears of */
+    deliveriesOf(message, id, only) {
+        return [...this.#channels].flatMap(([name, channel]) => {
+            if (only === undefined ? !wants(channel, message) : name !== only)
+                return [];
+            if (channel.format === 'web_push')
+                return this.#pushed(name, message, id, only !== undefined);
+            const target = this.#targets.get(name);
+            return this.#laned(name, message, id, { target, origin: { kind: 'channel', channel: name } });
+        });
+    }
+    /** The target of a delivery that an earlier process left. */
+    targetOf({ channel, subscription }) {
+        if (subscription === undefined)
+            return this.#targets.get(channel);
+        const known = this.has(channel) ? this.#options.subscriptions.get(subscription) : undefined;
+        return known && this.#pushTarget(channel, known);
+    }
+    #pushed(name, message, id, isAsked) {
+        const told = this.#options.subscriptions
+            .ofProfile(message.session.profile)
+            .filter((one) => isAsked || wants(one, message));
+        return told.map((subscription) => this.#laned(`${name}/${subscription.id}`, message, id, {
+            target: this.#pushTarget(name, subscription),
+            origin: { kind: 'channel', channel: name, subscription: subscription.id },
+        }));
+    }
+    /** What is told of one session comes in order; sessions and channels do not wait for each other. */
+    #laned(to, message, id, given) {
+        const { type, sessionId, seq } = message;
+        const delivery = {
+            ...{ id, type, payload: message, importance: type === 'session_closed' ? 'last' : 'normal' },
+            logLane: attemptsLane(sessionId, seq),
+            ...given,
+        };
+        return { lane: `channel ${to} ${sessionId}`, delivery };
+    }
+    #operatorTarget(name, channel, index) {
+        const { attempts, retryDelayMs, guard } = this.#options;
+        const option = `notifications.channels.${index}`;
+        const target = operatorTarget(channel, { option, attempts, retryDelayMs, guard });
+        const render = { slack: renderSlack, ntfy: renderNtfy, webhook: signedBy(target) }[channel.format];
+        // its place in the list may change, and then it is still the same one
+        return {
+            ...target,
+            ...{ key: `channel ${name} ${target.key.split(' ').at(-1)}`, channel: name, maxWaiting: MAX_WAITING },
+            write: this.writer(name, render),
+        };
+    }
+    #pushTarget(name, { id, endpoint, keys, principal }) {
+        const { attempts, retryDelayMs, pushGuard, subscriptions, vapid, logger } = this.#options;
+        const render = (message, context) => renderWebPush(message, context, { to: { endpoint, keys }, from: vapid() });
+        return {
+            ...{ key: `push ${id}`, url: endpoint, headers: undefined, signingKeys: [], attempts, retryDelayMs },
+            ...{ guard: pushGuard, channel: name, goneStatuses: PUSH_GONE, maxWaiting: MAX_WAITING_PUSH },
+            slot: `push ${principal ?? ''}`,
+            onGone: () => {
+                subscriptions.forget(id).catch((error) => {
+                    logger.warn({ err: toError(error), subscription: id }, 'a subscription that is gone could not be removed');
+                });
+            },
+            write: this.writer(`${name}/${id}`, render),
+        };
+    }
+    /** Writes messages for one recipient: with the link that is its own, signed at the time of the attempt and kept nowhere. */
+    writer(to, render) {
+        const { links, logger } = this.#options;
+        return async ({ id, payload }) => {
+            const message = payload;
+            const answerUrl = await links?.urlFor(message, to).catch((error) => {
+                logger.warn({ err: toError(error), delivery: id }, 'a notification is sent without a link: there is no key to sign it');
+                return undefined;
+            });
+            return (now) => render(message, { id, now, answerUrl });
+        };
+    }
+}
+/** A message as its own JSON, with the link in it, signed as Standard Webhooks has it. */
+export const signedBy = ({ signingKeys }) => (message, { id, now, answerUrl }) => {
+    const body = Buffer.from(JSON.stringify({ ...message, ...(answerUrl !== undefined && { answerUrl }) }));
+    return { body, headers: deliveryHeaders(id, body, signingKeys, Math.floor(now / 1000)) };
+};
+function wants({ format, events, profiles }, message) {
+    if (profiles && !profiles.includes(message.session.profile))
+        return false;
+    if (message.type !== 'permission_resolved')
+        return events?.includes(message.type) ?? true;
+    const replaces = format === undefined || REPLACES.has(format);
+    return replaces && (events?.includes('permission_requested') ?? true);
+}
+const splitChannel = (channel) => channel.split('/');
+function named(channels) {
+    const byName = new Map();
+    for (const [index, channel] of channels.entries()) {
+        const name = channel.name ?? channel.format;
+        const at = `notifications.channels.${index}.name`;
+        if (!/^[A-Za-z0-9_.-]{1,64}$/.test(name))
+            throw optionError(at, 'must be letters, digits, ".", "_" or "-".');
+        if (byName.has(name))
+            throw optionError(at, `there is a channel ${JSON.stringify(name)} already; give each its own.`);
+        byName.set(name, channel);
+    }
+    return byName;
+}
+//# sourceMappingURL=channels.js.map

@@ -1,0 +1,192 @@
+import { createHash, ECDH } from 'node:crypto';
+import { GatewayError, invalidField } from '../../errors.js';
+import { Freshness } from '../../lib/freshness.js';
+import { KeyedLock } from '../../lib/keyed-lock.js';
+import { newId } from '../../lib/new-id.js';
+import { overdue, patiently, persistently, unavailable } from '../../lib/patience.js';
+import { present } from '../../lib/present.js';
+import { nameOf, visible, visibleProfiles } from '../../principal.js';
+const MAX_PER_PRINCIPAL = 20;
+const MAX_SUBSCRIPTIONS = 10_000;
+/** A browser subscribes again whenever its page is opened; one that does not is told nothing after this. */
+const KEPT_MS = 60 * 24 * 60 * 60_000;
+const CURVE = 'prime256v1';
+/** The browsers that are told by web push, each of one principal; in the store, and all in memory. */
+export class PushSubscriptions {
+    #options;
+    #byId = new Map();
+    #lock = new KeyedLock();
+    #freshness;
+    constructor(options) {
+        this.#options = options;
+        const { store, shared } = options;
+        if (shared && store.version)
+            this.#freshness = new Freshness(() => store.version(), () => this.#read());
+    }
+    /** Reads what earlier processes left. @throws what the store throws */
+    async load() {
+        await (this.refreshed() ?? this.#read());
+    }
+    /** Resolves when what is known is what was kept before the call; undefined: it is, as nobody else changes anything. @throws what the store throws */
+    refreshed() {
+        return this.#freshness?.check();
+    }
+    async #read() {
+        const kept = await this.#options.store.subscriptions();
+        this.#byId.clear();
+        for (const subscription of kept)
+            this.#byId.set(subscription.id, subscription);
+    }
+    get(id) {
+        const subscription = this.#byId.get(id);
+        return subscription && this.#isLive(subscription) ? subscription : undefined;
+    }
+    /** Those that may be told of a profile. */
+    ofProfile(profile) {
+        return [...this.#byId.values()].filter((one) => {
+            const caller = this.#callerOf(one);
+            return caller !== undefined && visible(caller, profile);
+        });
+    }
+    #isLive(subscription) {
+        return this.#callerOf(subscription) !== undefined;
+    }
+    /** Whose it is; undefined when it has expired, or its caller would not be let in now. */
+    #callerOf(subscription) {
+        const { clock, callerNamed } = this.#options;
+        if (subscription.expiresAt <= clock.now())
+            return undefined;
+        return callerNamed ? callerNamed(subscription.principal) : subscription;
+    }
+    /**
+     * Subscribes a browser, or renews its subscription; durable when it resolves.
+     * @throws SG_ERR_VALIDATION · SG_ERR_SUBSCRIPTION_EXISTS · SG_ERR_TOO_MANY · SG_ERR_STORE_UNAVAILABLE
+     */
+    subscribe(request, principal) {
+        this.#assertUsable(request);
+        return this.#changing(async (isRefused) => {
+            await this.#refreshed();
+            const known = this.#find(request.endpoint);
+            const subscription = this.#subscriptionOf(request, principal, known);
+            if (known && known.principal !== subscription.principal && !sameKeys(known, subscription))
+                throw new GatewayError('SG_ERR_SUBSCRIPTION_EXISTS');
+            if (known?.principal !== subscription.principal || !known)
+                await this.#makeRoom(subscription.principal);
+            const { store } = this.#options;
+            await this.#kept(store.saveSubscription(subscription));
+            if (isRefused())
+                await this.#takenBack(() => (known ? store.saveSubscription(known) : store.removeSubscription(subscription.id)));
+            else
+                this.#byId.set(subscription.id, subscription);
+            await this.#options.tellOthers?.();
+            return { subscription, isNew: !known };
+        });
+    }
+    /** @throws SG_ERR_SUBSCRIPTION_NOT_FOUND, the same for one that is not there and another caller's · SG_ERR_STORE_UNAVAILABLE */
+    unsubscribe(endpoint, principal) {
+        return this.#changing(async (isRefused) => {
+            await this.#refreshed();
+            const known = this.#find(endpoint);
+            if (!known || known.principal !== nameOf(principal))
+                throw new GatewayError('SG_ERR_SUBSCRIPTION_NOT_FOUND');
+            const { store } = this.#options;
+            await this.#kept(store.removeSubscription(known.id));
+            if (isRefused())
+                await this.#takenBack(() => store.saveSubscription(known));
+            else
+                this.#byId.delete(known.id);
+            await this.#options.tellOthers?.();
+        });
+    }
+    /** Its push service says that there is no such browser any more. */
+    forget(id) {
+        return this.#lock.run('', () => this.#remove(id));
+    }
+    async #remove(id) {
+        await this.#kept(this.#options.store.removeSubscription(id));
+        this.#byId.delete(id);
+    }
+    /** What is told no more makes room. */
+    async #makeRoom(principal) {
+        for (const one of [...this.#byId.values()])
+            if (!this.#isLive(one))
+                await this.#remove(one.id);
+        const own = [...this.#byId.values()].filter((one) => one.principal === principal).length;
+        if (own >= MAX_PER_PRINCIPAL)
+            throw new GatewayError('SG_ERR_TOO_MANY', { detail: `A caller may subscribe ${MAX_PER_PRINCIPAL} browsers.` });
+        if (this.#byId.size >= MAX_SUBSCRIPTIONS)
+            throw new GatewayError('SG_ERR_TOO_MANY');
+    }
+    #find(endpoint) {
+        for (const one of this.#byId.values())
+            if (one.endpoint === endpoint)
+                return one;
+        return undefined;
+    }
+    #subscriptionOf({ endpoint, keys, expirationTime, events, profiles }, principal, known) {
+        const now = this.#options.clock.now();
+        const name = nameOf(principal);
+        const allowedProfiles = visibleProfiles(principal);
+        return {
+            // several processes that are asked at once make one of it
+            id: known?.id ?? (this.#freshness ? digestOf(endpoint) : newId()),
+            ...{ endpoint, keys, createdAt: known?.createdAt ?? now },
+            expiresAt: Math.min(now + KEPT_MS, expirationTime ?? Number.POSITIVE_INFINITY),
+            ...present({ principal: name, allowedProfiles, events, profiles }),
+        };
+    }
+    #assertUsable({ endpoint, keys, expirationTime }) {
+        try {
+            this.#options.guard.checkUrl(endpoint);
+        }
+        catch (error) {
+            throw error instanceof GatewayError ? invalidField('endpoint', error.message) : error;
+        }
+        if (!isPoint(keys.p256dh))
+            throw invalidField('keys.p256dh', 'is no public key of the curve P-256, as base64url.');
+        if (!isBytes(keys.auth, 16))
+            throw invalidField('keys.auth', 'must be 16 bytes as base64url.');
+        if (typeof expirationTime === 'number' && expirationTime <= this.#options.clock.now())
+            throw invalidField('expirationTime', 'is over.');
+    }
+    async #refreshed() {
+        const refreshed = this.refreshed();
+        if (refreshed)
+            await this.#kept(refreshed);
+    }
+    async #kept(saved) {
+        try {
+            await saved;
+        }
+        catch (cause) {
+            throw unavailable(cause);
+        }
+    }
+    /** Changes run one after the other; whoever asks for one does not wait for ever. */
+    #changing(change) {
+        const called = (isRefused) => {
+            if (isRefused())
+                throw overdue();
+            return change(isRefused);
+        };
+        return patiently(this.#options.clock, (isRefused) => this.#lock.run('', () => called(isRefused)));
+    }
+    #takenBack(write) {
+        return persistently(write, this.#options);
+    }
+}
+const digestOf = (endpoint) => createHash('sha256').update(endpoint).digest('base64url');
+const sameKeys = (one, other) => one.keys.p256dh === other.keys.p256dh && one.keys.auth === other.keys.auth;
+const isBytes = (text, length) => /^[A-Za-z0-9_-]+$/.test(text) && Buffer.from(text, 'base64url').length === length;
+function isPoint(text) {
+    if (!isBytes(text, 65))
+        return false;
+    try {
+        ECDH.convertKey(text, CURVE, 'base64url', 'hex', 'uncompressed');
+        return Buffer.from(text, 'base64url')[0] === 4;
+    }
+    catch {
+        return false;
+    }
+}
+//# sourceMappingURL=subscriptions.js.map

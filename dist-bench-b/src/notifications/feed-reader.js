@@ -1,0 +1,118 @@
+import { CLOSE } from '../../schemas/close-codes.js';
+import { PROTOCOL_VERSION } from '../../schemas/frames.js';
+import { visible } from '../principal.js';
+import { idIn } from './shared-places.js';
+/** Most bytes of notifications per client and turn. */
+const BATCH_BYTES = 64 * 1024;
+/**
+ * One client of the feed: a cursor and the pump that moves it, as a client of a session has. What was missed and what happens come by the
+ * same loop: read on while the client takes bytes, stop when it does not. So a client that does not read costs nothing but its place.
+ */
+export class FeedReader {
+    #feed;
+    #inbox;
+    #sink;
+    #filter;
+    #unsubscribe;
+    #principal;
+    #cursor;
+    /** The head when it came, until it was reached and told. */
+    #syncAt;
+    /** Whether the inbox has changed since it was told. */
+    #inboxStale = false;
+    #blocked = false;
+    #reading = false;
+    #scheduled = false;
+    #closed = false;
+    /** @param place where it goes on, as `feed.placeAfter` says */
+    constructor({ feed, inbox }, sink, place, { filter, principal }) {
+        this.#feed = feed;
+        this.#inbox = inbox;
+        this.#sink = sink;
+        this.#filter = filter;
+        this.#principal = principal;
+        this.#cursor = place.number;
+        this.#syncAt = feed.headNumber;
+        this.#unsubscribe = [
+            feed.listeners.on('notification', () => this.#schedule()),
+            inbox.listeners.on('changed', ({ profile }) => this.#onInbox(profile)),
+            inbox.listeners.on('elsewhere', ({ profile }) => this.#onInbox(profile)),
+        ];
+        const { id: after, truncated } = place;
+        const attached = { type: 'notifications_attached', protocolVersion: PROTOCOL_VERSION, after, truncated };
+        this.#write([frame({ ...attached, inbox: inbox.count(principal) }, after)]);
+        this.#schedule();
+    }
+    /** It is somebody else by now, who sees something else. */
+    becomes(principal) {
+        this.#principal = principal;
+    }
+    /** The client has taken what was written. */
+    resume() {
+        this.#blocked = false;
+        this.#schedule();
+    }
+    close(close) {
+        if (this.#closed)
+            return;
+        this.detach();
+        this.#sink.close(close);
+    }
+    /** The client is gone; nothing more is written. */
+    detach() {
+        this.#closed = true;
+        for (const end of this.#unsubscribe)
+            end();
+    }
+    #onInbox(profile) {
+        if (!visible(this.#principal, profile))
+            return;
+        this.#inboxStale = true;
+        this.#schedule();
+    }
+    /** One look at the end of this turn, however much it brings. */
+    #schedule() {
+        if (this.#scheduled || this.#blocked || this.#reading || this.#closed)
+            return;
+        this.#scheduled = true;
+        setImmediate(() => {
+            this.#scheduled = false;
+            this.#pump().catch(() => this.close(CLOSE.internal));
+        });
+    }
+    async #pump() {
+        if (this.#closed || this.#blocked)
+            return;
+        this.#reading = true;
+        const { found, through, id } = await this.#feed.readOn(this.#cursor, this.#filter, this.#principal, BATCH_BYTES);
+        this.#reading = false;
+        if (this.#closed)
+            return;
+        this.#cursor = through;
+        const frames = found.map((kept) => this.#frameOf(kept));
+        if (this.#syncAt !== undefined && this.#cursor >= this.#syncAt) {
+            this.#syncAt = undefined;
+            frames.push(frame({ type: 'notifications_synced', after: id }, id));
+        }
+        const isAtHead = this.#cursor >= this.#feed.headNumber;
+        if (isAtHead && this.#inboxStale) {
+            this.#inboxStale = false;
+            frames.push(frame({ type: 'inbox_changed', inbox: this.#inbox.count(this.#principal) }));
+        }
+        if (frames.length > 0)
+            this.#write(frames);
+        if (!isAtHead || this.#inboxStale)
+            this.#schedule();
+    }
+    #frameOf(kept) {
+        return { id: idIn(kept), text: `{"type":"notification","notification":${kept.json}}` };
+    }
+    #write(frames) {
+        this.#blocked = !this.#sink.write(frames);
+    }
+}
+const frame = (what, id) => ({
+    ...(id !== undefined && { id }),
+    text: JSON.stringify(what),
+});
+//# sourceMappingURL=feed-reader.js.map

@@ -1,0 +1,289 @@
+import { GatewayError, invalidField, toError } from '../errors.js';
+import { Listeners } from '../lib/listeners.js';
+import { newId } from '../lib/new-id.js';
+import { MAX_PAGE, MAX_PAGE_BYTES } from '../lib/paging.js';
+import { PATIENCE_MS, tooLate, unavailable } from '../lib/patience.js';
+import { within } from '../lib/within.js';
+import { visible, visibleProfiles } from '../principal.js';
+import { Numbering } from './numbering.js';
+import { isIn, pageOf } from './range.js';
+import { idIn, SharedPlaces } from './shared-places.js';
+export const DEFAULT_NOTIFICATION_RETENTION = {
+    maxCount: 10_000,
+    maxAgeMs: 7 * 24 * 60 * 60 * 1000,
+};
+/** So that ids rise as text, too. */
+const DIGITS = 12;
+const ID = /^([\w-]{1,64}):(\d{12,16})$/;
+/** The newest ones are kept in memory for those who follow: as many, of so many characters. */
+const RECENT = 1_000;
+const RECENT_CHARS = 4 * 1024 * 1024;
+/** Beyond `maxCount`, before the oldest are forgotten. */
+const SLACK = 100;
+/** What is too old is forgotten as often, while there is anything. */
+const SWEEP_MS = 60 * 60 * 1000;
+/** All notifications of all sessions, each at its place: they are read from a place on, and followed, and nobody misses one. */
+export class NotificationFeed {
+    /** Whether what the store keeps rides along in the writes of the sessions' journal. */
+    ridesAlong;
+    listeners;
+    #options;
+    #epoch = newId();
+    #numbering = this.#numberingFrom(0);
+    /** Where several processes give numbers. */
+    #places;
+    /** Since this process had old ones forgotten. */
+    #placed = 0;
+    /** The newest ones that can be read, all after `#recentFrom`. */
+    #recent = [];
+    #recentChars = 0;
+    #recentFrom = 0;
+    #prunedThrough = 0;
+    #sweep;
+    #closed = false;
+    constructor(options) {
+        const { logger, store, clock, node } = options;
+        this.#options = options;
+        if (node && store.shared)
+            this.#places = new SharedPlaces({ store, node, clock, logger, show: (kept) => this.#show(kept) });
+        this.ridesAlong = options.ridesAlong;
+        this.listeners = new Listeners((error) => logger.error({ err: error }, 'a follower of the feed failed'));
+    }
+    /** Takes up what an earlier process left. Call it once, before anything is placed. @throws what the store throws */
+    async open() {
+        const { epoch, lastNumber } = await this.#options.store.open(this.#epoch);
+        this.#epoch = epoch;
+        this.#numbering = this.#numberingFrom(lastNumber);
+        this.#recentFrom = lastNumber;
+        this.#places?.open(lastNumber);
+        if (lastNumber === 0)
+            return;
+        void this.#prune();
+        this.#sweepLater();
+    }
+    close() {
+        this.#closed = true;
+        this.#places?.close();
+        this.#sweep?.cancel();
+    }
+    #numberingFrom(number) {
+        return new Numbering(number, (_number, kept) => this.#show(kept));
+    }
+    /** The id of the newest notification that can be read: the place from which everything is still to come. */
+    get head() {
+        return this.#places?.headId ?? this.idOf(this.headNumber);
+    }
+    get headNumber() {
+        return this.#places?.head ?? this.#numbering.head;
+    }
+    /** Another process has kept something, or may have. */
+    nudge() {
+        this.#places?.nudge();
+    }
+    /** The id of a place. */
+    idOf(number) {
+        return `${this.#epoch}:${String(number).padStart(DIGITS, '0')}`;
+    }
+    // ── what is told ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    /** Gives a notification its place, for a write that begins now. Exactly one of `commit` and `renounce` follows. */
+    place(told) {
+        const number = (this.#places ?? this.#numbering).take();
+        const notification = { id: this.idOf(number), ...told };
+        const { type, sessionId, ts, session } = notification;
+        const json = JSON.stringify(notification);
+        const kept = { number, type, sessionId, profile: session.profile, ts, json };
+        return { notification, kept: this.#places ? { ...kept, isPlacedWhenKept: true } : kept };
+    }
+    /** It is written down: it can be read. */
+    commit({ kept }) {
+        if (this.#places) {
+            this.#placed++;
+            this.#places.nudge();
+            this.#options.tellOthers?.();
+        }
+        else
+            this.#numbering.settle(kept.number, kept);
+    }
+    /** It was not written down. */
+    renounce({ kept }) {
+        if (!this.#places)
+            this.#numbering.settle(kept.number, undefined);
+    }
+    /** Writes it down where nothing else does. */
+    add(placed) {
+        const { store, logger } = this.#options;
+        store.add(placed.kept).then(() => this.commit(placed), (error) => {
+            this.renounce(placed);
+            logger.error({ err: toError(error), sessionId: placed.kept.sessionId }, 'a notification could not be kept');
+        });
+    }
+    #show(kept) {
+        this.#recent.push(kept);
+        this.#recentChars += kept.json.length;
+        while (this.#recent.length > RECENT || (this.#recentChars > RECENT_CHARS && this.#recent.length > 1)) {
+            const { number, json } = this.#recent.shift();
+            this.#recentFrom = number;
+            this.#recentChars -= json.length;
+        }
+        this.listeners.emit('notification', kept);
+        if (this.#closed)
+            return;
+        const { retention } = this.#options;
+        if (this.#places ? this.#placed >= SLACK : kept.number - retention.maxCount >= this.#prunedThrough + SLACK)
+            void this.#prune();
+        this.#sweepLater();
+    }
+    /** Again and again, while there is anything. */
+    #sweepLater() {
+        const { store, retention, clock } = this.#options;
+        if (this.#closed)
+            return;
+        this.#sweep ??= clock.after(Math.min(SWEEP_MS, retention.maxAgeMs), async () => {
+            this.#sweep = undefined;
+            await this.#prune();
+            const isEmpty = (await store.oldest(0).catch(() => 0)) === undefined;
+            if (!isEmpty)
+                this.#sweepLater();
+        });
+    }
+    /** What is too old to be read. */
+    get #since() {
+        return this.#options.clock.now() - this.#options.retention.maxAgeMs;
+    }
+    /** Numbers up to this one cannot be read any more. */
+    get #through() {
+        return this.#places ? 0 : Math.max(0, this.#numbering.head - this.#options.retention.maxCount);
+    }
+    async #prune() {
+        const { store, logger } = this.#options;
+        this.#prunedThrough = this.#through;
+        this.#placed = 0;
+        await Promise.all([
+            store.prune(this.#through, this.#since),
+            this.#places && store.shared.keepNewest(this.#options.retention.maxCount),
+        ]).catch((error) => logger.warn({ err: toError(error) }, 'old notifications could not be forgotten; they will be later'));
+    }
+    // ── what is read ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    /**
+     * Notifications that a caller may see, oldest first: those after a place, or without one the newest.
+     * @returns their JSON · `next`: the place after which there are more
+     * @throws SG_ERR_VALIDATION on a place that is none of ours · SG_ERR_STORE_UNAVAILABLE
+     */
+    async page(query, principal) {
+        const { after, limit = MAX_PAGE } = query;
+        if (this.#places)
+            await this.#ask(() => this.#places.follow());
+        const number = after === undefined ? undefined : ((await this.resolve(after))?.number ?? 0);
+        const range = this.#range(number ?? 0, filterOf(query), principal);
+        const newest = number === undefined;
+        const found = await this.#read(range, { limit: newest ? limit : limit + 1, maxBytes: MAX_PAGE_BYTES, newest });
+        const items = found.slice(0, limit);
+        const last = items.at(-1);
+        const isMore = !newest && last !== undefined && (found.length > limit || (await this.#hasAfter(last, range)));
+        return { items, next: isMore ? idIn(last) : undefined };
+    }
+    /** A page may have ended before its limit, at as many bytes as it may have. */
+    async #hasAfter({ number }, range) {
+        if (number >= range.until)
+            return false;
+        return (await this.#read({ ...range, after: number }, { limit: 1, maxBytes: 0 })).length > 0;
+    }
+    /**
+     * The place of an id; undefined for one of another feed, or that this one has not come to.
+     * @returns `isLost`: something after it can no longer be read
+     * @throws SG_ERR_VALIDATION · SG_ERR_STORE_UNAVAILABLE
+     */
+    async resolve(id) {
+        const match = ID.exec(id);
+        if (!match)
+            throw invalidField('after', 'is not the id of a notification.');
+        if (match[1] !== this.#epoch)
+            return undefined;
+        const given = Number(match[2]);
+        if (!this.#places)
+            return given <= this.headNumber ? { number: given } : undefined;
+        const oldest = (await this.#oldest()) ?? this.headNumber + 1;
+        const { place, isLost } = await this.#ask(() => this.#places.find(given, oldest));
+        return place <= this.headNumber ? { number: place, isLost } : undefined;
+    }
+    /** One that a caller may see. @throws SG_ERR_NOTIFICATION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE */
+    async find(id, principal) {
+        const number = ID.test(id) ? (await this.resolve(id))?.number : undefined;
+        const after = (number ?? 0) - 1;
+        const range = { ...this.#range(after, {}, principal), until: number ?? 0 };
+        const [found] = range.after === after ? await this.#read(range, { limit: 1, maxBytes: 0 }) : [];
+        if (!found || idIn(found) !== id)
+            throw new GatewayError('SG_ERR_NOTIFICATION_NOT_FOUND');
+        return found;
+    }
+    /**
+     * Where a reader goes on who knows everything up to an id; without one at the head.
+     * @returns `truncated`: something after it cannot be read any more, and it goes on with the oldest that can
+     */
+    async placeAfter(id) {
+        if (this.#places)
+            await this.#ask(() => this.#places.follow());
+        const known = id === undefined ? { number: this.headNumber } : await this.resolve(id);
+        const { headNumber: head } = this;
+        if (known?.number === head)
+            return { number: head, id: this.head, truncated: false };
+        const oldest = (await this.#oldest()) ?? head + 1;
+        const truncated = known === undefined || (known.isLost ?? known.number < oldest - 1);
+        const number = truncated ? oldest - 1 : known.number;
+        return { number, id: truncated || id === undefined ? this.idOf(number) : id, truncated };
+    }
+    /** The smallest number that can be read. */
+    async #oldest() {
+        const oldest = await this.#ask(() => this.#options.store.oldest(this.#since));
+        return oldest === undefined ? undefined : Math.max(oldest, this.#through + 1);
+    }
+    /**
+     * The next ones that a caller may see.
+     * @returns `through`: the place up to which that is all
+     */
+    async readOn(after, filter, principal, maxBytes) {
+        const { headNumber: head, head: headId } = this;
+        const range = this.#range(after, filter, principal);
+        const page = { limit: MAX_PAGE, maxBytes };
+        const isRecent = after >= this.#recentFrom;
+        const found = isRecent
+            ? pageOf(this.#recentAfter(after).filter((kept) => isIn(range, kept)), page)
+            : await this.#read(range, page);
+        // a page that ended early ends somewhere before the head
+        const last = found.at(-1);
+        return last ? { found, through: last.number, id: idIn(last) } : { found, through: head, id: headId };
+    }
+    /** The search begins at the end: who follows has seen almost all of them. */
+    #recentAfter(after) {
+        let at = this.#recent.length;
+        while (at > 0 && this.#recent[at - 1].number > after)
+            at--;
+        return this.#recent.slice(at);
+    }
+    #range(after, { types, profile }, principal) {
+        return {
+            after: Math.max(after, this.#through),
+            until: this.headNumber,
+            since: this.#since,
+            types,
+            profiles: profile === undefined ? visibleProfiles(principal) : visible(principal, profile) ? [profile] : [],
+        };
+    }
+    #read(...[range, page]) {
+        return this.#ask(() => this.#options.store.read(range, page));
+    }
+    async #ask(question) {
+        try {
+            return await within(PATIENCE_MS, question(), { clock: this.#options.clock, onLate: tooLate });
+        }
+        catch (error) {
+            throw error instanceof GatewayError ? error : unavailable(error);
+        }
+    }
+}
+/** What a query asks for. */
+export const filterOf = ({ types, profile }) => ({
+    types: types?.split(','),
+    profile,
+});
+//# sourceMappingURL=feed.js.map

@@ -1,0 +1,72 @@
+import { previewOfRequest } from '../jobs/progress.js';
+import { Listeners } from '../lib/listeners.js';
+import { oneLine } from '../lib/one-line.js';
+import { PlannedInFeed, PlannedOnce } from './planned.js';
+/**
+ * Tells of four moments of every session: it needs an approval, finished a turn, failed, or ended. A notification is a prompt to look,
+ * not the record of what happened.
+ */
+export class Notifier {
+    #parts;
+    #listeners;
+    #outward;
+    constructor({ feed, logger, outward }) {
+        const { deliveriesOf } = outward;
+        this.#outward = outward;
+        this.#listeners = new Listeners((error) => logger.error({ err: error }, 'onNotification failed'));
+        const tell = (notification) => this.#listeners.emit('notification', notification);
+        this.#parts = { feed, deliveriesOf, tell };
+    }
+    /** What is to be told of an event, to be kept with it; undefined when it is none of the four. */
+    notify = (body, place, info) => {
+        if (body.type === 'permission_resolved') {
+            const deliveries = this.#outward.settlementOf(body, place, info);
+            return deliveries.length > 0 ? new PlannedOnce(deliveries) : undefined;
+        }
+        const told = notificationOf(body, place, info);
+        if (told?.request)
+            this.#outward.onAsked(told.sessionId, told.request.id);
+        return told && new PlannedInFeed(told, this.#parts);
+    };
+    /** A session was read into memory: these of its requests were told of before. */
+    onRestored(sessionId, requestIds) {
+        this.#outward.onRestored(sessionId, requestIds);
+    }
+    /** @returns a function that ends it; a listener that fails is logged and breaks nothing */
+    on(listener) {
+        return this.#listeners.on('notification', listener);
+    }
+}
+/** The notification that an event calls for. */
+function notificationOf(event, { seq, ts }, info) {
+    // written out: V8 makes a hash table of an object that several spreads fill
+    const { type } = event;
+    switch (type) {
+        case 'permission_requested': {
+            const session = info();
+            const { request } = event;
+            return { type, sessionId: session.id, seq, ts, session, preview: previewOfRequest(request), request };
+        }
+        case 'turn_completed': {
+            const session = info();
+            const { isError, durationMs, numTurns, totalCostUsd } = event;
+            const text = isError ? (event.errors?.[0] ?? event.result) : event.result;
+            const preview = oneLine(text ?? '') || (isError ? 'The turn failed.' : 'The turn is finished.');
+            const result = { isError, durationMs, numTurns, totalCostUsd };
+            return { type, sessionId: session.id, seq, ts, session, preview, result };
+        }
+        case 'session_error': {
+            const session = info();
+            const preview = oneLine(event.message) || 'The session failed.';
+            return { type, sessionId: session.id, seq, ts, session, preview };
+        }
+        case 'session_closed': {
+            const session = info();
+            const { reason } = event;
+            return { type, sessionId: session.id, seq, ts, session, preview: `The session ended (${reason}).`, reason };
+        }
+        default:
+            return undefined;
+    }
+}
+//# sourceMappingURL=notifier.js.map

@@ -1,0 +1,238 @@
+import { GatewayError, optionError } from '../errors.js';
+import { oneLine } from '../lib/one-line.js';
+import { operatorTarget } from '../webhooks/target.js';
+import { AnswerKeys } from './answers/answer-keys.js';
+import { AnswerLinks } from './answers/answer-links.js';
+import { attemptsLane, Channels, signedBy } from './channels/channels.js';
+import { WebPush } from './channels/push.js';
+import { PushSubscriptions } from './channels/subscriptions.js';
+import { Reminders } from './reminders.js';
+/** The webhook's name, where channels have one. */
+const WEBHOOK = 'webhook';
+const ANSWER_LINK_TTL_MS = 24 * 60 * 60 * 1000;
+/** Everything by which notifications leave the gateway: the webhook, the channels, links to answer by, and reminders. */
+export class Outward {
+    /** Absent: no links. */
+    links;
+    /** Absent: no channel is for browsers. */
+    push;
+    #parts;
+    #events;
+    #webhook;
+    #channels;
+    #reminders;
+    #asked = new Asked();
+    /** @throws SG_ERR_OPTION */
+    constructor(options, parts) {
+        const { channels = [], webhook, attempts = 3, retryDelayMs = 500, reminders = [] } = options;
+        const { store, clock, logger, guard, pushGuard, callerNamed } = parts;
+        this.#parts = parts;
+        const subscriptions = new PushSubscriptions({
+            ...{ store, clock, logger, retryAfter: parts.retryAfter },
+            ...{ guard: pushGuard, callerNamed, shared: parts.shared, tellOthers: parts.tellOthers },
+        });
+        const pushed = channels.findIndex(({ format }) => format === 'web_push');
+        const subject = pushed < 0 ? '' : subjectOf(channels[pushed], pushed, options);
+        const push = new WebPush(store, subscriptions);
+        this.push = pushed < 0 ? undefined : push;
+        this.links = this.#linksOf(options);
+        this.#channels = new Channels(channels, {
+            ...{ logger, attempts, retryDelayMs, guard, pushGuard, subscriptions, links: this.links },
+            vapid: () => push.identity(subject),
+        });
+        const how = { option: 'notifications.webhook', attempts, retryDelayMs, guard };
+        this.#webhook = webhook && this.#asChannel(operatorTarget(webhook, how));
+        this.#events = webhook?.events;
+        for (const [index, { channel }] of reminders.entries())
+            if (!this.#knows(channel))
+                throw optionError(`notifications.reminders.${index}.channel`, this.#unknown(channel));
+        this.#reminders = new Reminders({
+            ...{ reminders, clock, logger, outbox: parts.outbox, outlasts: parts.outlasts },
+            isWaiting: (sessionId, requestId) => this.#isWaiting(sessionId, requestId),
+            tell: (message, id, channel) => {
+                for (const planned of this.#planned(message, id, channel)) {
+                    planned.keep();
+                    planned.send();
+                }
+            },
+        });
+    }
+    /** What is to be delivered of a notification, now and later; to be kept with the event that it tells of. */
+    deliveriesOf = (notification) => {
+        const { sessionId, seq } = notification;
+        const told = [...this.#planned(notification, `${sessionId}:${seq}`), ...this.#reminders.plan(notification)];
+        return notification.type === 'session_closed' ? [...this.#unanswered(notification), ...told] : told;
+    };
+    onAsked(sessionId, requestId) {
+        if (this.#channels.tellsSettlements || this.#reminders.any)
+            this.#asked.add(sessionId, requestId);
+    }
+    /** Requests that somebody was told of before wait in a session that is here again. */
+    onRestored(sessionId, requestIds) {
+        for (const requestId of requestIds)
+            this.onAsked(sessionId, requestId);
+    }
+    /** Of a session that is removed nothing but its end is written down: what was still asked then is settled with it. */
+    #unanswered({ sessionId, seq, ts, session }) {
+        const place = { sessionId, seq, ts, session, preview: 'Denied: the session has ended.' };
+        const settlements = this.#asked.of(sessionId).flatMap((requestId) => {
+            const message = { type: 'permission_resolved', ...place, requestId };
+            const planned = this.#channels.tellsSettlements ? this.#planned(message, `${sessionId}:${seq}:${requestId}`) : [];
+            // answered meanwhile, it has been told
+            const send = (delivery) => () => this.#asked.has(sessionId, requestId) ? delivery.send() : delivery.withdraw();
+            return planned.map((delivery) => ({ ...delivery, send: send(delivery) }));
+        });
+        const over = onSent(() => {
+            for (const requestId of this.#asked.of(sessionId))
+                this.#reminders.onSettled(sessionId, requestId);
+            this.#asked.forget(sessionId);
+        });
+        return [...settlements, over];
+    }
+    /** What is to be delivered when a request is settled: to those that replace what they showed of it. */
+    settlementOf = (event, place, info) => {
+        const { requestId } = event;
+        const isTold = this.#channels.tellsSettlements;
+        if (!isTold && !this.#reminders.any)
+            return [];
+        const session = info();
+        const wasAsked = this.#asked.delete(session.id, requestId);
+        const message = {
+            ...{ type: 'permission_resolved', sessionId: session.id, ...place, session, requestId },
+            preview: settlementText(event),
+        };
+        const reminders = onSent(() => this.#reminders.onSettled(session.id, requestId));
+        // what the policy answers by itself nobody was ever asked
+        const isNews = isTold && (wasAsked || event.resolvedBy !== 'policy');
+        return [...(isNews ? this.#planned(message, `${session.id}:${place.seq}`) : []), reminders];
+    };
+    /** The target of a delivery that an earlier process left. */
+    targetOf(origin) {
+        if (origin.kind === 'notification')
+            return this.#webhook;
+        return origin.kind === 'channel' ? this.#channels.targetOf(origin) : undefined;
+    }
+    /** The operator's own endpoints. */
+    targets() {
+        return [...(this.#webhook ? [this.#webhook] : []), ...this.#channels.targets()];
+    }
+    takeOver(left) {
+        this.#reminders.takeOver(left);
+    }
+    /** Reads what earlier processes left; before deliveries are taken up. @throws what the store throws */
+    async open() {
+        await this.push?.open();
+    }
+    /** The sessions are there: whether a request waits can be said. */
+    start() {
+        this.#reminders.start();
+    }
+    stop() {
+        this.#reminders.stop();
+    }
+    #linksOf({ publicUrl, answerLinks = false, answerLinkTtlMs = ANSWER_LINK_TTL_MS, }) {
+        const base = publicUrl === undefined ? undefined : baseOf(publicUrl);
+        if (answerLinks === false)
+            return undefined;
+        if (base === undefined)
+            throw optionError('notifications.answerLinks', 'needs notifications.publicUrl, where people reach the gateway, as in "https://gateway.example.com".');
+        const { store, clock, basePath, sessions } = this.#parts;
+        return new AnswerLinks({
+            ...{ clock, sessions, ttlMs: answerLinkTtlMs, keys: new AnswerKeys(store) },
+            pageUrl: `${base}${basePath}/answer`,
+            limits: answerLinks === true ? {} : answerLinks,
+            recipient: (channel) => this.#channels.recipient(channel) ?? (channel === WEBHOOK && this.#webhook ? WEBHOOK : undefined),
+        });
+    }
+    #knows(channel) {
+        return this.#channels.has(channel) || (channel === WEBHOOK && this.#webhook !== undefined);
+    }
+    #unknown(channel) {
+        const known = [...this.#channels.names(), ...(this.#webhook ? [WEBHOOK] : [])];
+        const declared = known.length > 0 ? `declared are ${known.join(', ')}` : 'none is declared';
+        return `there is no channel ${JSON.stringify(channel)}; ${declared}.`;
+    }
+    #asChannel(target) {
+        return { ...target, channel: WEBHOOK, write: this.#channels.writer(WEBHOOK, signedBy(target)) };
+    }
+    #planned(message, id, only) {
+        const laned = this.#channels.deliveriesOf(message, id, only);
+        const planned = laned.map(({ lane, delivery }) => this.#parts.deliverer.plan(lane, delivery));
+        return [...this.#toWebhook(message, id, only), ...planned];
+    }
+    /** The webhook has a lane for each session, and hears of settlements from nobody. */
+    #toWebhook(message, id, only) {
+        const { type, sessionId, seq } = message;
+        const target = this.#webhook;
+        const isMeant = only === undefined ? (this.#events?.includes(type) ?? true) : only === WEBHOOK && !this.#channels.has(only);
+        if (!target || !isMeant || type === 'permission_resolved')
+            return [];
+        return [
+            this.#parts.deliverer.plan(sessionId, {
+                ...{ id, type, payload: message, target, logLane: attemptsLane(sessionId, seq) },
+                origin: { kind: 'notification' },
+                importance: type === 'session_closed' ? 'last' : 'normal',
+            }),
+        ];
+    }
+    async #isWaiting(sessionId, requestId) {
+        try {
+            return (await this.#parts.sessions.waiting(sessionId, requestId)) !== undefined;
+        }
+        catch (error) {
+            if (error instanceof GatewayError && error.code === 'SG_ERR_SESSION_NOT_FOUND')
+                return false;
+            throw error;
+        }
+    }
+}
+/** What is done when a notification is sent, and of which nothing is kept. */
+const onSent = (send) => ({ kept: undefined, keep() { }, withdraw() { }, send });
+/** Requests that somebody was told of, of the sessions that are or were in memory. */
+class Asked {
+    #bySession = new Map();
+    add(sessionId, requestId) {
+        const known = this.#bySession.get(sessionId);
+        if (known)
+            known.add(requestId);
+        else
+            this.#bySession.set(sessionId, new Set([requestId]));
+    }
+    /** @returns whether it was there */
+    delete(sessionId, requestId) {
+        const known = this.#bySession.get(sessionId);
+        const wasThere = known?.delete(requestId) ?? false;
+        if (known?.size === 0)
+            this.#bySession.delete(sessionId);
+        return wasThere;
+    }
+    has(sessionId, requestId) {
+        return this.#bySession.get(sessionId)?.has(requestId) ?? false;
+    }
+    of(sessionId) {
+        return [...(this.#bySession.get(sessionId) ?? [])];
+    }
+    forget(sessionId) {
+        this.#bySession.delete(sessionId);
+    }
+}
+function subjectOf(channel, index, { publicUrl }) {
+    const subject = ('subject' in channel ? channel.subject : undefined) ?? publicUrl;
+    if (subject !== undefined && /^(mailto:|https:\/\/)./.test(subject) && URL.canParse(subject))
+        return subject;
+    throw optionError(`notifications.channels.${index}.subject`, 'missing; must be mailto: or https: of whoever answers for the gateway, as in "mailto:ops@example.com".');
+}
+function baseOf(publicUrl) {
+    const url = URL.canParse(publicUrl) ? new URL(publicUrl) : undefined;
+    const isBase = url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash;
+    if (!isBase)
+        throw optionError('notifications.publicUrl', 'must be http or https, without credentials, query and fragment.');
+    return url.href.replace(/\/+$/, '');
+}
+function settlementText({ behavior, resolvedBy, by }) {
+    const what = behavior === 'allow' ? 'Allowed' : 'Denied';
+    if (resolvedBy === 'timeout')
+        return 'Nobody answered in time: denied.';
+    return oneLine(by?.principal === undefined ? `${what}.` : `${what} by ${by.principal}.`);
+}
+//# sourceMappingURL=outward.js.map

@@ -1,0 +1,132 @@
+import { assertInstalled, CLAUDE_SDK, checkCredentials, cliSubject, DEFAULT_AGENT, deleteSdkSession, listSdkSessions, } from '../engines/cli/index.js';
+import { GatewayError, invalidField, toError } from '../errors.js';
+import { resolveWithinRoots } from '../lib/paths-within-roots.js';
+import { within } from '../lib/within.js';
+import { UNLIMITED, visible } from '../principal.js';
+import { pathOrRefusal } from '../sessions/admission.js';
+const DEFAULT_LIMIT = 50;
+/** Of one probe. */
+const DEFAULT_TIMEOUT_MS = 10_000;
+/** What the gateway does about the profiles of command-line agents beside running their sessions. */
+export class CliProfiles {
+    #options;
+    constructor(options) {
+        this.#options = options;
+    }
+    /** Probes every profile's login, when that is asked for, and warns about the logged-out ones. Never rejects. */
+    async checkCredentials() {
+        const { checkCredentials: asked, profiles, notices } = this.#options;
+        if (!asked)
+            return;
+        const { probe, timeoutMs = DEFAULT_TIMEOUT_MS } = asked === true ? {} : asked;
+        await Promise.all(this.#resolved(UNLIMITED).map(async (profile) => {
+            const subject = await this.#asSessionsRun(profile, timeoutMs);
+            if (!subject)
+                return profiles.reportCredentials(profile, 'unknown');
+            await checkCredentials({
+                subjects: [subject],
+                ...{ logger: notices, probe, timeoutMs, claudeSdk: CLAUDE_SDK },
+                onVerdict: (_profile, verdict) => profiles.reportCredentials(profile, verdict),
+            });
+        }));
+    }
+    /** With the environment that the host gives to a session which asks for nothing; none when the host does not say. */
+    async #asSessionsRun(profile, timeoutMs) {
+        const { buildRunnerConfig, checkIn } = this.#options;
+        if (!buildRunnerConfig)
+            return this.#subject(profile);
+        const { name, defaults } = profile.info;
+        const request = { ...defaults, cwd: checkIn, profile: name };
+        const asking = (async () => buildRunnerConfig(request))().catch(() => undefined);
+        const built = await within(timeoutMs, asking);
+        return built && this.#subject(profile, built);
+    }
+    /**
+     * The sessions that the agents themselves keep on disk, newest first, of the profiles that the caller may see.
+     * @throws SG_ERR_VALIDATION without `dir` when roots are set · SG_ERR_CWD_FORBIDDEN · SG_ERR_PROFILE_FORBIDDEN, SG_ERR_PROFILE_UNKNOWN
+     */
+    async listSdkSessions(query, principal) {
+        const { profiles, listSdkSessions: injected } = this.#options;
+        const dir = await this.#dirOf(query);
+        if (query.profile !== undefined)
+            profiles.resolve(query.profile, principal);
+        const page = { limit: query.limit ?? DEFAULT_LIMIT, offset: query.offset ?? 0 };
+        if (injected) {
+            const listed = await injected({
+                ...page,
+                ...(dir !== undefined && { dir }),
+                ...(query.profile !== undefined && { profile: query.profile }),
+            });
+            return listed.filter(({ profile }) => profile === undefined || visible(principal, profile));
+        }
+        const wanted = this.#resolved(principal).filter(({ info }) => query.profile === undefined || info.name === query.profile);
+        const subjects = wanted.flatMap((profile) => this.#subject(profile) ?? []);
+        return subjects.length > 0 ? this.#readable(listSdkSessions(subjects, { dir, ...page }, CLAUDE_SDK)) : [];
+    }
+    /**
+     * Deletes a session that an agent itself keeps on disk, with all that was said in it.
+     * @param query the profile may be left out where there is one; `dir` is required when roots are set
+     * @throws SG_ERR_VALIDATION · SG_ERR_CWD_FORBIDDEN · SG_ERR_PROFILE_REQUIRED, SG_ERR_PROFILE_FORBIDDEN, SG_ERR_PROFILE_UNKNOWN ·
+     * SG_ERR_UNSUPPORTED its agent deletes none · SG_ERR_SDK_SESSION_NOT_FOUND · SG_ERR_SDK_SESSION_IN_USE · SG_ERR_ENGINE_REFUSED ·
+     * SG_ERR_ENGINE_START
+     */
+    async deleteSdkSession(sessionId, query, principal) {
+        const { profiles, logger } = this.#options;
+        const dir = await this.#dirOf(query);
+        const profile = profiles.resolve(query.profile, principal);
+        if (profile.info.engine !== 'cli')
+            throw invalidField('profile', 'its engine keeps no sessions of its own.', 'SG_ERR_UNSUPPORTED');
+        const assertUnused = async () => {
+            if (await this.#options.isContinued(sessionId))
+                throw new GatewayError('SG_ERR_SDK_SESSION_IN_USE');
+        };
+        await deleteSdkSession(this.#subjectOf(profile), { sessionId, dir, assertUnused }, CLAUDE_SDK);
+        logger.info({ sdkSessionId: sessionId, profile: profile.info.name }, "an agent's own session was deleted");
+    }
+    /** The directory that is asked about, when one is. */
+    async #dirOf({ dir }) {
+        const { roots } = this.#options;
+        if (roots && dir === undefined)
+            throw invalidField('dir', 'is required, since allowedCwdRoots is set.');
+        return dir === undefined ? undefined : pathOrRefusal(await resolveWithinRoots(dir, roots), 'dir');
+    }
+    /** An agent that is not installed has nothing to show; the operator is told what to install. */
+    async #readable(listing) {
+        try {
+            return await listing;
+        }
+        catch (error) {
+            this.#options.logger.warn({ err: toError(error) }, 'the sessions of an agent on disk cannot be listed');
+            return [];
+        }
+    }
+    /** Whether the agents that profiles run on could be started, by their names. */
+    async installed() {
+        const { agents, env, secretEnv } = this.#options;
+        const byAgent = new Map(this.#resolved(UNLIMITED).map(({ info }) => [info.agent ?? DEFAULT_AGENT, info]));
+        const asked = [...byAgent].sort(([a], [b]) => (a < b ? -1 : 1));
+        return Promise.all(asked.map(([agent, info]) => assertInstalled({ ...(agents && { agents }), env, secretEnv }, info).then(() => ({ agent, found: true }), (error) => ({ agent, found: false, problem: toError(error).message }))));
+    }
+    #resolved(principal) {
+        const { profiles } = this.#options;
+        const named = profiles.list(principal).profiles.filter(({ engine }) => engine === 'cli');
+        return named.flatMap(({ name }) => profiles.get(name) ?? []);
+    }
+    /** With the environment that the profile's sessions run in; none when its agent is not known. */
+    #subject(profile, config) {
+        try {
+            return this.#subjectOf(profile, config);
+        }
+        catch (error) {
+            if (error instanceof GatewayError)
+                return undefined;
+            throw error;
+        }
+    }
+    #subjectOf(profile, config = { cwd: '/' }) {
+        const { profiles, agents, env, secretEnv } = this.#options;
+        const { env: pinned } = profiles.pin(config, profile);
+        return cliSubject({ ...(agents && { agents }), env, secretEnv }, profile.info, pinned);
+    }
+}
+//# sourceMappingURL=cli-profiles.js.map

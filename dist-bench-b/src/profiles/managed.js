@@ -1,0 +1,252 @@
+import { isDeepStrictEqual } from 'node:util';
+import { StoredProfile, } from '../../schemas/profiles.js';
+import { GatewayError, invalidField, optionError, toError } from '../errors.js';
+import { keptWith } from '../idempotency/making.js';
+import { Freshness } from '../lib/freshness.js';
+import { KeyedLock } from '../lib/keyed-lock.js';
+import { newId } from '../lib/new-id.js';
+import { resolveWithinRoots } from '../lib/paths-within-roots.js';
+import { Patience, patiently, persistently, unavailable } from '../lib/patience.js';
+import { compileSchema } from '../lib/validation.js';
+import { visible } from '../principal.js';
+import { comparablePath, isWritableByOthers } from './config-dir.js';
+import { generationOf } from './generation.js';
+import { assertBypassAllowed, validateProfile } from './validate.js';
+/** How often a change is made anew because somebody else was faster. */
+const MOST_TRIES = 10;
+const storedShape = compileSchema(StoredProfile);
+/** The profiles of the store. Changes run one after another, and are stored before anybody sees them. */
+export class ManagedProfiles {
+    #options;
+    #profiles = new Map();
+    #changes = new KeyedLock();
+    #freshness;
+    #isLoaded = false;
+    constructor(options) {
+        this.#options = options;
+        const { store, shared } = options;
+        if (shared && store.version)
+            this.#freshness = new Freshness(() => store.version(), () => this.#read());
+    }
+    get(name) {
+        return this.#profiles.get(name);
+    }
+    all() {
+        return [...this.#profiles.values()];
+    }
+    async load() {
+        await (this.#freshness?.check() ?? this.#read());
+    }
+    /**
+     * Resolves when what is known is what was stored before the call; undefined: it is, as nobody else changes anything.
+     * @throws SG_ERR_STORE_UNAVAILABLE
+     */
+    refreshed() {
+        const { clock } = this.#options;
+        const checked = this.#freshness && patiently(clock, () => this.#freshness.check());
+        return checked?.catch((error) => {
+            throw error instanceof GatewayError && error.statusCode < 500 ? error : unavailable(error);
+        });
+    }
+    async #read() {
+        const { store, declared, logger } = this.#options;
+        const profiles = new Map();
+        for (const stored of await this.#readStore(store)) {
+            const { name } = stored;
+            if (profiles.has(name))
+                throw optionError('profileStore', `it holds two profiles named ${name}.`);
+            const known = this.#profiles.get(name);
+            if (known && isDeepStrictEqual(known.stored, stored)) {
+                profiles.set(name, known);
+                continue;
+            }
+            if (declared.has(name)) {
+                if (!this.#isLoaded)
+                    logger.warn({ profile: name }, 'a stored profile is hidden by a declared one of the same name');
+                continue;
+            }
+            const profile = await this.#admitStored(stored);
+            if (profile.problem)
+                logger.error({ profile: name, problem: profile.problem }, 'a stored profile cannot be used');
+            profiles.set(name, profile);
+        }
+        this.#profiles = profiles;
+        this.#isLoaded = true;
+    }
+    async #readStore(store) {
+        let list;
+        try {
+            list = await store.list();
+        }
+        catch (cause) {
+            // the store's own words, which a refusal has as its cause
+            const { message } = toError(cause instanceof GatewayError && cause.cause ? cause.cause : cause);
+            throw new GatewayError('SG_ERR_OPTION', { detail: `profileStore: ${message}`, cause });
+        }
+        if (!Array.isArray(list))
+            throw optionError('profileStore', 'list() returned no list.');
+        return list.map((stored, index) => {
+            const [wrong] = storedShape.errors(stored, `profile ${index + 1}`);
+            if (wrong)
+                throw optionError('profileStore', `it holds something else than profiles: ${wrong.path}: ${wrong.message}`);
+            return stored;
+        });
+    }
+    /** What is stored stays visible and can be repaired or deleted over HTTP, even when it cannot run. */
+    async #admitStored(stored) {
+        const { managed: _managed, generation: creation = '', ...options } = stored;
+        const asStored = { ...options, engine: options.engine ?? 'cli', managed: true };
+        const profile = { stored, creation, generation: generationOf(asStored, creation) };
+        try {
+            const valid = await this.#withinRoots(this.#validate(options));
+            // It is a link now, or lies behind one: what was checked when it was created is no longer where it points.
+            if (valid.configDir !== options.configDir)
+                throw new Error('configDir leads elsewhere now.');
+            return { ...profile, info: Object.freeze({ ...valid, managed: true }) };
+        }
+        catch (thrown) {
+            return { ...profile, info: Object.freeze(asStored), problem: toError(thrown).message };
+        }
+    }
+    async create(request, principal, takenKey) {
+        const { name } = request;
+        const key = takenKey && keptWith(takenKey, 'profile', name);
+        return this.#changing(async (isRefused) => {
+            await this.refreshed();
+            if (this.#options.declared.has(name) || this.#profiles.has(name))
+                throw new GatewayError('SG_ERR_PROFILE_EXISTS');
+            const created = await this.#store(request, newId(), principal, isRefused, { key });
+            if (!created)
+                throw new GatewayError('SG_ERR_PROFILE_EXISTS');
+            return created;
+        }, takenKey?.waitedMs);
+    }
+    async update(name, request, principal) {
+        return this.#changing(async (isRefused) => {
+            for (let tries = 0; tries < MOST_TRIES; tries++) {
+                await this.refreshed();
+                const before = this.#existing(name);
+                const { managed: _managed, ...options } = before.info;
+                const merged = Object.entries({ ...options, ...request }).filter(([, value]) => value !== null && value !== undefined);
+                const changed = { ...Object.fromEntries(merged), name };
+                const updated = await this.#store(changed, before.creation, principal, isRefused, { before });
+                if (updated)
+                    return updated;
+            }
+            throw unavailable();
+        });
+    }
+    async remove(name) {
+        return this.#changing(async (isRefused) => {
+            await this.refreshed();
+            this.#existing(name);
+            await this.#options.store.delete(name);
+            if (isRefused())
+                await this.#restore(name);
+            else
+                this.#profiles.delete(name);
+        });
+    }
+    async close() {
+        await this.#changes.run('', async () => this.#options.store.close?.());
+    }
+    #existing(name) {
+        if (this.#options.declared.has(name))
+            throw new GatewayError('SG_ERR_PROFILE_DECLARED');
+        const found = this.#profiles.get(name);
+        if (!found)
+            throw new GatewayError('SG_ERR_PROFILE_NOT_FOUND');
+        return found;
+    }
+    /** @returns undefined: another process was faster */
+    async #store(options, creation, principal, isRefused, { key, before }) {
+        const valid = this.#validate(options);
+        assertBypassAllowed(valid, this.#options.disableBypassPermissions);
+        const placed = await this.#withinRoots(valid);
+        if (placed.configDir !== undefined)
+            this.#assertNobodyElses(placed.name, placed.configDir, principal);
+        const info = Object.freeze({ ...placed, managed: true });
+        const stored = { ...placed, generation: creation };
+        const profile = { info, stored, creation, generation: generationOf(info, creation) };
+        const { keepKey } = this.#options;
+        if (key && keepKey)
+            await keepKey(key);
+        if (!(await this.#save(stored, before?.stored, key)))
+            return undefined;
+        if (isRefused())
+            await this.#restore(info.name);
+        else
+            this.#profiles.set(info.name, profile);
+        return profile;
+    }
+    /** @returns false: what is stored is not what was there before */
+    async #save(profile, before, key) {
+        const { store } = this.#options;
+        if (this.#freshness && before && store.replace)
+            return store.replace(profile, before);
+        if (this.#freshness && !before && store.create)
+            return store.create(profile, key);
+        await store.save(profile, key);
+        return true;
+    }
+    /** Takes back what was refused and came to be stored all the same. */
+    async #restore(name) {
+        const { store } = this.#options;
+        const before = this.#profiles.get(name);
+        const undo = () => (before ? store.save(before.stored) : store.delete(name));
+        await persistently(undo, this.#options);
+    }
+    #validate(options) {
+        const profile = validateProfile(options, this.#options);
+        if (profile.provider)
+            this.#options.grants.assert(profile.provider);
+        return profile;
+    }
+    /** With the directory as its real path, so that a link which is moved later moves nobody. */
+    async #withinRoots(profile) {
+        const { engine, configDir, name } = profile;
+        if (engine === 'provider')
+            return profile;
+        const { roots, logger } = this.#options;
+        if (!roots)
+            throw new GatewayError('SG_ERR_CONFIG_DIR_FORBIDDEN', {
+                detail: 'Only provider profiles can be managed here: allowedConfigDirRoots is not set.',
+            });
+        // Without one it would run as the operator.
+        if (configDir === undefined)
+            throw invalidField('configDir', 'a managed cli profile needs one.', 'SG_ERR_PROFILE_INVALID');
+        const found = await resolveWithinRoots(configDir, roots);
+        if (!found.ok) {
+            if (found.reason === 'outside')
+                throw new GatewayError('SG_ERR_CONFIG_DIR_FORBIDDEN');
+            const why = found.reason === 'invalid' ? 'must be an absolute path of at most 4096 bytes.' : 'is no directory that exists.';
+            throw invalidField('configDir', why, 'SG_ERR_PROFILE_INVALID');
+        }
+        if (isWritableByOthers(found.path))
+            logger.warn({ profile: name, configDir: found.path }, 'other accounts can write into the config directory of a profile');
+        return { ...profile, configDir: found.path };
+    }
+    /** A directory is an identity: who may not use a profile must not come to run in its directory under another name. */
+    #assertNobodyElses(name, configDir, principal) {
+        for (const { info } of [...this.#options.declared.values(), ...this.#profiles.values()])
+            if (info.name !== name &&
+                info.configDir !== undefined &&
+                !visible(principal, info.name) &&
+                comparablePath(info.configDir) === configDir)
+                throw new GatewayError('SG_ERR_CONFIG_DIR_FORBIDDEN', {
+                    detail: 'configDir belongs to a profile that this caller may not use.',
+                });
+    }
+    /** Changes run one after the other; whoever asks for one does not wait for ever. */
+    #changing(change, waitedMs) {
+        const called = (isRefused) => {
+            if (isRefused())
+                throw unavailable();
+            return change(isRefused);
+        };
+        const { clock } = this.#options;
+        const inTurn = (isRefused) => this.#changes.run('', () => called(isRefused));
+        return patiently(clock, inTurn, { patience: new Patience(clock, waitedMs) });
+    }
+}
+//# sourceMappingURL=managed.js.map

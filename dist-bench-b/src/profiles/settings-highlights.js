@@ -1,0 +1,88 @@
+import { parseJson } from '../lib/json-depth.js';
+const MAX_NAMES = 200;
+const MAX_VALUE_LENGTH = 200;
+const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const HOOK_NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/;
+/**
+ * The named fields of a settings file and nothing besides: unknown fields, and values where a name is expected, are never copied.
+ * @returns undefined when the text cannot be read
+ */
+export function settingsHighlights(text, source) {
+    const settings = source.format === 'toml' ? topLevelStrings(text) : parseObject(text);
+    if (!settings)
+        return undefined;
+    const at = (path) => (path === undefined ? undefined : member(settings, path));
+    const found = {};
+    const model = word(at(source.model));
+    if (model !== undefined)
+        found.model = model;
+    const mode = word(at(source.permissionMode));
+    if (mode !== undefined)
+        found.defaultPermissionMode = mode;
+    const rules = countRules(at, source.rules);
+    if (rules)
+        found.permissionRules = rules;
+    const envKeys = keys(at(source.env), ENV_NAME);
+    if (envKeys)
+        found.envKeys = envKeys;
+    const hooks = keys(at(source.hooks), HOOK_NAME);
+    if (hooks)
+        found.hooks = hooks;
+    return found;
+}
+function parseObject(text) {
+    try {
+        const value = parseJson(text.startsWith('\ufeff') ? text.slice(1) : text);
+        return isObject(value) ? value : undefined;
+    }
+    catch {
+        return undefined;
+    }
+}
+/** Up to the first table or multi-line string: enough for a model's name, and no text inside a string is taken for a setting. */
+function topLevelStrings(text) {
+    const found = {};
+    for (const line of text.split('\n')) {
+        if (/^\s*\[/.test(line) || line.includes('"""') || line.includes("'''"))
+            break;
+        const [, key, double, single] = /^\s*([A-Za-z0-9_-]+)\s*=\s*(?:"([^"\\]*)"|'([^']*)')\s*(?:#.*)?$/.exec(line) ?? [];
+        if (key !== undefined)
+            found[key] = double ?? single;
+    }
+    return found;
+}
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+function member(from, path) {
+    let value = from;
+    for (const key of path.split('.'))
+        value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+    return value;
+}
+const word = (value) => typeof value === 'string' && value.length <= MAX_VALUE_LENGTH && /^[\x20-\x7e]+$/.test(value) ? value : undefined;
+const keys = (value, name) => isObject(value)
+    ? Object.keys(value)
+        .filter((key) => name.test(key))
+        .slice(0, MAX_NAMES)
+    : undefined;
+function countRules(at, rules) {
+    if (rules === undefined)
+        return undefined;
+    if (typeof rules === 'object') {
+        const lists = [at(rules.allow), at(rules.ask), at(rules.deny)];
+        if (!lists.some(Array.isArray))
+            return undefined;
+        const [allow = 0, ask = 0, deny = 0] = lists.map((list) => (Array.isArray(list) ? list.length : 0));
+        return { allow, ask, deny };
+    }
+    const decisions = at(rules);
+    if (!isObject(decisions))
+        return undefined;
+    const counts = { allow: 0, ask: 0, deny: 0 };
+    // At most one level below the tools: patterns of commands.
+    for (const decision of Object.values(decisions))
+        for (const leaf of isObject(decision) ? Object.values(decision) : [decision])
+            if (leaf === 'allow' || leaf === 'ask' || leaf === 'deny')
+                counts[leaf] += 1;
+    return counts;
+}
+//# sourceMappingURL=settings-highlights.js.map

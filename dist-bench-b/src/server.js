@@ -1,0 +1,76 @@
+import fastify, {} from 'fastify';
+import { limitConnections } from '../plugins/connections.js';
+import { answerClientError, sendProblem } from '../plugins/errors.js';
+import { gatewayPlugin } from '../plugins/gateway.js';
+import { RequestLog } from '../plugins/request-log.js';
+import { endUpgrade } from '../plugins/upgrades.js';
+import { GatewayError } from './errors.js';
+import { createGateway, MAX_ID_LENGTH } from './gateway.js';
+import { descriptorLimit } from './lib/descriptors.js';
+import { keepTickShape } from './lib/tick-shape.js';
+/** A caller has this long to send its headers, then its whole request. */
+const HEADERS_MS = 20_000;
+const REQUEST_MS = 60_000;
+const CHECK_MS = 5_000;
+/** What is stored may be much, and its disk slow: reading it takes as long as it takes. */
+const NO_START_LIMIT = 0;
+/**
+ * The gateway as a server of its own.
+ * @throws SG_ERR_OPTION on every startup failure that can be seen now
+ */
+export function createWorkerServer(options, surroundings = {}) {
+    const gateway = createGateway(options, surroundings);
+    keepTickShape();
+    const app = fastify({
+        ...(isFullLogger(options.logger) && { loggerInstance: options.logger, logController: new RequestLog() }),
+        bodyLimit: gateway.options.maxBodyBytes,
+        requestTimeout: REQUEST_MS,
+        pluginTimeout: NO_START_LIMIT,
+        // both places, or Fastify switches Node's own defence off
+        http: { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, connectionsCheckingInterval: CHECK_MS },
+        forceCloseConnections: true,
+        // the gateway refuses by itself what comes then, as a problem
+        return503OnClosing: false,
+        clientErrorHandler: answerClientError,
+        routerOptions: { maxParamLength: MAX_ID_LENGTH },
+        frameworkErrors: (error, request, reply) => {
+            // an upgrade that is refused here meets no hook
+            endUpgrade(request, reply);
+            void sendProblem(error, request, reply);
+        },
+    });
+    limitConnections(app, descriptorLimit()?.soft ?? Number.POSITIVE_INFINITY, gateway.options.logger);
+    // with an empty basePath the gateway's own, behind authenticate, is the one for every path
+    if (gateway.options.basePath !== '')
+        app.setNotFoundHandler((request, reply) => sendProblem(new GatewayError('SG_ERR_NOT_FOUND'), request, reply));
+    if (gateway.options.console && gateway.options.basePath !== '')
+        leadToConsole(app, gateway.options.basePath);
+    app.register(gatewayPlugin, { ...options, gateway });
+    return {
+        server: app.server,
+        registry: gateway.registry,
+        ...(gateway.queue && { queue: gateway.queue }),
+        async listen(port, host = '127.0.0.1') {
+            const url = await app.listen({ port, host });
+            const address = app.server.address();
+            return { port: address.port, host: address.address, url };
+        },
+        async close() {
+            // drained first, while connections are still answered: 503
+            await gateway.close();
+            await app.close().catch((error) => {
+                // a start that was called off is told to who waits for it
+                if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_SHUTTING_DOWN')
+                    throw error;
+            });
+        },
+    };
+}
+/** `/console` is where people look for it; relative, so that it leads there behind whatever a proxy puts before it. */
+function leadToConsole(app, basePath) {
+    app.get('/console', (_request, reply) => reply.redirect(`.${basePath}/console/`, 308));
+    app.get('/console/', (_request, reply) => reply.redirect(`..${basePath}/console/`, 308));
+}
+/** Requests are logged by a logger that has all that Fastify asks of one; a smaller one still hears of what matters. */
+const isFullLogger = (logger) => typeof logger?.child === 'function';
+//# sourceMappingURL=server.js.map

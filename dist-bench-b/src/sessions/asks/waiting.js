@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=waiting.js.map

@@ -1,0 +1,195 @@
+import { CLOSE } from '../../../schemas/close-codes.js';
+/** Most bytes of events per client and turn: enough to keep a socket busy, small enough that nobody else waits long. */
+const BATCH_BYTES = 64 * 1024;
+/** Of events that are read back at once, as JSON: four batches, with what a frame has beside its event. */
+const READ_BACK_BYTES = (4 * BATCH_BYTES * 7) / 8;
+/** Direct frames that a client may leave unread before it is cut off. */
+const MAX_UNSENT_FRAMES = 1_000;
+/**
+ * One client of a session: a cursor over its log and the pump that moves it. Replay and live are the same loop: write from the cursor
+ * while the client takes bytes, stop when it does not, go on when it does. At most one write per turn of the event loop,
+ * and one more where something in it does not wait.
+ */
+export class Attachment {
+    #source;
+    #sink;
+    #cursor;
+    /** The head at attach time, until it was reached and told. */
+    #syncSeq;
+    #frames;
+    #blocked = false;
+    /** Events that left the memory are being read back. */
+    #reading = false;
+    /** What came of that. */
+    #readBack;
+    /** The same as bytes, still to be written, and the place up to which that is all. */
+    #slices = [];
+    #throughSeq = 0;
+    /** The memory of the slices that were written last, for the next ones. */
+    #spares;
+    /** What comes after that: read while it is being written. */
+    #next;
+    #scheduled = false;
+    #closed = false;
+    /** Somebody waits for it to come this far. */
+    #awaited;
+    /**
+     * @param attached the first frame; its `replayingFrom` is where the cursor starts
+     */
+    constructor(source, sink, attached) {
+        this.#source = source;
+        this.#sink = sink;
+        this.#cursor = attached.replayingFrom;
+        this.#syncSeq = source.log.visibleSeq;
+        this.#frames = [attached];
+        this.schedule();
+    }
+    get closed() {
+        return this.#closed;
+    }
+    get holds() {
+        return this.#sink.holds;
+    }
+    /** Seq of the last event that it was written. */
+    get cursor() {
+        return this.#cursor;
+    }
+    /** Calls `then` when it has come that far; only the last one who asks is told. */
+    onceAt(seq, then) {
+        this.#awaited = { seq, then };
+    }
+    /** Sends one frame that is not in the log, after the events that are. A client that leaves too many unread is cut off. */
+    send(frame) {
+        if (this.#closed)
+            return;
+        if (this.#frames.push(frame) > MAX_UNSENT_FRAMES)
+            this.close(CLOSE.tooSlow);
+        else
+            this.schedule();
+    }
+    /** Something may be there to send: look at the end of this turn. */
+    schedule() {
+        if (this.#scheduled || this.#blocked || this.#reading || this.#closed)
+            return;
+        this.#scheduled = true;
+        setImmediate(runPump, this);
+    }
+    /** The client has taken what was written. */
+    resume() {
+        this.#blocked = false;
+        this.schedule();
+    }
+    close(close) {
+        if (this.#closed)
+            return;
+        this.#closed = true;
+        this.#frames = [];
+        this.#sink.close(close);
+    }
+    /** The client is gone; nothing more is written. */
+    detach() {
+        this.#closed = true;
+        this.#frames = [];
+    }
+    /** Writes what is due; called at the end of a turn. */
+    pump() {
+        this.#scheduled = false;
+        if (this.#closed || this.#blocked || this.#reading)
+            return;
+        const parts = [];
+        if (this.#frames[0]?.type === 'attached')
+            parts.push(this.#frames.shift());
+        const atHead = this.#collectEvents(parts);
+        if (atHead === 'evicted') {
+            this.close(CLOSE.tooSlow);
+            return;
+        }
+        if (atHead && this.#frames.length > 0) {
+            parts.push(...this.#frames);
+            this.#frames = [];
+        }
+        if (parts.length > 0)
+            this.#blocked = !this.#sink.tell(parts, this.#source.log.epoch);
+        if (this.#awaited && this.#cursor >= this.#awaited.seq)
+            this.#arrive(this.#awaited);
+        if (!atHead)
+            this.schedule();
+        else if (this.#source.ended && this.#cursor >= this.#source.log.headSeq)
+            this.close(CLOSE.sessionEnded);
+    }
+    #arrive({ then }) {
+        this.#awaited = undefined;
+        then();
+    }
+    /** Reads on from where the log is kept; the pump goes on with what came. */
+    #fetch(untilSeq) {
+        this.#reading = true;
+        const next = this.#next?.afterSeq === this.#cursor ? this.#next.read : this.#read(this.#cursor, untilSeq);
+        this.#next = undefined;
+        next.then((read) => {
+            const { throughSeq } = read;
+            this.#reading = false;
+            this.#readBack = read;
+            // before this becomes bytes: the storage is at it meanwhile
+            if (!this.#closed && throughSeq < untilSeq && this.#source.log.isEvicted(throughSeq + 1))
+                this.#next = { afterSeq: throughSeq, read: this.#read(throughSeq, untilSeq) };
+            this.schedule();
+        }, () => this.close(CLOSE.internal));
+    }
+    #read(afterSeq, untilSeq) {
+        const read = this.#source.log.readBack(afterSeq, untilSeq, READ_BACK_BYTES);
+        // told to whoever comes for it
+        read.catch(() => { });
+        return read;
+    }
+    /** Moves the cursor over the next events; true when it stands at the head. */
+    #collectEvents(parts) {
+        const { log } = this.#source;
+        if (this.#readBack) {
+            this.#slices = this.#readBack.slices(this.#sink.holds ? undefined : this.#spares);
+            this.#spares = this.#slices.map(({ frames }) => Buffer.from(frames.buffer));
+            this.#throughSeq = this.#readBack.throughSeq;
+            this.#readBack = undefined;
+            if (this.#slices.length === 0)
+                this.#cursor = this.#throughSeq;
+        }
+        const next = this.#slices.shift();
+        if (next) {
+            parts.push(next);
+            this.#cursor = this.#slices.length > 0 ? next.lastSeq : this.#throughSeq;
+            if (this.#slices.length > 0)
+                return false;
+        }
+        // a slice that nearly fills the batch goes alone: one write, and the next one starts where a segment does
+        for (let room = BATCH_BYTES; room > BATCH_BYTES / 4;) {
+            const untilSeq = this.#syncSeq ?? log.visibleSeq;
+            if (this.#cursor < untilSeq) {
+                const slice = log.read(this.#cursor, untilSeq, room);
+                if (slice === 'evicted') {
+                    if (!log.isJournaled)
+                        return 'evicted';
+                    // what is in hand goes out first
+                    if (parts.length > 0)
+                        return false;
+                    this.#fetch(untilSeq);
+                    return false;
+                }
+                if (slice) {
+                    this.#spares = undefined;
+                    parts.push(slice);
+                    room -= slice.frames.length;
+                }
+                this.#cursor = slice ? slice.lastSeq : untilSeq;
+            }
+            else if (this.#syncSeq !== undefined) {
+                parts.push({ type: 'synced', seq: this.#syncSeq });
+                this.#syncSeq = undefined;
+            }
+            else
+                return true;
+        }
+        return this.#syncSeq === undefined && this.#cursor >= log.visibleSeq;
+    }
+}
+const runPump = (attachment) => attachment.pump();
+//# sourceMappingURL=attachment.js.map

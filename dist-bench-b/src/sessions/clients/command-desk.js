@@ -1,0 +1,217 @@
+import { GatewayError, toError } from '../../errors.js';
+import { within } from '../../lib/within.js';
+import { answeredBy } from '../../principal.js';
+import { assertPermissionMode } from '../policy.js';
+/** Command ids remembered per session, so that a repeat is acknowledged and not run twice. */
+const REMEMBERED_IDS = 1_000;
+const ENGINE_ANSWER_MS = 30_000;
+/** Whether an engine that was let go is started again for it. */
+const NEEDS_ENGINE = {
+    user_message: true,
+    permission_decision: false,
+    interrupt: false,
+    set_permission_mode: true,
+    set_model: true,
+    tool_call_result: false,
+    tool_call_error: false,
+    close: false,
+    ping: false,
+};
+/** Carries out the commands of one session, from sockets and REST alike. */
+export class CommandDesk {
+    #session;
+    #world;
+    #remembered;
+    /** The mode or model change in progress: messages that come after it wait for it. */
+    #change;
+    constructor(session, world) {
+        this.#session = session;
+        this.#world = world;
+    }
+    /** Resolves when the command was carried out; a repeated id shares the first one's success. */
+    handle(command, from, principal, patience) {
+        if (command.id === undefined || command.type === 'ping')
+            return this.#run(command, from, principal, patience);
+        const { id } = command;
+        this.#remembered ??= new Map();
+        const earlier = this.#remembered.get(id);
+        if (earlier)
+            return earlier;
+        // accepted before the session was last read from the journal
+        if (this.#session.messageIds?.includes(id))
+            return Promise.resolve();
+        const outcome = this.#run(command, from, principal, patience);
+        this.#remembered.set(id, outcome);
+        // what was refused changed nothing and may be tried again under its id
+        outcome.catch(() => this.#remembered?.delete(id));
+        if (this.#remembered.size > REMEMBERED_IDS)
+            this.#remembered.delete(this.#remembered.keys().next().value);
+        return outcome;
+    }
+    async #run(command, from, principal, patience) {
+        if (command.type === 'ping')
+            return;
+        const session = this.#session;
+        session.concerns++;
+        // the host itself has none
+        const by = principal && answeredBy(principal, from ? 'socket' : 'rest');
+        try {
+            await this.#runInTurn(command, from, { by, patience });
+        }
+        finally {
+            session.concerns--;
+            this.#world.sleep.consider(session);
+        }
+    }
+    async #runInTurn(command, from, bearing) {
+        const { patience } = bearing;
+        if (this.#change && command.type === 'user_message')
+            await apart(this.#change, patience);
+        const session = this.#session;
+        if (session.frozen)
+            await apart(this.#world.sleep.unfrozen(session), patience);
+        if (session.ended)
+            throw new GatewayError('SG_ERR_SESSION_ENDED');
+        if (session.parked)
+            return this.#whileParked(command, bearing);
+        // the first one that finds an engine starting waits for it as the one that started it
+        if (NEEDS_ENGINE[command.type] && !session.serving)
+            await apart(this.#world.sleep.rouse(session), patience);
+        await this.#carryOut(command, from, bearing);
+    }
+    /** What is to be remembered is written down before it is done; what only acts on an engine has nothing to be remembered. */
+    async #carryOut(command, from, bearing) {
+        const session = this.#session;
+        const { patience } = bearing;
+        switch (command.type) {
+            case 'user_message':
+                return this.#say(command, bearing);
+            case 'permission_decision':
+                return session.answerPermission(command.requestId, answerOf(command), bearing);
+            case 'interrupt':
+                return this.#ask(() => session.interrupt());
+            case 'set_permission_mode':
+                return this.#changing(() => this.#setPermissionMode(command.mode, patience), patience);
+            case 'set_model':
+                return this.#changing(() => this.#setModel(command.model, patience), patience);
+            case 'tool_call_result': {
+                const { executionId, output, logs } = command;
+                return this.#settle(executionId, { status: 'ok', output, ...(logs && { logs }) }, from);
+            }
+            case 'tool_call_error': {
+                const { executionId, reason, error, logs } = command;
+                return this.#settle(executionId, { status: 'failed', reason, error, ...(logs && { logs }) }, from);
+            }
+            case 'close':
+                await session.accept({ type: 'close' }, undefined, patience);
+                return session.close('client');
+            case 'ping':
+                return;
+            default:
+                command;
+        }
+    }
+    /** What can be done to a session that no engine serves. */
+    async #whileParked(command, bearing) {
+        const { sleep } = this.#world;
+        switch (command.type) {
+            case 'permission_decision':
+                return this.#session.answerPermission(command.requestId, answerOf(command), bearing);
+            case 'interrupt':
+                return sleep.interrupt(this.#session);
+            case 'close':
+                await sleep.remove(this.#session.id, 'client');
+                return;
+            case 'tool_call_result':
+            case 'tool_call_error':
+                throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND');
+            default:
+                throw new GatewayError('SG_ERR_SESSION_PARKED');
+        }
+    }
+    async #say({ text, id, whenBusy = 'enqueue' }, { by, patience }) {
+        const session = this.#session;
+        const message = {
+            ...{ type: 'message', text },
+            ...(id !== undefined && { commandId: id }),
+            ...(by?.principal !== undefined && { by: by.principal }),
+        };
+        if (!session.busy || whenBusy === 'enqueue')
+            return session.accept(message, undefined, patience);
+        if (whenBusy === 'reject')
+            throw new GatewayError('SG_ERR_SESSION_BUSY');
+        await session.accept({ ...message, first: true }, undefined, patience);
+        await this.#ask(() => session.interrupt());
+    }
+    async #settle(executionId, result, from) {
+        if (!this.#session.bridge.settle(executionId, result, from))
+            throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND');
+    }
+    async #setPermissionMode(mode, patience) {
+        const { profile } = this.#session;
+        assertPermissionMode(mode, profile.info.engine, this.#world.disableBypassPermissions, 'mode');
+        const runner = this.#runner();
+        if (!runner.setPermissionMode || !runner.capabilities.permissionModes.includes(mode))
+            throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: `The engine of this session cannot switch to ${mode}.` });
+        await this.#choose({ permissionMode: mode }, () => runner.setPermissionMode?.(mode), patience);
+    }
+    async #setModel(model, patience) {
+        const runner = this.#runner();
+        if (!runner.setModel || !runner.capabilities.setModel)
+            throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: 'The engine of this session cannot change its model.' });
+        await this.#choose({ model: model ?? null }, () => runner.setModel?.(model), patience);
+    }
+    /** Written down for a later start of the engine, then asked of this one; what this one refuses is taken back. */
+    async #choose(choice, change, patience) {
+        const session = this.#session;
+        const before = session.chosen;
+        await session.accept({ type: 'choice', choice }, undefined, patience);
+        try {
+            await this.#ask(() => session.engine.ask(change));
+        }
+        catch (error) {
+            session.chosen = before;
+            session.touch();
+            throw error;
+        }
+        session.engine.keepSnapshot();
+    }
+    #runner() {
+        const { runner } = this.#session;
+        if (!runner)
+            throw new GatewayError('SG_ERR_SESSION_ENDED');
+        return runner;
+    }
+    /** Runs changes one after the other. */
+    #changing(change, patience) {
+        const outcome = apart(this.#change ?? Promise.resolve(), patience).then(change);
+        const settled = outcome.catch(() => { });
+        this.#change = settled;
+        void settled.then(() => {
+            if (this.#change === settled)
+                this.#change = undefined;
+        });
+        return outcome;
+    }
+    /** Asks the engine; what it throws becomes a refusal that says why, and silence does not last for ever. */
+    async #ask(question) {
+        const onLate = () => {
+            throw new GatewayError('SG_ERR_ENGINE_REFUSED', { detail: 'The engine did not answer in time.' });
+        };
+        try {
+            await within(ENGINE_ANSWER_MS, question(), { clock: this.#world.clock, onLate });
+        }
+        catch (error) {
+            if (error instanceof GatewayError)
+                throw error;
+            throw new GatewayError('SG_ERR_ENGINE_REFUSED', { detail: toError(error).message, cause: error });
+        }
+    }
+}
+/** How long an engine takes is not the storage's. */
+const apart = (work, patience) => patience?.apart(work) ?? work;
+function answerOf(command) {
+    const { type: _type, id: _id, requestId: _requestId, ...answer } = command;
+    return answer;
+}
+//# sourceMappingURL=command-desk.js.map

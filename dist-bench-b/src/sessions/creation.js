@@ -1,0 +1,101 @@
+import { GatewayError } from '../errors.js';
+import { keptWith } from '../idempotency/making.js';
+import { newId } from '../lib/new-id.js';
+import { PATIENCE_MS, Patience, patiently } from '../lib/patience.js';
+import { nameOf } from '../principal.js';
+import { Session } from './session.js';
+const REMOVE_RETRY_MS = 30_000;
+/** Why a job's session is refused that comes again. */
+const COMES_AGAIN = new Set(['SG_ERR_STORE_UNAVAILABLE', 'SG_ERR_SHUTTING_DOWN']);
+/** Creates sessions, and lets none of those that were refused stay behind. */
+export class Creation {
+    #parts;
+    constructor(parts) {
+        this.#parts = parts;
+    }
+    /**
+     * Creates a session and starts its engine.
+     * @returns its SessionInfo; a failure of the engine to start is told by events
+     * @throws GatewayError; nothing is registered then
+     */
+    async create(request, options) {
+        const { places, world, register } = this.#parts;
+        const { admission, keepKey, clock } = this.#parts.options;
+        if (this.#parts.isDraining())
+            throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 });
+        places.take(options.place);
+        let session;
+        let registered = false;
+        try {
+            const admitted = await admission.admit(request, options.principal, options.profile);
+            options.signal?.throwIfAborted();
+            const { profile, request: asked, config } = admitted;
+            const { id = newId(), jobId, takenKey } = options;
+            const key = takenKey && keptWith(takenKey, 'session', id);
+            const patience = new Patience(clock, takenKey?.waitedMs);
+            if (key && keepKey)
+                await patiently(clock, () => keepKey(key), { patience });
+            const { leftMs } = patience;
+            const createdBy = options.createdBy ?? nameOf(options.principal);
+            const home = this.#parts.world.sharing?.homes?.of(profile.info);
+            session = new Session(world, { id, profile, request: asked, config, jobId, createdBy, key, home });
+            // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
+            if (jobId !== undefined) {
+                register(session, options.principal, options.told);
+                registered = true;
+                if (config.prompt !== undefined)
+                    session.turnDesk.open(config.prompt);
+            }
+            const runner = await admission.buildRunner(admitted, session.id, session.bridge);
+            await this.#mayBegin(session).catch(async (error) => {
+                await runner.close().catch(() => { });
+                throw error;
+            });
+            if (!registered)
+                register(session, options.principal);
+            registered = true;
+            session.engine.begin(runner);
+            // an engine that starts at once has started then, and the answer says so
+            // what the engine took to be built is not the storage's
+            if (jobId === undefined)
+                await session.durable(new Patience(clock, PATIENCE_MS - leftMs));
+            return session.info();
+        }
+        catch (error) {
+            if (!registered)
+                places.leave();
+            else if (session && !session.ended)
+                this.#refuse(session, error);
+            throw error;
+        }
+    }
+    /** A job that was refused comes again: its engine must not have begun by then. */
+    async #mayBegin(session) {
+        if (session.jobId !== undefined)
+            await session.durable();
+        if (this.#parts.isDraining())
+            throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 });
+        if (session.ended)
+            throw new GatewayError('SG_ERR_SESSION_ENDED', { retryAfterS: 5 });
+    }
+    #refuse(session, error) {
+        const { message, code } = error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START');
+        // of one that nothing was done in and that comes again there is no failure to tell
+        if (session.jobId !== undefined && COMES_AGAIN.has(code))
+            void session.close('server');
+        else
+            session.fail(message, code);
+        this.#parts.remove(session.id);
+        this.#removeRefused(session);
+    }
+    /** What was written of a session that was refused goes again, as soon as the journal lets it. */
+    #removeRefused(session) {
+        const { atRest, keeping, options, isDraining } = this.#parts;
+        atRest?.hide(session.id);
+        keeping.erase(session.id, session).then(() => atRest?.unhide(session.id), () => {
+            if (!isDraining())
+                options.retryAfter(REMOVE_RETRY_MS, () => this.#removeRefused(session));
+        });
+    }
+}
+//# sourceMappingURL=creation.js.map

@@ -1,0 +1,32 @@
+import { isTerminal } from './journal.js';
+/** Whether an engine can go on where the last one was. */
+export const isMidTurn = ({ state: { info, midTurn, inTurn, permissions, executions }, news, }) => midTurn !== undefined && !isTerminal(info) && Boolean(inTurn || permissions || executions || news);
+/** Whether the process ended in the middle of something. */
+export const isCutOff = ({ state, news }) => state.info.status !== 'idle' ||
+    [state.inTurn, state.queued, state.permissions, state.executions, news].some((unfinished) => unfinished !== undefined);
+/**
+ * How a session that no engine serves sleeps, when nobody has to work with it: it waits for results, or for nothing. The run of a job is
+ * followed by the queue, and what a person is asked stands in the inbox.
+ */
+export function asleepOf(state) {
+    const { info, order, midTurn } = state;
+    if (order === undefined || info.jobId !== undefined || isTerminal(info))
+        return undefined;
+    const { sdkSessionId } = info;
+    if (!midTurn)
+        return isCutOff({ state }) ? undefined : { status: 'idle', sdkSessionId };
+    const isOnlyWaiting = info.status === 'parked' &&
+        ![state.queued, state.permissions, midTurn.due, midTurn.interrupted, midTurn.isHeld].some(Boolean) &&
+        midTurn.results.length + midTurn.decisions.length === 0;
+    const waits = state.executions?.filter(({ executionId }) => midTurn.waits.includes(executionId)) ?? [];
+    if (!isOnlyWaiting || waits.length === 0)
+        return undefined;
+    return { status: 'parked', wakesAt: firstDeadline(waits), sdkSessionId };
+}
+/** Epoch milliseconds of the first deadline of what a session waits for; undefined: it has none. */
+export const wakesAt = ({ parked }) => firstDeadline(parked?.executions ?? []);
+function firstDeadline(executions) {
+    const deadlines = executions.flatMap(({ expiresAt }) => expiresAt ?? []);
+    return deadlines.length > 0 ? Math.min(...deadlines) : undefined;
+}
+//# sourceMappingURL=asleep.js.map

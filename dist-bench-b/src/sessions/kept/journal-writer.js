@@ -1,0 +1,431 @@
+import { GatewayError } from '../../errors.js';
+import { delayAfter } from '../../lib/backoff.js';
+import { PATIENCE_MS, Patience, patiently, tooLate, unavailable } from '../../lib/patience.js';
+import { within } from '../../lib/within.js';
+import { along } from '../../notifications/planned.js';
+import { asleepOf } from './asleep.js';
+import { Backlog } from './backlog.js';
+import { SOLE_OWNER } from './journal.js';
+/** Numbers reserved ahead with a write, so that none is used twice whatever a crash cuts off. */
+const RESERVED_AHEAD = 1_000;
+/** A write that failed is tried again after this, doubled each time up to the longest. */
+const RETRY = { firstMs: 1_000, longestMs: 30_000 };
+/**
+ * Writes one session down: what changed since the last write goes with the next, one write after the other, and is shown to clients when
+ * it is durable. A write that fails loses nothing: it is repeated until it succeeds, and whoever asks for durability meanwhile is refused.
+ */
+export class JournalWriter {
+    #parts;
+    #clock;
+    #owner;
+    backlog;
+    /** The snapshot is from before the last turn, and the engine gives none: nothing can go on from it. */
+    isStale;
+    /** The journal finds it among those that sleep. */
+    sleeps;
+    #events = [];
+    /** What is to be told of them. */
+    #told = [];
+    /** Keys of the news that the next write tells of. */
+    #taken = [];
+    #originDue;
+    #stateDue = false;
+    #snapshot;
+    #reservedSeq;
+    /** Seq of the first event that is not durable. */
+    #openFrom;
+    /** What waits for the write in progress, and for the one after it. */
+    #waitingNow = [];
+    #waitingNext = [];
+    #state = 'idle';
+    /** Nothing is written meanwhile. */
+    #removing;
+    /** Its removal is decided, durably: what is told from now on is kept apart from it. */
+    #isDecided = false;
+    #isAbandoned = false;
+    #retry;
+    #writingSince = 0;
+    /** What is being told right now; who comes meanwhile comes last. */
+    #telling;
+    /** @param left of a session that is in the journal already */
+    constructor(parts, clock, owner, left) {
+        this.#parts = parts;
+        this.#clock = clock;
+        this.#owner = owner;
+        this.backlog = new Backlog(clock, parts.backlog);
+        this.#originDue = !left;
+        this.#reservedSeq = left?.reservedSeq ?? 0;
+        this.sleeps = left?.sleeps ?? false;
+        this.isStale = left?.isStale ?? false;
+    }
+    onAppended(seq, json, bytes) {
+        if (this.#state === 'stopped')
+            return;
+        if (json !== undefined) {
+            this.#openFrom ??= seq;
+            this.#events.push({ seq, json });
+            this.#schedule();
+        }
+        else if (seq > this.#reservedSeq)
+            this.#schedule();
+        if (this.#openFrom !== undefined)
+            this.#pile(bytes);
+        this.#show(seq);
+    }
+    #pile(bytes) {
+        if (!this.backlog.add(bytes))
+            return;
+        // while writes go through, they keep up by themselves
+        const isStuck = this.#state === 'writing' && this.#clock.now() - this.#writingSince > PATIENCE_MS;
+        if (this.#retry || isStuck)
+            this.#owner.onBacklog(this.backlog.bytes);
+    }
+    /** @throws SG_ERR_STORE_UNAVAILABLE */
+    async read(afterSeq, untilSeq, maxBytes) {
+        try {
+            const reading = this.#parts.journal.read(this.#owner.id, afterSeq, untilSeq, maxBytes);
+            return await within(PATIENCE_MS, reading, { clock: this.#clock, onLate: tooLate });
+        }
+        catch (error) {
+            throw error instanceof GatewayError ? error : unavailable(error);
+        }
+    }
+    /** The session's state has changed. */
+    touch() {
+        this.#stateDue = true;
+        this.#schedule();
+    }
+    /**
+     * Keeps news of the session.
+     * @throws SG_ERR_STORE_UNAVAILABLE, and then it is never to be done
+     */
+    async deposit(news, key, patience = new Patience(this.#clock)) {
+        if (this.#originDue) {
+            this.touch();
+            await this.durable(patience);
+        }
+        if (this.#removing)
+            await this.#removalOver(this.#removing, patience);
+        if (this.#isAbandoned)
+            throw unavailable();
+        if (this.removed)
+            return;
+        const deposited = async (isRefused) => {
+            await this.#parts.journal.deposit(this.#owner.id, [news], key && [key]);
+            if (!isRefused())
+                return;
+            this.take(news.key);
+            this.touch();
+        };
+        try {
+            await patiently(this.#clock, deposited, { patience });
+        }
+        catch (error) {
+            throw error instanceof GatewayError ? error : unavailable(error);
+        }
+    }
+    /** Whoever comes while it is being removed is told how that ended. @throws SG_ERR_STORE_UNAVAILABLE when it takes too long */
+    async #removalOver(removing, { leftMs }) {
+        const onLate = () => {
+            throw unavailable();
+        };
+        await within(leftMs, removing.catch(() => { }), { clock: this.#clock, onLate });
+    }
+    /** The next write tells of this news. */
+    take(key) {
+        this.#taken.push(key);
+    }
+    /**
+     * The engine can go on from here. It may go on with the parts of its snapshot, too, so that a copy is kept.
+     * @param snapshot absent: it gives none, and turns are missing in what was kept earlier
+     */
+    keep(snapshot) {
+        if (!snapshot && this.isStale)
+            return;
+        if (snapshot)
+            this.#snapshot = structuredClone(snapshot);
+        this.isStale = !snapshot;
+        this.touch();
+    }
+    /** Has what is to be told of what was just appended kept in the same write. */
+    keepAlong(planned) {
+        if (this.#isAbandoned)
+            return;
+        const gone = this.#isDecided || this.#state === 'stopped';
+        if ((gone && !this.#originDue) || !this.#parts.oneWrite)
+            planned.keep();
+        else if (!gone)
+            this.#told.push(planned);
+    }
+    /** Runs `then` once all that was recorded is durable, or the session was removed: at once when it is. */
+    after(then) {
+        if (this.#isAbandoned)
+            return;
+        if (!this.clean)
+            this.#waiters.push({ run: then });
+        else if (this.#telling)
+            this.#telling.push({ run: then });
+        else
+            then();
+    }
+    /** Resolves when all that was recorded is durable. @throws SG_ERR_STORE_UNAVAILABLE when it could not be written */
+    durable(whose) {
+        if (this.#isAbandoned)
+            return Promise.reject(unavailable());
+        if (this.clean)
+            return Promise.resolve();
+        const outcome = new Promise((resolve, reject) => {
+            const limit = this.#clock.after(whose?.leftMs ?? PATIENCE_MS, () => reject(unavailable()), 'always');
+            const done = (error) => {
+                limit.cancel();
+                if (error)
+                    reject(error);
+                else
+                    resolve();
+            };
+            this.#waiters.push({ done });
+        });
+        if (this.#state === 'failing' && !this.#removing)
+            this.#write();
+        return outcome;
+    }
+    /** Whether the session is going, or gone, for good: nothing of it is to be kept elsewhere any more. */
+    get removed() {
+        return this.#removing !== undefined || this.#state === 'stopped';
+    }
+    /** Whether the last write failed. */
+    get failing() {
+        return this.#state === 'failing';
+    }
+    /**
+     * Removes the session from the journal; nothing is written meanwhile.
+     * @throws what the journal throws, and SG_ERR_STORE_UNAVAILABLE when whoever asked was refused; it goes on then
+     */
+    remove(removal = { ending: undefined }) {
+        if (this.#isAbandoned)
+            return Promise.reject(unavailable());
+        if (this.#state === 'stopped')
+            return Promise.resolve();
+        this.#removing ??= this.#remove(removal);
+        return this.#removing;
+    }
+    async #remove({ ending, decision }) {
+        try {
+            await this.#written();
+            this.#retry?.timer.cancel();
+            if (decision && !this.#originDue)
+                await this.#decide(decision);
+            else if (!this.#originDue)
+                await this.#removeFromJournal(ending);
+        }
+        catch (error) {
+            this.#removing = undefined;
+            this.#state = 'idle';
+            this.#schedule();
+            throw error;
+        }
+        if (decision && !this.#originDue)
+            await this.#removeAtLast(ending);
+        this.#removing = undefined;
+        this.#stop();
+    }
+    async #decide({ news, isRefused, onDecided }) {
+        if (isRefused())
+            throw unavailable();
+        await this.#parts.journal.deposit(this.#owner.id, [news]);
+        if (isRefused()) {
+            this.#taken.push(news.key);
+            throw unavailable();
+        }
+        this.#isDecided = true;
+        onDecided();
+    }
+    async #removeAtLast(ending) {
+        for (let tries = 1;; tries++)
+            try {
+                await this.#removeFromJournal(ending);
+                return;
+            }
+            catch (error) {
+                // whoever has it now finds that it was decided
+                if (this.#isAbandoned)
+                    throw error;
+                this.#parts.onFault(this.#owner.id, error);
+                await new Promise((resolve) => this.#parts.retryAfter(delayAfter(tries, RETRY), resolve));
+            }
+    }
+    async #removeFromJournal(ending) {
+        const { journal, oneWrite } = this.#parts;
+        const told = oneWrite && ending ? [...this.#told, ending] : [...this.#told];
+        try {
+            const { deliveries, notifications, usage } = along(told);
+            await journal.remove(this.#owner.id, deliveries, notifications, SOLE_OWNER, usage);
+        }
+        catch (error) {
+            for (const planned of told)
+                planned.unwritten();
+            throw error;
+        }
+        for (const planned of told)
+            planned.written();
+        this.#told = this.#told.filter((planned) => !told.includes(planned));
+    }
+    /** The session is another node's: nothing of it is written or told any more. */
+    abandon() {
+        this.#isAbandoned = true;
+        this.#writeNoMore();
+        this.#events = [];
+        this.#told = [];
+        this.backlog.remove(this.backlog.bytes);
+        for (const { done } of [...this.#waitingNow.splice(0), ...this.#waitingNext.splice(0)])
+            done?.(unavailable());
+    }
+    /** What nobody writes any more is no fault of the storage's. */
+    #writeNoMore() {
+        this.#state = 'stopped';
+        this.#retry?.timer.cancel();
+        this.#parts.onFault(this.#owner.id, undefined);
+    }
+    /** What follows is not kept any more; it is shown at once. */
+    #stop() {
+        this.#writeNoMore();
+        this.#events = [];
+        this.#openFrom = undefined;
+        this.backlog.remove(this.backlog.bytes);
+        // of one that was never there nobody is told anything
+        for (const planned of this.#told.splice(0))
+            if (!this.#originDue)
+                planned.keep();
+        this.#owner.log.show(undefined);
+        const waiting = [...this.#waitingNow.splice(0), ...this.#waitingNext.splice(0)];
+        // of one that was never there nobody is told anything
+        this.#tell(this.#originDue ? waiting.map(({ done }) => (done ? { done } : {})) : waiting);
+    }
+    #tell(waiting) {
+        // before observers: what they do takes longer than a write to a socket
+        this.#owner.clients.onShown();
+        this.#telling = waiting;
+        for (const { run, done } of waiting) {
+            run?.();
+            done?.();
+        }
+        this.#telling = undefined;
+    }
+    async #written() {
+        if (this.#state !== 'writing')
+            return;
+        await new Promise((resolve) => this.#waitingNow.push({ done: () => resolve() }));
+    }
+    /** Whether nothing waits to be written. */
+    get clean() {
+        return !this.#removing && (this.#state === 'idle' || this.#state === 'stopped');
+    }
+    /** Whoever comes now waits for what is recorded by now. */
+    get #waiters() {
+        const nothingNew = this.#events.length === 0 && !this.#stateDue && !this.#snapshot;
+        return this.#state === 'writing' && nothingNew ? this.#waitingNow : this.#waitingNext;
+    }
+    #schedule() {
+        if (this.#state !== 'idle' || this.#removing)
+            return;
+        this.#state = 'scheduled';
+        // all that happens to the session in this turn is one write
+        this.#parts.atTurnsEnd(() => {
+            if (this.#state === 'scheduled' && !this.#removing)
+                this.#write();
+        });
+    }
+    #write() {
+        const { id, log, key } = this.#owner;
+        this.#retry?.timer.cancel();
+        this.#state = 'writing';
+        this.#writingSince = this.#clock.now();
+        const { bytes } = this.backlog;
+        this.#waitingNow.push(...this.#waitingNext.splice(0));
+        const write = { id };
+        if (this.#originDue) {
+            write.origin = this.#owner.origin();
+            if (key)
+                write.keys = [key];
+        }
+        if (this.#stateDue || this.#originDue || this.#taken.length > 0) {
+            write.state = this.#owner.state();
+            if (!this.#owner.live)
+                write.asleep = asleepOf(write.state);
+        }
+        if (this.#snapshot)
+            write.snapshot = this.#snapshot;
+        if (this.#events.length > 0)
+            write.events = this.#events;
+        const taken = this.#taken;
+        if (taken.length > 0)
+            write.taken = taken;
+        const told = this.#told;
+        if (told.length > 0)
+            Object.assign(write, along(told));
+        if (log.lastSeq > this.#reservedSeq - RESERVED_AHEAD / 2 || this.#originDue)
+            write.reservedSeq = Math.max(log.lastSeq, this.#reservedSeq) + RESERVED_AHEAD;
+        this.#events = [];
+        this.#taken = [];
+        this.#told = [];
+        this.#stateDue = false;
+        this.#snapshot = undefined;
+        this.#parts.journal.write(write, SOLE_OWNER).then(() => {
+            for (const planned of told)
+                planned.written();
+            this.#onWritten(write, bytes);
+        }, (error) => {
+            for (const planned of told)
+                planned.unwritten();
+            this.#told = [...told, ...this.#told];
+            this.#onFailed(write, error);
+        });
+    }
+    #onWritten({ origin, state, asleep, reservedSeq, events }, bytes) {
+        if (this.#state === 'stopped')
+            return;
+        if (state)
+            this.sleeps = asleep !== undefined;
+        if (this.#retry)
+            this.#parts.onFault(this.#owner.id, undefined);
+        this.#retry = undefined;
+        if (origin)
+            this.#originDue = false;
+        if (reservedSeq !== undefined)
+            this.#reservedSeq = reservedSeq;
+        if (events)
+            this.#openFrom = this.#events[0]?.seq;
+        this.backlog.remove(this.#openFrom === undefined ? this.backlog.bytes : bytes);
+        this.#state = 'idle';
+        this.#show(this.#owner.log.lastSeq);
+        const waiting = this.#waitingNow.splice(0);
+        const isDirty = this.#events.length > 0 || this.#stateDue || this.#snapshot || this.#waitingNext.length > 0;
+        if (isDirty || this.#owner.log.lastSeq > this.#reservedSeq)
+            this.#schedule();
+        this.#tell(waiting);
+    }
+    #onFailed(write, error) {
+        if (this.#state === 'stopped')
+            return;
+        this.#events = [...(write.events ?? []), ...this.#events];
+        this.#taken = [...(write.taken ?? []), ...this.#taken];
+        this.#stateDue ||= write.state !== undefined;
+        this.#snapshot ??= write.snapshot;
+        this.#state = 'failing';
+        const tries = (this.#retry?.tries ?? 0) + 1;
+        this.#retry = { tries, timer: this.#parts.retryAfter(delayAfter(tries, RETRY), () => this.#write()) };
+        const refusal = unavailable(error);
+        const waiting = this.#waitingNow.splice(0);
+        // who waits for the change itself goes on waiting
+        this.#waitingNext.unshift(...waiting.filter(({ run }) => run));
+        this.#parts.onFault(this.#owner.id, error);
+        for (const { done } of waiting)
+            done?.(refusal);
+    }
+    /** What is durable, and what needs not be, up to the numbers that are reserved. */
+    #show(lastSeq) {
+        const through = this.#openFrom === undefined ? lastSeq : this.#openFrom - 1;
+        this.#owner.log.show(Math.min(through, this.#reservedSeq));
+    }
+}
+//# sourceMappingURL=journal-writer.js.map

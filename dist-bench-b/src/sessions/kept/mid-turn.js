@@ -1,0 +1,71 @@
+import { carriedDecision } from '../asks/permissions.js';
+import { keptConfig, withChoice } from './kept-config.js';
+import { isForEngine } from './news.js';
+/** What a turn waits for whose engine is about to be missed. */
+export function midTurnAt({ executions, permissions }, since) {
+    const waits = [...executions.list().map(({ executionId }) => executionId), ...permissions.list().map(({ id }) => id)];
+    return { since, waits, results: [], decisions: permissions.carried };
+}
+/**
+ * A session whose engine is gone, whole, for a journal that has only what sleeps.
+ * @param snapshot of its engine
+ * @param parksAt it is about to be parked, and the event that tells it is in the log already
+ * @param isHeld its engine stays
+ */
+export function asleep(session, snapshot, parksAt, isHeld = false) {
+    const { id, log, profile, facts } = session;
+    const state = session.state();
+    const write = { id, snapshot, state, reservedSeq: log.lastSeq };
+    const events = log.toText();
+    if (parksAt === undefined)
+        return { ...write, log: { epoch: log.epoch, oldestSeq: log.oldestSeq, events } };
+    const told = log.previewText({ type: 'status_changed', status: 'parked' }, parksAt);
+    const config = keptConfig(withChoice(session), facts.hostTitle);
+    const parked = session.parkedInfo(parksAt);
+    return {
+        ...write,
+        origin: { profile: profile.info.name, generation: profile.generation, config, epoch: log.epoch },
+        state: {
+            ...{ ...state, midTurn: { ...midTurnAt(session, parksAt), ...(isHeld && { isHeld }) } },
+            info: { ...state.info, status: 'parked', parked, lastActivityAt: parksAt },
+        },
+        reservedSeq: log.lastSeq + 1,
+        log: { epoch: log.epoch, oldestSeq: log.oldestSeq, events: events === '' ? told : `${events}\n${told}` },
+    };
+}
+/** Takes up what came in while a session was parked; it is told once an engine goes on with it. */
+export function takeIn(session, { log, state, news = [] }) {
+    // one that is kept whole has its news in it
+    if (log)
+        session.midTurn = state.midTurn;
+    expectNoMore(session, news);
+    for (const { executionId } of session.midTurn?.results ?? [])
+        session.executions.takeOff(executionId);
+    for (const { requestId } of session.midTurn?.decisions ?? [])
+        session.permissions.takeOff(requestId);
+}
+/** What came in for a parked session is not waited for any more. */
+export function expectNoMore(session, news) {
+    for (const one of news.filter(isForEngine)) {
+        if (session.midTurn)
+            carry(session, one, session.midTurn);
+        session.writer?.take(one.key);
+    }
+}
+function carry({ executions, permissions }, news, midTurn) {
+    const { results, decisions } = midTurn;
+    if (news.type === 'result') {
+        const { executionId, result } = news;
+        if (!results.some((known) => known.executionId === executionId))
+            results.push({ executionId, result });
+        executions.takeOff(executionId);
+    }
+    else if (news.type === 'answer') {
+        const request = permissions.takeOff(news.requestId);
+        if (request)
+            decisions.push(carriedDecision(request, news.answer, news.by));
+    }
+    else
+        midTurn.interrupted = true;
+}
+//# sourceMappingURL=mid-turn.js.map

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+const record = (id, changes = {}) => ({
+    id,
+    info: {
+        id,
+        status: 'parked',
+        profile: 'assistant',
+        engine: 'provider',
+        title: 'Zwölf "Boxkämpfer" 🥊',
+        cwd: '/srv/work',
+        createdAt: 1_760_000_000_000,
+        lastActivityAt: 1_760_000_001_000,
+        lastSeq: 7,
+        pendingPermissions: 1,
+        attachedClients: 0,
+        numTurns: 1,
+        cost: 0.25,
+        usage: { inputTokens: 1, outputTokens: 2, cacheCreationTokens: 3, cacheReadTokens: 4 },
+        parked: { since: 1_760_000_001_000, executions: [{ executionId: `${id}-e`, toolName: 'deploy' }] },
+        meta: { nested: [{ deep: null }], empty: {} },
+    },
+    profile: 'assistant',
+    generation: 'b3f0c1d2-0000-4000-8000-000000000000',
+    config: { cwd: '/srv/work', prompt: 'line\nline\u2028line', meta: { a: [] } },
+    snapshot: {
+        engine: 'provider',
+        state: { messages: [{ role: 'user' }], turn: null },
+        files: { 'a/ü.md': 'Z3LDvG4=' },
+    },
+    executions: [{ executionId: `${id}-e`, toolName: 'deploy', expiresAt: 1_760_000_900_000 }],
+    results: [{ executionId: `${id}-r`, result: { status: 'ok', output: { type: 'json', value: { deep: [1, null] } } } }],
+    permissions: [{ id: 'p', toolName: 'Write', toolUseId: '__proto__', input: { path: 'x' } }],
+    decisions: [{ toolUseId: 'constructor', requestId: 'q', decision: { behavior: 'deny', message: 'no' } }],
+    hasNews: true,
+    settled: [`${id}-r`],
+    log: { epoch: 'epoch', oldestSeq: 3, events: '{"seq":3}\n{"seq":7}' },
+    parkedAt: 1_760_000_001_000,
+    ...changes,
+});
+const ids = async (store) => (await store.list()).map(({ id }) => id).sort();
+/** Ids that a store which makes names of them could stumble over. */
+const AWKWARD_IDS = [
+    ...['../../etc/passwd', 'a/b', '..', 'CON', '__proto__', 'UPPER', 'upper', 'x'.repeat(300)],
+    ...['\u00c9', 'E\u0301'],
+];
+/** For authors of session stores: run every case on a new, empty store. The bundled stores run the same ones. */
+export const sessionStoreConformance = [
+    {
+        name: 'is empty at first, and knows no session',
+        async run(store) {
+            assert.deepEqual(await store.list(), []);
+            assert.equal(await store.get('nobody'), undefined);
+            await store.delete('nobody');
+        },
+    },
+    {
+        name: 'keeps every field as it was',
+        async run(store, reopen) {
+            const saved = record('one');
+            await store.save(saved);
+            assert.deepEqual(await store.get('one'), record('one'));
+            assert.deepEqual(await store.list(), [record('one')]);
+            if (reopen)
+                assert.deepEqual(await (await reopen()).get('one'), record('one'));
+        },
+    },
+    {
+        name: 'replaces a record as a whole',
+        async run(store, reopen) {
+            await store.save(record('one', { queued: [{ text: 'later' }], interrupted: true }));
+            await store.save(record('one', { hasNews: false, results: [] }));
+            const expected = record('one', { hasNews: false, results: [] });
+            assert.deepEqual(await store.get('one'), expected);
+            assert.equal((await store.list()).length, 1);
+            if (reopen)
+                assert.deepEqual(await (await reopen()).list(), [expected]);
+        },
+    },
+    {
+        name: 'deletes a record for good, and only that one',
+        async run(store, reopen) {
+            await Promise.all(['one', 'two', 'three'].map((id) => store.save(record(id))));
+            await store.delete('two');
+            await store.delete('two');
+            assert.deepEqual(await ids(store), ['one', 'three']);
+            assert.equal(await store.get('two'), undefined);
+            if (reopen)
+                assert.deepEqual(await ids(await reopen()), ['one', 'three']);
+        },
+    },
+    {
+        name: 'is not affected by what happens to records that it took or gave',
+        async run(store) {
+            const mine = record('one');
+            await store.save(mine);
+            mine.settled.push('changed');
+            mine.info.title = 'changed';
+            const theirs = await store.get('one');
+            theirs.settled.push('changed');
+            for (const listed of await store.list())
+                listed.executions.length = 0;
+            assert.deepEqual(await store.get('one'), record('one'));
+        },
+    },
+    {
+        name: 'tells ids apart, whatever they are made of',
+        async run(store, reopen) {
+            await Promise.all(AWKWARD_IDS.map((id) => store.save(record(id))));
+            for (const id of AWKWARD_IDS)
+                assert.equal((await store.get(id))?.id, id);
+            assert.deepEqual(await ids(store), [...AWKWARD_IDS].sort());
+            if (reopen)
+                assert.deepEqual(await ids(await reopen()), [...AWKWARD_IDS].sort());
+        },
+    },
+    {
+        name: 'takes many records at once, and many changes of one in their order',
+        async run(store, reopen) {
+            const many = Array.from({ length: 100 }, (_, index) => record(`s${index}`));
+            await Promise.all(many.map((one) => store.save(one)));
+            assert.equal((await store.list()).length, 100);
+            for (let turn = 0; turn < 20; turn++)
+                await store.save(record('s0', { parkedAt: turn }));
+            assert.equal((await store.get('s0'))?.parkedAt, 19);
+            if (reopen)
+                assert.equal((await (await reopen()).list()).length, 100);
+        },
+    },
+];
+//# sourceMappingURL=store-conformance.js.map

@@ -1,0 +1,173 @@
+import { toError } from '../../errors.js';
+import { delayAfter } from '../../lib/backoff.js';
+import { asleep } from '../kept/mid-turn.js';
+/** After a park that could not be written: before the next try, doubled each time up to the longest. */
+const RETRY = { firstMs: 1_000, longestMs: 5 * 60_000 };
+/** Takes engines from sessions that wait for somebody outside, or for nothing. */
+export class FallingAsleep {
+    #parts;
+    #waking;
+    #timers = new Map();
+    /** Sessions that could not be written down where they wait: not to be tried again before `at`. */
+    #refused = new Map();
+    #closed = false;
+    constructor(parts, waking) {
+        this.#parts = parts;
+        this.#waking = waking;
+    }
+    /** Something changed that may let the engine of this session go. */
+    consider(session) {
+        const { id } = session;
+        this.#timers.get(id)?.cancel();
+        this.#timers.delete(id);
+        const due = this.#closed ? undefined : this.#due(session);
+        if (!due)
+            return;
+        const { clock, retryAfter, mailbox } = this.#parts;
+        const delayMs = due.at - clock.now();
+        const refused = this.#refused.get(id);
+        // a turn later: what the engine still hands over in this one belongs to the snapshot
+        if (delayMs <= 0)
+            setImmediate(() => void mailbox.run(id, () => this.#inTurn(session)));
+        else if (refused)
+            this.#timers.set(id, retryAfter(delayMs, () => {
+                refused.at = 0;
+                this.consider(session);
+            }));
+        else
+            this.#timers.set(id, clock.after(delayMs, () => this.consider(session)));
+    }
+    #due(session) {
+        const { clients, facts } = session;
+        const { parkDelayMs, idleReleaseMs } = this.#parts;
+        if (session.engine.canPark) {
+            const earliest = this.#refused.get(session.id)?.at ?? 0;
+            const park = { what: 'park', at: Math.max(parkedFrom(session, parkDelayMs), earliest) };
+            // whoever looks at a job that waits neither holds its slot nor lets its clock run
+            if (session.jobId === undefined || session.held)
+                return park.at === Infinity ? undefined : park;
+            const hold = { what: 'hold', at: Math.max(session.engine.heldFrom + parkDelayMs, earliest) };
+            return park.at <= hold.at ? park : hold;
+        }
+        if (idleReleaseMs === undefined || !session.engine.canRelease)
+            return undefined;
+        return { what: 'release', at: Math.max(facts.lastActivityAt, clients.leftAt ?? 0) + idleReleaseMs };
+    }
+    /** Its engine may have been started since, and somebody may have come. */
+    async #inTurn(session) {
+        const due = this.#closed ? undefined : this.#due(session);
+        if (!due)
+            return;
+        if (due.at > this.#parts.clock.now())
+            this.consider(session);
+        else if (due.what === 'hold')
+            await this.#hold(session);
+        else
+            await this.#sleep(session, due.what === 'park');
+    }
+    /** Whoever is told that the job is parked finds it parked after a crash, too. */
+    async #hold(session) {
+        const { keeping, clock } = this.#parts;
+        const since = session.engine.heldFrom;
+        try {
+            const write = session.engine.hold(clock.now());
+            await (write ? keeping.write(write) : session.durable());
+            this.#refused.delete(session.id);
+            if (session.engine.canPark && session.engine.heldFrom === since)
+                session.engine.tellHeld();
+        }
+        catch (error) {
+            this.#refuse(session, error);
+        }
+        this.consider(session);
+    }
+    async #sleep(session, parks) {
+        try {
+            session.engine.letGo(parks);
+        }
+        catch (error) {
+            this.#report(session, parks, error);
+            return;
+        }
+        await this.#fallAsleep(session, parks);
+    }
+    async #fallAsleep(session, parks) {
+        const { keeping, clock, table } = this.#parts;
+        const since = clock.now();
+        // what the engine itself keeps of the session is whole only then
+        await session.engineGone;
+        try {
+            if (parks && !keeping.hasAll)
+                await keeping.park(asleep(session, session.engine.snapshot, since), session);
+        }
+        catch (error) {
+            await this.#onRefused(session, error);
+            return;
+        }
+        if (session.ended)
+            return;
+        session.engine.fallAsleep(parks ? since : undefined);
+        this.forget(session.id);
+        // one that cannot be written down yet is kept in memory until it can be
+        if (parks)
+            await session.durable().catch((error) => this.#report(session, parks, error));
+        if (!session.live)
+            table.onEngine(session, false);
+    }
+    /** Not parked, since nobody would find it after a crash: it goes on with a new engine until the store is well again. */
+    async #onRefused(session, refusal) {
+        this.#refuse(session, refusal);
+        try {
+            await this.#waking.bringBack(session, session.engine.snapshot);
+        }
+        catch (error) {
+            session.fail(toError(error).message, 'SG_ERR_ENGINE_START');
+        }
+        this.consider(session);
+    }
+    #refuse(session, error) {
+        const { id } = session;
+        this.#report(session, true, error);
+        const tries = (this.#refused.get(id)?.tries ?? 0) + 1;
+        this.#refused.set(id, { at: this.#parts.clock.now() + delayAfter(tries, RETRY), tries });
+    }
+    #report({ id: sessionId }, parks, error) {
+        const { keeping, logger } = this.#parts;
+        if (parks)
+            keeping.report(error, { sessionId, phase: 'park' });
+        else
+            logger.error({ sessionId, err: toError(error) }, 'the engine of an idle session could not be let go');
+    }
+    /** The engine of this session is gone although the session goes on. */
+    onSpent(session) {
+        try {
+            session.engine.letGo(false);
+        }
+        catch (error) {
+            this.#report(session, false, error);
+            return;
+        }
+        void this.#parts.mailbox.run(session.id, async () => {
+            await this.#fallAsleep(session, false);
+            if (session.turns.waiting && !this.#closed)
+                void this.#waking.goOn(session);
+        });
+    }
+    forget(id) {
+        this.#timers.get(id)?.cancel();
+        this.#timers.delete(id);
+        this.#refused.delete(id);
+    }
+    /** Parks what waits, attached clients or not; for the end of the process. */
+    async parkAll(sessions) {
+        this.#closed = true;
+        for (const timer of this.#timers.values())
+            timer.cancel();
+        const { mailbox } = this.#parts;
+        const park = (session) => (session.engine.canPark ? this.#sleep(session, true) : undefined);
+        await Promise.all([...sessions].map((session) => mailbox.run(session.id, () => park(session))));
+    }
+}
+/** `Infinity` while somebody is attached. */
+const parkedFrom = ({ clients: { count, leftAt } }, delayMs) => count > 0 ? Infinity : leftAt === undefined ? 0 : leftAt + delayMs;
+//# sourceMappingURL=falling-asleep.js.map

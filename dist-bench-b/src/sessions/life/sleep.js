@@ -1,0 +1,195 @@
+import { GatewayError } from '../../errors.js';
+import { INTERRUPTED } from '../asks/deferred-executions.js';
+import { expectNoMore } from '../kept/mid-turn.js';
+import { isForEngine, newsOf } from '../kept/news.js';
+import { FallingAsleep } from './falling-asleep.js';
+import { Waking } from './waking.js';
+/**
+ * What is done to sessions that have no engine, or are about to have none: they fall asleep, are told something, wake, are removed. It
+ * is done one step after the other for each session, in its mailbox, so that none of them can overtake another.
+ */
+export class Sleep {
+    #parts;
+    #waking;
+    #fallingAsleep;
+    constructor(parts) {
+        this.#parts = parts;
+        this.#waking = new Waking(parts);
+        this.#fallingAsleep = new FallingAsleep(parts, this.#waking);
+    }
+    consider(session) {
+        this.#fallingAsleep.consider(session);
+    }
+    onSpent(session) {
+        this.#fallingAsleep.onSpent(session);
+    }
+    rouse(session) {
+        return this.#waking.rouse(session);
+    }
+    /** Gives a session an engine again for the messages that wait in it. */
+    goOn(session) {
+        return this.#waking.goOn(session);
+    }
+    async unfrozen(session) {
+        if (session.frozen)
+            await this.#parts.mailbox.run(session.id, () => { });
+    }
+    checkpoint(session) {
+        void this.#parts.mailbox.run(session.id, async () => {
+            if (session.live)
+                await this.#parts.keeping.erase(session.id, session).catch(() => { });
+        });
+    }
+    /** @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then nothing was answered */
+    async answer({ id }, requestId, answer, bearing = {}) {
+        const { by, key, patience } = bearing;
+        await this.#parts.mailbox.run(id, async () => {
+            const session = await this.#parts.load(id, undefined, patience);
+            if (!session?.pendingPermissions.some((request) => request.id === requestId))
+                throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND');
+            if (session.live)
+                await session.answerPermission(requestId, answer, bearing);
+            else
+                await this.#deposit(id, [{ type: 'answer', requestId, answer, ...(by && { by }) }], key && [key], patience);
+        });
+        await this.#waking.wake(id);
+    }
+    /** @throws SG_ERR_STORE_UNAVAILABLE, and then nothing was interrupted */
+    async interrupt({ id }) {
+        const live = await this.#parts.mailbox.run(id, async () => {
+            const session = await this.#parts.load(id);
+            if (session?.live)
+                return session;
+            if (session)
+                await this.#interruptInTurn(session);
+            return undefined;
+        });
+        if (live)
+            await live.interrupt();
+        else
+            await this.#waking.wake(id);
+    }
+    async #interruptInTurn(session) {
+        const { executions } = this.#parts;
+        // one that is being settled right now keeps its own result, which waits for its turn
+        const claimed = session.executions.list().filter(({ executionId }) => executions.claim(executionId));
+        const results = claimed.map(({ executionId }) => ({ type: 'result', executionId, result: INTERRUPTED }));
+        try {
+            await this.#deposit(session.id, [...results, { type: 'interrupt' }]);
+        }
+        catch (error) {
+            for (const { executionId } of claimed)
+                executions.unclaim(executionId);
+            throw error;
+        }
+    }
+    /** Keeps what came in for a session without an engine. @throws SG_ERR_STORE_UNAVAILABLE · SG_ERR_SESSION_NOT_FOUND */
+    async #deposit(id, asked, keys, patience) {
+        const { keeping, table, telling } = this.#parts;
+        const news = asked.map(newsOf);
+        if (!(await keeping.deposit(id, news, keys, patience)))
+            throw new GatewayError('SG_ERR_SESSION_NOT_FOUND');
+        table.onNews(id);
+        const session = table.resident(id);
+        if (session)
+            expectNoMore(session, news);
+        telling.onNews(id, news);
+        this.#waking.expect(id);
+    }
+    /**
+     * Hands a result to its session, or keeps it for when it wakes; resolves when that is durable.
+     * @returns false when the session has ended, so that nothing waits for it
+     * @throws SG_ERR_STORE_UNAVAILABLE; nothing was taken in then
+     */
+    async deliver(id, executionId, result) {
+        const asked = { type: 'result', executionId, result };
+        const live = this.#live(id);
+        if (live && !this.isBusy(id)) {
+            await live.accept(asked);
+            return true;
+        }
+        return this.#parts.mailbox.run(id, async () => {
+            const session = this.#live(id);
+            if (session)
+                await session.accept(asked);
+            else if (this.#parts.table.isParked(id))
+                await this.#deposit(id, [asked]);
+            else
+                return false;
+            return true;
+        });
+    }
+    /** Wakes a session that a result was kept for. */
+    wake(id) {
+        return this.#live(id) && !this.isBusy(id) ? Promise.resolve() : this.#waking.wake(id);
+    }
+    /** Tries again at once to wake a session that could not be woken. */
+    hasten(id) {
+        return this.#waking.hasten(id);
+    }
+    /** @throws SG_ERR_SESSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */
+    remove(id, reason) {
+        const { load, remove } = this.#parts;
+        const wasExpected = this.#waking.callOff(id);
+        const removal = this.#parts.mailbox.run(id, async () => {
+            const session = await load(id);
+            if (!session)
+                throw new GatewayError('SG_ERR_SESSION_NOT_FOUND');
+            return remove(session, reason);
+        });
+        if (wasExpected)
+            removal.catch(() => {
+                this.#waking.expect(id);
+                void this.#waking.wake(id);
+            });
+        return removal;
+    }
+    /** A session has ended, or was removed: nothing is to be woken of it. */
+    forget(id) {
+        this.#waking.callOff(id);
+        this.#fallingAsleep.forget(id);
+    }
+    /** What a journal that has only what sleeps has of a session that has ended is not needed any more. */
+    onEnded(session) {
+        this.forget(session.id);
+        if (session.midTurn)
+            void this.#parts.mailbox.run(session.id, () => this.#parts.keeping.erase(session.id, session)).catch(() => { });
+    }
+    /** Takes up a session that an earlier process left in the middle of a turn. */
+    adopt({ id, state, news = [] }) {
+        const { clock, executions, expiredGraceMs } = this.#parts;
+        const { midTurn, settled = [], executions: pending = [] } = state;
+        const now = clock.now();
+        const came = news.flatMap((one) => (one.type === 'result' ? one.executionId : []));
+        for (const executionId of [...settled, ...came, ...(midTurn?.results.map((one) => one.executionId) ?? [])])
+            executions.remember(id, executionId);
+        for (const { executionId, expiresAt } of pending) {
+            if (!midTurn?.waits.includes(executionId))
+                continue;
+            const lapsed = expiresAt !== undefined && expiresAt < now;
+            executions.register(id, executionId, lapsed ? now + expiredGraceMs : expiresAt);
+        }
+        if (!midTurn?.due && !news.some((one) => isForEngine(one) || one.type === 'close'))
+            return;
+        this.#waking.expect(id);
+        void this.#waking.wake(id);
+    }
+    /** Runs `work` when nothing else is being done to the session. */
+    inTurn(id, work) {
+        return this.#parts.mailbox.run(id, work);
+    }
+    /** Whether something is being done to this session. */
+    isBusy(id) {
+        return this.#parts.mailbox.isHeld(id);
+    }
+    /** Parks what waits, for the end of the process; nothing wakes any more. */
+    async parkAll(sessions) {
+        this.#waking.close();
+        await this.#fallingAsleep.parkAll(sessions);
+    }
+    #live(id) {
+        const session = this.#parts.table.resident(id);
+        return session?.live ? session : undefined;
+    }
+}
+//# sourceMappingURL=sleep.js.map

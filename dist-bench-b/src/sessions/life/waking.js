@@ -1,0 +1,205 @@
+import { GatewayError, toError } from '../../errors.js';
+import { delayAfter } from '../../lib/backoff.js';
+import { within } from '../../lib/within.js';
+import { withChoice } from '../kept/kept-config.js';
+import { asleep, takeIn } from '../kept/mid-turn.js';
+import { isFinal, nodeAway, reasonOf } from './refusals.js';
+/** Between tries to start an engine for what waits. */
+const RETRY = { firstMs: 1_000, longestMs: 5 * 60_000 };
+/** How long whoever brought the news waits for the session to be live again; the news is durable by then. */
+const WAKE_PATIENCE_MS = 5_000;
+/** How long an engine may take to start again, before it is left behind; one agent has to wait for the next minute first. */
+const START_LIMIT_MS = 120_000;
+/** Nobody wants the start any more. */
+class CalledOff extends Error {
+}
+/**
+ * Gives sessions that sleep an engine again: one start per session at a time. For a turn or messages that wait it is tried until it
+ * succeeds or that is known to be in vain; whoever asks for it with a command is told why there is none.
+ */
+export class Waking {
+    #parts;
+    /** Parked sessions that something came in for. */
+    #expected = new Set();
+    #retries = new Map();
+    #callOffs = new Map();
+    #closed = false;
+    constructor(parts) {
+        this.#parts = parts;
+    }
+    /** Something came in for a parked session. */
+    expect(id) {
+        this.#expected.add(id);
+    }
+    /** Wakes a parked session that has news. Resolves when it is live, or has not been for a while; never rejects. */
+    async wake(id) {
+        if (this.#closed)
+            return;
+        const { clock, mailbox } = this.#parts;
+        const waking = mailbox.run(id, () => this.#wakeInTurn(id));
+        await within(WAKE_PATIENCE_MS, waking, { clock });
+    }
+    /** Tries again at once what would have been tried later. */
+    async hasten(id) {
+        if (this.#retries.has(id))
+            await this.wake(id);
+    }
+    /**
+     * Gives a session that waits for nothing an engine for a command; resolves when it takes commands.
+     * @throws SG_ERR_PROFILE_CHANGED · SG_ERR_AGENT_STATE_GONE, and the session has failed then; any other refusal leaves it as it is
+     */
+    async rouse(session) {
+        if (this.#closed)
+            throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 });
+        await this.#parts.mailbox.run(session.id, () => this.#rouseInTurn(session));
+    }
+    async #rouseInTurn(session) {
+        if (!session.asleepIdle)
+            return;
+        const { table, logger } = this.#parts;
+        const { id } = session;
+        const away = table.get(id)?.away;
+        if (away !== undefined)
+            throw nodeAway(away);
+        table.onEngine(session, true);
+        try {
+            await this.bringBack(session, session.engine.snapshot);
+        }
+        catch (error) {
+            table.onEngine(session, false);
+            logger.error({ sessionId: id, err: toError(error) }, 'the engine of a session could not be started again');
+            if (session.ended)
+                throw new GatewayError('SG_ERR_SESSION_ENDED');
+            if (this.#closed)
+                throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 });
+            if (error instanceof CalledOff)
+                throw new GatewayError('SG_ERR_SESSION_ENDED', { cause: error });
+            if (!(error instanceof GatewayError))
+                throw new GatewayError('SG_ERR_ENGINE_START', { cause: error });
+            if (isFinal(error.code, 'idle'))
+                session.fail(error.message, error.code);
+            throw error;
+        }
+        this.#forget(id);
+    }
+    /** Sees to it that a session goes on with the messages that wait in it; tries until it does, or has ended. Never rejects. */
+    async goOn(session) {
+        try {
+            await this.rouse(session);
+        }
+        catch (error) {
+            if (this.#closed || session.ended)
+                return;
+            session.facts.statusDetail = `Could not go on, and is tried again: ${reasonOf(error)}`;
+            session.touch();
+            this.#retry(session.id, () => this.goOn(session));
+        }
+    }
+    async #wakeInTurn(id) {
+        const { table, keeping, load } = this.#parts;
+        if (this.#closed || !table.isParked(id) || !this.#expected.has(id))
+            return;
+        // what came in is kept, and its own node goes on with it
+        if (table.get(id)?.away !== undefined)
+            return;
+        let whole;
+        let session;
+        try {
+            await table.resident(id)?.durable();
+            whole = await keeping.get(id);
+            session = whole && (await load(id, whole));
+        }
+        catch (error) {
+            keeping.report(error, { sessionId: id, phase: 'wake' });
+            this.#retry(id, () => this.wake(id));
+            return;
+        }
+        if (!session || session.ended || !whole?.snapshot)
+            return;
+        table.onEngine(session, true);
+        takeIn(session, whole);
+        try {
+            await this.bringBack(session, whole.snapshot);
+            this.#forget(id);
+        }
+        catch (error) {
+            await this.#onFailed(session, whole.snapshot, error);
+        }
+    }
+    /** What trying again cannot change ends the session; anything else keeps the park and its news for another try. */
+    async #onFailed(session, snapshot, error) {
+        const { id } = session;
+        const { keeping, table } = this.#parts;
+        if (!(error instanceof CalledOff))
+            keeping.report(error, { sessionId: id, phase: 'wake' });
+        if (error instanceof GatewayError && isFinal(error.code, 'parked')) {
+            session.fail(error.message, error.code);
+            return;
+        }
+        if (!this.#closed)
+            this.#retry(id, () => this.wake(id));
+        session.engine.showParkedAgain(`Could not wake, and is tried again: ${reasonOf(error)}`);
+        if (!keeping.hasAll)
+            await keeping.write(asleep(session, snapshot)).catch(() => { });
+        table.onEngine(session, false);
+    }
+    /**
+     * Lets a session in again and starts the engine that is built from the snapshot, within a time limit.
+     * @throws why it could not; the session has no engine then
+     */
+    async bringBack(session, snapshot) {
+        const { admission, clock } = this.#parts;
+        const { info, generation } = session.profile;
+        let limit;
+        let handedOver = false;
+        const givenUp = new Promise((_, reject) => {
+            this.#callOffs.set(session.id, reject);
+            limit = clock.after(START_LIMIT_MS, () => reject(new Error('The engine did not start in time.')));
+        });
+        try {
+            const building = admission.readmit(withChoice(session), info.name, generation).then(async (admitted) => ({
+                config: admitted.config,
+                runner: await admission.buildRunner(admitted, session.id, session.bridge, snapshot),
+            }));
+            givenUp.catch(() => {
+                if (!handedOver)
+                    building.then(({ runner }) => runner.close()).catch(() => { });
+            });
+            const { runner, config } = await Promise.race([building, givenUp]);
+            handedOver = true;
+            await session.engine.wake(runner, config, givenUp);
+        }
+        finally {
+            limit?.cancel();
+            this.#callOffs.delete(session.id);
+        }
+    }
+    /** Nothing is to be woken of a session any more: it ends, or is removed. @returns whether there was something to wake it for */
+    callOff(id) {
+        const wasExpected = this.#expected.has(id);
+        this.#callOffs.get(id)?.(new CalledOff('The session is being removed.'));
+        this.#forget(id);
+        return wasExpected;
+    }
+    #forget(id) {
+        this.#expected.delete(id);
+        this.#retries.get(id)?.timer.cancel();
+        this.#retries.delete(id);
+    }
+    /** No engine is started any more. */
+    close() {
+        this.#closed = true;
+        for (const { timer } of this.#retries.values())
+            timer.cancel();
+        for (const callOff of this.#callOffs.values())
+            callOff(new CalledOff('The gateway is shutting down.'));
+    }
+    #retry(id, again) {
+        const earlier = this.#retries.get(id);
+        earlier?.timer.cancel();
+        const tries = (earlier?.tries ?? 0) + 1;
+        const timer = this.#parts.retryAfter(delayAfter(tries, RETRY), () => void again());
+        this.#retries.set(id, { timer, tries });
+    }
+}
+//# sourceMappingURL=waking.js.map

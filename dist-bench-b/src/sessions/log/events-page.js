@@ -1,0 +1,44 @@
+const DEFAULT_PAGE_EVENTS = 1_000;
+const PAGE_BYTES = 1024 * 1024;
+const COMMA = Buffer.from(',');
+/**
+ * A page of a session's log as the JSON text of a `ListEventsResponse`, put together from the bytes that the log holds: up to `limit`
+ * events (default 1,000) or about 1 MiB.
+ */
+export async function eventsPage(session, { limit = DEFAULT_PAGE_EVENTS, ...position }) {
+    const { log } = session;
+    // who was told a status finds the events that led to it
+    await session.durable().catch(() => { });
+    const lastSeq = log.visibleSeq;
+    const { replayingFrom, truncated } = session.clients.resolve(position);
+    const events = [];
+    let nextAfterSeq = replayingFrom;
+    for (let bytes = 0; bytes < PAGE_BYTES && events.length < limit;) {
+        const inMemory = log.read(nextAfterSeq, lastSeq, PAGE_BYTES - bytes);
+        const readBack = inMemory === 'evicted' && log.isJournaled
+            ? await log.readBack(nextAfterSeq, lastSeq, PAGE_BYTES - bytes)
+            : undefined;
+        const slices = readBack?.slices() ?? (inMemory && inMemory !== 'evicted' ? [inMemory] : []);
+        const { throughSeq } = readBack ?? { throughSeq: lastSeq };
+        if (slices.length === 0) {
+            nextAfterSeq = throughSeq;
+            if (nextAfterSeq >= lastSeq)
+                break;
+            continue;
+        }
+        for (const slice of slices) {
+            // the log's own bytes are copied in the turn that they are read in: what is waited for comes before them
+            for (const { seq, json } of slice.events()) {
+                if (events.length === limit)
+                    break;
+                events.push(json);
+                nextAfterSeq = seq;
+            }
+            bytes += slice.frames.length;
+        }
+    }
+    const parts = events.flatMap((json, index) => (index === 0 ? [json] : [COMMA, json]));
+    const rest = JSON.stringify({ nextAfterSeq, lastSeq, epoch: log.epoch, truncated });
+    return Buffer.concat([Buffer.from('{"events":['), ...parts, Buffer.from(`],${rest.slice(1)}`)]);
+}
+//# sourceMappingURL=events-page.js.map

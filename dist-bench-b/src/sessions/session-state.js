@@ -1,0 +1,360 @@
+import { EVENT_TYPES } from '../engines/event-types.js';
+import { DeferredExecutions } from './asks/deferred-executions.js';
+import { PermissionDesk } from './asks/permission-desk.js';
+import { SessionBridge } from './clients/bridge.js';
+import { Clients } from './clients/clients.js';
+import { JournalWriter } from './kept/journal-writer.js';
+import { keptConfig } from './kept/kept-config.js';
+import { after, BUILDING } from './life/life.js';
+import { snapshotFiles } from './life/snapshot-files.js';
+import { Turns } from './life/turns.js';
+import { EventLog } from './log/event-log.js';
+import { SessionFacts } from './session-facts.js';
+/** What a session is at a moment, and how a change of it is told; its desks are what happens to it. */
+export class SessionState {
+    id;
+    profile;
+    request;
+    createdAt;
+    /** Its place in the lists, once it has one. */
+    order;
+    jobId;
+    createdBy;
+    /** Name of the only node on which its engine can start; absent: any. */
+    home;
+    /** Who asked for the turn in progress, or for the last one. */
+    askedBy;
+    key;
+    log;
+    bridge;
+    clients;
+    facts;
+    config;
+    /** What was chosen since the request; a later start takes it up. */
+    chosen;
+    /** Ids of the last accepted messages; a message with one of them was accepted already. */
+    messageIds;
+    /** Writes the session down, when there is a journal. */
+    writer;
+    /** Commands that are being carried out: meanwhile its engine stays, and so does it. */
+    concerns = 0;
+    /** Present from the park until the turn is over. */
+    midTurn;
+    world;
+    permissions;
+    executions = new DeferredExecutions();
+    /** How much of what it was asked to do is being kept, and is done then. */
+    accepting = 0;
+    /** The scratch filesystem; it can still be read when the session has ended. */
+    files;
+    turns = new Turns();
+    #shownStatus = 'starting';
+    /** Where the log tells that it is parked. */
+    #parkedSeq = 0;
+    #life = BUILDING;
+    /** Resolves when the engine is gone that it had last, or was given up on. */
+    engineGone;
+    /** The number of its last event, when that was told ahead of it. */
+    closingSeq;
+    /** What was told of that ahead. */
+    ending;
+    constructor(world, init, left) {
+        this.world = world;
+        this.id = init.id;
+        this.profile = init.profile;
+        this.request = init.request;
+        this.config = init.config;
+        this.jobId = init.jobId;
+        this.createdBy = left?.whole.createdBy ?? init.createdBy;
+        this.home = world.sharing?.homes ? (left ? left.whole.state.home : init.home) : undefined;
+        this.askedBy = left?.whole.state.askedBy ?? this.createdBy;
+        this.key = init.key;
+        this.createdAt = left?.whole.state.info.createdAt ?? world.clock.now();
+        this.writer = this.#openWriter(left);
+        // before the log, which asks it
+        this.clients = new Clients(this, world.maxSocketsPerSession);
+        this.log = this.#openLog(left);
+        this.facts = new SessionFacts(init.config, this.createdAt);
+        this.permissions = new PermissionDesk(world.clock, this);
+        this.bridge = new SessionBridge(world.clock, this.clients);
+        if (left)
+            this.#restore(left.whole);
+    }
+    #openWriter(left) {
+        const { keeping, clock } = this.world;
+        if (!keeping.hasAll)
+            return undefined;
+        if (!left)
+            return new JournalWriter(keeping, clock, this);
+        const { state, sleeps = false } = left.whole;
+        return new JournalWriter(keeping, clock, this, {
+            reservedSeq: left.lastSeq,
+            sleeps,
+            isStale: state.isStale ?? false,
+        });
+    }
+    #openLog(left) {
+        const { eventLog: limits } = this.world;
+        if (!left)
+            return new EventLog(undefined, limits, 0, this.writer, this.clients);
+        const { whole, lastSeq } = left;
+        if (whole.log)
+            return EventLog.fromText(whole.log, limits, lastSeq, this.clients);
+        return new EventLog(whole.epoch, limits, lastSeq, this.writer, this.clients, whole.lastSeq);
+    }
+    #restore({ state, snapshot }) {
+        const { info, hostTitle: _title, firstPrompt, engineTitle, before, inTurn = false, queued, ...rest } = state;
+        const { permissions = [], asked, executions = [], settled = [], chosen, isStale, messageIds, midTurn, ...others } = rest;
+        // whoever builds the session knows these; a fact that nobody takes up does not compile
+        const { order: _order, home: _home, askedBy: _askedBy, ...forgotten } = others;
+        forgotten;
+        // what was asked for after the snapshot is asked for again
+        const isKnown = (id) => !midTurn || midTurn.waits.includes(id);
+        const at = midTurn?.since ?? info.lastActivityAt;
+        this.facts.restore(info, firstPrompt, engineTitle);
+        this.permissions.restore(permissions.filter(({ id }) => isKnown(id)), asked);
+        for (const execution of executions)
+            if (isKnown(execution.executionId))
+                this.executions.add(execution, at);
+        this.executions.remember(settled);
+        this.turns.restore(inTurn, queued);
+        this.chosen = chosen;
+        this.facts.before = before;
+        this.messageIds = messageIds && [...messageIds];
+        this.files = snapshot?.files && snapshotFiles(snapshot.files, at);
+        this.midTurn = midTurn;
+        this.#shownStatus = midTurn ? 'parked' : info.status;
+        const ended = info.status === 'failed' || info.status === 'closed' ? info.status : undefined;
+        if (ended)
+            this.#life = { is: 'ended', as: ended };
+        else if (midTurn)
+            this.#life = { is: 'asleep', parkedSince: midTurn.since };
+        else
+            this.#life = { is: 'asleep', snapshot: isStale ? undefined : snapshot };
+    }
+    get life() {
+        return this.#life;
+    }
+    /** The only way from one state of its life to the next. */
+    become(next) {
+        this.#life = after(this.#life, next);
+    }
+    /** The tie to the engine that serves it. */
+    get link() {
+        return 'link' in this.#life ? this.#life.link : undefined;
+    }
+    /** Whether what an engine says is for this session: an engine that was let go, or given up on, is not heard any more. */
+    hears(link) {
+        return this.link === link;
+    }
+    /** Whether it has ever had an engine that took input. */
+    get started() {
+        return this.#life.is !== 'building' && this.#life.is !== 'starting';
+    }
+    get parkedSince() {
+        return this.#life.is === 'asleep' ? this.#life.parkedSince : undefined;
+    }
+    get status() {
+        return this.#statusWhen(this.parked);
+    }
+    /** As far as clients may be shown: whoever sees that it is parked finds it parked after a crash, too. */
+    get visibleStatus() {
+        return this.#statusWhen(this.#parkedSinceAt(this.log.visibleSeq) !== undefined);
+    }
+    #statusWhen(isParked) {
+        if (this.#life.is === 'ended')
+            return this.#life.as;
+        if (isParked)
+            return 'parked';
+        if (!this.started)
+            return 'starting';
+        if (this.permissions.size > 0)
+            return 'awaiting_approval';
+        return this.turns.busy ? 'running' : 'idle';
+    }
+    /** True when no event will follow. */
+    get ended() {
+        return this.#life.is === 'ended';
+    }
+    /** True while a turn is in progress or one is about to begin. */
+    get busy() {
+        return this.turns.busy;
+    }
+    get runner() {
+        return this.link?.runner;
+    }
+    /** Whether an engine serves it. */
+    get live() {
+        return this.link !== undefined;
+    }
+    /** Whether an engine takes commands. */
+    get serving() {
+        return this.link !== undefined && (this.#life.is !== 'waking' || this.#life.inTurn);
+    }
+    /** Whether no engine serves it, and the next command starts one. */
+    get asleepIdle() {
+        return this.#life.is === 'asleep' && !this.parked;
+    }
+    get parked() {
+        return this.parkedSince !== undefined;
+    }
+    /** Whether it is about to be parked: nothing may be done to it until it is, or is live again. */
+    get frozen() {
+        return this.#life.is === 'leaving' && this.#life.parks;
+    }
+    #parkedSinceAt(seq) {
+        return seq >= this.#parkedSeq ? this.parkedSince : undefined;
+    }
+    /** @param lastSeq default: as far as clients may be shown */
+    info(lastSeq = this.log.visibleSeq) {
+        const parkedSince = this.#parkedSinceAt(lastSeq);
+        return this.facts.info({
+            id: this.id,
+            status: this.#statusWhen(parkedSince !== undefined),
+            profile: this.profile.info,
+            createdAt: this.createdAt,
+            lastSeq,
+            pendingPermissions: this.permissions.size,
+            attachedClients: this.clients.count,
+            jobId: this.jobId,
+            parked: parkedSince === undefined ? undefined : this.parkedInfo(parkedSince),
+        });
+    }
+    /** What is waited for, since when. */
+    parkedInfo(since) {
+        const permissions = this.permissions.list();
+        return { since, executions: this.executions.list(), ...(permissions.length > 0 && { permissions }) };
+    }
+    /** What a client that attaches now is told beside its place in the log. */
+    snapshot() {
+        return {
+            session: this.info(),
+            pendingPermissions: this.permissions.list(),
+            pendingExecutions: this.executions.list(),
+        };
+    }
+    /** What its engine waited for is over. */
+    goesOn() {
+        const { link } = this;
+        if (!link)
+            return;
+        link.waiting = false;
+        link.hold = undefined;
+        if (this.midTurn)
+            this.midTurn.due = true;
+    }
+    onPermissionEvent(event) {
+        // what executions it waits for stays so
+        if (event.type === 'permission_resolved' && this.link)
+            this.link.hold = undefined;
+        this.append(event);
+        this.showStatus();
+    }
+    /** `Session` sees to it. */
+    onBacklog(_bytes) { }
+    onPatientRequest() {
+        this.world.sleep.consider(this);
+    }
+    /** Resolves when all that happened so far is durable; at once without a journal. @throws SG_ERR_STORE_UNAVAILABLE */
+    durable(patience) {
+        return this.writer?.durable(patience) ?? Promise.resolve();
+    }
+    /** Runs `then` once all that happened so far is durable; at once without a journal. */
+    whenDurable(then) {
+        if (this.writer)
+            this.writer.after(then);
+        else
+            then();
+    }
+    /** Something changed that no event tells. */
+    touch() {
+        this.writer?.touch();
+    }
+    /** Has what is to be told of what was just appended kept in the same write. */
+    keepAlong(planned) {
+        if (this.writer)
+            this.writer.keepAlong(planned);
+        else
+            planned.keep();
+    }
+    origin() {
+        const { request, profile, log, createdBy } = this;
+        return {
+            profile: profile.info.name,
+            generation: profile.generation,
+            config: keptConfig(request, request.title),
+            ...(createdBy !== undefined && { createdBy }),
+            epoch: log.epoch,
+        };
+    }
+    /** Where it stands, to be written down; what is empty is left out. */
+    state() {
+        const { facts, executions, permissions, turns, chosen, messageIds, midTurn, askedBy } = this;
+        const { settled } = executions;
+        const { places } = permissions;
+        const state = {
+            info: { ...this.info(this.log.headSeq), attachedClients: 0 },
+            ...(this.order !== undefined && { order: this.order }),
+            ...(this.home !== undefined && { home: this.home }),
+            ...(facts.hostTitle !== undefined && { hostTitle: facts.hostTitle }),
+            ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
+            ...(facts.engineTitle !== undefined && { engineTitle: facts.engineTitle }),
+            ...(turns.active && { inTurn: true }),
+            ...(askedBy !== undefined && askedBy !== this.createdBy && { askedBy }),
+            // a copy: it is written down later
+            ...(turns.waiting && { queued: [...turns.waiting] }),
+            ...(permissions.size > 0 && { permissions: permissions.list() }),
+            ...(places && { asked: places }),
+            ...(executions.size > 0 && { executions: executions.list() }),
+            ...(settled.length > 0 && { settled }),
+            ...(chosen && { chosen }),
+            ...(messageIds && { messageIds }),
+            ...(facts.before && { before: facts.before }),
+            ...(this.writer?.isStale && { isStale: true }),
+            ...(midTurn && { midTurn }),
+        };
+        // a fact that is not written down does not compile
+        state;
+        return state;
+    }
+    get pendingPermissions() {
+        return this.permissions.list();
+    }
+    /** Present while its engine would better say no more: nobody keeps up, neither the storage nor, without one, who reads. */
+    get drained() {
+        return this.writer ? this.writer.backlog.drained : this.clients.drained;
+    }
+    /** Nobody is waited for any longer. */
+    relieve() {
+        this.writer?.backlog.relieve();
+        this.clients.relieve();
+    }
+    append(body, ts = this.world.clock.now()) {
+        const seq = this.log.append(body, ts);
+        this.facts.lastActivityAt = ts;
+        const { leavesState, isUrgent } = EVENT_TYPES[body.type];
+        if (this.writer && !leavesState)
+            this.writer.touch();
+        if (isUrgent)
+            this.clients.hurry(seq);
+        this.clients.onShown();
+        if (body.type === 'assistant_message')
+            this.whenDurable(() => this.clients.dropTyping(body.uuid));
+        this.world.observer.onEvent(this, body, seq, ts);
+    }
+    /** Tells the status, when it is another one. @returns whether it was */
+    showStatus(ts) {
+        const { status } = this;
+        const before = this.#shownStatus;
+        if (status === before)
+            return false;
+        this.#shownStatus = status;
+        const detail = this.ended || this.parked ? this.facts.statusDetail : undefined;
+        this.append(detail === undefined ? { type: 'status_changed', status } : { type: 'status_changed', status, detail }, ts);
+        if (status === 'parked')
+            this.#parkedSeq = this.log.headSeq;
+        this.world.operatorLog.onStatus(this, before, status, detail);
+        return true;
+    }
+}
+//# sourceMappingURL=session-state.js.map

@@ -1,0 +1,358 @@
+import { GatewayError } from '../errors.js';
+import { decodeOrder } from '../lib/paging.js';
+import { SortedList } from '../lib/sorted-list.js';
+import { visible } from '../principal.js';
+import { wakesAt } from './kept/asleep.js';
+/**
+ * A session's place in the lists. A stored one that nobody looks at is only its SessionInfo, as text. A class, and no literal: V8 may
+ * put a literal that lives for a moment among what is old, where it keeps its session for long and is expensive to be rid of.
+ */
+export class SessionEntry {
+    id;
+    order;
+    profile;
+    engine;
+    session;
+    storedInfo;
+    /** Says something while the session is not in memory. */
+    storedStatus = 'starting';
+    /** Where the numbering goes on of a session that is not in memory and whose log is in the journal. */
+    lastSeq;
+    /** Whether it counts as one that lives: not parked, not terminal. */
+    lives = false;
+    /** Epoch milliseconds of the last time that somebody asked for the session itself. */
+    lookedAt = 0;
+    /** Removes a terminal session when its retention is over. */
+    retention;
+    /** Whether it is looked at again soon, to be let go of. */
+    releasing = false;
+    /** The journal does not give it among those at rest. */
+    stays = false;
+    /** Something came in for it while it slept, which its next engine is to do. */
+    isDue = false;
+    /** Name of the node on which alone its engine can start, when that is another one. */
+    away;
+    constructor(id, 
+    /** Its place in the lists: rises with each session, whatever the clock does, and outlives the process. */
+    order, profile, engine) {
+        this.id = id;
+        this.order = order;
+        this.profile = profile;
+        this.engine = engine;
+    }
+}
+/** Places in the lists between one millisecond and the next, where several nodes give them out. */
+const NODES_PER_MS = 1000;
+/** How long a parked session that was looked at stays in memory. */
+const RELEASE_AFTER_MS = 5_000;
+/** A sleeping session is taken into memory so long before its time. */
+const NEAR_MS = 30_000;
+/** Which sessions there are, in memory or parked, in the order in which they were created. */
+export class SessionTable {
+    #entries = new Map();
+    /** The same in their order: a page of them is found without a look at the others. */
+    #inOrder = new SortedList((a, b) => a.order - b.order || (a.id < b.id ? -1 : +(a.id > b.id)));
+    /** Told of sessions at rest that are in the journal alone now; absent: they all stay here. */
+    onDropped;
+    /** Told of sessions whose engine can only start on another node, and that are not here any more. */
+    onLetGo;
+    /** How many work with what is here and not in the journal alone: nothing is dropped meanwhile. */
+    #holders = 0;
+    #clock;
+    #places;
+    #mailbox;
+    #sharing;
+    #lastOrder = 0;
+    /**
+     * @param places which sessions take that live
+     * @param mailbox in which something is done to sessions, which are then not let go of
+     * @param sharing absent: one process has all sessions
+     */
+    constructor(clock, places, mailbox, sharing) {
+        this.#clock = clock;
+        this.#places = places;
+        this.#mailbox = mailbox;
+        this.#sharing = sharing;
+    }
+    add(session) {
+        const { id, profile } = session;
+        const entry = this.#enter(id, this.orderFrom(this.#clock.now()), profile.info.name, profile.info.engine);
+        entry.session = session;
+        session.order = entry.order;
+        entry.lives = true;
+    }
+    #enter(id, order, profile, engine) {
+        this.goOnAfter(order);
+        const entry = new SessionEntry(id, order, profile, engine);
+        this.#entries.set(id, entry);
+        this.#inOrder.add(entry);
+        return entry;
+    }
+    /** A place behind all others, of which no other node has the same. @param earliest epoch milliseconds */
+    orderFrom(earliest) {
+        if (!this.#sharing)
+            return Math.max(this.#lastOrder + 1, earliest);
+        const from = Math.max(this.#lastOrder + 1, earliest * NODES_PER_MS);
+        const ahead = (this.#sharing.storage.n - from) % NODES_PER_MS;
+        return from + (ahead < 0 ? ahead + NODES_PER_MS : ahead);
+    }
+    /** Where a session stands that was written earlier: where several processes list it, it keeps its place. */
+    orderAgain(order) {
+        return this.#sharing ? order : this.orderFrom(order);
+    }
+    /** Sessions that are created from now on stand behind this place. */
+    goOnAfter(order) {
+        this.#lastOrder = Math.max(this.#lastOrder, order);
+    }
+    /**
+     * Enters a session that an earlier process left in a store.
+     * @param lastSeq where the numbering goes on, when the journal has its log
+     */
+    adopt(id, order, profile, info, lastSeq) {
+        const entry = this.#enter(id, order, profile, info.engine);
+        this.#store(entry, info);
+        entry.lastSeq = lastSeq;
+        return entry;
+    }
+    get(id) {
+        return this.#entries.get(id);
+    }
+    /** The session, when it is in memory. */
+    resident(id) {
+        return this.#entries.get(id)?.session;
+    }
+    /** A session is about to have an engine again, or has none any more: it takes a place, or leaves it and soon the memory. */
+    onEngine(session, has) {
+        const entry = this.#entries.get(session.id);
+        if (!entry)
+            return;
+        if (has)
+            entry.isDue = false;
+        if (entry.lives !== has) {
+            entry.lives = has;
+            if (has)
+                this.#places.retake();
+            else
+                this.#places.leave();
+        }
+        if (!has && session.parked)
+            this.unload(session.id);
+        else if (!has && session.log.isJournaled)
+            this.unloadLater(session.id);
+    }
+    /** Something came in for a session that sleeps: it is not left to the journal before an engine has it. */
+    onNews(id) {
+        const entry = this.#entries.get(id);
+        if (entry)
+            entry.isDue = true;
+    }
+    /** A request that waits, and its session. */
+    waitingRequest(id, requestId) {
+        const entry = this.#entries.get(id);
+        const session = entry && infoOf(entry);
+        const requests = entry?.session?.pendingPermissions ?? session?.parked?.permissions;
+        const request = requests?.find((pending) => pending.id === requestId);
+        return session && request && { request, session };
+    }
+    /** @returns whether it was there */
+    remove(id) {
+        const entry = this.#entries.get(id);
+        if (!entry)
+            return false;
+        entry.retention?.cancel();
+        // a Map that is rebuilt leaves its old table behind, which may stay for long and would keep the whole session
+        entry.session = undefined;
+        // one that is old would get every table that it grows and shrinks through among what is old
+        this.#inOrder.delete(entry);
+        if (this.#entries.size === 1)
+            this.#entries = new Map();
+        else
+            this.#entries.delete(id);
+        return true;
+    }
+    cancelRetentions() {
+        for (const { retention } of this.#entries.values())
+            retention?.cancel();
+    }
+    /** The sessions that are in memory. */
+    all() {
+        return [...this.#entries.values()].flatMap(({ session }) => session ?? []);
+    }
+    /** Of all that are here, also only by what they are. */
+    ids() {
+        return [...this.#entries.keys()];
+    }
+    isParked(id) {
+        const entry = this.#entries.get(id);
+        return entry !== undefined && (entry.session ? entry.session.parked : entry.storedStatus === 'parked');
+    }
+    /** Those that have not ended, newest first. */
+    unended() {
+        return [...this.#inOrder.descending()].filter((entry) => !isOver(statusOf(entry))).map(infoOf);
+    }
+    /** Newest first; looked for only as far as somebody asks. */
+    *matching(query, principal) {
+        const before = query.cursor === undefined ? Number.POSITIVE_INFINITY : decodeOrder(query.cursor);
+        for (const entry of this.#inOrder.descending(({ order }) => order < before)) {
+            const matches = visible(principal, entry.profile) &&
+                (query.status === undefined || statusOf(entry) === query.status) &&
+                (query.profile === undefined || entry.profile === query.profile) &&
+                (query.engine === undefined || entry.engine === query.engine);
+            if (matches)
+                yield entry;
+        }
+    }
+    count() {
+        const count = { live: 0, parked: 0, ended: 0 };
+        for (const entry of this.#entries.values()) {
+            const status = statusOf(entry);
+            if (status === 'parked')
+                count.parked++;
+            else if (isOver(status))
+                count.ended++;
+            else
+                count.live++;
+        }
+        return count;
+    }
+    /** Whether a session that has not ended is an agent's own session of that id, or is being opened from it. */
+    isContinued(sdkSessionId) {
+        return [...this.#entries.values()].some((entry) => {
+            const { session, storedInfo } = entry;
+            if (isOver(statusOf(entry)))
+                return false;
+            if (session)
+                return (session.facts.sdkSessionId ?? session.config.resume) === sdkSessionId;
+            // most texts need not be read for it
+            return storedInfo.includes(sdkSessionId) && infoOf(entry).sdkSessionId === sdkSessionId;
+        });
+    }
+    /** Holds a stored session in memory for somebody who looks at it or is about to wake it. */
+    hold(session) {
+        const entry = this.#entries.get(session.id);
+        if (!entry)
+            return;
+        entry.session = session;
+        session.order = entry.order;
+        entry.storedInfo = undefined;
+        entry.lookedAt = this.#clock.now();
+        this.unloadLater(session.id);
+    }
+    /** Somebody asked for the session itself and may be about to attach to it. */
+    onLook(entry) {
+        entry.lookedAt = this.#clock.now();
+    }
+    /** Lets go of a stored session that nobody looks at, or later when somebody does. */
+    unload(id) {
+        const entry = this.#entries.get(id);
+        const session = entry?.session;
+        if (!entry || session?.live || (!session && !this.#isDroppable(entry)))
+            return;
+        if (session && !(entry.away === undefined ? session.isStored : session.isAtRest)) {
+            if (session.log.isJournaled)
+                session.whenDurable(() => this.unloadLater(id));
+            return;
+        }
+        if ((session?.clients.count ?? 0) > 0 || this.#clock.now() - entry.lookedAt < RELEASE_AFTER_MS) {
+            this.unloadLater(id);
+            return;
+        }
+        if (session) {
+            this.#store(entry, session.info());
+            entry.lastSeq = session.log.isJournaled ? session.log.lastSeq : undefined;
+            if (!session.ended)
+                entry.stays = !session.writer?.sleeps;
+            entry.session = undefined;
+            // what it waits for may be about to come: it is known here for a while
+            if (session.parked && entry.away === undefined) {
+                this.unloadLater(id);
+                return;
+            }
+        }
+        if (this.#isDroppable(entry))
+            this.#drop(entry);
+    }
+    #isDroppable(entry) {
+        if (entry.away !== undefined)
+            return true;
+        if (this.onDropped === undefined || entry.stays || entry.isDue)
+            return false;
+        // one that wakes soon waits for it here
+        return entry.storedStatus !== 'parked' || !this.isNear(wakesAt(infoOf(entry)));
+    }
+    /** Whether a sleeping session is to be here for what happens at that time. */
+    isNear(wakesAt) {
+        return wakesAt !== undefined && this.whenNear(wakesAt) <= this.#clock.now();
+    }
+    /** From when on it is. */
+    whenNear(wakesAt) {
+        return wakesAt - NEAR_MS;
+    }
+    /** Leaves a session at rest to the journal. */
+    #drop(entry) {
+        const { id } = entry;
+        if (this.#holders > 0) {
+            this.unloadLater(id);
+            return;
+        }
+        if (entry.away !== undefined) {
+            this.remove(id);
+            this.onLetGo?.(id);
+            return;
+        }
+        const info = infoOf(entry);
+        this.remove(id);
+        this.onDropped?.(info);
+    }
+    /** Drops nothing while `work` is done. */
+    async holding(work) {
+        this.#holders++;
+        try {
+            return await work();
+        }
+        finally {
+            this.#holders--;
+        }
+    }
+    #store(entry, info) {
+        entry.storedInfo = JSON.stringify(info);
+        entry.storedStatus = info.status;
+    }
+    /** Lets go of sessions whose engine can only start on a node that is there again. */
+    leaveTo(node, disconnect) {
+        for (const entry of [...this.#entries.values()]) {
+            if (entry.away !== node)
+                continue;
+            entry.lookedAt = 0;
+            if (entry.session)
+                disconnect(entry.session);
+            if (this.#mailbox.isHeld(entry.id))
+                this.unloadLater(entry.id);
+            else
+                this.unload(entry.id);
+        }
+    }
+    unloadLater(id) {
+        const entry = this.#entries.get(id);
+        if (!entry || entry.releasing)
+            return;
+        entry.releasing = true;
+        this.#clock.after(RELEASE_AFTER_MS, () => {
+            entry.releasing = false;
+            if (this.#mailbox.isHeld(id))
+                this.unloadLater(id);
+            else
+                this.unload(id);
+        });
+    }
+}
+/** @throws SG_ERR_SESSION_NOT_FOUND, the same for one that is not there and one that is not the caller's */
+export function visibleEntry(entry, principal) {
+    if (!entry || !visible(principal, entry.profile))
+        throw new GatewayError('SG_ERR_SESSION_NOT_FOUND');
+    return entry;
+}
+export const infoOf = ({ session, storedInfo }) => session?.info() ?? JSON.parse(storedInfo);
+const statusOf = ({ session, storedStatus }) => session?.visibleStatus ?? storedStatus;
+const isOver = (status) => status === 'failed' || status === 'closed';
+//# sourceMappingURL=session-table.js.map

@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=session-world.js.map

@@ -1,0 +1,230 @@
+import { CLOSE } from '../../schemas/close-codes.js';
+import { GatewayError, invalidField, toError } from '../errors.js';
+import { Patience } from '../lib/patience.js';
+import { INTERRUPTED } from './asks/deferred-executions.js';
+import { carriedDecision, changedInput, decisionOf } from './asks/permissions.js';
+import { CommandDesk } from './clients/command-desk.js';
+import { newsOf } from './kept/news.js';
+import { EngineDesk } from './life/engine-desk.js';
+import { TurnDesk } from './life/turn-desk.js';
+import { SessionState } from './session-state.js';
+/**
+ * One agent session: a small state machine whose every change is an event in its log.
+ *
+ *   starting ─ start() done ─▶ idle ◀─ turn_completed ─ running ◀─▶ awaiting_approval
+ *                                                         └─ saved, engine gone ─▶ parked ─ result, answer ─▶ running
+ *   (all) ─ session_error, engine died ─▶ failed          (all) ─ close, DELETE, shutdown ─▶ closed
+ *
+ * An idle session may be asleep: its engine is gone, and the next command that needs one starts it again. With a journal a shutdown
+ * leaves it asleep instead of closed.
+ *
+ * Between live and parked it is frozen: out of service, its record being saved. Whatever arrives then waits for `sleep.unfrozen`.
+ *
+ * State changes first; the events that tell it follow, in that order. The status is computed from the state, never from events. What
+ * happens to the state is done by its desks: to its turns, to its engine, to what clients command.
+ */
+export class Session extends SessionState {
+    turnDesk;
+    engine;
+    #commands;
+    /** When the last of what it was asked to do was done, or refused. */
+    #lastAccepted;
+    constructor(world, init, left) {
+        super(world, init, left);
+        this.turnDesk = new TurnDesk(this);
+        this.engine = new EngineDesk(this, this.turnDesk);
+        this.#commands = new CommandDesk(this, world);
+    }
+    /**
+     * Does what it is asked to do, once that is kept.
+     * @param key of the request that asks for it, kept with it
+     * @throws SG_ERR_STORE_UNAVAILABLE, and then it is never done
+     */
+    async accept(asked, key, patience = new Patience(this.world.clock)) {
+        const done = this.#keepAndDo(newsOf(asked), key, patience);
+        this.#lastAccepted = done.catch(() => { });
+        try {
+            await done;
+            // it will be known whatever happens; so that whoever is told "done" finds its events, too
+            await this.durable(patience).catch(() => { });
+        }
+        finally {
+            // while it was on its way the session could not be parked
+            if (this.accepting === 0)
+                this.world.sleep.consider(this);
+        }
+    }
+    async #keepAndDo(news, key, patience) {
+        this.accepting++;
+        try {
+            const kept = this.#keep(news, key, patience);
+            if (kept)
+                await kept;
+            this.#enact(news);
+        }
+        finally {
+            this.accepting--;
+        }
+    }
+    /** What is to be remembered whatever becomes of this process. */
+    #keep(news, key, patience) {
+        const { writer } = this;
+        if (!writer) {
+            const isRemembered = news.type === 'result' || news.type === 'answer' || news.type === 'title';
+            if (!this.midTurn || !isRemembered)
+                return undefined;
+            return this.world.keeping.deposit(this.id, [this.#withRequest(news)], undefined, patience);
+        }
+        return writer.deposit(news, key, patience);
+    }
+    /** What is answered may have been asked after the session was written. */
+    #withRequest(news) {
+        const request = news.type === 'answer' && this.permissions.get(news.requestId);
+        return request ? { ...news, request } : news;
+    }
+    #enact(what) {
+        this.writer?.take(what.key);
+        this.touch();
+        if (this.ended && what.type !== 'title' && what.type !== 'close')
+            throw new GatewayError('SG_ERR_SESSION_ENDED');
+        switch (what.type) {
+            case 'message':
+                this.turnDesk.say(what.text, what.commandId, { first: what.first ?? false, by: what.by });
+                return;
+            case 'answer':
+                this.resolvePermission(what.requestId, what.answer, what.by);
+                return;
+            case 'result':
+                this.engine.settle(what.executionId, what.result);
+                return;
+            case 'choice':
+                this.chosen = { ...this.chosen, ...what.choice };
+                return;
+            case 'interrupt':
+                this.turnDesk.interrupt().catch(() => { });
+                return;
+            case 'title':
+                this.facts.hostTitle = what.title ?? undefined;
+                return;
+            case 'close':
+                void this.close('client');
+                return;
+            case 'removal':
+            // whoever takes it up from the journal removes it
+        }
+    }
+    /** Does what was kept, and nobody has done. */
+    takeUp(news) {
+        for (const one of news)
+            try {
+                this.#enact(one);
+            }
+            catch (error) {
+                this.world.logger.warn({ sessionId: this.id, type: one.type, err: toError(error) }, 'came too late');
+            }
+    }
+    /** Denies what waits for an answer and ends the turn in progress; nothing of it has to be written down first. */
+    async interrupt() {
+        const { executions } = this.world;
+        const wasIdle = !this.turns.busy;
+        await Promise.all(this.executions.list().map(({ executionId }) => executions.submit(executionId, INTERRUPTED)));
+        await this.turnDesk.interrupt();
+        if (this.accepting === 0)
+            return;
+        // it came after a message that is still being written down, and means the turn of that one
+        await this.#lastAccepted;
+        if (wasIdle)
+            await this.turnDesk.interrupt();
+    }
+    /**
+     * Answers a request once that is kept.
+     * @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE
+     */
+    async answerPermission(requestId, answer, bearing = {}) {
+        if (this.frozen || this.parked)
+            await this.world.sleep.answer(this, requestId, answer, bearing);
+        else {
+            const { by, key, patience } = bearing;
+            this.answerable(requestId, answer);
+            await this.accept({ type: 'answer', requestId, answer, ...(by && { by }) }, key, patience);
+        }
+        this.world.operatorLog.onAnswered(this, requestId, answer.behavior, bearing.by);
+    }
+    /** @throws SG_ERR_PERMISSION_NOT_FOUND when the request is unknown, answered or expired */
+    resolvePermission(requestId, answer, by) {
+        const request = this.answerable(requestId, answer);
+        this.permissions.answer(requestId, answer, by);
+        this.midTurn?.decisions.push({ ...carriedDecision(request, answer, by), told: true });
+    }
+    /** The request that an answer is for. @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_UNSUPPORTED */
+    answerable(requestId, answer) {
+        const request = this.permissions.get(requestId);
+        if (!request)
+            throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND');
+        // an agent that cannot take a changed input must not be left to run the one that nobody allowed
+        const isFixed = answer.behavior === 'allow' && this.runner?.capabilities.updatedInput === false;
+        if (isFixed && changedInput(request, decisionOf(request, answer)))
+            throw invalidField('updatedInput', 'this agent can only run the input that it showed.', 'SG_ERR_UNSUPPORTED');
+        return request;
+    }
+    /** Carries out one command; `from` is the client that sent it over a stream, `principal` who that is. */
+    handle(command, from, principal, patience) {
+        return this.#commands.handle(command, from, principal, patience);
+    }
+    /** Lets a client in: `attached` first, then the log from its place, then live. @throws SG_ERR_TOO_MANY */
+    attach(sink, position) {
+        return this.clients.attach(sink, position, this.bridge.pending);
+    }
+    detach(attachment) {
+        this.clients.detach(attachment, this.world.clock.now());
+        this.world.sleep.consider(this);
+    }
+    /** Whether the job whose run it is was told that it waits, with its engine. */
+    get held() {
+        return this.link?.hold?.told ?? false;
+    }
+    /** Whether it could be built again from what is stored, so that it need not stay in memory. */
+    get isStored() {
+        // what is still being written would be written by nobody's session
+        if (this.writer && !this.writer.clean)
+            return false;
+        const isAlone = this.asleepIdle && !this.turns.busy && this.concerns === 0;
+        return this.parked || (this.writer !== undefined && (isAlone || this.ended));
+    }
+    /** Whether all that happened to it is written down and nobody does anything to it. */
+    get isAtRest() {
+        return !this.live && this.concerns === 0 && this.accepting === 0 && (this.writer?.clean ?? false);
+    }
+    /** Removes the session from the journal, for good. @throws what the journal throws; nothing was removed then */
+    async erase(removal) {
+        await this.writer?.remove(removal);
+    }
+    /** Has what was just appended told outside, once it is durable: that is kept in the same write. */
+    tell(planned) {
+        this.keepAlong(planned);
+        this.whenDurable(planned.send);
+    }
+    onBacklog(bytes) {
+        this.turnDesk.onBacklog(bytes);
+    }
+    /** Closes the session unless it has ended; resolves when its runner is gone or was given up on. */
+    close(reason) {
+        return this.turnDesk.close(reason);
+    }
+    /** It is another node's: its engine is ended, and nothing is told or written of it any more. Resolves when that is gone. */
+    async abandon() {
+        const { link, clients, writer, world } = this;
+        clients.disconnectAll(CLOSE.sessionMoved);
+        writer?.abandon();
+        if (!this.ended)
+            this.become({ is: 'ended', as: 'closed' });
+        // whatever it would do at its end it must not do any more
+        link?.runner.pause?.();
+        await link?.close(world, this.id);
+    }
+    /** Ends the session as failed. */
+    fail(message, code) {
+        this.turnDesk.fail(message, code);
+    }
+}
+//# sourceMappingURL=session.js.map

@@ -1,0 +1,119 @@
+import { CLOSE } from '../../schemas/close-codes.js';
+import { toError } from '../errors.js';
+import { persistently } from '../lib/patience.js';
+import { keeperOf } from '../storage/cluster.js';
+import { isUnreadable } from '../storage/storage.js';
+import { isTerminal } from './kept/journal.js';
+/** Sessions that are taken up at once. */
+const PAGE = 250;
+/** Sessions that come to this process from others while it runs, and that leave it for others. */
+export class SharedSessions {
+    #parts;
+    /** Sessions that are on their way to whoever asks for them next. */
+    #leaving = new Map();
+    /** The same, of this turn of the event loop. */
+    #left = [];
+    #releasing = Promise.resolve();
+    constructor(parts) {
+        this.#parts = parts;
+        parts.table.onLetGo = (id) => this.#letGo(id);
+        parts.sharing.storage.on('nodes', () => this.#onNodes());
+    }
+    /** Takes up sessions that are this process's by now, as a start does; resolves when all that can be read are here. Never rejects. */
+    async takeUp(ids) {
+        const { table, logger, retryAfter, lookForDue } = this.#parts;
+        lookForDue();
+        for (let at = 0; at < ids.length; at += PAGE) {
+            const page = ids.slice(at, at + PAGE).filter((id) => !table.get(id));
+            await Promise.all(page.map((id) => persistently(() => this.#takeUpOne(id), { logger, retryAfter })));
+        }
+    }
+    /** @throws what the journal throws but for one that cannot be read */
+    async #takeUpOne(id) {
+        const { keeping, table } = this.#parts;
+        if (table.get(id))
+            return;
+        try {
+            const left = await keeping.journal.get(id);
+            if (left)
+                await this.#enter(left);
+        }
+        catch (error) {
+            if (!isUnreadable(error))
+                throw error;
+            keeping.report(error, { sessionId: id, phase: 'adopt' });
+        }
+    }
+    async #enter(left) {
+        const { table, archive, enterEnded } = this.#parts;
+        if (table.get(left.id))
+            return;
+        if (isTerminal(left.state.info) && !left.news)
+            enterEnded(left);
+        else
+            await archive.takeUp(left);
+    }
+    /**
+     * Somebody asks for a session that has not ended and is not here: it came while that was looked up, or is on its way out again.
+     * @throws what the storage throws
+     */
+    async onMissed(left) {
+        const { sharing, table, keeping } = this.#parts;
+        const { id } = left;
+        await this.#leaving.get(id);
+        const place = await sharing.storage.placeOfSession(id);
+        const owner = place?.owner ?? (place && (await sharing.storage.claim(id))?.owner);
+        if (owner?.n !== sharing.storage.n || table.get(id))
+            return;
+        const now = await keeping.get(id);
+        if (now)
+            await this.#enter(now);
+    }
+    /** Whether another node has it, or it is left to one that is there. */
+    async isElsewhere(id) {
+        const { storage, node: name } = this.#parts.sharing;
+        const place = await storage.placeOfSession(id);
+        return place !== undefined && keeperOf(place, { n: storage.n, name }, storage.nodes()) !== undefined;
+    }
+    /** The session that has an execution of that id, whoever has it. */
+    async hasExecution(executionId) {
+        return (await this.#parts.sharing.storage.placeOfExecution(executionId))?.id;
+    }
+    /** The session of an execution that is not known here, of those that are this process's or nobody's. */
+    async sessionOf(executionId) {
+        const { storage } = this.#parts.sharing;
+        const place = await storage.placeOfExecution(executionId);
+        return !place?.owner || place.owner.n === storage.n ? place?.id : undefined;
+    }
+    /** Sessions whose engine starts on one node alone are left to it when it is there. */
+    #onNodes() {
+        const { table, sharing } = this.#parts;
+        for (const { name, draining } of sharing.storage.nodes())
+            if (!draining)
+                table.leaveTo(name, (session) => session.clients.disconnectAll(CLOSE.sessionMoved));
+    }
+    #letGo(id) {
+        const { executions, sleep, telling } = this.#parts;
+        sleep.forget(id);
+        executions.forget(id);
+        telling.onRemoved(id);
+        this.#left.push(id);
+        const leaving = Promise.resolve()
+            .then(() => this.#release())
+            .finally(() => this.#leaving.delete(id));
+        this.#leaving.set(id, leaving);
+    }
+    /** All of one turn at once. */
+    #release() {
+        const { sharing, logger } = this.#parts;
+        const ids = this.#left.splice(0);
+        if (ids.length === 0)
+            return this.#releasing;
+        this.#releasing = sharing.storage.release(ids).catch((error) => {
+            // it stays this process's, which finds it again when somebody asks
+            logger.error({ sessionIds: ids, err: toError(error) }, 'sessions could not be left to their own node');
+        });
+        return this.#releasing;
+    }
+}
+//# sourceMappingURL=shared-sessions.js.map

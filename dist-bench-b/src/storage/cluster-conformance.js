@@ -1,0 +1,269 @@
+import assert from 'node:assert/strict';
+import { newJob } from '../jobs/job.js';
+/** Longer than any test: what happens within it does not wait for its end. */
+const LONG_MS = 600_000;
+const CLAIMS = 1_000;
+const SESSIONS = 50;
+const sessionOf = (id) => ({
+    id,
+    origin: { profile: 'one', generation: 'g1', config: { cwd: '/srv/work' }, epoch: 'e1' },
+    state: {
+        info: {
+            ...{ id, title: id, lastSeq: 0, status: 'idle', profile: 'one', engine: 'provider' },
+            ...{ cwd: '/srv/work', createdAt: 1, lastActivityAt: 1, pendingPermissions: 0, attachedClients: 0 },
+            ...{ numTurns: 0, cost: 0 },
+            usage: { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
+        },
+    },
+});
+function jobOf(id) {
+    const request = { session: { cwd: '/srv/work', prompt: 'go' } };
+    return { request, info: newJob(request, { id, now: Date.now(), profile: 'one', generation: 'g1', cwd: '/srv/work' }) };
+}
+const next = ({ storage }, event) => new Promise((resolve) => {
+    const off = storage.cluster.on(event, (payload) => {
+        off();
+        resolve(payload);
+    });
+});
+/** Takes over what others leave, as every gateway does. */
+function takes({ storage }) {
+    const taken = [];
+    storage.cluster.on('taken', (one) => taken.push(one));
+    return taken;
+}
+const key = { key: 'k', fingerprint: 'f', made: { kind: 'session', id: 'one', location: '/v1/sessions/one' } };
+/** One thing of each kind, all of them this node's. */
+async function fill({ storage }) {
+    await storage.queue.add(jobOf('job'));
+    await storage.queue.claimNext();
+    await Promise.all([
+        storage.journal.write({ ...sessionOf('one'), events: [{ seq: 1, json: '{"seq":1}' }], keys: [key] }),
+        storage.outbox.add({ id: 'd', lane: 'lane', delivery: {} }),
+    ]);
+}
+const pieceOf = (path, offset, text) => {
+    const bytes = Buffer.from(text);
+    return [{ path, offset, length: bytes.length, digest: `of ${text.length}` }, bytes];
+};
+const ALL = { sessionIds: ['one'], jobIds: ['job'], lanes: ['lane'], keys: ['k'] };
+/** That it is there, once, and this node's. */
+async function hasAll({ storage }) {
+    const { n } = storage.cluster;
+    assert.equal((await storage.cluster.placeOfSession('one'))?.owner?.n, n);
+    assert.equal((await storage.cluster.placeOfJob('job'))?.owner?.n, n);
+    assert.deepEqual((await storage.journal.awake()).map(({ id }) => id), ['one']);
+    assert.deepEqual(await storage.outbox.list(), [{ id: 'd', lane: 'lane', delivery: {} }]);
+    assert.deepEqual(await storage.idempotency.left(), [key]);
+}
+/** For authors of storages with `cluster`: run every case on a cluster that is empty, besides all other suites on one node of it. */
+export const clusterConformance = [
+    {
+        name: 'gives a session that nobody has to one of those that claim it',
+        async run(world) {
+            const nodes = await Promise.all(['a', 'b', 'c'].map((name) => world.node(name, LONG_MS)));
+            const ids = Array.from({ length: SESSIONS }, (_, index) => `s${index}`);
+            const [{ storage }] = nodes;
+            await Promise.all(ids.map((id) => storage.journal.write(sessionOf(id))));
+            await storage.cluster.release(ids);
+            assert.equal((await storage.cluster.placeOfSession('s0'))?.owner, undefined);
+            const claims = Array.from({ length: CLAIMS }, async (_, index) => {
+                const id = ids[index % SESSIONS];
+                const place = await nodes[index % nodes.length].storage.cluster.claim(id);
+                return [id, place?.owner?.n];
+            });
+            const owners = new Map(ids.map((id) => [id, new Set()]));
+            for (const [id, owner] of await Promise.all(claims))
+                owners.get(id).add(owner);
+            const living = nodes.map((node) => node.storage.cluster.n);
+            for (const [id, found] of owners) {
+                assert.equal(found.size, 1, id);
+                assert.ok(living.includes([...found][0]));
+            }
+            assert.equal(await storage.cluster.claim('nobody'), undefined);
+        },
+    },
+    {
+        name: 'shows every node what one has, and whose it is',
+        async run(world) {
+            const [a, b] = [await world.node('a', LONG_MS), await world.node('b', LONG_MS)];
+            await fill(a);
+            await hasAll(a);
+            const { n } = a.storage.cluster;
+            assert.deepEqual(b.storage.cluster.nodes().map(({ name }) => name), ['a', 'b']);
+            assert.equal((await b.storage.cluster.claim('one'))?.owner?.n, n);
+            assert.equal((await b.storage.cluster.placeOfJob('job'))?.owner?.n, n);
+            const page = await b.storage.journal.listed({ limit: 9 });
+            assert.deepEqual(page.sessions.map(({ id, owner, lastSeq }) => ({ id, owner, lastSeq })), [{ id: 'one', owner: n, lastSeq: 1 }]);
+            assert.deepEqual(await b.storage.journal.awake(), []);
+            assert.deepEqual(await b.storage.outbox.list(), []);
+            assert.deepEqual(await b.storage.idempotency.left(), []);
+        },
+    },
+    {
+        name: 'lists all sessions by status and profile, the newest first, in pages',
+        async run(world) {
+            const nodes = [await world.node('a', LONG_MS), await world.node('b', LONG_MS)];
+            for (let order = 1; order <= 6; order++) {
+                const { state, ...first } = sessionOf(`s${order}`);
+                const status = order % 3 === 0 ? 'closed' : 'idle';
+                const write = { ...first, state: { info: { ...state.info, status }, order: order * 1_000 } };
+                await nodes[order % 2].storage.journal.write(write);
+            }
+            const { journal } = nodes[0].storage;
+            const listed = async (query) => {
+                const { sessions, next } = await journal.listed(query);
+                return [sessions.map(({ id }) => id), next];
+            };
+            assert.deepEqual(await listed({ limit: 4 }), [['s6', 's5', 's4', 's3'], 3_000]);
+            assert.deepEqual(await listed({ limit: 4, before: 3_000 }), [['s2', 's1'], undefined]);
+            assert.deepEqual(await listed({ limit: 9, status: 'closed' }), [['s6', 's3'], undefined]);
+            const { profile, engine } = sessionOf('any').state.info;
+            assert.deepEqual(await listed({ limit: 9, profiles: ['other'] }), [[], undefined]);
+            assert.deepEqual(await listed({ limit: 9, profiles: ['other', profile] }), [
+                ['s6', 's5', 's4', 's3', 's2', 's1'],
+                undefined,
+            ]);
+            const idle = { status: 'idle', profiles: [profile], engine };
+            assert.deepEqual(await listed({ ...idle, limit: 2, before: 5_000 }), [['s4', 's2'], 2_000]);
+            assert.deepEqual(await listed({ ...idle, limit: 2, before: 2_000 }), [['s1'], undefined]);
+            assert.deepEqual(await listed({ limit: 9, engine: 'cli', status: 'idle' }), [[], undefined]);
+        },
+    },
+    {
+        name: 'refuses a second node of a name while the first is alive, and lets it follow one that is gone',
+        async run(world) {
+            const a = await world.node('a');
+            await a.storage.journal.write(sessionOf('one'));
+            await assert.rejects(world.node('a'), { code: 'STORAGE_HELD' });
+            await a.storage.journal.write({ ...sessionOf('two') });
+            assert.equal(a.storage.cluster.state, 'serving');
+            a.cut();
+            const again = await world.node('a');
+            assert.notEqual(again.storage.cluster.n, a.storage.cluster.n);
+        },
+    },
+    {
+        name: 'gives at once to another what a node had that left',
+        async run(world) {
+            const [a, b] = [await world.node('a', LONG_MS), await world.node('b', LONG_MS)];
+            await fill(a);
+            const { n } = a.storage.cluster;
+            const taken = takes(b);
+            const told = next(b, 'taken');
+            await a.storage.close();
+            await told;
+            assert.deepEqual(taken, [{ from: { n, name: 'a' }, ...ALL }]);
+            await hasAll(b);
+        },
+    },
+    {
+        name: 'gives what nobody has to the next that joins',
+        async run(world) {
+            const a = await world.node('a', LONG_MS);
+            await fill(a);
+            await a.storage.close();
+            await hasAll(await world.node('b', LONG_MS));
+        },
+    },
+    {
+        name: 'is frozen when it cannot renew its lease, and goes on when it can while nobody declared it dead',
+        async run(world) {
+            const a = await world.node('a');
+            await a.storage.journal.write(sessionOf('one'));
+            const { n } = a.storage.cluster;
+            const frozen = next(a, 'frozen');
+            const thawed = next(a, 'thawed');
+            a.cut();
+            await frozen;
+            assert.equal(a.storage.cluster.state, 'frozen');
+            await assert.rejects(a.storage.journal.write(sessionOf('two')));
+            a.reconnect();
+            await thawed;
+            assert.equal(a.storage.cluster.n, n);
+            for (;;) {
+                const isDone = await a.storage.journal.write(sessionOf('two')).then(() => true, () => false);
+                if (isDone)
+                    break;
+                await new Promise((resolve) => setTimeout(resolve, 5));
+            }
+            assert.equal((await a.storage.journal.awake()).length, 2);
+        },
+    },
+    {
+        name: 'keeps files of agents for every node, piece by piece, until their session is removed',
+        async run(world) {
+            const [a, b] = (await Promise.all(['a', 'b'].map((name) => world.node(name, LONG_MS))));
+            await Promise.all(['one', 'two'].map((id) => a.storage.journal.write(sessionOf(id))));
+            const [mine, theirs] = [a.storage.cluster.carried, b.storage.cluster.carried];
+            const long = 'long '.repeat(100_000);
+            await mine.write('one', ...pieceOf('p/é.jsonl', 0, 'first\n'));
+            await mine.write('one', ...pieceOf('p/é.jsonl', 6, long));
+            await mine.write('one', ...pieceOf('p/b', 0, '\0\xff'));
+            await mine.write('two', ...pieceOf('p/b', 0, 'of another'));
+            await mine.write('nobody', ...pieceOf('p/b', 0, 'of nobody'));
+            const kept = async (id) => (await theirs.pieces(id)).map(({ path, offset }) => [path, offset]);
+            assert.deepEqual(await theirs.pieces('one'), [
+                pieceOf('p/b', 0, '\0\xff')[0],
+                pieceOf('p/é.jsonl', 0, 'first\n')[0],
+                pieceOf('p/é.jsonl', 6, long)[0],
+            ]);
+            assert.equal(String(await theirs.read('one', 'p/é.jsonl', 6)), long);
+            assert.deepEqual(await theirs.read('one', 'p/b', 0), Buffer.from('\0\xff'));
+            assert.equal(await theirs.read('one', 'p/b', 1), undefined);
+            assert.equal(await theirs.read('nobody', 'p/b', 0), undefined);
+            await mine.write('one', ...pieceOf('p/é.jsonl', 6, 'again'));
+            await mine.write('one', ...pieceOf('p/é.jsonl', 0, 'all new'));
+            assert.deepEqual(await kept('one'), [
+                ['p/b', 0],
+                ['p/é.jsonl', 0],
+            ]);
+            assert.equal(String(await theirs.read('one', 'p/é.jsonl', 0)), 'all new');
+            await a.storage.journal.remove('one');
+            assert.deepEqual(await kept('one'), []);
+            assert.deepEqual(await kept('two'), [['p/b', 0]]);
+        },
+    },
+    {
+        name: 'gives all that a silent node had to exactly one other, once, and refuses whatever that node asks for after it',
+        async run(world) {
+            const nodes = await Promise.all(['a', 'b', 'c'].map((name) => world.node(name)));
+            const [a, b, c] = nodes;
+            await fill(a);
+            const { n } = a.storage.cluster;
+            const found = [takes(b), takes(c)];
+            const states = [];
+            a.storage.cluster.on('frozen', () => states.push('frozen'));
+            a.storage.cluster.on('lost', () => states.push('lost'));
+            const lost = next(a, 'lost');
+            const taken = Promise.race([next(b, 'taken'), next(c, 'taken')]);
+            a.cut();
+            await taken;
+            assert.deepEqual(states, ['frozen'], 'it had stopped before');
+            const [taker, other] = found[0].length > 0 ? [b, c] : [c, b];
+            await hasAll(taker);
+            assert.deepEqual(await other.storage.journal.awake(), []);
+            a.reconnect();
+            await lost;
+            assert.equal(a.storage.cluster.state, 'out');
+            const { journal, queue, outbox, cluster } = a.storage;
+            const asked = [
+                journal.write({ id: 'one', events: [{ seq: 2, json: '{"seq":2}' }] }),
+                queue.update('job', { status: 'succeeded', finishedAt: 1 }, 'running'),
+                outbox.remove('lane', 'd'),
+                cluster.release(['one']),
+                cluster.claim('one'),
+                cluster.carried.write('one', ...pieceOf('a.jsonl', 0, 'late')),
+            ];
+            for (const refused of await Promise.allSettled(asked))
+                assert.equal(refused.status === 'rejected' && refused.reason.code, 'STORAGE_FENCED');
+            await hasAll(taker);
+            assert.deepEqual(await taker.storage.cluster.carried.pieces('one'), []);
+            assert.equal((await taker.storage.queue.get('job'))?.info.status, 'running');
+            assert.equal((await taker.storage.journal.get('one'))?.lastSeq, 1);
+            await taker.storage.journal.write({ id: 'one', events: [{ seq: 2, json: '{"seq":2}' }] });
+            assert.deepEqual(found.flat(), [{ from: { n, name: 'a' }, ...ALL }]);
+        },
+    },
+];
+//# sourceMappingURL=cluster-conformance.js.map

@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import { mkdir, open, readFile, realpath, stat, writeFile } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { Type } from '@sinclair/typebox';
+import writeFileAtomic from 'write-file-atomic';
+import { StoredProfile } from '../../../schemas/profiles.js';
+import { toError } from '../../errors.js';
+import { parseJson } from '../../lib/json-depth.js';
+import { KeyedLock } from '../../lib/keyed-lock.js';
+import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js';
+import { compileSchema } from '../../lib/validation.js';
+import { acquireProcessLock } from './process-lock.js';
+const Contents = Type.Object({ version: Type.Literal(1), profiles: Type.Array(StoredProfile) }, { additionalProperties: false });
+const contentsShape = compileSchema(Contents);
+/**
+ * Keeps managed profiles in one JSON file that only this account can read, replaced as a whole at every change. From first use until
+ * `close` the process holds `<path>.lock`; a second one is refused and told the holder's pid, host and start.
+ *
+ * A file that cannot be read as profiles is never overwritten: every method rejects, and its bytes are also kept in
+ * `<path>.corrupt-<hash>`, until somebody repairs or removes the file.
+ * @param path of the file; its directory is made when it is missing, for this account alone
+ */
+export function createFileProfileStore(path) {
+    return new FileProfileStore(resolve(path));
+}
+/** One change of a file at a time, whichever store object of this process it comes through. */
+const changes = new KeyedLock();
+class FileProfileStore {
+    #path;
+    #locked;
+    constructor(path) {
+        this.#path = path;
+    }
+    list() {
+        return this.#inTurn(readProfiles);
+    }
+    async save(profile) {
+        const copy = structuredClone(profile);
+        await this.#inTurn(async (path) => {
+            const profiles = await readProfiles(path);
+            const at = profiles.findIndex(({ name }) => name === copy.name);
+            if (at < 0)
+                profiles.push(copy);
+            else
+                profiles[at] = copy;
+            await writeProfiles(path, profiles);
+        });
+    }
+    async delete(name) {
+        await this.#inTurn(async (path) => {
+            const profiles = await readProfiles(path);
+            const left = profiles.filter((profile) => profile.name !== name);
+            if (left.length < profiles.length)
+                await writeProfiles(path, left);
+        });
+    }
+    async close() {
+        const locked = this.#locked;
+        this.#locked = undefined;
+        // A lock that could not be taken need not be given back, and whoever wanted it was told.
+        const file = await locked?.catch(() => undefined);
+        if (file)
+            await changes.run(file.path, () => file.release());
+    }
+    async #inTurn(work) {
+        if (!this.#locked) {
+            this.#locked = lockFile(this.#path);
+            // The next use tries again.
+            this.#locked.catch(() => {
+                this.#locked = undefined;
+            });
+        }
+        const { path } = await this.#locked;
+        return changes.run(path, () => work(path));
+    }
+}
+/** Locks the file itself, by whichever of its names it was given. */
+async function lockFile(given) {
+    const directory = dirname(given);
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    const path = await realpath(given).catch(async () => join(await realpath(directory), basename(given)));
+    const { mode } = await stat(dirname(path));
+    if (isOpenToAll(mode))
+        throw new Error(openToAllMessage(dirname(path)));
+    return { path, release: await acquireProcessLock(`${path}.lock`) };
+}
+async function readProfiles(path) {
+    let bytes;
+    try {
+        bytes = await readFile(path);
+    }
+    catch (error) {
+        if (error.code === 'ENOENT')
+            return [];
+        throw error;
+    }
+    let problem;
+    try {
+        const contents = parseJson(bytes);
+        if (contentsShape.check(contents))
+            return contents.profiles;
+        const [first] = contentsShape.errors(contents);
+        problem = first ? `${first.path}: ${first.message}` : 'it holds something else.';
+    }
+    catch (thrown) {
+        problem = toError(thrown).message;
+    }
+    const copy = await keepAside(path, bytes);
+    throw new Error(`${path} cannot be read as profiles: ${problem} Repair or remove it; its bytes are also kept in ${copy}.`);
+}
+/** Named by their content, so that starting again and again keeps them once. */
+async function keepAside(path, bytes) {
+    const copy = `${path}.corrupt-${createHash('sha256').update(bytes).digest('hex').slice(0, 12)}`;
+    await writeFile(copy, bytes, { mode: 0o600, flag: 'wx' }).catch((error) => {
+        if (error.code !== 'EEXIST')
+            throw error;
+    });
+    return copy;
+}
+async function writeProfiles(path, profiles) {
+    await writeFileAtomic(path, `${JSON.stringify({ version: 1, profiles }, undefined, 2)}\n`, { mode: 0o600 });
+    // The rename itself survives a power cut only once its directory is on the disk.
+    const directory = await open(dirname(path), 'r');
+    try {
+        await directory.sync();
+    }
+    finally {
+        await directory.close();
+    }
+}
+//# sourceMappingURL=profile-store.js.map

@@ -1,0 +1,276 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { delayAfter } from '../../lib/backoff.js';
+import { CallQueue } from '../sql/call-queue.js';
+import { StorageError } from '../storage.js';
+import { Batch, jobsChanged, KnownSessions, together } from './batch.js';
+import { failureOf, fenced, forgotten, isOfCaller } from './failures.js';
+import { Link } from './link.js';
+import { StatementError } from './pipeline.js';
+import { statement } from './plan.js';
+import { RAISED } from './schema.js';
+import { jobsAsked, knownJobs } from './tables/jobs.js';
+const RECONNECT = { firstMs: 50, longestMs: 2_000 };
+/** How often a batch is planned anew because rows were not as they were read. */
+const MOST_TRIES = 5;
+const FENCE = 'SELECT @fence_1($1, $2, $3)';
+/** Ends what a connection that was lost has left in the server, and learns how far it came: nothing of it can follow. */
+const END_OLD = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE pid = $1 AND backend_start::text = $2 AND usename = current_user AND pid <> pg_backend_pid()`;
+const RESUME = `UPDATE @members SET term = term + 1, backend = pg_backend_pid() WHERE n = $1 AND term >= 0 RETURNING term, batch`;
+/** Two processes that wait for each other's rows: one of them is to try again. */
+const DEADLOCK = '40P01';
+/** Rows that many processes change: who changes several of them has them all, so that nobody waits for another crosswise. */
+const CONTENDED = /(INSERT INTO|UPDATE) @(usage_sums|feed|daily_tokens|versions_of)/;
+const CONTEND = `SELECT pg_advisory_xact_lock(hashtextextended('session-gateway counts ' || tableoid, 0)) FROM @members WHERE n = $1`;
+/**
+ * The one connection that everything is asked on. The calls of one turn of the event loop travel together; while a batch is under way,
+ * the next one gathers. Each batch that writes is one transaction, and begins with the fence: it says whose it is and which one, so that
+ * after a cut the database tells whether it was done.
+ */
+export class PostgresDatabase {
+    #options;
+    #self;
+    #onEnd;
+    #sessions = new KnownSessions();
+    #link;
+    #term = 0;
+    /** Of this member; the last one that the server was given, and the last one that it has confirmed. */
+    #batch = 0;
+    #confirmed = 0;
+    #claims = 0;
+    #queue = new CallQueue((batch) => void this.#send(batch), () => this.#ended ?? this.#away);
+    /** Why nothing is taken: until the database is back, or for good. */
+    #away;
+    #ended;
+    #reconnecting;
+    constructor(options, self, onEnd) {
+        this.#options = options;
+        this.#self = self;
+        this.#onEnd = onEnd;
+    }
+    /**
+     * @param onEnd told once that nothing is taken any more: declared dead, ahead of the database, or closed
+     * @throws StorageError
+     */
+    static async open(options, self, onEnd = () => { }) {
+        const database = new PostgresDatabase(options, self, onEnd);
+        await database.#connect();
+        return database;
+    }
+    get call() {
+        return this.#queue.call;
+    }
+    get atTurnsEnd() {
+        return this.#queue.atTurnsEnd;
+    }
+    /** What is known of sessions may be from before somebody else had them. */
+    forget(ids) {
+        for (const id of ids)
+            this.#sessions.delete(id);
+    }
+    /** From now on nothing is taken: this process was declared dead. */
+    fence() {
+        this.#end(fenced(this.#options.place));
+    }
+    /** Resolves when all that was asked for is done. */
+    async close() {
+        // whoever waits for a database that is away has waited long enough
+        if (!this.#away)
+            await this.#queue.idle();
+        this.#end(new StorageError('STORAGE_CLOSED', `${this.#options.place} is not open.`));
+        await this.#link?.end();
+    }
+    async #send(batch) {
+        // A process ends when nothing is left to do, but not before it knows what became of its writes.
+        this.#link?.ref();
+        for (let left = batch; left.length > 0;) {
+            const refusal = this.#ended ?? this.#away;
+            const many = together(left.map(({ call }) => call));
+            const now = left.slice(0, many);
+            if (refusal)
+                for (const { reject } of now)
+                    reject(refusal);
+            else
+                await this.#run(now);
+            left = left.slice(many);
+        }
+        this.#link?.unref();
+        this.#queue.next();
+    }
+    /** Does calls in one transaction, without those that are wrong. Never rejects. */
+    async #run(all) {
+        let left = all;
+        for (let tries = 0; left.length > 0;) {
+            const link = this.#link;
+            let batch;
+            let fence = [];
+            try {
+                const calls = left.map(({ call }) => call);
+                batch = new Batch(calls, this.#sessions, await this.#jobs(link, calls), this.#newClaim, this.#self);
+                const { statements } = batch;
+                fence = batch.writes ? this.#fence(statements) : [];
+                const rows = statements.length > 0 ? await link.run([...fence, ...statements]) : [];
+                if (fence.length > 0)
+                    this.#confirmed = this.#batch;
+                this.#answer(left, batch.results(rows.slice(fence.length)));
+                return;
+            }
+            catch (error) {
+                if (!(error instanceof StatementError)) {
+                    for (const { reject } of left)
+                        reject(failureOf(error, this.#options.place));
+                    return;
+                }
+                if (!error.isOver)
+                    return this.#onCut(error, left, batch);
+                const wrong = this.#wrong(error, batch, fence.length);
+                if (wrong === 'again' && ++tries < MOST_TRIES)
+                    continue;
+                if (wrong === 'again' && left.length > 1) {
+                    // one of those that share a statement is wrong, and nobody says which
+                    for (const one of left)
+                        await this.#run([one]);
+                    return;
+                }
+                if (error.error.code === RAISED.fenced)
+                    this.#end(fenced(this.#options.place));
+                const failure = failureOf(error.error, this.#options.place);
+                if (typeof wrong !== 'number') {
+                    for (const { reject } of left)
+                        reject(failure);
+                    return;
+                }
+                // what is wrong with one call hurts no other
+                left[wrong].reject(failure);
+                left = left.filter((_pending, index) => index !== wrong);
+            }
+        }
+    }
+    /** The call that has failed by itself; `again`: rows were not as they were known; undefined: the database fails. */
+    #wrong({ index, error: { code } }, batch, fences) {
+        if (!batch)
+            return undefined;
+        if (code === DEADLOCK)
+            return 'again';
+        const at = index - fences;
+        if (at < 0)
+            return undefined;
+        const call = batch.callOf(at);
+        if (code === RAISED.stale || call === undefined)
+            return 'again';
+        return code === RAISED.refused || isOfCaller(code) ? call : undefined;
+    }
+    async #jobs(link, calls) {
+        const ids = jobsChanged(calls);
+        if (ids.length === 0)
+            return new Map();
+        const [rows] = await link.run([jobsAsked(ids)]);
+        return knownJobs(ids, rows);
+    }
+    /** What every batch that writes begins with. */
+    #fence(statements) {
+        const fence = statement(FENCE, this.#self.n, this.#term, ++this.#batch);
+        const isContended = this.#self.isOneOfMany && statements.some(({ sql }) => CONTENDED.test(sql));
+        return isContended ? [fence, statement(CONTEND, this.#self.n)] : [fence];
+    }
+    #newClaim = () => `${this.#self.n}:${++this.#claims}`;
+    #answer(pending, results) {
+        for (const [index, { resolve }] of pending.entries())
+            resolve(results[index]);
+    }
+    /** Nobody knows whether what writes was done: the database says so, once it is there again. Who only reads does not wait for that. */
+    async #onCut(cut, pending, batch) {
+        const sent = this.#batch;
+        const failure = failureOf(cut.error, this.#options.place);
+        const back = this.#reconnect(failure);
+        for (const [call, { reject }] of pending.entries())
+            if (!batch?.writesBy(call))
+                reject(failure);
+        if (!batch?.writes)
+            return;
+        await back;
+        const isDone = !this.#ended && this.#confirmed === sent;
+        if (!isDone) {
+            for (const { reject } of pending)
+                reject(this.#ended ?? failure);
+            return;
+        }
+        const { statements, results } = batch.asDone();
+        const fence = statement(FENCE, this.#self.n, this.#term, this.#batch);
+        try {
+            const rows = statements.length > 0 ? await this.#link.run([fence, ...statements]) : [];
+            this.#answer(pending, results(rows.slice(1)));
+        }
+        catch (error) {
+            if (error instanceof StatementError && !error.isOver)
+                return this.#onCut(error, pending, batch);
+            for (const { reject } of pending)
+                reject(failureOf(error, this.#options.place));
+        }
+        // what they gave may be from before
+        this.#sessions.clear();
+    }
+    /** Resolves when the database is there again, or nothing is to be done with it any more. What waits to be sent is refused at once. */
+    #reconnect(failure) {
+        this.#away = failure;
+        this.#queue.refuse(failure);
+        this.#reconnecting ??= this.#connectAgain().finally(() => {
+            this.#reconnecting = undefined;
+        });
+        return this.#reconnecting;
+    }
+    async #connectAgain() {
+        const old = this.#link;
+        old.destroy();
+        for (let tries = 1; !this.#ended; tries++) {
+            try {
+                await this.#connect(old);
+                this.#away = undefined;
+                return;
+            }
+            catch (error) {
+                this.#away = failureOf(error, this.#options.place);
+            }
+            await sleep(delayAfter(tries, RECONNECT), undefined, { ref: this.#queue.underWay.length > 0 });
+        }
+    }
+    /** @throws StorageError */
+    async #connect(old) {
+        const { place } = this.#options;
+        const link = await Link.open(this.#options);
+        try {
+            const end = old ? [statement(END_OLD, old.backend.pid, old.backend.since)] : [];
+            const rows = await link.run([...end, statement(RESUME, this.#self.n)]);
+            const [mine] = rows.at(-1);
+            if (!mine)
+                this.#end(fenced(place));
+            else if (mine.batch < this.#confirmed)
+                this.#end(forgotten(place));
+            if (this.#ended)
+                throw this.#ended;
+            this.#term = mine.term;
+            this.#batch = this.#confirmed = mine.batch;
+        }
+        catch (error) {
+            link.destroy();
+            throw error instanceof StatementError ? failureOf(error.error, place) : error;
+        }
+        this.#sessions.clear();
+        this.#link = link;
+        if (this.#queue.underWay.length === 0)
+            link.unref();
+        void link.lost.then(() => {
+            if (this.#link === link && !this.#ended)
+                void this.#reconnect(failureOf(new Error('connection lost'), place));
+        });
+    }
+    /** For good. */
+    #end(error) {
+        const isFirst = this.#ended === undefined;
+        this.#ended ??= error;
+        this.#queue.refuse(this.#ended);
+        if (isFirst)
+            this.#onEnd();
+    }
+}
+//# sourceMappingURL=database.js.map

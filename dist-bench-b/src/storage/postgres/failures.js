@@ -1,0 +1,113 @@
+import { StorageError } from '../storage.js';
+import { RAISED } from './schema.js';
+/**
+ * What a URL of PostgreSQL says; undefined: it is not one. A password with `/`, `?` or `#` in it ends the host before its `@`, and what is
+ * left of it is then taken for a port and a database.
+ */
+function parsed(url) {
+    const found = /^postgres(ql)?:\/\//i.test(url) && URL.canParse(url) ? new URL(url) : undefined;
+    return found && `${found.pathname}${found.search}${found.hash}`.match(/[@#]/) ? undefined : found;
+}
+/** @throws StorageError, which quotes nothing of it */
+export function checkUrl(url) {
+    // no host, and yet a user: only the driver reads that
+    if (parsed(url.replace(/@(?=\/)/, '@localhost')))
+        return;
+    throw new StorageError('POSTGRES_URL', 'the url is not one of PostgreSQL: postgres://user:password@host:port/database, with every other character than letters and digits in ' +
+        'user and password percent-encoded (%2F for /, %40 for @, %23 for #, %3F for ?)');
+}
+/** Where a database is, without what lets one in. */
+export function placeOf(url) {
+    const found = parsed(url);
+    if (!found)
+        return 'the database of storage.postgres';
+    return `postgres://${found.username && `${found.username}@`}${decoded(found.host)}${found.pathname}`;
+}
+/** The same for PostgreSQL's own tools: where the sockets are, and whether the connection is encrypted, included. */
+export function urlWithoutPassword(url) {
+    const found = parsed(url);
+    if (!found)
+        return placeOf(url);
+    found.password = '';
+    found.searchParams.delete('password');
+    return found.href;
+}
+function decoded(text) {
+    try {
+        return decodeURIComponent(text);
+    }
+    catch {
+        return text;
+    }
+}
+/** What codes of the socket and of PostgreSQL mean to whoever runs the gateway. */
+const MEANINGS = [
+    [
+        /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT|EACCES|ECONNRESET|EPIPE|57P0[1-3]|08\w{3})$/,
+        'POSTGRES_UNREACHABLE',
+        (place) => `${place} cannot be reached. Is PostgreSQL running there, and do host and port of the url fit?`,
+    ],
+    [
+        /^28\w{3}$/,
+        'POSTGRES_DENIED',
+        (place) => `${place} does not let this user in. Look at user and password of the url, and at pg_hba.conf of the server.`,
+    ],
+    [
+        /^3D000$/,
+        'POSTGRES_NO_DATABASE',
+        (place) => `${place}: there is no such database. Make it with CREATE DATABASE, or name another one in the url.`,
+    ],
+    [
+        /^42501$/,
+        'POSTGRES_RIGHTS',
+        (place) => `${place}: this user lacks rights. It must own the schema of the gateway, or be allowed to make it: GRANT CREATE ON DATABASE … TO …`,
+    ],
+    [
+        /^25006$/,
+        'POSTGRES_READ_ONLY',
+        (place) => `${place} only reads: it is a standby, or set to. Name the primary in the url.`,
+    ],
+    [
+        /^53300$/,
+        'POSTGRES_BUSY',
+        (place) => `${place} has no connection left. The gateway needs two; raise max_connections, or close others.`,
+    ],
+    [
+        /^42939$/,
+        'POSTGRES_SCHEMA',
+        (place) => `${place}: names that begin with pg_ are PostgreSQL's own. Give the schema another one.`,
+    ],
+    [/^53\w{3}$/, 'POSTGRES_FULL', (place) => `${place} has no room or memory left`],
+];
+/** Of the driver, of the certificates, and of the TLS library. */
+const IS_TLS = /SSL|TLS|certificate|self-signed/i;
+const TLS = 'its TLS does not fit. Look at sslmode and the certificates in the url: sslmode=disable asks for none, no-verify for encryption alone, ' +
+    'verify-full for a certificate that this host trusts, or that sslrootcert=FILE signed';
+const UNKNOWN = [/./, 'POSTGRES', (place) => `${place} has failed`];
+/** @throws never; says what went wrong without the url's password */
+export function failureOf(error, place) {
+    if (error instanceof StorageError)
+        return error;
+    const { code = '', message, errors, syscall } = error;
+    // of a host with several addresses
+    if (errors?.[0])
+        return failureOf(errors[0], place);
+    if (code === RAISED.refused || isOfCaller(code))
+        return new StorageError('STORAGE_REFUSED', message);
+    if (code === RAISED.fenced)
+        return fenced(place);
+    // only files of certificates are opened
+    if (IS_TLS.test(`${code} ${message}`) || syscall === 'open')
+        return new StorageError('POSTGRES_TLS', `${place}: ${TLS} (${code && `${code}: `}${message})`);
+    const found = MEANINGS.find(([codes]) => codes.test(code));
+    // the driver says so without a code
+    const isCut = !code && /terminated|timeout|closed|not queryable|connection/i.test(message);
+    const [, ours, meaning] = found ?? (isCut ? MEANINGS[0] : UNKNOWN);
+    return new StorageError(ours, `${meaning(place)} (${code && `${code}: `}${message})`);
+}
+/** What was asked for is at fault, and not the database: values it has no room for, names that are taken. */
+export const isOfCaller = (code = '') => /^(22|23|54)/.test(code);
+export const fenced = (place) => new StorageError('STORAGE_FENCED', `Another process has taken over ${place}. This one writes nothing any more; end it, or start it again once the other has ended.`);
+/** Restored from a backup, or a standby that took over without the last writes. */
+export const forgotten = (place) => new StorageError('STORAGE_FORGOTTEN', `${place} has less than it had confirmed. What this process knows is ahead of it: start the gateway again to go on from what is there.`);
+//# sourceMappingURL=failures.js.map

@@ -1,0 +1,188 @@
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { delayAfter } from '../../lib/backoff.js';
+import { VERSION } from '../../lib/package-root.js';
+import { StorageError } from '../storage.js';
+import { failureOf } from './failures.js';
+import { Link } from './link.js';
+import { StatementError } from './pipeline.js';
+import { statement } from './plan.js';
+import { migrate } from './schema.js';
+import { listUnlisted } from './unlisted.js';
+/** A server that has just started has forgotten who holds what: whoever had it may come back so long. */
+const GRACE_MS = 10_000;
+/** Whether who has it is gone. */
+export const LOOK_AGAIN_MS = 250;
+/** The clock may be set a little while a process runs. */
+const SAME_START_MS = 5_000;
+const RETRY = { firstMs: 100, longestMs: 5_000 };
+const LOCK = `SELECT pg_try_advisory_lock(hashtextextended('session-gateway has ' || oid, 0)) AS mine FROM pg_namespace WHERE nspname = $1`;
+const UNLOCK = `SELECT pg_advisory_unlock(hashtextextended('session-gateway has ' || oid, 0)) FROM pg_namespace WHERE nspname = $1`;
+/** So that the server finds out within half a minute that a host is gone, and its lock with it. */
+export const KEEP_ALIVE = 'SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3';
+const LOCK_SHARED = LOCK.replace('try_advisory_lock', 'try_advisory_lock_shared');
+const UNLOCK_SHARED = UNLOCK.replace('advisory_unlock', 'advisory_unlock_shared');
+const HOLDERS = `SELECT host, pid, started_at AS "startedAt", version, name, coalesce(until > clock_timestamp(), false) AS "isAlive"
+  FROM @members LEFT JOIN @leases USING (n) WHERE term >= 0 ORDER BY n DESC`;
+/** Before several could have it. */
+const HOLDERS_THEN = `SELECT host, pid, started_at AS "startedAt", version, NULL AS name, false AS "isAlive" FROM @members ORDER BY n DESC`;
+const NEIGHBOURS = `SELECT n, name, url, protocol, version, slots, config, draining, host, pid, started_at AS "startedAt",
+    term < 0 AS "hasLeft", coalesce(until < clock_timestamp(), true) AS "isExpired",
+    CASE WHEN isfinite(until) THEN extract(epoch FROM until - clock_timestamp())::double precision * 1000 END AS "leftMs",
+    pg_postmaster_start_time() < clock_timestamp() - $1 * interval '1 millisecond' AS "isServerUp"
+  FROM @members LEFT JOIN @leases USING (n) WHERE name IS NOT NULL ORDER BY n`;
+/** What several processes had is this one's. */
+const ALONE = [
+    ...['DELETE FROM @members', 'DELETE FROM @leases', 'DELETE FROM @takeovers'],
+    ...['sessions', 'jobs', 'deliveries', 'idempotency_keys'].map((table) => `UPDATE @${table} SET owner = NULL WHERE owner IS NOT NULL`),
+];
+const UPTIME = 'SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000 AS ms';
+/**
+ * The right to write to a schema: a row that every transaction that writes asks for, and beside it a lock that lasts as long as its
+ * connection, by which others see that the process is alive. Who takes the lock after it ended removes the row; from then on nothing that
+ * the other process sends is done, whatever it believes.
+ */
+export class Membership {
+    n;
+    #options;
+    #link;
+    #isOver = false;
+    constructor(n, link, options) {
+        this.n = n;
+        this.#link = link;
+        this.#options = options;
+        this.#watch();
+    }
+    /**
+     * Makes the schema usable, and this process the one that uses it.
+     * @throws StorageError when another one does
+     */
+    static async join(options) {
+        const link = await Link.open(options);
+        try {
+            await migrate(link.client, options.schema);
+            await link.client.query(KEEP_ALIVE);
+            await takeLock(link, options);
+            await listUnlisted(link);
+            const started = Date.now() - process.uptime() * 1000;
+            const rows = await link.run([
+                ...ALONE.map((sql) => statement(sql)),
+                // a crash has ended the requests that had taken a key and had made nothing yet
+                statement('DELETE FROM @idempotency_keys WHERE answer IS NULL AND made IS NULL'),
+                statement('INSERT INTO @members (host, pid, started_at, version) VALUES ($1, $2, $3, $4) RETURNING n', ...[hostname(), process.pid, started, VERSION]),
+            ]);
+            return new Membership(rows.at(-1)[0].n, link, options);
+        }
+        catch (error) {
+            await link.end();
+            throw failureOf(error instanceof StatementError ? error.error : error, options.place);
+        }
+    }
+    /** Lets another process have it at once. */
+    async leave() {
+        this.#isOver = true;
+        // it may be back since its restart, and the lock not yet
+        const link = this.#link.isLost ? await Link.open(this.#options).catch(() => undefined) : this.#link;
+        link?.ref();
+        await link?.run([statement('DELETE FROM @members WHERE n = $1', this.n)]).catch(() => { });
+        await link?.end();
+    }
+    #watch() {
+        const link = this.#link;
+        link.unref();
+        void link.lost.then(() => {
+            if (!this.#isOver)
+                void this.#takeAgain();
+        });
+    }
+    /** Whoever has the row may write, with or without the lock: it is taken again so that others see that somebody has it. */
+    async #takeAgain() {
+        this.#link.destroy();
+        for (let tries = 1; !this.#isOver; tries++) {
+            try {
+                const link = await Link.open(this.#options);
+                await link.client.query(KEEP_ALIVE);
+                const [row] = (await link.client.query(LOCK, [this.#options.schema])).rows;
+                if (row?.mine && !this.#isOver) {
+                    this.#link = link;
+                    return this.#watch();
+                }
+                await link.end();
+            }
+            catch {
+                // it is not there yet
+            }
+            await sleep(delayAfter(tries, RETRY), undefined, { ref: false });
+        }
+    }
+}
+export const neighboursAsked = (leaseMs) => statement(NEIGHBOURS, leaseMs);
+/** @throws StorageError when another process has it */
+export const takeLock = (link, options) => take(link, options, LOCK, UNLOCK);
+/** As one of several. @throws StorageError when a single process has it */
+export const takeSharedLock = (link, options) => take(link, options, LOCK_SHARED, UNLOCK_SHARED);
+/** Without waiting for anything, and whether there is one or not. */
+export async function shareLock(link, { schema }) {
+    await link.client.query(LOCK_SHARED, [schema]);
+}
+async function take(link, { schema, place }, lock, unlock) {
+    const isShared = lock === LOCK_SHARED;
+    for (;;) {
+        const { rows } = await link.client.query(lock, [schema]);
+        const found = (await holdersIn(link)).filter(({ name }) => !isShared || name === null);
+        if (rows[0]?.mine !== true)
+            throw held(place, schema, found.map(holderOf), isShared);
+        const left = found.filter((holder) => !isGone(holder));
+        const alive = left.filter(({ isAlive }) => isAlive);
+        // one of several whose connection broke has its lease
+        if (alive.length > 0)
+            throw held(place, schema, alive.map(holderOf), isShared);
+        if (left.every(({ name }) => name !== null))
+            return;
+        const uptime = await link.client.query(UPTIME);
+        if (Number(uptime.rows[0].ms) > GRACE_MS)
+            return;
+        await link.client.query(unlock, [schema]);
+        await sleep(LOOK_AGAIN_MS);
+    }
+}
+/** Who has the schema, or had it and did not leave. @param isOld its version is from before several could have it */
+export async function holdersOf(link, isOld) {
+    return (await holdersIn(link, isOld)).map(holderOf);
+}
+async function holdersIn(link, isOld = false) {
+    const [rows] = await link.run([statement(isOld ? HOLDERS_THEN : HOLDERS)]);
+    return rows;
+}
+const holderOf = ({ name, pid, host, startedAt, version }) => ({
+    ...(name !== null && { name }),
+    ...{ pid, host, startedAt, version },
+});
+/** A process of this host that is not there any more. Of another host nobody here can tell. */
+export function isGone({ host, pid, startedAt }) {
+    if (host !== hostname())
+        return false;
+    // in a container every first process has the same number
+    if (pid === process.pid)
+        return Math.abs(startedAt - (Date.now() - process.uptime() * 1000)) > SAME_START_MS;
+    try {
+        process.kill(pid, 0);
+        return false;
+    }
+    catch (error) {
+        return error.code === 'ESRCH';
+    }
+}
+/** As the messages name it. */
+export const nameOf = ({ name, pid, host, startedAt }) => `${name === undefined ? '' : `node ${name}, `}process ${pid} on host ${host}, started at ${new Date(startedAt).toISOString()}`;
+function held(place, schema, holders, isShared) {
+    const by = holders.length > 0 ? holders.map(nameOf).join('; ') : 'another process that is just starting or ending';
+    const what = holders.length > 1 ? 'Stop them first' : 'Stop it first';
+    const nodes = isShared
+        ? ', or start it again as a node too (cluster)'
+        : holders.some(({ name }) => name !== undefined)
+            ? ', or start this one as a node too (cluster)'
+            : '';
+    return new StorageError('STORAGE_HELD', `The schema ${schema} of ${place} is in use by ${by}. ${what}${nodes}, or give this gateway a schema of its own (storage.postgres.schema).`);
+}
+//# sourceMappingURL=membership.js.map

@@ -1,0 +1,290 @@
+import { performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { enter } from './entering.js';
+import { failureOf } from './failures.js';
+import { Lease } from './lease.js';
+import { Link } from './link.js';
+import { isGone, KEEP_ALIVE, neighboursAsked, shareLock, takeSharedLock } from './membership.js';
+import { channelOf, hears, Nudges } from './nudges.js';
+import { StatementError } from './pipeline.js';
+import { statement } from './plan.js';
+import { migrate } from './schema.js';
+import { ASYNC, BEAT, DRAIN, END_LEASE, LEAVE, livingOf } from './tables/members.js';
+import { TakeOver } from './takeover.js';
+import { listUnlisted } from './unlisted.js';
+const RETRY_MS = 50;
+/** So long after its end a lease is looked at again. */
+const AFTER_LEASE_MS = 10;
+/** Another node takes over what one that has left had. */
+const LOOK_AGAIN_MS = 50;
+/**
+ * One of several processes that share a schema. It renews its lease on a connection of its own; by its own clock it knows when others may
+ * take it for dead, and is frozen before. What dead ones had it takes over.
+ */
+export class Member {
+    n;
+    #runsJobs;
+    #options;
+    #leaseMs;
+    #listeners;
+    #told;
+    #takeOver;
+    #nudges;
+    #lease;
+    #link;
+    /** Since then it has been in touch with the database without a gap. */
+    #inTouchSince = performance.now();
+    #lastBeat = performance.now();
+    /** Members, living or not, of the last beat. */
+    #seen = new Set();
+    /** Milliseconds that the leases of the others had left then. */
+    #leases = [];
+    /** It has left, or was declared dead. */
+    #isOver = false;
+    #isLeaving = false;
+    #isJoined = false;
+    #isDraining = false;
+    #beatTimer;
+    #beating = false;
+    #beatAgain = false;
+    #nodes = [];
+    constructor(n, link, options, leaseMs, runsJobs, listeners, told) {
+        this.n = n;
+        this.#runsJobs = runsJobs;
+        this.#told = told;
+        this.#options = options;
+        this.#leaseMs = leaseMs;
+        this.#listeners = listeners;
+        this.#nudges = new Nudges(n, options.schema);
+        this.#lease = new Lease(leaseMs, {
+            onRenewed: (leftMs) => listeners.emit('beat', { leftMs }),
+            onFrozen: () => listeners.emit('frozen', {}),
+            onThawed: () => listeners.emit('thawed', {}),
+        });
+        this.#takeOver = new TakeOver({ ...options, connectTimeoutMs: leaseMs }, n, leaseMs, runsJobs, (taken) => {
+            told.onTaken(taken);
+            listeners.emit('taken', taken);
+        });
+        this.#use(link);
+    }
+    /**
+     * Makes the schema usable, and this process one of those that use it. What nobody living has is its own then.
+     * @throws StorageError when a single process has it
+     */
+    static async join(options, node, leaseMs, listeners, told) {
+        const link = await Link.open(options);
+        let member;
+        try {
+            await migrate(link.client, options.schema);
+            await link.client.query(KEEP_ALIVE);
+            await takeSharedLock(link, options);
+            await link.client.query(`LISTEN "${channelOf(options.schema)}"`);
+            await listUnlisted(link);
+            const { n, since, neighbours } = await enter(link, options, node, leaseMs);
+            member = new Member(n, link, options, leaseMs, node.slots > 0, listeners, told);
+            member.#onBeat(since, neighbours);
+            member.#schedule(leaseMs / 5);
+            const isPredecessor = (other) => other.name === node.name && other.n !== n && isGone(other);
+            const gone = neighbours.filter((other) => other.hasLeft || isPredecessor(other));
+            await member.#takeOver.atOnce(member.#taking(gone));
+            member.#isJoined = true;
+            await member.#nudges.tell(link, 'nodes');
+            return member;
+        }
+        catch (error) {
+            if (member) {
+                member.#end();
+                // what it has taken over so far is left to others at once
+                await link.run([statement(LEAVE, member.n), statement(END_LEASE, member.n)]).catch(() => { });
+            }
+            await link.end();
+            throw failureOf(error instanceof StatementError ? error.error : error, options.place);
+        }
+    }
+    get state() {
+        if (this.#isOver)
+            return 'out';
+        return this.#lease.isSafe ? 'serving' : 'frozen';
+    }
+    get nodes() {
+        return this.#nodes;
+    }
+    async drain() {
+        this.#isDraining = true;
+        const link = this.#link;
+        if (!link || link.isLost)
+            throw failureOf(new Error('connection lost'), this.#options.place);
+        await link.run([statement(DRAIN, this.n)]);
+        this.#nudges.tell(link, 'nodes');
+        this.#beatNow();
+    }
+    nudge() {
+        if (this.#link)
+            this.#nudges.nudge(this.#link);
+    }
+    /** Takes over at once what those had that have left. */
+    async takeLeft() {
+        this.#beatNow();
+        await (this.#leavesJobs ? sleep(LOOK_AGAIN_MS) : this.#takeOver.left());
+    }
+    /** This process has been declared dead, or cannot go on from what is in the database. */
+    lose() {
+        if (this.#isOver)
+            return;
+        this.#end();
+        if (this.#isLeaving)
+            return;
+        this.#told.onLost();
+        this.#listeners.emit('lost', {});
+    }
+    /** It is about to leave, once what was asked for is done: it renews its lease until then. */
+    stop() {
+        this.#isLeaving = true;
+    }
+    /** Lets others have at once what is left to do; everything that was asked for is done. */
+    async leave() {
+        this.#end();
+        await this.#takeOver.close();
+        const link = this.#link?.isLost === false ? this.#link : await this.#connect().catch(() => undefined);
+        link?.ref();
+        // whom it does not reach takes it for dead in time
+        const cut = setTimeout(() => link?.destroy(), this.#leaseMs);
+        await link?.run([statement(LEAVE, this.n), statement(END_LEASE, this.n)]).catch(() => { });
+        if (link)
+            await this.#nudges.tell(link, 'nodes');
+        clearTimeout(cut);
+        await link?.end();
+    }
+    #end() {
+        this.#isOver = true;
+        this.#lease.stop();
+        clearTimeout(this.#beatTimer);
+        this.#nudges.stop();
+    }
+    #use(link) {
+        this.#link = link;
+        this.#inTouchSince = performance.now();
+        link.unref();
+        hears(link, this.n, (what) => {
+            if (this.#isOver)
+                return;
+            if (what === 'work')
+                this.#listeners.emit('work', {});
+            else
+                this.#beatNow();
+        });
+        void link.lost.then(() => {
+            if (this.#link === link)
+                this.#link = undefined;
+            this.#beatNow();
+        });
+    }
+    async #connect() {
+        const link = await Link.open({ ...this.#options, connectTimeoutMs: this.#leaseMs / 3 });
+        try {
+            await link.client.query(`${KEEP_ALIVE}; LISTEN "${channelOf(this.#options.schema)}"`);
+            // who has the row goes on, with or without it: by it a single process sees that somebody is there
+            await shareLock(link, this.#options);
+            return link;
+        }
+        catch (error) {
+            link.destroy();
+            throw error;
+        }
+    }
+    #schedule(ms) {
+        clearTimeout(this.#beatTimer);
+        if (!this.#isOver)
+            this.#beatTimer = setTimeout(() => this.#beatNow(), ms).unref();
+    }
+    #beatNow() {
+        if (this.#isOver)
+            return;
+        if (this.#beating) {
+            this.#beatAgain = true;
+            return;
+        }
+        this.#beating = true;
+        clearTimeout(this.#beatTimer);
+        void this.#beat().then((hasSucceeded) => {
+            this.#beating = false;
+            if (this.#beatAgain && hasSucceeded)
+                this.#beatNow();
+            else
+                this.#schedule(hasSucceeded ? this.#untilNext() : Math.min(RETRY_MS, this.#leaseMs / 5));
+        });
+    }
+    /** Milliseconds; one that is silent is looked at as soon as its lease is over. */
+    #untilNext() {
+        return Math.min(this.#leaseMs / 5, ...this.#leases.map((leftMs) => leftMs + AFTER_LEASE_MS));
+    }
+    async #beat() {
+        this.#beatAgain = false;
+        const since = performance.now();
+        const cut = setTimeout(() => this.#link?.destroy(), this.#leaseMs / 3);
+        try {
+            if (!this.#link || this.#link.isLost) {
+                const link = await this.#connect();
+                if (this.#isOver) {
+                    await link.end();
+                    return false;
+                }
+                this.#use(link);
+                // what was told meanwhile was not heard
+                this.#listeners.emit('work', {});
+            }
+            const [, own, neighbours] = await this.#link.run([
+                statement(ASYNC),
+                statement(BEAT, this.n, this.#leaseMs),
+                neighboursAsked(this.#leaseMs),
+            ]);
+            if (this.#isOver)
+                return false;
+            if (own.length === 0) {
+                this.lose();
+                return false;
+            }
+            this.#onBeat(since, neighbours);
+            return true;
+        }
+        catch {
+            // it was cut, or is not there yet: the next one connects again
+            this.#link?.destroy();
+            return false;
+        }
+        finally {
+            clearTimeout(cut);
+        }
+    }
+    #onBeat(since, neighbours) {
+        if (!this.#lease.renew(since))
+            return;
+        this.#see(neighbours);
+        this.#leases = neighbours.flatMap(({ n, leftMs }) => (n === this.n || leftMs === null || leftMs < 0 ? [] : leftMs));
+        // what held this one up may have held up the others too
+        if (since - this.#lastBeat > this.#leaseMs / 2)
+            this.#inTouchSince = since;
+        this.#lastBeat = since;
+        const isLongHere = since - this.#inTouchSince >= this.#leaseMs;
+        const isSomebodyGone = [...this.#seen].some((n) => neighbours.every((one) => one.n !== n));
+        this.#seen = new Set(neighbours.map(({ n }) => n));
+        if (this.#isJoined && !this.#isDraining && !this.#isLeaving && this.#listeners.has('taken'))
+            this.#takeOver.begin(this.#taking(neighbours.filter((one) => one.n !== this.n && (one.hasLeft || (one.isExpired && one.isServerUp && isLongHere)))), isSomebodyGone);
+    }
+    /** Without those that ran jobs, where these are for others. */
+    #taking(gone) {
+        return gone.filter(({ slots }) => slots === 0 || !this.#leavesJobs);
+    }
+    /** What a dead one had that ran jobs is for those that run them, as long as there are any. */
+    get #leavesJobs() {
+        return !this.#runsJobs && this.#nodes.some(({ slots, draining }) => slots > 0 && !draining);
+    }
+    #see(neighbours) {
+        const before = this.#nodes;
+        this.#nodes = livingOf(this.n, neighbours);
+        const seen = (nodes) => nodes.map(({ n, draining }) => `${n} ${draining}`).join();
+        if (before.length > 0 && seen(before) !== seen(this.#nodes))
+            this.#listeners.emit('nodes', {});
+    }
+}
+//# sourceMappingURL=node.js.map

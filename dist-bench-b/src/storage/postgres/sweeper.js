@@ -1,0 +1,35 @@
+/** Events of removed sessions that go at once, and how long what else is asked has the database for itself. */
+const SWEPT_AT_ONCE = 500;
+const PAUSE_MS = 20;
+/**
+ * Takes away the events of removed sessions, a few at a time: they go with what is asked in the same turn, in its transaction. What goes
+ * wrong is tried again after the next removal or start. The space is given back by autovacuum.
+ */
+export class Sweeper {
+    #call;
+    #timer;
+    /** More was removed since the last one began. */
+    #isMore = false;
+    constructor(call) {
+        this.#call = call;
+    }
+    start = () => {
+        this.#isMore = true;
+        this.#timer ??= setTimeout(() => void this.#sweep(), PAUSE_MS).unref();
+    };
+    stop() {
+        clearTimeout(this.#timer);
+        this.#timer = undefined;
+    }
+    async #sweep() {
+        this.#isMore = false;
+        const isMore = await this.#call('journal.sweep', SWEPT_AT_ONCE).catch(() => false);
+        // stopped meanwhile: another start is somebody else's
+        if (!this.#timer)
+            return;
+        this.#timer = undefined;
+        if (isMore || this.#isMore)
+            this.start();
+    }
+}
+//# sourceMappingURL=sweeper.js.map

@@ -1,0 +1,204 @@
+import { isAsExpected } from '../../../jobs/adapter.js';
+import { LEGAL_TRANSITIONS } from '../../../jobs/job.js';
+import { patched } from '../../../jobs/patch.js';
+import { jobTimes } from '../../sql/rows.js';
+import { asks, sets, statement } from '../plan.js';
+import { textArray } from '../values.js';
+import { ridingStatements } from './riding.js';
+const MAX_PAGE_CHARS = 1024 * 1024;
+const STATUSES = Object.keys(LEGAL_TRANSITIONS);
+const COLUMNS = 'n, rev, claimed, info, request';
+const ADD = `INSERT INTO @jobs (id, status, profile, priority, created_at, next_run_at, ready, finished_at, begins, home, info, request)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`;
+/** Others may be at it. */
+const TAKE_DUE = `UPDATE @jobs SET ready = true WHERE n = ANY (ARRAY(
+  SELECT n FROM @jobs WHERE NOT ready AND next_run_at <= $1 ORDER BY n FOR UPDATE SKIP LOCKED))`;
+const IS_SPENT = `SELECT coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) >= $2::double precision AS spent`;
+/** The first that are ready, and nobody else's. @param of which of them */
+const first = (of) => `SELECT n, priority FROM @jobs WHERE ready ${of}
+      AND NOT ($1::text IS NOT NULL AND coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) >= $2::double precision)
+    ORDER BY priority DESC, n LIMIT $3 FOR UPDATE SKIP LOCKED`;
+/** What begins with the claim is decided here: no job is read before, so that many may claim at once. */
+const claim = (free) => `WITH ${free},
+  places AS (SELECT ARRAY(SELECT n FROM free ORDER BY priority DESC, n) AS n)
+  UPDATE @jobs AS j SET rev = rev + 1, status = 'running', ready = NULL, next_run_at = NULL, begins = false, owner = $6, claim = $4,
+    claimed = CASE WHEN begins THEN coalesce(($5::text[])[array_position((SELECT n FROM places), j.n)], '{}') ELSE '{}' END
+  WHERE j.n = ANY ((SELECT n FROM places)::bigint[]) RETURNING j.n, j.rev, j.priority, claimed, info, request`;
+const CLAIM = claim(`free AS MATERIALIZED (${first('')})`);
+/** An index gives those of a home, and those without one, however many others there are. */
+const CLAIM_AT_HOME = claim(`anywhere AS MATERIALIZED (${first('AND home IS NULL')}),
+  here AS MATERIALIZED (${first('AND home = $7')}),
+  free AS (SELECT * FROM (SELECT * FROM anywhere UNION ALL SELECT * FROM here) AS j ORDER BY priority DESC, n LIMIT $3)`);
+const CLAIMED = `SELECT ${COLUMNS}, priority FROM @jobs WHERE claim = $1 AND status = 'running'`;
+/**
+ * The newest of each status, and of each profile: an index that begins with these gives them, however many others there are. Rows are
+ * compared and ordered as a whole, as by equality the planner would take the key instead, and read all others on the way.
+ * @param kind what that index has before the number, and where what that has to be is
+ */
+const page = (by, kind) => {
+    const columns = [...kind.map(({ column }) => `j.${column}`), 'j.n'];
+    const range = (n) => `(${[...kind.map(({ value }) => value), n]})`;
+    return `WITH below AS (SELECT least($3::bigint, coalesce(
+      $4::bigint,
+      (SELECT n FROM @jobs WHERE id = $5),
+      (SELECT n FROM @jobs WHERE created_at <= $6::double precision ORDER BY created_at DESC, n DESC LIMIT 1) + 1,
+      CASE WHEN $5::text IS NOT NULL THEN 1 END,
+      $3::bigint)) AS n),
+  found AS (
+    SELECT x.n FROM ${by} CROSS JOIN LATERAL (
+      SELECT j.n FROM @jobs AS j WHERE (${columns}) < ${range('(SELECT n FROM below)')} AND (${columns}) >= ${range('0')}
+      ORDER BY ${columns.map((column) => `${column} DESC`)} LIMIT $7
+    ) AS x ORDER BY x.n DESC LIMIT $7
+  ), measured AS (
+    SELECT ${COLUMNS}, count(*) OVER () AS found,
+      sum(octet_length(info) + octet_length(request)) OVER (ORDER BY n DESC) - octet_length(info) - octet_length(request) AS before
+    FROM @jobs WHERE n = ANY (ARRAY(SELECT n FROM found))
+  ) SELECT * FROM measured WHERE before < ${MAX_PAGE_CHARS} ORDER BY n DESC`;
+};
+const STATUS = { column: 'status', value: 's.status' };
+const PAGE = page('(SELECT $1::text[], $2::text[]) AS _', []);
+const PAGE_BY_STATUS = page('(SELECT unnest($1::text[]) AS status, $2::text[]) AS s', [STATUS]);
+const PAGE_BY_PROFILE = page('(SELECT unnest($1::text[]) AS status) AS s CROSS JOIN (SELECT unnest($2::text[]) AS profile) AS p', [{ column: 'profile', value: 'p.profile' }, STATUS]);
+const CHARGE = `INSERT INTO @daily_tokens AS d (day, tokens) VALUES ($1, $2)
+  ON CONFLICT (day) DO UPDATE SET tokens = d.tokens + excluded.tokens RETURNING tokens`;
+const TOKENS = 'SELECT coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) AS tokens';
+const COUNTS = `SELECT profile, status, count(*) AS count FROM @jobs
+  WHERE status IN ('queued', 'running', 'parked') GROUP BY profile, status`;
+const DELAYED = `SELECT id, next_run_at AS "nextRunAt" FROM @jobs
+  WHERE NOT ready AND next_run_at > $1 ORDER BY next_run_at, n LIMIT $2`;
+const OWNED = `SELECT ${COLUMNS} FROM @jobs WHERE owner = $1 AND n > $2 ORDER BY n LIMIT $3`;
+const ENDED = 'SELECT info FROM @jobs WHERE finished_at <= $1 ORDER BY finished_at, n LIMIT $2';
+const PRUNE = `DELETE FROM @jobs WHERE n = ANY (ARRAY(SELECT n FROM @jobs WHERE finished_at <= $1 ORDER BY finished_at LIMIT $2)) RETURNING n`;
+/** Asks for the jobs that a batch is going to change. */
+export const jobsAsked = (ids) => statement(`SELECT id, ${COLUMNS} FROM @jobs WHERE id = ANY ($1::text[])`, textArray(ids));
+export function knownJobs(ids, rows) {
+    const known = new Map(ids.map((id) => [id, undefined]));
+    for (const row of rows)
+        known.set(row.id, { rev: row.rev, row: jobRow(row) });
+    return known;
+}
+/** What a claim has changed is said beside the job, until the next change. */
+function jobRow({ n, rev, claimed, info, request }) {
+    if (claimed === null)
+        return { n, rev, info, request };
+    const patch = { status: 'running', nextRunAt: undefined, ...JSON.parse(claimed) };
+    return { n, rev, info: JSON.stringify(patched(JSON.parse(info), patch)), request };
+}
+const lastTokens = (rows) => rows.at(-1)[0].tokens;
+const begins = ({ startedAt, webhook }) => startedAt === undefined && webhook === undefined;
+/** What a change of a job does, and the job after it; null: it is not as expected, and nothing is done. */
+function changed(jobs, id, patch, expected) {
+    const known = jobs.get(id);
+    if (!known)
+        return null;
+    const before = JSON.parse(known.row.info);
+    if (!isAsExpected(expected, before.status, known.rev))
+        return null;
+    const job = patched(before, patch);
+    const [next, ready, end] = jobTimes(job);
+    const rev = known.rev + 1;
+    const row = { ...known.row, rev, info: JSON.stringify(job) };
+    jobs.set(id, { rev, row });
+    const columns = { nextRunAt: next, ready: ready === null ? null : ready === 1, finishedAt: end, begins: begins(job) };
+    return { row, change: { id, rev: known.rev, status: job.status, ...columns, info: row.info } };
+}
+/**
+ * Jobs and the counters of their tokens.
+ * @param newClaim names each claim, so that its jobs are found again
+ * @param me the member that asks, which has what it claims
+ */
+export const jobPlans = (jobs, newClaim, me) => ({
+    'jobs.add'(info, request, priority, key) {
+        const job = JSON.parse(info);
+        const [next, ready, end] = jobTimes(job);
+        const { id, status, profile, createdAt } = job;
+        const isReady = ready === null ? null : ready === 1;
+        const values = [
+            id,
+            status,
+            profile,
+            priority,
+            createdAt,
+            next,
+            isReady,
+            end,
+            begins(job),
+            job.notes?.home ?? null,
+            info,
+            request,
+        ];
+        jobs.set(id, { rev: 0, row: { n: 0, rev: 0, info, request } });
+        return {
+            statements: [statement(ADD, ...values), ...ridingStatements({ keys: key && [key] }, me, null)],
+            ...{ writes: true, again: [], result: () => { } },
+        };
+    },
+    'jobs.claim'(now, limit, { tokens, begin, home } = {}) {
+        const name = newClaim();
+        const firsts = (begin?.sessionIds ?? []).map((sessionId) => JSON.stringify({ startedAt: begin.at, sessionId }));
+        const terms = [tokens?.day ?? null, tokens?.limit ?? null];
+        const values = [...terms, limit, name, textArray(firsts), me, ...(home === undefined ? [] : [home])];
+        const spent = statement(IS_SPENT, ...terms);
+        return {
+            statements: [statement(TAKE_DUE, now), spent, statement(home === undefined ? CLAIM : CLAIM_AT_HOME, ...values)],
+            writes: true,
+            again: [spent, statement(CLAIMED, name)],
+            result(rows) {
+                const found = rows.at(-1);
+                const claimed = found.sort((a, b) => Number(b.priority) - Number(a.priority) || Number(a.n) - Number(b.n));
+                return { rows: claimed.map(jobRow), paused: found.length === 0 && rows.at(-2)[0].spent === true };
+            },
+        };
+    },
+    'jobs.get': (id) => asks(statement(`SELECT ${COLUMNS} FROM @jobs WHERE id = $1`, id), ([row]) => (row ? jobRow(row) : undefined)),
+    'jobs.page'({ status, profiles, before = Number.MAX_SAFE_INTEGER, after, limit }) {
+        const byStatus = status ? PAGE_BY_STATUS : PAGE;
+        const values = [
+            status || profiles ? textArray(status ?? STATUSES) : null,
+            profiles ? textArray(profiles) : null,
+            ...[before, after?.position ?? null, after?.id ?? null, after?.createdAt ?? null, limit],
+        ];
+        return asks(statement(profiles ? PAGE_BY_PROFILE : byStatus, ...values), (rows) => {
+            const found = rows[0]?.found ?? 0;
+            return { rows: rows.map(jobRow), isLast: rows.length === found && found < limit };
+        });
+    },
+    'jobs.update'(id, patch, expected, deliveries) {
+        const done = changed(jobs, id, patch, expected);
+        if (!done)
+            return { statements: [], writes: false, result: () => null };
+        const { row, change } = done;
+        const statements = ridingStatements({ deliveries }, me, null);
+        return { change, statements, writes: true, again: [], result: () => row };
+    },
+    'jobs.remove'(id) {
+        jobs.set(id, undefined);
+        return sets(statement('DELETE FROM @jobs WHERE id = $1', id));
+    },
+    'jobs.counts': () => asks(statement(COUNTS), (rows) => rows),
+    'jobs.delayed': (after, limit) => asks(statement(DELAYED, after, limit), (rows) => rows),
+    'jobs.owned': (after, limit) => asks(statement(OWNED, me, after, limit), (rows) => rows.map(jobRow)),
+    'jobs.ended': (finishedBy, limit) => asks(statement(ENDED, finishedBy, limit), (rows) => rows.map(({ info }) => info)),
+    'jobs.prune': (finishedBy, limit) => ({
+        statements: [statement(PRUNE, finishedBy, limit)],
+        writes: true,
+        result: ([rows]) => rows.length,
+    }),
+    'jobs.charge': (day, tokens) => ({
+        statements: [statement(CHARGE, day, tokens)],
+        ...{ writes: true, again: [statement(TOKENS, day)], result: lastTokens },
+    }),
+    'jobs.tokens': (day) => asks(statement(TOKENS, day), ([row]) => row.tokens),
+    'jobs.settle'(id, patch, day, tokens, expected, deliveries) {
+        const done = changed(jobs, id, patch, expected);
+        const told = done ? ridingStatements({ deliveries }, me, null) : [];
+        return {
+            ...(done && { change: done.change }),
+            statements: [...told, statement(CHARGE, day, tokens)],
+            writes: true,
+            again: [statement(TOKENS, day)],
+            result: (rows) => ({ row: done?.row ?? null, dailyTokens: lastTokens(rows) }),
+        };
+    },
+});
+//# sourceMappingURL=jobs.js.map

@@ -1,0 +1,173 @@
+import { asks, statement } from '../plan.js';
+import { integerArray, textArray } from '../values.js';
+import { atRestPlans } from './at-rest.js';
+import { listed, listedPlan } from './listed-sessions.js';
+import { placePlans } from './places.js';
+import { ridingStatements } from './riding.js';
+/** Events that are looked at for one page. */
+const READ_AT_ONCE = 10_000;
+const COLUMNS = `key, id, profile, generation, reserved_seq AS "reservedSeq", state, asleep,
+  coalesce((SELECT max(seq) FROM @events WHERE session = key), 0) AS "lastSeq"`;
+const WRITE = `SELECT the_key AS key, the_last AS last, the_reserved AS reserved FROM @write_1($1, $2, $3, $4, $5, $6, $7, $8)`;
+const APPEND = 'SELECT @append_1($1, $2, $3, $4, $5, $6, $7)';
+const SAVE_SNAPSHOT = `INSERT INTO @snapshots (session, snapshot) SELECT key, $2 FROM @sessions WHERE id = $1
+  ON CONFLICT (session) DO UPDATE SET snapshot = excluded.snapshot`;
+const TAKE_NEWS = `DELETE FROM @news WHERE session = (SELECT key FROM @sessions WHERE id = $1) AND key = ANY ($2::text[])`;
+const DEPOSIT = `WITH it AS (SELECT key FROM @sessions WHERE id = $1), added AS (
+    INSERT INTO @news (session, key, news) SELECT it.key, given.key, given.news
+    FROM it, unnest($2::text[], $3::text[]) WITH ORDINALITY AS given (key, news, place) ORDER BY place
+    ON CONFLICT DO NOTHING
+  ) SELECT EXISTS (SELECT FROM it) AS there`;
+const NEWS = 'SELECT session, key, news FROM @news WHERE session BETWEEN $1 AND $2 ORDER BY n';
+const NEWS_OF = 'SELECT session, key, news FROM @news WHERE session = (SELECT key FROM @sessions WHERE id = $1) ORDER BY n';
+/** After the write of its state, which says of every session that it does not sleep. */
+const SAVE_REST = `UPDATE @sessions SET ended = $2, ended_at = $3, asleep = $4, wakes_at = $5, sdk_session = $6, engine = $7,
+    place = coalesce($8::bigint, key)
+  WHERE id = $1`;
+const AWAKE = `SELECT ${COLUMNS} FROM @sessions WHERE key IN (
+    (SELECT key FROM @sessions WHERE ended IS NULL AND asleep IS NULL AND key > $1 ORDER BY key LIMIT $2)
+    UNION (SELECT DISTINCT session FROM @news WHERE session > $1 ORDER BY session LIMIT $2)
+  ) ORDER BY key LIMIT $2`;
+const AWAKE_OF_NODE = `SELECT ${COLUMNS} FROM @sessions WHERE key IN (
+    (SELECT key FROM @sessions WHERE ended IS NULL AND asleep IS NULL AND owner = $3 AND key > $1 ORDER BY key LIMIT $2)
+    UNION (SELECT DISTINCT s.key FROM @news JOIN @sessions AS s ON s.key = session
+      WHERE s.owner = $3 AND session > $1 ORDER BY s.key LIMIT $2)
+  ) ORDER BY key LIMIT $2`;
+const WHOLE = `SELECT ${COLUMNS}, origin, snapshot FROM @sessions
+  JOIN @origins ON origins.session = key LEFT JOIN @snapshots ON snapshots.session = key WHERE id = $1`;
+const READ = `SELECT seq, json FROM (
+    SELECT seq, json, sum(octet_length(json)) OVER (ORDER BY seq) AS bytes, row_number() OVER (ORDER BY seq) AS place FROM (
+      SELECT seq, json FROM @events WHERE session = (SELECT key FROM @sessions WHERE id = $1) AND seq > $2 AND seq <= $3
+      ORDER BY seq LIMIT $5
+    ) AS wanted
+  ) AS measured WHERE place = 1 OR bytes <= $4 ORDER BY seq`;
+const REMOVE = `WITH it AS (DELETE FROM @sessions WHERE id = $1 RETURNING key),
+  o AS (DELETE FROM @origins WHERE session = (SELECT key FROM it)),
+  s AS (DELETE FROM @snapshots WHERE session = (SELECT key FROM it)),
+  n AS (DELETE FROM @news WHERE session = (SELECT key FROM it)),
+  x AS (DELETE FROM @executions WHERE session = (SELECT key FROM it))
+  INSERT INTO @removed_sessions (session) SELECT key FROM it`;
+const SWEEP = `WITH it AS MATERIALIZED (SELECT session FROM @removed_sessions ORDER BY session LIMIT 1), gone AS (
+    DELETE FROM @events WHERE session = (SELECT session FROM it) AND seq = ANY (
+      ARRAY(SELECT seq FROM @events WHERE session = (SELECT session FROM it) ORDER BY seq LIMIT $1)) RETURNING seq
+  ), done AS (
+    DELETE FROM @removed_sessions WHERE session = (SELECT session FROM it) AND (SELECT count(*) FROM gone) < $1
+  ) SELECT EXISTS (SELECT FROM it) AS more`;
+/** Whether the events of a write rise, and above which they must. */
+const rises = (seqs, after) => seqs.every((seq, index) => seq > (index === 0 ? after : seqs[index - 1]));
+/**
+ * Events and states of sessions that are known to be there, of many writes at once: one statement, whose cost is little more than that of
+ * the rows.
+ */
+export class Appends {
+    #sessions = new Map();
+    #events = { keys: [], seqs: [], texts: [] };
+    get ids() {
+        return this.#sessions.keys();
+    }
+    /** @returns what the session is known to be after it; undefined: it is not for here */
+    add(known, write) {
+        const { id, origin, state, rest, seqs, texts, reservedSeq } = write;
+        if (origin || !rises(seqs, known.lastSeq))
+            return undefined;
+        // what says that it rests comes after all states of the group
+        if (known.rests && state !== undefined && this.#sessions.has(id))
+            return undefined;
+        const lastSeq = seqs.at(-1) ?? known.lastSeq;
+        const reserved = Math.max(known.reservedSeq, reservedSeq, lastSeq);
+        const mine = this.#sessions.get(id) ?? { known, state: null, reserved: undefined };
+        if (state !== undefined)
+            mine.state = state;
+        if (reserved !== known.reservedSeq)
+            mine.reserved = reserved;
+        this.#sessions.set(id, mine);
+        for (const [index, seq] of seqs.entries()) {
+            this.#events.keys.push(known.key);
+            this.#events.seqs.push(seq);
+            this.#events.texts.push(texts[index]);
+        }
+        const rests = state === undefined ? known.rests : rest !== undefined;
+        return { key: known.key, lastSeq, reservedSeq: reserved, listed: known.listed, ...(rests && { rests }) };
+    }
+    statement() {
+        const all = [...this.#sessions.values()];
+        const changed = all.filter(({ state, reserved }) => state !== null || reserved !== undefined);
+        return statement(APPEND, integerArray(all.map(({ known }) => known.key)), integerArray(changed.map(({ known }) => known.key)), textArray(changed.map(({ state }) => state)), integerArray(changed.map(({ known, reserved }) => reserved ?? known.reservedSeq)), integerArray(this.#events.keys), integerArray(this.#events.seqs), textArray(this.#events.texts));
+    }
+}
+const saveRest = (id, { ended, endedAt, asleep, wakesAt, sdkSession, engine, place }) => statement(SAVE_REST, id, ended, endedAt, asleep, wakesAt, sdkSession, engine, place);
+/** What goes with a write beside events and state. */
+export function besides({ id, snapshot, rest, taken = [], ...riding }, me) {
+    return [
+        ...(rest ? [saveRest(id, rest)] : []),
+        ...(snapshot === undefined ? [] : [statement(SAVE_SNAPSHOT, id, snapshot)]),
+        ...(taken.length === 0 ? [] : [statement(TAKE_NEWS, id, textArray(taken))]),
+        ...ridingStatements(riding, me, null),
+    ];
+}
+/**
+ * Sessions with their events.
+ * @param self the member that asks
+ * @param onKnown told what a session is after what was done with it
+ */
+export const journalPlans = ({ n: me, isOneOfMany }, onKnown) => ({
+    'journal.write'(write) {
+        const { id, origin, state, reservedSeq, seqs, texts } = write;
+        const values = [id, origin?.profile ?? null, origin?.generation ?? null, origin?.text ?? null, state ?? null];
+        const listing = listed(write, undefined, isOneOfMany ? me : null);
+        return {
+            statements: [
+                statement(WRITE, ...values, reservedSeq, integerArray(seqs), textArray(texts)),
+                ...besides(write, me),
+                ...listing.statements,
+            ],
+            writes: true,
+            again: [],
+            result([rows]) {
+                const [row] = rows ?? [];
+                const { key, last: lastSeq, reserved: reservedSeq } = (row ?? {});
+                onKnown(id, row && { key, lastSeq, reservedSeq, listed: listing.after });
+            },
+        };
+    },
+    'journal.deposit'(id, news, keys) {
+        const keyTexts = textArray(news.map(({ key }) => key));
+        return {
+            statements: [
+                statement(DEPOSIT, id, keyTexts, textArray(news.map((one) => one.news))),
+                ...ridingStatements({ keys }, me, id),
+            ],
+            writes: true,
+            result: ([rows]) => rows[0].there,
+        };
+    },
+    'journal.page': (afterKey, limit) => asks(statement(`SELECT ${COLUMNS} FROM @sessions WHERE key > $1 ORDER BY key LIMIT $2`, afterKey, limit), (rows) => rows),
+    'journal.awake': (afterKey, limit) => asks(isOneOfMany ? statement(AWAKE_OF_NODE, afterKey, limit, me) : statement(AWAKE, afterKey, limit), (rows) => rows),
+    ...atRestPlans(COLUMNS, isOneOfMany ? me : null),
+    'journal.listed': (query) => listedPlan(COLUMNS, query),
+    ...placePlans(onKnown, me),
+    'journal.news': (from, to) => asks(statement(NEWS, from, to), (rows) => rows),
+    'journal.get': (id) => ({
+        statements: [statement(WHOLE, id), statement(NEWS_OF, id)],
+        writes: false,
+        result([rows, news]) {
+            const row = rows[0];
+            return row && { row, news: news };
+        },
+    }),
+    'journal.read': (id, afterSeq, untilSeq, maxBytes) => asks(statement(READ, id, afterSeq, untilSeq, maxBytes, READ_AT_ONCE), (rows) => ({
+        seqs: rows.map(({ seq }) => seq),
+        texts: rows.map(({ json }) => json),
+    })),
+    'journal.remove': (id, deliveries, notifications, usage) => ({
+        // while it is still there
+        statements: [...ridingStatements({ deliveries, notifications, usage }, me, id), statement(REMOVE, id)],
+        ...{ writes: true, again: [], result: () => onKnown(id, undefined) },
+    }),
+    'journal.sweep': (limit) => ({
+        statements: [statement(SWEEP, limit)],
+        writes: true,
+        result: ([rows]) => rows[0].more,
+    }),
+});
+//# sourceMappingURL=sessions.js.map

@@ -1,0 +1,142 @@
+import { REMEMBERED_MS } from '../../../idempotency/store.js';
+import { asks, does, sets, statement } from '../plan.js';
+import { textArray } from '../values.js';
+import { ridingStatements } from './riding.js';
+/** Expired keys that go whenever one is kept: more than come in, so that they cannot pile up. */
+const SWEPT_AT_ONCE = 10;
+const ATTEMPTS_PER_LANE = 100;
+/** Of all lanes together; the oldest go first. */
+const MAX_ATTEMPTS = 1_000_000;
+/** Targets that are remembered as gone; the oldest go first. */
+const MAX_GONE = 10_000;
+/** More than fits beside what is full, and more than a usual write. */
+const PROBE_BYTES = 64 * 1024;
+const UPSERT_PARKED = `INSERT INTO @parked (id, record) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET record = excluded.record`;
+const UPSERT_PROFILE = `INSERT INTO @profiles (name, profile) VALUES ($1, $2)
+  ON CONFLICT (name) DO UPDATE SET profile = excluded.profile`;
+const ADD_PROFILE = 'INSERT INTO @profiles (name, profile) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING name';
+const REPLACE_PROFILE = 'UPDATE @profiles SET profile = $2 WHERE name = $1 AND profile = $3 RETURNING name';
+const HAS_PROFILE = 'SELECT FROM @profiles WHERE name = $1 AND profile = $2';
+const KEEP_PROFILE_KEY = `INSERT INTO @idempotency_keys (key, fingerprint, since, made, owner)
+  SELECT $3, $4, $5::double precision, $6, $7::bigint WHERE EXISTS (${HAS_PROFILE})
+  ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, made = excluded.made, answer = NULL,
+    owner = excluded.owner`;
+const UPSERT_SUBSCRIPTION = `INSERT INTO @push_subscriptions (id, subscription) VALUES ($1, $2)
+  ON CONFLICT (id) DO UPDATE SET subscription = excluded.subscription`;
+const UPSERT_SIGN_IN = `INSERT INTO @sign_ins (id, sign_in) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET sign_in = excluded.sign_in`;
+const RENEW_SIGN_IN = 'UPDATE @sign_ins SET sign_in = $2 WHERE id = $1';
+const BUMP = `INSERT INTO @versions_of AS v (name, version) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET version = v.version + 1`;
+const KEEP_GATEWAY_KEY = 'INSERT INTO @gateway_keys (name, value) VALUES ($1, $2) ON CONFLICT (name)';
+const SWEEP_KEYS = `DELETE FROM @idempotency_keys
+  WHERE key = ANY (ARRAY(SELECT key FROM @idempotency_keys WHERE since <= $1 ORDER BY since LIMIT ${SWEPT_AT_ONCE}))`;
+const COMPLETE = `INSERT INTO @idempotency_keys (key, fingerprint, since, answer) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, answer = excluded.answer, made = NULL, owner = NULL`;
+const FIND_ANSWERED = 'SELECT fingerprint, answer FROM @idempotency_keys WHERE key = $1 AND since > $2 AND answer IS NOT NULL';
+const EXPIRE_KEY = 'DELETE FROM @idempotency_keys WHERE key = $1 AND since <= $2';
+/** Of one that is taken the row is held, so that it is found afterwards: else it may be freed in between, and nobody has it. */
+const TAKE_KEY = `INSERT INTO @idempotency_keys AS k (key, fingerprint, since, owner) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (key) DO UPDATE SET key = k.key WHERE false`;
+/** Not one that this process has taken itself: it knows of which request. */
+const FIND_KEY = `SELECT fingerprint, answer FROM @idempotency_keys
+  WHERE key = $1 AND (answer IS NOT NULL OR made IS NOT NULL OR owner IS DISTINCT FROM $2::bigint)`;
+const LEFT_KEYS = `SELECT key, fingerprint, made, since FROM @idempotency_keys
+  WHERE answer IS NULL AND made IS NOT NULL AND ($1::bigint IS NULL OR owner = $1) AND ($2::text[] IS NULL OR key = ANY ($2))`;
+const DELIVERIES = `SELECT n, id, lane, delivery FROM @deliveries
+  WHERE n > $1 AND ($2::bigint IS NULL OR owner = $2) AND ($3::text[] IS NULL OR lane = ANY ($3)) ORDER BY n LIMIT $4`;
+const IS_HELD_UP = `SELECT EXISTS (SELECT FROM @deliveries WHERE lane = $1 AND owner <> $2::bigint
+  AND n < (SELECT min(n) FROM @deliveries WHERE lane = $1 AND owner = $2)) AS held`;
+const TRIM_LANE = `DELETE FROM @delivery_attempts WHERE lane = $1 AND n <=
+  (SELECT n FROM @delivery_attempts WHERE lane = $1 ORDER BY n DESC OFFSET ${ATTEMPTS_PER_LANE} LIMIT 1)`;
+const TRIM_ATTEMPTS = `DELETE FROM @delivery_attempts WHERE n <= (SELECT max(n) FROM @delivery_attempts) - ${MAX_ATTEMPTS}`;
+const TRIM_GONE = `DELETE FROM @gone_targets WHERE n <= (SELECT n FROM @gone_targets ORDER BY n DESC OFFSET ${MAX_GONE} LIMIT 1)`;
+const texts = (sql, column, ...values) => asks(statement(sql, ...values), (rows) => rows.map((row) => row[column]));
+const textOf = (sql, column, ...values) => asks(statement(sql, ...values), ([row]) => row?.[column]);
+/** Tells other processes that such rows are not as they were. */
+const bump = (name) => statement(BUMP, name);
+/** Parked sessions as they were kept before the journal had them. */
+export const parkedPlans = {
+    'parked.save': (id, record) => sets(statement(UPSERT_PARKED, id, record)),
+    'parked.get': (id) => textOf('SELECT record FROM @parked WHERE id = $1', 'record', id),
+    'parked.page': (after, limit) => asks(statement('SELECT n, id, record FROM @parked WHERE n > $1 ORDER BY n LIMIT $2', after, limit), (rows) => rows),
+    'parked.delete': (id) => sets(statement('DELETE FROM @parked WHERE id = $1', id)),
+};
+/** Managed profiles. @param me whose keys are kept with them */
+export const profilePlans = (me) => ({
+    'profiles.list': () => texts('SELECT profile FROM @profiles ORDER BY name', 'profile'),
+    'profiles.save': (name, profile, key) => sets(statement(UPSERT_PROFILE, name, profile), bump('profiles'), ...ridingStatements({ keys: key && [key] }, me, null)),
+    'profiles.saveInstead'(name, profile, before, key) {
+        const save = before === null ? statement(ADD_PROFILE, name, profile) : statement(REPLACE_PROFILE, name, profile, before);
+        const keep = key && statement(KEEP_PROFILE_KEY, name, profile, key.key, key.fingerprint, key.since, key.made, me);
+        return {
+            statements: [save, bump('profiles'), ...(keep ? [keep] : [])],
+            writes: true,
+            again: [statement(HAS_PROFILE, name, profile)],
+            result: ([saved]) => saved.length > 0,
+        };
+    },
+    'profiles.delete': (name) => sets(statement('DELETE FROM @profiles WHERE name = $1', name), bump('profiles')),
+});
+/** Answers by key. */
+export const idempotencyPlans = ({ n: me, isOneOfMany }) => ({
+    'idempotency.begin'(key, fingerprint, now) {
+        const limit = now - REMEMBERED_MS;
+        const found = (rows) => rows[0];
+        if (!isOneOfMany)
+            return asks(statement(FIND_ANSWERED, key, limit), found);
+        const find = statement(FIND_KEY, key, me);
+        return {
+            statements: [statement(EXPIRE_KEY, key, limit), statement(TAKE_KEY, key, fingerprint, now, me), find],
+            writes: true,
+            again: [find],
+            result: (rows) => found(rows.at(-1)),
+        };
+    },
+    'idempotency.complete': (key, fingerprint, since, answer, now) => sets(statement(SWEEP_KEYS, now - REMEMBERED_MS), statement(COMPLETE, key, fingerprint, since, answer)),
+    'idempotency.release': (key) => sets(statement('DELETE FROM @idempotency_keys WHERE key = $1', key)),
+    'idempotency.keep': (row) => sets(...ridingStatements({ keys: [row] }, me, null)),
+    'idempotency.left': (keys) => asks(statement(LEFT_KEYS, isOneOfMany ? me : null, keys ? textArray(keys) : null), (rows) => rows),
+});
+/** Deliveries that wait, and the attempts that were made. */
+export const outboxPlans = ({ n: me, isOneOfMany }) => ({
+    'outbox.add': (delivery) => sets(...ridingStatements({ deliveries: [delivery] }, me, null)),
+    'outbox.remove': (lane, id) => sets(statement('DELETE FROM @deliveries WHERE lane = $1 AND id = $2', lane, id)),
+    'outbox.page': (after, limit, lanes) => asks(statement(DELIVERIES, after, isOneOfMany ? me : null, lanes ? textArray(lanes) : null, limit), (rows) => rows),
+    'outbox.isHeldUp': (lane) => asks(statement(IS_HELD_UP, lane, me), ([row]) => row.held),
+    'outbox.log': (lane, attempt) => does(statement('INSERT INTO @delivery_attempts (lane, attempt) VALUES ($1, $2)', lane, attempt), statement(TRIM_LANE, lane), statement(TRIM_ATTEMPTS)),
+    'outbox.attempts': (lane) => texts('SELECT attempt FROM @delivery_attempts WHERE lane = $1 ORDER BY n DESC', 'attempt', lane),
+    'outbox.forget': (lane) => sets(statement('DELETE FROM @delivery_attempts WHERE lane = $1', lane), statement('DELETE FROM @gone_targets WHERE key = $1', lane)),
+    'outbox.rememberGone': (key) => sets(statement('INSERT INTO @gone_targets (key) VALUES ($1) ON CONFLICT (key) DO NOTHING', key), statement(TRIM_GONE)),
+    'outbox.gone': () => texts('SELECT key FROM @gone_targets ORDER BY n', 'key'),
+});
+/** Keys of the gateway's own, and browsers that subscribed. */
+export const channelPlans = {
+    'channels.keyOnce': (name, value) => ({
+        statements: [
+            statement(`${KEEP_GATEWAY_KEY} DO NOTHING`, name, value),
+            statement('SELECT value FROM @gateway_keys WHERE name = $1', name),
+        ],
+        writes: true,
+        result: (rows) => rows[1][0].value,
+    }),
+    'channels.key': (name) => textOf('SELECT value FROM @gateway_keys WHERE name = $1', 'value', name),
+    'channels.saveKey': (name, value) => sets(statement(`${KEEP_GATEWAY_KEY} DO UPDATE SET value = excluded.value`, name, value)),
+    'channels.subscriptions': () => texts('SELECT subscription FROM @push_subscriptions ORDER BY n', 'subscription'),
+    'channels.saveSubscription': (id, subscription) => sets(statement(UPSERT_SUBSCRIPTION, id, subscription), bump('push_subscriptions')),
+    'channels.removeSubscription': (id) => sets(statement('DELETE FROM @push_subscriptions WHERE id = $1', id), bump('push_subscriptions')),
+};
+/** Browsers that are signed in to the console. */
+export const signInPlans = {
+    'signIns.list': () => texts('SELECT sign_in FROM @sign_ins ORDER BY n', 'sign_in'),
+    'signIns.save': (id, signIn) => sets(statement(UPSERT_SIGN_IN, id, signIn), bump('sign_ins')),
+    'signIns.renew': (id, signIn) => sets(statement(RENEW_SIGN_IN, id, signIn), bump('sign_ins')),
+    'signIns.remove': (id) => sets(statement('DELETE FROM @sign_ins WHERE id = $1', id), bump('sign_ins')),
+};
+export const versionPlans = {
+    'versions.of': (name) => asks(statement('SELECT version FROM @versions_of WHERE name = $1', name), ([row]) => Number(row?.version ?? 0)),
+};
+/** Shows whether there is room for something new: what is written is taken away again. */
+export const probePlans = {
+    'probe.write': () => sets(statement('CREATE TABLE IF NOT EXISTS @probe (filler text)'), statement("INSERT INTO @probe (filler) VALUES (repeat('x', $1::integer))", PROBE_BYTES)),
+    'probe.clear': () => sets(statement('DROP TABLE IF EXISTS @probe')),
+};
+//# sourceMappingURL=small.js.map

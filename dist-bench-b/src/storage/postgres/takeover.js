@@ -1,0 +1,146 @@
+import { Link } from './link.js';
+import { StatementError } from './pipeline.js';
+import { statement } from './plan.js';
+/** Of a row that somebody else has for longer than one waits. */
+const LOCKED = '55P03';
+const TAKE = 'SELECT @take_over_3($1, $2, $3, $4, $5) AS taken';
+/** Of a node that runs none: one that does finds them when it joins, or sees that a member is gone. */
+const LEAVE_JOBS = `UPDATE @jobs SET owner = 0 WHERE owner = $1 AND status IN ('running', 'parked')`;
+/** One that was stopped in the middle of a batch, or is cut off, has what it sent so far open until somebody ends it. */
+const END_BATCH = `SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a JOIN @members AS m ON m.backend = a.pid
+  WHERE m.n = $1 AND a.usename = current_user AND a.datname = current_database()
+    AND a.xact_start < clock_timestamp() - $2 * interval '1 millisecond'`;
+const LEFT = 'SELECT n, name FROM @members WHERE name IS NOT NULL AND term < 0';
+const UNTOLD = 'SELECT victim, taken FROM @takeovers WHERE taker = $1 ORDER BY victim';
+/** With what the victim had taken and not told, which is part of it. */
+const TOLD = 'DELETE FROM @takeovers WHERE (taker = $1 AND victim = $2) OR taker = $2';
+const ALL_TOLD = `DELETE FROM @takeovers WHERE taker = $1 OR NOT EXISTS (SELECT FROM @members WHERE n = taker)`;
+/** The same, where it is told of what was taken. */
+const NOBODY = 0;
+/** Makes what nodes had that are gone this one's, each with all that it had by one write, and tells of it once. */
+export class TakeOver {
+    #options;
+    #me;
+    #leaseMs;
+    #runsJobs;
+    #onTaken;
+    #told = new Set();
+    #underWay;
+    /** Nobody may have something by now. */
+    #isToLook = false;
+    /** What was taken may not have been told. */
+    #isUnsure = false;
+    #isOver = false;
+    /** @param runsJobs it goes on with them, too; else it leaves them to others */
+    constructor(options, me, leaseMs, runsJobs, onTaken) {
+        this.#options = options;
+        this.#me = me;
+        this.#runsJobs = runsJobs;
+        this.#leaseMs = leaseMs;
+        this.#onTaken = onTaken;
+    }
+    /** Of what nobody has, and of nodes that are known to be gone: at the start, when nobody is to be told of it. */
+    async atOnce(victims) {
+        const link = await Link.open(this.#options);
+        try {
+            for (const victim of victims)
+                await this.#take(link, victim, true);
+            await this.#take(link, null, false);
+            await link.run([statement(ALL_TOLD, this.#me)]);
+        }
+        finally {
+            await link.end();
+        }
+    }
+    /**
+     * Unless it is at it. What fails is tried again with the next beat.
+     * @param isSomebodyGone one that runs no jobs may have taken it over, and left its jobs to nobody
+     */
+    begin(victims, isSomebodyGone) {
+        if (isSomebodyGone)
+            this.#isToLook = this.#runsJobs;
+        if (victims.length === 0 && !this.#isUnsure && !this.#isToLook)
+            return;
+        void this.#run(async () => [...victims, ...(this.#isToLook ? [null] : [])]);
+    }
+    /** Those that have left by now. */
+    async left() {
+        await this.#underWay;
+        await this.#run(async (link) => (await link.run([statement(LEFT)]))[0]);
+    }
+    async close() {
+        this.#isOver = true;
+        await this.#underWay;
+    }
+    #run(find) {
+        this.#underWay ??= this.#all(find).finally(() => {
+            this.#underWay = undefined;
+        });
+        return this.#underWay;
+    }
+    async #all(find) {
+        let link;
+        try {
+            link = await Link.open(this.#options);
+            if (this.#isUnsure)
+                await this.#tell(link);
+            for (const victim of await find(link)) {
+                if (this.#isOver)
+                    return;
+                if (victim === null)
+                    this.#isToLook = false;
+                this.#isUnsure = true;
+                if (await this.#take(link, victim, false))
+                    await this.#tell(link);
+                this.#isUnsure = false;
+            }
+        }
+        catch {
+            // with the next beat
+            this.#isToLook = this.#runsJobs;
+        }
+        finally {
+            await link?.end();
+        }
+    }
+    /** @returns whether it was this one that took it */
+    async #take(link, victim, isKnownDead) {
+        const waitMs = Math.ceil(this.#leaseMs / 4);
+        const n = victim?.n ?? null;
+        const take = [
+            statement(TAKE, this.#me, n, isKnownDead, Math.ceil(this.#leaseMs), waitMs),
+            ...(this.#runsJobs ? [] : [statement(LEAVE_JOBS, this.#me)]),
+        ];
+        try {
+            const [rows] = await link.run(take);
+            return rows[0].taken !== null;
+        }
+        catch (error) {
+            if (!(error instanceof StatementError) || error.error.code !== LOCKED)
+                throw error;
+            await link.run([statement(END_BATCH, n, waitMs / 2)]);
+            const [rows] = await link.run(take);
+            return rows[0].taken !== null;
+        }
+    }
+    async #tell(link) {
+        const [rows] = await link.run([statement(UNTOLD, this.#me)]);
+        if (rows.every(({ victim }) => victim !== NOBODY))
+            this.#told.delete(NOBODY);
+        for (const row of rows) {
+            const victim = row.victim;
+            const taken = takenOf(victim, row);
+            if (!this.#told.has(victim) && !this.#isOver)
+                this.#onTaken(this.#runsJobs ? taken : { ...taken, jobIds: [] });
+            this.#told.add(victim);
+            await link.run([statement(TOLD, this.#me, victim)]);
+            // nobody may have something again
+            this.#told.delete(NOBODY);
+        }
+    }
+}
+function takenOf(victim, { taken }) {
+    const { name, ...all } = JSON.parse(taken);
+    return { ...(victim > 0 && { from: { n: victim, name: name ?? '' } }), ...all };
+}
+//# sourceMappingURL=takeover.js.map

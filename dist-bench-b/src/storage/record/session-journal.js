@@ -1,0 +1,205 @@
+import { KeyedLock } from '../../lib/keyed-lock.js';
+import { newId } from '../../lib/new-id.js';
+import { present } from '../../lib/present.js';
+import { carriedDecision } from '../../sessions/asks/permissions.js';
+import { newsOf } from '../../sessions/kept/news.js';
+import { derivedTitle } from '../../sessions/session-facts.js';
+/**
+ * A session whose wake a crash cut off has told events that nobody knows any more: its numbering goes on so much later that none of
+ * theirs is used again.
+ */
+const LOST_SEQS = 1_000_000;
+/** A journal that has only what is asleep, each session as one `ParkedSessionRecord` of a store. */
+export function recordJournal(store) {
+    const lock = new KeyedLock();
+    /** What was just saved and is about to be asked for, and what it was before, as text. */
+    const fresh = new Map();
+    const find = async (id) => {
+        const known = fresh.get(id);
+        fresh.delete(id);
+        return known?.record ?? (await store.get(id));
+    };
+    const save = async (record) => {
+        fresh.delete(record.id);
+        await store.save(record);
+    };
+    return {
+        onlyAsleep: true,
+        write: (write) => lock.run(write.id, async () => {
+            if (!write.state && write.taken) {
+                const before = fresh.get(write.id)?.before;
+                if (before !== undefined)
+                    await save(JSON.parse(before));
+                return;
+            }
+            const before = write.origin ? undefined : await find(write.id);
+            if (write.origin || before)
+                await save(recordOf(write, before));
+        }),
+        deposit: (id, news) => lock.run(id, async () => {
+            const record = await find(id);
+            if (!record)
+                return false;
+            const before = JSON.stringify(record);
+            for (const one of news)
+                takeIn(record, one);
+            await save(record);
+            fresh.set(id, { record, before });
+            return true;
+        }),
+        async list(onUnreadable) {
+            const records = await store.list(onUnreadable);
+            for (const record of records.filter(({ hasNews, isHeld }) => hasNews || isHeld)) {
+                record.info.lastSeq += LOST_SEQS;
+                record.log.epoch = newId();
+                delete record.isHeld;
+                await save(record);
+            }
+            return records.map(listed);
+        },
+        get: (id) => lock.run(id, async () => {
+            const record = await find(id);
+            return record && wholeOf(record);
+        }),
+        read: async () => [],
+        remove: (id) => lock.run(id, () => {
+            fresh.delete(id);
+            return store.delete(id);
+        }),
+        close: async () => store.close?.(),
+    };
+}
+/** Moves what a store has of parked sessions into a journal that has every session; what cannot be read stays. */
+export async function moveParked(store, journal, onFailed) {
+    for (const record of await store.list(onFailed))
+        try {
+            const { id, profile, generation, config, epoch, state, snapshot, reservedSeq } = wholeOf(record);
+            const events = record.log.events === '' ? [] : record.log.events.split('\n');
+            const known = await journal.get(id);
+            if (!known)
+                await journal.write({
+                    ...{ id, origin: { profile, generation, config, epoch }, state, reservedSeq, ...(snapshot && { snapshot }) },
+                    events: events.map((json) => ({ seq: JSON.parse(json).seq, json })),
+                });
+            else if (isWaiting(known))
+                await journal.write({ id, state: merged(known, state), ...(snapshot && { snapshot }) });
+            await store.delete(id);
+        }
+        catch (error) {
+            onFailed(error);
+        }
+}
+/** Whether what its record waits for is not over by what the journal says. */
+const isWaiting = ({ state: { info, inTurn, permissions, executions } }) => info.status !== 'failed' && info.status !== 'closed' && Boolean(inTurn || permissions || executions);
+/** The journal has told some of what came in for the record. */
+function merged({ state, lastSeq }, parked) {
+    const { settled = [], permissions = [] } = state;
+    const { midTurn, executions = [], info } = parked;
+    for (const one of midTurn?.results ?? [])
+        if (settled.includes(one.executionId))
+            one.told = true;
+    for (const one of midTurn?.decisions ?? [])
+        if (!permissions.some(({ id }) => id === one.requestId))
+            one.told = true;
+    return {
+        ...{ ...state, executions, permissions: parked.permissions ?? [], info: { ...info, lastSeq } },
+        settled: [...new Set([...settled, ...(parked.settled ?? [])])],
+        ...(midTurn && { midTurn }),
+    };
+}
+/** @param before the record that this changes */
+function recordOf(write, before) {
+    const { id, origin, state, log, reservedSeq = 0 } = write;
+    const snapshot = write.snapshot ?? before?.snapshot;
+    const midTurn = state?.midTurn;
+    if (!state || !midTurn || !snapshot || !log)
+        throw new Error(`Session ${id} does not sleep.`);
+    const { info, order, firstPrompt, engineTitle, queued, messageIds, chosen, asked, hostTitle } = state;
+    const { profile, generation, config } = origin ?? before;
+    const { title: _title, ...untitled } = config;
+    const isNew = (key) => !midTurn.results.some(({ executionId }) => executionId === key);
+    return {
+        id,
+        info: { ...info, lastSeq: reservedSeq },
+        ...{ profile, generation, config: hostTitle === undefined ? untitled : { ...untitled, title: hostTitle } },
+        ...present({ order, firstPrompt, engineTitle, before: state.before, chosen, asked }),
+        ...(queued && { queued: [...queued] }),
+        ...(messageIds && { messageIds: [...messageIds] }),
+        snapshot,
+        executions: [...(state.executions ?? [])],
+        results: [...midTurn.results, ...(before?.results ?? []).filter(({ executionId }) => isNew(executionId))],
+        permissions: [...(state.permissions ?? [])],
+        decisions: [...midTurn.decisions],
+        hasNews: midTurn.due ?? false,
+        ...(midTurn.isHeld && { isHeld: true }),
+        ...(midTurn.interrupted && { interrupted: true }),
+        settled: [...(state.settled ?? [])],
+        log,
+        parkedAt: midTurn.since,
+    };
+}
+function listed(record) {
+    const { id, info, profile, generation, executions, permissions, settled, queued, messageIds, chosen, log } = record;
+    const { order, firstPrompt, engineTitle, before, config, results, decisions, interrupted, hasNews, parkedAt } = record;
+    const newest = log.events.slice(log.events.lastIndexOf('\n') + 1);
+    const lastSeq = newest === '' ? info.lastSeq : JSON.parse(newest).seq;
+    const waits = [...executions.map(({ executionId }) => executionId), ...permissions.map((request) => request.id)];
+    return {
+        ...{ id, profile, generation, reservedSeq: info.lastSeq, lastSeq },
+        ...(record.removal && { news: [newsOf({ type: 'removal', reason: record.removal })] }),
+        state: {
+            ...{ info: { ...info, lastSeq }, inTurn: true, executions, permissions, settled },
+            ...present({ order, hostTitle: config.title, firstPrompt, engineTitle, asked: record.asked }),
+            ...present({ queued, messageIds, chosen, before }),
+            midTurn: {
+                ...{ since: parkedAt, waits, results, decisions },
+                ...(interrupted && { interrupted }),
+                ...(hasNews && { due: true }),
+            },
+        },
+    };
+}
+function wholeOf(record) {
+    const { config, snapshot, log } = record;
+    return { ...listed(record), config, snapshot, log, epoch: log.epoch };
+}
+function takeIn(record, news) {
+    switch (news.type) {
+        case 'result': {
+            const { executionId, result } = news;
+            record.results.push({ executionId, result });
+            record.settled.push(executionId);
+            record.executions = record.executions.filter((pending) => pending.executionId !== executionId);
+            break;
+        }
+        case 'answer': {
+            const { requestId, answer, by } = news;
+            const request = record.permissions.find(({ id }) => id === requestId) ?? news.request;
+            if (!request)
+                return;
+            record.permissions = record.permissions.filter((pending) => pending !== request);
+            record.decisions.push(carriedDecision(request, answer, by));
+            break;
+        }
+        case 'interrupt':
+            record.interrupted = true;
+            break;
+        case 'title': {
+            const { title: _before, ...config } = record.config;
+            record.config = news.title === null ? config : { ...config, title: news.title };
+            record.info = { ...record.info, title: news.title ?? derivedTitle({ ...record, cwd: config.cwd }) };
+            return;
+        }
+        case 'removal':
+            record.removal = news.reason;
+            return;
+        default:
+            return;
+    }
+    record.hasNews = true;
+    const { info, executions, permissions } = record;
+    if (info.parked)
+        info.parked = { since: info.parked.since, executions, ...(permissions.length > 0 && { permissions }) };
+    info.pendingPermissions = permissions.length;
+}
+//# sourceMappingURL=session-journal.js.map

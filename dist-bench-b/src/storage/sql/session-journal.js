@@ -1,0 +1,90 @@
+import { executionsOf, } from '../../sessions/kept/journal.js';
+import { newsOf } from '../../sessions/kept/news.js';
+import { deliveryValues, keptRow, listedColumns, restColumns } from './rows.js';
+import { listed, parsed } from './stores.js';
+const SESSIONS_PER_PAGE = 200;
+/** @param isListed whether a write says by what sessions are found among those of several nodes */
+export const sessionJournal = (call, now, isListed = false) => ({
+    write: ({ id, origin, state, asleep, snapshot, events = [], reservedSeq = 0, taken, ...along }) => call('journal.write', {
+        id,
+        origin: origin && { profile: origin.profile, generation: origin.generation, text: JSON.stringify(origin) },
+        state: state && JSON.stringify(state),
+        rest: state && restColumns(state, asleep),
+        executions: state && executionsOf(state),
+        ...(state && isListed && { listed: listedColumns(state) }),
+        snapshot: snapshot && JSON.stringify(snapshot),
+        reservedSeq,
+        seqs: events.map(({ seq }) => seq),
+        texts: events.map(({ json }) => json),
+        taken,
+        keys: along.keys?.map((key) => keptRow(key, now())),
+        deliveries: along.deliveries?.map(deliveryValues),
+        notifications: along.notifications,
+        usage: along.usage,
+    }),
+    deposit: (id, news, keys) => call('journal.deposit', id, news.map((one) => ({ key: one.key, news: JSON.stringify(one) })), keys?.map((key) => keptRow(key, now()))),
+    list: (onUnreadable = () => { }) => sessions(call, 'journal.page', onUnreadable),
+    awake: (onUnreadable = () => { }) => sessions(call, 'journal.awake', onUnreadable),
+    async atRest(query, onUnreadable = () => { }) {
+        const { rows, isLast } = await call('journal.atRest', query);
+        const found = await listed(async (last) => (last ? [] : rows), (row) => ({ ...sessionOf(row, []), position: row.key }), onUnreadable);
+        return { sessions: found, next: isLast ? undefined : rows.at(-1).place };
+    },
+    endedFirst: (limit) => call('journal.endedFirst', limit),
+    restTotals: () => call('journal.restTotals'),
+    dueFirst: (limit, after) => call('journal.dueFirst', limit, after),
+    sessionOf: (executionId) => call('journal.sessionOf', executionId),
+    continues: (sdkSessionId) => call('journal.continues', sdkSessionId),
+    async get(id) {
+        const found = await call('journal.get', id);
+        if (!found)
+            return undefined;
+        const { row, news } = found;
+        return {
+            ...sessionOf(row, news),
+            ...parsed(row.origin, 'The origin of session', id),
+            ...(row.snapshot !== null && { snapshot: parsed(row.snapshot, 'The snapshot of session', id) }),
+        };
+    },
+    read: async (id, afterSeq, untilSeq, maxBytes) => eventsOf(await call('journal.read', id, afterSeq, untilSeq, maxBytes)),
+    remove: (id, deliveries, notifications, _fence, usage) => call('journal.remove', id, deliveries?.map(deliveryValues), notifications, usage),
+});
+function eventsOf(read) {
+    if ('texts' in read)
+        return read.seqs.map((seq, index) => ({ seq, json: read.texts[index] }));
+    const pieces = read.pieces.map(({ buffer, byteOffset, length }) => Buffer.from(buffer, byteOffset, length));
+    let piece = 0;
+    let at = 0;
+    const events = read.seqs.map((seq, index) => {
+        if (at === pieces[piece].length) {
+            piece++;
+            at = 0;
+        }
+        const json = pieces[piece].subarray(at, at + read.sizes[index]);
+        at += json.length;
+        return { seq, json };
+    });
+    return Object.assign(events, { release: () => read.pieces.forEach(free) });
+}
+/** From Node 21 on: V8 12 begins a collection of all its memory for every 64 MB that lie outside of it. */
+function free({ buffer }) {
+    buffer.transfer?.(0);
+}
+const sessions = (call, page, onUnreadable) => listed(async (last) => {
+    const rows = await call(page, last?.key ?? 0, SESSIONS_PER_PAGE);
+    if (rows.length === 0)
+        return [];
+    const news = await call('journal.news', rows[0].key, rows.at(-1).key);
+    return rows.map((row) => ({ ...row, news: news.filter(({ session }) => session === row.key) }));
+}, (row) => ({ ...sessionOf(row, row.news), position: row.key }), onUnreadable);
+export function sessionOf(row, rows) {
+    const { id, profile, generation, reservedSeq, lastSeq, asleep } = row;
+    const { ahead = [], ...state } = parsed(row.state, 'Session', id);
+    const news = [...ahead.map(newsOf), ...rows.map((one) => parsed(one.news, 'News of session', id))];
+    return {
+        ...{ id, profile, generation, state, reservedSeq, lastSeq },
+        ...(news.length > 0 && { news }),
+        ...(asleep !== null && { sleeps: true }),
+    };
+}
+//# sourceMappingURL=session-journal.js.map

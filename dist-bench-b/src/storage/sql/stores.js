@@ -1,0 +1,98 @@
+import { toError } from '../../errors.js';
+import { StorageError } from '../storage.js';
+import { deliveryValues, keptRow } from './rows.js';
+/** Records hold whole logs: some megabytes a page. */
+const PARKED_PER_PAGE = 25;
+const DELIVERIES_PER_PAGE = 100;
+export const sessionStore = (call) => ({
+    save: (record) => call('parked.save', record.id, JSON.stringify(record)),
+    async get(id) {
+        const text = await call('parked.get', id);
+        return text === undefined ? undefined : parsed(text, 'The parked session', id);
+    },
+    list: (onUnreadable = () => { }) => listed((last) => call('parked.page', last?.n ?? 0, PARKED_PER_PAGE), ({ id, record }) => parsed(record, 'The parked session', id), onUnreadable),
+    delete: (id) => call('parked.delete', id),
+});
+export const profileStore = (call, now, isShared) => ({
+    list: async () => (await call('profiles.list')).map((text) => JSON.parse(text)),
+    save: (profile, key) => call('profiles.save', profile.name, JSON.stringify(profile), key && keptRow(key, now())),
+    create: (profile, key) => call('profiles.saveInstead', profile.name, JSON.stringify(profile), null, key && keptRow(key, now())),
+    replace: (profile, before) => call('profiles.saveInstead', profile.name, JSON.stringify(profile), JSON.stringify(before)),
+    delete: (name) => call('profiles.delete', name),
+    ...(isShared && { version: () => call('versions.of', 'profiles') }),
+});
+/** @param isOneOfMany whether other processes have the database too */
+export const deliveryOutbox = (call, isOneOfMany) => ({
+    add: (kept) => call('outbox.add', deliveryValues(kept)),
+    remove: (lane, id) => call('outbox.remove', lane, id),
+    list: (lanes) => listed((last) => call('outbox.page', last?.n ?? 0, DELIVERIES_PER_PAGE, lanes), ({ id, lane, delivery }) => ({ id, lane, delivery: JSON.parse(delivery) })),
+    log: (lane, attempt) => call('outbox.log', lane, JSON.stringify(attempt)),
+    attempts: async (lane) => (await call('outbox.attempts', lane)).map((text) => JSON.parse(text)),
+    forget: (lane) => call('outbox.forget', lane),
+    rememberGone: (target) => call('outbox.rememberGone', target),
+    gone: () => call('outbox.gone'),
+    get isHeldUp() {
+        return isOneOfMany() ? (lane) => call('outbox.isHeldUp', lane) : undefined;
+    },
+});
+export const notificationStore = (call, isShared) => ({
+    open: (epoch) => call('notifications.open', epoch),
+    add: (kept) => call('notifications.add', kept),
+    read: (range, page) => call('notifications.read', range, page),
+    oldest: (since) => call('notifications.oldest', since),
+    prune: (through, before) => call('notifications.prune', through, before),
+    ...(isShared && {
+        shared: {
+            placeOf: (number) => call('notifications.placeOf', number),
+            keepNewest: (count) => call('notifications.keepNewest', count),
+        },
+    }),
+});
+export const channelStore = (call, isShared) => ({
+    keyOnce: (name, value) => call('channels.keyOnce', name, value),
+    key: (name) => call('channels.key', name),
+    saveKey: (name, value) => call('channels.saveKey', name, value),
+    subscriptions: async () => (await call('channels.subscriptions')).map((text) => JSON.parse(text)),
+    saveSubscription: (subscription) => call('channels.saveSubscription', subscription.id, JSON.stringify(subscription)),
+    removeSubscription: (id) => call('channels.removeSubscription', id),
+    ...(isShared && { version: () => call('versions.of', 'push_subscriptions') }),
+});
+export const signInStore = (call, isShared) => ({
+    list: async () => (await call('signIns.list')).map((text) => JSON.parse(text)),
+    save: (signIn) => call('signIns.save', signIn.id, JSON.stringify(signIn)),
+    renew: (signIn) => call('signIns.renew', signIn.id, JSON.stringify(signIn)),
+    remove: (id) => call('signIns.remove', id),
+    ...(isShared && { version: () => call('versions.of', 'sign_ins') }),
+});
+export const usageStore = (call) => ({
+    add: (counts) => call('usage.add', counts),
+    read: (range, by, limit) => call('usage.read', range, by, limit),
+});
+/**
+ * Reads page by page, so that nobody is busy with it for long.
+ * @param onUnreadable absent: what cannot be read fails the list
+ */
+export async function listed(pageAfter, itemOf, onUnreadable) {
+    const items = [];
+    for (let page = await pageAfter(); page.length > 0; page = await pageAfter(page.at(-1)))
+        for (const row of page)
+            try {
+                items.push(itemOf(row));
+            }
+            catch (error) {
+                if (!onUnreadable)
+                    throw error;
+                onUnreadable(toError(error));
+            }
+    return items;
+}
+/** @throws StorageError that says whose JSON cannot be read */
+export function parsed(text, what, id) {
+    try {
+        return JSON.parse(text);
+    }
+    catch {
+        throw new StorageError('STORAGE_UNREADABLE', `${what} ${id} cannot be read from the database. It was left in place.`);
+    }
+}
+//# sourceMappingURL=stores.js.map

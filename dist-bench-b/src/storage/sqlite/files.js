@@ -1,0 +1,53 @@
+import { mkdir, open, realpath, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js';
+import { acquireProcessLock } from '../file/process-lock.js';
+import { StorageError } from '../storage.js';
+/** Databases of this process, by path: a second storage on one would run the same sessions again. */
+const held = new Set();
+/**
+ * Makes the file and its directory where they are missing, for this account alone, and takes its lock.
+ * @throws LockHeldError, StorageError
+ */
+export async function holdFile(given) {
+    const path = await prepare(resolve(given));
+    if (held.has(path))
+        throw new StorageError('STORAGE_HELD', `${path} is in use by another storage of this process.`);
+    held.add(path);
+    try {
+        const release = await acquireProcessLock(`${path}.lock`);
+        // Made by SQLite, it could be read by every account.
+        const file = await open(path, 'a', 0o600);
+        await file.close();
+        return {
+            path,
+            release: async () => {
+                held.delete(path);
+                await release();
+            },
+        };
+    }
+    catch (error) {
+        held.delete(path);
+        throw unusable(path, error);
+    }
+}
+async function prepare(given) {
+    const directory = dirname(given);
+    try {
+        await mkdir(directory, { recursive: true, mode: 0o700 });
+        const path = await realpath(given).catch(async () => join(await realpath(directory), basename(given)));
+        const { mode } = await stat(dirname(path));
+        if (!isOpenToAll(mode))
+            return path;
+    }
+    catch (error) {
+        throw unusable(given, error);
+    }
+    throw new StorageError('STORAGE_OPEN_TO_ALL', openToAllMessage(directory));
+}
+function unusable(path, error) {
+    const { code, message, syscall } = error;
+    return syscall ? new StorageError(code ?? 'STORAGE', `${path} cannot be used as a database: ${message}`) : error;
+}
+//# sourceMappingURL=files.js.map

@@ -1,0 +1,113 @@
+import { statSync } from 'node:fs';
+import { parentPort, workerData } from 'node:worker_threads';
+import { copiesShrink, shrinks } from './connection.js';
+import { cutOffBy, cutOffMessage } from './cut-off.js';
+import { loadDriver } from './driver.js';
+import { failureOf, Refusal } from './failures.js';
+import { salvageFile } from './salvage.js';
+import { SCHEMA_VERSION, TABLES, versionOf } from './schema.js';
+import { channelOperations } from './tables/channels.js';
+const BUSY_TIMEOUT_MS = 5_000;
+const MAX_PROBLEMS = 20;
+/** A thread that does one task through a connection of its own and ends; but for keys, the connection only reads. */
+const task = workerData;
+const port = parentPort;
+try {
+    const OpenDatabase = await loadDriver();
+    if (task.task === 'doctor')
+        port.postMessage({ result: examine() });
+    else if (task.task === 'salvage')
+        port.postMessage({ result: await salvageFile(task.path, task.target) });
+    else if (task.task === 'saveKey') {
+        const db = new OpenDatabase(task.path);
+        db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+        assertCurrent(db, task.path);
+        channelOperations(db)['channels.saveKey'](task.name, task.value);
+        db.close();
+        port.postMessage({});
+    }
+    else {
+        const db = new OpenDatabase(task.path, { readOnly: true });
+        db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+        versionOf(db, task.path);
+        copiesShrink(db);
+        db.prepare('VACUUM INTO ?').run(task.target);
+        db.close();
+        port.postMessage({});
+    }
+    function examine() {
+        const report = {
+            path: task.path,
+            ok: false,
+            problems: [],
+            bytes: { database: sizeOf(task.path), wal: sizeOf(`${task.path}-wal`), free: 0 },
+            tables: {},
+            orphans: { events: 0, snapshots: 0, parked: 0 },
+            unswept: 0,
+        };
+        try {
+            const db = new OpenDatabase(task.path, { readOnly: true });
+            db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+            look(db, report);
+            db.close();
+        }
+        catch (error) {
+            const cutOff = cutOffBy(error, task.path);
+            if (cutOff === 'empty')
+                report.schemaVersion = 0;
+            else if (cutOff)
+                report.refusal = cutOffMessage(task.path);
+            else
+                report.problems.push(failureOf(error, task.path).message);
+        }
+        report.ok = report.problems.length === 0 && report.refusal === undefined;
+        return report;
+    }
+}
+catch (error) {
+    port.postMessage({ failure: failureOf(error, task.path) });
+}
+/** Its tables are made by a gateway that opens it. */
+function assertCurrent(db, path) {
+    const version = versionOf(db, path);
+    if (version === SCHEMA_VERSION)
+        return;
+    throw new Refusal(`${path} is of an earlier version: let the gateway of this one open it once, then try again. It was left as it is.`, 'STORAGE_OLDER');
+}
+function look(db, report) {
+    try {
+        report.schemaVersion = versionOf(db, report.path);
+    }
+    catch (error) {
+        if (!(error instanceof Refusal))
+            throw error;
+        report.refusal = error.message;
+    }
+    const said = db
+        .prepare(`PRAGMA integrity_check(${MAX_PROBLEMS})`)
+        .all()
+        .map(({ integrity_check }) => integrity_check);
+    report.problems.push(...said.filter((line) => line !== 'ok'));
+    if (!report.schemaVersion)
+        return;
+    const count = (sql) => db.prepare(`SELECT count(*) AS n ${sql}`).get().n;
+    const pragma = (name) => db.prepare(`PRAGMA ${name}`).get()[name];
+    report.bytes.free = pragma('freelist_count') * pragma('page_size');
+    report.shrinks = shrinks(db);
+    const size = db.prepare(`SELECT coalesce(sum(pgsize), 0) AS bytes FROM dbstat('main', 1)
+     WHERE name IN (SELECT name FROM sqlite_master WHERE tbl_name = ?)`);
+    for (const table of TABLES)
+        report.tables[table] = { rows: count(`FROM ${table}`), bytes: size.get(table).bytes };
+    const known = 'session NOT IN (SELECT key FROM sessions)';
+    const removed = 'session IN (SELECT session FROM removed_sessions)';
+    report.orphans = {
+        events: count(`FROM events WHERE ${known} AND NOT ${removed}`),
+        snapshots: count(`FROM snapshots WHERE ${known}`),
+        parked: count('FROM parked WHERE id NOT IN (SELECT id FROM sessions)'),
+    };
+    report.unswept = count(`FROM events WHERE ${removed}`);
+}
+function sizeOf(path) {
+    return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+//# sourceMappingURL=maintenance-worker.js.map

@@ -1,0 +1,31 @@
+import { REMEMBERED_MS } from '../../../idempotency/store.js';
+/** Expired keys that go whenever one is kept: more than come in, so that they cannot pile up. */
+const SWEPT_AT_ONCE = 10;
+/** Keeps a key, in the transaction of what is made. */
+export function keyKeeper(db) {
+    const keep = db.prepare('INSERT OR REPLACE INTO idempotency_keys (key, fingerprint, since, made) VALUES (?, ?, ?, ?)');
+    return ({ key, fingerprint, since, made }) => {
+        keep.run(key, fingerprint, since, made);
+    };
+}
+/** Answers by key. */
+export function idempotencyOperations(db) {
+    const sweep = db.prepare('DELETE FROM idempotency_keys WHERE rowid IN (SELECT rowid FROM idempotency_keys WHERE since <= ? ORDER BY since LIMIT ?)');
+    const find = db.prepare('SELECT fingerprint, answer FROM idempotency_keys WHERE key = ? AND since > ? AND answer IS NOT NULL');
+    const complete = db.prepare('INSERT OR REPLACE INTO idempotency_keys (key, fingerprint, since, answer) VALUES (?, ?, ?, ?)');
+    const release = db.prepare('DELETE FROM idempotency_keys WHERE key = ?');
+    const left = db.prepare('SELECT key, fingerprint, made, since FROM idempotency_keys WHERE answer IS NULL');
+    return {
+        'idempotency.begin': (key, _fingerprint, now) => find.get(key, now - REMEMBERED_MS),
+        'idempotency.complete'(key, fingerprint, since, answer, now) {
+            sweep.run(now - REMEMBERED_MS, SWEPT_AT_ONCE);
+            complete.run(key, fingerprint, since, answer);
+        },
+        'idempotency.release': (key) => void release.run(key),
+        'idempotency.keep': keyKeeper(db),
+        'idempotency.left': () => left.all(),
+    };
+}
+/** A crash has ended the requests that had taken a key and had made nothing yet. */
+export const dropUnanswered = (db) => db.exec('DELETE FROM idempotency_keys WHERE answer IS NULL AND made IS NULL');
+//# sourceMappingURL=idempotency.js.map

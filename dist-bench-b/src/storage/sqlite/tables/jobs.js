@@ -1,0 +1,109 @@
+import { claimPatch, isAsExpected } from '../../../jobs/adapter.js';
+import { LEGAL_TRANSITIONS } from '../../../jobs/job.js';
+import { patched } from '../../../jobs/patch.js';
+import { jobTimes } from '../../sql/rows.js';
+import { Refusal } from '../failures.js';
+import { ridingKeeper } from './riding.js';
+const MAX_PAGE_CHARS = 1024 * 1024;
+const STATUSES = Object.keys(LEGAL_TRANSITIONS);
+/** Jobs and the counters of their tokens. */
+export function jobOperations(db) {
+    const insert = db.prepare(`INSERT INTO jobs (id, status, profile, priority, created_at, next_run_at, ready, finished_at, info, request)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`);
+    const find = db.prepare('SELECT n, rev, status, info, request FROM jobs WHERE id = ?');
+    const at = db.prepare('SELECT n, rev, info, request FROM jobs WHERE n = ?');
+    const save = db.prepare('UPDATE jobs SET rev = ?, status = ?, next_run_at = ?, ready = ?, finished_at = ?, info = ? WHERE n = ?');
+    const takeDue = db.prepare('UPDATE jobs SET ready = 1 WHERE ready = 0 AND next_run_at <= ?');
+    const next = db.prepare('SELECT n, rev, info, request FROM jobs WHERE ready = 1 ORDER BY priority DESC, n LIMIT ?');
+    const positionOf = db.prepare('SELECT n FROM jobs WHERE id = ?');
+    const positionAt = db.prepare('SELECT n FROM jobs WHERE created_at <= ? ORDER BY created_at DESC, n DESC LIMIT 1');
+    const newest = db.prepare('SELECT n FROM jobs WHERE n < ? ORDER BY n DESC LIMIT ?');
+    const newestOf = db.prepare('SELECT n FROM jobs WHERE status = ? AND n < ? ORDER BY n DESC LIMIT ?');
+    const newestUnder = db.prepare('SELECT n FROM jobs WHERE profile = ? AND status = ? AND n < ? ORDER BY n DESC LIMIT ?');
+    const counts = db.prepare(`SELECT profile, status, count(*) AS count FROM jobs WHERE status IN ('queued', 'running', 'parked') GROUP BY profile, status`);
+    const delayed = db.prepare('SELECT id, next_run_at AS nextRunAt FROM jobs WHERE ready = 0 AND next_run_at > ? ORDER BY next_run_at, n LIMIT ?');
+    const underWay = db.prepare(`SELECT n, rev, info, request FROM jobs WHERE status IN ('running', 'parked') AND n > ? ORDER BY n LIMIT ?`);
+    const ended = db.prepare('SELECT info FROM jobs WHERE finished_at <= ? ORDER BY finished_at, n LIMIT ?');
+    const prune = db.prepare('DELETE FROM jobs WHERE n IN (SELECT n FROM jobs WHERE finished_at <= ? ORDER BY finished_at LIMIT ?)');
+    const charge = db.prepare(`INSERT INTO daily_tokens (day, tokens) VALUES (?, ?)
+     ON CONFLICT (day) DO UPDATE SET tokens = tokens + excluded.tokens RETURNING tokens`);
+    const remove = db.prepare('DELETE FROM jobs WHERE id = ?');
+    const keepAlong = ridingKeeper(db);
+    const tokensOf = db.prepare('SELECT tokens FROM daily_tokens WHERE day = ?');
+    const change = ({ n, rev, info, request }, patch, parsed = JSON.parse(info)) => {
+        const job = patched(parsed, patch);
+        const text = JSON.stringify(job);
+        save.run(rev + 1, job.status, ...jobTimes(job), text, n);
+        return { n, rev: rev + 1, info: text, request };
+    };
+    const update = (id, patch, expected, deliveries) => {
+        const row = find.get(id);
+        if (!row || !isAsExpected(expected, row.status, row.rev))
+            return null;
+        keepAlong({ deliveries });
+        return change(row, patch);
+    };
+    const charged = (day, tokens) => charge.get(day, tokens).tokens;
+    /** The number below which a list goes on behind a job. */
+    const behind = ({ id, createdAt, position }) => {
+        const here = position ?? positionOf.get(id)?.n;
+        return here ?? (positionAt.get(createdAt)?.n ?? 0) + 1;
+    };
+    const numbers = ({ status, profiles, before, after, limit }) => {
+        const below = Math.min(before ?? Number.MAX_SAFE_INTEGER, after ? behind(after) : Number.MAX_SAFE_INTEGER);
+        if (!status && !profiles)
+            return newest.all(below, limit).map(({ n }) => n);
+        const statuses = status ?? STATUSES;
+        const lists = profiles
+            ? profiles.flatMap((profile) => statuses.map((one) => newestUnder.all(profile, one, below, limit)))
+            : statuses.map((one) => newestOf.all(one, below, limit));
+        const found = new Set(lists.flat().map(({ n }) => n));
+        return [...found].sort((a, b) => b - a).slice(0, limit);
+    };
+    return {
+        'jobs.add'(info, request, priority, key) {
+            const job = JSON.parse(info);
+            const { id, status, profile, createdAt } = job;
+            const { changes } = insert.run(id, status, profile, priority, createdAt, ...jobTimes(job), info, request);
+            if (changes === 0)
+                throw new Refusal(`There is a job ${id} already.`);
+            keepAlong({ keys: key && [key] });
+        },
+        'jobs.claim'(now, limit, { tokens, begin } = {}) {
+            if (tokens && (tokensOf.get(tokens.day)?.tokens ?? 0) >= tokens.limit)
+                return { rows: [], paused: true };
+            takeDue.run(now);
+            const ready = next.all(limit);
+            const rows = ready.map((row, index) => {
+                const info = JSON.parse(row.info);
+                return change(row, claimPatch(info, begin, index), info);
+            });
+            return { rows, paused: false };
+        },
+        'jobs.get': (id) => find.get(id),
+        'jobs.page'(filter) {
+            const found = numbers(filter);
+            const rows = [];
+            for (let chars = 0; rows.length < found.length && chars < MAX_PAGE_CHARS;) {
+                const row = at.get(found[rows.length]);
+                rows.push(row);
+                chars += row.info.length + row.request.length;
+            }
+            return { rows, isLast: rows.length === found.length && found.length < filter.limit };
+        },
+        'jobs.update': update,
+        'jobs.remove': (id) => void remove.run(id),
+        'jobs.counts': () => counts.all(),
+        'jobs.delayed': (after, limit) => delayed.all(after, limit),
+        'jobs.owned': (after, limit) => underWay.all(after, limit),
+        'jobs.ended': (finishedBy, limit) => ended.all(finishedBy, limit).map(({ info }) => info),
+        'jobs.prune': (finishedBy, limit) => Number(prune.run(finishedBy, limit).changes),
+        'jobs.charge': charged,
+        'jobs.tokens': (day) => tokensOf.get(day)?.tokens ?? 0,
+        'jobs.settle': (id, patch, day, tokens, expected, deliveries) => ({
+            row: update(id, patch, expected, deliveries),
+            dailyTokens: charged(day, tokens),
+        }),
+    };
+}
+//# sourceMappingURL=jobs.js.map

@@ -1,0 +1,49 @@
+const ATTEMPTS_PER_LANE = 100;
+/** Of all lanes together; the oldest go first. */
+const MAX_ATTEMPTS = 1_000_000;
+/** Targets that are remembered as gone; the oldest go first. */
+const MAX_GONE = 10_000;
+/** Keeps a delivery, in the transaction of what it tells of. */
+export function deliveryKeeper(db) {
+    const add = db.prepare('INSERT INTO deliveries (lane, id, delivery) VALUES (?, ?, ?) ON CONFLICT (lane, id) DO NOTHING');
+    return ({ lane, id, delivery }) => {
+        add.run(lane, id, delivery);
+    };
+}
+/** Deliveries that wait, and the attempts that were made. */
+export function outboxOperations(db) {
+    const remove = db.prepare('DELETE FROM deliveries WHERE lane = ? AND id = ?');
+    const page = db.prepare('SELECT n, id, lane, delivery FROM deliveries WHERE n > ? ORDER BY n LIMIT ?');
+    const log = db.prepare('INSERT INTO delivery_attempts (lane, attempt) VALUES (?, ?)');
+    const trim = db.prepare(`DELETE FROM delivery_attempts WHERE lane = ?1 AND n <=
+     (SELECT n FROM delivery_attempts WHERE lane = ?1 ORDER BY n DESC LIMIT 1 OFFSET ${ATTEMPTS_PER_LANE})`);
+    const trimAll = db.prepare('DELETE FROM delivery_attempts WHERE n <= ?');
+    const attempts = db.prepare('SELECT attempt FROM delivery_attempts WHERE lane = ? ORDER BY n DESC');
+    const forget = db.prepare('DELETE FROM delivery_attempts WHERE lane = ?');
+    const forgetGone = db.prepare('DELETE FROM gone_targets WHERE key = ?');
+    const rememberGone = db.prepare('INSERT INTO gone_targets (key) VALUES (?) ON CONFLICT (key) DO NOTHING');
+    const trimGone = db.prepare(`DELETE FROM gone_targets WHERE n <= (SELECT n FROM gone_targets ORDER BY n DESC LIMIT 1 OFFSET ${MAX_GONE})`);
+    const gone = db.prepare('SELECT key FROM gone_targets ORDER BY n');
+    return {
+        'outbox.add': deliveryKeeper(db),
+        'outbox.remove': (lane, id) => void remove.run(lane, id),
+        'outbox.page': (after, limit) => page.all(after, limit),
+        'outbox.isHeldUp': () => false,
+        'outbox.log'(lane, attempt) {
+            const { lastInsertRowid } = log.run(lane, attempt);
+            trim.run(lane);
+            trimAll.run(Number(lastInsertRowid) - MAX_ATTEMPTS);
+        },
+        'outbox.attempts': (lane) => attempts.all(lane).map(({ attempt }) => attempt),
+        'outbox.forget'(lane) {
+            forget.run(lane);
+            forgetGone.run(lane);
+        },
+        'outbox.rememberGone'(key) {
+            rememberGone.run(key);
+            trimGone.run();
+        },
+        'outbox.gone': () => gone.all().map(({ key }) => key),
+    };
+}
+//# sourceMappingURL=outbox.js.map

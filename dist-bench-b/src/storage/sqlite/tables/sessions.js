@@ -1,0 +1,150 @@
+import { Refusal } from '../failures.js';
+import { atRestOperations } from './at-rest.js';
+import { eventReader } from './events.js';
+import { KnownSessions } from './known-sessions.js';
+import { ridingKeeper } from './riding.js';
+const NONE = new Set();
+/** Sessions with their events. */
+export function journalOperations(db) {
+    const columns = `key, id, profile, generation, reserved_seq AS reservedSeq, state, asleep,
+    coalesce((SELECT max(seq) FROM events WHERE session = key), 0) AS lastSeq`;
+    const insert = db.prepare('INSERT INTO sessions (id, profile, generation, reserved_seq, state) VALUES (?, ?, ?, ?, ?)');
+    const insertOrigin = db.prepare('INSERT INTO origins (session, origin) VALUES (?, ?)');
+    const update = db.prepare('UPDATE sessions SET reserved_seq = ?, state = coalesce(?, state) WHERE key = ?');
+    const saveSnapshot = db.prepare('INSERT OR REPLACE INTO snapshots (session, snapshot) VALUES (?, ?)');
+    const insertEvent = db.prepare('INSERT INTO events (session, seq, json) VALUES (?, ?, ?)');
+    const page = db.prepare(`SELECT ${columns} FROM sessions WHERE key > ? ORDER BY key LIMIT ?`);
+    const saveRest = db.prepare(`UPDATE sessions SET ended = ?, ended_at = ?, asleep = ?, wakes_at = ?, sdk_session = ?, engine = ?, place = coalesce(?, key)
+     WHERE key = ?`);
+    const wake = db.prepare('UPDATE sessions SET asleep = NULL, wakes_at = NULL, sdk_session = NULL WHERE key = ?');
+    // an id that another session has stays that one's, unless that is on its way out
+    const addExecution = db.prepare(`INSERT INTO executions (id, session) VALUES (?, ?) ON CONFLICT DO UPDATE SET session = excluded.session
+     WHERE EXISTS (SELECT 1 FROM news WHERE news.session = executions.session AND key = 'removal')`);
+    const awake = db.prepare(`SELECT ${columns} FROM sessions WHERE key IN (
+       SELECT key FROM (SELECT key FROM sessions WHERE ended IS NULL AND asleep IS NULL AND key > ?1 ORDER BY key LIMIT ?2)
+       UNION SELECT session FROM (SELECT DISTINCT session FROM news WHERE session > ?1 ORDER BY session LIMIT ?2)
+     ) ORDER BY key LIMIT ?2`);
+    const whole = db.prepare(`SELECT ${columns}, origin, snapshot FROM sessions
+     JOIN origins ON origins.session = key LEFT JOIN snapshots ON snapshots.session = key WHERE id = ?`);
+    const removals = ['sessions WHERE key', 'origins WHERE session', 'snapshots WHERE session', 'news WHERE session'].map((where) => db.prepare(`DELETE FROM ${where} = ?`));
+    const removeExecutions = db.prepare('DELETE FROM executions WHERE session = ?');
+    const insertNews = db.prepare('INSERT INTO news (session, key, news) VALUES (?, ?, ?) ON CONFLICT DO NOTHING');
+    const newsOf = db.prepare('SELECT session, key, news FROM news WHERE session BETWEEN ? AND ? ORDER BY n');
+    const takeNews = db.prepare('DELETE FROM news WHERE session = ? AND key = ?');
+    const remember = db.prepare('INSERT INTO removed_sessions (session) VALUES (?)');
+    const removed = db.prepare('SELECT session FROM removed_sessions LIMIT 1');
+    // a range of numbers: looking for so many rows took three times as long
+    const sweep = db.prepare('DELETE FROM events WHERE session = ?1 AND seq < (SELECT min(seq) FROM events WHERE session = ?1) + ?2');
+    const hasEvents = db.prepare('SELECT 1 FROM events WHERE session = ? LIMIT 1');
+    const swept = db.prepare('DELETE FROM removed_sessions WHERE session = ?');
+    const readEvents = eventReader(db);
+    const keepAlong = ridingKeeper(db);
+    const sessions = new KnownSessions(db);
+    return {
+        'journal.write'(write) {
+            const { id, origin, state, snapshot, rest, executions = [], reservedSeq, seqs, texts, taken = [] } = write;
+            const known = sessions.get(id);
+            if (!known && !(origin && state))
+                throw new Refusal(`There is no session ${id}; its first write has an origin and a state.`);
+            if (known && origin)
+                throw new Refusal(`There is a session ${id} already.`);
+            const lastSeq = assertRising(id, seqs, known?.lastSeq ?? 0);
+            const reserved = Math.max(known?.reservedSeq ?? 0, reservedSeq, seqs.at(-1) ?? 0);
+            let key = known?.key;
+            if (key === undefined) {
+                key = Number(insert.run(id, origin.profile, origin.generation, reserved, state).lastInsertRowid);
+                insertOrigin.run(key, origin.text);
+            }
+            else if (state !== undefined || reserved !== known.reservedSeq)
+                update.run(reserved, state ?? null, key);
+            if (rest)
+                saveRest.run(...restValues(rest), key);
+            else if (state !== undefined && known?.sleeps)
+                wake.run(key);
+            const added = executions.filter((one) => !known?.executions?.has(one));
+            for (const one of added)
+                addExecution.run(one, key);
+            if (snapshot !== undefined)
+                saveSnapshot.run(key, snapshot);
+            for (const [index, seq] of seqs.entries())
+                insertEvent.run(key, seq, texts[index]);
+            for (const one of taken)
+                takeNews.run(key, one);
+            keepAlong(write);
+            const sleeps = state === undefined ? (known?.sleeps ?? false) : typeof rest?.asleep === 'string';
+            const all = added.length > 0 ? new Set(executions) : known ? known.executions : NONE;
+            sessions.set(id, { key, reservedSeq: reserved, lastSeq, sleeps, executions: all });
+        },
+        'journal.deposit'(id, news, keys) {
+            const session = sessions.get(id)?.key;
+            if (session === undefined)
+                return false;
+            for (const { key, news: text } of news)
+                insertNews.run(session, key, text);
+            keepAlong({ keys });
+            return true;
+        },
+        'journal.page': (afterKey, limit) => page.all(afterKey, limit),
+        'journal.awake': (afterKey, limit) => awake.all(afterKey, limit),
+        ...atRestOperations(db, columns),
+        'journal.news': (from, to) => newsOf.all(from, to),
+        'journal.get'(id) {
+            const row = whole.get(id);
+            return row && { row, news: newsOf.all(row.key, row.key) };
+        },
+        'journal.read'(id, afterSeq, untilSeq, maxBytes) {
+            const key = sessions.get(id)?.key;
+            return key === undefined ? { seqs: [], sizes: [], pieces: [] } : readEvents(key, afterSeq, untilSeq, maxBytes);
+        },
+        'journal.remove'(id, deliveries, notifications, usage) {
+            const known = sessions.get(id);
+            if (!known)
+                return;
+            const { key } = known;
+            sessions.forget(id);
+            for (const removal of removals)
+                removal.run(key);
+            if (known.executions !== NONE)
+                removeExecutions.run(key);
+            remember.run(key);
+            keepAlong({ deliveries, notifications, usage });
+        },
+        'journal.sweep'(limit) {
+            for (let left = limit; left > 0;) {
+                const session = removed.get()?.session;
+                if (session === undefined)
+                    return false;
+                const deleted = Number(sweep.run(session, left).changes);
+                if (!hasEvents.get(session))
+                    swept.run(session);
+                left -= deleted + 1;
+            }
+            return true;
+        },
+    };
+}
+const restValues = ({ ended, endedAt, asleep, wakesAt, sdkSession, engine, place }) => [ended, endedAt, asleep, wakesAt, sdkSession, engine, place];
+/** @returns the last one */
+function assertRising(id, seqs, after) {
+    let last = after;
+    for (const seq of seqs) {
+        if (seq <= last)
+            throw new Refusal(`Event ${seq} of session ${id} does not come after event ${last}.`);
+        last = seq;
+    }
+    return last;
+}
+/** Parked sessions. */
+export function parkedOperations(db) {
+    const save = db.prepare('INSERT INTO parked (id, record) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record');
+    const find = db.prepare('SELECT record FROM parked WHERE id = ?');
+    const page = db.prepare('SELECT n, id, record FROM parked WHERE n > ? ORDER BY n LIMIT ?');
+    const remove = db.prepare('DELETE FROM parked WHERE id = ?');
+    return {
+        'parked.save': (id, record) => void save.run(id, record),
+        'parked.get': (id) => find.get(id)?.record,
+        'parked.page': (after, limit) => page.all(after, limit),
+        'parked.delete': (id) => void remove.run(id),
+    };
+}
+//# sourceMappingURL=sessions.js.map

@@ -1,0 +1,44 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { runBatch } from './batch.js';
+import { openDatabase, operationsOf } from './connection.js';
+import { failureOf } from './failures.js';
+import { Housekeeping } from './housekeeping.js';
+import { dropUnanswered } from './tables/idempotency.js';
+import { inTransaction } from './transaction.js';
+const LAST_WAIT_MS = 1_000;
+/**
+ * The thread in which the database lives. It is told batches of calls, one at a time, and answers each after its commit; told `null` it
+ * closes the database and ends.
+ */
+const options = workerData;
+const port = parentPort;
+/** What is handed over instead of copied: events that were read. */
+const buffersOf = (calls, { results }) => calls.flatMap(([name], index) => name === 'journal.read'
+    ? (results[index]?.pieces.map(({ buffer }) => buffer) ?? [])
+    : []);
+try {
+    const db = await openDatabase(options);
+    inTransaction(db, () => dropUnanswered(db));
+    const operations = operationsOf(db);
+    const housekeeping = new Housekeeping(db, operations);
+    port.on('message', (calls) => {
+        if (!calls) {
+            try {
+                // Closing alone leaves the log full while a statement is not collected yet, or somebody else has the file open.
+                db.exec(`PRAGMA busy_timeout = ${LAST_WAIT_MS}; PRAGMA wal_checkpoint(TRUNCATE)`);
+                db.close();
+            }
+            finally {
+                process.exit();
+            }
+        }
+        const outcome = runBatch(db, operations, calls, options.path, housekeeping.along(calls));
+        port.postMessage(outcome, buffersOf(calls, outcome));
+        housekeeping.onAnswered();
+    });
+    port.postMessage({ opened: true });
+}
+catch (error) {
+    port.postMessage({ failure: failureOf(error, options.path) });
+}
+//# sourceMappingURL=worker.js.map

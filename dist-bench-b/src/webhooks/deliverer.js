@@ -1,0 +1,394 @@
+import { setMaxListeners } from 'node:events';
+import { toError } from '../errors.js';
+import { delayAfter } from '../lib/backoff.js';
+import { persistently } from '../lib/patience.js';
+import { FailingTargets } from './failing-targets.js';
+import { post } from './post.js';
+import { deliveryHeaders } from './signing.js';
+import { Slots } from './slots.js';
+import { WaitingCounts } from './waiting.js';
+const MAX_WAITING = 256;
+/** Before a lane that another process has to finish first is looked at again. */
+const HELD_UP_MS = 250;
+/** A receiver that asks for more patience than this gets this much. */
+const MAX_PAUSE_MS = 60 * 60 * 1000;
+/** Targets remembered as gone. */
+const MAX_GONE = 10_000;
+const GONE = [410];
+/** Failures that another attempt would not change. */
+const FINAL = new Set(['blocked', 'unwritten']);
+const isGone = ({ goneStatuses = GONE }, status) => status !== undefined && goneStatuses.includes(status);
+const signedJson = ({ id, payload }, { signingKeys }) => (now) => {
+    const body = Buffer.from(JSON.stringify(payload));
+    return { body, headers: deliveryHeaders(id, body, signingKeys, Math.floor(now / 1000)) };
+};
+const UNWANTED = { kept: undefined, keep() { }, send() { }, withdraw() { } };
+/**
+ * Delivers JSON bodies to URLs. Deliveries of one lane (a job, a session) go one after the other, in order, each with its retries;
+ * lanes do not wait for each other. Whatever a receiver does, what is delivered about is not affected. A delivery stands in the outbox
+ * until it was made or given up: one whose process dies is made by the next one, under the same id.
+ */
+export class WebhookDeliverer {
+    counts = { delivered: 0, failedAttempts: 0, lost: 0 };
+    #clock;
+    #logger;
+    #outbox;
+    #outlasts;
+    #persistence;
+    #lanes = new Map();
+    #gone = new Set();
+    #stop = new AbortController();
+    #slots;
+    #standstill;
+    /** Lanes that have not come to rest. */
+    #running = 0;
+    #waiting = new WaitingCounts();
+    failing = new FailingTargets();
+    #flushing = false;
+    /** As `restore` was given them. */
+    #findTarget = async () => undefined;
+    #takeOver = () => { };
+    #onIdle = [];
+    constructor(options) {
+        const { clock, logger, outbox, outlasts, connections, standstill } = options;
+        const { retryAfter = (delayMs, run) => clock.after(delayMs, run) } = options;
+        this.#standstill = standstill;
+        this.#clock = clock;
+        this.#logger = logger;
+        this.#outbox = outbox;
+        this.#outlasts = outlasts;
+        this.#persistence = { logger, retryAfter, signal: this.#stop.signal };
+        this.#slots = new Slots(connections);
+        // every attempt under way listens to it
+        setMaxListeners(0, this.#stop.signal);
+    }
+    enqueue(laneId, delivery) {
+        this.prepare(laneId, delivery).send();
+    }
+    /** Asks the outbox before it returns: what is written in the same turn can become durable together with it. */
+    prepare(laneId, delivery) {
+        const planned = this.plan(laneId, delivery);
+        planned.keep();
+        return planned;
+    }
+    /** Leaves it to the caller to have it kept. */
+    plan(laneId, delivery) {
+        const { id, target, type, payload, origin, importance, logLane } = delivery;
+        // the answer that stopped this target was told
+        if (this.#gone.has(target.key))
+            return UNWANTED;
+        const stored = { type, payload, origin, importance, ...(logLane !== undefined && { logLane }) };
+        const kept = this.#outlasts ? { id, lane: laneId, delivery: stored } : undefined;
+        return {
+            kept,
+            keep: () => kept && this.#ask(this.#outbox.add(kept)),
+            send: () => this.#send(laneId, delivery),
+            withdraw: () => this.#settle(laneId, id),
+        };
+    }
+    /**
+     * Makes what earlier processes left. Call it once, before anything else is delivered.
+     * @param takeOver gets what is due later and is somebody else's to make
+     * @throws what the outbox throws
+     */
+    async restore(findTarget, takeOver = () => { }) {
+        await this.#learnGone();
+        this.#findTarget = findTarget;
+        this.#takeOver = takeOver;
+        await this.#goOn(await this.#outbox.list(), takeOver);
+    }
+    /**
+     * Makes what another process had to make and is this one's now. Call it before anything else is told in its lanes.
+     * @param lanes those that were taken over
+     * @param takeOver as `restore` is given it, which is the default; may be told again of what is here already
+     * @throws what the outbox throws
+     */
+    async takeUp(lanes, takeOver = this.#takeOver) {
+        if (lanes.length === 0)
+            return;
+        await this.#learnGone();
+        await this.#goOn(await this.#outbox.list(lanes), takeOver);
+    }
+    /** What receivers have told other processes. */
+    async #learnGone() {
+        for (const key of (await this.#outbox.gone?.()) ?? [])
+            this.#gone.add(key);
+    }
+    #isHere({ lane, id }) {
+        return this.#lanes.get(lane)?.waiting.some((delivery) => delivery.id === id) ?? false;
+    }
+    async #goOn(kept, takeOver) {
+        const all = kept.map(({ lane, id, delivery }) => ({
+            ...{ lane, id, stored: delivery },
+        }));
+        const left = all.filter(({ stored }) => stored.dueAt === undefined);
+        for (const later of all)
+            if (later.stored.dueAt !== undefined)
+                takeOver(later);
+        const targets = await Promise.all(left.map(({ lane, stored }) => this.#findTarget({ ...stored, lane })));
+        for (const [index, { lane, id, stored }] of left.entries()) {
+            const target = targets[index];
+            if (this.#isHere({ lane, id }))
+                continue;
+            if (target)
+                this.#send(lane, { ...stored, id, target }, true);
+            else {
+                this.counts.lost++;
+                this.#logger.warn({ delivery: id, type: stored.type, lane }, 'a webhook delivery from before has no target now');
+                this.#settle(lane, id);
+            }
+        }
+    }
+    /** The last attempts of a lane, newest first. */
+    deliveries(laneId) {
+        return this.#outbox.attempts(laneId);
+    }
+    /** Drops what is known about a lane; what still waits in it is delivered. */
+    forget(laneId) {
+        this.#gone.delete(laneId);
+        this.#ask(this.#outbox.forget(laneId));
+    }
+    /** Whether a target has answered that nothing is to be sent to it any more, to this process or one before. */
+    isGone({ key }) {
+        return this.#gone.has(key);
+    }
+    /** Deliveries that wait or are under way. */
+    get pending() {
+        let count = 0;
+        for (const lane of this.#lanes.values())
+            count += lane.waiting.length;
+        return count;
+    }
+    /**
+     * Resolves when nothing is left to deliver now. From now on nothing is waited for: what would have to be is left to the next process.
+     * When there is none, retries follow at once, and a receiver that asked for patience is left alone.
+     */
+    flush() {
+        this.#flushing = true;
+        return this.#rest();
+    }
+    /** Ends what is under way; nothing is sent after it. Resolves when the outbox was asked for the last time. */
+    close() {
+        this.#stop.abort();
+        this.#slots.close();
+        return this.#rest();
+    }
+    async #rest() {
+        for (const lane of this.#lanes.values())
+            lane.pause?.go();
+        if (this.#running > 0)
+            await new Promise((resolve) => this.#onIdle.push(resolve));
+    }
+    #send(laneId, delivery, isTaken = false) {
+        if (this.#stop.signal.aborted) {
+            if (!this.#outlasts)
+                this.#lose(laneId, delivery, 'dropped');
+            return;
+        }
+        if (!this.#waiting.enter(delivery.target)) {
+            this.#lose(laneId, delivery, 'dropped');
+            this.#settle(laneId, delivery.id);
+            return;
+        }
+        const known = this.#lanes.get(laneId);
+        if (known) {
+            if (isTaken && known.heldUp)
+                known.waiting.splice(known.heldUp.taken++, 0, delivery);
+            else
+                known.waiting.push(delivery);
+            if (known.waiting.length > MAX_WAITING)
+                this.#makeRoom(laneId, known);
+            return;
+        }
+        const lane = { waiting: [delivery], heldUp: undefined, pause: undefined };
+        this.#lanes.set(laneId, lane);
+        void this.#run(laneId, lane);
+    }
+    /** The first one is under way and stays. */
+    #makeRoom(laneId, lane) {
+        const droppable = (importance) => lane.waiting.findIndex((delivery, index) => index > 0 && delivery.importance === importance);
+        const progress = droppable('progress');
+        const index = progress >= 0 ? progress : droppable('normal');
+        const [dropped] = index >= 0 ? lane.waiting.splice(index, 1) : [];
+        if (!dropped)
+            return;
+        this.#waiting.leave(dropped.target);
+        this.#lose(laneId, dropped, 'dropped');
+        this.#settle(laneId, dropped.id);
+    }
+    /** A lane that is left to the next process stays, so that nothing overtakes what waits in it. */
+    async #run(laneId, lane) {
+        this.#running++;
+        const mayBegin = this.#outbox.isHeldUp ? await this.#turnOf(laneId, lane) : true;
+        for (let next = lane.waiting[0]; mayBegin && next; next = lane.waiting[0]) {
+            if (!(await this.#finish(laneId, lane, next)))
+                break;
+            this.#settle(laneId, next.id);
+            this.#waiting.leave(next.target);
+            lane.waiting.shift();
+        }
+        if (lane.waiting.length === 0)
+            this.#lanes.delete(laneId);
+        this.#running--;
+        if (this.#running === 0)
+            for (const resolve of this.#onIdle.splice(0))
+                resolve();
+    }
+    /** Waits while another process has what comes before in that lane. @returns false when the lane is left to the next process */
+    async #turnOf(laneId, lane) {
+        for (;;) {
+            try {
+                if (!(await this.#outbox.isHeldUp(laneId))) {
+                    // what came before may be this one's by now
+                    if (lane.heldUp)
+                        await this.takeUp([laneId]);
+                    lane.heldUp = undefined;
+                    return true;
+                }
+                lane.heldUp ??= { taken: 0 };
+            }
+            catch (error) {
+                this.#logger.warn({ err: toError(error) }, 'the outbox of webhook deliveries failed');
+            }
+            if (!(await this.#pause(lane, HELD_UP_MS, {})))
+                return false;
+        }
+    }
+    /** @returns false when the delivery is left to the next process */
+    async #finish(laneId, lane, delivery) {
+        if (!this.#stop.signal.aborted)
+            return this.#gone.has(delivery.target.key) || this.#deliver(laneId, lane, delivery);
+        if (!this.#outlasts)
+            this.#lose(laneId, delivery, 'dropped');
+        return !this.#outlasts;
+    }
+    async #deliver(laneId, lane, delivery) {
+        const { target } = delivery;
+        for (let attempt = 1;; attempt++) {
+            const at = this.#clock.now();
+            const outcome = await this.#attempt(delivery);
+            // another delivery to it was told so while this one waited for its turn
+            if (outcome === 'unwanted')
+                return true;
+            if (outcome) {
+                this.#record(laneId, delivery, { attempt, at, ...outcome });
+                this.failing.onOutcome(target, at, outcome);
+            }
+            const { error, status } = outcome ?? { error: 'stopped' };
+            if (error === undefined) {
+                this.counts.delivered++;
+                return true;
+            }
+            this.counts.failedAttempts++;
+            const isLast = attempt >= target.attempts || isGone(target, status) || FINAL.has(error);
+            if (!isLast || error === 'stopped') {
+                if (await this.#pause(lane, delayAfter(attempt, { firstMs: target.retryDelayMs }), outcome ?? {}))
+                    continue;
+                if (this.#outlasts)
+                    return false;
+            }
+            this.#lose(laneId, delivery, error, status);
+            return true;
+        }
+    }
+    /** @returns undefined when it was not made, as this process is ending */
+    async #attempt(delivery) {
+        const { id, target } = delivery;
+        const receiver = target.slot ?? (URL.canParse(target.url) ? new URL(target.url).origin : target.url);
+        // what has to be read for it is read before it takes a connection from others
+        const write = await this.#tried(id, () => target.write?.(delivery) ?? signedJson(delivery, target));
+        if (!write)
+            return { error: 'unwritten' };
+        if (!(await this.#slots.take(receiver)))
+            return undefined;
+        try {
+            if (this.#gone.has(target.key))
+                return 'unwanted';
+            const written = await this.#tried(id, () => write(this.#clock.now()));
+            if (!written)
+                return { error: 'unwritten' };
+            const { signal } = this.#stop;
+            if (this.#standstill?.stands)
+                await this.#standstill.passed(signal);
+            const outcome = await post(target, written, this.#clock, signal);
+            // before the next one may ask
+            if (isGone(target, outcome.status))
+                this.#onGone(target);
+            return outcome;
+        }
+        finally {
+            this.#slots.give(receiver);
+        }
+    }
+    /** @returns undefined when it failed, which is logged */
+    async #tried(delivery, step) {
+        try {
+            return await step();
+        }
+        catch (error) {
+            this.#logger.error({ err: toError(error), delivery }, 'a delivery could not be written');
+            return undefined;
+        }
+    }
+    #onGone({ key, onGone }) {
+        // what waits in other lanes is unwanted from now on
+        this.#gone.add(key);
+        if (this.#gone.size > MAX_GONE)
+            this.#gone.delete(this.#gone.keys().next().value);
+        if (onGone)
+            onGone();
+        else
+            this.#rememberGone(key);
+    }
+    /** @returns whether this process tries again */
+    async #pause(lane, delayMs, { retryAfterMs }) {
+        if (!this.#flushing && !this.#stop.signal.aborted) {
+            const waitMs = Math.min(Math.max(delayMs, retryAfterMs ?? 0), MAX_PAUSE_MS);
+            await new Promise((go) => {
+                lane.pause = { timer: this.#clock.after(waitMs, go), go };
+            });
+            lane.pause?.timer.cancel();
+            lane.pause = undefined;
+        }
+        if (this.#stop.signal.aborted)
+            return false;
+        return !this.#flushing || !(this.#outlasts || retryAfterMs !== undefined);
+    }
+    #rememberGone(key) {
+        const { rememberGone } = this.#outbox;
+        if (this.#outlasts && rememberGone)
+            this.#ask(rememberGone.call(this.#outbox, key));
+    }
+    #record(laneId, delivery, outcome) {
+        const { attempt, at, status, error } = outcome;
+        this.#log(laneId, delivery, {
+            attempt,
+            at,
+            ...(status !== undefined && { status }),
+            ...(error !== undefined && { error }),
+            durationMs: Math.max(0, this.#clock.now() - at),
+        });
+    }
+    #lose(laneId, delivery, error, status) {
+        const { id, type, target } = delivery;
+        this.counts.lost++;
+        if (error === 'dropped')
+            this.#log(laneId, delivery, { attempt: 0, at: this.#clock.now(), error, durationMs: 0 });
+        this.#logger.warn({ delivery: id, type, lane: laneId, origin: new URL(target.url).origin, error, ...(status && { status }) }, 'a webhook delivery was given up');
+    }
+    #log(laneId, delivery, attempt) {
+        const { id, type, target, logLane = laneId } = delivery;
+        const channel = target.channel !== undefined && { channel: target.channel };
+        this.#ask(this.#outbox.log(logLane, { id, type, ...channel, ...attempt }));
+    }
+    /** One that stayed there would hold up for ever what other processes tell in its lane. */
+    #settle(laneId, id) {
+        if (this.#outlasts)
+            this.#ask(persistently(() => this.#outbox.remove(laneId, id), this.#persistence));
+    }
+    /** The outbox is not waited for: one that fails keeps nothing from being delivered. */
+    #ask(asked) {
+        asked.catch((error) => this.#logger.warn({ err: toError(error) }, 'the outbox of webhook deliveries failed'));
+    }
+}
+//# sourceMappingURL=deliverer.js.map

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+const kept = (lane, id, delivery = { url: `https://hooks.example/${id}` }) => ({
+    id,
+    lane,
+    delivery,
+});
+const FULL = kept('job-1', 'delivery-1', {
+    target: { url: 'https://hooks.example/jobs?k=1', headers: { authorization: 'Bearer x' } },
+    body: { text: 'Zwölf "Boxkämpfer"\n\u2028 🥊', nothing: null, nested: [{ deep: [] }] },
+});
+const attempt = (number) => ({
+    id: 'delivery-1',
+    type: 'job_completed',
+    attempt: number,
+    at: 1_760_000_000_000 + number,
+    durationMs: 12.5,
+    ...(number % 2 ? { status: 503, error: 'status' } : { status: 204 }),
+});
+const ids = async (outbox) => (await outbox.list()).map(({ lane, id }) => `${lane}/${id}`);
+/** For authors of outboxes: run every case on a new, empty outbox. The bundled outboxes run the same ones. */
+export const deliveryOutboxConformance = [
+    {
+        name: 'is empty at first, and takes what is not there for removed',
+        async run(outbox) {
+            assert.deepEqual(await outbox.list(), []);
+            assert.deepEqual(await outbox.attempts('nobody'), []);
+            await outbox.remove('nobody', 'nothing');
+            await outbox.forget('nobody');
+        },
+    },
+    {
+        name: 'keeps a delivery as it was',
+        async run(outbox, reopen) {
+            await outbox.add(FULL);
+            assert.deepEqual(await outbox.list(), [FULL]);
+            if (reopen)
+                assert.deepEqual(await (await reopen()).list(), [FULL]);
+        },
+    },
+    {
+        name: 'lists in the order of adding, across lanes',
+        async run(outbox, reopen) {
+            for (const [lane, id] of ['b/1', 'a/1', 'b/2', 'c/1', 'a/2'].map((name) => name.split('/')))
+                await outbox.add(kept(lane, id));
+            await outbox.remove('b', '1');
+            await outbox.add(kept('b', '1'));
+            assert.deepEqual(await ids(reopen ? await reopen() : outbox), ['a/1', 'b/2', 'c/1', 'a/2', 'b/1']);
+        },
+    },
+    {
+        name: 'leaves an id that its lane has as it is, and knows the same id of another lane for another',
+        async run(outbox) {
+            await outbox.add(kept('a', '1', { first: true }));
+            await outbox.add(kept('b', '1'));
+            await outbox.add(kept('a', '1', { second: true }));
+            assert.deepEqual(await outbox.list(), [kept('a', '1', { first: true }), kept('b', '1')]);
+        },
+    },
+    {
+        name: 'removes the one that is named',
+        async run(outbox, reopen) {
+            const names = [
+                ['a', '1'],
+                ['a', '2'],
+                ['b', '1'],
+                ['a","1', 'x'],
+                ['__proto__', 'constructor'],
+            ];
+            for (const [lane, id] of names)
+                await outbox.add(kept(lane, id));
+            await outbox.remove('a', '1');
+            await outbox.remove('__proto__', 'constructor');
+            await outbox.remove('a', '3');
+            assert.deepEqual(await ids(reopen ? await reopen() : outbox), ['a/2', 'b/1', 'a","1/x']);
+        },
+    },
+    {
+        name: 'keeps a great many, and all that is added at once',
+        async run(outbox, reopen) {
+            const names = Array.from({ length: 1_500 }, (_, index) => `lane-${index % 7}/${index}`);
+            await Promise.all(names.map((name) => outbox.add(kept(...name.split('/')))));
+            assert.deepEqual(await ids(reopen ? await reopen() : outbox), names);
+        },
+    },
+    {
+        name: 'gives the attempts of a lane newest first, and keeps the last hundred',
+        async run(outbox, reopen) {
+            for (let number = 1; number <= 130; number++)
+                await outbox.log('a', attempt(number));
+            await outbox.log('b', attempt(1));
+            for (const seen of [outbox, await reopen?.()]) {
+                if (!seen)
+                    continue;
+                const attempts = await seen.attempts('a');
+                assert.equal(attempts.length, 100);
+                assert.deepEqual([attempts[0], attempts[99]], [attempt(130), attempt(31)]);
+                assert.deepEqual(await seen.attempts('b'), [attempt(1)]);
+            }
+        },
+    },
+    {
+        name: 'forgets the attempts of a lane, and leaves its deliveries',
+        async run(outbox, reopen) {
+            await outbox.add(FULL);
+            await outbox.log('job-1', attempt(1));
+            await outbox.log('job-2', attempt(1));
+            await outbox.forget('job-1');
+            const seen = reopen ? await reopen() : outbox;
+            assert.deepEqual([await seen.attempts('job-1'), await seen.attempts('job-2')], [[], [attempt(1)]]);
+            assert.deepEqual(await seen.list(), [FULL]);
+        },
+    },
+    {
+        name: 'remembers targets that are gone, until their lane is forgotten, when it offers that',
+        async run(outbox, reopen) {
+            if (!outbox.rememberGone || !outbox.gone)
+                return;
+            assert.deepEqual(await outbox.gone(), []);
+            for (const target of ['job-1', 'job-2', 'job-1', '__proto__'])
+                await outbox.rememberGone(target);
+            await outbox.forget('job-2');
+            const seen = reopen ? await reopen() : outbox;
+            assert.deepEqual((await seen.gone()).sort(), ['__proto__', 'job-1']);
+        },
+    },
+    {
+        name: 'is not affected by what happens to what it took or gave',
+        async run(outbox) {
+            const mine = structuredClone(FULL);
+            const tried = attempt(1);
+            await outbox.add(mine);
+            await outbox.log('job-1', tried);
+            Object.assign(mine.delivery, { body: 'changed' });
+            tried.type = 'changed';
+            for (const theirs of await outbox.list())
+                Object.assign(theirs.delivery, { body: 'changed' });
+            for (const theirs of await outbox.attempts('job-1'))
+                theirs.type = 'changed';
+            assert.deepEqual(await outbox.list(), [FULL]);
+            assert.deepEqual(await outbox.attempts('job-1'), [attempt(1)]);
+        },
+    },
+];
+//# sourceMappingURL=outbox-conformance.js.map

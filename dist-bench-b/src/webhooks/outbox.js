@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=outbox.js.map

@@ -1,0 +1,66 @@
+import { errors, request } from 'undici';
+import { GatewayError } from '../errors.js';
+/** For a whole attempt, from the name's lookup to the end of the answer. */
+const ATTEMPT_MS = 15_000;
+/** Of an answer's body at most that much is read, and nothing of it is looked at. */
+const MAX_ANSWER_BYTES = 64 * 1024;
+/**
+ * One attempt to deliver. Never rejects; a redirect is a failure like any status that is not 2xx.
+ * @param stop ends the attempt early
+ */
+export async function post({ url, headers, guard }, given, clock, stop) {
+    const abort = new AbortController();
+    const onStop = () => abort.abort();
+    stop.addEventListener('abort', onStop, { once: true });
+    const timer = clock.after(ATTEMPT_MS, () => abort.abort(), 'always');
+    try {
+        const { statusCode, headers: answer, body, } = await request(guard.checkUrl(url), {
+            method: 'POST',
+            // undici hands a header given twice in different spelling on twice
+            headers: {
+                'content-type': 'application/json',
+                'user-agent': 'session-gateway',
+                ...lowerCased(headers),
+                ...given.headers,
+            },
+            body: given.body,
+            dispatcher: guard.dispatcher,
+            signal: abort.signal,
+        });
+        // an answer that does not end costs its connection and time, not the delivery
+        await body.dump({ limit: MAX_ANSWER_BYTES, signal: abort.signal }).catch(() => body.destroy());
+        if (statusCode >= 200 && statusCode < 300)
+            return { status: statusCode };
+        const retryAfterMs = retryAfter(answer['retry-after'], clock.now());
+        return { status: statusCode, error: 'status', ...(retryAfterMs !== undefined && { retryAfterMs }) };
+    }
+    catch (error) {
+        if (stop.aborted)
+            return { error: 'stopped' };
+        return { error: abort.signal.aborted ? 'timeout' : errorClass(error) };
+    }
+    finally {
+        timer.cancel();
+        stop.removeEventListener('abort', onStop);
+    }
+}
+const lowerCased = (headers = {}) => Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+function errorClass(error) {
+    if (error instanceof GatewayError && error.code === 'SG_ERR_EGRESS_BLOCKED')
+        return 'blocked';
+    if (error instanceof errors.ConnectTimeoutError || error instanceof errors.HeadersTimeoutError)
+        return 'timeout';
+    const { code, syscall } = error;
+    return syscall === 'getaddrinfo' || code === 'ENOTFOUND' || code === 'EAI_AGAIN' ? 'dns' : 'connect';
+}
+/** Seconds or an HTTP date. */
+function retryAfter(header, now) {
+    const text = typeof header === 'string' ? header.trim() : undefined;
+    if (!text)
+        return undefined;
+    if (/^\d{1,9}$/.test(text))
+        return Number(text) * 1000;
+    const at = Date.parse(text);
+    return Number.isNaN(at) ? undefined : Math.max(0, at - now);
+}
+//# sourceMappingURL=post.js.map
