@@ -5,6 +5,7 @@ import type { Call } from '../../src/storage/sql/call-queue.js'
 import { runBatch } from '../../src/storage/sqlite/batch.js'
 import { openDatabase, operationsOf } from '../../src/storage/sqlite/connection.js'
 import { Housekeeping } from '../../src/storage/sqlite/housekeeping.js'
+import { InUse } from '../../src/storage/sqlite/in-use.js'
 
 const session = (id: string, events: number): Call => [
   'journal.write',
@@ -20,7 +21,7 @@ t.test('events of removed sessions go with writes, some with each, and make none
   const db = await openDatabase({ path, synchronous: 'normal', pragmas: [] })
   t.teardown(() => db.close())
   const operations = operationsOf(db)
-  const housekeeping = new Housekeeping(db, operations)
+  const housekeeping = new Housekeeping(db, operations, new InUse())
   const run = (...calls: Call[]) => {
     const { failures } = runBatch(db, operations, calls, path, housekeeping.along(calls))
     t.same(failures, [])

@@ -163,6 +163,28 @@ t.test('a process may end while the storage is open, but not before it knows wha
   t.match(await storage.journal.list(), [{ id: 'once' }])
 })
 
+t.test('a process that ends itself while the database works ends as it says, and has all or nothing', async (t) => {
+  const writer = fileURLToPath(compiled('test/storage/storage-writer.ts'))
+  const folder = t.testdir()
+  for (const afterMs of [10, 30, 50, 70]) {
+    const path = join(folder, `${afterMs}.db`)
+    const child = spawn(process.execPath, [writer, path, workerFile().href, 'leave', `${afterMs}`], {
+      stdio: ['ignore', 'inherit', 'pipe'],
+    })
+    let said = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+    })
+    const [code, signal] = await once(child, 'close')
+    t.strictSame({ code, signal, said }, { code: 7, signal: null, said: '' })
+    const storage = sqliteAt(t, path)
+    await storage.open()
+    const kept = (await storage.check()).tables.events?.rows
+    t.ok(kept === 0 || kept === 15_000, `${kept} events`)
+    await storage.close()
+  }
+})
+
 t.test('the events of a removed session are swept in the background, after a crash too', async (t) => {
   const world = await sqliteWorld(t)
   await world.storage.journal.write(firstWrite('s'))

@@ -92,6 +92,10 @@ try {
     await storage.journal.write(firstWrite('held'))
     tell('held')
     setInterval(() => {}, 60_000)
+  } else if (task === 'leave') {
+    const events = Array.from({ length: 15_000 }, (_, index) => eventOf(index + 1))
+    void storage.journal.write({ ...firstWrite('left'), events })
+    setTimeout(() => process.exit(7), Number(round))
   } else if (task === 'once') void storage.journal.write(firstWrite('once'))
   else if (task === 'persist') await persistently()
   else {

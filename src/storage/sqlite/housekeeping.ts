@@ -2,6 +2,7 @@ import type { Call } from '../sql/call-queue.js'
 import type { Operations } from '../sql/operations.js'
 import { shrinks } from './connection.js'
 import type { Database, Statement } from './driver.js'
+import type { InUse } from './in-use.js'
 import { inTransaction } from './transaction.js'
 
 /** Events of removed sessions that go with a write, and in a pause. */
@@ -29,6 +30,7 @@ const CLEARING: ReadonlySet<Call[0]> = new Set([
  */
 export class Housekeeping {
   readonly #db: Database
+  readonly #inUse: InUse
   readonly #sweep: Operations['journal.sweep']
   readonly #changes: Statement
   readonly #free: Statement
@@ -38,8 +40,9 @@ export class Housekeeping {
   #shrinks = true
   #timer: NodeJS.Timeout | undefined
 
-  constructor(db: Database, operations: Operations) {
+  constructor(db: Database, operations: Operations, inUse: InUse) {
     this.#db = db
+    this.#inUse = inUse
     this.#sweep = operations['journal.sweep']
     this.#changes = db.prepare('SELECT total_changes() AS n')
     this.#free = db.prepare('PRAGMA freelist_count')
@@ -72,12 +75,15 @@ export class Housekeeping {
   }
 
   #onPause(): void {
+    this.#inUse.begin()
     try {
       if (!this.#sweeps) this.#shrinks = this.#shrink()
       else this.#sweeps = inTransaction(this.#db, () => this.#sweep(SWEPT_IN_A_PAUSE))
     } catch {
       this.#sweeps = false
       this.#shrinks = false
+    } finally {
+      this.#inUse.end()
     }
     this.#wait(PAUSE_MS)
   }

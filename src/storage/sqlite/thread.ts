@@ -6,6 +6,7 @@ import { StorageError } from '../storage.js'
 import type { BatchOutcome } from './batch.js'
 import type { ConnectionOptions } from './connection.js'
 import type { Failure } from './failures.js'
+import { holdExit, InUse } from './in-use.js'
 
 /** Run from its source by a loader, the threads are TypeScript as well. */
 const EXTENSION = import.meta.url.endsWith('.ts') ? '.ts' : '.js'
@@ -26,7 +27,7 @@ export class DatabaseThread {
   readonly #queue: CallQueue
   #ended: StorageError | undefined
 
-  private constructor(worker: Worker, path: string, onBatch: OnBatch | undefined) {
+  private constructor(worker: Worker, path: string, inUse: InUse, onBatch: OnBatch | undefined) {
     this.#worker = worker
     this.#path = path
     const send = (batch: readonly Pending[]) => {
@@ -34,6 +35,7 @@ export class DatabaseThread {
       worker.ref()
       const calls = batch.map(({ call }) => call)
       onBatch?.(calls.map(([name]) => name))
+      inUse.begin()
       worker.postMessage(calls)
     }
     this.#queue = new CallQueue(send, () => this.#ended)
@@ -49,9 +51,12 @@ export class DatabaseThread {
     file = threadFile('worker'),
     onBatch?: OnBatch,
   ): Promise<DatabaseThread> {
-    const worker = startThread(file, options)
+    const inUse = new InUse()
+    inUse.begin()
+    const worker = startThread(file, { ...options, inUse: inUse.memory })
+    worker.once('exit', holdExit(inUse))
     const [{ failure }] = (await once(worker, 'message')) as [{ failure?: Failure }]
-    if (!failure) return new DatabaseThread(worker, options.path, onBatch)
+    if (!failure) return new DatabaseThread(worker, options.path, inUse, onBatch)
     await worker.terminate()
     throw new StorageError(failure.code, failure.message)
   }

@@ -5,6 +5,7 @@ import { type BatchOutcome, runBatch } from './batch.js'
 import { type ConnectionOptions, openDatabase, operationsOf } from './connection.js'
 import { failureOf } from './failures.js'
 import { Housekeeping } from './housekeeping.js'
+import { InUse } from './in-use.js'
 import { dropUnanswered } from './tables/idempotency.js'
 import { inTransaction } from './transaction.js'
 
@@ -14,7 +15,8 @@ const LAST_WAIT_MS = 1_000
  * The thread in which the database lives. It is told batches of calls, one at a time, and answers each after its commit; told `null` it
  * closes the database and ends.
  */
-const options = workerData as ConnectionOptions
+const options = workerData as ConnectionOptions & { inUse: SharedArrayBuffer }
+const inUse = new InUse(options.inUse)
 const port = parentPort!
 
 /** What is handed over instead of copied: events that were read. */
@@ -29,7 +31,7 @@ try {
   const db = await openDatabase(options)
   inTransaction(db, () => dropUnanswered(db))
   const operations = operationsOf(db)
-  const housekeeping = new Housekeeping(db, operations)
+  const housekeeping = new Housekeeping(db, operations, inUse)
 
   port.on('message', (calls: Call[] | null) => {
     if (!calls) {
@@ -43,9 +45,12 @@ try {
     }
     const outcome = runBatch(db, operations, calls, options.path, housekeeping.along(calls))
     port.postMessage(outcome, buffersOf(calls, outcome))
+    inUse.end()
     housekeeping.onAnswered()
   })
   port.postMessage({ opened: true })
 } catch (error) {
   port.postMessage({ failure: failureOf(error, options.path) })
+} finally {
+  inUse.end()
 }
