@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=setup.js.map

@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=carried-files.js.map

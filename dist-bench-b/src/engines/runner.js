@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=runner.js.map

@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=gateway-shape.js.map

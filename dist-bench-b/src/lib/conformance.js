@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=conformance.js.map

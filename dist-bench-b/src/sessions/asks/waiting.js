@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=waiting.js.map

@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=journal-owner.js.map

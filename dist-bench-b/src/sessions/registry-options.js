@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=registry-options.js.map

@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=operations.js.map

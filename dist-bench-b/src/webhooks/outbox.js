@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=outbox.js.map
