@@ -25,12 +25,8 @@ export interface LogJournal {
   read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<ReadEvents>
 }
 
-/** An event that is no bytes yet. */
-interface Unwritten {
-  ts: number
-  /** As JSON, but for our own. */
-  body: string | SessionEventBody
-}
+/** An event that is no bytes yet: whole, as JSON, or one of our own, of which nobody has asked for the text. */
+type Unwritten = string | { ts: number; body: SessionEventBody }
 
 /** How much may wait until somebody reads it; the gateway's own events are not counted in characters. */
 const MAX_UNWRITTEN_EVENTS = 16
@@ -131,14 +127,15 @@ export class EventLog {
       this.#lastSeq = seq
       this.#unwritten.push({ ts, body })
     } else {
-      const json = bodyJson(body)
+      // one text for the log and for the journal: it is put together once
+      const json = eventJson(seq, ts, body)
       const isDelta = body.type === 'stream_delta'
       if (isDelta) this.#writeOut()
       this.#lastSeq = seq
-      this.#unwritten.push({ ts, body: json })
+      this.#unwritten.push(json)
       this.#unwrittenChars += json.length
       if (isDelta) this.#writeOut(body.uuid)
-      this.#journal?.onAppended(seq, EVENT_TYPES[body.type].isLive ? undefined : eventJson(seq, ts, json), json.length)
+      this.#journal?.onAppended(seq, EVENT_TYPES[body.type].isLive ? undefined : json, json.length)
     }
     if (this.#unwritten.length > MAX_UNWRITTEN_EVENTS || this.#unwrittenChars > MAX_UNWRITTEN_CHARS) this.#writeOut()
     return seq
@@ -148,9 +145,9 @@ export class EventLog {
   #writeOut(deltaOf?: string): void {
     if (this.#unwritten.length === 0) return
     let seq = this.#lastSeq - this.#unwritten.length
-    for (const { ts, body } of this.#unwritten) {
-      const json = eventJson(++seq, ts, typeof body === 'string' ? body : bodyJson(body))
-      this.#segments.append(seq, json, deltaOf)
+    for (const event of this.#unwritten) {
+      seq++
+      this.#segments.append(seq, typeof event === 'string' ? event : eventJson(seq, event.ts, event.body), deltaOf)
     }
     this.#unwritten = []
     this.#unwrittenChars = 0
@@ -179,7 +176,7 @@ export class EventLog {
 
   /** The event that `append` would make of a body now, as JSON; nothing is appended. */
   previewText(body: SessionEventBody, ts: number): string {
-    return eventJson(this.#lastSeq + 1, ts, bodyJson(body))
+    return eventJson(this.#lastSeq + 1, ts, body)
   }
 
   /** A log as `toText` and its place left it. @param lastSeq where the numbering goes on */
@@ -276,12 +273,9 @@ export class EventLog {
   }
 }
 
-/** What an event says; its place is the log's to say, whatever an engine says of it. */
-function bodyJson(body: SessionEventBody): string {
+/** The event as JSON; its place is the log's to say, whatever an engine says of it. @throws TypeError or RangeError when it is none */
+function eventJson(seq: number, ts: number, body: SessionEventBody): string {
   const json = JSON.stringify('seq' in body || 'ts' in body ? { ...body, seq: undefined, ts: undefined } : body)
   if (json?.[0] !== '{' || json === '{}') throw new TypeError('An event is an object with a type.')
-  return json
+  return `{"seq":${seq},"ts":${ts},${json.slice(1)}`
 }
-
-/** The event whole, without a copy of what it says. */
-const eventJson = (seq: number, ts: number, body: string): string => `{"seq":${seq},"ts":${ts},${body.slice(1)}`

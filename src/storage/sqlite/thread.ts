@@ -5,6 +5,7 @@ import type { CallDatabase } from '../sql/operations.js'
 import { StorageError } from '../storage.js'
 import type { BatchOutcome } from './batch.js'
 import type { ConnectionOptions } from './connection.js'
+import { EventTexts } from './event-texts.js'
 import type { Failure } from './failures.js'
 import { holdExit, InUse } from './in-use.js'
 
@@ -20,6 +21,12 @@ export function startThread(file: URL, workerData: object): Worker {
 
 type OnBatch = (names: readonly Call[0][]) => void
 
+/** Memory that both threads have. */
+interface Shared {
+  inUse: InUse
+  texts: EventTexts
+}
+
 /** The main thread's end of a database. */
 export class DatabaseThread {
   readonly #worker: Worker
@@ -27,7 +34,7 @@ export class DatabaseThread {
   readonly #queue: CallQueue
   #ended: StorageError | undefined
 
-  private constructor(worker: Worker, path: string, inUse: InUse, onBatch: OnBatch | undefined) {
+  private constructor(worker: Worker, path: string, { inUse, texts }: Shared, onBatch: OnBatch | undefined) {
     this.#worker = worker
     this.#path = path
     const send = (batch: readonly Pending[]) => {
@@ -36,6 +43,7 @@ export class DatabaseThread {
       const calls = batch.map(({ call }) => call)
       onBatch?.(calls.map(([name]) => name))
       inUse.begin()
+      if (texts.put(calls)) worker.postMessage(texts.memory)
       worker.postMessage(calls)
     }
     this.#queue = new CallQueue(send, () => this.#ended)
@@ -52,11 +60,12 @@ export class DatabaseThread {
     onBatch?: OnBatch,
   ): Promise<DatabaseThread> {
     const inUse = new InUse()
+    const texts = new EventTexts()
     inUse.begin()
-    const worker = startThread(file, { ...options, inUse: inUse.memory })
+    const worker = startThread(file, { ...options, inUse: inUse.memory, texts: texts.memory })
     worker.once('exit', holdExit(inUse))
     const [{ failure }] = (await once(worker, 'message')) as [{ failure?: Failure }]
-    if (!failure) return new DatabaseThread(worker, options.path, inUse, onBatch)
+    if (!failure) return new DatabaseThread(worker, options.path, { inUse, texts }, onBatch)
     await worker.terminate()
     throw new StorageError(failure.code, failure.message)
   }

@@ -3,6 +3,7 @@ import type { Call } from '../sql/call-queue.js'
 import type { EventBytes } from '../sql/operations.js'
 import { type BatchOutcome, runBatch } from './batch.js'
 import { type ConnectionOptions, openDatabase, operationsOf } from './connection.js'
+import { EventTexts } from './event-texts.js'
 import { failureOf } from './failures.js'
 import { Housekeeping } from './housekeeping.js'
 import { InUse } from './in-use.js'
@@ -13,10 +14,11 @@ const LAST_WAIT_MS = 1_000
 
 /**
  * The thread in which the database lives. It is told batches of calls, one at a time, and answers each after its commit; told `null` it
- * closes the database and ends.
+ * closes the database and ends. Where the memory is from which it takes texts it is told whenever that is another one.
  */
-const options = workerData as ConnectionOptions & { inUse: SharedArrayBuffer }
+const options = workerData as ConnectionOptions & { inUse: SharedArrayBuffer; texts: SharedArrayBuffer }
 const inUse = new InUse(options.inUse)
+let texts = new EventTexts(options.texts)
 const port = parentPort!
 
 /** What is handed over instead of copied: events that were read. */
@@ -33,7 +35,11 @@ try {
   const operations = operationsOf(db)
   const housekeeping = new Housekeeping(db, operations, inUse)
 
-  port.on('message', (calls: Call[] | null) => {
+  port.on('message', (calls: Call[] | SharedArrayBuffer | null) => {
+    if (calls instanceof SharedArrayBuffer) {
+      texts = new EventTexts(calls)
+      return
+    }
     if (!calls) {
       try {
         // Closing alone leaves the log full while a statement is not collected yet, or somebody else has the file open.
@@ -43,6 +49,7 @@ try {
         process.exit()
       }
     }
+    texts.take(calls)
     const outcome = runBatch(db, operations, calls, options.path, housekeeping.along(calls))
     port.postMessage(outcome, buffersOf(calls, outcome))
     inUse.end()

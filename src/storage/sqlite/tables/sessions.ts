@@ -19,7 +19,8 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
   const insertOrigin = db.prepare('INSERT INTO origins (session, origin) VALUES (?, ?)')
   const update = db.prepare('UPDATE sessions SET reserved_seq = ?, state = coalesce(?, state) WHERE key = ?')
   const saveSnapshot = db.prepare('INSERT OR REPLACE INTO snapshots (session, snapshot) VALUES (?, ?)')
-  const insertEvent = db.prepare('INSERT INTO events (session, seq, json) VALUES (?, ?, ?)')
+  // as it comes from the other thread, a text is bytes
+  const insertEvent = db.prepare('INSERT INTO events (session, seq, json) VALUES (?, ?, CAST(? AS TEXT))')
   const page = db.prepare(`SELECT ${columns} FROM sessions WHERE key > ? ORDER BY key LIMIT ?`)
   const saveRest = db.prepare(
     `UPDATE sessions SET ended = ?, ended_at = ?, asleep = ?, wakes_at = ?, sdk_session = ?, engine = ?, place = coalesce(?, key)
