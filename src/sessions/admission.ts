@@ -1,10 +1,13 @@
-import { CreateSessionRequest } from '../../schemas/sessions.js'
+import { CLI_PERMISSION_MODES, type PermissionMode, PROVIDER_PERMISSION_MODES } from '../../schemas/permissions.js'
+import type { ProfileInfo } from '../../schemas/profiles.js'
+import { CreateSessionRequest, type Engine } from '../../schemas/sessions.js'
 import type {
   ClientBridge,
   CreateEngineRunner,
   DeferredTool,
   EngineRunnerContext,
   Runner,
+  RunnerCapabilities,
   RunnerSnapshot,
   SessionRunnerConfig,
 } from '../engines/runner.js'
@@ -15,7 +18,6 @@ import type { Standstill } from '../lib/standstill.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
 import { type Principal, UNLIMITED } from '../principal.js'
 import type { ProfileCatalog, ResolvedProfile } from '../profiles/catalog.js'
-import { applyPolicy, assertRunnerCan } from './policy.js'
 
 const requestChecker: Checker<CreateSessionRequest> = compileSchema(CreateSessionRequest)
 
@@ -163,8 +165,26 @@ export class Admission {
     return this.#policy({ ...built, cwd, ...(permissionMode !== undefined && { permissionMode }) }, profile)
   }
 
-  #policy(config: SessionRunnerConfig, profile: ResolvedProfile): SessionRunnerConfig {
-    return applyPolicy(config, profile.info, this.#options.disableBypassPermissions)
+  /**
+   * The policy that every way to start a session passes, on the request and again on what `buildRunnerConfig` made of it.
+   * @returns the config, without a pre-authorisation that is not to be had
+   */
+  #policy(config: SessionRunnerConfig, { info: profile }: ResolvedProfile): SessionRunnerConfig {
+    const { disableBypassPermissions } = this.#options
+    if (config.permissionMode !== undefined)
+      assertPermissionMode(config.permissionMode, profile.engine, disableBypassPermissions)
+    if (profile.engine === 'provider' && config.mcpServers !== undefined)
+      throw new GatewayError('SG_ERR_MCP_SERVERS_NOT_ALLOWED', {
+        errors: [{ path: 'mcpServers', message: 'Not for provider sessions.' }],
+      })
+    if (config.capabilities !== undefined) assertGranted(config.capabilities, profile)
+    if (config.forkSession && config.resume === undefined)
+      throw invalidField('forkSession', 'needs resume, the session to fork from.')
+    if (disableBypassPermissions && config.allowDangerouslySkipPermissions !== undefined) {
+      const { allowDangerouslySkipPermissions: _stripped, ...rest } = config
+      return rest
+    }
+    return config
   }
 
   async #resolveCwd(cwd: string): Promise<string> {
@@ -210,3 +230,45 @@ function isRunner(built: unknown): built is Runner {
 /** A refusal of ours says what to do; what a host's code threw may hold anything and goes to the log only, as the cause. */
 const startFailure = (error: unknown): GatewayError =>
   error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START', { cause: error })
+
+/** Refuses a permission mode that policy or the engine excludes; `at` names the field. */
+export function assertPermissionMode(
+  mode: PermissionMode,
+  engine: Engine,
+  disableBypassPermissions: boolean,
+  at = 'permissionMode',
+): void {
+  if (mode === 'bypassPermissions' && disableBypassPermissions) throw new GatewayError('SG_ERR_BYPASS_DISABLED')
+  const modes = engine === 'provider' ? PROVIDER_PERMISSION_MODES : CLI_PERMISSION_MODES
+  if (!modes.includes(mode))
+    throw invalidField(at, `a ${engine} session has ${modes.join(', ')}, not ${mode}.`, 'SG_ERR_PERMISSION_MODE')
+}
+
+/** Capabilities may only narrow what the profile grants by name. */
+function assertGranted(capabilities: readonly string[], profile: ProfileInfo): void {
+  if (profile.engine !== 'provider') throw invalidField('capabilities', 'only provider sessions have capabilities.')
+  if (!profile.session)
+    throw invalidField('capabilities', `profile ${profile.name} grants none by name.`, 'SG_ERR_CAPABILITY_NOT_GRANTED')
+  const granted: readonly string[] = profile.session.capabilities ?? []
+  const refused = capabilities.find((capability) => !granted.includes(capability))
+  if (refused !== undefined)
+    throw invalidField(
+      'capabilities',
+      `profile ${profile.name} does not grant ${refused}.`,
+      'SG_ERR_CAPABILITY_NOT_GRANTED',
+    )
+}
+
+/** Refuses what the runner that was built cannot do. */
+function assertRunnerCan(config: SessionRunnerConfig, can: RunnerCapabilities): void {
+  if (config.permissionMode !== undefined && !can.permissionModes.includes(config.permissionMode))
+    throw invalidField(
+      'permissionMode',
+      `this engine has ${can.permissionModes.join(', ')}, not ${config.permissionMode}.`,
+      'SG_ERR_PERMISSION_MODE',
+    )
+  if (config.resume !== undefined && !can.resume)
+    throw invalidField('resume', 'this engine cannot resume a session.', 'SG_ERR_UNSUPPORTED')
+  if (config.forkSession && !can.fork)
+    throw invalidField('forkSession', 'this engine cannot fork a session.', 'SG_ERR_UNSUPPORTED')
+}

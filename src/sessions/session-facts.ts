@@ -5,6 +5,7 @@ import type { SessionInfo, SessionStatus, TokenUsage } from '../../schemas/sessi
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import type { RunnerEvent, SessionRunnerConfig } from '../engines/runner.js'
 import { oneLine } from '../lib/one-line.js'
+import type { Choice } from './kept/news.js'
 
 const TITLE_LENGTH = 80
 
@@ -209,3 +210,18 @@ export const interruptedTurn = ({ numTurns, cost }: SessionFacts, reason: string
   errors: [reason],
   usage: { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
 })
+
+/** What only the host sets is never written down; the title is the one that the session has by now. */
+export function keptConfig(request: SessionRunnerConfig, hostTitle: string | undefined): SessionRunnerConfig {
+  const { env: _env, defaultApprovalTimeoutMs: _timeout, agentOptions: _options, title: _title, ...kept } = request
+  return hostTitle === undefined ? kept : { ...kept, title: hostTitle }
+}
+
+/** The request, with what was chosen since. */
+export function withChoice({ request, chosen }: { request: SessionRunnerConfig; chosen: Choice | undefined }) {
+  if (!chosen) return request
+  const { model: asked, ...rest } = request
+  const model = chosen.model === undefined ? asked : (chosen.model ?? undefined)
+  const permissionMode = chosen.permissionMode ?? request.permissionMode
+  return { ...rest, ...(model !== undefined && { model }), ...(permissionMode !== undefined && { permissionMode }) }
+}

@@ -1,16 +1,32 @@
 import type { SessionEventBody } from '../../../schemas/events.js'
+import type {
+  AnsweredBy,
+  PermissionRequest,
+  ResolvedBy,
+  ResolvePermissionRequest,
+} from '../../../schemas/permissions.js'
 import type { PermissionAsk, PermissionDecision, SessionRunnerConfig } from '../../engines/runner.js'
-import type { Clock } from '../../lib/clock.js'
+import type { Clock, Timer } from '../../lib/clock.js'
+import { LazyMap } from '../../lib/lazy-map.js'
 import { newId } from '../../lib/new-id.js'
 import { present } from '../../lib/present.js'
 import type { CarriedDecision } from '../kept/journal.js'
-import {
-  changedInput,
-  DEFAULT_APPROVAL_TIMEOUT_MS,
-  PendingPermissions,
-  policyAnswer,
-  type Resolution,
-} from './permissions.js'
+import { changedInput, decisionOf, policyAnswer } from './permissions.js'
+import type { AskedPlace, AskedPlaces } from './waiting.js'
+
+/** How long an approval is waited for when neither the request nor the host says. */
+const DEFAULT_APPROVAL_TIMEOUT_MS = 300_000
+
+interface Resolution {
+  requestId: string
+  decision: PermissionDecision
+  resolvedBy: ResolvedBy
+  by: AnsweredBy | undefined
+  /** Of an allow that runs something else than was shown. */
+  changedInput?: object | undefined
+}
+
+type Decide = (decision: PermissionDecision) => void
 
 /** What a session does about its permission requests. */
 export interface PermissionDeskOwner {
@@ -22,32 +38,58 @@ export interface PermissionDeskOwner {
   onPatientRequest(): void
 }
 
-/** Where an engine asks and clients answer: policy first, then what was answered while the session was parked, then a person. */
-export class PermissionDesk extends PendingPermissions {
+interface Pending {
+  request: PermissionRequest
+  /** Absent while the session is parked and the engine has not asked again. */
+  decide: Decide | undefined
+  timer: Timer | undefined
+  /** Absent before its event was told, and for one of an earlier version. */
+  place?: AskedPlace
+}
+
+/**
+ * Where the engine of one session asks and clients answer: policy first, then what was answered while the session was parked, then a
+ * person. The first answer wins; timeout, interrupt and teardown count as deny, so nothing ever runs without an allow.
+ */
+export class PermissionDesk {
+  readonly #pending = new LazyMap<string, Pending>()
+  /** Allowed, and not handed to their askers before that is durable. */
+  readonly #handing = new LazyMap<string, Decide>()
+  /** Since when requests wait that are not resolved, those that were taken off the list included. */
+  readonly #since = new LazyMap<string, number>()
+  readonly #clock: Clock
   readonly #owner: PermissionDeskOwner
   /** Answers that were given while the session was parked, for the engine that asks again. */
   carried: CarriedDecision[] = []
 
   constructor(clock: Clock, owner: PermissionDeskOwner) {
-    super(clock, {
-      onResolved: (resolution) => owner.onPermissionEvent(resolvedEvent(resolution)),
-      whenDurable: (then) =>
-        owner.whenDurable(() => {
-          then()
-          // the others may have waited for this one with their parking
-          if (this.size > 0) owner.onPatientRequest()
-        }),
-    })
+    this.#clock = clock
     this.#owner = owner
   }
 
+  get size(): number {
+    return this.#pending.size
+  }
+
+  /** Whether an answer is on its way to its asker. */
+  get handing(): boolean {
+    return this.#handing.size > 0
+  }
+
+  list(): PermissionRequest[] {
+    return [...this.#pending.values()].map((pending) => pending.request)
+  }
+
+  /**
+   * @returns what is decided about it
+   * @throws TypeError when the ask is not JSON; nothing waits then
+   */
   ask(ask: PermissionAsk): Promise<PermissionDecision> {
     const { config } = this.#owner
     const answer = policyAnswer(ask, config.questionBehavior)
     if (answer) {
-      const by = { channel: 'policy' } as const
-      const resolution: Resolution = { requestId: newId(), decision: answer, resolvedBy: 'policy', by }
-      this.#owner.onPermissionEvent(resolvedEvent({ ...resolution, changedInput: changedInput(ask, answer) }))
+      const resolution = { requestId: newId(), decision: answer, changedInput: changedInput(ask, answer) }
+      this.#tellResolved({ ...resolution, resolvedBy: 'policy', by: { channel: 'policy' } })
       return Promise.resolve(answer)
     }
     return this.#askedBefore(ask.toolUseId) ?? this.#askPerson(ask, config)
@@ -55,45 +97,168 @@ export class PermissionDesk extends PendingPermissions {
 
   #askPerson(ask: PermissionAsk, config: SessionRunnerConfig): Promise<PermissionDecision> {
     const timeoutMs = config.approvalTimeoutMs ?? config.defaultApprovalTimeoutMs ?? DEFAULT_APPROVAL_TIMEOUT_MS
-    const { request, decision } = this.add(ask, timeoutMs)
+    // a copy as JSON, so that what runs is what was shown, whatever the engine does with its own
+    const shown: PermissionAsk = JSON.parse(JSON.stringify(ask))
+    const { toolName, toolUseId, title, description, decisionReason, agentId } = shown
+    const request: PermissionRequest = {
+      ...{ id: newId(), toolName, toolUseId },
+      input: (shown.input ?? {}) as Record<string, unknown>,
+      ...present({ title, description, decisionReason, agentId }),
+      ...(timeoutMs > 0 && { expiresAt: this.#clock.now() + timeoutMs }),
+    }
+    const expire = () => {
+      const answer = { behavior: 'deny', message: 'Nobody answered in time.' } as const
+      this.#resolve(request.id, answer, 'timeout', { channel: 'timeout' })
+    }
+    const decision = new Promise<PermissionDecision>((decide) => {
+      const timer = timeoutMs > 0 ? this.#clock.after(timeoutMs, expire) : undefined
+      this.#pending.set(request.id, { request, decide, timer })
+    })
     this.#owner.onPermissionEvent({ type: 'permission_requested', request })
     if (timeoutMs === 0) this.#owner.onPatientRequest()
     return decision
   }
 
+  /** The decision on what was asked before the session was parked; its engine asks again, with the same `toolUseId`. */
   #askedBefore(toolUseId: string): Promise<PermissionDecision> | undefined {
     const carried = this.carried.find((answer) => answer.toolUseId === toolUseId)
     if (carried) {
-      this.#tell(carried)
+      this.#tellCarried(carried)
       this.carried = this.carried.filter((answer) => answer !== carried)
       return Promise.resolve(carried.decision)
     }
-    const open = this.askedAgain(toolUseId)
-    if (open) this.#owner.onPatientRequest()
-    return open
+    const open = [...this.#pending.values()].find(({ request, decide }) => !decide && request.toolUseId === toolUseId)
+    if (!open) return undefined
+    const decision = new Promise<PermissionDecision>((decide) => {
+      open.decide = decide
+    })
+    this.#owner.onPatientRequest()
+    return decision
   }
 
   /** Tells the answers that were given while the session was parked, each once, whether the engine asks again or not. */
   tellCarried(): void {
-    for (const carried of this.carried) this.#tell(carried)
+    for (const carried of this.carried) this.#tellCarried(carried)
   }
 
-  #tell(carried: CarriedDecision): void {
+  #tellCarried(carried: CarriedDecision): void {
     if (carried.told) return
     carried.told = true
     const { requestId, decision, by } = carried
     const ran = decision.behavior === 'allow' && carried.isChanged ? decision.updatedInput : undefined
-    this.tellAnswered({ requestId, decision, by, changedInput: ran })
+    this.#pending.delete(requestId)
+    this.#tellResolved({ requestId, decision, resolvedBy: 'client', by, changedInput: ran })
   }
-}
 
-function resolvedEvent({ requestId, decision, resolvedBy, by, changedInput: ran }: Resolution): SessionEventBody {
-  const message = decision.behavior === 'deny' ? decision.message : undefined
-  return {
-    type: 'permission_resolved',
-    requestId,
-    behavior: decision.behavior,
-    resolvedBy,
-    ...present({ by, message, updatedInput: ran as Record<string, unknown> | undefined }),
+  /** It was told of a request that it was made here. */
+  place(requestId: string, place: AskedPlace): void {
+    const pending = this.#pending.get(requestId)
+    if (pending) pending.place = place
+    if (pending) this.#since.set(requestId, place.since)
+  }
+
+  /** Since when a request has waited, until its resolution was told. */
+  waitedSince(requestId: string): number | undefined {
+    return this.#since.get(requestId)
+  }
+
+  /** Where they were made; undefined: none waits. */
+  get places(): AskedPlaces | undefined {
+    if (this.size === 0) return undefined
+    return Object.fromEntries(
+      [...this.#pending.values()].flatMap(({ request, place }) => (place ? [[request.id, place]] : [])),
+    )
+  }
+
+  /** True when none of them has a time limit, so that they may be waited for without a process. */
+  get patient(): boolean {
+    return [...this.#pending.values()].every(({ timer }) => timer === undefined)
+  }
+
+  /** Takes up the requests of a parked session; their engine is to ask again, with the same `toolUseId`. */
+  restore(requests: readonly PermissionRequest[], places: AskedPlaces = {}): void {
+    for (const request of requests) {
+      const place = places[request.id]
+      this.#pending.set(request.id, { request, decide: undefined, timer: undefined, ...(place && { place }) })
+      if (place) this.#since.set(request.id, place.since)
+    }
+  }
+
+  /** Leaves only those that are listed, by their ids. */
+  retain(ids: ReadonlySet<string>): void {
+    for (const requestId of this.#pending.keys()) {
+      if (ids.has(requestId)) continue
+      this.#pending.delete(requestId)
+      this.#since.delete(requestId)
+    }
+  }
+
+  /** Takes a request off the list whose answer is told later. */
+  takeOff(requestId: string): PermissionRequest | undefined {
+    const pending = this.#pending.get(requestId)
+    this.#pending.delete(requestId)
+    return pending?.request
+  }
+
+  /** The engine is gone and with it whoever asked; the requests stay. */
+  suspend(): void {
+    for (const pending of this.#pending.values()) pending.decide = undefined
+  }
+
+  get(requestId: string): PermissionRequest | undefined {
+    return this.#pending.get(requestId)?.request
+  }
+
+  /** Does nothing when the request is unknown, answered or expired. */
+  answer(requestId: string, answer: ResolvePermissionRequest, by: AnsweredBy | undefined): void {
+    this.#resolve(requestId, answer, 'client', by)
+  }
+
+  /** Denies everything that waits; what was allowed and not handed over yet does not run either. */
+  denyAll(message: string): void {
+    for (const requestId of [...this.#handing.keys()]) this.#take(requestId)?.({ behavior: 'deny', message })
+    for (const requestId of [...this.#pending.keys()])
+      this.#resolve(requestId, { behavior: 'deny', message }, 'policy', { channel: 'policy' })
+  }
+
+  #resolve(requestId: string, answer: PermissionDecision, resolvedBy: ResolvedBy, by: AnsweredBy | undefined): void {
+    const pending = this.#pending.get(requestId)
+    if (!pending) return
+    this.#pending.delete(requestId)
+    pending.timer?.cancel()
+    const decision = decisionOf(pending.request, answer)
+    const changed = changedInput(pending.request, decision)
+    this.#tellResolved({ requestId, decision, resolvedBy, by, changedInput: changed })
+    if (pending.decide && decision.behavior === 'allow') this.#hand(requestId, pending.decide, decision)
+    else pending.decide?.(decision)
+  }
+
+  /** Called after a request left the list, before its asker goes on. */
+  #tellResolved({ requestId, decision, resolvedBy, by, changedInput: ran }: Resolution): void {
+    const message = decision.behavior === 'deny' ? decision.message : undefined
+    this.#owner.onPermissionEvent({
+      type: 'permission_resolved',
+      requestId,
+      behavior: decision.behavior,
+      resolvedBy,
+      ...present({ by, message, updatedInput: ran as Record<string, unknown> | undefined }),
+    })
+    this.#since.delete(requestId)
+  }
+
+  /** After a crash the log must not say of a tool that ran that nobody allowed it. */
+  #hand(requestId: string, decide: Decide, decision: PermissionDecision): void {
+    this.#handing.set(requestId, decide)
+    this.#owner.whenDurable(() => {
+      this.#take(requestId)?.(decision)
+      // the others may have waited for this one with their parking
+      if (this.size > 0) this.#owner.onPatientRequest()
+    })
+  }
+
+  #take(requestId: string): Decide | undefined {
+    const decide = this.#handing.get(requestId)
+    this.#handing.delete(requestId)
+    return decide
   }
 }

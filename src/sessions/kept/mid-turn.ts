@@ -1,8 +1,8 @@
 import type { RunnerSnapshot } from '../../engines/runner.js'
 import { carriedDecision } from '../asks/permissions.js'
+import { keptConfig, withChoice } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
 import type { JournaledWhole, JournalWrite, MidTurn } from './journal.js'
-import { keptConfig, withChoice } from './kept-config.js'
 import { isForEngine, type News } from './news.js'
 
 /** What a turn waits for whose engine is about to be missed. */
