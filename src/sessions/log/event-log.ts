@@ -25,8 +25,8 @@ export interface LogJournal {
   read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<ReadEvents>
 }
 
-/** An event that is no bytes yet: whole, as JSON, or one of our own, of which nobody has asked for the text. */
-type Unwritten = string | { ts: number; body: SessionEventBody }
+/** An event that is no bytes yet: as JSON, or one of our own, of which nobody has asked for the text. */
+type Unwritten = { seq: number; json: string } | { seq: number; ts: number; body: SessionEventBody }
 
 /** How much may wait until somebody reads it; the gateway's own events are not counted in characters. */
 const MAX_UNWRITTEN_EVENTS = 16
@@ -125,14 +125,14 @@ export class EventLog {
     const seq = this.#lastSeq + 1
     if (!this.#journal && EVENT_TYPES[body.type].isPlain) {
       this.#lastSeq = seq
-      this.#unwritten.push({ ts, body })
+      this.#unwritten.push({ seq, ts, body })
     } else {
       // one text for the log and for the journal: it is put together once
       const json = eventJson(seq, ts, body)
       const isDelta = body.type === 'stream_delta'
       if (isDelta) this.#writeOut()
       this.#lastSeq = seq
-      this.#unwritten.push(json)
+      this.#unwritten.push({ seq, json })
       this.#unwrittenChars += json.length
       if (isDelta) this.#writeOut(body.uuid)
       this.#journal?.onAppended(seq, EVENT_TYPES[body.type].isLive ? undefined : json, json.length)
@@ -144,10 +144,9 @@ export class EventLog {
   /** @param deltaOf uuid of the message that they belong to, when they are deltas */
   #writeOut(deltaOf?: string): void {
     if (this.#unwritten.length === 0) return
-    let seq = this.#lastSeq - this.#unwritten.length
     for (const event of this.#unwritten) {
-      seq++
-      this.#segments.append(seq, typeof event === 'string' ? event : eventJson(seq, event.ts, event.body), deltaOf)
+      const json = 'json' in event ? event.json : eventJson(event.seq, event.ts, event.body)
+      this.#segments.append(event.seq, json, deltaOf)
     }
     this.#unwritten = []
     this.#unwrittenChars = 0
@@ -156,7 +155,6 @@ export class EventLog {
 
   /** Leaves out the numbers up to and including `seq`, as far as they are not used. */
   skipTo(seq: number): void {
-    this.#writeOut()
     this.#lastSeq = Math.max(this.#lastSeq, seq)
   }
 
