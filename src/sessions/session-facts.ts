@@ -9,17 +9,14 @@ import type { Choice } from './kept/news.js'
 
 const TITLE_LENGTH = 80
 
-/** The parts of a SessionInfo that are known elsewhere. */
-interface InfoParts {
-  id: string
-  status: SessionStatus
-  profile: ProfileInfo
-  createdAt: number
-  lastSeq: number
-  pendingPermissions: number
-  attachedClients: number
-  jobId: string | undefined
-  parked: SessionInfo['parked']
+/** What a SessionInfo says of a session beside its facts. */
+interface DescribedSession {
+  readonly id: string
+  readonly profile: { readonly info: ProfileInfo }
+  readonly createdAt: number
+  readonly permissions: { readonly size: number }
+  readonly clients: { readonly count: number }
+  readonly jobId: string | undefined
 }
 
 /** What engines count over a session. */
@@ -116,27 +113,32 @@ export class SessionFacts {
     Object.assign(this.usage, info.usage)
   }
 
-  info(parts: InfoParts): SessionInfo {
-    const { id, status, profile, createdAt, lastSeq, pendingPermissions, attachedClients, jobId, parked } = parts
+  info(
+    { id, profile, createdAt, permissions, clients, jobId }: DescribedSession,
+    status: SessionStatus,
+    lastSeq: number,
+    parked: SessionInfo['parked'],
+  ): SessionInfo {
+    const { name, engine, agent = DEFAULT_AGENT } = profile.info
     const info: SessionInfo = {
       id,
       status,
-      profile: profile.name,
-      engine: profile.engine,
+      profile: name,
+      engine,
       title: this.title,
       cwd: this.#cwd,
       createdAt,
       lastActivityAt: this.lastActivityAt,
       lastSeq,
-      pendingPermissions,
-      attachedClients,
+      pendingPermissions: permissions.size,
+      attachedClients: clients.count,
       numTurns: this.numTurns,
       cost: this.cost,
       usage: { ...this.usage },
     }
     if (this.sdkSessionId !== undefined) info.sdkSessionId = this.sdkSessionId
     if (this.statusDetail !== undefined) info.statusDetail = this.statusDetail
-    if (profile.engine === 'cli') info.agent = profile.agent ?? DEFAULT_AGENT
+    if (engine === 'cli') info.agent = agent
     if (this.model !== undefined) info.model = this.model
     if (this.permissionMode !== undefined) info.permissionMode = this.permissionMode
     if (this.apiKeySource !== undefined) info.apiKeySource = this.apiKeySource

@@ -1,7 +1,8 @@
-import type { SessionEventBody } from '../../schemas/events.js'
+import type { SessionClosedReason, SessionEventBody, SessionEventOf } from '../../schemas/events.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import { EVENT_TYPES } from '../engines/event-types.js'
 import type { Runner, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
+import type { ErrorCode } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Patience } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
@@ -9,15 +10,14 @@ import type { ResolvedProfile } from '../profiles/catalog.js'
 import { DeferredExecutions } from './asks/deferred-executions.js'
 import { PermissionDesk, type PermissionDeskOwner } from './asks/permission-desk.js'
 import type { LogSource } from './clients/attachment.js'
-import { SessionBridge } from './clients/bridge.js'
-import { Clients } from './clients/clients.js'
+import { Clients, SessionBridge } from './clients/clients.js'
 import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn } from './kept/journal.js'
 import type { JournalOwner } from './kept/journal-owner.js'
 import { JournalWriter } from './kept/journal-writer.js'
-import { after, BUILDING, type Life } from './life/life.js'
+import { type Life, NEXT } from './life/life.js'
 import type { RunnerLink } from './life/runner-link.js'
 import { snapshotFiles } from './life/snapshot-files.js'
-import { Turns } from './life/turns.js'
+import type { QueuedMessage } from './life/turns.js'
 import { EventLog } from './log/event-log.js'
 import { keptConfig, SessionFacts } from './session-facts.js'
 import type { LeftSession, SessionInit, SessionWorld } from './session-world.js'
@@ -59,11 +59,14 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   accepting = 0
   /** The scratch filesystem; it can still be read when the session has ended. */
   files: SessionFiles | undefined
-  readonly turns = new Turns()
+  /** Whether a turn is in progress. One at a time: what comes meanwhile waits, in order. */
+  inTurn = false
+  /** Messages that wait, at least one; replaced as a whole. */
+  queued: readonly QueuedMessage[] | undefined
   #shownStatus: SessionStatus = 'starting'
   /** Where the log tells that it is parked. */
   #parkedSeq = 0
-  #life: Life = BUILDING
+  #life: Life = { is: 'building' }
   /** Resolves when the engine is gone that it had last, or was given up on. */
   engineGone: Promise<void> | undefined
   /** The number of its last event, when that was told ahead of it. */
@@ -83,34 +86,20 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.askedBy = left?.whole.state.askedBy ?? this.createdBy
     this.key = init.key
     this.createdAt = left?.whole.state.info.createdAt ?? world.clock.now()
-    this.writer = this.#openWriter(left)
+    const { keeping, clock, eventLog: limits } = world
+    const { whole, lastSeq = 0 } = left ?? {}
+    const { sleeps = false, state: { isStale = false } = {} } = whole ?? {}
+    if (keeping.hasAll)
+      this.writer = new JournalWriter(keeping, clock, this, left && { reservedSeq: lastSeq, sleeps, isStale })
     // before the log, which asks it
     this.clients = new Clients(this, world.maxSocketsPerSession)
-    this.log = this.#openLog(left)
+    this.log = whole?.log
+      ? EventLog.fromText(whole.log, limits, lastSeq, this.clients)
+      : new EventLog(whole?.epoch, limits, lastSeq, this.writer, this.clients, whole?.lastSeq)
     this.facts = new SessionFacts(init.config, this.createdAt)
-    this.permissions = new PermissionDesk(world.clock, this)
-    this.bridge = new SessionBridge(world.clock, this.clients)
+    this.permissions = new PermissionDesk(clock, this)
+    this.bridge = new SessionBridge(clock, this.clients)
     if (left) this.#restore(left.whole)
-  }
-
-  #openWriter(left: LeftSession | undefined): JournalWriter | undefined {
-    const { keeping, clock } = this.world
-    if (!keeping.hasAll) return undefined
-    if (!left) return new JournalWriter(keeping, clock, this)
-    const { state, sleeps = false } = left.whole
-    return new JournalWriter(keeping, clock, this, {
-      reservedSeq: left.lastSeq,
-      sleeps,
-      isStale: state.isStale ?? false,
-    })
-  }
-
-  #openLog(left: LeftSession | undefined): EventLog {
-    const { eventLog: limits } = this.world
-    if (!left) return new EventLog(undefined, limits, 0, this.writer, this.clients)
-    const { whole, lastSeq } = left
-    if (whole.log) return EventLog.fromText(whole.log, limits, lastSeq, this.clients)
-    return new EventLog(whole.epoch, limits, lastSeq, this.writer, this.clients, whole.lastSeq)
   }
 
   #restore({ state, snapshot }: JournaledWhole): void {
@@ -139,7 +128,8 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     )
     for (const execution of executions) if (isKnown(execution.executionId)) this.executions.add(execution, at)
     this.executions.remember(settled)
-    this.turns.restore(inTurn, queued)
+    this.inTurn = inTurn
+    this.queued = queued?.length ? queued : undefined
     this.chosen = chosen
     this.facts.before = before
     this.messageIds = messageIds && [...messageIds]
@@ -156,9 +146,11 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     return this.#life
   }
 
-  /** The only way from one state of its life to the next. */
+  /** The only way from one state of its life to the next. @throws Error when it cannot come to be that */
   become(next: Life): void {
-    this.#life = after(this.#life, next)
+    if (!NEXT[this.#life.is].includes(next.is))
+      throw new Error(`A session that is ${this.#life.is} cannot be ${next.is}.`)
+    this.#life = next
   }
 
   /** The tie to the engine that serves it. */
@@ -194,7 +186,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     if (isParked) return 'parked'
     if (!this.started) return 'starting'
     if (this.permissions.size > 0) return 'awaiting_approval'
-    return this.turns.busy ? 'running' : 'idle'
+    return this.busy ? 'running' : 'idle'
   }
 
   /** True when no event will follow. */
@@ -204,7 +196,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
 
   /** True while a turn is in progress or one is about to begin. */
   get busy(): boolean {
-    return this.turns.busy
+    return this.inTurn || this.queued !== undefined
   }
 
   get runner(): Runner | undefined {
@@ -242,17 +234,9 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   /** @param lastSeq default: as far as clients may be shown */
   info(lastSeq = this.log.visibleSeq): SessionInfo {
     const parkedSince = this.#parkedSinceAt(lastSeq)
-    return this.facts.info({
-      id: this.id,
-      status: this.#statusWhen(parkedSince !== undefined),
-      profile: this.profile.info,
-      createdAt: this.createdAt,
-      lastSeq,
-      pendingPermissions: this.permissions.size,
-      attachedClients: this.clients.count,
-      jobId: this.jobId,
-      parked: parkedSince === undefined ? undefined : this.parkedInfo(parkedSince),
-    })
+    const status = this.#statusWhen(parkedSince !== undefined)
+    const parked = parkedSince === undefined ? undefined : this.parkedInfo(parkedSince)
+    return this.facts.info(this, status, lastSeq, parked)
   }
 
   /** What is waited for, since when. */
@@ -328,7 +312,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
 
   /** Where it stands, to be written down; what is empty is left out. */
   state(): JournaledState {
-    const { facts, executions, permissions, turns, chosen, messageIds, midTurn, askedBy } = this
+    const { facts, executions, permissions, inTurn, queued, chosen, messageIds, midTurn, askedBy } = this
     const { settled } = executions
     const { places } = permissions
     const state = {
@@ -338,10 +322,9 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
       ...(facts.hostTitle !== undefined && { hostTitle: facts.hostTitle }),
       ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
       ...(facts.engineTitle !== undefined && { engineTitle: facts.engineTitle }),
-      ...(turns.active && { inTurn: true }),
+      ...(inTurn && { inTurn }),
       ...(askedBy !== undefined && askedBy !== this.createdBy && { askedBy }),
-      // a copy: it is written down later
-      ...(turns.waiting && { queued: [...turns.waiting] }),
+      ...(queued && { queued }),
       ...(permissions.size > 0 && { permissions: permissions.list() }),
       ...(places && { asked: places }),
       ...(executions.size > 0 && { executions: executions.list() }),
@@ -397,5 +380,37 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     if (status === 'parked') this.#parkedSeq = this.log.headSeq
     this.world.operatorLog.onStatus(this, before, status, detail)
     return true
+  }
+
+  /** Ends the session as failed. */
+  fail(message: string, code?: ErrorCode): void {
+    if (this.ended) return
+    this.facts.statusDetail = message
+    this.#finish('failed', 'error', { type: 'session_error', message, ...(code && { code }) })
+  }
+
+  /** Closes the session unless it has ended; resolves when its runner is gone or was given up on. */
+  close(reason: SessionClosedReason): Promise<void> {
+    this.#finish(reason === 'error' ? 'failed' : 'closed', reason)
+    return this.engineGone ?? Promise.resolve()
+  }
+
+  /** @param told what is said before everything else that follows from the end */
+  #finish(as: 'failed' | 'closed', reason: SessionClosedReason, told?: SessionEventOf<'session_error'>): void {
+    if (this.ended) return
+    const { link, world, log } = this
+    this.become({ is: 'ended', as })
+    if (this.writer) this.midTurn = undefined
+    this.inTurn = false
+    this.queued = undefined
+    if (told) this.append(told)
+    this.permissions.denyAll('The session ended.')
+    this.bridge.close()
+    const ts = world.clock.now()
+    this.showStatus(ts)
+    if (this.closingSeq !== undefined) log.skipTo(this.closingSeq - 1)
+    this.append({ type: 'session_closed', reason }, ts)
+    if (link) this.engineGone = link.close(world, this.id)
+    world.onEnded(this)
   }
 }

@@ -36,8 +36,6 @@ export interface SessionWorld {
     onEvent(session: SessionRef, body: SessionEventBody, seq: number, ts: number): void
     /** The run of a job waits as a parked one does, with its engine. */
     onHeld(session: SessionRef): void
-    /** A session turned out to run on `oauth` credentials. */
-    onOauth(session: SessionRef): void
   }
   /** Once, when the session became terminal. */
   onEnded(session: SessionRef): void

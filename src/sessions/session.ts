@@ -1,8 +1,7 @@
 import { CLOSE } from '../../schemas/close-codes.js'
 import type { SessionCommand } from '../../schemas/commands.js'
-import type { SessionClosedReason } from '../../schemas/events.js'
 import type { AnsweredBy, PermissionRequest, ResolvePermissionRequest } from '../../schemas/permissions.js'
-import { type ErrorCode, GatewayError, invalidField, toError } from '../errors.js'
+import { GatewayError, invalidField, toError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { Patience } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
@@ -12,8 +11,8 @@ import { type AnswerBearing, carriedDecision, changedInput, decisionOf } from '.
 import type { Attachment, ClientSink } from './clients/attachment.js'
 import type { AttachPosition } from './clients/clients.js'
 import { CommandDesk } from './clients/command-desk.js'
-import type { Removal } from './kept/journal.js'
-import { type Asked, type News, newsOf } from './kept/news.js'
+import type { JournaledWhole, MidTurn, Removal } from './kept/journal.js'
+import { type Asked, isForEngine, type News, newsOf } from './kept/news.js'
 import { EngineDesk } from './life/engine-desk.js'
 import { TurnDesk } from './life/turn-desk.js'
 import { SessionState } from './session-state.js'
@@ -135,10 +134,39 @@ export class Session extends SessionState {
       }
   }
 
+  /** Takes up what came in while it was parked; it is told once an engine goes on with it. */
+  takeIn({ log, state, news = [] }: JournaledWhole): void {
+    // one that is kept whole has its news in it
+    if (log) this.midTurn = state.midTurn
+    this.expectNoMore(news)
+    for (const { executionId } of this.midTurn?.results ?? []) this.executions.takeOff(executionId)
+    for (const { requestId } of this.midTurn?.decisions ?? []) this.permissions.takeOff(requestId)
+  }
+
+  /** What came in while it is parked is not waited for any more. */
+  expectNoMore(news: readonly News[]): void {
+    for (const one of news.filter(isForEngine)) {
+      if (this.midTurn) this.#carry(one, this.midTurn)
+      this.writer?.take(one.key)
+    }
+  }
+
+  #carry(news: News, midTurn: MidTurn): void {
+    const { results, decisions } = midTurn
+    if (news.type === 'result') {
+      const { executionId, result } = news
+      if (!results.some((known) => known.executionId === executionId)) results.push({ executionId, result })
+      this.executions.takeOff(executionId)
+    } else if (news.type === 'answer') {
+      const request = this.permissions.takeOff(news.requestId)
+      if (request) decisions.push(carriedDecision(request, news.answer, news.by))
+    } else midTurn.interrupted = true
+  }
+
   /** Denies what waits for an answer and ends the turn in progress; nothing of it has to be written down first. */
   async interrupt(): Promise<void> {
     const { executions } = this.world
-    const wasIdle = !this.turns.busy
+    const wasIdle = !this.busy
     await Promise.all(this.executions.list().map(({ executionId }) => executions.submit(executionId, INTERRUPTED)))
     await this.turnDesk.interrupt()
     if (this.accepting === 0) return
@@ -207,7 +235,7 @@ export class Session extends SessionState {
   get isStored(): boolean {
     // what is still being written would be written by nobody's session
     if (this.writer && !this.writer.clean) return false
-    const isAlone = this.asleepIdle && !this.turns.busy && this.concerns === 0
+    const isAlone = this.asleepIdle && !this.busy && this.concerns === 0
     return this.parked || (this.writer !== undefined && (isAlone || this.ended))
   }
 
@@ -231,11 +259,6 @@ export class Session extends SessionState {
     this.turnDesk.onBacklog(bytes)
   }
 
-  /** Closes the session unless it has ended; resolves when its runner is gone or was given up on. */
-  close(reason: SessionClosedReason): Promise<void> {
-    return this.turnDesk.close(reason)
-  }
-
   /** It is another node's: its engine is ended, and nothing is told or written of it any more. Resolves when that is gone. */
   async abandon(): Promise<void> {
     const { link, clients, writer, world } = this
@@ -245,10 +268,5 @@ export class Session extends SessionState {
     // whatever it would do at its end it must not do any more
     link?.runner.pause?.()
     await link?.close(world, this.id)
-  }
-
-  /** Ends the session as failed. */
-  fail(message: string, code?: ErrorCode): void {
-    this.turnDesk.fail(message, code)
   }
 }

@@ -127,10 +127,6 @@ export class Telling {
     for (const one of news) if (one.type === 'answer') this.#observers.inbox?.onResolved(sessionId, one.requestId)
   }
 
-  onOauth(session: Session): void {
-    this.#parts.operatorLog.onOauth(session)
-  }
-
   onHeld(session: Session): void {
     // a session that waits for an approval alone waits for no execution
     const executionId = session.executions.list()[0]?.executionId

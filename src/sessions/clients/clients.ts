@@ -1,10 +1,17 @@
 import type { Close } from '../../../schemas/close-codes.js'
 import { type AttachedFrame, PROTOCOL_VERSION, type ServerFrame } from '../../../schemas/frames.js'
+import type { BridgedCall, ClientBridge, ExecutionResult } from '../../engines/runner.js'
 import { GatewayError } from '../../errors.js'
-import type { Clock } from '../../lib/clock.js'
+import type { Clock, Timer } from '../../lib/clock.js'
+import { LazyMap } from '../../lib/lazy-map.js'
 import type { LogReaders } from '../log/log-segments.js'
 import { Attachment, type ClientSink, type LogSource } from './attachment.js'
 import { ReaderPressure } from './reader-pressure.js'
+
+/** How long a client may take when the call names no limit of its own. */
+const DEFAULT_CALL_TIMEOUT_MS = 300_000
+
+type ToolCallRequest = Extract<ServerFrame, { type: 'tool_call_request' }>
 
 /** Where a client wants to go on. */
 export interface AttachPosition {
@@ -173,3 +180,86 @@ export class Clients implements LogReaders {
 }
 
 const pumpAll = (clients: Clients): void => clients.pumpAll()
+
+interface PendingCall {
+  frame: ToolCallRequest
+  settle(result: ExecutionResult): void
+  timer: Timer
+}
+
+/**
+ * Hands an engine's calls to the attached clients: every client is asked, the first answer wins, the others are told. A call that
+ * nobody is there for waits for a client until its deadline.
+ */
+export class SessionBridge implements ClientBridge {
+  readonly #calls = new LazyMap<string, PendingCall>()
+  readonly #clock: Clock
+  readonly #clients: Clients
+  #closed = false
+
+  constructor(clock: Clock, clients: Clients) {
+    this.#clock = clock
+    this.#clients = clients
+  }
+
+  /** Frames that a client which attaches now still has to answer. */
+  get pending(): ServerFrame[] {
+    return [...this.#calls.values()].map((call) => call.frame)
+  }
+
+  /** Rejects for a call that is not JSON: no client could be told of it. */
+  async execute(call: BridgedCall): Promise<ExecutionResult> {
+    if (this.#closed) return failed('closed', 'The session has ended.')
+    if (this.#calls.has(call.executionId))
+      return failed('duplicate', 'A call with this executionId is already in progress.')
+    const frame: ToolCallRequest = { type: 'tool_call_request', ...JSON.parse(JSON.stringify(call)) }
+    const timeoutMs = Math.min(
+      call.limits?.timeoutMs ?? DEFAULT_CALL_TIMEOUT_MS,
+      call.expiresAt === undefined ? Infinity : call.expiresAt - this.#clock.now(),
+    )
+    return new Promise((settle) => {
+      const timer = this.#clock.after(timeoutMs, () =>
+        this.#cancel(call.executionId, 'timeout', 'No client answered in time.'),
+      )
+      this.#calls.set(call.executionId, { frame, settle, timer })
+      this.#clients.broadcast(frame)
+    })
+  }
+
+  /**
+   * @param answeredBy the client that need not be told; absent for an answer over REST
+   * @returns false when no such call waits
+   */
+  settle(executionId: string, result: ExecutionResult, answeredBy?: Attachment): boolean {
+    const call = this.#take(executionId)
+    if (!call) return false
+    this.#clients.broadcast({ type: 'tool_call_canceled', executionId, reason: 'answered' }, answeredBy)
+    call.settle(result)
+    return true
+  }
+
+  cancelAll(reason: string, error: string): void {
+    for (const executionId of [...this.#calls.keys()]) this.#cancel(executionId, reason, error)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.cancelAll('closed', 'The session has ended.')
+  }
+
+  #cancel(executionId: string, reason: string, error: string): void {
+    const call = this.#take(executionId)
+    if (!call) return
+    this.#clients.broadcast({ type: 'tool_call_canceled', executionId, reason })
+    call.settle(failed(reason, error))
+  }
+
+  #take(executionId: string): PendingCall | undefined {
+    const call = this.#calls.get(executionId)
+    this.#calls.delete(executionId)
+    call?.timer.cancel()
+    return call
+  }
+}
+
+const failed = (reason: string, error: string): ExecutionResult => ({ status: 'failed', reason, error })

@@ -11,7 +11,7 @@ import type { AnswerBearing } from '../asks/permissions.js'
 import type { Asked, Choice } from '../kept/news.js'
 import type { SessionWorld } from '../session-world.js'
 import type { Attachment } from './attachment.js'
-import type { SessionBridge } from './bridge.js'
+import type { SessionBridge } from './clients.js'
 
 /** Command ids remembered per session, so that a repeat is acknowledged and not run twice. */
 const REMEMBERED_IDS = 1_000

@@ -1,9 +1,7 @@
 import type { RunnerSnapshot } from '../../engines/runner.js'
-import { carriedDecision } from '../asks/permissions.js'
 import { keptConfig, withChoice } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
-import type { JournaledWhole, JournalWrite, MidTurn } from './journal.js'
-import { isForEngine, type News } from './news.js'
+import type { JournalWrite, MidTurn } from './journal.js'
 
 /** What a turn waits for whose engine is about to be missed. */
 export function midTurnAt({ executions, permissions }: SessionState, since: number): MidTurn {
@@ -41,33 +39,4 @@ export function asleep(
     reservedSeq: log.lastSeq + 1,
     log: { epoch: log.epoch, oldestSeq: log.oldestSeq, events: events === '' ? told : `${events}\n${told}` },
   }
-}
-
-/** Takes up what came in while a session was parked; it is told once an engine goes on with it. */
-export function takeIn(session: SessionState, { log, state, news = [] }: JournaledWhole): void {
-  // one that is kept whole has its news in it
-  if (log) session.midTurn = state.midTurn
-  expectNoMore(session, news)
-  for (const { executionId } of session.midTurn?.results ?? []) session.executions.takeOff(executionId)
-  for (const { requestId } of session.midTurn?.decisions ?? []) session.permissions.takeOff(requestId)
-}
-
-/** What came in for a parked session is not waited for any more. */
-export function expectNoMore(session: SessionState, news: readonly News[]): void {
-  for (const one of news.filter(isForEngine)) {
-    if (session.midTurn) carry(session, one, session.midTurn)
-    session.writer?.take(one.key)
-  }
-}
-
-function carry({ executions, permissions }: SessionState, news: News, midTurn: MidTurn): void {
-  const { results, decisions } = midTurn
-  if (news.type === 'result') {
-    const { executionId, result } = news
-    if (!results.some((known) => known.executionId === executionId)) results.push({ executionId, result })
-    executions.takeOff(executionId)
-  } else if (news.type === 'answer') {
-    const request = permissions.takeOff(news.requestId)
-    if (request) decisions.push(carriedDecision(request, news.answer, news.by))
-  } else midTurn.interrupted = true
 }

@@ -40,13 +40,13 @@ export class EngineDesk implements RunnerOwner {
   /** Takes the runner that was built for this session, hands it the opening prompt and starts it. Never throws. */
   begin(runner: Runner): void {
     const session = this.#session
-    const link = new RunnerLink(runner, this)
+    const link = new RunnerLink(runner, session, this)
     session.become({ is: 'starting', link })
     session.files = runner.files
     const { prompt } = session.config
     if (prompt !== undefined && !session.busy) this.#turns.say(prompt, undefined)
     const failed = (error: unknown) => {
-      if (session.hears(link)) this.#turns.fail(toError(error).message, 'SG_ERR_ENGINE_START')
+      if (session.hears(link)) session.fail(toError(error).message, 'SG_ERR_ENGINE_START')
     }
     try {
       this.#start(link).then(() => this.#onStarted(link), failed)
@@ -81,7 +81,7 @@ export class EngineDesk implements RunnerOwner {
     const { life: before, facts, world } = session
     const { apiKeySource } = facts
     const inTurn = session.frozen || session.parked
-    const link = new RunnerLink(runner, this)
+    const link = new RunnerLink(runner, session, this)
     session.config = config
     session.become({ is: 'waking', link, inTurn })
     if (inTurn) this.#showAwake()
@@ -138,10 +138,9 @@ export class EngineDesk implements RunnerOwner {
 
   // ── what it says ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  onRunnerEvent(link: RunnerLink, told: RunnerEvent): void {
+  onRunnerEvent(told: RunnerEvent): void {
     const session = this.#session
     const { world, facts } = session
-    if (!session.hears(link)) return
     const event = told?.type === 'turn_completed' ? facts.withTotals(told) : told
     const row = ENGINE_EVENT_TYPES.get(event?.type)
     if (!row) {
@@ -152,18 +151,18 @@ export class EngineDesk implements RunnerOwner {
     try {
       applyRunnerEvent(facts, event)
       if (row.goesOn) session.goesOn()
-      if (event.type === 'turn_completed') session.turns.complete()
+      if (event.type === 'turn_completed') session.inTurn = false
       if (event.type !== 'session_error')
         session.append(event.type === 'turn_completed' ? this.#turns.endOf(event) : event)
     } catch (error) {
       const message = `The engine emitted an event that is not JSON: ${toError(error).message}`
-      this.#turns.fail(message, 'SG_ERR_ENGINE_FAILED')
+      session.fail(message, 'SG_ERR_ENGINE_FAILED')
       return
     }
-    if (event.type === 'session_error') this.#turns.fail(String(event.message), event.code as ErrorCode | undefined)
+    if (event.type === 'session_error') session.fail(String(event.message), event.code as ErrorCode | undefined)
     // before a turn can begin in it
     else if (world.disableBypassPermissions && facts.permissionMode === 'bypassPermissions')
-      this.#turns.fail('The engine runs in bypassPermissions, which this gateway disables.', 'SG_ERR_BYPASS_DISABLED')
+      session.fail('The engine runs in bypassPermissions, which this gateway disables.', 'SG_ERR_BYPASS_DISABLED')
     else if (event.type === 'system_init') this.#onProvenance(event.apiKeySource)
     else if (event.type === 'turn_completed') setImmediate(() => this.#turns.next())
     if (!row.leavesState) session.showStatus()
@@ -181,23 +180,16 @@ export class EngineDesk implements RunnerOwner {
   }
 
   #onProvenance(apiKeySource: string): void {
-    const { world } = this.#session
+    const session = this.#session
+    const { world } = session
     if (apiKeySource === 'oauth') {
       if (world.requireApiKey) {
-        this.#turns.fail(new GatewayError('SG_ERR_API_KEY_REQUIRED').message, 'SG_ERR_API_KEY_REQUIRED')
+        session.fail(new GatewayError('SG_ERR_API_KEY_REQUIRED').message, 'SG_ERR_API_KEY_REQUIRED')
         return
       }
-      world.observer.onOauth(this.#session)
+      world.operatorLog.onOauth(session)
     }
     this.#turns.next()
-  }
-
-  drainedFor(link: RunnerLink): Promise<void> | undefined {
-    return this.#session.hears(link) ? this.#session.drained : undefined
-  }
-
-  relieve(): void {
-    this.#session.relieve()
   }
 
   /** Asks the engine something whose answer is not to be slowed. */
@@ -206,18 +198,14 @@ export class EngineDesk implements RunnerOwner {
     await (link ? link.ask(question) : question())
   }
 
-  onPermissionAsked(link: RunnerLink, ask: PermissionAsk): Promise<PermissionDecision> {
-    const session = this.#session
-    if (!session.hears(link))
-      return Promise.resolve({ behavior: 'deny', message: 'The session has ended.', interrupt: true })
-    return session.permissions.ask(ask)
+  onPermissionAsked(ask: PermissionAsk): Promise<PermissionDecision> {
+    return this.#session.permissions.ask(ask)
   }
 
   async onExecutionDeferred(link: RunnerLink, execution: DeferredExecution): Promise<void> {
     const session = this.#session
     const { executions, world } = session
     const { executionId, expiresAt } = execution
-    if (!session.hears(link)) throw new GatewayError('SG_ERR_SESSION_ENDED')
     if (!world.executions.defer(session.id, executionId, expiresAt)) return
     session.append(executions.add(execution, world.clock.now()))
     const dispatch = world.dispatcher.plan(session.id, execution)
@@ -250,11 +238,8 @@ export class EngineDesk implements RunnerOwner {
     session.append(told)
   }
 
-  onWaitForExecutions(link: RunnerLink): void {
-    const session = this.#session
-    if (!session.hears(link)) return
-    link.waiting = true
-    session.world.sleep.consider(session)
+  onWaitForExecutions(): void {
+    this.#session.world.sleep.consider(this.#session)
   }
 
   /** Tells a result and hands it to the engine. */
@@ -270,11 +255,12 @@ export class EngineDesk implements RunnerOwner {
   }
 
   #handResult(executionId: string, result: ExecutionResult): void {
-    this.#session.goesOn()
+    const session = this.#session
+    session.goesOn()
     try {
-      this.#session.runner?.settleExecution?.(executionId, result)
+      session.runner?.settleExecution?.(executionId, result)
     } catch (error) {
-      this.#turns.fail(toError(error).message, 'SG_ERR_ENGINE_FAILED')
+      session.fail(toError(error).message, 'SG_ERR_ENGINE_FAILED')
     }
   }
 
@@ -285,8 +271,8 @@ export class EngineDesk implements RunnerOwner {
    * on from when it gives nothing: turns are missing in it.
    */
   keepSnapshot(): void {
-    const { id, writer, runner, world, started, serving, turns } = this.#session
-    if (!writer || !runner || !started || !serving || turns.active) return
+    const { id, writer, runner, world, started, serving, inTurn } = this.#session
+    if (!writer || !runner || !started || !serving || inTurn) return
     try {
       writer.keep(runner.snapshot?.())
     } catch (error) {
@@ -310,8 +296,8 @@ export class EngineDesk implements RunnerOwner {
 
   /** Whether it may go, to be started again by the next command. */
   get canRelease(): boolean {
-    const { turns, permissions, executions, clients, bridge, concerns, started, serving, runner } = this.#session
-    const isIdle = !turns.busy && permissions.size === 0 && executions.size === 0
+    const { busy, permissions, executions, clients, bridge, concerns, started, serving, runner } = this.#session
+    const isIdle = !busy && permissions.size === 0 && executions.size === 0
     const isAlone = clients.count === 0 && bridge.pending.length === 0 && concerns === 0
     return started && serving && isIdle && isAlone && runner?.snapshot !== undefined
   }
@@ -398,7 +384,7 @@ export class EngineDesk implements RunnerOwner {
   async sleepNow(): Promise<void> {
     const session = this.#session
     const { parked, ended, midTurn, writer } = session
-    if (!parked && !ended && !midTurn && !writer) return this.#turns.close('server')
+    if (!parked && !ended && !midTurn && !writer) return session.close('server')
     // the turn that is in the middle is left to an engine of the next process, which is built from the same snapshot, and nothing is told
     const isOver = parked || ended || midTurn !== undefined
     if (!isOver && this.#turns.isAtWork && session.link) await this.#turns.endSoon()

@@ -168,7 +168,7 @@ export class FallingAsleep {
     }
     void this.#parts.mailbox.run(session.id, async () => {
       await this.#fallAsleep(session, false)
-      if (session.turns.waiting && !this.#closed) void this.#waking.goOn(session)
+      if (session.queued && !this.#closed) void this.#waking.goOn(session)
     })
   }
 

@@ -28,7 +28,8 @@ export type Life =
   | { readonly is: 'waking'; readonly link: RunnerLink; readonly inTurn: boolean }
   | { readonly is: 'ended'; readonly as: 'failed' | 'closed' }
 
-const LEGAL: Readonly<Record<Life['is'], readonly Life['is'][]>> = {
+/** What it can come to be from each. */
+export const NEXT: Readonly<Record<Life['is'], readonly Life['is'][]>> = {
   building: ['starting', 'asleep', 'ended'],
   starting: ['live', 'asleep', 'ended'],
   live: ['leaving', 'asleep', 'ended'],
@@ -37,11 +38,3 @@ const LEGAL: Readonly<Record<Life['is'], readonly Life['is'][]>> = {
   waking: ['live', 'leaving', 'asleep', 'ended'],
   ended: [],
 }
-
-/** @returns `next` @throws Error when a session cannot come to be that */
-export function after(before: Life, next: Life): Life {
-  if (!LEGAL[before.is].includes(next.is)) throw new Error(`A session that is ${before.is} cannot be ${next.is}.`)
-  return next
-}
-
-export const BUILDING: Life = { is: 'building' }

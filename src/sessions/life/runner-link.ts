@@ -6,7 +6,7 @@ import type {
   RunnerEvent,
   RunnerHost,
 } from '../../engines/runner.js'
-import { toError } from '../../errors.js'
+import { GatewayError, toError } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
 import type { Logger } from '../../lib/logger.js'
 import type { QueuedMessage } from './turns.js'
@@ -14,24 +14,30 @@ import type { QueuedMessage } from './turns.js'
 /** How long a runner may take to close before it is left behind. */
 const CLOSE_GRACE_MS = 10_000
 
-/** What a session hears from the runner that serves it. */
-export interface RunnerOwner {
+/** The session that a runner serves. */
+interface ServedSession {
+  hears(link: RunnerLink): boolean
   /** As `RunnerHost.drained`. */
-  drainedFor(link: RunnerLink): Promise<void> | undefined
-  /** This runner is not to wait any longer. */
-  relieve(link: RunnerLink): void
-  onRunnerEvent(link: RunnerLink, event: RunnerEvent): void
-  onPermissionAsked(link: RunnerLink, ask: PermissionAsk): Promise<PermissionDecision>
+  readonly drained: Promise<void> | undefined
+  /** Its runner is not to wait any longer. */
+  relieve(): void
+}
+
+/** What is done about what a session hears from its runner. */
+export interface RunnerOwner {
+  onRunnerEvent(event: RunnerEvent): void
+  onPermissionAsked(ask: PermissionAsk): Promise<PermissionDecision>
   onExecutionDeferred(link: RunnerLink, execution: DeferredExecution): Promise<void>
-  onWaitForExecutions(link: RunnerLink): void
+  onWaitForExecutions(): void
 }
 
 /**
- * The tie between a session and one runner. A session may outlive its runner, so whatever a runner says arrives with its link, and the
- * session hears only the link it holds.
+ * The tie between a session and one runner. A session may outlive its runner: what comes over a link that it does not hold any more is
+ * not heard.
  */
 export class RunnerLink implements RunnerHost {
   readonly runner: Runner
+  readonly #session: ServedSession
   readonly #owner: RunnerOwner
   /** It cannot go on with its turn until an execution settles. */
   waiting = false
@@ -46,18 +52,24 @@ export class RunnerLink implements RunnerHost {
   #abort: AbortController | undefined
   #aborted = false
 
-  constructor(runner: Runner, owner: RunnerOwner) {
+  constructor(runner: Runner, session: ServedSession, owner: RunnerOwner) {
     this.runner = runner
+    this.#session = session
     this.#owner = owner
   }
 
+  get #isHeard(): boolean {
+    return this.#session.hears(this)
+  }
+
   emit(event: RunnerEvent): void {
-    this.#owner.onRunnerEvent(this, event)
+    if (this.#isHeard) this.#owner.onRunnerEvent(event)
   }
 
   /** What is waited for comes the same way as what the engine says, so that it is not slowed meanwhile. */
   get drained(): Promise<void> | undefined {
-    return this.#isEnding || this.#answersDue > 0 ? undefined : this.#owner.drainedFor(this)
+    const isSlowed = !this.#isEnding && this.#answersDue === 0 && this.#isHeard
+    return isSlowed ? this.#session.drained : undefined
   }
 
   /** The turn that begins now may be slowed. */
@@ -68,13 +80,13 @@ export class RunnerLink implements RunnerHost {
   /** What it says until the end is told as fast as it comes. */
   end(): void {
     this.#isEnding = true
-    this.#owner.relieve(this)
+    this.#session.relieve()
   }
 
   /** Asks the engine something, and lets its answer through. */
   async ask(question: () => Promise<void> | undefined): Promise<void> {
     this.#answersDue++
-    this.#owner.relieve(this)
+    this.#session.relieve()
     try {
       await question()
     } finally {
@@ -84,18 +96,23 @@ export class RunnerLink implements RunnerHost {
 
   /** Async, so that an ask which cannot be shown is a rejection to its asker and no exception. */
   async requestPermission(ask: PermissionAsk): Promise<PermissionDecision> {
-    const decision = await this.#owner.onPermissionAsked(this, ask)
+    const decision: PermissionDecision = this.#isHeard
+      ? await this.#owner.onPermissionAsked(ask)
+      : { behavior: 'deny', message: 'The session has ended.', interrupt: true }
     // the engine interrupts itself then
     if (decision.behavior === 'deny' && decision.interrupt) this.end()
     return decision
   }
 
-  deferExecution(execution: DeferredExecution): Promise<void> {
-    return this.#owner.onExecutionDeferred(this, execution)
+  async deferExecution(execution: DeferredExecution): Promise<void> {
+    if (!this.#isHeard) throw new GatewayError('SG_ERR_SESSION_ENDED')
+    await this.#owner.onExecutionDeferred(this, execution)
   }
 
   waitForExecutions(): void {
-    this.#owner.onWaitForExecutions(this)
+    if (!this.#isHeard) return
+    this.waiting = true
+    this.#owner.onWaitForExecutions()
   }
 
   /** Made when first asked for: most runners of idle sessions never do. */

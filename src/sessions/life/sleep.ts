@@ -9,7 +9,6 @@ import type { Patience } from '../../lib/patience.js'
 import { INTERRUPTED } from '../asks/deferred-executions.js'
 import type { AnswerBearing } from '../asks/permissions.js'
 import type { JournaledSession } from '../kept/journal.js'
-import { expectNoMore } from '../kept/mid-turn.js'
 import { type Asked, isForEngine, newsOf } from '../kept/news.js'
 import type { Session } from '../session.js'
 import type { SessionSleep } from '../session-world.js'
@@ -122,8 +121,7 @@ export class Sleep implements SessionSleep, ResultTaker {
     const news = asked.map(newsOf)
     if (!(await keeping.deposit(id, news, keys, patience))) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
     table.onNews(id)
-    const session = table.resident(id)
-    if (session) expectNoMore(session, news)
+    table.resident(id)?.expectNoMore(news)
     telling.onNews(id, news)
     this.#waking.expect(id)
   }

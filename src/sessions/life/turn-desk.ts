@@ -1,5 +1,5 @@
-import type { SessionClosedReason, SessionEventOf } from '../../../schemas/events.js'
-import { type ErrorCode, toError } from '../../errors.js'
+import type { SessionEventOf } from '../../../schemas/events.js'
+import { GatewayError, toError } from '../../errors.js'
 import { newId } from '../../lib/new-id.js'
 import { within } from '../../lib/within.js'
 import { interruptedResult } from '../asks/deferred-executions.js'
@@ -8,13 +8,14 @@ import type { SessionState } from '../session-state.js'
 import type { RunnerLink } from './runner-link.js'
 import type { QueuedMessage } from './turns.js'
 
+const MAX_WAITING = 100
 const REMEMBERED_MESSAGES = 100
 /** How long an engine may take to end its turn when the process ends. */
 const TURN_END_GRACE_MS = 5_000
 const HELD_BACK =
   'The storage takes nothing, and no more of what the agent says can be held back. Send the message again when /readyz says ready.'
 
-/** How the turns of a session begin and end, and how it does. */
+/** How the turns of a session begin and end. */
 export class TurnDesk {
   readonly #session: SessionState
   /** Called when the turn in progress is over. */
@@ -28,12 +29,19 @@ export class TurnDesk {
     this.#session = session
   }
 
-  /** Accepts a message for the agent and begins its turn when the earlier ones are over. */
+  /**
+   * Accepts a message for the agent and begins its turn when the earlier ones are over.
+   * @throws SG_ERR_TOO_MANY when a hundred wait already
+   */
   say(text: string, commandId: string | undefined, options: { first?: boolean; by?: string | undefined } = {}): void {
     const session = this.#session
     const { first = false, by } = options
+    const { queued = [] } = session
+    if (queued.length >= MAX_WAITING)
+      throw new GatewayError('SG_ERR_TOO_MANY', { detail: 'Too many messages wait for this session.', retryAfterS: 1 })
     const asked = { ...(commandId !== undefined && { commandId }), ...(by !== undefined && { askedBy: by }) }
-    session.turns.add({ text, ...asked }, first)
+    const message: QueuedMessage = { text, ...asked }
+    session.queued = first ? [message, ...queued] : [...queued, message]
     if (commandId !== undefined)
       session.messageIds = [...(session.messageIds ?? []), commandId].slice(-REMEMBERED_MESSAGES)
     session.facts.onPrompt(text)
@@ -51,17 +59,26 @@ export class TurnDesk {
   /** Begins a session with its first turn: the engine that is being built for it is given the message as soon as it takes any. */
   open(text: string): void {
     this.say(text, undefined)
-    const { turns, log } = this.#session
-    this.#opening = { message: turns.begin()!, seq: log.lastSeq }
+    this.#opening = { message: this.#begin()!, seq: this.#session.log.lastSeq }
+  }
+
+  /** The message whose turn begins now, if one waits and none is in progress. */
+  #begin(): QueuedMessage | undefined {
+    const session = this.#session
+    if (session.inTurn || !session.queued) return undefined
+    const [message, ...others] = session.queued
+    session.queued = others.length > 0 ? others : undefined
+    session.inTurn = true
+    return message
   }
 
   /** Begins the turn of the message that waits, when there is one and an engine to take it. */
   next(): void {
     const session = this.#session
-    const { link, turns, log } = session
+    const { link, log } = session
     const isReady = link && session.started && session.serving && this.#provenanceKnown
     const opening = isReady ? this.#opening : undefined
-    const message = isReady ? (opening?.message ?? turns.begin()) : undefined
+    const message = isReady ? (opening?.message ?? this.#begin()) : undefined
     if (!message || !link) return
     this.#opening = undefined
     link.handing = message
@@ -77,7 +94,7 @@ export class TurnDesk {
 
   /** Whether the engine was given the message of a turn that is in progress. */
   get isAtWork(): boolean {
-    return this.#session.turns.active && !this.#opening
+    return this.#session.inTurn && !this.#opening
   }
 
   #handOver(link: RunnerLink, { text, commandId }: QueuedMessage): void {
@@ -86,7 +103,7 @@ export class TurnDesk {
     try {
       link.runner.send(text, commandId === undefined ? undefined : { commandId })
     } catch (error) {
-      this.fail(toError(error).message, 'SG_ERR_ENGINE_FAILED')
+      this.#session.fail(toError(error).message, 'SG_ERR_ENGINE_FAILED')
     }
   }
 
@@ -110,22 +127,22 @@ export class TurnDesk {
 
   /** Ends the turn in progress, for the end of the process; its engine has a little time for it. */
   async endSoon(): Promise<void> {
-    const { turns, world } = this.#session
+    const session = this.#session
     const over = new Promise<void>((resolve) => {
       this.onOver = resolve
     })
     const ending = this.interrupt().then(
-      () => (turns.active ? over : undefined),
+      () => (session.inTurn ? over : undefined),
       () => {},
     )
-    await within(TURN_END_GRACE_MS, Promise.race([over, ending]), { clock: world.clock })
+    await within(TURN_END_GRACE_MS, Promise.race([over, ending]), { clock: session.world.clock })
   }
 
   /** The engine was not given the message yet, so that there is nothing for it to tell. */
   #endUnbegun(link: RunnerLink): void {
     const session = this.#session
     link.handing = undefined
-    session.turns.complete()
+    session.inTurn = false
     session.append(interruptedTurn(session.facts, 'The turn was interrupted.'))
     session.showStatus()
     setImmediate(() => this.next())
@@ -151,55 +168,22 @@ export class TurnDesk {
         session.whenDurable(() => {
           this.#heldBack = undefined
         })
-    } else if (bytes > 2 * this.#heldBack) this.fail(HELD_BACK, 'SG_ERR_STORE_UNAVAILABLE')
+    } else if (bytes > 2 * this.#heldBack) session.fail(HELD_BACK, 'SG_ERR_STORE_UNAVAILABLE')
   }
 
   /** Tells what a session without an engine cannot go on with: a turn, questions, executions. */
   cutOff(message: string): void {
     const session = this.#session
-    const { executions, turns, world } = session
+    const { executions, world } = session
     if (session.ended) return
     session.permissions.denyAll(message)
     for (const { executionId } of executions.list())
       session.append(executions.settle(executionId, interruptedResult(message), world.clock.now()))
-    if (turns.active) {
+    if (session.inTurn) {
       this.#opening = undefined
-      turns.complete()
+      session.inTurn = false
       session.append(interruptedTurn(session.facts, message))
     }
     session.showStatus()
-  }
-
-  /** Ends the session as failed. */
-  fail(message: string, code?: ErrorCode): void {
-    const session = this.#session
-    if (session.ended) return
-    session.facts.statusDetail = message
-    this.#finish('failed', 'error', { type: 'session_error', message, ...(code && { code }) })
-  }
-
-  /** Closes the session unless it has ended; resolves when its runner is gone or was given up on. */
-  close(reason: SessionClosedReason): Promise<void> {
-    this.#finish(reason === 'error' ? 'failed' : 'closed', reason)
-    return this.#session.engineGone ?? Promise.resolve()
-  }
-
-  /** @param told what is said before everything else that follows from the end */
-  #finish(as: 'failed' | 'closed', reason: SessionClosedReason, told?: SessionEventOf<'session_error'>): void {
-    const session = this.#session
-    if (session.ended) return
-    const { link, world, log } = session
-    session.become({ is: 'ended', as })
-    if (session.writer) session.midTurn = undefined
-    session.turns.clear()
-    if (told) session.append(told)
-    session.permissions.denyAll('The session ended.')
-    session.bridge.close()
-    const ts = world.clock.now()
-    session.showStatus(ts)
-    if (session.closingSeq !== undefined) log.skipTo(session.closingSeq - 1)
-    session.append({ type: 'session_closed', reason }, ts)
-    if (link) session.engineGone = link.close(world, session.id)
-    world.onEnded(session)
   }
 }

@@ -9,7 +9,7 @@ import { within } from '../../lib/within.js'
 import type { Admission } from '../admission.js'
 import type { JournaledWhole } from '../kept/journal.js'
 import type { Keeping } from '../kept/keeping.js'
-import { asleep, takeIn } from '../kept/mid-turn.js'
+import { asleep } from '../kept/mid-turn.js'
 import type { Session } from '../session.js'
 import { withChoice } from '../session-facts.js'
 import type { SessionTable } from '../session-table.js'
@@ -135,7 +135,7 @@ export class Waking {
     }
     if (!session || session.ended || !whole?.snapshot) return
     table.onEngine(session, true)
-    takeIn(session, whole)
+    session.takeIn(whole)
     try {
       await this.bringBack(session, whole.snapshot)
       this.#forget(id)
