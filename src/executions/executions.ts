@@ -147,7 +147,7 @@ export class Executions {
     entry.settling = new Promise<void>((resolve) => {
       stored = resolve
     })
-    this.#due.delete(executionId)
+    this.#disarm(executionId, entry)
     try {
       const applied = await sessions.deliver(entry.sessionId, executionId, result)
       entry.settled = true
@@ -170,7 +170,7 @@ export class Executions {
     const entry = this.#entries.get(executionId)
     if (!entry || entry.settled || entry.settling) return false
     entry.settled = true
-    this.#due.delete(executionId)
+    this.#disarm(executionId, entry)
     return true
   }
 
@@ -186,8 +186,7 @@ export class Executions {
   disown(executionId: string): void {
     const entry = this.#entries.get(executionId)
     if (!entry) return
-    this.#due.delete(executionId)
-    this.#entries.delete(executionId)
+    this.#drop(executionId, entry)
     const ids = this.#bySession.get(entry.sessionId)
     if (ids === executionId) this.#bySession.delete(entry.sessionId)
     else if (ids instanceof Set) ids.delete(executionId)
@@ -196,11 +195,14 @@ export class Executions {
   /** Forgets a session's executions: a late result finds nothing. */
   forget(sessionId: string): void {
     const ids = this.#bySession.get(sessionId) ?? []
-    for (const executionId of typeof ids === 'string' ? [ids] : ids) {
-      this.#due.delete(executionId)
-      this.#entries.delete(executionId)
-    }
+    for (const executionId of typeof ids === 'string' ? [ids] : ids)
+      this.#drop(executionId, this.#entries.get(executionId)!)
     this.#bySession.delete(sessionId)
+  }
+
+  #drop(executionId: string, entry: Entry): void {
+    this.#disarm(executionId, entry)
+    this.#entries.delete(executionId)
   }
 
   /** Stops the watchdogs; what is parked keeps its deadlines in the store. */
@@ -211,6 +213,11 @@ export class Executions {
   #arm(executionId: string, entry: Entry, atLeastMs = 0): void {
     if (entry.deadline === undefined) return
     this.#due.set(executionId, Math.max(entry.deadline, this.#options.clock.now() + atLeastMs))
+  }
+
+  /** Most wait without limit: there is no watchdog to look for. */
+  #disarm(executionId: string, { deadline }: Entry): void {
+    if (deadline !== undefined) this.#due.delete(executionId)
   }
 
   #timeOut(executionId: string): void {

@@ -5,7 +5,7 @@ import { newId } from '../lib/new-id.js'
 import { PATIENCE_MS, Patience, patiently } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import { nameOf, type Principal } from '../principal.js'
-import type { AtRest } from './kept/at-rest.js'
+import type { Archive } from './kept/archive.js'
 import type { Keeping } from './kept/keeping.js'
 import type { Places } from './places.js'
 import type { CreateOptions, RegistryOptions } from './registry-options.js'
@@ -21,7 +21,7 @@ export interface CreationParts {
   world: SessionWorld
   places: Places
   keeping: Keeping
-  atRest: AtRest | undefined
+  archive: Archive
   isDraining(): boolean
   register(session: Session, principal: Principal | undefined, told?: PlannedNotification): void
   /** Takes one out that was registered. */
@@ -103,10 +103,10 @@ export class Creation {
 
   /** What was written of a session that was refused goes again, as soon as the journal lets it. */
   #removeRefused(session: Session): void {
-    const { atRest, keeping, options, isDraining } = this.#parts
-    atRest?.hide(session.id)
+    const { archive, keeping, options, isDraining } = this.#parts
+    archive.hide(session.id)
     keeping.erase(session.id, session).then(
-      () => atRest?.unhide(session.id),
+      () => archive.unhide(session.id),
       () => {
         if (!isDraining()) options.retryAfter(REMOVE_RETRY_MS, () => this.#removeRefused(session))
       },

@@ -14,8 +14,6 @@ import { answeredBy, type Principal, UNLIMITED, visible } from '../principal.js'
 import { parseCommand } from './clients/parse-command.js'
 import { Creation } from './creation.js'
 import { Archive } from './kept/archive.js'
-import { AtRest } from './kept/at-rest.js'
-import type { JournaledWhole } from './kept/journal.js'
 import { Keeping } from './kept/keeping.js'
 import { Engines } from './life/engines.js'
 import { Sleep } from './life/sleep.js'
@@ -45,8 +43,6 @@ export class SessionRegistry {
   readonly #places: Places
   readonly #telling: Telling
   readonly #pages: SessionPages
-  /** Absent: all sessions are in the table. */
-  readonly #atRest: AtRest | undefined
   /** Absent: one process has all sessions. */
   readonly shared: SharedSessions | undefined
   readonly #creation: Creation
@@ -76,25 +72,14 @@ export class SessionRegistry {
       build: (init, left) => new Session(this.#world, init, left),
       remove: (id, reason) => this.close(id, reason),
       onTerminal: (id, endedAt) => this.#retainUntil(id, endedAt),
+      forget: (id) => this.#forget(id),
+      onMissed: async (left) => this.shared?.onMissed(left),
+      isElsewhere: options.sharing && ((id) => this.shared!.isElsewhere(id)),
     })
     const { sharing } = options
-    this.#atRest =
-      this.#keeping.atRest &&
-      new AtRest(this.#keeping.atRest, {
-        ...shared,
-        enter: (left) => this.#archive.enterEnded(left),
-        takeUp: (left) => this.#archive.takeUp(left),
-        forget: (id) => this.#forget(id),
-        onLeft: (id) => this.#sleep.forget(id),
-        onMissed: async (left) => this.shared?.onMissed(left),
-        isElsewhere: sharing && ((id) => this.shared!.isElsewhere(id)),
-      })
-    const enterEnded = (left: JournaledWhole) => this.#atRest?.enter(left)
-    const lookForDue = () => this.#atRest?.lookForDue()
-    const took = { archive: this.#archive, sleep: this.#sleep, enterEnded, lookForDue }
-    this.shared = sharing && new SharedSessions({ ...shared, ...took, sharing })
-    this.#pages = new SessionPages(this.#table, this.#atRest, sharing !== undefined)
-    executions.serve(this.#sleep, this.#atRest && ((executionId) => this.#sessionOf(executionId)))
+    this.shared = sharing && new SharedSessions({ ...shared, archive: this.#archive, sleep: this.#sleep, sharing })
+    this.#pages = new SessionPages(this.#table, this.#archive, sharing !== undefined)
+    executions.serve(this.#sleep, this.#keeping.atRest && ((executionId) => this.#sessionOf(executionId)))
     this.engines = new Engines({ ...shared, sleep: this.#sleep })
     this.#world = {
       ...options,
@@ -103,11 +88,11 @@ export class SessionRegistry {
       operatorLog: this.#operatorLog,
       observer: this.#telling,
       sessionOf: async (executionId) =>
-        this.shared ? this.shared.hasExecution(executionId) : this.#atRest?.sessionOf(executionId),
+        this.shared ? this.shared.hasExecution(executionId) : this.#archive.sessionOf(executionId),
       onEnded: (session: Session) => this.#onEnded(session),
     }
     this.#creation = new Creation({
-      ...{ options, world: this.#world, places: this.#places, keeping: this.#keeping, atRest: this.#atRest },
+      ...{ options, world: this.#world, places: this.#places, keeping: this.#keeping, archive: this.#archive },
       isDraining: () => this.#draining,
       register: (session, principal, told) => this.#register(session, principal, told),
       remove: (id) => this.#remove(id),
@@ -153,7 +138,7 @@ export class SessionRegistry {
 
   /** A session as it is now; one that another process has, as it was last written. */
   async get(id: string): Promise<SessionInfo | undefined> {
-    const entry = this.#table.get(id) ?? (await this.#atRest?.find(id))
+    const entry = this.#table.get(id) ?? (await this.#archive.find(id))
     if (entry || !this.shared) return entry && infoOf(entry)
     const left = await this.#keeping.get(id)
     return left && { ...left.state.info, lastSeq: left.lastSeq }
@@ -175,7 +160,7 @@ export class SessionRegistry {
 
   /** @throws SG_ERR_SESSION_NOT_FOUND, the same for one that is not there and one that is not the caller's */
   async visibleInfo(id: string, principal: Principal): Promise<SessionInfo> {
-    return infoOf(visibleEntry(this.#table.get(id) ?? (await this.#atRest?.find(id)), principal))
+    return infoOf(visibleEntry(this.#table.get(id) ?? (await this.#archive.find(id)), principal))
   }
 
   /**
@@ -183,7 +168,7 @@ export class SessionRegistry {
    * @throws SG_ERR_SESSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE
    */
   async open(id: string, principal: Principal, patience?: Patience): Promise<Session> {
-    const entry = visibleEntry(this.#table.get(id) ?? (await this.#atRest?.find(id, patience)), principal)
+    const entry = visibleEntry(this.#table.get(id) ?? (await this.#archive.find(id, patience)), principal)
     this.#table.onLook(entry)
     return this.#found(entry, patience)
   }
@@ -232,7 +217,7 @@ export class SessionRegistry {
     reason: SessionClosedReason = 'server',
     principal: Principal = UNLIMITED,
   ): Promise<SessionInfo> {
-    const entry = visibleEntry(this.#table.get(id) ?? (await this.#atRest?.find(id)), principal)
+    const entry = visibleEntry(this.#table.get(id) ?? (await this.#archive.find(id)), principal)
     if (this.#table.isParked(id) || this.#sleep.isBusy(id)) return this.#sleep.remove(id, reason)
     return this.#table.holding(async () => this.#closeAndRemove(entry.session ?? (await this.#found(entry)), reason))
   }
@@ -275,7 +260,7 @@ export class SessionRegistry {
    * @param reason default `server`: the host's own decision
    */
   async end(id: string, reason: SessionClosedReason = 'server'): Promise<void> {
-    const entry = this.#table.get(id) ?? (await this.#atRest?.find(id))
+    const entry = this.#table.get(id) ?? (await this.#archive.find(id))
     if (!entry) return
     if (this.#table.isParked(id) || entry.session?.frozen) await this.close(id, reason)
     else await (entry.session ?? (await this.#load(entry)))?.close(reason)
@@ -306,7 +291,7 @@ export class SessionRegistry {
   /** Whether a session that has not ended goes on from an agent's own session, or is about to. */
   async isContinued(sdkSessionId: string): Promise<boolean> {
     // the table last: what is taken up meanwhile is there
-    return ((await this.#atRest?.continues(sdkSessionId)) ?? false) || this.#table.isContinued(sdkSessionId)
+    return (await this.#archive.continues(sdkSessionId)) || this.#table.isContinued(sdkSessionId)
   }
 
   /** Whether an engine is at work in a session. */
@@ -317,26 +302,23 @@ export class SessionRegistry {
   /** How many sessions there are, by what they are; for metrics. */
   count(): { live: number; parked: number; ended: number } {
     const { live, parked, ended } = this.#table.count()
-    const { counts } = this.#atRest ?? {}
-    if (!counts) return { live, parked, ended }
+    const { counts } = this.#archive
     return { live: live + counts.idle, parked: parked + counts.parked, ended: ended + counts.closed + counts.failed }
   }
 
   /** Takes up what an earlier process left, in the order in which it was created. @throws what the journal throws */
-  async adopt(): Promise<void> {
-    const goOn = await this.#atRest?.open()
-    await this.#archive.adoptAll()
-    goOn?.()
+  adopt(): Promise<void> {
+    return this.#archive.adoptAll()
   }
 
   async #sessionOf(executionId: string): Promise<string | undefined> {
-    const id = await (this.shared ?? this.#atRest)?.sessionOf(executionId)
-    return id !== undefined && (this.#table.get(id) ?? (await this.#atRest?.find(id))) ? id : undefined
+    const id = await (this.shared ?? this.#archive).sessionOf(executionId)
+    return id !== undefined && (this.#table.get(id) ?? (await this.#archive.find(id))) ? id : undefined
   }
 
   /** Whether a caller may see a session. */
   async isVisible(id: string, principal: Principal): Promise<boolean> {
-    const entry = this.#table.get(id) ?? (await this.#atRest?.find(id))
+    const entry = this.#table.get(id) ?? (await this.#archive.find(id))
     return entry !== undefined && visible(principal, entry.profile)
   }
 
@@ -352,7 +334,7 @@ export class SessionRegistry {
     await this.#sleep.parkAll(this.#table.all())
     await Promise.all(this.#table.all().map((session) => session.engine.sleepNow()))
     this.#table.cancelRetentions()
-    this.#atRest?.stop()
+    this.#archive.stop()
   }
 
   /** Resolves when all that happened to a session so far is durable. @throws SG_ERR_STORE_UNAVAILABLE */

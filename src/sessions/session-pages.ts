@@ -1,7 +1,7 @@
 import type { ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { decodeOrder, MAX_PAGE, type Page, PageTurns, pageOf } from '../lib/paging.js'
 import { type Principal, UNLIMITED, visibleProfiles } from '../principal.js'
-import type { AtRest } from './kept/at-rest.js'
+import type { Archive } from './kept/archive.js'
 import type { JournaledSession, ListedQuery, RestStatus } from './kept/journal.js'
 import { orderOf } from './kept/journal.js'
 import { infoOf, type SessionTable } from './session-table.js'
@@ -18,14 +18,14 @@ interface Row {
  */
 export class SessionPages {
   readonly #table: SessionTable
-  readonly #atRest: AtRest | undefined
+  readonly #archive: Archive
   readonly #isShared: boolean
   readonly #turns = new PageTurns()
 
   /** @param isShared whether the journal is asked for all sessions: other processes have some */
-  constructor(table: SessionTable, atRest: AtRest | undefined, isShared: boolean) {
+  constructor(table: SessionTable, archive: Archive, isShared: boolean) {
     this.#table = table
-    this.#atRest = atRest
+    this.#archive = archive
     this.#isShared = isShared
   }
 
@@ -36,13 +36,12 @@ export class SessionPages {
   async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
     const asked = journalQuery(query, principal, this.#isShared)
     await this.#turns.next()
-    if (!asked || !this.#atRest?.hasSome) return this.#pageOf(this.#rowsOf(query, principal, []), query)
-    const journal = this.#atRest
+    if (!asked || !this.#archive.hasSome) return this.#pageOf(this.#rowsOf(query, principal, []), query)
     // what left the table while the journal is asked would be in neither
     return this.#table.holding(async () => {
       const read: JournaledSession[] = []
       for (let next = asked.before; ; ) {
-        const found = await journal.read({ ...asked, before: next })
+        const found = await this.#archive.read({ ...asked, before: next })
         read.push(...found.sessions)
         next = found.next
         await this.#turns.next()

@@ -28,10 +28,6 @@ export interface SharedSessionsParts {
   executions: Executions
   sleep: Sleep
   telling: Telling
-  /** Lists one that has ended, until nobody looks at it any more. */
-  enterEnded(left: JournaledWhole): void
-  /** There may be some that sleep and that nobody sees to. */
-  lookForDue(): void
 }
 
 /** Sessions that come to this process from others while it runs, and that leave it for others. */
@@ -51,8 +47,8 @@ export class SharedSessions {
 
   /** Takes up sessions that are this process's by now, as a start does; resolves when all that can be read are here. Never rejects. */
   async takeUp(ids: readonly string[]): Promise<void> {
-    const { table, logger, retryAfter, lookForDue } = this.#parts
-    lookForDue()
+    const { table, logger, retryAfter, archive } = this.#parts
+    archive.lookForDue()
     for (let at = 0; at < ids.length; at += PAGE) {
       const page = ids.slice(at, at + PAGE).filter((id) => !table.get(id))
       await Promise.all(page.map((id) => persistently(() => this.#takeUpOne(id), { logger, retryAfter })))
@@ -73,9 +69,9 @@ export class SharedSessions {
   }
 
   async #enter(left: JournaledWhole): Promise<void> {
-    const { table, archive, enterEnded } = this.#parts
+    const { table, archive } = this.#parts
     if (table.get(left.id)) return
-    if (isTerminal(left.state.info) && !left.news) enterEnded(left)
+    if (isTerminal(left.state.info) && !left.news) archive.enterEnded(left)
     else await archive.takeUp(left)
   }
 

@@ -3,28 +3,32 @@ import type { ProfileInfo } from '../../../schemas/profiles.js'
 import type { SessionInfo } from '../../../schemas/sessions.js'
 import { toError } from '../../errors.js'
 import type { Executions } from '../../executions/executions.js'
-import type { Logger } from '../../lib/logger.js'
 import type { Patience } from '../../lib/patience.js'
+import { isUnreadable } from '../../storage/storage.js'
 import type { Sleep } from '../life/sleep.js'
 import type { Session } from '../session.js'
-import type { SessionEntry, SessionTable } from '../session-table.js'
+import type { SessionEntry } from '../session-table.js'
 import type { LeftSession, SessionInit } from '../session-world.js'
-import type { Sharing } from '../sharing.js'
 import type { Telling } from '../telling.js'
-import { asleepOf, isCutOff, isMidTurn } from './asleep.js'
-import { isTerminal, type JournaledSession, type JournaledWhole, orderOf } from './journal.js'
+import { asleepOf, isCutOff, isMidTurn, wakesAt } from './asleep.js'
+import { type DueParts, DueRemovals, DueSleepers } from './due.js'
+import {
+  isTerminal,
+  type JournaledSession,
+  type JournaledWhole,
+  type ListedQuery,
+  orderOf,
+  type RestStatus,
+  type SessionsAtRest,
+} from './journal.js'
 import type { Keeping } from './keeping.js'
 import { isForEngine } from './news.js'
 
-export interface ArchiveParts {
+export interface ArchiveParts extends DueParts {
   keeping: Keeping
-  logger: Logger
   executions: Executions
   sleep: Sleep
-  table: SessionTable
   telling: Telling
-  /** Absent: one process has all sessions. */
-  sharing?: Sharing | undefined
   profileInfo(name: string): ProfileInfo | undefined
   /** Builds a session as it was left. */
   build(init: SessionInit, left: LeftSession): Session
@@ -32,22 +36,60 @@ export interface ArchiveParts {
   remove(id: string, reason: SessionClosedReason): Promise<unknown>
   /** A session ended before this process began. */
   onTerminal(id: string, endedAt: number): void
+  /** Somebody asks for one that has not ended and is not in the table, where several processes have sessions. */
+  onMissed(left: JournaledWhole): Promise<void>
 }
 
 const RESTARTED = 'The gateway was restarted while this was in progress.'
 
-/** The sessions that are in the journal and not in memory. */
+/**
+ * The sessions that are in the journal and not in memory. Those at rest that nobody asks for are not in the table either, when the journal
+ * gives them one by one: whoever asks for one by its id, or for an execution of it, has it entered there for a while; so has one that
+ * sleeps when its time comes.
+ */
 export class Archive {
   readonly #parts: ArchiveParts
+  /** What the journal gives of those at rest; absent: they are all in the table. */
+  readonly #journal: SessionsAtRest | undefined
+  readonly #sleepers: DueSleepers | undefined
+  readonly #removals: DueRemovals | undefined
+  readonly #lookUps = new Map<string, Promise<SessionEntry | undefined>>()
+  /** Sessions that are on their way out, and were never said to be there. */
+  readonly #refused = new Set<string>()
+  /** How many are in the journal alone, by their status; none where several processes have sessions: none of these counts all. */
+  readonly counts: Record<RestStatus, number> = { closed: 0, failed: 0, idle: 0, parked: 0 }
 
   constructor(parts: ArchiveParts) {
     this.#parts = parts
+    const { table, keeping } = parts
+    const { atRest } = keeping
+    if (!atRest) return
+    const find = (id: string) => this.find(id)
+    this.#journal = atRest
+    this.#sleepers = new DueSleepers(atRest, parts, find)
+    this.#removals = new DueRemovals(atRest, parts, find)
+    table.onDropped = (info) => this.#onDropped(info)
   }
+
+  // ── at the start ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Takes up what an earlier process left, in the order in which it was created. @throws what the journal throws */
   async adoptAll(): Promise<void> {
-    const left = await this.#parts.keeping.list()
+    const { keeping, sharing, table } = this.#parts
+    const journal = sharing ? undefined : this.#journal
+    const totals = await journal?.restTotals()
+    const [first] = (await journal?.endedFirst(1)) ?? []
+    if (totals) {
+      const { lastOrder: _order, ...counts } = totals
+      Object.assign(this.counts, counts)
+    }
+    sharing?.storage.on('nodes', () => this.lookForDue())
+    const left = await keeping.list()
     await Promise.all(left.sort((a, b) => orderOf(a) - orderOf(b)).map((session) => this.#adopt(session)))
+    if (totals) table.goOnAfter(totals.lastOrder)
+    if (first) this.#removals?.expect(first.endedAt)
+    if (sharing) this.#removals?.look()
+    if (sharing || this.counts.parked > 0) this.lookForDue()
   }
 
   /** Takes up one that is this process's by now; never rejects. */
@@ -55,12 +97,13 @@ export class Archive {
     if (!this.#parts.table.get(left.id)) await this.#adopt(left)
   }
 
-  /** Lists one that has ended and that somebody asks for. */
+  /** Lists one that has ended and that somebody asks for, until nobody looks at it any more. */
   enterEnded(left: JournaledSession): void {
     const { table, onTerminal } = this.#parts
     const { id, profile, reservedSeq, lastSeq, state } = left
     table.onLook(table.adopt(id, orderOf(left), profile, { ...state.info, lastSeq }, reservedSeq))
     onTerminal(id, state.info.lastActivityAt)
+    table.unloadLater(id)
   }
 
   /** Never rejects. */
@@ -129,6 +172,97 @@ export class Archive {
     const { sharing } = this.#parts
     return sharing?.homes && home !== sharing.node ? home : undefined
   }
+
+  // ── at rest ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Whether there may be some in the journal alone. */
+  get hasSome(): boolean {
+    if (!this.#journal) return false
+    return this.#parts.sharing !== undefined || Object.values(this.counts).some((count) => count > 0)
+  }
+
+  #count({ status }: Pick<SessionInfo, 'status'>, by: 1 | -1): void {
+    if (!this.#parts.sharing) this.counts[status as RestStatus] += by
+  }
+
+  /** Whoever asks next finds it by the journal. */
+  #onDropped(info: SessionInfo): void {
+    const { executions, sleep } = this.#parts
+    executions.forget(info.id)
+    sleep.forget(info.id)
+    this.#count(info, 1)
+    if (isTerminal(info)) this.#removals?.expect(info.lastActivityAt)
+    else this.#sleepers?.expect(wakesAt(info))
+  }
+
+  /** There may be some that sleep and that nobody sees to: what slept at another node may be this one's to wake. */
+  lookForDue(): void {
+    this.#sleepers?.look()
+  }
+
+  /** The entry of one at rest, which the table has from now on. @throws SG_ERR_STORE_UNAVAILABLE */
+  async find(id: string, patience?: Patience): Promise<SessionEntry | undefined> {
+    if (!this.hasSome) return undefined
+    const known = this.#lookUps.get(id)
+    if (known) return known
+    const lookUp = this.#lookUp(id, patience).finally(() => this.#lookUps.delete(id))
+    this.#lookUps.set(id, lookUp)
+    return lookUp
+  }
+
+  async #lookUp(id: string, patience: Patience | undefined): Promise<SessionEntry | undefined> {
+    const { keeping, table, sharing, onMissed } = this.#parts
+    const left = await keeping.get(id, patience).catch((error) => {
+      // reported; it stays in the journal, as one does that cannot be read at the start
+      if (isUnreadable(error.cause)) return undefined
+      throw error
+    })
+    const entry = table.get(id)
+    if (entry || !left || this.#refused.has(id)) return entry
+    const { info } = left.state
+    if (!isTerminal(info) && sharing) {
+      await onMissed(left)
+      return table.get(id)
+    }
+    if (left.news?.some(({ type }) => type === 'removal')) return undefined
+    if (isTerminal(info)) this.enterEnded(left)
+    else if (left.sleeps) await this.takeUp(left)
+    else return undefined
+    this.#count(info, -1)
+    return table.get(id)
+  }
+
+  /** The session in the journal that has had an execution. @throws SG_ERR_STORE_UNAVAILABLE */
+  async sessionOf(executionId: string): Promise<string | undefined> {
+    return this.hasSome ? this.#parts.keeping.asked(() => this.#journal!.sessionOf(executionId)) : undefined
+  }
+
+  /** Whether one that sleeps goes on from that session of an agent's own. @throws SG_ERR_STORE_UNAVAILABLE */
+  async continues(sdkSessionId: string): Promise<boolean> {
+    return this.hasSome && this.#parts.keeping.asked(() => this.#journal!.continues(sdkSessionId))
+  }
+
+  /** Some of them; where several processes have sessions, of all. @throws SG_ERR_STORE_UNAVAILABLE */
+  async read(query: ListedQuery): ReturnType<SessionsAtRest['atRest']> {
+    const { sessions, next } = await this.#parts.keeping.readListed(query, this.#parts.sharing !== undefined)
+    return { sessions: sessions.filter(({ id }) => !this.#refused.has(id)), next }
+  }
+
+  /** Hides one that was refused until it is gone from the journal, too. */
+  hide(id: string): void {
+    this.#refused.add(id)
+  }
+
+  unhide(id: string): void {
+    this.#refused.delete(id)
+  }
+
+  stop(): void {
+    this.#removals?.stop()
+    this.#sleepers?.stop()
+  }
+
+  // ── into memory ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Reads a session into memory. @param known what the journal has of it @throws SG_ERR_STORE_UNAVAILABLE */
   readonly load = async (id: string, known?: JournaledWhole, patience?: Patience): Promise<Session | undefined> => {
