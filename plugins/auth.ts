@@ -5,9 +5,10 @@ import type { Clock } from '../src/lib/clock.js'
 import { within } from '../src/lib/within.js'
 import type { Authenticate } from '../src/options.js'
 import { NOBODY, normalizePrincipal, type Principal, UNLIMITED } from '../src/principal.js'
+import { isUpgrade, stays } from './connections.js'
+import { upgradeRefusals } from './edge.js'
 import { ownOrigins } from './origins.js'
 import { signedIn } from './sign-in-cookie.js'
-import { isUpgrade } from './upgrades.js'
 
 const AUTHENTICATE_MS = 10_000
 
@@ -45,39 +46,36 @@ async function ask(authenticate: Authenticate, request: FastifyRequest, clock: C
 const isPromise = <T>(value: T | Promise<T>): value is Promise<T> => typeof (value as Promise<T>)?.then === 'function'
 
 /** Whether somebody asks, and not a page by itself: it says so, and makes its connections anew whoever looks. */
-const isUse = (request: FastifyRequest): boolean =>
-  request.headers['x-unattended'] === undefined &&
-  !isUpgrade(request) &&
-  !request.headers.accept?.includes('text/event-stream')
+const isUse = (request: FastifyRequest): boolean => request.headers['x-unattended'] === undefined && !stays(request)
 
-/** Every route of the scope, upgrades and unknown paths included, is behind this hook. Async only where there is something to wait for. */
+/**
+ * Every route of the scope, upgrades and unknown paths included, is behind this hook. Who is let in is told that there is no such path, or
+ * that it is no WebSocket, before anything of a body is read. Async only where there is something to wait for.
+ */
 export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identify: Identify): void {
+  const { signIns } = gateway
+  const refuseUpgrade = upgradeRefusals(gateway)
   scope.decorateRequest('principal')
-  scope.decorateRequest('signInId')
+  const enter = (request: FastifyRequest, principal: Principal): GatewayError | undefined => {
+    request.principal = principal
+    if (request.signInId !== undefined && isUse(request)) signIns?.use(request.signInId)
+    if (request.is404) return new GatewayError('SG_ERR_NOT_FOUND')
+    return isUpgrade(request) ? refuseUpgrade(request) : undefined
+  }
   scope.addHook('onRequest', (request, _reply, done) => {
-    if (gateway.draining) {
-      done(new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 }))
-      return
-    }
-    if (request.routeOptions.config?.isPublic) {
-      request.principal = NOBODY
-      done()
-      return
-    }
-    if (request.routeOptions.config?.forNodes) {
-      // a node in its own name, and nobody through one
-      const isNode = request.hop !== undefined && request.hop.client === undefined
-      request.principal = isNode ? UNLIMITED : NOBODY
-      done(isNode ? undefined : new GatewayError('SG_ERR_NOT_FOUND'))
-      return
-    }
-    const enter = (principal: Principal) => {
-      request.principal = principal
-      if (request.signInId !== undefined && isUse(request)) gateway.signIns?.use(request.signInId)
-      done()
-    }
-    const identified = identify(request)
-    if (isPromise(identified)) identified.then(enter, done)
-    else enter(identified)
+    if (gateway.draining) return done(new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 }))
+    const caller = callerOf(request, identify)
+    if (isPromise(caller)) caller.then((principal) => done(enter(request, principal)), done)
+    else done(enter(request, caller))
   })
+}
+
+function callerOf(request: FastifyRequest, identify: Identify): ReturnType<Identify> {
+  // it is made anew each time
+  const { config } = request.routeOptions
+  if (config?.isPublic) return NOBODY
+  if (!config?.forNodes) return identify(request)
+  // a node in its own name, and nobody through one
+  if (request.hop === undefined || request.hop.client !== undefined) throw new GatewayError('SG_ERR_NOT_FOUND')
+  return UNLIMITED
 }

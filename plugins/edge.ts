@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
+import { isUpgrade } from './connections.js'
 import { ownOrigins } from './origins.js'
-import { isUpgrade } from './upgrades.js'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -27,20 +27,24 @@ export function guardHost(scope: FastifyInstance, { options }: Gateway): void {
 
 const withoutPort = (host: string): string => host.replace(/:\d+$/, '')
 
-/** Settles an upgrade before the 101: where from, to what, and whether it is the handshake of a WebSocket at all. */
-export function guardUpgrades(scope: FastifyInstance, gateway: Gateway): void {
+/** What an upgrade is refused with before the 101: for where it comes from, to what, and that it is no handshake of a WebSocket at all. */
+export function upgradeRefusals(gateway: Gateway): (upgrade: FastifyRequest) => GatewayError | undefined {
   const { allowedOrigins = [], cors } = gateway.options
   const listed = new Set([...allowedOrigins, ...(cors?.origins ?? [])])
   const isOwn = ownOrigins(gateway)
-  // absent: no browser
+  // absent: no browser; what another node passes on was judged by it
   const isAllowed = (request: FastifyRequest) => {
     const { origin } = request.headers
-    return origin === undefined || listed.has(origin) || isOwn(request)
+    return request.hop !== undefined || origin === undefined || listed.has(origin) || isOwn(request)
   }
-  scope.addHook('onRequest', (request, _reply, done) =>
-    done(isUpgrade(request) ? upgradeRefusal(request, request.hop !== undefined || isAllowed(request)) : undefined),
-  )
+  return (request) => {
+    if (!isAllowed(request)) return new GatewayError('SG_ERR_ORIGIN_REFUSED')
+    if (!request.routeOptions.config.socket) return badRequest('This path is no WebSocket.')
+    return isHandshake(request) ? undefined : badRequest('This is no handshake of a WebSocket of version 13.')
+  }
 }
+
+const badRequest = (detail: string) => new GatewayError('SG_ERR_BAD_REQUEST', { detail })
 
 /** A route that is a socket serves nothing else. */
 export function requireUpgrade(scope: FastifyInstance): void {
@@ -48,15 +52,6 @@ export function requireUpgrade(scope: FastifyInstance): void {
     const isMissing = request.routeOptions.config.socket && !isUpgrade(request)
     done(isMissing ? new GatewayError('SG_ERR_UPGRADE_REQUIRED') : undefined)
   })
-}
-
-function upgradeRefusal(request: FastifyRequest, isAllowed: boolean): GatewayError | undefined {
-  const { socket } = request.routeOptions.config
-  if (!isAllowed) return new GatewayError('SG_ERR_ORIGIN_REFUSED')
-  if (!socket) return new GatewayError('SG_ERR_BAD_REQUEST', { detail: 'This path is no WebSocket.' })
-  if (!isHandshake(request))
-    return new GatewayError('SG_ERR_BAD_REQUEST', { detail: 'This is no handshake of a WebSocket of version 13.' })
-  return undefined
 }
 
 /** What `ws` would refuse by itself, in a form of its own. */

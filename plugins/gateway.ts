@@ -11,12 +11,13 @@ import { createIdentify, requireIdentity } from './auth.js'
 import { parseJsonBodies } from './body.js'
 import { clusterParts } from './cluster.js'
 import { clusterExchange } from './cluster-exchange.js'
+import { watchConnections } from './connections.js'
 import { consoleRoutes } from './console.js'
 import { allowOrigins } from './cors.js'
 import { directoryRoutes } from './directories.js'
 import { docsPages } from './docs-page.js'
 import { apiDocuments } from './documents.js'
-import { guardHost, guardUpgrades, requireUpgrade } from './edge.js'
+import { guardHost, requireUpgrade } from './edge.js'
 import { sendProblem } from './errors.js'
 import { executionRoutes } from './executions.js'
 import { forwardToOwner } from './forwarding.js'
@@ -24,7 +25,7 @@ import { health } from './health.js'
 import { markHops } from './hops.js'
 import { replayIdempotent } from './idempotency.js'
 import { jobRoutes } from './jobs.js'
-import { refuseOtherMethods, refuseUnknownPaths } from './methods.js'
+import { ownUnknownPaths, refuseOtherMethods } from './methods.js'
 import { metrics } from './metrics.js'
 import { notificationStream } from './notification-stream.js'
 import { notificationRoutes } from './notifications.js'
@@ -40,7 +41,6 @@ import { openToWebSockets } from './sockets.js'
 import type { Splices } from './splices.js'
 import { refuseWhileStanding } from './standing.js'
 import { Streams } from './streams.js'
-import { endUpgrades } from './upgrades.js'
 import { usageRoutes } from './usage.js'
 import { serializerCompiler, validatorCompiler } from './validation.js'
 
@@ -67,7 +67,7 @@ export const gatewayPlugin = fp<GatewayPluginOptions>(
     const registration = { ...(logLevel && { logLevel }), ...(logSerializers && { logSerializers }) }
     const streams = new Streams(gateway)
     const { basePath } = gateway.options
-    endUpgrades(fastify)
+    watchConnections(fastify)
     const { splices, listen, leave } = clusterParts(fastify, gateway)
     const identify = createIdentify(gateway)
     gateway.signIns?.onEnded((id) => streams.judge(({ signInId }) => signInId === id))
@@ -138,8 +138,7 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   allowOrigins(scope, gateway)
   refuseWhileStanding(scope, gateway)
   requireIdentity(scope, gateway, identify)
-  refuseUnknownPaths(scope)
-  guardUpgrades(scope, gateway)
+  ownUnknownPaths(scope)
   forwardToOwner(scope, parts)
   replayIdempotent(scope, gateway)
   const methods = refuseOtherMethods(scope)

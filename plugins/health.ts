@@ -1,6 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { Gateway } from '../src/gateway.js'
-import { guardUpgrades } from './edge.js'
+import { isUpgrade } from './connections.js'
+import { upgradeRefusals } from './edge.js'
 import { sendProblem } from './errors.js'
 
 /**
@@ -9,7 +10,8 @@ import { sendProblem } from './errors.js'
  */
 export const health: FastifyPluginAsync<{ gateway: Gateway }> = async (scope, { gateway }) => {
   scope.setErrorHandler(sendProblem)
-  guardUpgrades(scope, gateway)
+  const refuseUpgrade = upgradeRefusals(gateway)
+  scope.addHook('onRequest', (request, _reply, done) => done(isUpgrade(request) ? refuseUpgrade(request) : undefined))
   scope.get('/healthz', { logLevel: 'warn' }, async () => ({ status: 'ok' }))
   scope.get('/readyz', { logLevel: 'warn' }, async (_request, reply) => {
     if (gateway.ready) return { status: 'ready' }

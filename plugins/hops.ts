@@ -172,8 +172,8 @@ const single = (header: string | string[] | undefined): string | undefined =>
 
 /** Tells hops from what pretends to be one. Before every other hook: what comes later asks who the client is. */
 export function markHops(scope: FastifyInstance, { cluster }: Gateway): void {
-  scope.decorateRequest('hop')
   if (!cluster) return
+  scope.decorateRequest('hop')
   scope.addHook('onRequest', (request, _reply, done) => {
     const hop = hops.get(request.raw)
     if (!hop)

@@ -3,12 +3,10 @@ import { GatewayError } from '../src/errors.js'
 
 const METHODS: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
 
-/** An unknown path is 404 to every caller that was let in, at onRequest: nothing is said about a body that nobody reads. */
-export function refuseUnknownPaths(scope: FastifyInstance): void {
-  const refusal = () => new GatewayError('SG_ERR_NOT_FOUND')
-  scope.addHook('onRequest', (request, _reply, done) => done(request.is404 ? refusal() : undefined))
+/** Makes the paths of a scope that nothing is at its own, so that its hooks meet them: they are refused to who was let in, in `auth.ts`. */
+export function ownUnknownPaths(scope: FastifyInstance): void {
   scope.setNotFoundHandler(() => {
-    throw refusal()
+    throw new GatewayError('SG_ERR_NOT_FOUND')
   })
 }
 

@@ -4,7 +4,7 @@ import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import type { Identify } from './auth.js'
 import { requireIdentity } from './auth.js'
-import { guardHost, guardUpgrades } from './edge.js'
+import { guardHost } from './edge.js'
 import { sendProblem } from './errors.js'
 import { refuseWhileStanding } from './standing.js'
 import type { Streams } from './streams.js'
@@ -98,7 +98,6 @@ export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify;
   guardHost(scope, gateway)
   refuseWhileStanding(scope, gateway)
   requireIdentity(scope, gateway, identify)
-  guardUpgrades(scope, gateway)
   scope.get('/metrics', { logLevel: 'warn' }, async ({ principal }, reply) => {
     // they count everybody's sessions
     if (principal.allowedProfiles) throw new GatewayError('SG_ERR_METRICS_FORBIDDEN')

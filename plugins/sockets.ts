@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import WebSocket from 'ws'
 import { closeRow } from '../schemas/close-codes.js'
 import type { Gateway } from '../src/gateway.js'
-import { ownUpgrades } from './upgrades.js'
+import { ownUpgrades } from './connections.js'
 
 /** Every close carries a reason, those that `ws` decides on too. */
 class ReasonedWebSocket extends WebSocket {

@@ -1,11 +1,10 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
-import { limitConnections } from '../plugins/connections.js'
+import { endUpgrade, limitConnections } from '../plugins/connections.js'
 import { answerClientError, sendProblem } from '../plugins/errors.js'
 import { gatewayPlugin } from '../plugins/gateway.js'
 import { RequestLog } from '../plugins/request-log.js'
-import { endUpgrade } from '../plugins/upgrades.js'
 import { GatewayError } from './errors.js'
 import { createGateway, MAX_ID_LENGTH, type Surroundings } from './gateway.js'
 import type { JobQueue } from './jobs/queue.js'
@@ -59,7 +58,7 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
       void sendProblem(error, request, reply)
     },
   }) as unknown as FastifyInstance
-  limitConnections(app, descriptorLimit()?.soft ?? Number.POSITIVE_INFINITY, gateway.options.logger)
+  limitConnections(app.server, descriptorLimit()?.soft ?? Number.POSITIVE_INFINITY, gateway.options.logger)
   // with an empty basePath the gateway's own, behind authenticate, is the one for every path
   if (gateway.options.basePath !== '')
     app.setNotFoundHandler((request, reply) => sendProblem(new GatewayError('SG_ERR_NOT_FOUND'), request, reply))
