@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import type { FastifyPluginAsyncTypebox, TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { type FastifyInstance } from 'fastify'
-import { parseJsonBodies } from '../../plugins/body.js'
-import { validatorCompiler } from '../../plugins/validation.js'
+import { parseJsonBodies, validatorCompiler } from '../../plugins/json.js'
 import {
   ExecutionParams,
   SubmitExecutionResultRequest,

@@ -40,6 +40,9 @@ export function validationError(errors: FieldError[]): GatewayError {
   })
 }
 
+/** Why a value is refused that did not pass its check. @param found what is wrong with it */
+export const refusalOf = (found: Iterable<ValueError>): GatewayError => validationError(fieldErrors(found, ''))
+
 function fieldErrors(found: Iterable<ValueError>, at: string): FieldError[] {
   const byPath = new Map<string, FieldError>()
   for (const error of found) {

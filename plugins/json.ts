@@ -1,0 +1,92 @@
+import selectSerializer from '@fastify/fast-json-stringify-compiler'
+import { KindGuard, type TObject, type TSchema } from '@sinclair/typebox'
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
+import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
+import { GatewayError } from '../src/errors.js'
+import { parseJson } from '../src/lib/json-depth.js'
+import { refusalOf } from '../src/lib/validation.js'
+
+const NOT_ENCODED = 'Send the body as it is, without a Content-Encoding.'
+
+/** JSON is the one content type of request bodies: bounded in size and depth, and a DELETE may announce one and send none. */
+export function parseJsonBodies(scope: FastifyInstance, maxBodyBytes: number): void {
+  scope.removeAllContentTypeParsers()
+  scope.addHook('preParsing', (request, _reply, _payload, done) => {
+    const { 'content-encoding': encoding } = request.headers
+    const isEncoded = encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim()) && hasBody(request)
+    done(isEncoded ? new GatewayError('SG_ERR_UNSUPPORTED_MEDIA_TYPE', { detail: NOT_ENCODED }) : null)
+  })
+  scope.addContentTypeParser(
+    'application/json',
+    { parseAs: 'string', bodyLimit: maxBodyBytes },
+    (request, text: string, done) => {
+      if (text === '' && request.method === 'DELETE') {
+        done(null, undefined)
+        return
+      }
+      try {
+        if (text === '') throw new GatewayError('SG_ERR_INVALID_JSON', { detail: 'The body is empty.' })
+        done(null, parseJson(text))
+      } catch (error) {
+        done(error as Error, undefined)
+      }
+    },
+  )
+}
+
+const hasBody = ({ headers }: FastifyRequest): boolean =>
+  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
+
+/**
+ * Checks the parts of a request against their TypeBox schemas. Nothing is filled in or removed and bodies are not coerced; in a query,
+ * where everything is text, a decimal number becomes one where the schema has an integer.
+ */
+export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
+  let compiled: TypeCheck<TSchema> | undefined
+  const integers = httpPart === 'querystring' ? integerNames(schema as TObject) : []
+  return (value: unknown) => {
+    compiled ??= TypeCompiler.Compile(schema)
+    const read = integers.length > 0 ? withIntegers(value as Record<string, unknown>, integers) : value
+    if (!compiled.Check(read)) return { error: refusalOf(compiled.Errors(read)) }
+    return read === value || { value: read }
+  }
+}
+
+const integerNames = (schema: TObject): string[] =>
+  Object.entries(schema.properties)
+    .filter(([, property]) => KindGuard.IsInteger(property))
+    .map(([name]) => name)
+
+function withIntegers(query: Record<string, unknown>, names: string[]): Record<string, unknown> {
+  const read = { ...query }
+  for (const name of names) {
+    const text = read[name]
+    if (typeof text === 'string' && /^\d{1,16}$/.test(text)) read[name] = Number(text)
+  }
+  return read
+}
+
+type Serialize = ReturnType<FastifySerializerCompiler<TSchema>>
+
+const compile = selectSerializer()({}, {}) as FastifySerializerCompiler<TSchema>
+/** By schema as JSON: routes share them, and so do all gateways of a process. */
+const serializers = new Map<string, Serialize>()
+
+/**
+ * Fastify's own, whatever the host has set for its routes: answers carry what their schema declares. One is compiled with the first
+ * answer that needs it, since compiling all of them is most of what a start costs.
+ */
+export const serializerCompiler: FastifySerializerCompiler<TSchema> = (route) => {
+  let serialize: Serialize | undefined
+  return (answer) => {
+    serialize ??= serializerOf(route)
+    return serialize(answer)
+  }
+}
+
+function serializerOf(route: Parameters<typeof compile>[0]): Serialize {
+  const text = JSON.stringify(route.schema)
+  const known = serializers.get(text) ?? compile(route)
+  serializers.set(text, known)
+  return known
+}
