@@ -57,10 +57,14 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   readonly executions = new DeferredExecutions()
   /** How much of what it was asked to do is being kept, and is done then. */
   accepting = 0
+  /** How many messages are among that: each begins a turn, or waits for one. */
+  messagesComing = 0
   /** The scratch filesystem; it can still be read when the session has ended. */
   files: SessionFiles | undefined
   /** Whether a turn is in progress. One at a time: what comes meanwhile waits, in order. */
   inTurn = false
+  /** How many messages were given a turn. */
+  turnsBegun = 0
   /** Messages that wait, at least one; replaced as a whole. */
   queued: readonly QueuedMessage[] | undefined
   #shownStatus: SessionStatus = 'starting'

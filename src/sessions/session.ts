@@ -15,6 +15,7 @@ import type { JournaledWhole, MidTurn, Removal } from './kept/journal.js'
 import { type Asked, isForEngine, type News, newsOf } from './kept/news.js'
 import { EngineDesk } from './life/engine-desk.js'
 import { TurnDesk } from './life/turn-desk.js'
+import type { QueuedMessage } from './life/turns.js'
 import { SessionState } from './session-state.js'
 import type { LeftSession, SessionInit, SessionWorld } from './session-world.js'
 
@@ -50,29 +51,38 @@ export class Session extends SessionState {
   /**
    * Does what it is asked to do, once that is kept.
    * @param key of the request that asks for it, kept with it
+   * @returns a message as it waits, or waited, for its turn
    * @throws SG_ERR_STORE_UNAVAILABLE, and then it is never done
    */
-  async accept(asked: Asked, key?: KeptKey, patience = new Patience(this.world.clock)): Promise<void> {
+  async accept(
+    asked: Asked,
+    key?: KeptKey,
+    patience = new Patience(this.world.clock),
+  ): Promise<QueuedMessage | undefined> {
     const done = this.#keepAndDo(newsOf(asked), key, patience)
     this.#lastAccepted = done.catch(() => {})
     try {
-      await done
+      const message = await done
       // it will be known whatever happens; so that whoever is told "done" finds its events, too
       await this.durable(patience).catch(() => {})
+      return message
     } finally {
       // while it was on its way the session could not be parked
       if (this.accepting === 0) this.world.sleep.consider(this)
     }
   }
 
-  async #keepAndDo(news: News, key: KeptKey | undefined, patience: Patience): Promise<void> {
+  async #keepAndDo(news: News, key: KeptKey | undefined, patience: Patience): Promise<QueuedMessage | undefined> {
+    const messages = news.type === 'message' ? 1 : 0
     this.accepting++
+    this.messagesComing += messages
     try {
       const kept = this.#keep(news, key, patience)
       if (kept) await kept
-      this.#enact(news)
+      return this.#enact(news)
     } finally {
       this.accepting--
+      this.messagesComing -= messages
     }
   }
 
@@ -93,34 +103,34 @@ export class Session extends SessionState {
     return request ? { ...news, request } : news
   }
 
-  #enact(what: News): void {
+  #enact(what: News): QueuedMessage | undefined {
     this.writer?.take(what.key)
     this.touch()
     if (this.ended && what.type !== 'title' && what.type !== 'close') throw new GatewayError('SG_ERR_SESSION_ENDED')
     switch (what.type) {
       case 'message':
-        this.turnDesk.say(what.text, what.commandId, { first: what.first ?? false, by: what.by })
-        return
+        return this.turnDesk.say(what.text, what.commandId, { first: what.first ?? false, by: what.by })
       case 'answer':
         this.resolvePermission(what.requestId, what.answer, what.by)
-        return
+        return undefined
       case 'result':
         this.engine.settle(what.executionId, what.result)
-        return
+        return undefined
       case 'choice':
         this.chosen = { ...this.chosen, ...what.choice }
-        return
+        return undefined
       case 'interrupt':
         this.turnDesk.interrupt().catch(() => {})
-        return
+        return undefined
       case 'title':
         this.facts.hostTitle = what.title ?? undefined
-        return
+        return undefined
       case 'close':
         void this.close('client')
-        return
+        return undefined
       case 'removal':
-      // whoever takes it up from the journal removes it
+        // whoever takes it up from the journal removes it
+        return undefined
     }
   }
 
@@ -166,9 +176,11 @@ export class Session extends SessionState {
   /** Denies what waits for an answer and ends the turn in progress; nothing of it has to be written down first. */
   async interrupt(): Promise<void> {
     const { executions } = this.world
-    const wasIdle = !this.busy
+    const { busy, turnsBegun } = this
+    const wasIdle = !busy
     await Promise.all(this.executions.list().map(({ executionId }) => executions.submit(executionId, INTERRUPTED)))
-    await this.turnDesk.interrupt()
+    // not the turn of a message that waited for this one
+    if (wasIdle || this.turnsBegun === turnsBegun) await this.turnDesk.interrupt()
     if (this.accepting === 0) return
     // it came after a message that is still being written down, and means the turn of that one
     await this.#lastAccepted

@@ -9,6 +9,7 @@ import type { ResolvedProfile } from '../../profiles/catalog.js'
 import { assertPermissionMode } from '../admission.js'
 import type { AnswerBearing } from '../asks/permissions.js'
 import type { Asked, Choice } from '../kept/news.js'
+import type { QueuedMessage } from '../life/turns.js'
 import type { SessionWorld } from '../session-world.js'
 import type { Attachment } from './attachment.js'
 import type { SessionBridge } from './clients.js'
@@ -38,13 +39,15 @@ interface Commanded {
   readonly bridge: SessionBridge
   readonly messageIds: readonly string[] | undefined
   readonly busy: boolean
+  readonly messagesComing: number
+  readonly queued: readonly QueuedMessage[] | undefined
   readonly ended: boolean
   readonly frozen: boolean
   readonly parked: boolean
   readonly serving: boolean
   chosen: Choice | undefined
   concerns: number
-  accept(asked: Asked, key?: undefined, patience?: Patience): Promise<void>
+  accept(asked: Asked, key?: undefined, patience?: Patience): Promise<QueuedMessage | undefined>
   answerPermission(requestId: string, answer: ResolvePermissionRequest, bearing: AnswerBearing): Promise<void>
   interrupt(): Promise<void>
   close(reason: 'client'): Promise<void>
@@ -175,10 +178,15 @@ export class CommandDesk {
       ...(id !== undefined && { commandId: id }),
       ...(by?.principal !== undefined && { by: by.principal }),
     }
-    if (!session.busy || whenBusy === 'enqueue') return session.accept(message, undefined, patience)
-    if (whenBusy === 'reject') throw new GatewayError('SG_ERR_SESSION_BUSY')
-    await session.accept({ ...message, first: true }, undefined, patience)
-    await this.#ask(() => session.interrupt())
+    const isBusy = session.busy || session.messagesComing > 0
+    if (isBusy && whenBusy === 'reject') throw new GatewayError('SG_ERR_SESSION_BUSY')
+    if (!isBusy || whenBusy === 'enqueue') {
+      await session.accept(message, undefined, patience)
+      return
+    }
+    const accepted = await session.accept({ ...message, first: true }, undefined, patience)
+    // the turn before it may have ended by itself meanwhile: the one in progress is its own then
+    if (accepted && session.queued?.includes(accepted)) await this.#ask(() => session.interrupt())
   }
 
   async #settle(executionId: string, result: Parameters<SessionBridge['settle']>[1], from: Attachment | undefined) {

@@ -33,7 +33,11 @@ export class TurnDesk {
    * Accepts a message for the agent and begins its turn when the earlier ones are over.
    * @throws SG_ERR_TOO_MANY when a hundred wait already
    */
-  say(text: string, commandId: string | undefined, options: { first?: boolean; by?: string | undefined } = {}): void {
+  say(
+    text: string,
+    commandId: string | undefined,
+    options: { first?: boolean; by?: string | undefined } = {},
+  ): QueuedMessage {
     const session = this.#session
     const { first = false, by } = options
     const { queued = [] } = session
@@ -54,6 +58,7 @@ export class TurnDesk {
     })
     session.showStatus()
     this.next()
+    return message
   }
 
   /** Begins a session with its first turn: the engine that is being built for it is given the message as soon as it takes any. */
@@ -69,6 +74,7 @@ export class TurnDesk {
     const [message, ...others] = session.queued
     session.queued = others.length > 0 ? others : undefined
     session.inTurn = true
+    session.turnsBegun++
     return message
   }
 

@@ -1,0 +1,94 @@
+import t from 'tap'
+import { UNLIMITED } from '../../src/principal.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
+import { buildJournaled } from '../fixtures/journaled.js'
+
+const turns = async (count = 20) => {
+  for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
+}
+
+async function build(t: Parameters<typeof buildJournaled>[0], options: Parameters<typeof buildJournaled>[1] = {}) {
+  const world = await buildJournaled(t, options)
+  const { registry, engine } = world
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  const session = await registry.open(id, UNLIMITED)
+  await session.durable()
+  const say = (text: string, whenBusy?: 'interrupt' | 'reject') =>
+    registry.send(id, { type: 'user_message', text, ...(whenBusy && { whenBusy }) })
+  const isIdle = async () => (await registry.get(id))?.status === 'idle'
+  const given = () => engine.last.sent.map(({ text }) => text)
+  const ends = async () =>
+    (await world.eventsOf(id)).flatMap((event) => (event.type === 'turn_completed' ? event.subtype : []))
+  return { ...world, session, say, isIdle, given, ends }
+}
+
+t.test('of messages that come at once and do not wait one begins a turn', async (t) => {
+  const { journal, say, given, isIdle, engine } = await build(t)
+  journal.hold()
+  const first = say('one', 'reject')
+  await t.rejects(say('two', 'reject'), { code: 'SG_ERR_SESSION_BUSY' }, 'the first one is being kept')
+  journal.release()
+  await first
+  await until(() => given().length === 1)
+  engine.last.complete()
+  await until(isIdle)
+  await say('three', 'reject')
+  await until(() => given().length === 2)
+  t.same(given(), ['one', 'three'])
+})
+
+t.test('a message that was refused keeps no other one out', async (t) => {
+  const { journal, say, given } = await build(t)
+  journal.broken = true
+  await t.rejects(say('one', 'reject'), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  journal.broken = false
+  await say('two', 'reject')
+  await until(() => given().length === 1)
+  t.same(given(), ['two'])
+})
+
+t.test('a message that interrupts ends the turn of one that is being kept', async (t) => {
+  const { journal, say, given, ends } = await build(t)
+  journal.hold()
+  const both = [say('one'), say('two', 'interrupt')]
+  await turns()
+  journal.release()
+  await Promise.all(both)
+  await until(() => given().includes('two'))
+  t.same(await ends(), ['interrupted'])
+})
+
+t.test('a message that interrupts is not interrupted itself when the turn before it ends meanwhile', async (t) => {
+  const { journal, say, given, ends, engine, isIdle } = await build(t)
+  await say('one')
+  await until(() => given().length === 1)
+  journal.hold()
+  const second = say('two', 'interrupt')
+  await turns()
+  engine.last.complete()
+  await turns()
+  journal.release()
+  await second
+  await until(() => given().length === 2)
+  await turns()
+  engine.last.complete()
+  await until(isIdle)
+  t.same(await ends(), ['success', 'success'])
+})
+
+t.test('an interrupt is not for the turn of a message that waited', async (t) => {
+  const { say, given, ends, engine, registry, session } = await build(t, {
+    script: {
+      settle: (runner) => runner.complete(),
+    },
+  })
+  await say('one')
+  await until(() => given().length === 1)
+  await engine.last.defer('e1')
+  await say('two')
+  await registry.send(session.id, { type: 'interrupt' })
+  await until(() => given().length === 2)
+  await turns()
+  t.same(await ends(), ['success'], 'the turn ended with what it waited for')
+  t.equal(session.status, 'running')
+})
