@@ -197,6 +197,28 @@ t.test('executions of what has ended stay known until it is removed', async (t) 
   await until(() => engine.runners.some(({ settled }) => settled.length === 1), 'the wake of the other one')
 })
 
+t.test('so they do when the only one that has ended is looked at', async (t) => {
+  const { create, clock, again, first } = await world(t)
+  const id = await create('scripted', 'go')
+  await until(() => first.engine.last.sent.length === 1)
+  await first.engine.last.defer('over')
+  await first.gateway.executions.submit('over', ok)
+  await first.registry.end(id)
+  const { gateway, registry, engine } = await again()
+  t.match(await registry.get(id), { status: 'closed' })
+  t.same(await gateway.executions.submit('over', ok), { applied: false, sessionId: id })
+  await registry.create({ cwd: SOME_CWD, profile: 'scripted', prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  await t.rejects(engine.last.defer('over'), { code: 'SG_ERR_EXECUTION_EXISTS' })
+  await clock.advance(LEFT_ALONE_MS)
+  t.equal(registry.here(id), undefined)
+  t.same(
+    await gateway.executions.submit('over', ok),
+    { applied: false, sessionId: id },
+    'nor is it forgotten afterwards',
+  )
+})
+
 t.test('what has ended goes when its time is over, whether or not it was looked at, and over restarts', async (t) => {
   const { ended, again, clock, storage } = await world(t, { sessionRetentionMs: 60_000 })
   const [a, b] = [await ended(), await ended()]

@@ -13,6 +13,7 @@ import type { Telling } from '../telling.js'
 import { asleepOf, isCutOff, isMidTurn, wakesAt } from './asleep.js'
 import { type DueParts, DueRemovals, DueSleepers } from './due.js'
 import {
+  executionsOf,
   isTerminal,
   type JournaledSession,
   type JournaledWhole,
@@ -99,8 +100,10 @@ export class Archive {
 
   /** Lists one that has ended and that somebody asks for, until nobody looks at it any more. */
   enterEnded(left: JournaledSession): void {
-    const { table, onTerminal } = this.#parts
+    const { table, executions, onTerminal } = this.#parts
     const { id, profile, reservedSeq, lastSeq, state } = left
+    // the journal may not be asked for them any more: none may be left in it alone
+    for (const executionId of executionsOf(state)) executions.remember(id, executionId)
     table.onLook(table.adopt(id, orderOf(left), profile, { ...state.info, lastSeq }, reservedSeq))
     onTerminal(id, state.info.lastActivityAt)
     table.unloadLater(id)
