@@ -22,6 +22,8 @@ import { EventLog } from './log/event-log.js'
 import { keptConfig, SessionFacts } from './session-facts.js'
 import type { LeftSession, SessionInit, SessionWorld } from './session-world.js'
 
+const REMEMBERED_COMMANDS = 100
+
 /** What a session is at a moment, and how a change of it is told; its desks are what happens to it. */
 export class SessionState implements PermissionDeskOwner, LogSource, JournalOwner {
   readonly id: string
@@ -44,7 +46,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   config: SessionRunnerConfig
   /** What was chosen since the request; a later start takes it up. */
   chosen: JournaledState['chosen']
-  /** Ids of the last accepted messages; a message with one of them was accepted already. */
+  /** Ids of the last accepted messages and other commands; one with such an id was accepted already. */
   messageIds: string[] | undefined
   /** Writes the session down, when there is a journal. */
   readonly writer: JournalWriter | undefined
@@ -256,6 +258,17 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
       pendingPermissions: this.permissions.list(),
       pendingExecutions: this.executions.list(),
     }
+  }
+
+  /** A command was accepted under this id. */
+  rememberCommand(id: string | undefined): void {
+    const { messageIds = [] } = this
+    if (id !== undefined && !messageIds.includes(id)) this.messageIds = [...messageIds, id].slice(-REMEMBERED_COMMANDS)
+  }
+
+  /** It was refused after all, and may be tried again. */
+  forgetCommand(id: string | undefined): void {
+    this.messageIds = this.messageIds?.filter((known) => known !== id)
   }
 
   /** What its engine waited for is over. */

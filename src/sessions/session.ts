@@ -7,7 +7,7 @@ import { Patience } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { Principal } from '../principal.js'
 import { INTERRUPTED } from './asks/deferred-executions.js'
-import { type AnswerBearing, carriedDecision, changedInput, decisionOf } from './asks/permissions.js'
+import { type AnswerBearing, answerAsked, carriedDecision, changedInput, decisionOf } from './asks/permissions.js'
 import type { Attachment, ClientSink } from './clients/attachment.js'
 import type { AttachPosition } from './clients/clients.js'
 import { CommandDesk } from './clients/command-desk.js'
@@ -112,12 +112,14 @@ export class Session extends SessionState {
         return this.turnDesk.say(what.text, what.commandId, { first: what.first ?? false, by: what.by })
       case 'answer':
         this.resolvePermission(what.requestId, what.answer, what.by)
+        this.rememberCommand(what.commandId)
         return undefined
       case 'result':
         this.engine.settle(what.executionId, what.result)
         return undefined
       case 'choice':
         this.chosen = { ...this.chosen, ...what.choice }
+        this.rememberCommand(what.commandId)
         return undefined
       case 'interrupt':
         this.turnDesk.interrupt().catch(() => {})
@@ -126,6 +128,7 @@ export class Session extends SessionState {
         this.facts.hostTitle = what.title ?? undefined
         return undefined
       case 'close':
+        this.rememberCommand(what.commandId)
         void this.close('client')
         return undefined
       case 'removal':
@@ -157,6 +160,7 @@ export class Session extends SessionState {
   expectNoMore(news: readonly News[]): void {
     for (const one of news.filter(isForEngine)) {
       if (this.midTurn) this.#carry(one, this.midTurn)
+      if (one.type === 'answer') this.rememberCommand(one.commandId)
       this.writer?.take(one.key)
     }
   }
@@ -198,9 +202,9 @@ export class Session extends SessionState {
   ): Promise<void> {
     if (this.frozen || this.parked) await this.world.sleep.answer(this, requestId, answer, bearing)
     else {
-      const { by, key, patience } = bearing
+      const { key, patience } = bearing
       this.answerable(requestId, answer)
-      await this.accept({ type: 'answer', requestId, answer, ...(by && { by }) }, key, patience)
+      await this.accept(answerAsked(requestId, answer, bearing), key, patience)
     }
     this.world.operatorLog.onAnswered(this, requestId, answer.behavior, bearing.by)
   }

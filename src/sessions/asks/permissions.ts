@@ -1,19 +1,34 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type AnsweredBy, ASK_USER_QUESTION, type PermissionRequest } from '../../../schemas/permissions.js'
+import {
+  type AnsweredBy,
+  ASK_USER_QUESTION,
+  type PermissionRequest,
+  type ResolvePermissionRequest,
+} from '../../../schemas/permissions.js'
 import type { QuestionBehavior } from '../../../schemas/sessions.js'
 import type { PermissionAsk, PermissionDecision } from '../../engines/runner.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import type { Patience } from '../../lib/patience.js'
 import type { CarriedDecision } from '../kept/journal.js'
+import type { Asked } from '../kept/news.js'
 
 /** What comes with an answer. */
 export interface AnswerBearing {
   by?: AnsweredBy | undefined
+  /** Of the command that it comes by. */
+  commandId?: string | undefined
   /** Of the request that brings it, written down with it. */
   key?: KeptKey | undefined
   /** Of whoever brings it. */
   patience?: Patience | undefined
 }
+
+/** An answer as a session is asked to take it. */
+export const answerAsked = (
+  requestId: string,
+  answer: ResolvePermissionRequest,
+  { by, commandId }: AnswerBearing,
+): Asked => ({ type: 'answer', requestId, answer, ...(by && { by }), ...(commandId !== undefined && { commandId }) })
 
 /**
  * An allow always carries the input to run: the changed one, else the one that was shown. An answer to a question is put beside the

@@ -52,6 +52,7 @@ interface Commanded {
   interrupt(): Promise<void>
   close(reason: 'client'): Promise<void>
   readonly engine: { keepSnapshot(): void; ask(question: () => Promise<void> | undefined): Promise<void> }
+  forgetCommand(id: string | undefined): void
   touch(): void
 }
 
@@ -97,7 +98,7 @@ export class CommandDesk {
     // the host itself has none
     const by = principal && answeredBy(principal, from ? 'socket' : 'rest')
     try {
-      await this.#runInTurn(command, from, { by, patience })
+      await this.#runInTurn(command, from, { by, commandId: command.id, patience })
     } finally {
       session.concerns--
       this.#world.sleep.consider(session)
@@ -128,9 +129,9 @@ export class CommandDesk {
       case 'interrupt':
         return this.#ask(() => session.interrupt())
       case 'set_permission_mode':
-        return this.#changing(() => this.#setPermissionMode(command.mode, patience), patience)
+        return this.#changing(() => this.#setPermissionMode(command.mode, bearing), patience)
       case 'set_model':
-        return this.#changing(() => this.#setModel(command.model, patience), patience)
+        return this.#changing(() => this.#setModel(command.model, bearing), patience)
       case 'tool_call_result': {
         const { executionId, output, logs } = command
         return this.#settle(executionId, { status: 'ok', output, ...(logs && { logs }) }, from)
@@ -140,7 +141,7 @@ export class CommandDesk {
         return this.#settle(executionId, { status: 'failed', reason, error, ...(logs && { logs }) }, from)
       }
       case 'close':
-        await session.accept({ type: 'close' }, undefined, patience)
+        await session.accept({ type: 'close', ...named(bearing) }, undefined, patience)
         return session.close('client')
       case 'ping':
         return
@@ -168,14 +169,12 @@ export class CommandDesk {
     }
   }
 
-  async #say(
-    { text, id, whenBusy = 'enqueue' }: SessionCommandOf<'user_message'>,
-    { by, patience }: AnswerBearing,
-  ): Promise<void> {
+  async #say({ text, whenBusy = 'enqueue' }: SessionCommandOf<'user_message'>, bearing: AnswerBearing): Promise<void> {
     const session = this.#session
+    const { by, patience } = bearing
     const message = {
       ...({ type: 'message', text } as const),
-      ...(id !== undefined && { commandId: id }),
+      ...named(bearing),
       ...(by?.principal !== undefined && { by: by.principal }),
     }
     const isBusy = session.busy || session.messagesComing > 0
@@ -193,35 +192,32 @@ export class CommandDesk {
     if (!this.#session.bridge.settle(executionId, result, from)) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
   }
 
-  async #setPermissionMode(mode: PermissionMode, patience: Patience | undefined): Promise<void> {
+  async #setPermissionMode(mode: PermissionMode, bearing: AnswerBearing): Promise<void> {
     const { profile } = this.#session
     assertPermissionMode(mode, profile.info.engine, this.#world.disableBypassPermissions, 'mode')
     const runner = this.#runner()
     if (!runner.setPermissionMode || !runner.capabilities.permissionModes.includes(mode))
       throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: `The engine of this session cannot switch to ${mode}.` })
-    await this.#choose({ permissionMode: mode }, () => runner.setPermissionMode?.(mode), patience)
+    await this.#choose({ permissionMode: mode }, () => runner.setPermissionMode?.(mode), bearing)
   }
 
-  async #setModel(model: string | undefined, patience: Patience | undefined): Promise<void> {
+  async #setModel(model: string | undefined, bearing: AnswerBearing): Promise<void> {
     const runner = this.#runner()
     if (!runner.setModel || !runner.capabilities.setModel)
       throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: 'The engine of this session cannot change its model.' })
-    await this.#choose({ model: model ?? null }, () => runner.setModel?.(model), patience)
+    await this.#choose({ model: model ?? null }, () => runner.setModel?.(model), bearing)
   }
 
   /** Written down for a later start of the engine, then asked of this one; what this one refuses is taken back. */
-  async #choose(
-    choice: Choice,
-    change: () => Promise<void> | undefined,
-    patience: Patience | undefined,
-  ): Promise<void> {
+  async #choose(choice: Choice, change: () => Promise<void> | undefined, bearing: AnswerBearing): Promise<void> {
     const session = this.#session
     const before = session.chosen
-    await session.accept({ type: 'choice', choice }, undefined, patience)
+    await session.accept({ type: 'choice', choice, ...named(bearing) }, undefined, bearing.patience)
     try {
       await this.#ask(() => session.engine.ask(change))
     } catch (error) {
       session.chosen = before
+      session.forgetCommand(bearing.commandId)
       session.touch()
       throw error
     }
@@ -261,6 +257,9 @@ export class CommandDesk {
 
 /** How long an engine takes is not the storage's. */
 const apart = (work: Promise<void>, patience: Patience | undefined): Promise<void> => patience?.apart(work) ?? work
+
+/** What is kept of a command is known by its id. */
+const named = ({ commandId }: AnswerBearing) => (commandId === undefined ? {} : { commandId })
 
 function answerOf(command: SessionCommandOf<'permission_decision'>): ResolvePermissionRequest {
   const { type: _type, id: _id, requestId: _requestId, ...answer } = command

@@ -110,7 +110,7 @@ export interface JournaledState {
   before?: RunningTotals
   /** The snapshot is from before the last turn, and the engine gives none: nothing can go on from it. */
   isStale?: true
-  /** Ids of the last accepted messages, so that a repeat is known. */
+  /** Ids of the last accepted messages, and other commands that are kept, so that a repeat is known. */
   messageIds?: readonly string[]
   /** Present from the park until the turn is over. */
   midTurn?: MidTurn

@@ -14,7 +14,7 @@ export interface Choice {
   permissionMode?: PermissionMode
 }
 
-/** Something that a session is asked to do. */
+/** Something that a session is asked to do; what came by a command has its id. */
 export type Asked =
   | { type: 'message'; text: string; commandId?: string; first?: true; by?: string }
   | {
@@ -22,14 +22,15 @@ export type Asked =
       requestId: string
       answer: ResolvePermissionRequest
       by?: AnsweredBy
+      commandId?: string
       /** What is answered, for a journal that does not have it: it was asked after the session was last written. */
       request?: PermissionRequest
     }
   | { type: 'result'; executionId: string; result: ExecutionResult }
   | { type: 'interrupt' }
-  | { type: 'choice'; choice: Choice }
+  | { type: 'choice'; choice: Choice; commandId?: string }
   | { type: 'title'; title: string | null }
-  | { type: 'close' }
+  | { type: 'close'; commandId?: string }
   | { type: 'removal'; reason: SessionClosedReason }
 
 /**

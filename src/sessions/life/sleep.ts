@@ -7,7 +7,7 @@ import type { Executions, ResultTaker } from '../../executions/executions.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import type { Patience } from '../../lib/patience.js'
 import { INTERRUPTED } from '../asks/deferred-executions.js'
-import type { AnswerBearing } from '../asks/permissions.js'
+import { type AnswerBearing, answerAsked } from '../asks/permissions.js'
 import type { JournaledSession } from '../kept/journal.js'
 import { type Asked, isForEngine, newsOf } from '../kept/news.js'
 import type { Session } from '../session.js'
@@ -74,13 +74,13 @@ export class Sleep implements SessionSleep, ResultTaker {
     answer: ResolvePermissionRequest,
     bearing: AnswerBearing = {},
   ): Promise<void> {
-    const { by, key, patience } = bearing
+    const { key, patience } = bearing
     await this.#parts.mailbox.run(id, async () => {
       const session = await this.#parts.load(id, undefined, patience)
       if (!session?.pendingPermissions.some((request) => request.id === requestId))
         throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
       if (session.live) await session.answerPermission(requestId, answer, bearing)
-      else await this.#deposit(id, [{ type: 'answer', requestId, answer, ...(by && { by }) }], key && [key], patience)
+      else await this.#deposit(id, [answerAsked(requestId, answer, bearing)], key && [key], patience)
     })
     await this.#waking.wake(id)
   }

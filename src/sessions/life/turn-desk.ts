@@ -9,7 +9,6 @@ import type { RunnerLink } from './runner-link.js'
 import type { QueuedMessage } from './turns.js'
 
 const MAX_WAITING = 100
-const REMEMBERED_MESSAGES = 100
 /** How long an engine may take to end its turn when the process ends. */
 const TURN_END_GRACE_MS = 5_000
 const HELD_BACK =
@@ -46,8 +45,7 @@ export class TurnDesk {
     const asked = { ...(commandId !== undefined && { commandId }), ...(by !== undefined && { askedBy: by }) }
     const message: QueuedMessage = { text, ...asked }
     session.queued = first ? [message, ...queued] : [...queued, message]
-    if (commandId !== undefined)
-      session.messageIds = [...(session.messageIds ?? []), commandId].slice(-REMEMBERED_MESSAGES)
+    session.rememberCommand(commandId)
     session.facts.onPrompt(text)
     session.append({
       type: 'user_message',
