@@ -13,12 +13,31 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_NOT_FOUND: 'SG_ERR_NOT_FOUND',
 }
 
+/** What a hook of the host refuses, or a plugin of it (a limit of rates, its own authentication): a client acts on the status. */
+const STATUS_CODES_OF_HOSTS: Record<number, ErrorCode> = {
+  401: 'SG_ERR_UNAUTHENTICATED',
+  403: 'SG_ERR_FORBIDDEN',
+  404: 'SG_ERR_NOT_FOUND',
+  408: 'SG_ERR_REQUEST_TIMEOUT',
+  413: 'SG_ERR_BODY_TOO_LARGE',
+  429: 'SG_ERR_TOO_MANY',
+  503: 'SG_ERR_UNAVAILABLE',
+}
+/** Where who refused does not say when to come back. */
+const RETRY_AFTER_S = 5
+
 /** What a client needs to do better, by the status that asks for it. */
-const STATUS_HEADERS: Record<number, Record<string, string>> = {
+const STATUS_HEADERS: Record<number, Record<string, string | number>> = {
   401: { 'www-authenticate': 'Bearer' },
   415: { 'accept-encoding': 'identity' },
   426: { connection: 'upgrade', upgrade: 'websocket' },
+  429: { 'retry-after': RETRY_AFTER_S },
+  503: { 'retry-after': RETRY_AFTER_S },
 }
+
+/** HTTP/2 has no upgrade and takes no header that is about a connection: Node throws over one, and that ended the host. */
+const helpingHeaders = (status: number, { raw }: FastifyRequest): Record<string, string | number> =>
+  status === 426 && raw.httpVersionMajor >= 2 ? {} : (STATUS_HEADERS[status] ?? {})
 
 /** What is wrong, in the words of the catalogue; remembered for the request's line in the log. */
 export function toGatewayError(error: FastifyError, request: FastifyRequest): GatewayError {
@@ -33,7 +52,8 @@ function inCatalogue(error: FastifyError): GatewayError {
   const known = FASTIFY_CODES[error.code]
   if (known) return new GatewayError(known, { cause: error })
   const status = error.statusCode ?? 500
-  return new GatewayError(status >= 400 && status < 500 ? 'SG_ERR_BAD_REQUEST' : 'SG_ERR_INTERNAL', { cause: error })
+  const otherwise = status >= 400 && status < 500 ? 'SG_ERR_BAD_REQUEST' : 'SG_ERR_INTERNAL'
+  return new GatewayError(STATUS_CODES_OF_HOSTS[status] ?? otherwise, { cause: error })
 }
 
 /** The code that a request was refused with, for its line in the log. */
@@ -47,10 +67,12 @@ export const sendProblem = (error: FastifyError, request: FastifyRequest, reply:
 /** Makes a reply that of a refusal. @returns its body */
 export function problemIn(error: FastifyError, request: FastifyRequest, reply: FastifyReply): string {
   const refusal = toGatewayError(error, request)
-  if (refusal.retryAfterS !== undefined) reply.header('retry-after', refusal.retryAfterS)
-  if (refusal.allow !== undefined) reply.header('allow', refusal.allow)
-  reply.headers(STATUS_HEADERS[refusal.statusCode] ?? {})
-  reply.code(refusal.statusCode).header('cache-control', 'no-store').type('application/problem+json; charset=utf-8')
+  const { statusCode, retryAfterS, allow } = refusal
+  if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS)
+  if (allow !== undefined) reply.header('allow', allow)
+  for (const [name, value] of Object.entries(helpingHeaders(statusCode, request)))
+    if (!reply.hasHeader(name)) reply.header(name, value)
+  reply.code(statusCode).header('cache-control', 'no-store').type('application/problem+json; charset=utf-8')
   return JSON.stringify(problemOf(refusal, request.id))
 }
 

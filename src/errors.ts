@@ -9,6 +9,7 @@ const CATALOGUE = {
   SG_ERR_TOO_DEEP: [400, 'The JSON is nested deeper than 64 levels.'],
   SG_ERR_BAD_REQUEST: [400, 'The request could not be read.'],
   SG_ERR_UNAUTHENTICATED: [401, 'Authentication is required.'],
+  SG_ERR_FORBIDDEN: [403, 'The service that this gateway is part of refused the request.'],
   SG_ERR_ORIGIN_REFUSED: [403, 'This origin may not connect. Add it to allowedOrigins to let it in.'],
   SG_ERR_HOST_REFUSED: [403, 'This Host header is not served here. Add it to allowedHosts to let it in.'],
   SG_ERR_HOP_REFUSED: [403, 'This is for the nodes of the cluster alone.'],
@@ -31,6 +32,7 @@ const CATALOGUE = {
   SG_ERR_NODE_UNREACHABLE: [503, 'The node that has this cannot be reached, so nothing was done. Try again shortly.'],
   SG_ERR_STORE_UNAVAILABLE: [503, 'The storage did not take it, so nothing was done. Try again shortly.'],
   SG_ERR_TOO_MANY_CONNECTIONS: [503, 'The gateway has as many connections as it can hold. Try again shortly.'],
+  SG_ERR_UNAVAILABLE: [503, 'The service that this gateway is part of takes no requests now. Try again shortly.'],
   SG_ERR_SHUTTING_DOWN: [503, 'The gateway is shutting down. Try again shortly.'],
   // sessions
   SG_ERR_SESSION_NOT_FOUND: [404, 'There is no such session.'],

@@ -1,3 +1,6 @@
+import { type ClientHttp2Session, connect } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import rateLimit from '@fastify/rate-limit'
 import fastify from 'fastify'
 import t from 'tap'
 import gatewayPlugin, { type MessageBlock } from '../../src/index.js'
@@ -86,6 +89,73 @@ t.test('two gateways under one base path are told apart by their prefixes', asyn
   await host.ready()
   t.same(Object.keys(host.gateways), ['/a/v1', '/b/v1'])
 })
+
+t.test('what the host refuses before the gateway is asked keeps its status, on which clients act', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  host.addHook('onRequest', async ({ headers: { refuse } }, reply) => {
+    if (refuse === '401') reply.header('www-authenticate', 'Basic realm="host"')
+    if (refuse) throw Object.assign(new Error('inner workings of the host'), { statusCode: Number(refuse) })
+  })
+  await host.register(gatewayPlugin, world().options)
+  const get = async (refuse: string) => {
+    const { statusCode: status, headers, body: text } = await host.inject({ url: '/v1/sessions', headers: { refuse } })
+    return { status, headers: new Headers(headers as Record<string, string>), text, json: JSON.parse(text) }
+  }
+  for (const [status, code, header] of [
+    [401, 'SG_ERR_UNAUTHENTICATED', ['www-authenticate', 'Basic realm="host"']],
+    [403, 'SG_ERR_FORBIDDEN'],
+    [418, 'SG_ERR_BAD_REQUEST'],
+    [429, 'SG_ERR_TOO_MANY', ['retry-after', '5']],
+    [503, 'SG_ERR_UNAVAILABLE', ['retry-after', '5']],
+  ] as const) {
+    const answer = await get(String(status))
+    isProblem(t, answer, status === 418 ? 400 : status, code)
+    t.notMatch(answer.json.detail, 'inner workings')
+    if (header) t.equal(answer.headers.get(header[0]), header[1], `${status}`)
+  }
+})
+
+t.test("a limit of the host's own is a 429 with its own Retry-After", async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  await host.register(rateLimit, { max: 1, timeWindow: 40_000 })
+  await host.register(gatewayPlugin, world().options)
+  t.equal((await host.inject('/v1/sessions')).statusCode, 200)
+  t.match(await host.inject('/v1/sessions'), { statusCode: 429, headers: { 'retry-after': '40' } })
+})
+
+t.test('over HTTP/2 a path that is a socket is refused, and the host lives on', async (t) => {
+  const host = fastify({ http2: true, forceCloseConnections: true })
+  await host.register(gatewayPlugin, world().options)
+  await host.listen({ port: 0 })
+  const client = connect(`http://127.0.0.1:${(host.server.address() as AddressInfo).port}`)
+  t.teardown(async () => {
+    client.close()
+    await host.close()
+  })
+  const created = await getOver(client, '/v1/sessions', JSON.stringify({ cwd: SOME_CWD }))
+  const { id } = JSON.parse(created.text)
+  const refused = await getOver(client, `/v1/sessions/${id}/ws`)
+  t.match(
+    { ...refused, json: JSON.parse(refused.text) },
+    { status: 426, upgrade: undefined, json: { code: 'SG_ERR_UPGRADE_REQUIRED' } },
+  )
+  t.match(await getOver(client, `/v1/sessions/${id}`), { status: 200 })
+})
+
+async function getOver(client: ClientHttp2Session, path: string, body?: string) {
+  const sends = body !== undefined && { ':method': 'POST', 'content-type': 'application/json' }
+  const request = client.request({ ':path': path, ...sends })
+  let head: Record<string, unknown> = {}
+  request.on('response', (headers) => {
+    head = headers
+  })
+  request.end(body)
+  let text = ''
+  for await (const chunk of request.setEncoding('utf8')) text += chunk
+  return { status: head[':status'], upgrade: head.upgrade, text }
+}
 
 t.test('a misspelt option stops the start: it may have been a limit', async (t) => {
   const host = fastify()
