@@ -3,7 +3,7 @@ import type { Server } from 'node:http'
 import websocket from '@fastify/websocket'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import WebSocket from 'ws'
-import { closeRow } from '../schemas/close-codes.js'
+import { CLOSE, closeRow } from '../schemas/close-codes.js'
 import type { Gateway } from '../src/gateway.js'
 import { ownUpgrades } from './connections.js'
 
@@ -60,6 +60,12 @@ export async function openToWebSockets(
     if ((websocket || wsHandler) && !config?.socket)
       throw new Error(`${url} is a WebSocket of its own: register @fastify/websocket before the gateway.`)
   })
+}
+
+/** The plugin of a host that has its own closes every socket without a word when the host ends, before the gateway is asked to. */
+export function sayWhyItCloses(socket: WebSocket): void {
+  const close = socket.close.bind(socket)
+  socket.close = (code = CLOSE.goingAway.code, reason = closeRow(code)?.reason) => close(code, reason)
 }
 
 /**

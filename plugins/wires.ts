@@ -7,7 +7,7 @@ import type { Clock, Timer } from '../src/lib/clock.js'
 import type { LogSlice } from '../src/sessions/log/event-log.js'
 import { encodeTextFrame } from '../src/sessions/log/log-segments.js'
 import { corsHeaders } from './cors.js'
-import { expectBadFrames } from './sockets.js'
+import { expectBadFrames, sayWhyItCloses } from './sockets.js'
 
 /** A frame that is text already, and an id that a client of an event stream can come back with. */
 export class MarkedFrame {
@@ -72,6 +72,7 @@ export class SocketWire implements Wire {
       onMessage?.(data, isBinary)
     })
     expectBadFrames(socket, request)
+    sayWhyItCloses(socket)
     socket.on('close', onGone)
     if (onDrain) this.#raw.on('drain', onDrain)
   }

@@ -170,6 +170,12 @@ t.test('it composes inside a prefix of the host and beside its own WebSockets', 
   const greeting = await new Promise((resolve) => own.on('message', (data) => resolve(data.toString())))
   t.equal(greeting, 'hello')
   own.terminate()
+  await host.close()
+  t.match(
+    await client.untilClosed(),
+    { code: 1001, reason: 'server_shutdown' },
+    'though it is the plugin of the host that closes it',
+  )
 })
 
 t.test('a bad option is an error of the registration', async (t) => {
