@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import cors, { type FastifyCorsOptions, type FastifyCorsOptionsDelegateCallback } from '@fastify/cors'
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { optionError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 
 /** What a page may read of an answer beyond its body and type. */
@@ -14,6 +15,8 @@ const EXPOSED = [
   'Content-Disposition',
 ]
 const PREFLIGHT_S = 600
+const OF_HOST =
+  'this host has @fastify/cors for all of its routes, those of the gateway too. Leave cors out, list these origins there, and in allowedOrigins for sockets; or register @fastify/cors in a scope beside the gateway.'
 const OFF: FastifyCorsOptions = { origin: false }
 
 /**
@@ -23,6 +26,8 @@ const OFF: FastifyCorsOptions = { origin: false }
 export function allowOrigins(scope: FastifyInstance, { options }: Gateway): void {
   const origins = new Set(options.cors?.origins)
   if (origins.size === 0) return
+  // its hook comes first, and answers every preflight in the name of the host
+  if (scope.hasRequestDecorator('corsPreflightEnabled')) throw optionError('cors', OF_HOST)
   const allowed = (origin: string, preflight: boolean): FastifyCorsOptions => ({
     origin,
     preflight,

@@ -1,5 +1,6 @@
 import { type ClientHttp2Session, connect } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import cors from '@fastify/cors'
 import rateLimit from '@fastify/rate-limit'
 import fastify from 'fastify'
 import t from 'tap'
@@ -156,6 +157,22 @@ async function getOver(client: ClientHttp2Session, path: string, body?: string) 
   for await (const chunk of request.setEncoding('utf8')) text += chunk
   return { status: head[':status'], upgrade: head.upgrade, text }
 }
+
+t.test('what a host has already, and the gateway cannot share, stops the start with what to do', async (t) => {
+  const crossed = fastify()
+  const named = fastify()
+  t.teardown(() => Promise.all([crossed.close(), named.close()]))
+  await crossed.register(cors, { origin: 'https://host.example' })
+  await t.rejects(
+    async () => crossed.register(gatewayPlugin, { ...world().options, cors: { origins: ['https://app.example'] } }),
+    {
+      code: 'SG_ERR_OPTION',
+      message: /^cors: this host has @fastify\/cors .*list these origins there/,
+    },
+  )
+  named.decorateRequest('principal')
+  await t.rejects(async () => named.register(gatewayPlugin, world().options), /give yours another name/)
+})
 
 t.test('a misspelt option stops the start: it may have been a limit', async (t) => {
   const host = fastify()
