@@ -45,7 +45,10 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
     },
     async (request, reply) => {
       const { body, principal, takenKey } = request
-      const session = await registry.create(body as CreateSessionRequest, { principal, ...(takenKey && { takenKey }) })
+      const session = await registry.create(
+        body as CreateSessionRequest,
+        takenKey ? { principal, takenKey } : { principal },
+      )
       return reply.code(201).header('location', `${scope.prefix}/sessions/${session.id}`).send(session)
     },
   )
