@@ -4,6 +4,7 @@ import { EVENT_TYPES } from '../engines/event-types.js'
 import type { Runner, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
 import type { ErrorCode } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
+import type { Timer } from '../lib/clock.js'
 import type { Patience } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
@@ -69,6 +70,10 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   turnsBegun = 0
   /** Messages that wait, at least one; replaced as a whole. */
   queued: readonly QueuedMessage[] | undefined
+  /** Looks again whether its engine may go. */
+  goingLook: Timer | undefined
+  /** It could not be written down where it waits: that is not to be tried again before `at`. */
+  parkRefused: { at: number; readonly tries: number } | undefined
   #shownStatus: SessionStatus = 'starting'
   /** Where the log tells that it is parked. */
   #parkedSeq = 0
@@ -417,6 +422,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     if (this.ended) return
     const { link, world, log } = this
     this.become({ is: 'ended', as })
+    this.goingLook?.cancel()
     if (this.writer) this.midTurn = undefined
     this.inTurn = false
     this.queued = undefined

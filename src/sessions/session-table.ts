@@ -7,6 +7,7 @@ import { decodeOrder } from '../lib/paging.js'
 import { SortedList } from '../lib/sorted-list.js'
 import { type Principal, visible } from '../principal.js'
 import { wakesAt } from './kept/asleep.js'
+import { isTerminal } from './kept/journal.js'
 import type { Places } from './places.js'
 import type { Session } from './session.js'
 import type { Sharing } from './sharing.js'
@@ -363,4 +364,4 @@ export const infoOf = ({ session, storedInfo }: SessionEntry): SessionInfo => se
 
 const statusOf = ({ session, storedStatus }: SessionEntry): SessionStatus => session?.visibleStatus ?? storedStatus
 
-const isOver = (status: SessionStatus): boolean => status === 'failed' || status === 'closed'
+const isOver = (status: SessionStatus): boolean => isTerminal({ status })

@@ -280,6 +280,7 @@ export class Session extends SessionState {
     const { link, clients, writer, world } = this
     clients.disconnectAll(CLOSE.sessionMoved)
     writer?.abandon()
+    this.goingLook?.cancel()
     if (!this.ended) this.become({ is: 'ended', as: 'closed' })
     // whatever it would do at its end it must not do any more
     link?.runner.pause?.()

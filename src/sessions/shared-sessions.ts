@@ -1,33 +1,19 @@
 import { CLOSE } from '../../schemas/close-codes.js'
 import { toError } from '../errors.js'
-import type { Executions } from '../executions/executions.js'
-import type { Clock } from '../lib/clock.js'
-import type { Logger } from '../lib/logger.js'
 import { persistently } from '../lib/patience.js'
 import { keeperOf } from '../storage/cluster.js'
 import { isUnreadable } from '../storage/storage.js'
-import type { Archive } from './kept/archive.js'
+import type { Archive, ArchiveParts } from './kept/archive.js'
 import { isTerminal, type JournaledWhole } from './kept/journal.js'
-import type { Keeping } from './kept/keeping.js'
-import type { Sleep } from './life/sleep.js'
-import type { SessionTable } from './session-table.js'
 import type { Sharing } from './sharing.js'
-import type { Telling } from './telling.js'
 
 /** Sessions that are taken up at once. */
 const PAGE = 250
 
-export interface SharedSessionsParts {
+export interface SharedSessionsParts
+  extends Pick<ArchiveParts, 'logger' | 'retryAfter' | 'keeping' | 'table' | 'executions' | 'sleep' | 'telling'> {
   sharing: Sharing
-  clock: Clock
-  logger: Logger
-  retryAfter: Clock['after']
-  keeping: Keeping
-  table: SessionTable
   archive: Archive
-  executions: Executions
-  sleep: Sleep
-  telling: Telling
 }
 
 /** Sessions that come to this process from others while it runs, and that leave it for others. */

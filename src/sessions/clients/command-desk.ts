@@ -5,11 +5,11 @@ import { GatewayError, toError } from '../../errors.js'
 import type { Patience } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import { answeredBy, type Principal } from '../../principal.js'
-import type { ResolvedProfile } from '../../profiles/catalog.js'
 import { assertPermissionMode } from '../admission.js'
 import type { AnswerBearing } from '../asks/permissions.js'
 import type { Asked, Choice } from '../kept/news.js'
 import type { QueuedMessage } from '../life/turns.js'
+import type { SessionState } from '../session-state.js'
 import type { SessionWorld } from '../session-world.js'
 import type { Attachment } from './attachment.js'
 import type { SessionBridge } from './clients.js'
@@ -31,29 +31,12 @@ const NEEDS_ENGINE: Readonly<Record<SessionCommand['type'], boolean>> = {
   ping: false,
 }
 
-/** A session, as far as commands are carried out on it. */
-interface Commanded {
-  readonly id: string
-  readonly profile: ResolvedProfile
-  readonly runner: Runner | undefined
-  readonly bridge: SessionBridge
-  readonly messageIds: readonly string[] | undefined
-  readonly busy: boolean
-  readonly messagesComing: number
-  readonly queued: readonly QueuedMessage[] | undefined
-  readonly ended: boolean
-  readonly frozen: boolean
-  readonly parked: boolean
-  readonly serving: boolean
-  chosen: Choice | undefined
-  concerns: number
+/** A session, with what it does for commands. */
+interface Commanded extends SessionState {
   accept(asked: Asked, key?: undefined, patience?: Patience): Promise<QueuedMessage | undefined>
   answerPermission(requestId: string, answer: ResolvePermissionRequest, bearing: AnswerBearing): Promise<void>
   interrupt(): Promise<void>
-  close(reason: 'client'): Promise<void>
   readonly engine: { keepSnapshot(): void; ask(question: () => Promise<void> | undefined): Promise<void> }
-  forgetCommand(id: string | undefined): void
-  touch(): void
 }
 
 /** Carries out the commands of one session, from sockets and REST alike. */

@@ -1,6 +1,5 @@
 import { toError } from '../../errors.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
-import type { Timer } from '../../lib/clock.js'
 import { asleep } from '../kept/mid-turn.js'
 import type { Session } from '../session.js'
 import type { SleepParts, Waking } from './waking.js'
@@ -29,9 +28,6 @@ interface Due {
 export class FallingAsleep {
   readonly #parts: SleepParts & SleepTimes
   readonly #waking: Waking
-  readonly #timers = new Map<string, Timer>()
-  /** Sessions that could not be written down where they wait: not to be tried again before `at`. */
-  readonly #refused = new Map<string, { at: number; tries: number }>()
   #closed = false
 
   constructor(parts: SleepParts & SleepTimes, waking: Waking) {
@@ -41,36 +37,27 @@ export class FallingAsleep {
 
   /** Something changed that may let the engine of this session go. */
   consider(session: Session): void {
-    const { id } = session
-    this.#timers.get(id)?.cancel()
-    this.#timers.delete(id)
+    session.goingLook?.cancel()
+    session.goingLook = undefined
     const due = this.#closed ? undefined : this.#due(session)
     if (!due) return
     const { clock, retryAfter, mailbox } = this.#parts
     const delayMs = due.at - clock.now()
-    const refused = this.#refused.get(id)
+    const { parkRefused } = session
+    const again = () => {
+      if (parkRefused) parkRefused.at = 0
+      this.consider(session)
+    }
     // a turn later: what the engine still hands over in this one belongs to the snapshot
-    if (delayMs <= 0) setImmediate(() => void mailbox.run(id, () => this.#inTurn(session)))
-    else if (refused)
-      this.#timers.set(
-        id,
-        retryAfter(delayMs, () => {
-          refused.at = 0
-          this.consider(session)
-        }),
-      )
-    else
-      this.#timers.set(
-        id,
-        clock.after(delayMs, () => this.consider(session)),
-      )
+    if (delayMs <= 0) setImmediate(() => void mailbox.run(session.id, () => this.#inTurn(session)))
+    else session.goingLook = parkRefused ? retryAfter(delayMs, again) : clock.after(delayMs, again)
   }
 
   #due(session: Session): Due | undefined {
     const { clients, facts } = session
     const { parkDelayMs, idleReleaseMs } = this.#parts
     if (session.engine.canPark) {
-      const earliest = this.#refused.get(session.id)?.at ?? 0
+      const earliest = session.parkRefused?.at ?? 0
       const park = { what: 'park' as const, at: Math.max(parkedFrom(session, parkDelayMs), earliest) }
       // whoever looks at a job that waits neither holds its slot nor lets its clock run
       if (session.jobId === undefined || session.held) return park.at === Infinity ? undefined : park
@@ -97,7 +84,7 @@ export class FallingAsleep {
     try {
       const write = session.engine.hold(clock.now())
       await (write ? keeping.write(write) : session.durable())
-      this.#refused.delete(session.id)
+      session.parkRefused = undefined
       if (session.engine.canPark && session.engine.heldFrom === since) session.engine.tellHeld()
     } catch (error) {
       this.#refuse(session, error)
@@ -128,7 +115,8 @@ export class FallingAsleep {
     }
     if (session.ended) return
     session.engine.fallAsleep(parks ? since : undefined)
-    this.forget(session.id)
+    session.goingLook?.cancel()
+    session.parkRefused = undefined
     // one that cannot be written down yet is kept in memory until it can be
     if (parks) await session.durable().catch((error) => this.#report(session, parks, error))
     if (!session.live) table.onEngine(session, false)
@@ -146,10 +134,9 @@ export class FallingAsleep {
   }
 
   #refuse(session: Session, error: unknown): void {
-    const { id } = session
     this.#report(session, true, error)
-    const tries = (this.#refused.get(id)?.tries ?? 0) + 1
-    this.#refused.set(id, { at: this.#parts.clock.now() + delayAfter(tries, RETRY), tries })
+    const tries = (session.parkRefused?.tries ?? 0) + 1
+    session.parkRefused = { at: this.#parts.clock.now() + delayAfter(tries, RETRY), tries }
   }
 
   #report({ id: sessionId }: Session, parks: boolean, error: unknown): void {
@@ -172,19 +159,13 @@ export class FallingAsleep {
     })
   }
 
-  forget(id: string): void {
-    this.#timers.get(id)?.cancel()
-    this.#timers.delete(id)
-    this.#refused.delete(id)
-  }
-
   /** Parks what waits, attached clients or not; for the end of the process. */
-  async parkAll(sessions: Iterable<Session>): Promise<void> {
+  async parkAll(sessions: readonly Session[]): Promise<void> {
     this.#closed = true
-    for (const timer of this.#timers.values()) timer.cancel()
+    for (const { goingLook } of sessions) goingLook?.cancel()
     const { mailbox } = this.#parts
     const park = (session: Session) => (session.engine.canPark ? this.#sleep(session, true) : undefined)
-    await Promise.all([...sessions].map((session) => mailbox.run(session.id, () => park(session))))
+    await Promise.all(sessions.map((session) => mailbox.run(session.id, () => park(session))))
   }
 }
 

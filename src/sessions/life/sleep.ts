@@ -177,7 +177,6 @@ export class Sleep implements SessionSleep, ResultTaker {
   /** A session has ended, or was removed: nothing is to be woken of it. */
   forget(id: string): void {
     this.#waking.callOff(id)
-    this.#fallingAsleep.forget(id)
   }
 
   /** What a journal that has only what sleeps has of a session that has ended is not needed any more. */
@@ -216,7 +215,7 @@ export class Sleep implements SessionSleep, ResultTaker {
   }
 
   /** Parks what waits, for the end of the process; nothing wakes any more. */
-  async parkAll(sessions: Iterable<Session>): Promise<void> {
+  async parkAll(sessions: readonly Session[]): Promise<void> {
     this.#waking.close()
     await this.#fallingAsleep.parkAll(sessions)
   }
