@@ -3,6 +3,7 @@ import type { SessionCommand } from '../../schemas/commands.js'
 import type { AnsweredBy, PermissionRequest, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import { GatewayError, invalidField, toError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
+import { LazyMap } from '../lib/lazy-map.js'
 import { Patience } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { Principal } from '../principal.js'
@@ -38,6 +39,8 @@ export class Session extends SessionState {
   readonly turnDesk: TurnDesk
   readonly engine: EngineDesk
   readonly #commands: CommandDesk
+  /** Answers that are being kept, by request; each resolves when it is, or was refused. */
+  readonly #answering = new LazyMap<string, Promise<void>>()
   /** When the last of what it was asked to do was done, or refused. */
   #lastAccepted: Promise<unknown> | undefined
 
@@ -200,13 +203,26 @@ export class Session extends SessionState {
     answer: ResolvePermissionRequest,
     bearing: AnswerBearing = {},
   ): Promise<void> {
+    // whoever comes second finds it answered, or takes the place of one that could not be kept
+    while (this.#answering.has(requestId)) await this.#answering.get(requestId)
     if (this.frozen || this.parked) await this.world.sleep.answer(this, requestId, answer, bearing)
-    else {
-      const { key, patience } = bearing
-      this.answerable(requestId, answer)
-      await this.accept(answerAsked(requestId, answer, bearing), key, patience)
-    }
+    else await this.#answerLive(requestId, answer, bearing)
     this.world.operatorLog.onAnswered(this, requestId, answer.behavior, bearing.by)
+  }
+
+  async #answerLive(requestId: string, answer: ResolvePermissionRequest, bearing: AnswerBearing): Promise<void> {
+    const { key, patience } = bearing
+    this.answerable(requestId, answer)
+    const answered = this.accept(answerAsked(requestId, answer, bearing), key, patience).then(() => {})
+    this.#answering.set(
+      requestId,
+      answered.catch(() => {}),
+    )
+    try {
+      await answered
+    } finally {
+      this.#answering.delete(requestId)
+    }
   }
 
   /** @throws SG_ERR_PERMISSION_NOT_FOUND when the request is unknown, answered or expired */

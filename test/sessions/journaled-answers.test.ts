@@ -130,3 +130,36 @@ t.test('a session that could not be removed parks then', async (t) => {
   journal.broken = false
   await until(async () => (await registry.get(id))?.status === 'parked')
 })
+
+t.test('of two answers that come at once the first is kept, and the other one is not', async (t) => {
+  const { registry, journal, id, requestId, decided } = await asked(t, ['u1'])
+  const answer = (behavior: 'allow' | 'deny') => registry.resolvePermission(id, requestId, { behavior }, UNLIMITED)
+  journal.hold()
+  const first = answer('allow')
+  const second = answer('deny')
+  await turns()
+  journal.release()
+  await first
+  await t.rejects(second, { code: 'SG_ERR_PERMISSION_NOT_FOUND' })
+  await until(() => decided.u1)
+  t.equal(decided.u1?.behavior, 'allow')
+  t.match(journal.deposits, [{ type: 'answer', answer: { behavior: 'allow' } }], 'nor is a key that came with it')
+})
+
+t.test('an answer takes the place of one that could not be kept', async (t) => {
+  const { registry, journal, id, requestId, decided } = await asked(t, ['u1'])
+  const answer = (behavior: 'allow' | 'deny') => registry.resolvePermission(id, requestId, { behavior }, UNLIMITED)
+  journal.hold()
+  const first = answer('allow')
+  const second = answer('deny')
+  await turns()
+  journal.broken = true
+  journal.release()
+  journal.hold()
+  await t.rejects(first, { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  journal.broken = false
+  journal.release()
+  await second
+  await until(() => decided.u1)
+  t.equal(decided.u1?.behavior, 'deny')
+})
