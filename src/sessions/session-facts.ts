@@ -42,7 +42,9 @@ export class SessionFacts {
   before: RunningTotals | undefined
   /** What of `cost` is counted already. */
   #counted = 0
-  readonly usage: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
+  readonly usage: TokenUsage = nothingUsed()
+  /** What the model calls of the turn in progress have told; undefined: nothing. */
+  turnUsage: TokenUsage | undefined
   lastActivityAt: number
   readonly #cwd: string
   readonly #meta: Record<string, unknown> | undefined
@@ -68,6 +70,12 @@ export class SessionFacts {
     this.firstPrompt ??= Array.from(text.slice(0, TITLE_LENGTH * 2))
       .slice(0, TITLE_LENGTH)
       .join('')
+  }
+
+  onCall(usage: Partial<TokenUsage> | undefined): void {
+    if (!usage) return
+    this.turnUsage ??= nothingUsed()
+    addUsage(this.turnUsage, usage)
   }
 
   onEngineEvent(payload: unknown): void {
@@ -179,7 +187,11 @@ export function applyRunnerEvent(facts: SessionFacts, event: RunnerEvent): void 
     case 'permission_mode_changed':
       facts.permissionMode = textOf(event.mode)
       return
+    case 'assistant_message':
+      if (!event.replay) facts.onCall(event.message?.usage)
+      return
     case 'turn_completed':
+      facts.turnUsage = undefined
       // turns and cost are running totals, tokens are this turn's
       facts.numTurns = countOf(event.numTurns) ?? facts.numTurns
       facts.cost = countOf(event.totalCostUsd) ?? facts.cost
@@ -194,6 +206,8 @@ export function applyRunnerEvent(facts: SessionFacts, event: RunnerEvent): void 
   }
 }
 
+const nothingUsed = (): TokenUsage => ({ inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 })
+
 function addUsage(total: TokenUsage, turn: Partial<TokenUsage> | undefined): void {
   total.inputTokens += countOf(turn?.inputTokens) ?? 0
   total.outputTokens += countOf(turn?.outputTokens) ?? 0
@@ -201,17 +215,14 @@ function addUsage(total: TokenUsage, turn: Partial<TokenUsage> | undefined): voi
   total.cacheReadTokens += countOf(turn?.cacheReadTokens) ?? 0
 }
 
-/** The end of a turn that no engine could tell. */
-export const interruptedTurn = ({ numTurns, cost }: SessionFacts, reason: string): SessionEventBody => ({
-  type: 'turn_completed',
-  subtype: 'interrupted',
-  isError: true,
-  durationMs: 0,
-  numTurns,
-  totalCostUsd: cost,
-  errors: [reason],
-  usage: { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
-})
+/** The end of a turn that no engine could tell; what its calls have told is used up all the same. */
+export function endInterrupted(facts: SessionFacts, reason: string): SessionEventBody {
+  const { numTurns, cost, turnUsage: usage = nothingUsed() } = facts
+  facts.turnUsage = undefined
+  addUsage(facts.usage, usage)
+  const end = { type: 'turn_completed', subtype: 'interrupted', isError: true, durationMs: 0 } as const
+  return { ...end, numTurns, totalCostUsd: cost, errors: [reason], usage }
+}
 
 /** What only the host sets is never written down; the title is the one that the session has by now. */
 export function keptConfig(request: SessionRunnerConfig, hostTitle: string | undefined): SessionRunnerConfig {

@@ -114,7 +114,17 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   }
 
   #restore({ state, snapshot }: JournaledWhole): void {
-    const { info, hostTitle: _title, firstPrompt, engineTitle, before, inTurn = false, queued, ...rest } = state
+    const {
+      info,
+      hostTitle: _title,
+      firstPrompt,
+      engineTitle,
+      before,
+      turnUsage,
+      inTurn = false,
+      queued,
+      ...rest
+    } = state
     const {
       permissions = [],
       asked,
@@ -143,6 +153,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.queued = queued?.length ? queued : undefined
     this.chosen = chosen
     this.facts.before = before
+    this.facts.turnUsage = turnUsage && { ...turnUsage }
     this.messageIds = messageIds && [...messageIds]
     this.files = snapshot?.files && snapshotFiles(snapshot.files, at)
     this.midTurn = midTurn
@@ -354,6 +365,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
       ...(chosen && { chosen }),
       ...(messageIds && { messageIds }),
       ...(facts.before && { before: facts.before }),
+      ...(facts.turnUsage && { turnUsage: { ...facts.turnUsage } }),
       ...(this.writer?.isStale && { isStale: true }),
       ...(midTurn && { midTurn }),
     } satisfies JournaledState

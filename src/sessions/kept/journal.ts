@@ -1,6 +1,6 @@
 import type { PendingExecution } from '../../../schemas/executions.js'
 import type { AnsweredBy, PermissionRequest } from '../../../schemas/permissions.js'
-import type { Engine, SessionInfo, SessionStatus } from '../../../schemas/sessions.js'
+import type { Engine, SessionInfo, SessionStatus, TokenUsage } from '../../../schemas/sessions.js'
 import type { ExecutionResult, PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../../engines/runner.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import type { PlannedNotification } from '../../notifications/planned.js'
@@ -108,6 +108,8 @@ export interface JournaledState {
   chosen?: Choice
   /** What engines came to that nothing was kept of. */
   before?: RunningTotals
+  /** What the model calls of the turn in progress have told. */
+  turnUsage?: TokenUsage
   /** The snapshot is from before the last turn, and the engine gives none: nothing can go on from it. */
   isStale?: true
   /** Ids of the last accepted messages, and other commands that are kept, so that a repeat is known. */

@@ -154,6 +154,8 @@ export class EngineDesk implements RunnerOwner {
       if (event.type === 'turn_completed') session.inTurn = false
       if (event.type !== 'session_error')
         session.append(event.type === 'turn_completed' ? this.#turns.endOf(event) : event)
+      // what a call has used is known after a crash, too
+      if (event.type === 'assistant_message' && facts.turnUsage) session.touch()
     } catch (error) {
       const message = `The engine emitted an event that is not JSON: ${toError(error).message}`
       session.fail(message, 'SG_ERR_ENGINE_FAILED')

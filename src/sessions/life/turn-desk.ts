@@ -3,7 +3,7 @@ import { GatewayError, toError } from '../../errors.js'
 import { newId } from '../../lib/new-id.js'
 import { within } from '../../lib/within.js'
 import { interruptedResult } from '../asks/deferred-executions.js'
-import { interruptedTurn } from '../session-facts.js'
+import { endInterrupted } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
 import type { RunnerLink } from './runner-link.js'
 import type { QueuedMessage } from './turns.js'
@@ -147,7 +147,7 @@ export class TurnDesk {
     const session = this.#session
     link.handing = undefined
     session.inTurn = false
-    session.append(interruptedTurn(session.facts, 'The turn was interrupted.'))
+    session.append(endInterrupted(session.facts, 'The turn was interrupted.'))
     session.showStatus()
     setImmediate(() => this.next())
   }
@@ -186,7 +186,7 @@ export class TurnDesk {
     if (session.inTurn) {
       this.#opening = undefined
       session.inTurn = false
-      session.append(interruptedTurn(session.facts, message))
+      session.append(endInterrupted(session.facts, message))
     }
     session.showStatus()
   }
