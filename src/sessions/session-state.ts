@@ -139,13 +139,14 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     // whoever builds the session knows these; a fact that nobody takes up does not compile
     const { order: _order, home: _home, askedBy: _askedBy, ...forgotten } = others
     forgotten satisfies Record<string, never>
-    // what was asked for after the snapshot is asked for again
+    // what was asked for after the snapshot is asked for again, under another id
     const isKnown = (id: string) => !midTurn || midTurn.waits.includes(id)
     const at = midTurn?.since ?? info.lastActivityAt
     this.facts.restore(info, firstPrompt, engineTitle)
     this.permissions.restore(
       permissions.filter(({ id }) => isKnown(id)),
       asked,
+      permissions.filter(({ id }) => !isKnown(id)),
     )
     for (const execution of executions) if (isKnown(execution.executionId)) this.executions.add(execution, at)
     this.executions.remember(settled)

@@ -133,11 +133,12 @@ export class Telling {
     this.tell(session, 'session_held', { sessionId: session.id, executionId })
   }
 
-  onRestored({ id, pendingPermissions }: Session): void {
-    if (pendingPermissions.length === 0) return
+  onRestored({ id, pendingPermissions, permissions }: Session): void {
+    const asked = [...pendingPermissions, ...permissions.lost]
+    if (asked.length === 0) return
     this.#observers.notifier?.onRestored(
       id,
-      pendingPermissions.map((request) => request.id),
+      asked.map((request) => request.id),
     )
   }
 

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import type { ChannelOptions } from '../../src/notifications/channels/channels.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import { native } from '../fixtures/parked.js'
+import { native, ok } from '../fixtures/parked.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
 
 /** Gateways one after the other on one storage, which tell a phone. */
@@ -28,7 +28,7 @@ async function world(t: Test) {
     const last = sink.received.findLast(({ headers }) => headers['x-sequence-id'] === tag)
     return `${last?.headers.title} / ${last?.text.split('\n')[0]}`
   }
-  return { start, shown }
+  return { start, shown, sink }
 }
 
 t.test('the phone shows of a request whose session is deleted that nobody needs to answer it', async (t) => {
@@ -74,3 +74,29 @@ t.test('what is answered while its session is deleted is shown as it was answere
     if (answered.status !== 200) t.match(shown(tag), /Denied/)
   }
 })
+
+t.test(
+  'so it does when it was asked after a wake, and the turn goes on from before that in the next process',
+  async (t) => {
+    const { start, shown, sink } = await world(t)
+    const { call, engine, registry } = await start()
+    const { id } = (await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'x' })).json
+    await until(() => engine.last.sent.length === 1)
+    await engine.last.defer('e1')
+    await until(() => registry.here(id)?.status === 'parked')
+    await call('POST', '/executions/e1/result', ok)
+    await until(() => engine.runners.length === 2 && registry.here(id)?.status === 'running')
+    void engine.last.host.requestPermission({ toolName: 'Bash', toolUseId: 't', input: {} }).catch(() => {})
+    await until(() => sink.received.length === 1, 'the request')
+    const tag = sink.received[0]!.headers['x-sequence-id']
+    t.match(shown(tag), /^Needs an answer/)
+    const requestId = (await call('GET', '/inbox')).json[0].request.id
+    const second = await start()
+    await until(() => shown(tag) === 'Answered: x / Denied.', 'the end of what nobody asks any more')
+    const { events } = (await second.call('GET', `/sessions/${id}/events`)).json
+    t.match(
+      events.filter(({ type }: { type: string }) => type === 'permission_resolved'),
+      [{ requestId, behavior: 'deny', resolvedBy: 'policy' }],
+    )
+  },
+)

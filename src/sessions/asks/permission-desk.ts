@@ -57,6 +57,8 @@ export class PermissionDesk {
   readonly #handing = new LazyMap<string, Decide>()
   /** Since when requests wait that are not resolved, those that were taken off the list included. */
   readonly #since = new LazyMap<string, number>()
+  /** Asked by an engine that is gone, whose turn goes on from before that; whoever was told of them is not told yet. */
+  #lost: readonly PermissionRequest[] = []
   readonly #clock: Clock
   readonly #owner: PermissionDeskOwner
   /** Answers that were given while the session was parked, for the engine that asks again. */
@@ -175,8 +177,16 @@ export class PermissionDesk {
     return [...this.#pending.values()].every(({ timer }) => timer === undefined)
   }
 
-  /** Takes up the requests of a parked session; their engine is to ask again, with the same `toolUseId`. */
-  restore(requests: readonly PermissionRequest[], places: AskedPlaces = {}): void {
+  /**
+   * Takes up the requests of a parked session; their engine is to ask again, with the same `toolUseId`.
+   * @param lost those that it does not know of
+   */
+  restore(
+    requests: readonly PermissionRequest[],
+    places: AskedPlaces = {},
+    lost: readonly PermissionRequest[] = [],
+  ): void {
+    this.#lost = lost
     for (const request of requests) {
       const place = places[request.id]
       this.#pending.set(request.id, { request, decide: undefined, timer: undefined, ...(place && { place }) })
@@ -212,6 +222,18 @@ export class PermissionDesk {
   /** Does nothing when the request is unknown, answered or expired. */
   answer(requestId: string, answer: ResolvePermissionRequest, by: AnsweredBy | undefined): void {
     this.#resolve(requestId, answer, 'client', by)
+  }
+
+  get lost(): readonly PermissionRequest[] {
+    return this.#lost
+  }
+
+  /** Tells of what an engine that is gone has asked that nobody asks it any more. */
+  denyLost(message: string): void {
+    const lost = this.#lost
+    this.#lost = []
+    const denied = { decision: { behavior: 'deny', message }, resolvedBy: 'policy', by: { channel: 'policy' } } as const
+    for (const { id: requestId } of lost) this.#tellResolved({ requestId, ...denied })
   }
 
   /** Denies everything that waits; what was allowed and not handed over yet does not run either. */

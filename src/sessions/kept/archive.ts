@@ -287,8 +287,10 @@ export class Archive {
     table.hold(session)
     telling.onRestored(session)
     const { news = [] } = whole
-    if (isMidTurn(whole)) session.takeUp(news.filter((one) => !isForEngine(one)))
-    else if (!isTerminal(info) && isCutOff(whole)) {
+    if (isMidTurn(whole)) {
+      session.permissions.denyLost(RESTARTED)
+      session.takeUp(news.filter((one) => !isForEngine(one)))
+    } else if (!isTerminal(info) && isCutOff(whole)) {
       session.takeUp(news)
       session.turnDesk.cutOff(RESTARTED)
       if (session.busy && place.away === undefined && !news.some(({ type }) => type === 'removal'))
