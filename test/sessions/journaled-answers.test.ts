@@ -143,7 +143,7 @@ t.test('of two answers that come at once the first is kept, and the other one is
   await t.rejects(second, { code: 'SG_ERR_PERMISSION_NOT_FOUND' })
   await until(() => decided.u1)
   t.equal(decided.u1?.behavior, 'allow')
-  t.match(journal.deposits, [{ type: 'answer', answer: { behavior: 'allow' } }], 'nor is a key that came with it')
+  t.equal(journal.deposits.length, 1, 'nor is a key that came with it')
 })
 
 t.test('an answer takes the place of one that could not be kept', async (t) => {
