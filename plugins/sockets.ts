@@ -1,11 +1,12 @@
 import { EventEmitter } from 'node:events'
 import type { Server } from 'node:http'
+import type { Duplex } from 'node:stream'
 import websocket from '@fastify/websocket'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import WebSocket from 'ws'
 import { CLOSE, closeRow } from '../schemas/close-codes.js'
 import type { Gateway } from '../src/gateway.js'
-import { ownUpgrades } from './connections.js'
+import { ownUpgrades, type Upgrades } from './connections.js'
 
 /** Every close carries a reason, those that `ws` decides on too. */
 class ReasonedWebSocket extends WebSocket {
@@ -15,8 +16,8 @@ class ReasonedWebSocket extends WebSocket {
 }
 
 const ours = new WeakSet<object>()
-/** Servers whose upgrades one of ours hands to the router. */
-const dispatched = new WeakSet<object>()
+/** The paths of gateways, by server whose upgrades one of ours hands to the router. */
+const pathsOf = new WeakMap<object, RegExp[]>()
 
 /**
  * Lets the routes of a scope be sockets. The plugin stands in that scope alone: its hooks and wrappers are nothing to other routes, ours
@@ -34,16 +35,17 @@ export async function openToWebSockets(
     host.addHook('preClose', async () => upgrades.endAll())
     return
   }
-  const isDispatched = dispatched.has(server)
-  dispatched.add(server)
+  const paths = pathsOf.get(server)
+  if (paths) paths.push(below(scope.prefix))
+  else pathsOf.set(server, [below(scope.prefix)])
   await scope.register(websocket, {
     options: {
       maxPayload: options.maxBodyBytes,
       perMessageDeflate: false,
       // its types differ between the module systems
       WebSocket: ReasonedWebSocket as never,
-      // one of them hands every upgrade to the router; a second one would do so again
-      ...(isDispatched && { server: new EventEmitter() as Server }),
+      // one of them hands upgrades to the router; a second one would do so again
+      server: paths ? (new EventEmitter() as Server) : upgradesForRouter(server, upgrades),
     },
     // ours have been told to go away by then; closing the rest at once keeps close() from waiting for clients
     preClose(done) {
@@ -60,6 +62,27 @@ export async function openToWebSockets(
     if ((websocket || wsHandler) && !config?.socket)
       throw new Error(`${url} is a WebSocket of its own: register @fastify/websocket before the gateway.`)
   })
+}
+
+/** Matches the paths below a prefix, in which a host may have parameters: these match anything. */
+const below = (prefix: string): RegExp => {
+  const parts = prefix
+    .split('/')
+    .map((part) => (part.includes(':') ? '[^/]+' : part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')))
+  return new RegExp(`^${parts.join('/')}(?=[/?]|$)`, 'i')
+}
+
+/** The router has all of them where nobody else listens, and else those to a gateway: the rest is for the sockets of the host. */
+function upgradesForRouter(server: Server, upgrades: Upgrades): Server {
+  const handedOn = new EventEmitter()
+  server.on('upgrade', (request, connection: Duplex & { _httpMessage?: unknown }, head) => {
+    // a plugin of the host has given it to the router
+    if (connection._httpMessage) return
+    const isOurs = pathsOf.get(server)?.some((path) => path.test(request.url ?? ''))
+    if (isOurs || server.listenerCount('upgrade') === 1) handedOn.emit('upgrade', request, connection, head)
+    else upgrades.release(connection)
+  })
+  return handedOn as Server
 }
 
 /** The plugin of a host that has its own closes every socket without a word when the host ends, before the gateway is asked to. */

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import websocket from '@fastify/websocket'
 import fastify from 'fastify'
 import t from 'tap'
-import WebSocket from 'ws'
+import WebSocket, { WebSocketServer } from 'ws'
 import gatewayPlugin, { createWorkerServer } from '../../src/index.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach, TestClient } from '../fixtures/client.js'
@@ -177,6 +177,51 @@ t.test('it composes inside a prefix of the host and beside its own WebSockets', 
     'though it is the plugin of the host that closes it',
   )
 })
+
+t.test('sockets that a host serves without a plugin stay its own', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  const own = new WebSocketServer({ noServer: true })
+  host.server.on('upgrade', (request, connection, head) => {
+    if (request.url === '/own') own.handleUpgrade(request, connection, head, (socket) => socket.send('hello'))
+  })
+  await host.register(async (scope) => scope.register(gatewayPlugin, world()), { prefix: '/of/:tenant' })
+  const url = await host.listen({ port: 0 })
+  const client = new WebSocket(`${url.replace('http', 'ws')}/own`)
+  const seen: unknown[] = []
+  client.on('message', (data) => seen.push(String(data)))
+  client.on('error', (error) => seen.push(error))
+  client.on('pong', () => seen.push('pong'))
+  client.on('open', () => client.ping())
+  await until(() => seen.length === 2)
+  t.same(seen, ['hello', 'pong'], 'nobody else writes to it')
+  client.terminate()
+  const created = await host.inject({ method: 'POST', url: '/of/ada/v1/sessions', payload: { cwd: SOME_CWD } })
+  const attached = await attach(t, `${url}/of/ada/v1`, created.json().id)
+  await attached.untilFrame('synced')
+})
+
+t.test(
+  "a host's own plugin for sockets, in a scope beside the gateway's, and the gateway hand nothing on twice",
+  async (t) => {
+    const warnings: string[] = []
+    const host = fastify({ logger: { level: 'warn', stream: { write: (line) => void warnings.push(line) } } })
+    t.teardown(() => host.close())
+    await host.register(async (scope) => {
+      await scope.register(websocket)
+      scope.get('/own', { websocket: true }, (socket) => socket.send('hello'))
+    })
+    await host.register(gatewayPlugin, world())
+    const url = await host.listen({ port: 0 })
+    const own = new WebSocket(`${url.replace('http', 'ws')}/own`)
+    t.equal(await new Promise((resolve) => own.on('message', (data) => resolve(String(data)))), 'hello')
+    own.terminate()
+    const created = await host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD } })
+    const attached = await attach(t, `${url}/v1`, created.json().id)
+    await attached.untilFrame('synced')
+    t.same(warnings, [])
+  },
+)
 
 t.test('a bad option is an error of the registration', async (t) => {
   const host = fastify()
