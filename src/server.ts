@@ -20,7 +20,10 @@ export interface WorkerServer {
   readonly registry: SessionRegistry
   /** Present only when `queue` options were given. */
   readonly queue?: JobQueue
-  /** Starts listening, after the stores were read. `port` 0 picks one; `host` defaults to 127.0.0.1. */
+  /**
+   * Starts listening, after the stores were read. `port` 0 picks one; `host` defaults to 127.0.0.1.
+   * @throws SG_ERR_SHUTTING_DOWN once it was closed
+   */
   listen(port: number, host?: string): Promise<{ port: number; host: string; url: string }>
   /** Stops the service; settles within `shutdownTimeoutMs`. */
   close(): Promise<void>
@@ -69,6 +72,8 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     registry: gateway.registry,
     ...(gateway.queue && { queue: gateway.queue }),
     async listen(port, host = '127.0.0.1') {
+      // Fastify would listen once more, and no close() would end that
+      if (gateway.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
       const url = await app.listen({ port, host })
       const address = app.server.address() as AddressInfo
       return { port: address.port, host: address.address, url }

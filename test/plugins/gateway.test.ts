@@ -251,8 +251,10 @@ t.test('close sends sockets away with 1001 and settles while a client does not r
 
 t.test('close settles twice, and before listen', async (t) => {
   const worker = createWorkerServer(world())
+  t.teardown(() => void worker.server.close())
   await Promise.all([worker.close(), worker.close()])
-  t.pass()
+  await t.rejects(worker.listen(0), { code: 'SG_ERR_SHUTTING_DOWN' }, 'nothing would end what listens after it')
+  t.notOk(worker.server.listening)
 })
 
 t.test('the documents describe what is served', async (t) => {
