@@ -14,6 +14,10 @@ const Section = (properties: TProperties) => Type.Object(properties, strict)
 const optional = (properties: Record<string, TSchema>) =>
   Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, Type.Optional(schema)]))
 
+/** Something with these methods, and what else it likes. */
+const having = (...methods: string[]) => Type.Object(Object.fromEntries(methods.map((name) => [name, Fn])))
+const QueueAdapter = having(...['add', 'claimNext', 'get', 'list', 'update', 'prune', 'addDailyTokens', 'dailyTokens'])
+
 const DeferredTool = Section({
   name: Text,
   description: Type.String(),
@@ -48,7 +52,7 @@ export const SHAPES = {
   allowUnauthenticated: file.allowUnauthenticated,
   allowedCwdRoots: file.allowedCwdRoots,
   profiles: Type.Array(Type.Unknown()),
-  profileStore: Type.Object({ list: Fn, save: Fn, delete: Fn }),
+  profileStore: having('list', 'save', 'delete'),
   allowedConfigDirRoots: file.allowedConfigDirRoots,
   managedProfiles: file.managedProfiles,
   allowConfigDirOverlap: file.allowConfigDirOverlap,
@@ -61,7 +65,7 @@ export const SHAPES = {
   checkCredentials: Type.Union([Type.Boolean(), Section(optional({ probe: Fn, timeoutMs: Milliseconds(1) }))]),
   listSdkSessions: Fn,
   agents: Type.Array(Agent),
-  parking: beside(file.parking, { store: Obj, onError: Fn }),
+  parking: beside(file.parking, { store: having('save', 'get', 'list', 'delete'), onError: Fn }),
   notifications: Section(
     optional({
       webhook: Section({
@@ -76,7 +80,7 @@ export const SHAPES = {
       retention: Section(optional({ maxCount: Count, maxAgeMs: Milliseconds(1) })),
     }),
   ),
-  queue: beside(file.queue, { adapter: Obj, onEvent: Fn }),
+  queue: beside(file.queue, { adapter: QueueAdapter, onEvent: Fn }),
   executions: Section({ tools: Type.Array(DeferredTool), ...optional({ onDispatch: Fn }) }),
   webhookPolicy: file.webhookPolicy,
   allowedOrigins: file.allowedOrigins,

@@ -19,6 +19,12 @@ const refusals: [string, WorkerServerOptions | object, RegExp][] = [
   ['a base path without a slash', { ...open, basePath: 'v1' }, /^basePath: "v1"/],
   ['a body limit of nothing', { ...open, maxBodyBytes: 0 }, /^maxBodyBytes: /],
   ['a profile store without its methods', { ...open, profileStore: {} }, /^profileStore\.(list|save|delete): Required/],
+  [
+    'a queue adapter without its methods',
+    { ...open, queue: { adapter: { add() {} } } },
+    /^queue\.adapter\.\w+: Required/,
+  ],
+  ['a store of parks without its methods', { ...open, parking: { store: {} } }, /^parking\.store\.\w+: Required/],
   ['a misspelt event log limit', { ...open, eventLog: { maxEvent: 1 } }, /^eventLog\.maxEvent: Unknown property/],
   ['a fractional session limit', { ...open, maxSessions: 1.5 }, /^maxSessions: /],
   [
