@@ -19,15 +19,16 @@ export const keptWith = ({ key, fingerprint, path }: TakenKey, kind: Made['kind'
 
 /** A store in which a key that is to be free becomes so, however long the storage takes nothing. */
 export function releasing(store: IdempotencyStore, persistence: Persistence): IdempotencyStore {
-  /** Keys that the storage still has to let go of, unless somebody takes them first. */
+  /** Keys that the storage still has to let go of. */
   const due = new Set<string>()
   const releaseDue = async (key: string) => {
     if (due.has(key)) await store.release(key)
     due.delete(key)
   }
   return Object.assign(Object.create(store) as IdempotencyStore, {
-    begin(key: string, fingerprint: string) {
-      due.delete(key)
+    async begin(key: string, fingerprint: string) {
+      // its request may come again before the storage was asked once more
+      await releaseDue(key)
       return store.begin(key, fingerprint)
     },
     async release(key: string) {

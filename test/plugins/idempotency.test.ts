@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import t from 'tap'
+import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { failingDisk } from '../fixtures/failing-disk.js'
 
 const key = (value: string, more: Record<string, string> = {}) => ({ 'idempotency-key': value, ...more })
 const session = { cwd: SOME_CWD }
@@ -106,6 +108,33 @@ t.test('a request that was refused changed nothing, and its key is free', async 
   const created = await call('POST', '/sessions', session, key('a'))
   t.match([created.status, created.headers.get('idempotent-replayed')], [201, null])
 })
+
+t.test(
+  'a key that could not be let go of is free once the storage is back, though its request came again',
+  async (t) => {
+    const { disk, storage } = failingDisk()
+    t.teardown(() => disk.release())
+    const { call, clock, url } = await buildServer(t, { storage, queue: {}, health: true })
+    const submit = () =>
+      call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'work' } }, { 'idempotency-key': 'k' })
+    disk.only = 'queue.add'
+    disk.hold()
+    const first = submit()
+    await until(() => disk.held > 0, 'the write')
+    disk.only = undefined
+    disk.fails = 'SQLITE_FULL'
+    await clock.advance(PATIENCE_MS)
+    t.match(await first, { status: 503 })
+    t.match(await submit(), { status: 503 }, 'nothing is kept yet')
+    disk.fails = undefined
+    disk.release()
+    await until(async () => {
+      await clock.advance(1_000)
+      return (await fetch(`${url}/readyz`)).status === 200
+    }, 'the storage is back')
+    t.match(await submit(), { status: 201 })
+  },
+)
 
 t.test('callers do not share keys', async (t) => {
   const claims: Record<string, unknown> = {
