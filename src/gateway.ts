@@ -17,6 +17,7 @@ import { goOnWithOthers } from './gateway-take-over.js'
 import { answerLeft, releasing } from './idempotency/making.js'
 import type { KeptKey, Made } from './idempotency/store.js'
 import type { QueueServerOptions } from './jobs/options.js'
+import { shown } from './jobs/patch.js'
 import { JobQueue } from './jobs/queue.js'
 import { type Clock, systemClock } from './lib/clock.js'
 import { Standstill } from './lib/standstill.js'
@@ -248,12 +249,19 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
         )
   }
 
+  /** As the queue shows it, also where there is none: the next process, or another node, may have one. */
+  const findJob = async (id: string) => {
+    if (queue) return queue.get(id)
+    const kept = await storage?.queue.get(id)
+    return kept ? shown(kept.info) : undefined
+  }
+
   const findMade = ({ kind, id }: Made) => {
     switch (kind) {
       case 'session':
         return registry.get(id)
       case 'job':
-        return queue?.get(id)
+        return findJob(id)
       case 'profile':
         // another node may have made it
         return Promise.resolve(profiles.refreshed()).then(() => profiles.get(id)?.info)

@@ -30,11 +30,15 @@ interface Told {
 
 const idOf = ({ body }: Told) => JSON.parse(body).id ?? JSON.parse(body).name
 
-async function serve(t: Test, storage: GatewayStorage, options: BuildOptions) {
+async function serve(
+  t: Test,
+  storage: GatewayStorage,
+  { runsJobs = true, ...options }: BuildOptions & { runsJobs?: boolean },
+) {
   const world = await buildServer(t, {
     storage,
     profileStore: storage.profiles,
-    queue: {},
+    ...(runsJobs && { queue: {} }),
     authenticate: () => ({ name: 'm', canManageProfiles: true }),
     ...options,
   })
@@ -107,4 +111,19 @@ t.test('the same when jobs are kept in an adapter of the host’s own', async (t
   const total = await dieAt(t, Number.POSITIVE_INFINITY, true, { queue: { adapter: createMemoryQueueAdapter() } })
   for (let last = 1; last <= total; last++)
     for (const isDone of [false, true]) await dieAt(t, last, isDone, { queue: { adapter: createMemoryQueueAdapter() } })
+})
+
+t.test('a job whose answer a crash cut off is repeated, though the next process runs none', async (t) => {
+  const storage = createMemoryStorage()
+  const complete = storage.idempotency.complete
+  storage.idempotency.complete = async () => {}
+  const first = await serve(t, storage, {})
+  const { told } = await first.ask('/jobs', 0)
+  await first.bury()
+  storage.idempotency.complete = complete
+  await (await serve(t, storage, { runsJobs: false })).bury()
+  const third = await serve(t, storage, {})
+  t.match(await third.ask('/jobs', 1), { status: 201, told: { location: told.location } })
+  t.equal((await third.worker.queue!.page({})).items.length, 1, 'one job')
+  await third.bury()
 })
