@@ -8,6 +8,7 @@ import { GatewayError } from '../src/errors.js'
 import { JobElsewhere } from '../src/jobs/elsewhere.js'
 import type { JobQueue } from '../src/jobs/queue.js'
 import type { ClusterNode } from '../src/storage/cluster.js'
+import { clientOf } from './hops.js'
 import { linkNext } from './paging.js'
 
 type Asks = Pick<Cluster, 'ask'>
@@ -71,11 +72,13 @@ export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue; cluster?: A
 async function passOn(
   cluster: Asks,
   node: ClusterNode,
-  { method, raw, headers }: FastifyRequest,
+  request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const refused = () => new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S })
-  const answer = await cluster.ask(node, { method, path: raw.url ?? '', headers }).catch(() => {
+  const { method, raw, headers } = request
+  const asked = { method, path: raw.url ?? '', headers, client: clientOf(request) }
+  const answer = await cluster.ask(node, asked).catch(() => {
     throw refused()
   })
   if (answer.status === 421) throw refused()

@@ -16,6 +16,7 @@ import type { Gateway } from '../src/gateway.js'
 import { answerOverNodes } from '../src/notifications/answers-over-nodes.js'
 import { answerAll, type GivenAnswer } from '../src/notifications/bulk-answers.js'
 import { countOverNodes, pageOverNodes } from '../src/notifications/inbox-over-nodes.js'
+import { clientOf } from './hops.js'
 import { linkNext } from './paging.js'
 
 /** What sessions need people for, over REST. */
@@ -46,14 +47,15 @@ export const notificationRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }>
       config: { idempotent: true },
       schema: { body: UncheckedAnswers, response: { 200: AnswerInboxResponse } },
     },
-    async ({ body, principal, headers, hop }) => {
+    async (request) => {
+      const { body, principal, headers, hop } = request
       const here = (answers: readonly GivenAnswer[]) => answerAll(answers, principal, { registry, logger })
       // what another node passes on goes no further
       const results =
         gateway.cluster && !hop
           ? await answerOverNodes(body.answers, here, gateway.cluster, {
               path: `${scope.prefix}/inbox/answers`,
-              headers,
+              ...{ headers, client: clientOf(request) },
             })
           : await here(body.answers)
       return { results }

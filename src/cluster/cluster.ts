@@ -17,6 +17,8 @@ export interface NodeRequest {
   path: string
   /** Of who asks: the other node lets them in by these, as it lets in everybody. */
   headers?: Readonly<Record<string, string | readonly string[] | undefined>>
+  /** Who asks, as `CLIENT_HEADER` says it. Absent: this node, in its own name. */
+  client?: string
   body?: string | Uint8Array
   signal?: AbortSignal
   /** Its answer goes on for as long as both are there: only its head has to come in time. Default: all of it has to. */

@@ -92,7 +92,7 @@ export class HopClient {
   /** @throws NodeUnreachable */
   async ask(
     node: ClusterNode,
-    { method, path, headers = {}, body, signal, isStream = false }: NodeRequest,
+    { method, path, headers = {}, client, body, signal, isStream = false }: NodeRequest,
   ): Promise<Response> {
     const given = Object.entries(headers).flatMap(([name, value]) =>
       value === undefined ? [] : [value].flat().flatMap((one) => [name.toLowerCase(), one]),
@@ -103,7 +103,7 @@ export class HopClient {
     if (!raw.some((name, at) => at % 2 === 0 && name === 'host')) raw.push('host', new URL(node.url).host)
     raw.push('content-length', String(body === undefined ? 0 : Buffer.byteLength(body)))
     const { authorization, cookie } = headers
-    const message = { method, path, authorization: single(authorization), cookie: single(cookie) }
+    const message = { method, path, authorization: single(authorization), cookie: single(cookie), client }
     const request = this.open(node, message, raw, signal)
     const timer = this.#options.clock.after(ANSWER_MS, () => request.destroy(new Error('no answer in time')), 'always')
     try {

@@ -10,6 +10,8 @@ type Answers = readonly GivenAnswer[]
 export interface SentAnswers {
   path: string
   headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  /** As a `NodeRequest` has it. */
+  client: string
 }
 
 /** Of the request as it came, and not of the part of it that goes on. */
@@ -60,12 +62,12 @@ async function sendTo(
   node: ClusterNode,
   answers: Answers,
   cluster: Pick<Cluster, 'ask'>,
-  { path, headers }: SentAnswers,
+  { path, headers, client }: SentAnswers,
 ): Promise<InboxAnswerResult[]> {
   const kept = Object.entries(headers).filter(([name]) => !OF_THE_WHOLE.has(name))
   try {
     const response = await cluster.ask(node, {
-      ...{ method: 'POST', path, headers: Object.fromEntries(kept), body: JSON.stringify({ answers }) },
+      ...{ method: 'POST', path, headers: Object.fromEntries(kept), client, body: JSON.stringify({ answers }) },
     })
     if (!response.ok) throw new Error(`it answered ${response.status}`)
     return ((await response.json()) as { results: InboxAnswerResult[] }).results

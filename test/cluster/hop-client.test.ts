@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { endToEnd, HopClient } from '../../src/cluster/hop-client.js'
+import { CLIENT_HEADER, HOP_HEADER, HopVerifier } from '../../src/cluster/hop-signature.js'
 import type { ClusterNode } from '../../src/storage/cluster.js'
 import { until } from '../fixtures/build.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
@@ -51,4 +52,25 @@ t.test('an answer that breaks off is none, however it looks', async (t) => {
   })
   const node = { n: 2, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } as ClusterNode
   await t.rejects((async () => (await hops.ask(node, { method: 'GET', path: '/v1/x' })).text())())
+})
+
+t.test('whoever something is asked for is said under the signature', async (t) => {
+  const clock = new VirtualClock()
+  const verifier = new HopVerifier(['of these nodes'], () => clock.now())
+  const verdicts: unknown[] = []
+  const server = createServer(({ method = '', url: path = '', headers }, response) => {
+    const client = String(headers[CLIENT_HEADER])
+    verdicts.push(client, verifier.verify(headers[HOP_HEADER], { method, path, client }, 2))
+    response.end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const hops = new HopClient({ secret: 'of these nodes', clock, from: () => 1 })
+  t.teardown(() => {
+    hops.close()
+    server.close()
+  })
+  const node = { n: 2, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } as ClusterNode
+  const headers = { [CLIENT_HEADER]: 'http forged' }
+  await (await hops.ask(node, { method: 'GET', path: '/v1/x', headers, client: 'https 203.0.113.5' })).text()
+  t.same(verdicts, ['https 203.0.113.5', { from: 1, to: 2 }])
 })

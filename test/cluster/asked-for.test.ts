@@ -1,0 +1,47 @@
+import fastify from 'fastify'
+import t from 'tap'
+import { jobRoutes } from '../../plugins/jobs.js'
+import type { NodeRequest } from '../../src/cluster/cluster.js'
+import { JobElsewhere } from '../../src/jobs/elsewhere.js'
+import { answerOverNodes } from '../../src/notifications/answers-over-nodes.js'
+import type { ClusterNode } from '../../src/storage/cluster.js'
+
+const NODE = { n: 2, name: 'b', url: 'http://127.0.0.1:1' } as ClusterNode
+const ANSWER = { sessionId: 's', requestId: 'r' }
+
+/** What is asked of the other node for somebody, and what becomes of it here. */
+function asker(answer: () => Promise<Response>) {
+  const asked: NodeRequest[] = []
+  const ask = (_node: ClusterNode, request: NodeRequest) => {
+    asked.push(request)
+    return answer()
+  }
+  const sent = { path: '/v1/inbox/answers', headers: {}, client: 'https 203.0.113.5' }
+  const give = async () => {
+    const [result] = await answerOverNodes([ANSWER], async () => [], { where: async () => NODE, ask }, sent)
+    return result
+  }
+  const cancel = async () => {
+    const app = fastify({ trustProxy: true })
+    const queue = {
+      visibleJob: async () => ({ id: 'j' }),
+      cancel: async () => {
+        throw new JobElsewhere('j', NODE)
+      },
+    }
+    await app.register(jobRoutes, { queue: queue as never, cluster: { ask } })
+    const headers = { 'x-forwarded-for': '203.0.113.5', 'x-forwarded-proto': 'https' }
+    return (await app.inject({ method: 'DELETE', url: '/jobs/0b0e5b1c-0000-4000-8000-000000000000', headers })).json()
+  }
+  return { asked, give, cancel }
+}
+
+t.test('what a node asks for somebody says where they are: hooks there look at it, too', async (t) => {
+  const { asked, give, cancel } = asker(async () => Response.json({ results: [{ ...ANSWER, resolved: true }] }))
+  t.match(await give(), { resolved: true })
+  await cancel()
+  t.same(
+    asked.map(({ client }) => client),
+    ['https 203.0.113.5', 'https 203.0.113.5'],
+  )
+})
