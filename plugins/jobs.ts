@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { CreateJobRequest, JobInfo, JobParams, ListJobsQuery, QueueStats, WebhookDelivery } from '../schemas/jobs.js'
 import { NoQuery } from '../schemas/sessions.js'
-import type { Cluster } from '../src/cluster/cluster.js'
+import { type Cluster, wasUnheard } from '../src/cluster/cluster.js'
 import { GatewayError } from '../src/errors.js'
 import { JobElsewhere } from '../src/jobs/elsewhere.js'
 import type { JobQueue } from '../src/jobs/queue.js'
@@ -68,7 +68,7 @@ export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue; cluster?: A
   scope.get('/queue', { schema: { response: { 200: QueueStats } } }, async ({ principal }) => queue.stats(principal))
 }
 
-/** @throws SG_ERR_NODE_UNREACHABLE when the other node does not have it any more, either */
+/** @throws SG_ERR_NODE_UNREACHABLE when the other node does not have it any more, either · SG_ERR_NODE_LOST when it does not answer */
 async function passOn(
   cluster: Asks,
   node: ClusterNode,
@@ -78,11 +78,12 @@ async function passOn(
   const refused = () => new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S })
   const { method, raw, headers } = request
   const asked = { method, path: raw.url ?? '', headers, client: clientOf(request) }
-  const answer = await cluster.ask(node, asked).catch(() => {
-    throw refused()
-  })
+  const lost = (error: unknown): never => {
+    throw wasUnheard(error) ? refused() : new GatewayError('SG_ERR_NODE_LOST', { cause: error })
+  }
+  const answer = await cluster.ask(node, asked).catch(lost)
   if (answer.status === 421) throw refused()
-  const body = Buffer.from(await answer.arrayBuffer())
+  const body = Buffer.from(await answer.arrayBuffer().catch(lost))
   for (const name of ['content-type', 'retry-after']) {
     const value = answer.headers.get(name)
     if (value !== null) reply.header(name, value)

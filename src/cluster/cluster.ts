@@ -62,3 +62,6 @@ export class NodeUnreachable extends Error {
     this.unsent = unsent
   }
 }
+
+/** Whether nothing of what was asked for can have been done; else nobody knows. */
+export const wasUnheard = (error: unknown): boolean => error instanceof NodeUnreachable && error.unsent

@@ -1,6 +1,6 @@
 import type { InboxAnswerResult } from '../../schemas/notifications.js'
-import type { Cluster } from '../cluster/cluster.js'
-import { GatewayError } from '../errors.js'
+import { type Cluster, wasUnheard } from '../cluster/cluster.js'
+import { type ErrorCode, GatewayError } from '../errors.js'
 import type { ClusterNode } from '../storage/cluster.js'
 import type { GivenAnswer } from './bulk-answers.js'
 
@@ -69,10 +69,14 @@ async function sendTo(
     const response = await cluster.ask(node, {
       ...{ method: 'POST', path, headers: Object.fromEntries(kept), client, body: JSON.stringify({ answers }) },
     })
-    if (!response.ok) throw new Error(`it answered ${response.status}`)
+    if (!response.ok) return refused(answers, 'SG_ERR_STORE_UNAVAILABLE')
     return ((await response.json()) as { results: InboxAnswerResult[] }).results
-  } catch {
-    const { code, message: detail } = new GatewayError('SG_ERR_STORE_UNAVAILABLE')
-    return answers.map(({ sessionId, requestId }) => ({ sessionId, requestId, resolved: false, code, detail }))
+  } catch (error) {
+    return refused(answers, wasUnheard(error) ? 'SG_ERR_STORE_UNAVAILABLE' : 'SG_ERR_NODE_LOST')
   }
+}
+
+function refused(answers: Answers, why: ErrorCode): InboxAnswerResult[] {
+  const { code, message: detail } = new GatewayError(why)
+  return answers.map(({ sessionId, requestId }) => ({ sessionId, requestId, resolved: false, code, detail }))
 }

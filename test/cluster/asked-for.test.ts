@@ -1,7 +1,7 @@
 import fastify from 'fastify'
 import t from 'tap'
 import { jobRoutes } from '../../plugins/jobs.js'
-import type { NodeRequest } from '../../src/cluster/cluster.js'
+import { type NodeRequest, NodeUnreachable } from '../../src/cluster/cluster.js'
 import { JobElsewhere } from '../../src/jobs/elsewhere.js'
 import { answerOverNodes } from '../../src/notifications/answers-over-nodes.js'
 import type { ClusterNode } from '../../src/storage/cluster.js'
@@ -44,4 +44,17 @@ t.test('what a node asks for somebody says where they are: hooks there look at i
     asked.map(({ client }) => client),
     ['https 203.0.113.5', 'https 203.0.113.5'],
   )
+})
+
+t.test('nobody knows whether it was done what a node was asked for that did not answer', async (t) => {
+  const fails = (unsent: boolean) => asker(() => Promise.reject(new NodeUnreachable(NODE, unsent, undefined)))
+  const breaksOff = () =>
+    asker(async () => new Response(new ReadableStream({ pull: (body) => body.error(new Error()) })))
+  for (const { give, cancel } of [fails(false), breaksOff()]) {
+    t.match(await give(), { resolved: false, code: 'SG_ERR_NODE_LOST' })
+    t.match(await cancel(), { code: 'SG_ERR_NODE_LOST' })
+  }
+  const { give, cancel } = fails(true)
+  t.match(await give(), { resolved: false, code: 'SG_ERR_STORE_UNAVAILABLE' })
+  t.match(await cancel(), { code: 'SG_ERR_NODE_UNREACHABLE' })
 })
