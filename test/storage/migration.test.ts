@@ -17,6 +17,8 @@ import { sqliteAt } from './sqlite-world.js'
 const AWKWARD = 'a \u0000 NUL, "quotes", \\ and 🥊\n'
 const DAY = '2026-01-01'
 
+type Schema = { url: string; schema: string }
+
 /** Something of each kind, and numbers that must not be given again. */
 async function fill(storage: DatabaseStorage) {
   const { journal, queue, idempotency, outbox, profiles, notifications, channels, ...others } = storage
@@ -182,6 +184,23 @@ if (hasPostgres()) {
     await t.rejects(migrateStorage({ postgres: { url: server.url(), schema: 'empty' } }, place), {
       code: 'STORAGE_EMPTY',
     })
+  })
+
+  t.test('a job that waits for its node waits for it in another schema, too', async (t) => {
+    const [from, to] = ['at_home', 'home_moved'].map((schema) => ({ url: server.url(), schema })) as [Schema, Schema]
+    const storage = createPostgresStorage(from)
+    t.teardown(() => storage.close())
+    await storage.open()
+    const { info, request } = jobOf('of a')
+    await storage.queue.add({ info: { ...info, notes: { home: 'a' } }, request })
+    await storage.close()
+    await migrateStorage({ postgres: from }, { postgres: to })
+    const moved = createPostgresStorage(to)
+    t.teardown(() => moved.close())
+    await moved.open()
+    const claim = async (home: string) => (await moved.queue.claim!(1, { home })).jobs.map(({ info: { id } }) => id)
+    t.same(await claim('b'), [])
+    t.same(await claim('a'), ['of a'])
   })
 }
 

@@ -89,8 +89,11 @@ class PostgresTarget extends PostgresSide implements Target {
     const lists: unknown[][] = columns.map((_column, index) => rows.map((row) => row[index]))
     if (name === 'jobs') {
       const jobs = rows.map((row) => jobColumns(row[3] as string))
-      names.push('status', 'profile', 'created_at', 'next_run_at', 'ready', 'finished_at', 'begins')
-      types.push('text', 'text', 'double precision', 'double precision', 'boolean', 'double precision', 'boolean')
+      names.push('status', 'profile', 'created_at', 'next_run_at', 'ready', 'finished_at', 'begins', 'home')
+      types.push(
+        ...['text', 'text', 'double precision', 'double precision'],
+        ...['boolean', 'double precision', 'boolean', 'text'],
+      )
       lists.push(
         ...[jobs.map(({ job }) => job.status), jobs.map(({ job }) => job.profile)],
         ...[jobs.map(({ job }) => job.createdAt), jobs.map(({ next }) => next)],
@@ -98,6 +101,7 @@ class PostgresTarget extends PostgresSide implements Target {
         ...[
           jobs.map(({ end }) => end),
           jobs.map(({ job }) => job.startedAt === undefined && job.webhook === undefined),
+          jobs.map(({ job }) => job.notes?.home),
         ],
       )
     }
