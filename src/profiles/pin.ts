@@ -1,5 +1,6 @@
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { AgentRow } from '../engines/cli/agent-table.js'
+import { unaskedEnvironment } from '../engines/cli/environment.js'
 import type { SessionRunnerConfig } from '../engines/runner.js'
 import { comparablePath } from './config-dir.js'
 
@@ -10,7 +11,7 @@ type Env = Readonly<Record<string, string | undefined>>
 
 export interface PinOptions {
   /** The agent that runs the profile. */
-  agentRow: Pick<AgentRow, 'configDirEnv' | 'configDirEnvToo' | 'defaultConfigDir'>
+  agentRow: Pick<AgentRow, 'name' | 'env' | 'inheritedEnv' | 'configDirEnv' | 'configDirEnvToo' | 'defaultConfigDir'>
   /** The gateway's own environment, under what the config's `env` sets or, by `undefined`, takes away. */
   env: Env
   /** The user's home directory, where the session's environment names none. */
@@ -33,7 +34,8 @@ export function pinConfigDir(
   const { configDir } = profile
   if (configDir === undefined || profile.engine !== 'cli') return config
   const { agentRow } = options
-  const env: Env = { ...options.env, ...config.env }
+  // what of the gateway's does not reach the agent leads it nowhere
+  const env: Env = { ...unaskedEnvironment(agentRow, options.env), ...config.env }
   const target = comparablePath(configDir)
   const isTarget = (path: string | undefined) => Boolean(path) && comparablePath(path!) === target
 

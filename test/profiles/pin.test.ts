@@ -135,6 +135,22 @@ t.test('every agent of the table lands in the profile’s directory', async (t) 
   for (const row of rows.values()) t.equal(pin({ configDir: other, row, home }).directory, other, row.name)
 })
 
+t.test(
+  'what leads there in the gateway’s environment alone, or is led away by the agent’s own, is pinned',
+  async (t) => {
+    const { home, standard, other } = places(t)
+    const rows = agentTable([
+      { name: 'own', command: 'own' },
+      { name: 'moved', command: 'm', configDirEnv: 'MOVED_HOME' },
+      { name: 'claude', env: { CLAUDE_CONFIG_DIR: other } },
+    ])
+    const env = { AGENT_CONFIG_DIR: other, MOVED_HOME: other }
+    for (const name of ['own', 'moved'])
+      t.equal(pin({ configDir: other, row: rows.get(name)!, env, home }).directory, other, name)
+    t.equal(pin({ configDir: standard, row: rows.get('claude')!, home }).directory, standard)
+  },
+)
+
 t.test('a provider profile, and one without a directory, pin nothing', async (t) => {
   const config = { cwd: '/', env: { CLAUDE_CONFIG_DIR: '/x' } }
   const options = { agentRow: claude, env: {}, home: '/nowhere' }

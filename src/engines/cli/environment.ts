@@ -48,13 +48,10 @@ export function sessionEnvironment({
   sessionEnv,
   secrets,
 }: SessionEnvironmentOptions): Record<string, string> {
-  const inherits = matcher([...COMMON, ...row.inheritedEnv])
   const isForbidden = matcher(NEVER)
   const meant = [...row.credentials.apiKeyEnv, ...Object.keys(row.env)]
   const isSecret = matcher(secrets.filter((name) => !meant.includes(name)))
-  const env: Record<string, string | undefined> = { ...row.env }
-  for (const [name, value] of Object.entries(gatewayEnv)) if (inherits(name) && !isSecret(name)) env[name] = value
-  if (row.name === DEFAULT_AGENT) copy(gatewayEnv, env, CONFIG_DIR_ENV, OAUTH_TOKEN_ENV)
+  const env = unaskedEnvironment(row, gatewayEnv, isSecret)
   for (const [name, value] of Object.entries(sessionEnv ?? {})) {
     // A hook that spreads its own environment does not mean the flags of the gateway's Node, nor its secrets.
     const isOurs = (name === 'NODE_OPTIONS' || isSecret(name)) && value === gatewayEnv[name]
@@ -65,6 +62,19 @@ export function sessionEnvironment({
   return Object.fromEntries(
     Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined && !isForbidden(entry[0])),
   )
+}
+
+/** What an agent gets when nothing is set for its session; the neutral names are in it as they are. */
+export function unaskedEnvironment(
+  row: Pick<AgentRow, 'name' | 'env' | 'inheritedEnv'>,
+  gatewayEnv: Environment,
+  isSecret: (name: string) => boolean = () => false,
+): Record<string, string | undefined> {
+  const inherits = matcher([...COMMON, ...row.inheritedEnv])
+  const env: Record<string, string | undefined> = { ...row.env }
+  for (const [name, value] of Object.entries(gatewayEnv)) if (inherits(name) && !isSecret(name)) env[name] = value
+  if (row.name === DEFAULT_AGENT) copy(gatewayEnv, env, CONFIG_DIR_ENV, OAUTH_TOKEN_ENV)
+  return env
 }
 
 /** The directory that an agent uses in an environment that `sessionEnvironment` made; undefined when that is not known. */
