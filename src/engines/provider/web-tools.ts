@@ -63,16 +63,20 @@ export class WebReader {
       // No compression: a body is what it weighs.
       const headers = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'session-gateway' }
       const answer = await request(url, { dispatcher, signal, headers })
+      const leave = () => answer.body.on('error', () => {}).destroy()
       const location = headerOf(answer.headers.location)
       if (answer.statusCode >= 300 && answer.statusCode < 400 && location) {
-        answer.body.on('error', () => {}).destroy()
+        leave()
         if (hops === MAX_REDIRECTS) throw new Error(`${from} redirects more than ${MAX_REDIRECTS} times.`)
         if (!URL.canParse(location, url.href)) throw new Error(`${url.host} redirects to something that is no URL.`)
         url = this.#guard.checkUrl(new URL(location, url))
         continue
       }
       const encoding = headerOf(answer.headers['content-encoding'])
-      if (encoding && encoding !== 'identity') throw new Error(`${url.host} answers in ${encoding} only.`)
+      if (encoding && encoding !== 'identity') {
+        leave()
+        throw new Error(`${url.host} answers in ${encoding} only.`)
+      }
       const chunks: Buffer[] = []
       let bytes = 0
       for await (const chunk of answer.body as AsyncIterable<Buffer>) {

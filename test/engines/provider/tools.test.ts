@@ -104,6 +104,17 @@ t.test('web_fetch reduces a page to its text and follows redirects within the gu
   t.match(await call('web_fetch', { url: 'nonsense' }), { isError: true, content: /cannot be read/ })
 })
 
+t.test('what web_fetch does not read is not left open', async (t) => {
+  const closed = gate()
+  const { url, egress } = await site(t, (_request, response) => {
+    response.on('close', closed.open).setHeader('content-encoding', 'gzip')
+    response.write('x'.repeat(1024 * 1024))
+  })
+  const { call } = await session(t, { egress })
+  t.match(await call('web_fetch', { url }), { isError: true, content: /in gzip only/ })
+  await closed.opened
+})
+
 t.test('web_fetch reaches nothing private unless the host lets it', async (t) => {
   let hits = 0
   const { url } = await site(t, (_request, response) => {
