@@ -33,7 +33,7 @@ export function runnerBuilder(options: ProviderEngineOptions): CreateEngineRunne
       fetch,
       isManaged: profile.managed,
     })
-    const defaultModel = config.model ?? provider.model ?? source.models?.[0]
+    const defaultModel = modelAsked(config, source, restore !== undefined) ?? provider.model ?? source.models?.[0]
     if (!defaultModel) {
       throw new GatewayError('SG_ERR_ENGINE_START', { detail: `The profile ${profile.name} names no model.` })
     }
@@ -93,6 +93,10 @@ function grantedCapabilities(config: SessionRunnerConfig, { session }: ProfileIn
   const declared = session ? (session.capabilities ?? []) : all
   return new Set(config.capabilities ? declared.filter((name) => config.capabilities!.includes(name)) : declared)
 }
+
+/** One that goes on is not held to a model that the profile has ceased to list since. */
+const modelAsked = ({ model }: SessionRunnerConfig, { models }: ModelSource, goesOn: boolean): string | undefined =>
+  goesOn && model !== undefined && models && !models.includes(model) ? undefined : model
 
 function begun(config: SessionRunnerConfig, model: string): SessionState {
   const permissionMode = config.permissionMode ?? 'default'

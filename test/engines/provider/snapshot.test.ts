@@ -209,6 +209,8 @@ t.test('a model that the profile no longer lists gives way; a snapshot of someth
   const provider = { id: 'demo', models: ['demo'] }
   const { host } = await open(providerEngine(), { provider, restore: snapshot })
   t.match(host.events[0], { model: 'demo' })
+  const asked = await open(providerEngine(), { provider, config: { model: 'fake' }, restore: snapshot })
+  t.match(asked.host.events[0], { model: 'demo' }, 'also the one that the session was created with')
   await t.rejects(begin({}, { engine: 'cli', state: {} }), { code: 'SG_ERR_ENGINE_START' })
   await t.rejects(begin({}, { engine: 'provider', state: { version: 2 } }), { code: 'SG_ERR_ENGINE_START' })
   await t.rejects(begin({}, { engine: 'provider', state: null }), { code: 'SG_ERR_ENGINE_START' })
