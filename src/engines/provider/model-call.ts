@@ -65,6 +65,8 @@ export interface ModelRequest {
   /** Undefined: as many as the provider gives. */
   maxOutputTokens: number | undefined
   onWarning: (warning: unknown) => void
+  /** Takes out of what the provider wrote what nobody is to see. */
+  redact: (text: string) => string
   /** Present while nothing more is to be read. */
   drained: (signal: AbortSignal) => Promise<void> | undefined
   onDelta: (blockIndex: number, delta: SessionEventOf<'stream_delta'>['delta']) => void
@@ -98,7 +100,8 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
     let model = request.modelId
     for await (const part of result.fullStream) {
       if (part.type === 'abort') return { blocks: answer.spoken }
-      if (part.type === 'error') return { blocks: answer.spoken, error: describeUpstreamError(part.error) }
+      if (part.type === 'error')
+        return { blocks: answer.spoken, error: describeUpstreamError(part.error, request.redact) }
       if (part.type === 'start-step') {
         part.warnings.forEach(request.onWarning)
       } else if (part.type === 'finish-step') {
@@ -127,7 +130,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
     }
   } catch (thrown) {
     if (request.signal.aborted) return { blocks: answer.spoken }
-    return { blocks: answer.spoken, error: describeUpstreamError(thrown) }
+    return { blocks: answer.spoken, error: describeUpstreamError(thrown, request.redact) }
   }
 }
 
@@ -269,12 +272,12 @@ function reportedCost(usage: LanguageModelUsage | undefined, metadata: unknown):
 const MAX_ERROR_LENGTH = 1000
 
 /** What the provider said, with its status code; of several attempts the last. */
-function describeUpstreamError(thrown: unknown): string {
+function describeUpstreamError(thrown: unknown, redact: ModelRequest['redact']): string {
   const attempts = RetryError.isInstance(thrown) ? thrown.errors.length : 1
   const error = toError(RetryError.isInstance(thrown) ? thrown.lastError : thrown)
   const status = APICallError.isInstance(error) && error.statusCode ? `HTTP ${error.statusCode}: ` : ''
   const tries = attempts > 1 ? ` (after ${attempts} attempts)` : ''
-  return `${status}${error.message.slice(0, MAX_ERROR_LENGTH)}${tries}`
+  return `${status}${redact(error.message).slice(0, MAX_ERROR_LENGTH)}${tries}`
 }
 
 /** The results of one answer's calls, as the model is shown them. */

@@ -86,6 +86,7 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
     model: context.openModel(modelId),
     modelId,
     messages: state.messages,
+    redact: context.redact,
     signal,
     onDelta: (blockIndex, delta) => {
       if (context.includePartialMessages) emit({ type: 'stream_delta', uuid, blockIndex, delta, parentToolUseId: null })
@@ -104,10 +105,7 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
       emit({ type: 'assistant_message', message: { ...told, model: modelId }, uuid, parentToolUseId: null })
     }
     signal.throwIfAborted()
-    return {
-      subtype: 'error_during_execution',
-      errors: [context.redact(answer.error ?? 'The model call was aborted.')],
-    }
+    return { subtype: 'error_during_execution', errors: [answer.error ?? 'The model call was aborted.'] }
   }
 
   const { usage, model, stopReason } = answer

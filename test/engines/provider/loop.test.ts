@@ -245,6 +245,8 @@ t.test('a key that the provider repeats in its refusal does not show', async (t)
   t.teardown(() => runner.close())
   runner.send(script({ status: 401 }))
   t.same((await host.turn()).errors, ['HTTP 401: [redacted] 401'])
+  runner.send(script({ status: 400, message: `${'x'.repeat(996)}scripted` }))
+  t.notMatch((await host.turn(2)).errors?.[0], /scri/, 'nor a part of it, where the text is cut')
 })
 
 t.test('maxTurns counts the model calls of a turn', async (t) => {
