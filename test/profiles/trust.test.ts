@@ -109,6 +109,10 @@ t.test('opencode is not started where a repository has plugins, in its root too'
   await t.rejects(start({ 'inner/.opencode/plugins/a.ts': '' }), refused)
   await t.rejects(start({ 'inner/opencode.json': '{ "plugin" : ["./a.js"] }' }), refused)
   await t.rejects(start({ 'inner/.opencode/opencode.jsonc': '{ "\\u0070lugins": [] }' }), refused)
+  for (const key of ['"plugin" /* : */ ', '"plugin" // \n', '"plu{env:UNSET}gin"', '"{file:./name}" /**/'])
+    await t.rejects(start({ 'inner/opencode.json': `{ "model": "x", ${key}: ["./a.js"] }` }), refused, key)
+  const prompts = { build: { prompt: '{file:./build.txt}' }, plan: { prompt: 'As {env:USER}: "{file:./plan.txt}"' } }
+  await t.resolves(start({ 'inner/opencode.json': JSON.stringify({ agent: prompts, instructions: ['{file:a}'] }) }))
   await t.resolves(
     start({ 'inner/opencode.json': '{ "model": "x" }', '.opencode/plugin/mine.js': '' }),
     'the user’s own',

@@ -27,6 +27,13 @@ async function pluginsIn(folder: string): Promise<string | undefined> {
   for (const path of FOLDERS.map((name) => join(folder, name)))
     if ((await readdir(path).catch(() => [])).some((name) => /\.[tj]s$/.test(name))) return path
   for (const path of CONFIGS.map((name) => join(folder, name)))
-    if (/"plugins?"\s*:|\\u00/.test(await readFile(path, 'utf8').catch(() => ''))) return path
+    if (mayName(await readFile(path, 'utf8').catch(() => ''))) return path
   return undefined
 }
+
+/** A string that is a value: what the agent puts into it from elsewhere, escaped, stays in it. */
+const VALUE = /(?<=[:[,]\s*)"(?:[^"\\\n]|\\.)*"(?=\s*[,\]}])/g
+
+/** Whether a configuration may name plugins, wherever its comments stand and whatever the agent puts into its keys. */
+const mayName = (config: string): boolean =>
+  /"plugins?"|\\u00/.test(config) || /\{(env|file):/.test(config.replace(VALUE, ''))
