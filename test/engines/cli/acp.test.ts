@@ -180,6 +180,22 @@ t.test('mode and model change while it runs; what the agent refuses is a refusal
   t.match((await host.turn(runner, script({ tell: 'mode' }))).result, 'plan')
 })
 
+t.test('a refusal that ends the turn of an agent which has stopped speaking ends nothing else', async (t) => {
+  const { runner, host } = await start(t)
+  const end = host.next('session_error')
+  let refuse = () => {}
+  host.answer = () =>
+    new Promise((decide) => {
+      refuse = () => decide({ behavior: 'deny', interrupt: true })
+    })
+  const options = [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }]
+  runner.send(script({ mute: { toolCall: { toolCallId: 'call', title: 'run' }, options } }))
+  await host.asked()
+  await t.rejects(runner.setModel!('large'), 'it is not heard any more')
+  refuse()
+  t.match(await end, { code: 'SG_ERR_ENGINE_FAILED' })
+})
+
 t.test('an interrupt ends the turn, also one that waits for a person, and the session goes on', async (t) => {
   const { runner, host } = await start(t)
   const hung = host.next('turn_completed')

@@ -15,7 +15,12 @@ import { ScriptedHost } from '../../fixtures/scripted-host.js'
 
 const SDK = new URL('../../fixtures/scripted-claude-sdk.mjs', import.meta.url).href
 const sdk = (await import(SDK)) as {
-  queries: { options: Record<string, unknown>; calls: unknown[]; prompts: { shouldQuery?: boolean }[] }[]
+  queries: {
+    options: Record<string, unknown>
+    calls: unknown[]
+    prompts: { shouldQuery?: boolean }[]
+    interrupt(): Promise<void>
+  }[]
   putOff: Map<string, object[]>
 }
 const DEPLOY = 'mcp__session-gateway__deploy'
@@ -153,6 +158,14 @@ t.test('what a person is asked for certain is asked before the call, when they m
   const next = await start(t, { approvalTimeoutMs: 0 }, snapshot)
   await next.host.asked()
   t.match(next.host.asks, [{ toolUseId: 'toolu_9' }], 'it is asked again')
+})
+
+t.test('a refusal that ends the turn of an agent which is ending itself harms nobody', async (t) => {
+  const { runner, host, query } = await start(t, { approvalTimeoutMs: 0 })
+  host.answer = () => ({ behavior: 'deny', interrupt: true })
+  query.interrupt = () => Promise.reject(new Error('Query closed before response received'))
+  await host.turn(runner, script({ before: ['Bash', { command: 'touch x' }] }, { type: 'result' }))
+  t.match(query.calls, [hook('deny')])
 })
 
 t.test('an ask that the agent makes itself keeps the process', async (t) => {

@@ -333,7 +333,8 @@ export class AcpRunner implements Runner {
     if (!decision) return CANCELLED
     if (decision.behavior === 'deny') {
       call.isDenied = true
-      if (decision.interrupt) void this.interrupt()
+      // an agent that cannot take it any more has ended, which tells itself
+      if (decision.interrupt) void this.interrupt().catch(() => {})
     }
     return answerTo(request, decision, shown)
   }

@@ -288,7 +288,8 @@ export class ClaudeRunner implements Runner {
         this.#translator.flush()
       },
       isInterrupted: () => this.#interrupting,
-      interrupt: () => void this.interrupt(),
+      // an agent that cannot take it any more has ended, which tells itself
+      interrupt: () => void this.interrupt().catch(() => {}),
     })
   }
 
