@@ -48,10 +48,12 @@ export class ProviderGrants {
       if (key !== undefined && !this.#env[key]) throw this.#keyRefusal()
       return
     }
-    if (apiKeyEnv !== undefined && !(this.#keys.has(apiKeyEnv) && this.#env[apiKeyEnv])) throw this.#keyRefusal()
+    const takesKey = key !== undefined || peer !== undefined
+    const isGranted = key !== undefined && this.#keys.has(key) && this.#env[key]
+    // also the vendor's usual one, which goes unnamed
+    if (takesKey && !isGranted && (apiKeyEnv !== undefined || baseUrl === undefined)) throw this.#keyRefusal()
     if (baseUrl === undefined) return
-    if (apiKeyEnv !== undefined || peer !== undefined)
-      throw invalid('baseUrl', 'with a key only as a pair that managedProfiles.endpoints lists.')
+    if (takesKey) throw invalid('baseUrl', 'with a key only as a pair that managedProfiles.endpoints lists.')
     try {
       this.#guard.checkUrl(baseUrl)
     } catch (refused) {

@@ -27,6 +27,9 @@ t.test('who may manage profiles gets no variable of the gateway by naming it', a
   await name('DATABASE_URL')
   await name('TEAM_KEY')
   for (const apiKeyEnv of ['DATABASE_URL', 'NOT_SET', 'LISTED_BUT_UNSET', 'constructor']) await name(apiKeyEnv, listed)
+  const unnamed = (id: string) => create(t, { id, model: 'm' }, listed)
+  await t.rejects(unnamed('openai'), refusal(INVALID, /^provider\.apiKeyEnv: /), 'nor by naming whose it is')
+  await t.rejects(unnamed('azure'), refusal(INVALID, /^provider\.apiKeyEnv: /), 'which finds it by itself')
   t.match([...told], [/^SG_ERR_PROFILE_INVALID provider\.apiKeyEnv: /], 'set, unset and not allowed: one answer')
   t.match(await create(t, { id: 'openai', model: 'm', apiKeyEnv: 'TEAM_KEY' }, listed), {
     provider: { apiKeyEnv: 'TEAM_KEY' },
@@ -149,7 +152,11 @@ t.test('an endpoint of the operator’s is reached with the key that belongs to 
 })
 
 t.test('a session does not tell which variables are set', async (t) => {
-  const { call } = await buildWorld(t, { createEngineRunner: providerEngine({ env: {} }) })
+  const { call } = await buildWorld(t, {
+    env,
+    createEngineRunner: providerEngine({ env: {} }),
+    managedProfiles: { apiKeyEnvs: ['OPENAI_API_KEY'] },
+  })
   await call('POST', '/profiles', { name: 'm', engine: 'provider', provider: { id: 'openai', model: 'm' } })
   const { status, text } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'm' })
   t.equal(status, 502)
