@@ -335,6 +335,21 @@ t.test('interrupt of a live session settles what it waits for', async (t) => {
   t.ok(types.indexOf('execution_failed') < types.indexOf('turn_completed'))
 })
 
+t.test('a refusal that ends the turn ends whatever else the turn waits for', async (t) => {
+  const { registry, engine, executions, id } = await buildParked(t)
+  const session = await registry.open(id, UNLIMITED)
+  session.attach(new FakeSink(), {})
+  await engine.last.defer('e1')
+  const ask = (toolUseId: string) => engine.last.host.requestPermission({ toolName: 'x', toolUseId, input: {} })
+  const [refused] = [ask('a'), ask('b')]
+  await until(() => session.pendingPermissions.length === 2)
+  await session.answerPermission(session.pendingPermissions[0]!.id, { behavior: 'deny', interrupt: true })
+  t.match(await refused, { interrupt: true })
+  engine.last.complete({ subtype: 'interrupted' })
+  t.equal((await registry.get(id))?.status, 'idle', 'nobody is asked for a turn that is over')
+  t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
+})
+
 t.test('an interrupt that was confirmed outlives the process', async (t) => {
   const store = new MemorySessionStore()
   const start: Script['start'] = (runner) => {

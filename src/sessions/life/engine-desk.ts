@@ -11,7 +11,7 @@ import type {
   SessionRunnerConfig,
 } from '../../engines/runner.js'
 import { type ErrorCode, GatewayError, toError } from '../../errors.js'
-import { interruptedResult } from '../asks/deferred-executions.js'
+import { INTERRUPTED, interruptedResult } from '../asks/deferred-executions.js'
 import type { JournalWrite } from '../kept/journal.js'
 import { asleep, midTurnAt } from '../kept/mid-turn.js'
 import { applyRunnerEvent } from '../session-facts.js'
@@ -200,8 +200,22 @@ export class EngineDesk implements RunnerOwner {
     await (link ? link.ask(question) : question())
   }
 
-  onPermissionAsked(ask: PermissionAsk): Promise<PermissionDecision> {
-    return this.#session.permissions.ask(ask)
+  async onPermissionAsked(ask: PermissionAsk): Promise<PermissionDecision> {
+    const session = this.#session
+    const { link } = session
+    const decision = await session.permissions.ask(ask)
+    if (decision.behavior === 'deny' && decision.interrupt && link && session.hears(link)) this.#giveUpRest()
+    return decision
+  }
+
+  /** The engine ends its turn by itself: nobody is to answer for that turn what else it asked for. */
+  #giveUpRest(): void {
+    const { id, executions, world } = this.#session
+    this.#turns.denyWaits()
+    for (const { executionId } of executions.list())
+      world.executions
+        .submit(executionId, INTERRUPTED)
+        .catch((error) => world.logger.error({ sessionId: id, err: toError(error) }, 'an execution goes on waiting'))
   }
 
   async onExecutionDeferred(link: RunnerLink, execution: DeferredExecution): Promise<void> {

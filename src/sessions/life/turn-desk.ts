@@ -119,14 +119,20 @@ export class TurnDesk {
 
   /** Ends the turn in progress; what it waited for elsewhere stays as it is. */
   async interrupt(): Promise<void> {
-    const { permissions, bridge, link } = this.#session
-    permissions.denyAll('Interrupted by the user.')
-    bridge.cancelAll('interrupted', 'The turn was interrupted.')
+    const { link } = this.#session
+    this.denyWaits()
     if (link?.handing) this.#endUnbegun(link)
     else if (this.isAtWork) {
       link?.end()
       await link?.runner.interrupt()
     }
+  }
+
+  /** Whoever is asked for the turn in progress need not answer any more. */
+  denyWaits(): void {
+    const { permissions, bridge } = this.#session
+    permissions.denyAll('Interrupted by the user.')
+    bridge.cancelAll('interrupted', 'The turn was interrupted.')
   }
 
   /** Ends the turn in progress, for the end of the process; its engine has a little time for it. */
