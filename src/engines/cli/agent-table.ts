@@ -104,14 +104,10 @@ export interface AcpTraits {
   /** It tells the history of a loaded session after the answer, up to the list of its commands. */
   readonly replaysLate?: true
   /**
-   * Loading a session begins another file for it below this folder of the config directory, named prefix, minute, suffix; in the minute
-   * in which the session was begun that is its own file.
+   * Loading a session begins another one of its `transcripts`, named this, minute, suffix; in the minute in which the session was begun that
+   * is its own file.
    */
-  readonly sessionFile?: {
-    readonly folder: string
-    readonly prefix: string
-    readonly suffix: (sessionId: string) => string
-  }
+  readonly loadBegins?: string
   /** How the files end, below this folder of the config directory, in which it keeps a session. Absent: that is not known. */
   readonly transcripts?: { readonly folder: string; readonly suffix: (sessionId: string) => string }
   /** It tells what a model's vendor refused as text, in a turn that went well but used no tokens. */
@@ -133,12 +129,12 @@ export interface AgentDeclaration {
    * The agent's own names of the permission modes that it has. Default: `default` and `bypassPermissions`, set by nothing. Then nobody
    * knows whether it asks before it acts: a warning says so, and `dontAsk` is refused.
    */
-  modes?: Readonly<Partial<Record<PermissionMode, string>>>
+  modes?: ModeNames
   /** How it logs in, when it asks for that: a method of its own, and the variable that holds the key which the method takes. */
   auth?: { method: string; apiKeyEnv?: string }
 }
 
-/** Who answers in a mode of a declared agent. In `plan` nobody may allow anything. */
+/** Who answers in a mode of an agent that speaks the Agent Client Protocol. In `plan` nobody may allow anything. */
 const ASKS: Readonly<Record<PermissionMode, AgentMode['asks']>> = {
   default: 'person',
   bypassPermissions: 'allow',
@@ -147,6 +143,20 @@ const ASKS: Readonly<Record<PermissionMode, AgentMode['asks']>> = {
   plan: 'deny',
   auto: 'person',
 }
+
+type ModeNames = Readonly<Partial<Record<PermissionMode, string>>>
+
+/** The modes of an agent, by its own names of them. @param asks who answers, where it is somebody else than as a rule */
+const asking = (names: ModeNames, asks: AgentModes = {}): AgentModes =>
+  Object.fromEntries(
+    CLI_PERMISSION_MODES.flatMap((mode) => {
+      const id = names[mode]
+      return id === undefined ? [] : [[mode, { asks: asks[mode]?.asks ?? ASKS[mode], id }]]
+    }),
+  )
+
+/** Names of gemini and its kin. */
+const ASKING_BY_DEFAULT: ModeNames = { default: 'default', dontAsk: 'default', plan: 'plan' }
 
 const BUILT_IN_ROWS: readonly AgentRow[] = [
   row({
@@ -195,13 +205,13 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     // Credentials lie under the data home, settings under the config home.
     configDirEnvToo: ['XDG_DATA_HOME'],
     defaultConfigDir: (home) => join(home, '.config'),
-    modes: {
-      default: { id: 'build', asks: 'person' },
-      acceptEdits: { id: 'build', asks: 'edits' },
-      bypassPermissions: { id: 'build', asks: 'allow' },
-      dontAsk: { id: 'build', asks: 'deny' },
-      plan: { id: 'plan', asks: 'deny' },
-    },
+    modes: asking({
+      default: 'build',
+      acceptEdits: 'build',
+      bypassPermissions: 'build',
+      dontAsk: 'build',
+      plan: 'plan',
+    }),
     credentials: { apiKeyEnv: ['OPENCODE_API_KEY', 'ANTHROPIC_API_KEY', 'OPENAI_API_KEY'] },
     acp: {
       resume: true,
@@ -228,13 +238,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     // Stands in for the home directory: what the agent keeps lies in .gemini under it.
     configDirEnv: 'GEMINI_CLI_HOME',
     defaultConfigDir: (home) => home,
-    modes: {
-      default: { id: 'default', asks: 'person' },
-      acceptEdits: { id: 'autoEdit', asks: 'edits' },
-      bypassPermissions: { id: 'yolo', asks: 'allow' },
-      dontAsk: { id: 'default', asks: 'deny' },
-      plan: { id: 'plan', asks: 'deny' },
-    },
+    modes: asking({ ...ASKING_BY_DEFAULT, acceptEdits: 'autoEdit', bypassPermissions: 'yolo' }),
     credentials: {
       apiKeyEnv: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_CLOUD_PROJECT'],
       login: { path: '.gemini/oauth_creds.json', oauth: 'refresh_token' },
@@ -249,17 +253,13 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       ignoredText: /^(\[MODE_UPDATE\] |<session_context>|\[Function Response: )/,
       replaysLate: true,
       transcripts: { folder: '.gemini/tmp', suffix: (sessionId) => `-${sessionId.slice(0, 8)}.jsonl` },
-      sessionFile: {
-        folder: '.gemini/tmp',
-        prefix: 'session-',
-        suffix: (sessionId) => `-${sessionId.slice(0, 8)}.jsonl`,
-      },
+      loadBegins: 'session-',
     },
     untrusted: {
       env: { GEMINI_CLI_TRUST_WORKSPACE: 'false' },
       trustedEnv: { GEMINI_CLI_TRUST_WORKSPACE: 'true' },
       withoutMcp: true,
-      modes: { acceptEdits: { id: 'default', asks: 'edits' }, bypassPermissions: { id: 'default', asks: 'allow' } },
+      modes: asking({ acceptEdits: 'default', bypassPermissions: 'default' }),
     },
     snapshot: SNAPSHOT_SOURCES.gemini,
   }),
@@ -273,14 +273,10 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     inheritedEnv: ['CODEX_*', 'OPENAI_*', 'AZURE_OPENAI_*'],
     configDirEnv: 'CODEX_HOME',
     defaultConfigDir: (home) => join(home, '.codex'),
-    modes: {
-      default: { id: 'read-only', asks: 'person' },
-      acceptEdits: { id: 'workspace-write', asks: 'edits' },
-      bypassPermissions: { id: 'agent-full-access', asks: 'allow' },
-      dontAsk: { id: 'read-only', asks: 'deny' },
-      plan: { id: 'read-only', asks: 'deny' },
-      auto: { id: 'agent', asks: 'person' },
-    },
+    modes: asking({
+      ...{ default: 'read-only', acceptEdits: 'workspace-write', bypassPermissions: 'agent-full-access' },
+      ...{ dontAsk: 'read-only', plan: 'read-only', auto: 'agent' },
+    }),
     credentials: {
       apiKeyEnv: ['CODEX_API_KEY', 'OPENAI_API_KEY'],
       login: { path: 'auth.json', oauth: 'tokens.refresh_token' },
@@ -308,13 +304,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     inheritedEnv: ['QWEN_*', 'OPENAI_*', 'DASHSCOPE_*'],
     configDirEnv: 'QWEN_HOME',
     defaultConfigDir: (home) => join(home, '.qwen'),
-    modes: {
-      default: { id: 'default', asks: 'person' },
-      acceptEdits: { id: 'auto-edit', asks: 'edits' },
-      bypassPermissions: { id: 'yolo', asks: 'allow' },
-      dontAsk: { id: 'default', asks: 'deny' },
-      plan: { id: 'plan', asks: 'deny' },
-    },
+    modes: asking({ ...ASKING_BY_DEFAULT, acceptEdits: 'auto-edit', bypassPermissions: 'yolo' }),
     credentials: {
       apiKeyEnv: ['OPENAI_API_KEY', 'DASHSCOPE_API_KEY'],
       login: { path: 'oauth_creds.json', oauth: 'refresh_token' },
@@ -332,7 +322,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     untrusted: {
       prepare: distrustInQwen,
       withoutMcp: true,
-      modes: { acceptEdits: { id: 'default', asks: 'edits' }, bypassPermissions: { id: 'default', asks: 'allow' } },
+      modes: asking({ acceptEdits: 'default', bypassPermissions: 'default' }),
     },
     snapshot: SNAPSHOT_SOURCES.qwen,
   }),
@@ -341,13 +331,10 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
 /** Grown from opencode: it takes the same, under names of its own. What keeps that from its working directory nobody has tried on it. */
 function kiloRow({ untrusted: _opencodes, ...opencode }: AgentRow): AgentRow {
   const env = Object.entries(opencode.env).map(([name, value]) => [name.replace(/^OPENCODE_/, 'KILO_'), value])
-  const modes = Object.entries(opencode.modes).map(([mode, { id, asks }]) => [
-    mode,
-    { asks, id: id === 'build' ? 'code' : id },
-  ])
   return row({
     ...opencode,
-    ...{ name: 'kilo', command: 'kilo', modes: Object.fromEntries(modes) },
+    ...{ name: 'kilo', command: 'kilo' },
+    modes: asking({ default: 'code', acceptEdits: 'code', bypassPermissions: 'code', dontAsk: 'code', plan: 'plan' }),
     // it sends what is said in sessions to its vendor otherwise
     env: { ...Object.fromEntries(env), KILO_DISABLE_SESSION_INGEST: '1' },
     settings: opencodeSettings('KILO_CONFIG_CONTENT'),
@@ -375,7 +362,7 @@ export function agentTable(declared: readonly AgentDeclaration[] = []): Readonly
         ...below,
         ...fields,
         env: { ...below.env, ...env },
-        modes: modes ? declaredModes(modes, below) : below.modes,
+        modes: modes ? asking(modes, below.modes) : below.modes,
         modesUnknown: !modes && below === UNKNOWN_AGENT,
         ...(auth && declaredLogin(auth, below)),
       }),
@@ -405,15 +392,6 @@ const declaredLogin = (
   inheritedEnv: apiKeyEnv === undefined ? inheritedEnv : [...inheritedEnv, apiKeyEnv],
   credentials: { ...credentials, apiKeyEnv: apiKeyEnv === undefined ? [] : [apiKeyEnv] },
 })
-
-function declaredModes(modes: NonNullable<AgentDeclaration['modes']>, below: AgentRow): AgentModes {
-  return Object.fromEntries(
-    CLI_PERMISSION_MODES.flatMap((mode) => {
-      const id = modes[mode]
-      return id === undefined ? [] : [[mode, { asks: below.modes[mode]?.asks ?? ASKS[mode], id }]]
-    }),
-  )
-}
 
 function row(fields: Omit<AgentRow, 'permissionModes' | 'args'> & { args?: readonly string[] }): AgentRow {
   const permissionModes = CLI_PERMISSION_MODES.filter((mode) => fields.modes[mode] !== undefined)

@@ -16,19 +16,19 @@ export interface Loading {
  * session that it loads the agent begins another one; at its next start it would take the two for broken, and delete both.
  */
 export async function prepareLoad(setup: Pick<AgentSetup, 'row' | 'env'>, sessionId: string): Promise<Loading> {
-  const traits = setup.row.acp?.sessionFile
+  const { loadBegins, transcripts } = setup.row.acp ?? {}
   const directory = configDirOf(setup.row, setup.env)
-  if (!traits || !directory) return { tidy: async () => {} }
-  const folder = join(directory, traits.folder)
+  if (loadBegins === undefined || !transcripts || !directory) return { tidy: async () => {} }
+  const folder = join(directory, transcripts.folder)
   const files = async () => {
     const found = await readdir(folder, { recursive: true }).catch(() => [])
-    return found.filter((path) => path.endsWith(traits.suffix(sessionId)))
+    return found.filter((path) => path.endsWith(transcripts.suffix(sessionId)))
   }
   const before = new Set(await files())
   const now = Date.now()
   // As the agent writes it: UTC, to the minute.
   const minute = new Date(now).toISOString().slice(0, 16).replace(':', '-')
-  if ([...before].some((path) => basename(path).startsWith(`${traits.prefix}${minute}`)))
+  if ([...before].some((path) => basename(path).startsWith(`${loadBegins}${minute}`)))
     await new Promise((done) => setTimeout(done, MINUTE_MS - (now % MINUTE_MS)))
   return {
     async tidy() {
