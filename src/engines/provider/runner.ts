@@ -13,6 +13,7 @@ import type {
   RunnerSnapshot,
   SessionRunnerConfig,
 } from '../runner.js'
+import { NO_USAGE } from '../token-usage.js'
 import { CallDesk } from './calls.js'
 import type { ScratchFiles } from './files.js'
 import type { McpConnections } from './mcp.js'
@@ -21,7 +22,7 @@ import type { ModelSource } from './models.js'
 import { type SessionState, type TurnState, toSnapshot } from './state.js'
 import type { ToolBox } from './tool.js'
 import { runTurn, type TurnContext } from './turn.js'
-import { type ModelPrice, noUsage } from './usage.js'
+import type { ModelPrice } from './usage.js'
 
 /** What a session is made of when its runner is built. */
 export interface ProviderSession {
@@ -107,7 +108,7 @@ export class ProviderRunner implements Runner {
     if (!this.#host || !this.#calls || this.#isClosed) throw new GatewayError('SG_ERR_SESSION_ENDED')
     if (this.#active) throw new GatewayError('SG_ERR_SESSION_BUSY')
     const { state } = this.#session
-    const turn = { elapsedMs: 0, steps: 0, usage: noUsage(), work: null }
+    const turn = { elapsedMs: 0, steps: 0, usage: NO_USAGE, work: null }
     state.messages.push(userMessage(text))
     state.turn = turn
     this.#begin(turn, this.#host, this.#calls)

@@ -3,10 +3,11 @@ import { toError } from '../../errors.js'
 import type { Hold } from '../../lib/hold.js'
 import { newId } from '../../lib/new-id.js'
 import type { RunnerEvent } from '../runner.js'
+import { addUsage } from '../token-usage.js'
 import type { CallDesk } from './calls.js'
 import { callModel, type ModelRequest, partialMessage, toolMessage } from './model-call.js'
 import type { SessionState, TurnState } from './state.js'
-import { addUsage, costOf, type ModelPrice } from './usage.js'
+import { costOf, type ModelPrice } from './usage.js'
 
 export interface TurnContext {
   readonly state: SessionState

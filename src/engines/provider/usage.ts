@@ -10,20 +10,6 @@ export interface ModelPrice {
   cacheCreation?: number | undefined
 }
 
-export const noUsage = (): TokenUsage => ({
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheCreationTokens: 0,
-  cacheReadTokens: 0,
-})
-
-export const addUsage = (a: TokenUsage, b: TokenUsage): TokenUsage => ({
-  inputTokens: a.inputTokens + b.inputTokens,
-  outputTokens: a.outputTokens + b.outputTokens,
-  cacheCreationTokens: a.cacheCreationTokens + b.cacheCreationTokens,
-  cacheReadTokens: a.cacheReadTokens + b.cacheReadTokens,
-})
-
 /** @returns US dollars; 0 for a model without a price */
 export function costOf(usage: TokenUsage, price: ModelPrice | undefined): number {
   if (!price) return 0

@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto'
 import type { SessionUpdate } from '@agentclientprotocol/sdk'
 import type { MessageBlock, OtherBlock, PlanEntry } from '../../../../schemas/events.js'
 import type { RunnerEvent } from '../../runner.js'
+import { addUsage, NO_USAGE } from '../../token-usage.js'
 import type { AcpTraits } from '../agent-table.js'
 import { planOf, planOfCall } from '../plan.js'
 import type { SessionCost } from './cost.js'
 import { MessagesInProgress, type Speaker } from './messages.js'
 import { inputOf, type KnownCall, resultOf, type ToolCalls } from './tool-calls.js'
 import { parentOf } from './tool-names.js'
-import { addUsage, callUsage, NO_USAGE } from './usage.js'
+import { callUsage } from './usage.js'
 
 type Chunk = Extract<SessionUpdate, { sessionUpdate: 'agent_message_chunk' | 'agent_thought_chunk' }>
 

@@ -12,8 +12,6 @@ interface Counts {
   output_tokens?: number
 }
 
-export const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
-
 /** What a prompt's answer says of the whole turn; undefined when it says nothing. */
 export function turnUsage(answer: unknown): TokenUsage | undefined {
   const { usage, _meta } = answer as { usage?: Counts; _meta?: { quota?: { token_count?: Counts } } }
@@ -26,13 +24,6 @@ export function callUsage(update: { _meta?: Record<string, unknown> | null }): T
   const counts = update._meta?.usage as Counts | undefined
   return counts && tokens(counts)
 }
-
-export const addUsage = (first: TokenUsage, second: TokenUsage): TokenUsage => ({
-  inputTokens: first.inputTokens + second.inputTokens,
-  outputTokens: first.outputTokens + second.outputTokens,
-  cacheCreationTokens: first.cacheCreationTokens + second.cacheCreationTokens,
-  cacheReadTokens: first.cacheReadTokens + second.cacheReadTokens,
-})
 
 function tokens(counts: Counts): TokenUsage {
   const input = counts.inputTokens ?? counts.input_tokens ?? 0

@@ -1,4 +1,5 @@
 import type { TokenUsage } from '../../../../schemas/sessions.js'
+import { NO_USAGE, usageSince } from '../../token-usage.js'
 import type { SdkResult, SdkUsage } from './sdk.js'
 
 /** What survives a runner, so that its successor counts on. */
@@ -13,14 +14,12 @@ export interface AgentTotals {
   costUsd: number
 }
 
-const NOTHING: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
-
 /**
  * The agent counts tokens and cost over the life of its process, and a resumed session goes on from what it had cost before. What is
  * this session's own is the difference to where the agent stood when it started.
  */
 export class Totals {
-  #tokens = NOTHING
+  #tokens = NO_USAGE
   #agentCostUsd = 0
   #costUsd: number
   #numTurns: number
@@ -46,7 +45,7 @@ export class Totals {
 
   /** Where the agent stands before its first turn here. */
   startFrom(result: SdkResult): void {
-    this.#tokens = tokensOf(result) ?? NOTHING
+    this.#tokens = tokensOf(result) ?? NO_USAGE
     this.#agentCostUsd = result.total_cost_usd ?? 0
   }
 
@@ -56,7 +55,7 @@ export class Totals {
    */
   add(result: SdkResult, earlierSteps = 0): { usage: TokenUsage; numTurns: number; totalCostUsd: number } {
     const tokens = tokensOf(result)
-    const usage = tokens ? difference(tokens, this.#tokens) : messageUsage(result.usage ?? {})
+    const usage = tokens ? usageSince(tokens, this.#tokens) : messageUsage(result.usage ?? {})
     if (tokens) this.#tokens = tokens
     const cost = result.total_cost_usd ?? this.#agentCostUsd
     this.#costUsd += Math.max(0, cost - this.#agentCostUsd)
@@ -86,10 +85,3 @@ function tokensOf({ modelUsage }: SdkResult): TokenUsage | undefined {
     cacheReadTokens: sum((model) => model.cacheReadInputTokens),
   }
 }
-
-const difference = (now: TokenUsage, before: TokenUsage): TokenUsage => ({
-  inputTokens: Math.max(0, now.inputTokens - before.inputTokens),
-  outputTokens: Math.max(0, now.outputTokens - before.outputTokens),
-  cacheCreationTokens: Math.max(0, now.cacheCreationTokens - before.cacheCreationTokens),
-  cacheReadTokens: Math.max(0, now.cacheReadTokens - before.cacheReadTokens),
-})

@@ -1,0 +1,17 @@
+import type { TokenUsage } from '../../schemas/sessions.js'
+
+export const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
+
+/** Each count, made of those of two. */
+const eachOf = (a: TokenUsage, b: TokenUsage, count: (a: number, b: number) => number): TokenUsage => ({
+  inputTokens: count(a.inputTokens, b.inputTokens),
+  outputTokens: count(a.outputTokens, b.outputTokens),
+  cacheCreationTokens: count(a.cacheCreationTokens, b.cacheCreationTokens),
+  cacheReadTokens: count(a.cacheReadTokens, b.cacheReadTokens),
+})
+
+export const addUsage = (a: TokenUsage, b: TokenUsage): TokenUsage => eachOf(a, b, (one, other) => one + other)
+
+/** What was used since; never less than nothing. */
+export const usageSince = (now: TokenUsage, before: TokenUsage): TokenUsage =>
+  eachOf(now, before, (count, was) => Math.max(0, count - was))
