@@ -1,3 +1,5 @@
+import { untilAborted } from './aborted.js'
+
 /** Holds up whoever asks whether to go on. */
 export class Hold {
   #over: Promise<void> | undefined
@@ -21,16 +23,7 @@ export class Hold {
 
   /** Resolves when nothing holds, or the signal says that nobody waits. */
   async passed(signal?: AbortSignal): Promise<void> {
-    while (this.#over && !signal?.aborted) await (signal ? orAborted(this.#over, signal) : this.#over)
+    while (this.#over && !signal?.aborted)
+      await (signal ? untilAborted(this.#over, signal).catch(() => {}) : this.#over)
   }
-}
-
-async function orAborted(over: Promise<void>, signal: AbortSignal): Promise<void> {
-  let stop = () => {}
-  const aborted = new Promise<void>((resolve) => {
-    stop = resolve
-    signal.addEventListener('abort', stop, { once: true })
-  })
-  await Promise.race([over, aborted])
-  signal.removeEventListener('abort', stop)
 }

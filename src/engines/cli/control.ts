@@ -13,10 +13,3 @@ export async function control(command: () => Promise<void>, reasonOf: (error: un
     throw new GatewayError('SG_ERR_ENGINE_REFUSED', { detail: reasonOf(error), cause: error })
   }
 }
-
-/** Resolves when the signal aborts, at once when it has. */
-export const whenAborted = (signal: AbortSignal): Promise<undefined> =>
-  new Promise((settle) => {
-    if (signal.aborted) settle(undefined)
-    else signal.addEventListener('abort', () => settle(undefined), { once: true })
-  })

@@ -2,6 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ProfileInfo } from '../../../schemas/profiles.js'
+import { untilAborted } from '../../lib/aborted.js'
 import type { Logger } from '../../lib/logger.js'
 import type { AgentRow } from './agent-table.js'
 import { claudeExecutable } from './claude/executable.js'
@@ -48,10 +49,12 @@ export async function checkCredentials(check: CredentialCheck): Promise<void> {
   await Promise.all(
     subjects.map(async (subject) => {
       const { profile, row } = subject
-      const isLoggedIn = await within(timeoutMs, async (signal) => {
+      const late = AbortSignal.timeout(timeoutMs)
+      const probed = async () => {
         if (!(await hasConfigDir(subject))) return undefined
-        return check.probe ? check.probe(profile, subject.env) : probe(subject, check.claudeSdk, signal)
-      }).catch(() => undefined)
+        return check.probe ? check.probe(profile, subject.env) : probe(subject, check.claudeSdk, late)
+      }
+      const isLoggedIn = await untilAborted(probed(), late).catch(() => undefined)
       const verdict = isLoggedIn === undefined ? 'unknown' : isLoggedIn ? 'logged_in' : 'logged_out'
       check.onVerdict?.(profile, verdict)
       if (verdict === 'logged_out')
@@ -94,14 +97,6 @@ async function probe(
   const { code } = await child.exited
   await child.stop(0)
   return code === 0 ? true : code === 1 ? false : undefined
-}
-
-async function within<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const signal = AbortSignal.timeout(ms)
-  return Promise.race([
-    work(signal),
-    new Promise<never>((_, late) => signal.addEventListener('abort', () => late(signal.reason), { once: true })),
-  ])
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { MessageBlock, OtherBlock } from '../../../schemas/events.js'
 import { toError } from '../../errors.js'
+import { untilAborted } from '../../lib/aborted.js'
 import type { Clock } from '../../lib/clock.js'
 import type { Hold } from '../../lib/hold.js'
 import { newId } from '../../lib/new-id.js'
@@ -190,14 +191,4 @@ function executionOutput(result: ExecutionResult): ToolResult {
   }
   const { status, reason, error } = result
   return failure(JSON.stringify({ status, reason, error }))
-}
-
-/** The promise, or the signal's reason as soon as it aborts; a late result is dropped. */
-export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason)
-    if (signal.aborted) onAbort()
-    else signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 }

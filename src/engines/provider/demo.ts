@@ -1,5 +1,6 @@
 import { ReadableStream } from 'node:stream/web'
 import { setTimeout as delay, setImmediate as nextTick } from 'node:timers/promises'
+import { untilAborted } from '../../lib/aborted.js'
 import type { LanguageModel } from './models.js'
 
 type Model = Extract<LanguageModel, { specificationVersion: 'v3' }>
@@ -165,7 +166,7 @@ async function* stream(
     }
     yield { type: `${kind}-end`, id: kind }
   }
-  if (answer.hang) await untilAborted(signal)
+  if (answer.hang) await untilAborted(new Promise(() => {}), signal ?? new AbortController().signal)
   if (answer.fail) {
     yield { type: 'error', error: new Error(answer.fail) }
     return
@@ -187,11 +188,6 @@ async function* stream(
     finishReason: { unified: answer.tools?.length ? 'tool-calls' : 'stop', raw: undefined },
     usage: usageOf(JSON.stringify(prompt).length, written),
   }
-}
-
-async function untilAborted(signal: AbortSignal | undefined): Promise<never> {
-  signal?.throwIfAborted()
-  return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason), { once: true }))
 }
 
 /** Tokens as if one were four characters long. */

@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os'
-import { whenAborted } from '../control.js'
+import { whenAborted } from '../../../lib/aborted.js'
 import { markerEnv } from '../markers.js'
 import { AgentProcess } from '../process.js'
 import type { AcpSetup } from './setup.js'

@@ -6,10 +6,11 @@ import type {
   SessionUpdate,
 } from '@agentclientprotocol/sdk'
 import type { PermissionMode } from '../../../../schemas/permissions.js'
+import { whenAborted } from '../../../lib/aborted.js'
 import { within } from '../../../lib/within.js'
 import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapshot } from '../../runner.js'
 import type { Written } from '../carry/carried-runner.js'
-import { control, whenAborted } from '../control.js'
+import { control } from '../control.js'
 import { beginLaunch, START_TIMEOUT_MS, startError } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'

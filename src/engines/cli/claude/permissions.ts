@@ -1,5 +1,5 @@
+import { whenAborted } from '../../../lib/aborted.js'
 import type { RunnerHost } from '../../runner.js'
-import { whenAborted } from '../control.js'
 import { changesNothing, PLAN_REFUSAL } from './plan-mode.js'
 import type { SdkCanUseTool, SdkHookInput, SdkHookOutput, SdkPermissionResult } from './sdk.js'
 

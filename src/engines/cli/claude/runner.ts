@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { PermissionMode } from '../../../../schemas/permissions.js'
 import { GatewayError, toError } from '../../../errors.js'
+import { whenAborted } from '../../../lib/aborted.js'
 import { within } from '../../../lib/within.js'
 import type {
   ExecutionResult,
@@ -11,7 +12,7 @@ import type {
   RunnerSnapshot,
 } from '../../runner.js'
 import type { Written } from '../carry/carried-runner.js'
-import { control, whenAborted } from '../control.js'
+import { control } from '../control.js'
 import { beginLaunch, type Launch, START_TIMEOUT_MS, startError } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
