@@ -1,5 +1,6 @@
 import { toError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
+import { deferred } from '../lib/deferred.js'
 import type { Logger } from '../lib/logger.js'
 import { VERSION } from '../lib/package-root.js'
 import { type ClusterNode, type ClusterStorage, keeperOf, type Place, type Taken } from '../storage/cluster.js'
@@ -51,7 +52,7 @@ export class OwnNode implements Cluster {
   #url: string
   /** One taking after the other, from the start of the gateway on. */
   #takingUp: Promise<void>
-  #started = () => {}
+  readonly #started = deferred()
 
   constructor({ options, storage, hops, clock, logger, slots, digest }: OwnNodeOptions) {
     this.options = options
@@ -61,9 +62,7 @@ export class OwnNode implements Cluster {
     this.#logger = logger
     this.#announced = { slots, digest }
     this.#url = options.url
-    this.#takingUp = new Promise((resolve) => {
-      this.#started = resolve
-    })
+    this.#takingUp = this.#started.promise
     storage.on('nodes', () => this.#onNodes())
   }
 
@@ -114,7 +113,7 @@ export class OwnNode implements Cluster {
   started(): void {
     // not sooner: whoever hears of it takes over, and what is read at a start is in several steps
     this.#storage.on('taken', (taken) => void this.#takeUp(taken))
-    this.#started()
+    this.#started.resolve()
     this.#compare(this.others())
   }
 

@@ -1,5 +1,6 @@
 import { invalidField } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
+import { deferred } from '../lib/deferred.js'
 import { Hold } from '../lib/hold.js'
 import { newId } from '../lib/new-id.js'
 import { ForwardingHost, ForwardingRunner } from './forwarding.js'
@@ -57,17 +58,18 @@ export function withHostedTools(
     if (tools.length === 0) return create(context)
     refuseLookalikes(config.mcpServers)
     const calls = new HostedCalls(clock)
-    let onListed = () => {}
-    const listed = new Promise<void>((resolve) => {
-      onListed = resolve
+    const listed = deferred()
+    const access = await endpoint.open({
+      tools,
+      call: (tool, input, id) => calls.run(tool, input, id),
+      onListed: listed.resolve,
     })
-    const access = await endpoint.open({ tools, call: (tool, input, id) => calls.run(tool, input, id), onListed })
     const server = { type: 'http' as const, url: access.url, headers: { authorization: `Bearer ${access.bearer}` } }
     const byName = new Map(tools.map((tool) => [`mcp__${SERVER}__${tool.name}`, tool]))
     const hostedTools: HostedTools = {
       server: SERVER,
       tools,
-      listed,
+      listed: listed.promise,
       find: (name) => byName.get(name),
       execution: (tool) => calls.execution(tool),
       answer: (call) => {

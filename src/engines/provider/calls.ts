@@ -2,6 +2,7 @@ import type { MessageBlock, OtherBlock } from '../../../schemas/events.js'
 import { toError } from '../../errors.js'
 import { untilAborted } from '../../lib/aborted.js'
 import type { Clock } from '../../lib/clock.js'
+import { deferred } from '../../lib/deferred.js'
 import type { Hold } from '../../lib/hold.js'
 import { newId } from '../../lib/new-id.js'
 import type { ExecutionResult, RunnerEvent, RunnerHost } from '../runner.js'
@@ -28,7 +29,7 @@ export interface CallsContext {
 export class CallDesk {
   readonly #context: CallsContext
   readonly #emit: (event: RunnerEvent) => void
-  #onSettled: () => void = () => {}
+  #settled = deferred()
 
   constructor(context: CallsContext, emit: (event: RunnerEvent) => void) {
     this.#context = context
@@ -46,11 +47,9 @@ export class CallDesk {
     }
     await untilAborted(Promise.all(running), signal)
     while (calls.some((call) => call.phase === 'deferred')) {
-      const settled = new Promise<void>((resolve) => {
-        this.#onSettled = resolve
-      })
+      this.#settled = deferred()
       this.#context.host.waitForExecutions()
-      await untilAborted(settled, signal)
+      await untilAborted(this.#settled.promise, signal)
     }
   }
 
@@ -59,7 +58,7 @@ export class CallDesk {
     const call = this.#context.state.turn?.work?.calls.find((candidate) => candidate.executionId === executionId)
     if (call?.phase !== 'deferred') return
     this.#finish(call, executionOutput(result))
-    this.#onSettled()
+    this.#settled.resolve()
   }
 
   /** Gives every call that has no result the same one. */

@@ -7,6 +7,7 @@ import type {
 } from '@agentclientprotocol/sdk'
 import type { PermissionMode } from '../../../../schemas/permissions.js'
 import { whenAborted } from '../../../lib/aborted.js'
+import { deferred } from '../../../lib/deferred.js'
 import { within } from '../../../lib/within.js'
 import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapshot } from '../../runner.js'
 import type { Written } from '../carry/carried-runner.js'
@@ -61,8 +62,7 @@ export class AcpRunner implements Runner {
   #isSpent = false
   readonly #pausing = new Pausing()
   readonly #early: RunnerEvent[] = []
-  readonly #commandsTold: Promise<void>
-  #onCommands: () => void = () => {}
+  readonly #commandsTold = deferred()
   /** Present while one is in progress. */
   #turn: Turn | undefined
   #closing: Promise<void> | undefined
@@ -88,9 +88,6 @@ export class AcpRunner implements Runner {
       traits: row.acp,
       cost: this.#cost,
       title: restored?.title,
-    })
-    this.#commandsTold = new Promise((done) => {
-      this.#onCommands = done
     })
     this.capabilities = {
       permissionModes: [...row.permissionModes],
@@ -217,7 +214,7 @@ export class AcpRunner implements Runner {
     const prior = withHistory && resume !== undefined ? priorCostUsd(this.#setup, resume, this.#gone.signal) : undefined
     const earlier = resume === undefined ? undefined : this.#earlier(resume)
     const session = await openSession(agent, this.#setup, earlier)
-    if (session.isResumed && this.#setup.row.acp?.replaysLate) await this.#commandsTold
+    if (session.isResumed && this.#setup.row.acp?.replaysLate) await this.#commandsTold.promise
     const cost = session.isResumed ? await prior : 0
     if (cost !== undefined) this.#cost.startFrom(cost)
     if (session.isResumed) await loading?.tidy()
@@ -305,7 +302,7 @@ export class AcpRunner implements Runner {
       return
     }
     if (update.sessionUpdate === 'available_commands_update') {
-      this.#onCommands()
+      this.#commandsTold.resolve()
       this.#tellCapabilities(update.availableCommands)
     }
     if (update.sessionUpdate === 'current_mode_update') this.#modeIs(update.currentModeId)

@@ -1,4 +1,5 @@
 import { toError } from '../../../errors.js'
+import { deferred } from '../../../lib/deferred.js'
 import type { HostedTools } from '../../hosted-tools.js'
 import type { DeferredTool, ExecutionResult, PermissionDecision, RunnerHost } from '../../runner.js'
 import { askPerson } from './permissions.js'
@@ -57,8 +58,9 @@ export class Gate {
   readonly #decisions = new Map<string, PermissionDecision>()
   #held: HeldCall | undefined
   #last: Promise<unknown> = Promise.resolve()
-  #onResult: (result: ExecutionResult) => void = () => {}
-  #onPutOff: () => void = () => {}
+  /** Of the call that waits: its result, and that it is put off. */
+  #delivered = deferred<ExecutionResult>()
+  #deferral = deferred<undefined>()
   #isPuttingOff = false
   #hasReturned = false
 
@@ -95,19 +97,19 @@ export class Gate {
     this.#open.clear()
     this.#running.clear()
     this.#decisions.clear()
-    this.#onPutOff()
+    this.#deferral.resolve(undefined)
   }
 
   settle(executionId: string, result: ExecutionResult): void {
     const isHeld = this.#held?.execution?.executionId === executionId
     if (isHeld || this.#options.restored?.execution?.executionId === executionId) this.#settled.set(executionId, result)
-    if (isHeld) this.#onResult(result)
+    if (isHeld) this.#delivered.resolve(result)
   }
 
   /** Has the agent end its turn at the call that waits, and refuses whatever it comes to then. */
   putOff(): void {
     this.#isPuttingOff = true
-    this.#onPutOff()
+    this.#deferral.resolve(undefined)
   }
 
   /** The hook before each call. */
@@ -162,9 +164,8 @@ export class Gate {
     const execution = earlier ?? hostedTools!.execution(tool)
     const { executionId } = execution
     const putOff = this.#hold({ toolUseId, execution })
-    const delivered = new Promise<ExecutionResult>((resolve) => {
-      this.#onResult = resolve
-    })
+    this.#delivered = deferred()
+    const { promise: delivered } = this.#delivered
     if (!this.#settled.has(executionId)) {
       await host().deferExecution({ ...execution, toolName: tool.name, input: call.tool_input })
       if (!this.#settled.has(executionId)) host().waitForExecutions()
@@ -193,8 +194,7 @@ export class Gate {
 
   #hold(call: HeldCall): Promise<undefined> {
     this.#held = call
-    return new Promise((resolve) => {
-      this.#onPutOff = () => resolve(undefined)
-    })
+    this.#deferral = deferred()
+    return this.#deferral.promise
   }
 }

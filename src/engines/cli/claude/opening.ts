@@ -1,3 +1,4 @@
+import { deferred } from '../../../lib/deferred.js'
 import { within } from '../../../lib/within.js'
 import type { PromptStream } from './prompt-stream.js'
 import type { SdkInit, SdkInitialization, SdkMessage, SdkResult } from './sdk.js'
@@ -10,26 +11,15 @@ const REPORT_MS = 3_000
 export class Opening {
   #init: SdkInit | undefined
   #isAsked = false
-  readonly #reported: Promise<void>
-  readonly #result: Promise<SdkResult>
-  #onReport: () => void = () => {}
-  #onResult: (result: SdkResult) => void = () => {}
-
-  constructor() {
-    this.#reported = new Promise((done) => {
-      this.#onReport = done
-    })
-    this.#result = new Promise((done) => {
-      this.#onResult = done
-    })
-  }
+  readonly #reported = deferred()
+  readonly #result = deferred<SdkResult>()
 
   receive(message: SdkMessage): void {
     if (message.type === 'system' && message.subtype === 'init') {
       this.#init = message
-      this.#onReport()
+      this.#reported.resolve()
     }
-    if (message.type === 'result' && !message.is_error) this.#onResult(message)
+    if (message.type === 'result' && !message.is_error) this.#result.resolve(message)
   }
 
   /**
@@ -49,10 +39,10 @@ export class Opening {
   ): Promise<SdkInit | undefined> {
     if (claude_code_version && !this.#isAsked) this.ask(prompts)
     if (this.#isAsked) {
-      totals.startFrom(await this.#result)
+      totals.startFrom(await this.#result.promise)
     } else if (Object.keys(account).length === 0) {
       // Whose credentials it uses decides whether it may be given a prompt at all.
-      await within(REPORT_MS, this.#reported)
+      await within(REPORT_MS, this.#reported.promise)
     } else {
       await new Promise(setImmediate)
     }

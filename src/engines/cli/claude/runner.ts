@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { PermissionMode } from '../../../../schemas/permissions.js'
 import { GatewayError, toError } from '../../../errors.js'
 import { whenAborted } from '../../../lib/aborted.js'
+import { deferred } from '../../../lib/deferred.js'
 import { within } from '../../../lib/within.js'
 import type {
   ExecutionResult,
@@ -49,10 +50,8 @@ export class ClaudeRunner implements Runner {
   readonly #translator: ClaudeTranslator
   readonly #opening = new Opening()
   readonly #gate: Gate
-  readonly #opened: Promise<void>
-  #onOpened: () => void = () => {}
-  readonly #deferred: Promise<void>
-  #onDeferred: () => void = () => {}
+  readonly #opened = deferred()
+  readonly #deferred = deferred()
   #host: RunnerHost | undefined
   #query: SdkQuery | undefined
   #process: AgentProcess | undefined
@@ -83,8 +82,6 @@ export class ClaudeRunner implements Runner {
     this.#isFresh = restored?.isFresh ?? true
     const emit = (event: RunnerEvent) => this.#emit(event)
     this.#translator = new ClaudeTranslator(emit, config.includePartialMessages ?? true, restored)
-    this.#opened = new Promise((resolve) => (this.#onOpened = resolve))
-    this.#deferred = new Promise((resolve) => (this.#onDeferred = resolve))
     this.#gate = this.#createGate()
     this.#watch = new TurnWatch(this.#gate)
     this.capabilities = {
@@ -125,7 +122,7 @@ export class ClaudeRunner implements Runner {
       // The next agent may start while this one's history is read.
       await launch.end()
       await this.#replay()
-      this.#onOpened()
+      this.#opened.resolve()
       if (this.#restored?.parked) this.#continue(this.#restored.parked)
     } catch (error) {
       await this.close()
@@ -210,7 +207,7 @@ export class ClaudeRunner implements Runner {
   /** The agent writes down at which call it ended, and would not find it again otherwise. */
   async #putOff(): Promise<void> {
     this.#gate.putOff()
-    await within(PUT_OFF_GRACE_MS, this.#deferred)
+    await within(PUT_OFF_GRACE_MS, this.#deferred.promise)
     this.#prompts.end()
     await within(PUT_OFF_GRACE_MS, this.#process?.exited)
   }
@@ -283,7 +280,7 @@ export class ClaudeRunner implements Runner {
       restored: this.#restored?.parked?.call,
       host: () => this.#host!,
       told: async () => {
-        await this.#opened
+        await this.#opened.promise
         // The question overtakes the messages that are still on their way from the SDK; the call itself must be told first.
         await new Promise(setImmediate)
         this.#translator.flush()
@@ -378,7 +375,7 @@ export class ClaudeRunner implements Runner {
 
   #receiveResult(result: SdkResult): void {
     if (this.#closing) {
-      this.#onDeferred()
+      this.#deferred.resolve()
       return
     }
     const answered = result.user_message_uuids
