@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
+import { tried } from '../lib/tried.js'
 
 const CIPHER = 'aes-256-gcm'
 const NONCE_BYTES = 12
@@ -26,12 +27,10 @@ export function openToken(sealedToken: string, secret: string, id: string): stri
   const bytes = Buffer.from(sealedToken, 'base64url')
   const [nonce, tag] = [bytes.subarray(0, NONCE_BYTES), bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)]
   if (tag.length !== TAG_BYTES) return undefined
-  try {
+  return tried(() => {
     const decipher = createDecipheriv(CIPHER, keyOf(secret), nonce).setAAD(Buffer.from(id)).setAuthTag(tag)
     return decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
-  } catch {
-    return undefined
-  }
+  })
 }
 
 const keyOf = (secret: string): Buffer => Buffer.from(hkdfSync('sha256', secret, '', 'session-gateway sign-in', 32))

@@ -1,11 +1,12 @@
-import { type Stats, statSync } from 'node:fs'
-import { dirname, isAbsolute, resolve } from 'node:path'
+import { statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { ProfileOptions } from '../../schemas/profiles.js'
 import { assertInstalled, DEFAULT_AGENT } from '../engines/cli/index.js'
 import { PROVIDER_IDS } from '../engines/provider/index.js'
 import { openProvider } from '../engines/provider/models.js'
 import { toError } from '../errors.js'
 import { isOpenToAll, openToAllMessage } from '../lib/open-to-all.js'
+import { tried } from '../lib/tried.js'
 import { unknownName } from '../lib/unknown-name.js'
 import { checkPostgres } from '../storage/postgres/maintenance.js'
 import { type ConfigProblem, memberPath } from './config-problem.js'
@@ -98,12 +99,8 @@ const originProblems = ({ allowedOrigins = [] }: EffectiveConfig): ConfigProblem
 /** Whether the database takes a gateway; one of SQLite is made where there is none. */
 async function storageProblems({ storage }: EffectiveConfig): Promise<ConfigProblem[]> {
   if (storage === 'memory' || 'sqlite' in storage) return []
-  try {
-    await checkPostgres(storage.postgres)
-    return []
-  } catch (error) {
-    return [{ path: 'storage.postgres', message: toError(error).message }]
-  }
+  const message = await problemOf(() => checkPostgres(storage.postgres))
+  return message === undefined ? [] : [{ path: 'storage.postgres', message }]
 }
 
 /** Where sessions are kept nobody else may write; the stores refuse such a place. */
@@ -120,19 +117,11 @@ function folderProblems({ storage, parking, profileStore }: EffectiveConfig): Co
 }
 
 function folderProblem(folder: string): string | undefined {
-  const stats = statOf(folder)
+  const stats = tried(() => statSync(folder))
   // it will be made, for the gateway's user alone
   if (!stats) return undefined
   if (!stats.isDirectory()) return `${folder} is not a directory`
   return isOpenToAll(stats.mode) ? openToAllMessage(folder) : undefined
-}
-
-function statOf(path: string): Stats | undefined {
-  try {
-    return statSync(isAbsolute(path) ? path : resolve(path))
-  } catch {
-    return undefined
-  }
 }
 
 async function problemOf(attempt: () => Promise<unknown>): Promise<string | undefined> {

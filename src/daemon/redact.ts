@@ -1,5 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import { type GatewayConfig, GatewayConfig as GatewayConfigSchema } from '../../schemas/config.js'
+import { tried } from '../lib/tried.js'
 import { isSecret, isSecretUrl, memberSchema, variantFor } from './config-schema.js'
 
 export const REDACTED = '[redacted]'
@@ -45,12 +46,7 @@ const escapePattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]
 /** The password of a URL, as it is written and as it is meant. */
 export function passwordsOf(text: string): string[] {
   const { password = '' } = URL.canParse(text) ? new URL(text) : {}
-  if (password === '') return []
-  try {
-    return [password, decodeURIComponent(password)]
-  } catch {
-    return [password]
-  }
+  return password === '' ? [] : [password, tried(() => decodeURIComponent(password)) ?? password]
 }
 
 function redactUrl(text: string): string {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { tried } from './tried.js'
 
 /** How many files and connections a process may have open. */
 export interface DescriptorLimit {
@@ -13,13 +14,8 @@ const LOW = 4096
 
 /** This process's own; undefined where there is no `/proc`. */
 export function descriptorLimit(file = '/proc/self/limits'): DescriptorLimit | undefined {
-  let text: string
-  try {
-    text = readFileSync(file, 'latin1')
-  } catch {
-    return undefined
-  }
-  const [, soft, hard] = /^Max open files +(\w+) +(\w+)/m.exec(text) ?? []
+  const text = tried(() => readFileSync(file, 'latin1'))
+  const [, soft, hard] = /^Max open files +(\w+) +(\w+)/m.exec(text ?? '') ?? []
   if (soft === undefined || hard === undefined) return undefined
   const count = (word: string) => (word === 'unlimited' ? Number.POSITIVE_INFINITY : Number(word))
   return { soft: count(soft), hard: count(hard) }

@@ -1,6 +1,7 @@
 import type { SettingsHighlights } from '../../schemas/profiles.js'
 import type { SettingsSource } from '../engines/cli/agent-table.js'
 import { parseJson } from '../lib/json-depth.js'
+import { tried } from '../lib/tried.js'
 
 const MAX_NAMES = 200
 const MAX_VALUE_LENGTH = 200
@@ -32,12 +33,8 @@ export function settingsHighlights(text: string, source: SettingsSource): Settin
 }
 
 function parseObject(text: string): Json | undefined {
-  try {
-    const value = parseJson(text.startsWith('\ufeff') ? text.slice(1) : text)
-    return isObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value = tried(() => parseJson(text.startsWith('\ufeff') ? text.slice(1) : text))
+  return isObject(value) ? value : undefined
 }
 
 /** Up to the first table or multi-line string: enough for a model's name, and no text inside a string is taken for a setting. */

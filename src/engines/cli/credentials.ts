@@ -109,17 +109,11 @@ export async function apiKeySourceOf(row: AgentRow, env: Environment): Promise<s
   if (variable) return variable
   const directory = configDirOf(row, env)
   if (!login || !directory) return 'none'
-  const found = await readJson(join(directory, login.path))
+  const found: unknown = await readFile(join(directory, login.path), 'utf8')
+    .then(JSON.parse)
+    .catch(() => undefined)
   if (found === undefined) return 'none'
   return login.oauth && valueAt(found, login.oauth) ? 'oauth' : 'login'
-}
-
-async function readJson(path: string): Promise<unknown> {
-  try {
-    return JSON.parse(await readFile(path, 'utf8'))
-  } catch {
-    return undefined
-  }
 }
 
 const valueAt = (value: unknown, path: string): unknown =>

@@ -1,6 +1,7 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { delimiter, isAbsolute, join, resolve } from 'node:path'
 import { GatewayError } from '../../errors.js'
+import { tried } from '../../lib/tried.js'
 import { type AgentRow, DEFAULT_AGENT } from './agent-table.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -108,14 +109,11 @@ function translateToken(row: AgentRow, env: Record<string, string | undefined>):
  */
 export function findExecutable(command: string, env: Environment): string | undefined {
   const places = command.includes('/') ? [resolve(command)] : inPath(command, env.PATH)
-  return places.find((place) => {
-    try {
-      accessSync(place, constants.X_OK)
-      return statSync(place).isFile()
-    } catch {
-      return false
-    }
-  })
+  const mayRun = (place: string) => {
+    accessSync(place, constants.X_OK)
+    return statSync(place).isFile()
+  }
+  return places.find((place) => tried(() => mayRun(place)))
 }
 
 const inPath = (command: string, path = '') =>
@@ -126,11 +124,7 @@ const inPath = (command: string, path = '') =>
 
 function samePlace(first: string | undefined, second: string): boolean {
   if (first === undefined) return false
-  try {
-    return realpathSync(first) === realpathSync(second)
-  } catch {
-    return resolve(first) === resolve(second)
-  }
+  return tried(() => realpathSync(first) === realpathSync(second)) ?? resolve(first) === resolve(second)
 }
 
 function copy(from: Environment, to: Record<string, string | undefined>, ...names: string[]): void {

@@ -1,5 +1,6 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
+import { tried } from '../../lib/tried.js'
 import { type LeashTask, leashProgram } from './leash-program.js'
 import { endStragglers, ownerMark, PROCESS_MARK } from './markers.js'
 
@@ -143,15 +144,12 @@ class Leash {
 }
 
 /** Of its own session, so that what ends the gateway's process group does not end it first. @returns undefined: refused at once */
-function spawned(program: string): Keeper['child'] | undefined {
-  try {
-    return spawn(process.execPath, ['--max-semi-space-size=1', '-e', program], {
+const spawned = (program: string): Keeper['child'] | undefined =>
+  tried(() =>
+    spawn(process.execPath, ['--max-semi-space-size=1', '-e', program], {
       ...{ cwd: '/', env: {}, detached: true, stdio: ['pipe', 'pipe', 'ignore'] },
-    }) as Keeper['child']
-  } catch {
-    return undefined
-  }
-}
+    }),
+  ) as Keeper['child'] | undefined
 
 function tell(keeper: Keeper | undefined, told: object): void {
   keeper?.child.stdin.write(`${JSON.stringify(told)}\n`)

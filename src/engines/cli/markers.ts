@@ -1,3 +1,4 @@
+import { tried } from '../../lib/tried.js'
 import { listProcesses, type ProcessEntry, pidNamespace, readEnvironment, readProcess } from './process-list.js'
 
 /** Names the gateway process that started an agent. Whatever the agent starts inherits it, in whatever group or session it hides. */
@@ -68,9 +69,7 @@ async function endWhere(matches: (entry: ProcessEntry) => Promise<boolean>): Pro
   const found = await Promise.all(
     all.map(async (entry) => (!spared.has(entry.pid) && !entry.isZombie && (await matches(entry)) ? entry : undefined)),
   )
-  let ended = 0
-  for (const entry of found) if (entry && signal(entry.pid)) ended++
-  return ended
+  return found.filter((entry) => entry && tried(() => process.kill(entry.pid, 'SIGKILL'))).length
 }
 
 function ancestors(all: readonly ProcessEntry[]): Set<number> {
@@ -78,12 +77,4 @@ function ancestors(all: readonly ProcessEntry[]): Set<number> {
   const line = new Set<number>()
   for (let pid: number | undefined = process.pid; pid && !line.has(pid); pid = parents.get(pid)) line.add(pid)
   return line
-}
-
-function signal(pid: number): boolean {
-  try {
-    return process.kill(pid, 'SIGKILL')
-  } catch {
-    return false
-  }
 }

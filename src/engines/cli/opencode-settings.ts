@@ -1,4 +1,5 @@
 import { GatewayError } from '../../errors.js'
+import { tried } from '../../lib/tried.js'
 import type { Environment } from './environment.js'
 
 /** Asked for in plan mode, where the gateway refuses what is asked; other tools are the agent's reading ones, or those of servers. */
@@ -25,9 +26,7 @@ export const opencodeSettings =
 
 function settingsIn(variable: string, text: string | undefined): object {
   if (!text) return {}
-  try {
-    const found: unknown = JSON.parse(text)
-    if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found
-  } catch {}
+  const found: unknown = tried(() => JSON.parse(text))
+  if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found
   throw new GatewayError('SG_ERR_ENGINE_START', { detail: `${variable} must hold a JSON object, without comments.` })
 }

@@ -1,6 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toError } from '../../errors.js'
+import { tried } from '../../lib/tried.js'
 import { within } from '../../lib/within.js'
 import { leash } from './leash.js'
 import { PROCESS_MARK } from './markers.js'
@@ -166,10 +167,6 @@ export class AgentProcess {
   }
 }
 
-function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
-  try {
-    return process.kill(-group, signal)
-  } catch {
-    return false
-  }
-}
+/** @returns whether there is such a group */
+const signalGroup = (group: number, signal: NodeJS.Signals | 0): boolean =>
+  tried(() => process.kill(-group, signal)) ?? false

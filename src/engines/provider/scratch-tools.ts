@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { tried } from '../../lib/tried.js'
 import { type ScratchFiles, scratchPath } from './files.js'
 import { bundledTool, failure, type ProviderTool, text } from './tool.js'
 
@@ -33,7 +34,7 @@ export function scratchTools(files: ScratchFiles): ProviderTool[] {
         const key = scratchPath(path)
         const contents = files.read(key)
         if (!contents) return noSuchFile(key)
-        const decoded = decodeUtf8(contents)
+        const decoded = tried(() => new TextDecoder('utf-8', { fatal: true }).decode(contents))
         if (decoded === undefined) return failure(`${key} is not a text file (${contents.byteLength} bytes).`)
         const end = offset + MAX_READ_CHARACTERS
         const more =
@@ -73,11 +74,3 @@ export const deliverFileTool = (files: ScratchFiles): ProviderTool =>
       return text(`Delivered ${key} (${file.bytes} bytes).`)
     },
   })
-
-function decodeUtf8(contents: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(contents)
-  } catch {
-    return undefined
-  }
-}

@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { request } from 'undici'
 import type { Clock } from '../../lib/clock.js'
+import { tried } from '../../lib/tried.js'
 import type { EgressGuard } from '../../webhooks/egress.js'
 import { type ScratchFiles, scratchPath } from './files.js'
 import { htmlToText } from './html-text.js'
@@ -146,17 +147,10 @@ function readable({ url, contentType, body }: Page): string | undefined {
   const isHtml = /^(text\/html|application\/xhtml\+xml)/.test(contentType)
   if (!isHtml && contentType !== '' && !TEXT_TYPE.test(contentType)) return undefined
   const charset = /charset="?([\w-]+)/.exec(contentType)?.[1] ?? 'utf-8'
-  const decoded = decoder(charset).decode(body)
+  const decoder = tried(() => new TextDecoder(charset)) ?? new TextDecoder()
+  const decoded = decoder.decode(body)
   if (!isHtml) return contentType === '' && decoded.includes('\0') ? undefined : decoded
   return htmlToText(decoded, url)
-}
-
-function decoder(charset: string) {
-  try {
-    return new TextDecoder(charset)
-  } catch {
-    return new TextDecoder()
-  }
 }
 
 const keyFor = (url: string, path: string | undefined) => scratchPath(path ?? nameIn(url))
@@ -164,9 +158,5 @@ const keyFor = (url: string, path: string | undefined) => scratchPath(path ?? na
 /** The last part of a URL's path as a file name. */
 function nameIn(url: string): string {
   const last = (URL.canParse(url) && new URL(url).pathname.split('/').at(-1)) || 'download'
-  try {
-    return decodeURIComponent(last).replace(/[/\\]/g, '_')
-  } catch {
-    return last
-  }
+  return tried(() => decodeURIComponent(last).replace(/[/\\]/g, '_')) ?? last
 }

@@ -7,6 +7,7 @@ import { KeyedLock } from '../../lib/keyed-lock.js'
 import { newId } from '../../lib/new-id.js'
 import { overdue, type Persistence, patiently, persistently, unavailable } from '../../lib/patience.js'
 import { present } from '../../lib/present.js'
+import { tried } from '../../lib/tried.js'
 import { type CallerNamed, nameOf, type Principal, visible, visibleProfiles } from '../../principal.js'
 import type { EgressGuard } from '../../webhooks/egress.js'
 import type { ChannelStore, KeptSubscription } from './store.js'
@@ -217,11 +218,6 @@ const isBytes = (text: string, length: number): boolean =>
   /^[A-Za-z0-9_-]+$/.test(text) && Buffer.from(text, 'base64url').length === length
 
 function isPoint(text: string): boolean {
-  if (!isBytes(text, 65)) return false
-  try {
-    ECDH.convertKey(text, CURVE, 'base64url', 'hex', 'uncompressed')
-    return Buffer.from(text, 'base64url')[0] === 4
-  } catch {
-    return false
-  }
+  const point = tried(() => ECDH.convertKey(text, CURVE, 'base64url', 'hex', 'uncompressed'))
+  return isBytes(text, 65) && point !== undefined && Buffer.from(text, 'base64url')[0] === 4
 }

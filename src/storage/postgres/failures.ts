@@ -1,3 +1,4 @@
+import { tried } from '../../lib/tried.js'
 import { StorageError } from '../storage.js'
 import { RAISED } from './schema.js'
 
@@ -37,13 +38,7 @@ export function urlWithoutPassword(url: string): string {
   return found.href
 }
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
+const decoded = (text: string): string => tried(() => decodeURIComponent(text)) ?? text
 
 /** What codes of the socket and of PostgreSQL mean to whoever runs the gateway. */
 const MEANINGS: readonly (readonly [RegExp, code: string, meaning: (place: string) => string])[] = [

@@ -1,3 +1,4 @@
+import { tried } from '../../lib/tried.js'
 import { executionsOf, type JournaledState } from '../../sessions/kept/journal.js'
 import { listedColumns } from '../sql/rows.js'
 import type { Link } from './link.js'
@@ -12,18 +13,10 @@ export async function listUnlisted(link: Link): Promise<void> {
     if (rows!.length === 0) return
     last = rows!.at(-1)!.key as number
     const listed = rows!.flatMap(({ key, state }) => {
-      const found = stateOf(state as string)
+      // undefined: it cannot be read, and whoever reads the session says so
+      const found = tried((): JournaledState => JSON.parse(state as string))
       return found ? [{ key: key as number, columns: listedColumns(found), executions: executionsOf(found) }] : []
     })
     if (listed.length > 0) await link.run(listAll(listed))
-  }
-}
-
-/** Undefined: it cannot be read, and whoever reads the session says so. */
-function stateOf(text: string): JournaledState | undefined {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }

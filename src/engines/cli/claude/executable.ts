@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { tried } from '../../../lib/tried.js'
 
 /**
  * The binary that comes with the SDK, one package per platform.
@@ -8,17 +9,11 @@ import { join } from 'node:path'
  * @returns undefined when it is not installed
  */
 export function claudeExecutable(specifier: string): string | undefined {
-  try {
-    const require = createRequire(import.meta.resolve(specifier))
-    for (const variant of ['', '-musl']) {
-      const name = `@anthropic-ai/claude-agent-sdk-${process.platform}-${process.arch}${variant}`
-      for (const folder of require.resolve.paths(name) ?? []) {
-        const path = join(folder, name, process.platform === 'win32' ? 'claude.exe' : 'claude')
-        if (existsSync(path)) return path
-      }
-    }
-    return undefined
-  } catch {
-    return undefined
-  }
+  const require = tried(() => createRequire(import.meta.resolve(specifier)))
+  const places = ['', '-musl'].flatMap((variant) => {
+    const name = `@anthropic-ai/claude-agent-sdk-${process.platform}-${process.arch}${variant}`
+    const executable = process.platform === 'win32' ? 'claude.exe' : 'claude'
+    return (require?.resolve.paths(name) ?? []).map((folder) => join(folder, name, executable))
+  })
+  return places.find((path) => existsSync(path))
 }

@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { tried } from '../../../lib/tried.js'
 import { findExecutable } from '../environment.js'
 import { privateFile } from './private-files.js'
 import type { AgentPlace } from './trust.js'
@@ -21,13 +22,8 @@ export async function distrustInCodex({ env, command = 'codex-acp' }: AgentPlace
 }
 
 /** The agent that comes with the adapter. */
-function bundledWith(adapter: string | undefined): string[] | undefined {
-  try {
-    return [process.execPath, createRequire(realpathSync(adapter!)).resolve('@openai/codex/bin/codex.js')]
-  } catch {
-    return undefined
-  }
-}
+const bundledWith = (adapter: string | undefined): string[] | undefined =>
+  tried(() => [process.execPath, createRequire(realpathSync(adapter!)).resolve('@openai/codex/bin/codex.js')])
 
 /** A program of its own: it sees nothing of this module. */
 function between(): void {

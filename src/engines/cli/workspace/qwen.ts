@@ -31,10 +31,7 @@ export async function distrustInQwen({ env, cwd, configDir }: AgentPlace): Promi
 const folderTrustOf = ({ security }: Record<string, unknown>): unknown =>
   (security as { folderTrust?: { enabled?: unknown } } | undefined)?.folderTrust?.enabled
 
-async function readSettings(path: string): Promise<Record<string, unknown>> {
-  try {
-    return JSON.parse(await readFile(path, 'utf8'))
-  } catch {
-    return {}
-  }
-}
+const readSettings = (path: string): Promise<Record<string, unknown>> =>
+  readFile(path, 'utf8')
+    .then(JSON.parse)
+    .catch(() => ({}))
