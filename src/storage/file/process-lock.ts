@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { KeyedLock } from '../../lib/keyed-lock.js'
+import { tried } from '../../lib/tried.js'
+import { unless } from './unless.js'
 
 /** Who holds a lock, as the lock file says it. */
 export interface LockHolder {
@@ -73,15 +75,8 @@ async function take(path: string): Promise<string> {
   }
 }
 
-async function linked(from: string, to: string): Promise<boolean> {
-  try {
-    await link(from, to)
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw error
-  }
-}
+/** @returns false: there is something already */
+const linked = (from: string, to: string): Promise<boolean> => link(from, to).then(() => true, unless('EEXIST', false))
 
 async function assertAbandoned(path: string): Promise<void> {
   const text = await textOf(path)
@@ -101,35 +96,19 @@ async function assertAbandoned(path: string): Promise<void> {
 /** Removes an abandoned lock, unless another process was quicker and the lock at this path is a new one by now. */
 async function discard(path: string, draft: string): Promise<void> {
   const aside = `${draft}.stale`
-  try {
-    await rename(path, aside)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
-    throw error
-  }
+  if (!(await rename(path, aside).then(() => true, unless('ENOENT', false)))) return
   // Put back, it is looked at again.
   await assertAbandoned(aside).catch(() => linked(aside, path))
   await rm(aside, { force: true })
 }
 
-async function textOf(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
-}
+const textOf = (path: string): Promise<string | undefined> => readFile(path, 'utf8').catch(unless('ENOENT', undefined))
 
 function parseHolder(text: string): LockHolder | undefined {
-  try {
-    const { pid, host, startedAt, birth } = JSON.parse(text) as Partial<LockHolder>
-    if (!Number.isSafeInteger(pid) || pid! <= 0 || typeof host !== 'string') return undefined
-    if (!Number.isFinite(startedAt) || Math.abs(startedAt!) > 8.64e15) return undefined
-    return { pid: pid!, host, startedAt: startedAt!, ...(typeof birth === 'string' && { birth }) }
-  } catch {
-    return undefined
-  }
+  const { pid, host, startedAt, birth } = (tried(() => JSON.parse(text)) ?? {}) as Partial<LockHolder>
+  if (!Number.isSafeInteger(pid) || pid! <= 0 || typeof host !== 'string') return undefined
+  if (!Number.isFinite(startedAt) || Math.abs(startedAt!) > 8.64e15) return undefined
+  return { pid: pid!, host, startedAt: startedAt!, ...(typeof birth === 'string' && { birth }) }
 }
 
 async function isRunning({ pid, birth }: LockHolder): Promise<boolean> {

@@ -11,6 +11,7 @@ import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
 import type { ProfileStore } from '../../profiles/store.js'
 import { acquireProcessLock } from './process-lock.js'
+import { unless } from './unless.js'
 
 const Contents = Type.Object(
   { version: Type.Literal(1), profiles: Type.Array(StoredProfile) },
@@ -104,13 +105,8 @@ async function lockFile(given: string): Promise<LockedFile> {
 }
 
 async function readProfiles(path: string): Promise<StoredProfile[]> {
-  let bytes: Buffer
-  try {
-    bytes = await readFile(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-    throw error
-  }
+  const bytes = await readFile(path).catch(unless('ENOENT', undefined))
+  if (!bytes) return []
   let problem: string
   try {
     const contents = parseJson(bytes)
@@ -129,9 +125,7 @@ async function readProfiles(path: string): Promise<StoredProfile[]> {
 /** Named by their content, so that starting again and again keeps them once. */
 async function keepAside(path: string, bytes: Buffer): Promise<string> {
   const copy = `${path}.corrupt-${createHash('sha256').update(bytes).digest('hex').slice(0, 12)}`
-  await writeFile(copy, bytes, { mode: 0o600, flag: 'wx' }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error
-  })
+  await writeFile(copy, bytes, { mode: 0o600, flag: 'wx' }).catch(unless('EEXIST', undefined))
   return copy
 }
 

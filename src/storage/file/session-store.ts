@@ -7,6 +7,7 @@ import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
 import { acquireProcessLock } from './process-lock.js'
+import { unless } from './unless.js'
 
 const VERSION = 1
 const FILE_NAME = /^[0-9a-f]{64}\.json$/
@@ -84,9 +85,7 @@ class FileSessionStore implements SessionStore {
 
   async delete(id: string): Promise<void> {
     await this.#hold()
-    await unlink(this.#fileOf(id)).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOENT') throw error
-    })
+    await unlink(this.#fileOf(id)).catch(unless('ENOENT', undefined))
   }
 
   async close(): Promise<void> {
@@ -172,13 +171,8 @@ async function textOf(file: string): Promise<string> {
 
 /** @throws Error that names the file, when it holds no record of this version */
 async function readRecord(file: string): Promise<ParkedSessionRecord | undefined> {
-  let text: string
-  try {
-    text = await textOf(file)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
+  const text = await textOf(file).catch(unless('ENOENT', undefined))
+  if (text === undefined) return undefined
   let parsed: unknown
   try {
     parsed = JSON.parse(text)
