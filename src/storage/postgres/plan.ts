@@ -42,6 +42,19 @@ export const asks = <Result>(asked: Statement, result: (rows: Row[]) => Result):
   result: ([rows]) => result(rows!),
 })
 
+/** The same, where the rows are what is asked for. */
+export const rowsOf = <Item>(sql: string, ...values: Statement['values']): Plan<Item[]> =>
+  asks(statement(sql, ...values), (rows) => rows as unknown as Item[])
+
+/** Of rows that are measured: as many as fit, with `found`, how many there were without that. @param limit of what was looked for */
+export const pageOf = <Item>(rows: readonly Row[], limit: number): { rows: Item[]; isLast: boolean } => {
+  const found = (rows[0]?.found as number | undefined) ?? 0
+  return { rows: rows as unknown as Item[], isLast: rows.length === found && found < limit }
+}
+
+/** Characters of a page, of which the first row is always there. */
+export const MAX_PAGE_CHARS = 1024 * 1024
+
 /** Changes what is the same afterwards however often it is done. */
 export const sets = (...statements: Statement[]): Plan<void> => ({ statements, writes: true, result: () => {} })
 

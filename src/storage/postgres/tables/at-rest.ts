@@ -1,9 +1,8 @@
 import type { DueSleeper, RestStatus } from '../../../sessions/kept/journal.js'
 import type { SessionRow } from '../../sql/rows.js'
-import { asks, type Plans, statement } from '../plan.js'
+import { asks, MAX_PAGE_CHARS, type Plans, pageOf, rowsOf, statement } from '../plan.js'
 import { textArray } from '../values.js'
 
-const MAX_PAGE_CHARS = 1024 * 1024
 const ENGINES = ['cli', 'provider']
 const STATUSES = ['closed', 'failed', 'idle', 'parked']
 /** Of a session `j`. */
@@ -58,21 +57,11 @@ export function atRestPlans(columns: string, me: number | null) {
     'journal.atRest'({ status, engine, profiles, before = Number.MAX_SAFE_INTEGER, limit }) {
       const values = [textArray(engine ? [engine] : ENGINES), textArray(status ? [status] : STATUSES), before, limit]
       const asked = profiles ? statement(ofProfiles, ...values, textArray(profiles)) : statement(all, ...values)
-      return asks(asked, (rows) => {
-        const found = (rows[0]?.found as number | undefined) ?? 0
-        return {
-          rows: rows as unknown as (SessionRow & { place: number })[],
-          isLast: rows.length === found && found < limit,
-        }
-      })
+      return asks(asked, (rows) => pageOf<SessionRow & { place: number }>(rows, limit))
     },
-    'journal.endedFirst': (limit) =>
-      asks(statement(endedFirst, limit, ...mine), (rows) => rows as unknown as { id: string; endedAt: number }[]),
+    'journal.endedFirst': (limit) => rowsOf<{ id: string; endedAt: number }>(endedFirst, limit, ...mine),
     'journal.dueFirst': (limit, after) =>
-      asks(
-        statement(dueFirst, limit, after?.wakesAt ?? Number.MIN_SAFE_INTEGER, after?.id ?? '', ...mine),
-        (rows) => rows as unknown as DueSleeper[],
-      ),
+      rowsOf<DueSleeper>(dueFirst, limit, after?.wakesAt ?? Number.MIN_SAFE_INTEGER, after?.id ?? '', ...mine),
     'journal.restTotals': () => ({
       statements: [statement(TOTALS), statement(WITH_NEWS)],
       writes: false,

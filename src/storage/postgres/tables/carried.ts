@@ -1,5 +1,5 @@
 import type { CarriedPiece } from '../../../engines/cli/carry/carried-files.js'
-import { asks, type Plans, sets, statement } from '../plan.js'
+import { asks, type Plans, rowsOf, sets, statement } from '../plan.js'
 
 const KEY = '(SELECT key FROM @sessions WHERE id = $1)'
 const PIECES = `SELECT path, at AS "offset", length, digest FROM @carried WHERE session = ${KEY} ORDER BY path, at`
@@ -10,7 +10,7 @@ const ADD = `INSERT INTO @carried (session, path, at, length, digest, bytes)
 
 /** Files of agents that go on at any node. */
 export const carriedPlans = {
-  'carried.pieces': (id) => asks(statement(PIECES, id), (rows) => rows as unknown as CarriedPiece[]),
+  'carried.pieces': (id) => rowsOf<CarriedPiece>(PIECES, id),
   'carried.read': (id, path, offset) =>
     asks(statement(READ, id, path, offset), ([row]) => row && Buffer.from(row.bytes as string, 'base64')),
   'carried.write': (id, { path, offset, length, digest }, bytes) =>

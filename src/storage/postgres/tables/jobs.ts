@@ -4,12 +4,11 @@ import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
 import { type JobCountRow, type JobPageFilter, type JobRow, jobTimes } from '../../sql/rows.js'
 import type { Row, Statement } from '../pipeline.js'
-import { asks, type Plans, sets, statement } from '../plan.js'
+import { asks, MAX_PAGE_CHARS, type Plans, pageOf, rowsOf, sets, statement } from '../plan.js'
 import { textArray } from '../values.js'
 import type { JobChange } from './job-changes.js'
 import { ridingStatements } from './riding.js'
 
-const MAX_PAGE_CHARS = 1024 * 1024
 const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
 
 const COLUMNS = 'n, rev, claimed, info, request'
@@ -138,21 +137,8 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
       const job = JSON.parse(info) as StoredJob
       const [next, ready, end] = jobTimes(job)
       const { id, status, profile, createdAt } = job
-      const isReady = ready === null ? null : ready === 1
-      const values = [
-        id,
-        status,
-        profile,
-        priority,
-        createdAt,
-        next,
-        isReady,
-        end,
-        begins(job),
-        job.notes?.home ?? null,
-        info,
-        request,
-      ]
+      const found = [next, ready === null ? null : ready === 1, end, begins(job), job.notes?.home ?? null]
+      const values = [id, status, profile, priority, createdAt, ...found, info, request]
       jobs.set(id, { rev: 0, row: { n: 0, rev: 0, info, request } })
       return {
         statements: [statement(ADD, ...values), ...ridingStatements({ keys: key && [key] }, me, null)],
@@ -185,9 +171,9 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
         profiles ? textArray(profiles) : null,
         ...[before, after?.position ?? null, after?.id ?? null, after?.createdAt ?? null, limit],
       ]
-      return asks(statement(profiles ? PAGE_BY_PROFILE : byStatus, ...values), (rows) => {
-        const found = (rows[0]?.found as number | undefined) ?? 0
-        return { rows: rows.map(jobRow), isLast: rows.length === found && found < limit }
+      return asks(statement(profiles ? PAGE_BY_PROFILE : byStatus, ...values), (found) => {
+        const { rows, isLast } = pageOf<Row>(found, limit)
+        return { rows: rows.map(jobRow), isLast }
       })
     },
     'jobs.update'(id, patch, expected, deliveries) {
@@ -201,9 +187,8 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
       jobs.set(id, undefined)
       return sets(statement('DELETE FROM @jobs WHERE id = $1', id))
     },
-    'jobs.counts': () => asks(statement(COUNTS), (rows) => rows as unknown as JobCountRow[]),
-    'jobs.delayed': (after, limit) =>
-      asks(statement(DELAYED, after, limit), (rows) => rows as unknown as { id: string; nextRunAt: number }[]),
+    'jobs.counts': () => rowsOf<JobCountRow>(COUNTS),
+    'jobs.delayed': (after, limit) => rowsOf<{ id: string; nextRunAt: number }>(DELAYED, after, limit),
     'jobs.owned': (after, limit) => asks(statement(OWNED, me, after, limit), (rows) => rows.map(jobRow)),
     'jobs.ended': (finishedBy, limit) =>
       asks(statement(ENDED, finishedBy, limit), (rows) => rows.map(({ info }) => info as string)),

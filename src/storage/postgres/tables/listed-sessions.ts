@@ -2,10 +2,8 @@ import type { ListedQuery } from '../../../sessions/kept/journal.js'
 import type { ListedColumns, SessionRow, SessionWrite } from '../../sql/rows.js'
 import type { ListedRow } from '../operations.js'
 import type { Statement } from '../pipeline.js'
-import { asks, type Plan, statement } from '../plan.js'
+import { asks, MAX_PAGE_CHARS, type Plan, pageOf, statement } from '../plan.js'
 import { integerArray, textArray } from '../values.js'
-
-const MAX_PAGE_CHARS = 1024 * 1024
 
 const LIST = `UPDATE @sessions SET owner = coalesce($2::bigint, owner), status = $3, engine = $4, place = coalesce($5::bigint, key), home = $6
   WHERE id = $1`
@@ -97,10 +95,7 @@ export function listedPlan(
   const kind = [profiles ? textArray(profiles) : null, engine ?? null]
   const [keys, values] =
     status !== undefined ? [OF_STATUS, [...kind, status]] : profiles || engine ? [OF_KIND, kind] : [OF_ALL, []]
-  return asks(statement(page(columns, keys), before, limit, ...values), (rows) => {
-    const found = (rows[0]?.found as number | undefined) ?? 0
-    return { rows: rows as unknown as ListedRow[], isLast: rows.length === found && found < limit }
-  })
+  return asks(statement(page(columns, keys), before, limit, ...values), (rows) => pageOf<ListedRow>(rows, limit))
 }
 
 export const unlistedAsked = (afterKey: number, limit: number): Statement => statement(UNLISTED, afterKey, limit)

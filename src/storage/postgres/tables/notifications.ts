@@ -1,5 +1,5 @@
 import type { KeptNotification } from '../../../notifications/store.js'
-import { asks, does, type Plans, sets, statement } from '../plan.js'
+import { asks, does, type Plans, rowsOf, sets, statement } from '../plan.js'
 import { textArray } from '../values.js'
 import { NOBODY, ridingStatements } from './riding.js'
 
@@ -37,18 +37,9 @@ export const notificationPlans = {
   }),
   'notifications.add': (kept) => does(...ridingStatements({ notifications: [kept] }, NOBODY, null)),
   'notifications.read': ({ after, until, since, types, profiles }, { limit, maxBytes, newest }) =>
-    asks(
-      statement(
-        newest ? NEWEST : FIRST,
-        after,
-        until,
-        since,
-        types ? textArray(types) : null,
-        profiles ? textArray(profiles) : null,
-        limit,
-        maxBytes,
-      ),
-      (rows) => rows as unknown as KeptNotification[],
+    rowsOf<KeptNotification>(
+      newest ? NEWEST : FIRST,
+      ...[after, until, since, types ? textArray(types) : null, profiles ? textArray(profiles) : null, limit, maxBytes],
     ),
   'notifications.oldest': (since) =>
     asks(

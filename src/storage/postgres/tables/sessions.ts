@@ -1,6 +1,6 @@
 import type { NewsRow, RestColumns, SessionRow, SessionWrite } from '../../sql/rows.js'
 import type { Statement } from '../pipeline.js'
-import { asks, type Plan, type Plans, type Self, statement } from '../plan.js'
+import { asks, type Plan, type Plans, rowsOf, type Self, statement } from '../plan.js'
 import { integerArray, textArray } from '../values.js'
 import { atRestPlans } from './at-rest.js'
 import { type KnownListing, listed, listedPlan } from './listed-sessions.js'
@@ -177,19 +177,13 @@ export const journalPlans = (
       }
     },
     'journal.page': (afterKey, limit) =>
-      asks(
-        statement(`SELECT ${COLUMNS} FROM @sessions WHERE key > $1 ORDER BY key LIMIT $2`, afterKey, limit),
-        (rows) => rows as unknown as SessionRow[],
-      ),
+      rowsOf<SessionRow>(`SELECT ${COLUMNS} FROM @sessions WHERE key > $1 ORDER BY key LIMIT $2`, afterKey, limit),
     'journal.awake': (afterKey, limit) =>
-      asks(
-        isOneOfMany ? statement(AWAKE_OF_NODE, afterKey, limit, me) : statement(AWAKE, afterKey, limit),
-        (rows) => rows as unknown as SessionRow[],
-      ),
+      isOneOfMany ? rowsOf<SessionRow>(AWAKE_OF_NODE, afterKey, limit, me) : rowsOf<SessionRow>(AWAKE, afterKey, limit),
     ...atRestPlans(COLUMNS, isOneOfMany ? me : null),
     'journal.listed': (query) => listedPlan(COLUMNS, query),
     ...placePlans(onKnown, me),
-    'journal.news': (from, to) => asks(statement(NEWS, from, to), (rows) => rows as unknown as NewsRow[]),
+    'journal.news': (from, to) => rowsOf<NewsRow>(NEWS, from, to),
     'journal.get': (id) => ({
       statements: [statement(WHOLE, id), statement(NEWS_OF, id)],
       writes: false,

@@ -2,7 +2,7 @@ import { REMEMBERED_MS } from '../../../idempotency/store.js'
 import type { SharedName } from '../../sql/operations.js'
 import type { DeliveryRow, KeptKeyRow, KnownKeyRow, ParkedRow } from '../../sql/rows.js'
 import type { Row } from '../pipeline.js'
-import { asks, does, type Plans, type Self, sets, statement } from '../plan.js'
+import { asks, does, type Plans, rowsOf, type Self, sets, statement } from '../plan.js'
 import { textArray } from '../values.js'
 import { ridingStatements } from './riding.js'
 
@@ -69,10 +69,7 @@ export const parkedPlans = {
   'parked.save': (id, record) => sets(statement(UPSERT_PARKED, id, record)),
   'parked.get': (id) => textOf('SELECT record FROM @parked WHERE id = $1', 'record', id),
   'parked.page': (after, limit) =>
-    asks(
-      statement('SELECT n, id, record FROM @parked WHERE n > $1 ORDER BY n LIMIT $2', after, limit),
-      (rows) => rows as unknown as ParkedRow[],
-    ),
+    rowsOf<ParkedRow>('SELECT n, id, record FROM @parked WHERE n > $1 ORDER BY n LIMIT $2', after, limit),
   'parked.delete': (id) => sets(statement('DELETE FROM @parked WHERE id = $1', id)),
 } satisfies Partial<Plans>
 
@@ -119,11 +116,7 @@ export const idempotencyPlans = ({ n: me, isOneOfMany }: Self) =>
       sets(statement(SWEEP_KEYS, now - REMEMBERED_MS), statement(COMPLETE, key, fingerprint, since, answer)),
     'idempotency.release': (key) => sets(statement('DELETE FROM @idempotency_keys WHERE key = $1', key)),
     'idempotency.keep': (row) => sets(...ridingStatements({ keys: [row] }, me, null)),
-    'idempotency.left': (keys) =>
-      asks(
-        statement(LEFT_KEYS, isOneOfMany ? me : null, keys ? textArray(keys) : null),
-        (rows) => rows as unknown as KeptKeyRow[],
-      ),
+    'idempotency.left': (keys) => rowsOf<KeptKeyRow>(LEFT_KEYS, isOneOfMany ? me : null, keys ? textArray(keys) : null),
   }) satisfies Partial<Plans>
 
 /** Deliveries that wait, and the attempts that were made. */
@@ -132,10 +125,7 @@ export const outboxPlans = ({ n: me, isOneOfMany }: Self) =>
     'outbox.add': (delivery) => sets(...ridingStatements({ deliveries: [delivery] }, me, null)),
     'outbox.remove': (lane, id) => sets(statement('DELETE FROM @deliveries WHERE lane = $1 AND id = $2', lane, id)),
     'outbox.page': (after, limit, lanes) =>
-      asks(
-        statement(DELIVERIES, after, isOneOfMany ? me : null, lanes ? textArray(lanes) : null, limit),
-        (rows) => rows as unknown as DeliveryRow[],
-      ),
+      rowsOf<DeliveryRow>(DELIVERIES, after, isOneOfMany ? me : null, lanes ? textArray(lanes) : null, limit),
     'outbox.isHeldUp': (lane) => asks(statement(IS_HELD_UP, lane, me), ([row]) => row!.held as boolean),
     'outbox.log': (lane, attempt) =>
       does(

@@ -1,7 +1,7 @@
 import type { UsageSum } from '../../../usage/store.js'
 import { COUNTED, GREATEST } from '../../../usage/sums.js'
 import { columnOf, USAGE_KEY } from '../../sql/rows.js'
-import { asks, does, type Plans, statement } from '../plan.js'
+import { does, type Plans, rowsOf } from '../plan.js'
 import { textArray } from '../values.js'
 import { NOBODY, ridingStatements } from './riding.js'
 
@@ -15,9 +15,6 @@ export const usagePlans = {
     const list = groups.join(', ')
     const read = `SELECT ${list}, ${SUMS} FROM @usage_sums
       WHERE day >= $1 AND day <= $2 AND ($3::text[] IS NULL OR profile = ANY ($3)) GROUP BY ${list} ORDER BY ${list} LIMIT $4`
-    return asks(
-      statement(read, from, to, profiles ? textArray(profiles) : null, limit),
-      (rows) => rows as unknown as UsageSum[],
-    )
+    return rowsOf<UsageSum>(read, from, to, profiles ? textArray(profiles) : null, limit)
   },
 } satisfies Partial<Plans>
