@@ -3,7 +3,7 @@ import type { ClientContext, SessionConfigOption } from '@agentclientprotocol/sd
 /** What a session says of itself when it is opened. `models` is of an earlier protocol, which some agents still speak. */
 export interface SessionAnswer {
   sessionId?: string
-  modes?: { currentModeId: string; availableModes: { id: string }[] } | null
+  modes?: { currentModeId: string } | null
   models?: {
     currentModelId: string
     availableModels: { modelId: string; name: string; description?: string | null }[]
@@ -32,31 +32,25 @@ export class SessionConfig {
 
   constructor(agent: ClientContext, sessionId: string, answer: SessionAnswer) {
     const option = (category: string): Setting | undefined => {
-      const found = answer.configOptions?.find((one) => one.type === 'select' && (one.category ?? one.id) === category)
-      return found?.type === 'select'
-        ? {
-            current: found.currentValue,
-            set: (value) => agent.request('session/set_config_option', { sessionId, configId: found.id, value }),
-          }
-        : undefined
+      const found = selectOf(answer, category)
+      return (
+        found && {
+          current: found.currentValue,
+          set: (value) => agent.request('session/set_config_option', { sessionId, configId: found.id, value }),
+        }
+      )
     }
     const { modes, models } = answer
-    this.#mode =
-      option('mode') ??
-      (modes
-        ? {
-            current: modes.currentModeId,
-            set: (modeId) => agent.request('session/set_mode', { sessionId, modeId }),
-          }
-        : undefined)
-    this.#model =
-      option('model') ??
-      (models
-        ? {
-            current: models.currentModelId,
-            set: (modelId) => agent.request<unknown>('session/set_model', { sessionId, modelId }),
-          }
-        : undefined)
+    const mode: Setting | null | undefined = modes && {
+      current: modes.currentModeId,
+      set: (modeId) => agent.request('session/set_mode', { sessionId, modeId }),
+    }
+    const model: Setting | null | undefined = models && {
+      current: models.currentModelId,
+      set: (modelId) => agent.request<unknown>('session/set_model', { sessionId, modelId }),
+    }
+    this.#mode = option('mode') ?? mode ?? undefined
+    this.#model = option('model') ?? model ?? undefined
     this.#defaultModel = this.#model?.current
     this.models = modelsOf(answer)
   }
@@ -89,21 +83,19 @@ export class SessionConfig {
   }
 }
 
-function modelsOf({ configOptions, models }: SessionAnswer): ModelChoice[] {
-  const option = configOptions?.find((one) => one.type === 'select' && (one.category ?? one.id) === 'model')
+/** What a client may choose of one kind. */
+function selectOf({ configOptions }: SessionAnswer, category: string) {
+  const found = configOptions?.find((one) => one.type === 'select' && (one.category ?? one.id) === category)
+  return found?.type === 'select' ? found : undefined
+}
+
+function modelsOf(answer: SessionAnswer): ModelChoice[] {
   const choices =
-    option?.type === 'select'
-      ? option.options
-          .flatMap((one) => ('options' in one ? one.options : [one]))
-          .map(({ value, name, description }) => ({ value, displayName: name, description }))
-      : (models?.availableModels ?? []).map(({ modelId, name, description }) => ({
-          value: modelId,
-          displayName: name,
-          description,
-        }))
-  return choices.map(({ value, displayName, description }) => ({
+    selectOf(answer, 'model')?.options.flatMap((one) => ('options' in one ? one.options : [one])) ??
+    (answer.models?.availableModels ?? []).map(({ modelId, ...said }) => ({ ...said, value: modelId }))
+  return choices.map(({ value, name, description }) => ({
     value,
-    displayName,
+    displayName: name,
     ...(description && { description }),
   }))
 }
