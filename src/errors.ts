@@ -143,5 +143,9 @@ export const invalidField = (path: string, message: string, code: ErrorCode = 'S
 export const optionError = (option: string, problem: string): GatewayError =>
   new GatewayError('SG_ERR_OPTION', { detail: `${option}: ${problem}`, errors: [{ path: option, message: problem }] })
 
+/** A session's engine cannot start. */
+export const startError = (detail: string, cause?: unknown): GatewayError =>
+  new GatewayError('SG_ERR_ENGINE_START', { detail, cause })
+
 /** Makes an Error of whatever was thrown. */
 export const toError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)))

@@ -10,7 +10,7 @@ import type {
 import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import { cannotDistrust } from '../engines/cli/workspace/trust.js'
 import type { SessionRunnerConfig } from '../engines/runner.js'
-import { GatewayError } from '../errors.js'
+import { GatewayError, startError } from '../errors.js'
 import type { TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, systemClock } from '../lib/clock.js'
@@ -317,7 +317,5 @@ function assertVisible(name: string, principal: Principal): void {
 
 function usable(profile: ResolvedProfile & Partial<Pick<ManagedProfile, 'problem'>>): ResolvedProfile {
   if (profile.problem === undefined) return profile
-  throw new GatewayError('SG_ERR_ENGINE_START', {
-    detail: `Profile ${JSON.stringify(profile.info.name)} cannot run: ${profile.problem}`,
-  })
+  throw startError(`Profile ${JSON.stringify(profile.info.name)} cannot run: ${profile.problem}`)
 }

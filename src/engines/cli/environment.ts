@@ -1,6 +1,6 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { delimiter, isAbsolute, join, resolve } from 'node:path'
-import { GatewayError } from '../../errors.js'
+import { startError } from '../../errors.js'
 import { tried } from '../../lib/tried.js'
 import { type AgentRow, DEFAULT_AGENT } from './agent-table.js'
 
@@ -97,8 +97,7 @@ function translateToken(row: AgentRow, env: Record<string, string | undefined>):
   const token = env[OAUTH_TOKEN_ENV]
   delete env[OAUTH_TOKEN_ENV]
   if (!token) return
-  if (!row.oauthTokenEnv)
-    throw new GatewayError('SG_ERR_ENGINE_START', { detail: `The agent ${row.name} takes no ${OAUTH_TOKEN_ENV}.` })
+  if (!row.oauthTokenEnv) throw startError(`The agent ${row.name} takes no ${OAUTH_TOKEN_ENV}.`)
   env[row.oauthTokenEnv] = token
 }
 

@@ -1,5 +1,5 @@
 import type { ProfileInfo } from '../../../schemas/profiles.js'
-import { GatewayError, invalidField } from '../../errors.js'
+import { invalidField, startError } from '../../errors.js'
 import { type Clock, systemClock } from '../../lib/clock.js'
 import type { Logger } from '../../lib/logger.js'
 import type { PathRoots } from '../../lib/paths-within-roots.js'
@@ -138,7 +138,7 @@ function subjectOf(
 ): CredentialSubject {
   const name = profile.agent ?? DEFAULT_AGENT
   const row = agents.get(name)
-  if (!row) throw new GatewayError('SG_ERR_ENGINE_START', { detail: `There is no agent named ${name}.` })
+  if (!row) throw startError(`There is no agent named ${name}.`)
   return { profile, row, env: sessionEnvironment({ row, gatewayEnv, sessionEnv, secrets }) }
 }
 
@@ -207,9 +207,9 @@ function requireExecutable(command: string, row: AgentRow, env: Environment): st
   const found = findExecutable(command, env)
   if (found) return found
   const install = row.package && command === row.command ? ` Run: npm i -g ${row.package}` : ''
-  throw new GatewayError('SG_ERR_ENGINE_START', {
-    detail: `The agent ${row.name} is not installed: it needs the command ${command}, which is not in the PATH of its sessions.${install}`,
-  })
+  throw startError(
+    `The agent ${row.name} is not installed: it needs the command ${command}, which is not in the PATH of its sessions.${install}`,
+  )
 }
 
 function stateOf<State extends { agent: string }>(
@@ -219,6 +219,6 @@ function stateOf<State extends { agent: string }>(
   if (!restore) return undefined
   const state = restore.state as State
   if (restore.engine !== 'cli' || state.agent !== row.name)
-    throw new GatewayError('SG_ERR_ENGINE_START', { detail: `The session was another agent's, not ${row.name}'s.` })
+    throw startError(`The session was another agent's, not ${row.name}'s.`)
   return state
 }

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { GatewayError, toError } from '../../errors.js'
+import { startError, toError } from '../../errors.js'
 import type { Logger } from '../../lib/logger.js'
 import { openDirectoryWithinRoots, type PathRoots } from '../../lib/paths-within-roots.js'
 import type { SessionRunnerConfig } from '../runner.js'
@@ -96,6 +96,3 @@ async function assertConfigDir({ row, env }: AgentSetup): Promise<void> {
   const found = await stat(configDirOf(row, env)!).catch(() => undefined)
   if (!found?.isDirectory()) throw startError('The config directory is gone.')
 }
-
-export const startError = (detail: string, cause?: unknown): GatewayError =>
-  new GatewayError('SG_ERR_ENGINE_START', { detail, cause })

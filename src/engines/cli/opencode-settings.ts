@@ -1,4 +1,4 @@
-import { GatewayError } from '../../errors.js'
+import { startError } from '../../errors.js'
 import { tried } from '../../lib/tried.js'
 import type { Environment } from './environment.js'
 
@@ -28,5 +28,5 @@ function settingsIn(variable: string, text: string | undefined): object {
   if (!text) return {}
   const found: unknown = tried(() => JSON.parse(text))
   if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found
-  throw new GatewayError('SG_ERR_ENGINE_START', { detail: `${variable} must hold a JSON object, without comments.` })
+  throw startError(`${variable} must hold a JSON object, without comments.`)
 }

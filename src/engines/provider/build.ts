@@ -1,7 +1,7 @@
 import { PROVIDER_PERMISSION_MODES } from '../../../schemas/permissions.js'
 import type { ProfileInfo } from '../../../schemas/profiles.js'
 import { Capability } from '../../../schemas/sessions.js'
-import { GatewayError } from '../../errors.js'
+import { GatewayError, startError } from '../../errors.js'
 import { systemClock } from '../../lib/clock.js'
 import { newId } from '../../lib/new-id.js'
 import { EgressGuard } from '../../webhooks/egress.js'
@@ -24,9 +24,7 @@ export function runnerBuilder(options: ProviderEngineOptions): CreateEngineRunne
 
   return async ({ sessionId, config, profile, deferredTools = [], restore, fetch }) => {
     const provider = profile.provider
-    if (!provider) {
-      throw new GatewayError('SG_ERR_ENGINE_START', { detail: `The profile ${profile.name} names no provider.` })
-    }
+    if (!provider) throw startError(`The profile ${profile.name} names no provider.`)
     const source = await openProvider(provider, {
       env: options.env ?? process.env,
       demoChunkDelayMs: options.demoChunkDelayMs ?? 15,
@@ -34,9 +32,7 @@ export function runnerBuilder(options: ProviderEngineOptions): CreateEngineRunne
       isManaged: profile.managed,
     })
     const defaultModel = modelAsked(config, source, restore !== undefined) ?? provider.model ?? source.models?.[0]
-    if (!defaultModel) {
-      throw new GatewayError('SG_ERR_ENGINE_START', { detail: `The profile ${profile.name} names no model.` })
-    }
+    if (!defaultModel) throw startError(`The profile ${profile.name} names no model.`)
     assertListed(source, defaultModel)
 
     const files = new ScratchFiles(() => clock.now(), options.files)

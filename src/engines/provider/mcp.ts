@@ -3,7 +3,7 @@ import { createMCPClient, type MCPClient } from '@ai-sdk/mcp'
 import { Experimental_StdioMCPTransport as StdioTransport } from '@ai-sdk/mcp/mcp-stdio'
 import { asSchema } from 'ai'
 import type { McpServerConfig } from '../../../schemas/sessions.js'
-import { GatewayError, toError } from '../../errors.js'
+import { startError, toError } from '../../errors.js'
 import type { ProviderTool, ToolContentPart, ToolResult } from './tool.js'
 
 /** A client that the host connected and closes itself, or how to reach the server: then each session connects for itself. */
@@ -30,11 +30,8 @@ export async function connectMcpServers(
   onError: (error: Error, server: string) => void,
 ): Promise<McpConnections> {
   const unknown = names.find((name) => !Object.hasOwn(wired, name))
-  if (unknown !== undefined) {
-    throw new GatewayError('SG_ERR_ENGINE_START', {
-      detail: `The profile names the MCP server ${unknown}, which the host did not connect.`,
-    })
-  }
+  if (unknown !== undefined)
+    throw startError(`The profile names the MCP server ${unknown}, which the host did not connect.`)
   const closers: (() => Promise<void>)[] = []
   const servers = await Promise.all(
     names.map(async (name) => {

@@ -1,7 +1,7 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import type { streamText } from 'ai'
 import type { ProviderRef } from '../../../schemas/profiles.js'
-import { GatewayError, toError } from '../../errors.js'
+import { startError, toError } from '../../errors.js'
 import { DEMO_MODEL, demoModel } from './demo.js'
 import { PEERS, type Peer, PROVIDER_IDS } from './peers.js'
 
@@ -32,8 +32,6 @@ type ProviderFactory = (settings: {
   fetch?: typeof fetch
 }) => (modelId: string) => LanguageModel
 
-const cannotStart = (detail: string, cause?: unknown) => new GatewayError('SG_ERR_ENGINE_START', { detail, cause })
-
 /**
  * The models of a profile's provider, with its credentials read from the environment.
  * @throws {GatewayError} `SG_ERR_ENGINE_START` naming the variable that is not set, the package to install or the field that is missing
@@ -44,8 +42,8 @@ export async function openProvider(provider: ProviderRef, options: ModelSourceOp
   const apiKey = (keyEnv && options.env[keyEnv]) || undefined
   if (keyEnv && !apiKey) {
     if (options.isManaged)
-      throw cannotStart(`The key of provider ${provider.id} is none that managed profiles may use here.`)
-    throw cannotStart(`The environment variable ${keyEnv} holds the key of provider ${provider.id}, and is not set.`)
+      throw startError(`The key of provider ${provider.id} is none that managed profiles may use here.`)
+    throw startError(`The environment variable ${keyEnv} holds the key of provider ${provider.id}, and is not set.`)
   }
   return {
     apiKeySource: keyEnv ?? 'none',
@@ -75,11 +73,11 @@ async function openModels(
   }
   if (provider.id === 'demo') return (modelId) => demoModel(modelId, { chunkDelayMs: options.demoChunkDelayMs })
   if (provider.id === 'openai-compatible') {
-    if (!provider.baseUrl) throw cannotStart('Provider openai-compatible needs a baseUrl.')
+    if (!provider.baseUrl) throw startError('Provider openai-compatible needs a baseUrl.')
     return createOpenAICompatible({ ...settings, name: provider.id, baseURL: provider.baseUrl, includeUsage: true })
   }
   if (!peer) {
-    throw cannotStart(`There is no provider ${provider.id}. Known here: ${PROVIDER_IDS.join(', ')}.`)
+    throw startError(`There is no provider ${provider.id}. Known here: ${PROVIDER_IDS.join(', ')}.`)
   }
   return (await importPeer(provider.id, peer))(settings)
 }
@@ -94,7 +92,7 @@ async function importPeer(id: string, peer: Peer): Promise<ProviderFactory> {
     const { code, message } = toError(thrown) as NodeJS.ErrnoException
     const missing = code === 'ERR_MODULE_NOT_FOUND' && message.includes(peer.package)
     const what = missing ? `Provider ${id} needs a package that is not installed` : `${peer.package} failed to load`
-    throw cannotStart(`${what}. Run: ${install}`, thrown)
+    throw startError(`${what}. Run: ${install}`, thrown)
   }
-  throw cannotStart(`The installed ${peer.package} does not fit. Run: ${install}`)
+  throw startError(`The installed ${peer.package} does not fit. Run: ${install}`)
 }

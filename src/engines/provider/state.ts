@@ -1,6 +1,6 @@
 import type { PermissionMode } from '../../../schemas/permissions.js'
 import type { TokenUsage } from '../../../schemas/sessions.js'
-import { GatewayError } from '../../errors.js'
+import { startError } from '../../errors.js'
 import type { RunnerSnapshot } from '../runner.js'
 import type { ModelMessage, ModelToolCall } from './model-call.js'
 import { failure, type ToolResult } from './tool.js'
@@ -66,11 +66,8 @@ export function fromSnapshot(snapshot: RunnerSnapshot): {
   modifiedAt: Record<string, number>
 } {
   const saved = structuredClone(snapshot.state) as SavedState
-  if (snapshot.engine !== ENGINE || saved?.version !== 1) {
-    throw new GatewayError('SG_ERR_ENGINE_START', {
-      detail: 'The snapshot was not made by this version of the provider engine.',
-    })
-  }
+  if (snapshot.engine !== ENGINE || saved?.version !== 1)
+    throw startError('The snapshot was not made by this version of the provider engine.')
   const { filesModifiedAt, ...state } = saved
   for (const call of state.turn?.work?.calls ?? []) {
     if (call.phase !== 'started') continue

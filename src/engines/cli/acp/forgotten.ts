@@ -1,8 +1,9 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ClientContext, InitializeResponse } from '@agentclientprotocol/sdk'
+import { startError } from '../../../errors.js'
 import { configDirOf } from '../environment.js'
-import { type AgentSetup, startError } from '../launch.js'
+import type { AgentSetup } from '../launch.js'
 
 /** The protocol's code for what is not there. */
 const NOT_FOUND = -32002

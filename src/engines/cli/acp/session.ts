@@ -1,6 +1,6 @@
 import type { ClientContext, InitializeResponse, McpServer, SessionCapabilities } from '@agentclientprotocol/sdk'
-import { GatewayError, invalidField } from '../../../errors.js'
-import { type AgentSetup, startError } from '../launch.js'
+import { GatewayError, invalidField, startError } from '../../../errors.js'
+import type { AgentSetup } from '../launch.js'
 import { isAuthRequired, reasonOf } from './connection.js'
 import { isForgotten } from './forgotten.js'
 import { acpMcpServers } from './mcp.js'

@@ -39,7 +39,7 @@ export async function isForgotten(
 }
 
 function replayed({ type, uuid, message, parent_tool_use_id }: SdkSessionMessage): RunnerEvent | undefined {
-  const said = message as { role: string; content: unknown }
+  const said = message as { content: unknown }
   const common = { uuid, parentToolUseId: parent_tool_use_id ?? null, replay: true }
   if (type === 'assistant')
     return { type: 'assistant_message', message: assistantMessage({ message: said }), ...common }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { McpServerConfig } from '../../../../schemas/sessions.js'
+import { present } from '../../../lib/present.js'
 import type { SessionRunnerConfig } from '../../runner.js'
 import type { SdkOptions } from './sdk.js'
 
@@ -22,14 +23,15 @@ export interface ClaudeSettingsOptions {
   /** The session to go on with, when this runner takes over from another one. */
   resume: string | undefined
   /** The MCP server whose tools the model is to see from the first turn on. */
-  present?: string | undefined
+  ours?: string | undefined
 }
 
 /**
  * Everything that the agent would otherwise decide by itself is said: mode, settings, system prompt, session id. Nothing of the
  * request gets here but through the fields that are named.
  */
-export function claudeSettings({ config, trusted, command, resume, present }: ClaudeSettingsOptions): ClaudeSettings {
+export function claudeSettings({ config, trusted, command, resume, ours }: ClaudeSettingsOptions): ClaudeSettings {
+  const { model, allowedTools, disallowedTools, maxTurns, maxBudgetUsd } = config
   const mode = config.permissionMode ?? 'default'
   const mayBypass = mode === 'bypassPermissions' || config.allowDangerouslySkipPermissions === true
   return {
@@ -43,13 +45,8 @@ export function claudeSettings({ config, trusted, command, resume, present }: Cl
     // Asked for even when nobody wants deltas: only they count the tokens of each model call.
     includePartialMessages: true,
     ...identity(config, resume),
-    ...(config.model !== undefined && { model: config.model }),
-    ...(config.allowedTools && { allowedTools: config.allowedTools }),
-    ...(config.disallowedTools && { disallowedTools: config.disallowedTools }),
-    ...(config.maxTurns !== undefined && { maxTurns: config.maxTurns }),
-    ...(config.maxBudgetUsd !== undefined && { maxBudgetUsd: config.maxBudgetUsd }),
-    ...mcpServers(config.mcpServers, command, present),
-    ...(command !== undefined && { pathToClaudeCodeExecutable: command }),
+    ...present({ model, allowedTools, disallowedTools, maxTurns, maxBudgetUsd, pathToClaudeCodeExecutable: command }),
+    ...mcpServers(config.mcpServers, command, ours),
   }
 }
 
@@ -63,12 +60,12 @@ function identity({ resume, forkSession }: SessionRunnerConfig, takenOver: strin
 function mcpServers(
   servers: Record<string, McpServerConfig> | undefined,
   command: string | undefined,
-  present: string | undefined,
+  ours: string | undefined,
 ) {
   if (!servers || Object.keys(servers).length === 0) return {}
   const named = Object.entries(servers).map(([name, server]) => [
     name,
-    name === present ? { ...server, alwaysLoad: true } : server,
+    name === ours ? { ...server, alwaysLoad: true } : server,
   ])
   // Off the command line, where every user of the machine reads their headers and variables. Only the SDK's own binary is known to
   // take them otherwise.

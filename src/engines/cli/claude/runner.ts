@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { PermissionMode } from '../../../../schemas/permissions.js'
-import { GatewayError, toError } from '../../../errors.js'
+import { GatewayError, startError, toError } from '../../../errors.js'
 import { whenAborted } from '../../../lib/aborted.js'
 import { deferred } from '../../../lib/deferred.js'
 import { within } from '../../../lib/within.js'
@@ -14,7 +14,7 @@ import type {
 } from '../../runner.js'
 import type { Written } from '../carry/carried-runner.js'
 import { control } from '../control.js'
-import { beginLaunch, type Launch, START_TIMEOUT_MS, startError } from '../launch.js'
+import { beginLaunch, type Launch, START_TIMEOUT_MS } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
 import { apiKeySourceOf } from './api-key-source.js'
@@ -255,7 +255,7 @@ export class ClaudeRunner implements Runner {
       trusted: this.#setup.trusted,
       command: row.command,
       resume,
-      present: this.#setup.hostedTools?.server,
+      ours: this.#setup.hostedTools?.server,
     })
     this.#sdkSessionId = settings.sessionId ?? settings.resume ?? ''
     return sdk.query({

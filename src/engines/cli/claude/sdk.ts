@@ -1,5 +1,5 @@
-import type { Readable, Writable } from 'node:stream'
-import { GatewayError, toError } from '../../../errors.js'
+import type { ChildProcess } from 'node:child_process'
+import { startError, toError } from '../../../errors.js'
 
 /**
  * The part of `@anthropic-ai/claude-agent-sdk` that the driver uses. Written down here because the package is proprietary and optional:
@@ -11,7 +11,6 @@ export interface ClaudeSdk {
 
 export interface SdkQuery extends AsyncIterable<SdkMessage> {
   initializationResult(): Promise<SdkInitialization>
-  mcpServerStatus(): Promise<{ name: string; status: string }[]>
   getContextUsage(options: {
     detail: 'summary'
   }): Promise<{ totalTokens: number; maxTokens: number; percentage: number }>
@@ -44,7 +43,7 @@ export interface SdkOptions {
   pathToClaudeCodeExecutable?: string
   canUseTool: SdkCanUseTool
   hooks: { PreToolUse: { hooks: SdkHook[]; timeout: number }[] }
-  spawnClaudeCodeProcess: (request: SdkSpawnRequest) => SdkProcess
+  spawnClaudeCodeProcess: (request: SdkSpawnRequest) => ChildProcess
 }
 
 export type SdkCanUseTool = (
@@ -68,7 +67,6 @@ export interface SdkHookInput {
   tool_name: string
   tool_input: Record<string, unknown>
   tool_use_id: string
-  permission_mode?: string
   /** Of the helper whose call it is. */
   agent_id?: string
 }
@@ -86,15 +84,6 @@ export interface SdkSpawnRequest {
   command: string
   args: string[]
   env: Record<string, string | undefined>
-}
-
-/** What the SDK wants of a child process; Node's own fits. */
-export interface SdkProcess {
-  stdin: Writable
-  stdout: Readable
-  readonly killed: boolean
-  readonly exitCode: number | null
-  kill(signal: NodeJS.Signals): boolean
 }
 
 export interface SdkUserMessage {
@@ -147,14 +136,7 @@ export interface SdkAssistant {
   type: 'assistant'
   uuid: string
   parent_tool_use_id: string | null
-  message: {
-    id?: string
-    role: string
-    content: unknown
-    model?: string
-    stop_reason?: string | null
-    usage?: SdkUsage
-  }
+  message: { content: unknown; model?: string; stop_reason?: string | null }
 }
 
 export interface SdkUser {
@@ -162,7 +144,7 @@ export interface SdkUser {
   uuid?: string
   parent_tool_use_id: string | null
   isReplay?: boolean
-  message: { role: string; content: unknown }
+  message: { content: unknown }
 }
 
 export interface SdkStreamEvent {
@@ -170,7 +152,6 @@ export interface SdkStreamEvent {
   parent_tool_use_id: string | null
   event: {
     type: string
-    index?: number
     delta?: { type?: string; text?: string; thinking?: string; partial_json?: string; stop_reason?: string | null }
     usage?: SdkUsage
     message?: { usage?: SdkUsage }
@@ -242,11 +223,9 @@ export async function loadClaudeSdk(specifier: string): Promise<ClaudeSdk> {
   } catch (error) {
     // Loaders that hosts put in between leave the code out.
     const missing = /^Cannot find (package|module)/.test(toError(error).message)
-    throw new GatewayError('SG_ERR_ENGINE_START', {
-      detail: missing
-        ? `The claude agent needs its SDK, which is not installed: npm i ${CLAUDE_SDK}`
-        : `The Claude Agent SDK could not be loaded: ${toError(error).message}`,
-      cause: error,
-    })
+    const detail = missing
+      ? `The claude agent needs its SDK, which is not installed: npm i ${CLAUDE_SDK}`
+      : `The Claude Agent SDK could not be loaded: ${toError(error).message}`
+    throw startError(detail, error)
   }
 }

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { GatewayError } from '../../../errors.js'
+import { startError } from '../../../errors.js'
 import type { AgentPlace } from './trust.js'
 
 const CONFIGS = ['opencode.json', 'opencode.jsonc', '.opencode/opencode.json', '.opencode/opencode.jsonc']
@@ -14,9 +14,9 @@ export async function distrustInOpencode({ env, cwd }: AgentPlace): Promise<Reco
   for (let folder = cwd; folder !== env.HOME; folder = dirname(folder)) {
     const found = await pluginsIn(folder)
     if (found)
-      throw new GatewayError('SG_ERR_ENGINE_START', {
-        detail: `opencode would run the plugins of ${found} unasked, and cannot be kept from it: set trustWorkspace on the profile if they may run.`,
-      })
+      throw startError(
+        `opencode would run the plugins of ${found} unasked, and cannot be kept from it: set trustWorkspace on the profile if they may run.`,
+      )
     if (folder === dirname(folder)) break
   }
   return {}

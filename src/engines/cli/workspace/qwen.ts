@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { GatewayError } from '../../../errors.js'
+import { startError } from '../../../errors.js'
 import { privateFile } from './private-files.js'
 import type { AgentPlace } from './trust.js'
 
@@ -13,10 +13,9 @@ const OPERATORS = '/etc/qwen-code/settings.json'
 export async function distrustInQwen({ env, cwd, configDir }: AgentPlace): Promise<Record<string, string>> {
   // Where it decides about the working directory, its user's word is stronger than what we say.
   if (configDir && folderTrustOf(await readSettings(join(configDir, 'settings.json'))) === false)
-    throw new GatewayError('SG_ERR_ENGINE_START', {
-      detail:
-        'The settings of qwen switch its folderTrust off, and so it would run what the working directory says: leave that out of them, or set trustWorkspace on the profile.',
-    })
+    throw startError(
+      'The settings of qwen switch its folderTrust off, and so it would run what the working directory says: leave that out of them, or set trustWorkspace on the profile.',
+    )
   const path = env[SETTINGS] || OPERATORS
   const settings = await readSettings(path)
   const security = { ...(settings.security as object), folderTrust: { enabled: true } }
