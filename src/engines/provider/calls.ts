@@ -1,21 +1,18 @@
 import type { MessageBlock, OtherBlock } from '../../../schemas/events.js'
 import { toError } from '../../errors.js'
 import { untilAborted } from '../../lib/aborted.js'
-import type { Clock } from '../../lib/clock.js'
 import { deferred } from '../../lib/deferred.js'
 import type { Hold } from '../../lib/hold.js'
 import { newId } from '../../lib/new-id.js'
 import type { ExecutionResult, RunnerEvent, RunnerHost } from '../runner.js'
-import type { CallState, SessionState } from './state.js'
-import { failure, type ProviderTool, type RunTool, type ToolBox, type ToolResult } from './tool.js'
+import type { ProviderSession } from './runner.js'
+import type { CallState } from './state.js'
+import { failure, type ProviderTool, type RunTool, type ToolResult } from './tool.js'
 
 const MAX_RESULT_CHARACTERS = 200_000
 
-export interface CallsContext {
-  readonly state: SessionState
-  readonly tools: ToolBox
+export interface CallsContext extends Pick<ProviderSession, 'state' | 'tools' | 'clock'> {
   readonly host: RunnerHost
-  readonly clock: Clock
   /** No call begins while it holds. */
   readonly hold: Hold
   /** Ends the turn as an interrupt by the user does. */

@@ -77,12 +77,10 @@ export class ProviderRunner implements Runner {
 
   /** A turn that the snapshot had in progress goes on in the next turn of the event loop, after results that are handed over at once. */
   async start(host: RunnerHost): Promise<void> {
-    const { state, config, tools, source, mcp, clock } = this.#session
+    const { state, config, tools, source, mcp } = this.#session
     this.#host = host
-    this.#calls = new CallDesk(
-      { state, tools, host, clock, hold: this.#hold, interrupt: () => this.#active?.controller.abort() },
-      this.#emit,
-    )
+    const interrupt = () => this.#active?.controller.abort()
+    this.#calls = new CallDesk({ ...this.#session, host, hold: this.#hold, interrupt }, this.#emit)
     this.#emit({
       type: 'system_init',
       sdkSessionId: state.sdkSessionId,
@@ -199,14 +197,14 @@ export class ProviderRunner implements Runner {
   }
 
   #turnContext(calls: CallDesk): TurnContext {
-    const { state, config, system, prices, source, maxOutputTokens } = this.#session
+    const { system, maxOutputTokens } = this.#session
     const claimId = (id: string) => {
       const isFree = !this.#callIds.has(id)
       this.#callIds.add(id)
       return isFree
     }
     return {
-      state,
+      ...this.#session,
       calls,
       request: {
         ...{ system, tools: this.#tools, claimId, maxOutputTokens, onWarning: this.#onWarning },
@@ -214,12 +212,6 @@ export class ProviderRunner implements Runner {
           this.#hold.over ? this.#hold.passed(signal).then(() => this.#host?.drained) : this.#host?.drained,
       },
       hold: this.#hold,
-      includePartialMessages: config.includePartialMessages !== false,
-      maxTurns: config.maxTurns,
-      maxBudgetUsd: config.maxBudgetUsd,
-      prices,
-      openModel: source.open,
-      redact: source.redact,
       emit: this.#emit,
     }
   }

@@ -6,23 +6,15 @@ import type { RunnerEvent } from '../runner.js'
 import { addUsage } from '../token-usage.js'
 import type { CallDesk } from './calls.js'
 import { callModel, type ModelRequest, partialMessage, toolMessage } from './model-call.js'
-import type { SessionState, TurnState } from './state.js'
-import { costOf, type ModelPrice } from './usage.js'
+import type { ProviderSession } from './runner.js'
+import type { TurnState } from './state.js'
+import { costOf } from './usage.js'
 
-export interface TurnContext {
-  readonly state: SessionState
+export interface TurnContext extends Pick<ProviderSession, 'config' | 'source' | 'state' | 'prices'> {
   readonly calls: CallDesk
   readonly request: Pick<ModelRequest, 'system' | 'tools' | 'claimId' | 'maxOutputTokens' | 'onWarning' | 'drained'>
   /** No tool and no model call begins while it holds. */
   readonly hold: Hold
-  readonly includePartialMessages: boolean
-  /** Model calls that one turn may take. */
-  readonly maxTurns: number | undefined
-  /** US dollars that the whole session may cost. */
-  readonly maxBudgetUsd: number | undefined
-  readonly prices: Record<string, ModelPrice>
-  openModel(modelId: string): ModelRequest['model']
-  redact(text: string): string
   emit(event: RunnerEvent): void
 }
 
@@ -47,7 +39,7 @@ export async function runTurn(context: TurnContext, turn: TurnState, signal: Abo
       if (outcome) return outcome
     }
   } catch (thrown) {
-    const reason = signal.aborted ? 'The turn was interrupted.' : context.redact(toError(thrown).message)
+    const reason = signal.aborted ? 'The turn was interrupted.' : context.source.redact(toError(thrown).message)
     context.calls.abandon(turn.work?.calls ?? [], reason)
     closeWork(context, turn)
     return signal.aborted ? { subtype: 'interrupted' } : { subtype: 'error_during_execution', errors: [reason] }
@@ -67,7 +59,8 @@ function closeWork({ state }: TurnContext, turn: TurnState): void {
   turn.work = null
 }
 
-function limitReached({ state, maxTurns, maxBudgetUsd }: TurnContext, turn: TurnState): TurnOutcome | undefined {
+function limitReached({ state, config }: TurnContext, turn: TurnState): TurnOutcome | undefined {
+  const { maxTurns, maxBudgetUsd } = config
   if (maxTurns !== undefined && turn.steps >= maxTurns) {
     return { subtype: 'error_max_turns', errors: [`The turn reached its limit of ${maxTurns} model calls.`] }
   }
@@ -84,13 +77,14 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
   const uuid = newId()
   const answer = await callModel({
     ...context.request,
-    model: context.openModel(modelId),
+    model: context.source.open(modelId),
     modelId,
     messages: state.messages,
-    redact: context.redact,
+    redact: context.source.redact,
     signal,
     onDelta: (blockIndex, delta) => {
-      if (context.includePartialMessages) emit({ type: 'stream_delta', uuid, blockIndex, delta, parentToolUseId: null })
+      if (context.config.includePartialMessages !== false)
+        emit({ type: 'stream_delta', uuid, blockIndex, delta, parentToolUseId: null })
     },
   })
   const told = { role: 'assistant', content: answer.blocks }

@@ -36,11 +36,7 @@ export class AcpTranslator {
   model = ''
   /** What the agent calls the session. */
   title: string | undefined
-  readonly #emit: (event: RunnerEvent) => void
-  readonly #withDeltas: boolean
-  readonly #calls: ToolCalls
-  readonly #traits: AcpTraits | undefined
-  readonly #cost: SessionCost
+  readonly #parts: TranslatorParts
   readonly #messages = new MessagesInProgress((speaker, blocks, uuid) => {
     const text = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n')
     if (speaker === null && text) this.lastText = text
@@ -48,13 +44,9 @@ export class AcpTranslator {
   })
   #userText = ''
 
-  constructor({ emit, withDeltas, calls, traits, cost, title }: TranslatorParts) {
-    this.#emit = emit
-    this.#withDeltas = withDeltas
-    this.#calls = calls
-    this.#traits = traits
-    this.#cost = cost
-    this.title = title
+  constructor(parts: TranslatorParts) {
+    this.#parts = parts
+    this.title = parts.title
   }
 
   /** @param helper the session of a helper that the agent runs, when it is not the agent's own */
@@ -74,7 +66,7 @@ export class AcpTranslator {
         break
       case 'tool_call':
       case 'tool_call_update': {
-        const call = this.#calls.learn(update)
+        const call = this.#parts.calls.learn(update)
         if (helper !== undefined) call.parent ??= this.#speaker(helper)
         this.#call(call)
         break
@@ -94,7 +86,7 @@ export class AcpTranslator {
       case 'config_option_update':
         break
       default:
-        this.#emit({ type: 'engine_event', payload: update })
+        this.#parts.emit({ type: 'engine_event', payload: update })
     }
   }
 
@@ -116,9 +108,9 @@ export class AcpTranslator {
   /** The turn is over: what the agent does not tell any more has ended without a result. */
   endTurn(): void {
     this.flush()
-    for (const call of this.#calls.open()) {
+    for (const call of this.#parts.calls.open()) {
       if (call.isTold) this.#result(call, 'The call was not carried out.', true)
-      this.#calls.forget(call.id)
+      this.#parts.calls.forget(call.id)
     }
   }
 
@@ -141,14 +133,14 @@ export class AcpTranslator {
     if (text === '' || this.#isIgnored(text)) return
     const type = update.sessionUpdate === 'agent_thought_chunk' ? 'thinking' : 'text'
     const place = this.#messages.add(speaker, { type, text, messageId: update.messageId ?? undefined })
-    if (!this.#withDeltas || this.isReplaying) return
-    this.#emit({ type: 'stream_delta', ...place, delta: { type, text }, parentToolUseId: speaker })
+    if (!this.#parts.withDeltas || this.isReplaying) return
+    this.#parts.emit({ type: 'stream_delta', ...place, delta: { type, text }, parentToolUseId: speaker })
   }
 
   /** Whose words come while a helper runs; some agents do not say that they are not their own. */
   #speaker(helper: string | undefined): Speaker {
-    const open = this.#calls.open().filter(({ isTold }) => isTold)
-    const running = open.filter(({ name }) => this.#traits?.helperTools?.includes(name)).at(-1)
+    const open = this.#parts.calls.open().filter(({ isTold }) => isTold)
+    const running = open.filter(({ name }) => this.#parts.traits?.helperTools?.includes(name)).at(-1)
     return running?.id ?? (helper === undefined ? null : (open.at(-1)?.id ?? helper))
   }
 
@@ -158,7 +150,7 @@ export class AcpTranslator {
     call.isDone = true
     this.#messages.end(call.id)
     this.#messages.end(call.parent)
-    this.#calls.forget(call.id)
+    this.#parts.calls.forget(call.id)
     this.#result(call, resultOf(call), call.status === 'failed')
     if (call.parent === null && call.status === 'completed') this.#planned(planOfCall(call.name, call.input))
   }
@@ -170,7 +162,7 @@ export class AcpTranslator {
       content,
       ...(isError && { is_error: true }),
     }
-    this.#emit({
+    this.#parts.emit({
       type: 'user_message',
       message: { role: 'user', content: [block] },
       uuid: randomUUID(),
@@ -181,20 +173,20 @@ export class AcpTranslator {
   }
 
   #used({ used, size, cost }: Extract<SessionUpdate, { sessionUpdate: 'usage_update' }>): void {
-    if (cost?.currency === 'USD') this.#cost.told(cost.amount, this.isReplaying)
+    if (cost?.currency === 'USD') this.#parts.cost.told(cost.amount, this.isReplaying)
     if (this.isReplaying || size <= 0) return
     const percentage = Math.round((used / size) * 100)
-    this.#emit({ type: 'context_usage', usage: { totalTokens: used, maxTokens: size, percentage } })
+    this.#parts.emit({ type: 'context_usage', usage: { totalTokens: used, maxTokens: size, percentage } })
   }
 
   #planned(entries: PlanEntry[] | undefined): void {
-    if (entries && !this.isReplaying) this.#emit({ type: 'plan_updated', entries })
+    if (entries && !this.isReplaying) this.#parts.emit({ type: 'plan_updated', entries })
   }
 
   #titled(title: string): void {
     if (title === this.title) return
     this.title = title
-    this.#emit({ type: 'engine_event', payload: { type: 'title_changed', title } })
+    this.#parts.emit({ type: 'engine_event', payload: { type: 'title_changed', title } })
   }
 
   #endUser(): void {
@@ -202,7 +194,7 @@ export class AcpTranslator {
     this.#userText = ''
     // The gateway has told of what was said in this session.
     if (text === '' || !this.isReplaying) return
-    this.#emit({
+    this.#parts.emit({
       type: 'user_message',
       message: { role: 'user', content: text },
       uuid: randomUUID(),
@@ -213,11 +205,11 @@ export class AcpTranslator {
 
   #assistant(speaker: Speaker, content: MessageBlock[], uuid: string = randomUUID()): void {
     // The agent goes on without a word about the calls that were denied.
-    for (const call of this.#calls.open().filter((one) => one.isDenied && one.parent === speaker)) {
-      this.#calls.forget(call.id)
+    for (const call of this.#parts.calls.open().filter((one) => one.isDenied && one.parent === speaker)) {
+      this.#parts.calls.forget(call.id)
       this.#result(call, 'The user does not allow this.', true)
     }
-    this.#emit({
+    this.#parts.emit({
       type: 'assistant_message',
       message: { role: 'assistant', content, ...(this.model && { model: this.model }) },
       uuid,
@@ -227,7 +219,7 @@ export class AcpTranslator {
   }
 
   #isIgnored(text: string): boolean {
-    return this.#traits?.ignoredText?.test(text) ?? false
+    return this.#parts.traits?.ignoredText?.test(text) ?? false
   }
 
   get #replayMark(): { replay?: true } {
