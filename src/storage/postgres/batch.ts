@@ -125,12 +125,12 @@ export class Batch {
   }
 
   get writes(): boolean {
-    return this.#plans.some(({ writes }) => writes)
+    return this.#plans.some(({ onlyReads }) => !onlyReads)
   }
 
   /** Whether a call, by its place, changes anything. */
   writesBy(call: number): boolean {
-    return this.#plans[call]!.writes
+    return !this.#plans[call]!.onlyReads
   }
 
   get statements(): Statement[] {
@@ -156,13 +156,13 @@ export class Batch {
 
   /** As a batch that was done, of which nobody heard what it gave. Nobody waits any more for what only reads. */
   asDone(): { statements: Statement[]; results(rows: readonly Row[][]): unknown[] } {
-    const asked = this.#plans.map(({ writes, again, statements }) => (writes ? (again ?? statements) : []))
+    const asked = this.#plans.map(({ onlyReads, again, statements }) => (onlyReads ? [] : (again ?? statements)))
     return {
       statements: asked.flat(),
       results: (rows) => {
         const left = [...rows]
-        return this.#plans.map(({ writes, result }, call) =>
-          writes ? result(left.splice(0, asked[call]!.length)) : undefined,
+        return this.#plans.map(({ onlyReads, result }, call) =>
+          onlyReads ? undefined : result(left.splice(0, asked[call]!.length)),
         )
       },
     }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Link } from './link.js'
 import { statement } from './plan.js'
+import { ASYNC } from './tables/members.js'
 
 const PAUSE_MS = 5
 
@@ -8,7 +9,6 @@ const PAUSE_MS = 5
 export type Told = 'work' | 'nodes'
 
 const NOTIFY = 'SELECT pg_notify($1, $2)'
-const ASYNC = `SELECT set_config('synchronous_commit', 'off', true)`
 
 /** Of a schema, in a database that may have several. */
 export const channelOf = (schema: string): string =>

@@ -7,8 +7,8 @@ export interface Plan<Result = unknown> {
   readonly statements: readonly Statement[]
   /** Of a job: done before `statements`, in one with those of other calls. */
   readonly change?: JobChange
-  /** Whether they change anything. */
-  readonly writes: boolean
+  /** They change nothing. */
+  readonly onlyReads?: true
   /**
    * Asked instead when it is known that they were done and nobody heard what they gave. Absent: they are asked again, as what they do is
    * the same however often it is done.
@@ -38,7 +38,7 @@ export const statement = (sql: string, ...values: Statement['values']): Statemen
 /** Asks without changing anything. */
 export const asks = <Result>(asked: Statement, result: (rows: Row[]) => Result): Plan<Result> => ({
   statements: [asked],
-  writes: false,
+  onlyReads: true,
   result: ([rows]) => result(rows!),
 })
 
@@ -56,7 +56,7 @@ export const pageOf = <Item>(rows: readonly Row[], limit: number): { rows: Item[
 export const MAX_PAGE_CHARS = 1024 * 1024
 
 /** Changes what is the same afterwards however often it is done. */
-export const sets = (...statements: Statement[]): Plan<void> => ({ statements, writes: true, result: () => {} })
+export const sets = (...statements: Statement[]): Plan<void> => ({ statements, result: () => {} })
 
 /** Changes what must be done once. */
 export const does = (...statements: Statement[]): Plan<void> => ({ ...sets(...statements), again: [] })

@@ -64,7 +64,7 @@ export function atRestPlans(columns: string, me: number | null) {
       rowsOf<DueSleeper>(dueFirst, limit, after?.wakesAt ?? Number.MIN_SAFE_INTEGER, after?.id ?? '', ...mine),
     'journal.restTotals': () => ({
       statements: [statement(TOTALS), statement(WITH_NEWS)],
-      writes: false,
+      onlyReads: true,
       result([rows, withNews]) {
         const found = { closed: 0, failed: 0, idle: 0, parked: 0, lastOrder: 0 }
         for (const { status, count, last } of rows!) {

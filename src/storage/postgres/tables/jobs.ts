@@ -4,7 +4,7 @@ import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
 import { type JobCountRow, type JobPageFilter, type JobRow, jobTimes } from '../../sql/rows.js'
 import type { Row, Statement } from '../pipeline.js'
-import { asks, MAX_PAGE_CHARS, type Plans, pageOf, rowsOf, sets, statement } from '../plan.js'
+import { asks, does, MAX_PAGE_CHARS, type Plans, pageOf, rowsOf, sets, statement } from '../plan.js'
 import { textArray } from '../values.js'
 import type { JobChange } from './job-changes.js'
 import { ridingStatements } from './riding.js'
@@ -140,10 +140,7 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
       const found = [next, ready === null ? null : ready === 1, end, begins(job), job.notes?.home ?? null]
       const values = [id, status, profile, priority, createdAt, ...found, info, request]
       jobs.set(id, { rev: 0, row: { n: 0, rev: 0, info, request } })
-      return {
-        statements: [statement(ADD, ...values), ...ridingStatements({ keys: key && [key] }, me, null)],
-        ...{ writes: true, again: [], result: () => {} },
-      }
+      return does(statement(ADD, ...values), ...ridingStatements({ keys: key && [key] }, me, null))
     },
     'jobs.claim'(now, limit, { tokens, begin, home } = {}) {
       const name = newClaim()
@@ -153,7 +150,6 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
       const spent = statement(IS_SPENT, ...terms)
       return {
         statements: [statement(TAKE_DUE, now), spent, statement(home === undefined ? CLAIM : CLAIM_AT_HOME, ...values)],
-        writes: true,
         again: [spent, statement(CLAIMED, name)],
         result(rows) {
           const found = rows.at(-1)!
@@ -178,10 +174,10 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
     },
     'jobs.update'(id, patch, expected, deliveries) {
       const done = changed(jobs, id, patch, expected)
-      if (!done) return { statements: [], writes: false, result: () => null }
+      if (!done) return { statements: [], onlyReads: true, result: () => null }
       const { row, change } = done
       const statements = ridingStatements({ deliveries }, me, null)
-      return { change, statements, writes: true, again: [], result: () => row }
+      return { change, statements, again: [], result: () => row }
     },
     'jobs.remove'(id) {
       jobs.set(id, undefined)
@@ -194,12 +190,12 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
       asks(statement(ENDED, finishedBy, limit), (rows) => rows.map(({ info }) => info as string)),
     'jobs.prune': (finishedBy, limit) => ({
       statements: [statement(PRUNE, finishedBy, limit)],
-      writes: true,
       result: ([rows]) => rows!.length,
     }),
     'jobs.charge': (day, tokens) => ({
       statements: [statement(CHARGE, day, tokens)],
-      ...{ writes: true, again: [statement(TOKENS, day)], result: lastTokens },
+      again: [statement(TOKENS, day)],
+      result: lastTokens,
     }),
     'jobs.tokens': (day) => asks(statement(TOKENS, day), ([row]) => row!.tokens as number),
     'jobs.settle'(id, patch, day, tokens, expected, deliveries) {
@@ -208,7 +204,6 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
       return {
         ...(done && { change: done.change }),
         statements: [...told, statement(CHARGE, day, tokens)],
-        writes: true,
         again: [statement(TOKENS, day)],
         result: (rows) => ({ row: done?.row ?? null, dailyTokens: lastTokens(rows) }),
       }

@@ -32,7 +32,6 @@ const NEWEST = read('DESC')
 export const notificationPlans = {
   'notifications.open': (epoch) => ({
     statements: [statement(OPEN, epoch)],
-    writes: true,
     result: ([rows]) => ({ epoch: rows![0]!.epoch as string, lastNumber: rows![0]!.last as number }),
   }),
   'notifications.add': (kept) => does(...ridingStatements({ notifications: [kept] }, NOBODY, null)),

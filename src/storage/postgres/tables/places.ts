@@ -31,7 +31,6 @@ export const placePlans = (onKnown: (id: string, known: KnownSession | undefined
     'cluster.placeOfJob': (id) => asks(statement(OF_JOB, id), placeIn),
     'cluster.claim': (id) => ({
       statements: [statement(HOLD, id), statement(CLAIM, id, me), statement(OF_SESSION, id), statement(HAS_LEFT, id)],
-      writes: true,
       result(rows) {
         onKnown(id, undefined)
         return { place: placeIn(rows[2]!), hasLeft: rows[3]!.length > 0 }
@@ -39,7 +38,6 @@ export const placePlans = (onKnown: (id: string, known: KnownSession | undefined
     }),
     'cluster.release': (ids) => ({
       statements: [statement(RELEASE, textArray(ids), me)],
-      writes: true,
       result: () => {
         for (const id of ids) onKnown(id, undefined)
       },

@@ -8,10 +8,15 @@ import { integerArray, textArray } from '../values.js'
 export const NOBODY = 0
 
 const THERE = '($1::text IS NULL OR EXISTS (SELECT FROM @sessions WHERE id = $1))'
-const KEEP_KEY = `INSERT INTO @idempotency_keys (key, fingerprint, since, made, owner)
-  SELECT $2, $3, $4::double precision, $5, $6::bigint WHERE ${THERE}
+/** @param values key, fingerprint, since, made and owner, in the statement @param when it is kept at all */
+export const keepKey = (
+  values: string,
+  when: string,
+): string => `INSERT INTO @idempotency_keys (key, fingerprint, since, made, owner)
+  SELECT ${values} WHERE ${when}
   ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, made = excluded.made, answer = NULL,
     owner = excluded.owner`
+const KEEP_KEY = keepKey('$2, $3, $4::double precision, $5, $6::bigint', THERE)
 const KEEP_DELIVERIES = `INSERT INTO @deliveries (lane, id, delivery, owner) SELECT lane, id, delivery, $5::bigint
   FROM unnest($2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS d (lane, id, delivery, place) WHERE ${THERE} ORDER BY place
   ON CONFLICT (lane, id) DO NOTHING`

@@ -156,7 +156,6 @@ export const journalPlans = (
           ...besides(write, me),
           ...listing.statements,
         ],
-        writes: true,
         again: [],
         result([rows]) {
           const [row] = rows ?? []
@@ -172,7 +171,6 @@ export const journalPlans = (
           statement(DEPOSIT, id, keyTexts, textArray(news.map((one) => one.news))),
           ...ridingStatements({ keys }, me, id),
         ],
-        writes: true,
         result: ([rows]) => rows![0]!.there as boolean,
       }
     },
@@ -186,7 +184,7 @@ export const journalPlans = (
     'journal.news': (from, to) => rowsOf<NewsRow>(NEWS, from, to),
     'journal.get': (id) => ({
       statements: [statement(WHOLE, id), statement(NEWS_OF, id)],
-      writes: false,
+      onlyReads: true,
       result([rows, news]) {
         const row = rows![0] as unknown as (SessionRow & { origin: string; snapshot: string | null }) | undefined
         return row && { row, news: news as unknown as NewsRow[] }
@@ -200,11 +198,11 @@ export const journalPlans = (
     'journal.remove': (id, deliveries, notifications, usage) => ({
       // while it is still there
       statements: [...ridingStatements({ deliveries, notifications, usage }, me, id), statement(REMOVE, id)],
-      ...{ writes: true, again: [], result: () => onKnown(id, undefined) },
+      again: [],
+      result: () => onKnown(id, undefined),
     }),
     'journal.sweep': (limit) => ({
       statements: [statement(SWEEP, limit)],
-      writes: true,
       result: ([rows]) => rows![0]!.more as boolean,
     }),
   }) satisfies Partial<Plans>

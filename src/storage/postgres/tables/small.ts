@@ -4,7 +4,7 @@ import type { DeliveryRow, KeptKeyRow, KnownKeyRow, ParkedRow } from '../../sql/
 import type { Row } from '../pipeline.js'
 import { asks, does, type Plans, rowsOf, type Self, sets, statement } from '../plan.js'
 import { textArray } from '../values.js'
-import { ridingStatements } from './riding.js'
+import { keepKey, ridingStatements } from './riding.js'
 
 /** Expired keys that go whenever one is kept: more than come in, so that they cannot pile up. */
 const SWEPT_AT_ONCE = 10
@@ -22,10 +22,7 @@ const UPSERT_PROFILE = `INSERT INTO @profiles (name, profile) VALUES ($1, $2)
 const ADD_PROFILE = 'INSERT INTO @profiles (name, profile) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING name'
 const REPLACE_PROFILE = 'UPDATE @profiles SET profile = $2 WHERE name = $1 AND profile = $3 RETURNING name'
 const HAS_PROFILE = 'SELECT FROM @profiles WHERE name = $1 AND profile = $2'
-const KEEP_PROFILE_KEY = `INSERT INTO @idempotency_keys (key, fingerprint, since, made, owner)
-  SELECT $3, $4, $5::double precision, $6, $7::bigint WHERE EXISTS (${HAS_PROFILE})
-  ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, made = excluded.made, answer = NULL,
-    owner = excluded.owner`
+const KEEP_PROFILE_KEY = keepKey('$3, $4, $5::double precision, $6, $7::bigint', `EXISTS (${HAS_PROFILE})`)
 const UPSERT_SUBSCRIPTION = `INSERT INTO @push_subscriptions (id, subscription) VALUES ($1, $2)
   ON CONFLICT (id) DO UPDATE SET subscription = excluded.subscription`
 const UPSERT_SIGN_IN = `INSERT INTO @sign_ins (id, sign_in) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET sign_in = excluded.sign_in`
@@ -89,7 +86,6 @@ export const profilePlans = (me: number) =>
       const keep = key && statement(KEEP_PROFILE_KEY, name, profile, key.key, key.fingerprint, key.since, key.made, me)
       return {
         statements: [save, bump('profiles'), ...(keep ? [keep] : [])],
-        writes: true,
         again: [statement(HAS_PROFILE, name, profile)],
         result: ([saved]) => saved!.length > 0,
       }
@@ -107,7 +103,6 @@ export const idempotencyPlans = ({ n: me, isOneOfMany }: Self) =>
       const find = statement(FIND_KEY, key, me)
       return {
         statements: [statement(EXPIRE_KEY, key, limit), statement(TAKE_KEY, key, fingerprint, now, me), find],
-        writes: true,
         again: [find],
         result: (rows) => found(rows.at(-1)!),
       }
@@ -155,7 +150,6 @@ export const channelPlans = {
       statement(`${KEEP_GATEWAY_KEY} DO NOTHING`, name, value),
       statement('SELECT value FROM @gateway_keys WHERE name = $1', name),
     ],
-    writes: true,
     result: (rows) => rows[1]![0]!.value as string,
   }),
   'channels.key': (name) => textOf('SELECT value FROM @gateway_keys WHERE name = $1', 'value', name),
