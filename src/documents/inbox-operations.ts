@@ -7,7 +7,6 @@ import type { Operation } from './operations.js'
 export const INBOX_OPERATIONS: Record<string, Operation> = {
   'GET /inbox': {
     id: 'listInbox',
-    tag: 'notifications',
     summary: 'List what waits for a person',
     description:
       'Permission requests and questions of all sessions that the caller may see, parked ones too, oldest first. The next page is in `Link`.',
@@ -16,7 +15,6 @@ export const INBOX_OPERATIONS: Record<string, Operation> = {
   },
   'GET /inbox/count': {
     id: 'countInbox',
-    tag: 'notifications',
     summary: 'Count what waits for a person',
     description: 'Of what the caller may see.',
     codes: ['SG_ERR_VALIDATION'],
@@ -24,7 +22,6 @@ export const INBOX_OPERATIONS: Record<string, Operation> = {
   },
   'POST /inbox/answers': {
     id: 'answerInbox',
-    tag: 'notifications',
     summary: 'Answer several requests',
     description:
       'Each as the route of that request would: what becomes of one is told in its result, with the code that the route would have given, and hurts no other.',
@@ -35,7 +32,6 @@ export const INBOX_OPERATIONS: Record<string, Operation> = {
   },
   'GET /notifications/events': {
     id: 'followNotifications',
-    tag: 'notifications',
     summary: 'Follow notifications',
     description:
       'A stream that begins with `notifications_attached`, goes on with the notifications after `after` (left out: from now on), then with what happens, and tells with `inbox_changed` when something comes into the inbox or leaves it. Its ids are those of the notifications, and `Last-Event-ID` continues it.',

@@ -8,7 +8,7 @@ import { type ErrorCode, GatewayError } from '../errors.js'
 import { Components, type JsonSchema, sorted } from './components.js'
 import { problem } from './examples.js'
 import { variantName } from './names.js'
-import { type Feature, OPERATIONS, type Operation, TAGS } from './operations.js'
+import { type Feature, OPERATIONS, type Operation, PARTS, TAGS } from './operations.js'
 
 /** A route as it is served: what it checks with. */
 export interface Route {
@@ -68,7 +68,9 @@ export function openApi(
 ): JsonSchema {
   const components = new Components('openapi')
   const paths: Record<string, Record<string, JsonSchema>> = {}
-  for (const [key, operation] of Object.entries(OPERATIONS)) {
+  for (const [key, words] of Object.entries(OPERATIONS)) {
+    const [, part = ''] = key.split('/')
+    const operation = { ...PARTS[part]!, ...words }
     const { needs, isOutside, shapes } = operation
     const served = isOutside ? routeOf(key) : routes.find(({ method, path }) => `${method} ${path}` === key)
     if (!served || (needs && !features.has(needs))) continue
@@ -106,7 +108,7 @@ function routeOf(key: string): Route {
   return { method, path }
 }
 
-function describe(route: Route, operation: Operation, components: Components): JsonSchema {
+function describe(route: Route, operation: Operation & { tag: string }, components: Components): JsonSchema {
   const { id, tag, summary, description, codes, body, isOpen } = operation
   const parameters = [
     ...parametersOf(route.params, 'path', components),

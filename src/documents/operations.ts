@@ -26,10 +26,11 @@ export type Feature = 'queue' | 'profileStore' | 'health' | 'metrics' | 'webPush
 /** The words for one route; its shapes are those that it checks with. */
 export interface Operation {
   id: string
-  tag: keyof typeof TAGS
+  /** Default: that of what the path begins with. */
+  tag?: keyof typeof TAGS
   summary: string
   description: string
-  /** Absent from gateways without it. */
+  /** Absent from gateways without it. Default: what all that the path begins with needs. */
   needs?: Feature
   /** What it can refuse, beyond what every route can. */
   codes: readonly ErrorCode[]
@@ -65,13 +66,29 @@ export const TAGS = {
   operations: 'For who operates the gateway: probes and counters.',
 } as const
 
+/** By the first part of a path: whereof it is, and what all of it needs. */
+export const PARTS: Readonly<Record<string, { tag: keyof typeof TAGS; needs?: Feature }>> = {
+  sessions: { tag: 'sessions' },
+  'sdk-sessions': { tag: 'sessions' },
+  directories: { tag: 'sessions' },
+  executions: { tag: 'executions' },
+  profiles: { tag: 'profiles' },
+  jobs: { tag: 'jobs', needs: 'queue' },
+  queue: { tag: 'jobs', needs: 'queue' },
+  inbox: { tag: 'notifications' },
+  notifications: { tag: 'notifications' },
+  usage: { tag: 'usage' },
+  healthz: { tag: 'operations', needs: 'health' },
+  readyz: { tag: 'operations', needs: 'health' },
+  metrics: { tag: 'operations', needs: 'metrics' },
+}
+
 /** Every documented route, by method and path. */
 export const OPERATIONS: Record<string, Operation> = {
   ...INBOX_OPERATIONS,
   ...USAGE_OPERATIONS,
   'GET /sessions': {
     id: 'listSessions',
-    tag: 'sessions',
     summary: 'List sessions',
     description:
       'Sessions that the caller may see, newest first, ended ones included until they are removed. The next page is in `Link`.',
@@ -80,7 +97,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'POST /sessions': {
     id: 'createSession',
-    tag: 'sessions',
     summary: 'Create a session',
     description: 'Starts an agent in `cwd`, as `profile`, with `prompt` as its first message when there is one.',
     codes: [
@@ -98,7 +114,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'GET /sessions/:id': {
     id: 'getSession',
-    tag: 'sessions',
     summary: 'Get a session',
     description: 'How the session is now. A parked one answers from what was stored.',
     codes: [...SESSION, ...STORES],
@@ -106,7 +121,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'PATCH /sessions/:id': {
     id: 'renameSession',
-    tag: 'sessions',
     summary: 'Rename a session',
     description: 'Sets the title; `null` restores the one that is derived.',
     codes: [...BODY, ...SESSION, ...STORES],
@@ -115,7 +129,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'DELETE /sessions/:id': {
     id: 'deleteSession',
-    tag: 'sessions',
     summary: 'End and remove a session',
     description: 'Closes the session, also a parked one, and takes it off the list. Answers what it was in the end.',
     codes: [...BODY, ...SESSION, ...STORES],
@@ -123,7 +136,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'GET /sessions/:id/events': {
     id: 'listSessionEvents',
-    tag: 'sessions',
     summary: 'Read or follow the log of a session',
     description:
       'With `Accept: text/event-stream` a stream that begins with an `attached` frame, replays what comes after `afterSeq` and goes on live; its ids are `<epoch>:<seq>` and `Last-Event-ID` continues it. Otherwise a page of events. 204: the session has ended and everything was told.',
@@ -133,7 +145,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'POST /sessions/:id/commands': {
     id: 'sendCommand',
-    tag: 'sessions',
     summary: 'Send a command to a session',
     description: 'One command as over the socket. A command with an `id` that was carried out before is not run twice.',
     codes: [
@@ -155,7 +166,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'POST /sessions/:id/permissions/:requestId': {
     id: 'resolvePermission',
-    tag: 'sessions',
     summary: 'Answer a permission request',
     description: 'Allows or denies what the agent asked for. The first answer wins; every other one is a 404.',
     codes: [
@@ -189,7 +199,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'GET /profiles': {
     id: 'listProfiles',
-    tag: 'profiles',
     summary: 'List profiles',
     description: 'Profiles that the caller may use, and whether it may create further ones.',
     codes: ['SG_ERR_VALIDATION'],
@@ -197,7 +206,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'GET /profiles/:name': {
     id: 'getProfile',
-    tag: 'profiles',
     summary: 'Get a profile',
     description: 'The profile and what lies in its config directory now, by name and never by value.',
     codes: ['SG_ERR_PROFILE_NOT_FOUND', 'SG_ERR_PROFILE_FORBIDDEN', 'SG_ERR_NOT_FOUND'],
@@ -205,7 +213,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'POST /profiles': {
     id: 'createProfile',
-    tag: 'profiles',
     summary: 'Create a managed profile',
     description: 'Checked like a profile that the operator declares. Needs `canManageProfiles`.',
     needs: 'profileStore',
@@ -215,7 +222,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'PATCH /profiles/:name': {
     id: 'updateProfile',
-    tag: 'profiles',
     summary: 'Change a managed profile',
     description: '`null` clears a field, an object replaces that object, what is left out stays.',
     needs: 'profileStore',
@@ -233,7 +239,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'DELETE /profiles/:name': {
     id: 'deleteProfile',
-    tag: 'profiles',
     summary: 'Delete a managed profile',
     description: 'Sessions and jobs that were to run as it fail with that reason.',
     needs: 'profileStore',
@@ -248,7 +253,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'POST /executions/:executionId/result': {
     id: 'submitExecutionResult',
-    tag: 'executions',
     summary: 'Deliver the result of a deferred execution',
     description: 'Wakes the session that waits for it. `applied: false`: another result, or the deadline, came first.',
     codes: [...BODY, ...STORES, ...ELSEWHERE, 'SG_ERR_EXECUTION_NOT_FOUND', 'SG_ERR_NOT_FOUND'],
@@ -257,7 +261,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'GET /sdk-sessions': {
     id: 'listSdkSessions',
-    tag: 'sessions',
     summary: 'List sessions that agents keep on disk',
     description: 'Newest first; `sessionId` is what `resume` of a new session takes.',
     codes: [
@@ -271,7 +274,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'DELETE /sdk-sessions/:sessionId': {
     id: 'deleteSdkSession',
-    tag: 'sessions',
     summary: 'Delete a session that an agent keeps on disk',
     description:
       "Deletes the agent's own record of it, with all that was said; `profile` (needed where there are several) and `dir` as it is listed. Only agents that can: claude, and those that advertise `session/delete`. Deleting a session of the gateway never does this.",
@@ -291,72 +293,57 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'GET /jobs': {
     id: 'listJobs',
-    tag: 'jobs',
     summary: 'List jobs',
     description: 'Jobs that the caller may see, newest first. The next page is in `Link`.',
-    needs: 'queue',
     codes: ['SG_ERR_VALIDATION', ...STORES],
     answer: [examples.job],
   },
   'POST /jobs': {
     id: 'submitJob',
-    tag: 'jobs',
     summary: 'Submit a job',
     description: 'A session that runs unattended when its turn comes, with retries, limits and a webhook.',
-    needs: 'queue',
     codes: [...BODY, ...ADMISSION, ...IDEMPOTENT, ...STORES, 'SG_ERR_TOO_MANY'],
     body: examples.jobRequest,
     answer: { ...examples.job, status: 'queued' },
   },
   'GET /jobs/:id': {
     id: 'getJob',
-    tag: 'jobs',
     summary: 'Get a job',
     description: 'How the job is now.',
-    needs: 'queue',
     codes: [...JOB, ...STORES],
     answer: examples.job,
   },
   'DELETE /jobs/:id': {
     id: 'cancelJob',
-    tag: 'jobs',
     summary: 'Cancel a job',
     description: 'Ends the job wherever it is. One that is over is answered as it is.',
-    needs: 'queue',
     codes: [...BODY, ...JOB, ...STORES],
     answer: { ...examples.job, status: 'canceled' },
   },
   'GET /jobs/:id/deliveries': {
     id: 'listJobDeliveries',
-    tag: 'jobs',
     summary: "List the deliveries to a job's webhook",
     description: 'The latest attempts, newest first.',
-    needs: 'queue',
     codes: ['SG_ERR_VALIDATION', ...JOB, ...STORES],
     answer: [examples.delivery],
   },
   'GET /queue': {
     id: 'getQueue',
-    tag: 'jobs',
     summary: 'Get the state of the queue',
     description: 'Limits and counts; the counts are of jobs that the caller may see.',
-    needs: 'queue',
     codes: [...STORES],
     answer: examples.queueStats,
   },
   'GET /queue/events': {
     id: 'followQueue',
-    tag: 'jobs',
     summary: 'Follow the queue',
     description:
       'A stream that begins with `queue_attached` and goes on with what happens to jobs that the caller may see. Nothing is replayed: list the jobs after each connect.',
-    needs: 'queue',
     codes: ['SG_ERR_TOO_MANY_CONNECTIONS', ...STORES],
     stream: { frames: 'QueueFrame', example: examples.queueStream },
   },
   'GET /notifications': {
     id: 'listNotifications',
-    tag: 'notifications',
     summary: 'List notifications',
     description:
       'What sessions that the caller may see were in need of, or came to: oldest first after the notification `after`, without it the newest page. After an id that is not known any more, or of another gateway, comes everything that is kept. More of it is in `Link`.',
@@ -365,7 +352,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'GET /notifications/:id/deliveries': {
     id: 'listNotificationDeliveries',
-    tag: 'notifications',
     summary: 'List the deliveries of a notification',
     description:
       'The latest attempts to deliver it, its reminders and how it was settled, newest first, each with its channel.',
@@ -374,7 +360,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'GET /notifications/vapid-key': {
     id: 'getVapidKey',
-    tag: 'notifications',
     summary: 'Get the key for web push',
     description: 'What a page hands to `pushManager.subscribe` as `applicationServerKey`.',
     needs: 'webPush',
@@ -383,7 +368,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'POST /notifications/subscriptions': {
     id: 'subscribe',
-    tag: 'notifications',
     summary: 'Subscribe a browser',
     description:
       "Takes what `PushSubscription.toJSON()` gives. Subscribed again, it is renewed, and is the caller's from then on.",
@@ -394,7 +378,6 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'DELETE /notifications/subscriptions': {
     id: 'unsubscribe',
-    tag: 'notifications',
     summary: 'Forget a browser',
     description: 'By the endpoint that it was subscribed with; only who subscribed it can.',
     needs: 'webPush',
@@ -404,10 +387,8 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'GET /healthz': {
     id: 'getHealth',
-    tag: 'operations',
     summary: 'Ask whether the process is alive',
     description: 'For a liveness probe. Beside the base path; of the daemon, and of hosts that turn it on.',
-    needs: 'health',
     ...{ isOutside: true, isOpen: true },
     codes: UNSERVED,
     shapes: { response: { 200: Alive } },
@@ -415,11 +396,9 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'GET /readyz': {
     id: 'getReadiness',
-    tag: 'operations',
     summary: 'Ask whether it takes work',
     description:
       'For a readiness probe: 200 while it listens, its storage takes writes and it is not about to stop; otherwise 503, with the reason. Beside the base path; of the daemon, and of hosts that turn it on.',
-    needs: 'health',
     ...{ isOutside: true, isOpen: true },
     codes: UNSERVED,
     shapes: { response: { 200: Ready, 503: NotReady } },
@@ -427,11 +406,9 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'GET /metrics': {
     id: 'getMetrics',
-    tag: 'operations',
     summary: 'Read the counters',
     description:
       'In the text format of Prometheus, for callers without limits. Beside the base path; of the daemon, and of hosts that turn it on.',
-    needs: 'metrics',
     isOutside: true,
     codes: ['SG_ERR_METRICS_FORBIDDEN'],
     text: '# HELP session_gateway_streams Open WebSockets and event streams.\n# TYPE session_gateway_streams gauge\nsession_gateway_streams 2\n',

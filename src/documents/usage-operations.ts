@@ -6,7 +6,6 @@ import type { Operation } from './operations.js'
 export const USAGE_OPERATIONS: Record<string, Operation> = {
   'GET /usage': {
     id: 'getUsage',
-    tag: 'usage',
     summary: 'Read what was used',
     description:
       'Tokens, cost, turns, approvals and jobs of the profiles that the caller may see, as sums by UTC day, profile, agent or person, or several of them. With `Accept: text/csv` as a table.',
@@ -16,7 +15,6 @@ export const USAGE_OPERATIONS: Record<string, Operation> = {
   },
   'GET /directories': {
     id: 'listDirectories',
-    tag: 'sessions',
     summary: 'Complete a directory',
     description:
       'Up to 50 directories that a session may start in and that begin as `prefix` does; without it, where they may start. Names that begin with a dot are left out, unless `hidden` or what is typed asks for them. What lies outside `allowedCwdRoots` is as if it were not there.',
