@@ -41,6 +41,12 @@ export const STATE: ErrorCode[] = [
   'SG_ERR_PROFILE_CHANGED',
 ]
 export const MANAGE: ErrorCode[] = ['SG_ERR_PROFILES_NOT_MANAGEABLE', 'SG_ERR_PROFILE_FORBIDDEN', 'SG_ERR_NOT_FOUND']
+/** Of a profile that may not be there, or not be theirs to change. */
+export const KNOWN_PROFILE: ErrorCode[] = [
+  'SG_ERR_PROFILE_NOT_FOUND',
+  'SG_ERR_PROFILE_DECLARED',
+  'SG_ERR_PROFILE_CHANGED',
+]
 export const PROFILE_RULES: ErrorCode[] = [
   'SG_ERR_PROFILE_INVALID',
   'SG_ERR_CONFIG_DIR_FORBIDDEN',
