@@ -72,37 +72,21 @@ export function asyncApi(prefix: string, features: ReadonlySet<Feature>): JsonSc
         description:
           'A session: `attached`, the events after `afterSeq`, `synced`, then live events; commands in return.',
         parameters: { id: { description: 'The session.' } },
-        bindings: {
-          ws: {
-            method: 'GET',
-            query: {
-              type: 'object',
-              properties: {
-                afterSeq: { type: 'integer', minimum: 0, description: 'The last `seq` that was seen.' },
-                epoch: { type: 'string', description: 'Of the log that `afterSeq` belongs to.' },
-              },
-            },
-          },
-        },
+        bindings: query({
+          afterSeq: { type: 'integer', minimum: 0, description: 'The last `seq` that was seen.' },
+          epoch: { type: 'string', description: 'Of the log that `afterSeq` belongs to.' },
+        }),
         messages: session,
       },
       notifications: {
         address: `${prefix}/notifications/ws`,
         description:
           'All notifications, one way: `notifications_attached`, those after `after`, `notifications_synced`, then what happens, and `inbox_changed`.',
-        bindings: {
-          ws: {
-            method: 'GET',
-            query: {
-              type: 'object',
-              properties: {
-                after: { type: 'string', description: 'The id of the last one that is known; left out: from now on.' },
-                types: { type: 'string', description: 'Some of the types, with commas between them.' },
-                profile: { type: 'string', description: 'Of sessions of this profile alone.' },
-              },
-            },
-          },
-        },
+        bindings: query({
+          after: { type: 'string', description: 'The id of the last one that is known; left out: from now on.' },
+          types: { type: 'string', description: 'Some of the types, with commas between them.' },
+          profile: { type: 'string', description: 'Of sessions of this profile alone.' },
+        }),
         messages: notifications,
       },
       ...(queue && {
@@ -129,6 +113,11 @@ export function asyncApi(prefix: string, features: ReadonlySet<Feature>): JsonSc
     components: { securitySchemes: SECURITY, messages, schemas: sorted(components.schemas) },
   }
 }
+
+/** What the request for a socket may say. */
+const query = (properties: JsonSchema): JsonSchema => ({
+  ws: { method: 'GET', query: { type: 'object', properties } },
+})
 
 const operation = (action: 'send' | 'receive', channel: string, frames: Frame[], summary: string): JsonSchema => ({
   action,
