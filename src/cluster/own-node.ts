@@ -35,12 +35,9 @@ type TargetKind = 'session' | 'execution' | 'job'
 /** This process in its cluster: where things are, and what was taken over. */
 export class OwnNode implements Cluster {
   readonly options: ResolvedClusterOptions
-  readonly #storage: ClusterStorage
   readonly hops: HopClient
+  readonly #parts: OwnNodeOptions
   readonly #nodeListeners = new Set<(nodes: readonly ClusterNode[]) => void>()
-  readonly #clock: Clock
-  readonly #logger: Logger
-  readonly #announced: { slots: number; digest: string }
   readonly #takeUps = new Map<TakenKind, TakeUp>()
   readonly #residence = new Map<TargetKind, (id: string) => boolean>()
   /** Owners of what is elsewhere, by kind and id. */
@@ -54,33 +51,31 @@ export class OwnNode implements Cluster {
   #takingUp: Promise<void>
   readonly #started = deferred()
 
-  constructor({ options, storage, hops, clock, logger, slots, digest }: OwnNodeOptions) {
+  constructor(parts: OwnNodeOptions) {
+    const { options, storage, hops } = parts
+    this.#parts = parts
     this.options = options
-    this.#storage = storage
     this.hops = hops
-    this.#clock = clock
-    this.#logger = logger
-    this.#announced = { slots, digest }
     this.#url = options.url
     this.#takingUp = this.#started.promise
     storage.on('nodes', () => this.#onNodes())
   }
 
   get self() {
-    return { n: this.#storage.n, name: this.options.node, url: this.#url }
+    return { n: this.#parts.storage.n, name: this.options.node, url: this.#url }
   }
 
   get state() {
-    return this.#storage.state
+    return this.#parts.storage.state
   }
 
   others(): ClusterNode[] {
-    return this.#storage.nodes().filter(({ n }) => n !== this.#storage.n)
+    return this.#parts.storage.nodes().filter(({ n }) => n !== this.#parts.storage.n)
   }
 
   /** This node as the others see it; absent while it is none. */
   itself(): ClusterNode | undefined {
-    return this.#storage.nodes().find(({ n }) => n === this.#storage.n)
+    return this.#parts.storage.nodes().find(({ n }) => n === this.#parts.storage.n)
   }
 
   /** Calls when a node has come or gone. */
@@ -97,7 +92,7 @@ export class OwnNode implements Cluster {
 
   /** Before the storage is opened, which joins. */
   announce(): void {
-    const { slots, digest } = this.#announced
+    const { slots, digest } = this.#parts
     const node = {
       name: this.options.node,
       url: this.#url,
@@ -106,21 +101,21 @@ export class OwnNode implements Cluster {
       slots,
       config: digest,
     }
-    this.#storage.announce(node, this.options.leaseMs)
+    this.#parts.storage.announce(node, this.options.leaseMs)
   }
 
   /** The gateway has taken up what it owned before: what came since is next. */
   started(): void {
     // not sooner: whoever hears of it takes over, and what is read at a start is in several steps
-    this.#storage.on('taken', (taken) => void this.#takeUp(taken))
+    this.#parts.storage.on('taken', (taken) => void this.#takeUp(taken))
     this.#started.resolve()
     this.#compare(this.others())
   }
 
   /** Says that it is about to leave; that others do not hear of it keeps nothing waiting. */
   async drain(): Promise<void> {
-    await this.#storage.drain().catch((error) => {
-      this.#logger.warn({ err: toError(error) }, 'the other nodes could not be told that this one leaves')
+    await this.#parts.storage.drain().catch((error) => {
+      this.#parts.logger.warn({ err: toError(error) }, 'the other nodes could not be told that this one leaves')
     })
   }
 
@@ -141,7 +136,7 @@ export class OwnNode implements Cluster {
     if (this.isResident(target)) return 'here'
     const known = this.#places.get(keyOf(target))
     // one that was looked for while its node was being declared dead is remembered with that node
-    if (known && known.until > this.#clock.now() && this.#isAlive(known.node)) return known.node
+    if (known && known.until > this.#parts.clock.now() && this.#isAlive(known.node)) return known.node
     const place = await this.#placeOf(target)
     return place ? this.#settle(target, place) : 'here'
   }
@@ -159,34 +154,34 @@ export class OwnNode implements Cluster {
     const [kind, id] = partsOf(target)
     switch (kind) {
       case 'session':
-        return this.#storage.placeOfSession(id)
+        return this.#parts.storage.placeOfSession(id)
       case 'execution':
-        return this.#storage.placeOfExecution(id)
+        return this.#parts.storage.placeOfExecution(id)
       case 'job':
-        return this.#storage.placeOfJob(id)
+        return this.#parts.storage.placeOfJob(id)
     }
   }
 
   async #settle(target: Target, place: Place): Promise<'here' | ClusterNode> {
-    const keeper = place.owner ?? keeperOf(place, this.self, this.#storage.nodes())
+    const keeper = place.owner ?? keeperOf(place, this.self, this.#parts.storage.nodes())
     if (keeper) return this.#at(target, keeper)
     // while it is queued or over, every node says the same of it
     return 'job' in target ? 'here' : this.#claim(target, place.id)
   }
 
   async #at(target: Target, node: ClusterNode): Promise<'here' | ClusterNode> {
-    if (node.n === this.#storage.n) {
+    if (node.n === this.#parts.storage.n) {
       // this one's by a taking that may still be under way
       await this.#takingUp
       return 'here'
     }
     if (this.#places.size >= MAX_PLACES) this.#places.clear()
-    this.#places.set(keyOf(target), { node, until: this.#clock.now() + this.options.leaseMs / 2 })
+    this.#places.set(keyOf(target), { node, until: this.#parts.clock.now() + this.options.leaseMs / 2 })
     return node
   }
 
   #isAlive({ n }: ClusterNode): boolean {
-    return this.#storage.nodes().some((node) => node.n === n)
+    return this.#parts.storage.nodes().some((node) => node.n === n)
   }
 
   /** Once for all who ask at the same time. */
@@ -199,9 +194,9 @@ export class OwnNode implements Cluster {
   }
 
   async #claimNow(target: Target, id: string): Promise<'here' | ClusterNode> {
-    const place = await this.#storage.claim(id)
+    const place = await this.#parts.storage.claim(id)
     if (!place) return 'here'
-    if (place.owner && place.owner.n !== this.#storage.n) return this.#at(target, place.owner)
+    if (place.owner && place.owner.n !== this.#parts.storage.n) return this.#at(target, place.owner)
     if (place.owner) await this.#takeUp({ sessionIds: [id], jobIds: [], lanes: [], keys: [] })
     return 'here'
   }
@@ -213,7 +208,7 @@ export class OwnNode implements Cluster {
 
   async #takeUpNow(taken: Taken): Promise<void> {
     if (taken.from)
-      this.#logger.info(
+      this.#parts.logger.info(
         { node: taken.from.name, sessions: taken.sessionIds.length, jobs: taken.jobIds.length },
         'this node goes on with what another one had',
       )
@@ -221,13 +216,13 @@ export class OwnNode implements Cluster {
       try {
         await this.#takeUps.get(kind)?.(taken)
       } catch (error) {
-        this.#logger.error({ err: toError(error), kind }, 'what another node had could not be taken up')
+        this.#parts.logger.error({ err: toError(error), kind }, 'what another node had could not be taken up')
       }
   }
 
   #onNodes(): void {
     this.#places.clear()
-    const nodes = this.#storage.nodes()
+    const nodes = this.#parts.storage.nodes()
     this.hops.keep(nodes)
     for (const listener of this.#nodeListeners) listener(nodes)
     this.#compare(this.others())
@@ -236,9 +231,9 @@ export class OwnNode implements Cluster {
   /** Callers would find a difference by chance. */
   #compare(others: readonly ClusterNode[]): void {
     for (const { n, name, config } of others) {
-      if (config === this.#announced.digest || this.#different.has(n)) continue
+      if (config === this.#parts.digest || this.#different.has(n)) continue
       this.#different.add(n)
-      this.#logger.warn(
+      this.#parts.logger.warn(
         { node: name },
         'another node is set up differently: profiles, tools, basePath, maxBodyBytes, requireApiKey, disableBypassPermissions and agentState have to be the same at all of them',
       )
