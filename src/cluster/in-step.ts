@@ -6,7 +6,7 @@ import type { PushSubscriptions } from '../notifications/channels/subscriptions.
 import type { NotificationFeed } from '../notifications/feed.js'
 import type { Inbox } from '../notifications/inbox.js'
 import type { ClusterStorage } from '../storage/cluster.js'
-import type { Exchange, Peers } from './exchange.js'
+import type { Change, Exchange, Peers } from './exchange.js'
 
 /** What this node holds in memory that other nodes change, too. */
 export interface SharedHere {
@@ -44,19 +44,11 @@ export function keepInStep({
 }: InStepParts): () => void {
   const { signIns, subscriptions } = parts
   // before it has joined, and while it may not ask, there is nothing to compare: all of it is read, or looked at, later
-  const whileServing = (look: () => unknown) => () => (storage.state === 'serving' ? look() : undefined)
-  exchange.on(
-    'notifications',
-    whileServing(() => feed.nudge()),
-  )
-  exchange.on(
-    'signIns',
-    whileServing(() => signIns?.refreshed()),
-  )
-  exchange.on(
-    'subscriptions',
-    whileServing(() => subscriptions?.refreshed()),
-  )
+  const whileServing = (change: Change, look: () => unknown) =>
+    exchange.on(change, () => (storage.state === 'serving' ? look() : undefined))
+  whileServing('notifications', () => feed.nudge())
+  whileServing('signIns', () => signIns?.refreshed())
+  whileServing('subscriptions', () => subscriptions?.refreshed())
   exchange.on('inbox', ({ from, waiting }) => inbox.setElsewhere(from, waiting))
   const onNodes = () => {
     const there = new Set(peers.others().map(({ n }) => n))

@@ -6,21 +6,19 @@ import { shortPath } from './config-problem.js'
 /** What was found in a database, for a person. */
 export function reportLines(report: SqliteReport): string[] {
   const { problems, refusal, bytes, shrinks, tables, orphans, unswept } = report
-  const leftovers = Object.entries({ ...orphans, 'events still to be swept': unswept }).filter(([, count]) => count > 0)
   return [
     verdict(report),
     ...(refusal !== undefined && problems.length > 0 ? [`  ${refusal}`] : []),
     ...problems.map((problem) => `  ${problem}`),
     `  size               ${sizeOf(bytes.database)} (${sizeOf(bytes.free)} unused${shrinks === false ? ', NOT GIVEN BACK: a backup put in its place does' : ''}), write-ahead log ${sizeOf(bytes.wal)}`,
     ...Object.entries(tables).map(([name, { rows, bytes }]) => `  ${name.padEnd(19)}${rows} rows, ${sizeOf(bytes)}`),
-    `  orphans            ${leftovers.map(([what, count]) => `${count} ${what}`).join(', ') || 'none'}`,
+    orphansLine({ ...orphans, 'events still to be swept': unswept }),
   ]
 }
 
 /** The same of one of PostgreSQL. */
 export function postgresLines(report: PostgresReport): string[] {
   const { place, schema, server, ok, problems, durable, schemaVersion, holders, tables, orphans, unswept } = report
-  const leftovers = Object.entries({ ...orphans, 'removed sessions still to be swept': unswept })
   const state =
     schemaVersion === 0
       ? 'is empty: the first start of a gateway makes its tables'
@@ -37,13 +35,13 @@ export function postgresLines(report: PostgresReport): string[] {
     ...Object.entries(tables).map(
       ([name, { rows, bytes }]) => `  ${name.padEnd(19)}about ${rows} rows, ${sizeOf(bytes)}`,
     ),
-    `  orphans            ${
-      leftovers
-        .filter(([, count]) => count > 0)
-        .map(([what, count]) => `${count} ${what}`)
-        .join(', ') || 'none'
-    }`,
+    orphansLine({ ...orphans, 'removed sessions still to be swept': unswept }),
   ]
+}
+
+function orphansLine(found: Record<string, number>): string {
+  const some = Object.entries(found).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []))
+  return `  orphans            ${some.join(', ') || 'none'}`
 }
 
 const MAX_NAMED = 10
