@@ -3,9 +3,8 @@ import type { SignInInfo } from '../../schemas/console.js'
 import { GatewayError, toError } from '../errors.js'
 import { whoOf } from '../idempotency/scope.js'
 import type { Clock } from '../lib/clock.js'
-import { Freshness } from '../lib/freshness.js'
+import { type CopiedStore, type Freshness, freshnessOf } from '../lib/freshness.js'
 import { Listeners } from '../lib/listeners.js'
-import type { Logger } from '../lib/logger.js'
 import { newId } from '../lib/new-id.js'
 import { type Persistence, patiently, persistently, unavailable } from '../lib/patience.js'
 import type { Principal } from '../principal.js'
@@ -27,14 +26,8 @@ export interface SignInOptions {
   sessionMaxAgeMs: number
 }
 
-export interface SignInParts extends SignInOptions, Persistence {
+export interface SignInParts extends SignInOptions, Persistence, CopiedStore<SignInStore> {
   clock: Clock
-  logger: Logger
-  store: SignInStore
-  /** Whether other processes change the store, too. */
-  shared?: boolean | undefined
-  /** Other processes are to look for what was changed; resolves when they have. */
-  tellOthers?: (() => Promise<void>) | undefined
   /** What is kept under a name, `value` when there was nothing. */
   keyOnce(name: string, value: string): Promise<string>
 }
@@ -62,12 +55,7 @@ export class SignIns {
 
   constructor(parts: SignInParts) {
     this.#parts = parts
-    const { store, shared } = parts
-    if (shared && store.version)
-      this.#freshness = new Freshness(
-        () => store.version!(),
-        () => this.#read(),
-      )
+    this.#freshness = freshnessOf(parts, () => this.#read())
     this.#listeners = new Listeners((error) => parts.logger.error({ err: error }, 'the end of a sign-in was not told'))
   }
 

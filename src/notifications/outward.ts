@@ -2,10 +2,7 @@ import type { SessionEventOf } from '../../schemas/events.js'
 import type { SessionNotification } from '../../schemas/notifications.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, optionError } from '../errors.js'
-import type { Clock } from '../lib/clock.js'
-import type { Logger } from '../lib/logger.js'
 import { oneLine } from '../lib/one-line.js'
-import type { CallerNamed } from '../principal.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
 import type { DeliveryOrigin, LeftDelivery, PlannedDelivery } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
@@ -16,8 +13,7 @@ import { type AnswerableSessions, type AnswerLinkLimits, AnswerLinks } from './a
 import { attemptsLane, type ChannelOptions, Channels, signedBy } from './channels/channels.js'
 import type { ChannelMessage, RequestSettled } from './channels/message.js'
 import { WebPush } from './channels/push.js'
-import type { ChannelStore } from './channels/store.js'
-import { PushSubscriptions } from './channels/subscriptions.js'
+import { PushSubscriptions, type PushSubscriptionsOptions } from './channels/subscriptions.js'
 import { type ReminderOptions, Reminders } from './reminders.js'
 
 /** What is to be told to whom outside. */
@@ -32,24 +28,14 @@ export interface OutwardOptions {
   retryDelayMs?: number | undefined
 }
 
-export interface OutwardParts {
-  clock: Clock
-  logger: Logger
-  /** As `Clock.after`, or sooner: as soon as the storage takes something again. */
-  retryAfter: Clock['after']
+export interface OutwardParts extends Omit<PushSubscriptionsOptions, 'signal'> {
   deliverer: WebhookDeliverer
   outbox: DeliveryOutbox
   /** Whether the next process finds what this one leaves in the outbox. */
   outlasts: boolean
-  store: ChannelStore
-  /** Whether other processes change the store, too. */
-  shared?: boolean | undefined
-  /** Other processes are to look for subscriptions that were changed; resolves when they have. */
-  tellOthers?: (() => Promise<void>) | undefined
   /** For the operator's endpoints, and for those that callers name. */
   guard: EgressGuard
   pushGuard: EgressGuard
-  callerNamed?: CallerNamed | undefined
   /** What stands before the routes, as in `/v1`. */
   basePath: string
   sessions: AnswerableSessions
@@ -75,12 +61,9 @@ export class Outward {
   /** @throws SG_ERR_OPTION */
   constructor(options: OutwardOptions, parts: OutwardParts) {
     const { channels = [], webhook, attempts = 3, retryDelayMs = 500, reminders = [] } = options
-    const { store, clock, logger, guard, pushGuard, callerNamed } = parts
+    const { store, clock, logger, guard, pushGuard } = parts
     this.#parts = parts
-    const subscriptions = new PushSubscriptions({
-      ...{ store, clock, logger, retryAfter: parts.retryAfter },
-      ...{ guard: pushGuard, callerNamed, shared: parts.shared, tellOthers: parts.tellOthers },
-    })
+    const subscriptions = new PushSubscriptions({ ...parts, guard: pushGuard })
     const pushed = channels.findIndex(({ format }) => format === 'web_push')
     const subject = pushed < 0 ? '' : subjectOf(channels[pushed]!, pushed, options)
     const push = new WebPush(store, subscriptions)

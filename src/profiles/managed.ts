@@ -10,7 +10,7 @@ import { GatewayError, invalidField, optionError, toError } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
-import { Freshness } from '../lib/freshness.js'
+import { type CopiedStore, type Freshness, freshnessOf } from '../lib/freshness.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import { newId } from '../lib/new-id.js'
 import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
@@ -33,11 +33,11 @@ export interface ManagedProfile extends ResolvedProfile {
   readonly problem?: string
 }
 
-export interface ManagedProfilesOptions extends ProfileRules, Persistence {
+export interface ManagedProfilesOptions
+  extends ProfileRules,
+    Persistence,
+    Omit<CopiedStore<ProfileStore>, 'tellOthers'> {
   clock: Clock
-  store: ProfileStore
-  /** Whether other processes change the store, too. */
-  shared?: boolean | undefined
   /** Where `configDir` may point; undefined: only provider profiles can be managed. */
   roots: PathRoots | undefined
   declared: ReadonlyMap<string, ResolvedProfile>
@@ -62,12 +62,7 @@ export class ManagedProfiles {
 
   constructor(options: ManagedProfilesOptions) {
     this.#options = options
-    const { store, shared } = options
-    if (shared && store.version)
-      this.#freshness = new Freshness(
-        () => store.version!(),
-        () => this.#read(),
-      )
+    this.#freshness = freshnessOf(options, () => this.#read())
   }
 
   get(name: string): ManagedProfile | undefined {

@@ -2,7 +2,7 @@ import { createHash, ECDH } from 'node:crypto'
 import type { CreateSubscriptionRequest } from '../../../schemas/notifications.js'
 import { GatewayError, invalidField } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
-import { Freshness } from '../../lib/freshness.js'
+import { type CopiedStore, type Freshness, freshnessOf } from '../../lib/freshness.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
 import { newId } from '../../lib/new-id.js'
 import { overdue, type Persistence, patiently, persistently, unavailable } from '../../lib/patience.js'
@@ -18,12 +18,7 @@ const MAX_SUBSCRIPTIONS = 10_000
 const KEPT_MS = 60 * 24 * 60 * 60_000
 const CURVE = 'prime256v1'
 
-export interface PushSubscriptionsOptions extends Persistence {
-  store: ChannelStore
-  /** Whether other processes change the store, too. */
-  shared?: boolean | undefined
-  /** Other processes are to look for what was changed; resolves when they have. */
-  tellOthers?: (() => Promise<void>) | undefined
+export interface PushSubscriptionsOptions extends Persistence, CopiedStore<ChannelStore> {
   clock: Clock
   /** Which endpoints may be named. */
   guard: EgressGuard
@@ -41,12 +36,7 @@ export class PushSubscriptions {
 
   constructor(options: PushSubscriptionsOptions) {
     this.#options = options
-    const { store, shared } = options
-    if (shared && store.version)
-      this.#freshness = new Freshness(
-        () => store.version!(),
-        () => this.#read(),
-      )
+    this.#freshness = freshnessOf(options, () => this.#read())
   }
 
   /** Reads what earlier processes left. @throws what the store throws */
