@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { CarriedPiece } from '../engines/cli/carry/carried-files.js'
-import { newJob } from '../jobs/job.js'
 import type { ClusterEvents, ClusterStorage, Taken } from './cluster.js'
+import { jobOf, sessionOf } from './conformance-fixtures.js'
 import type { GatewayStorage } from './storage.js'
 
 /** A node of a cluster that is made for a test. */
@@ -32,24 +32,6 @@ export interface ClusterCase {
 const LONG_MS = 600_000
 const CLAIMS = 1_000
 const SESSIONS = 50
-
-const sessionOf = (id: string) => ({
-  id,
-  origin: { profile: 'one', generation: 'g1', config: { cwd: '/srv/work' }, epoch: 'e1' },
-  state: {
-    info: {
-      ...{ id, title: id, lastSeq: 0, status: 'idle' as const, profile: 'one', engine: 'provider' as const },
-      ...{ cwd: '/srv/work', createdAt: 1, lastActivityAt: 1, pendingPermissions: 0, attachedClients: 0 },
-      ...{ numTurns: 0, cost: 0 },
-      usage: { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
-    },
-  },
-})
-
-function jobOf(id: string) {
-  const request = { session: { cwd: '/srv/work', prompt: 'go' } }
-  return { request, info: newJob(request, { id, now: Date.now(), profile: 'one', generation: 'g1', cwd: '/srv/work' }) }
-}
 
 const next = <E extends keyof ClusterEvents & string>({ storage }: TestNode, event: E): Promise<ClusterEvents[E]> =>
   new Promise((resolve) => {

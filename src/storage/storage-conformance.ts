@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import type { StoredProfile } from '../../schemas/profiles.js'
 import type { KeptKey, Made, StoredAnswer } from '../idempotency/store.js'
-import { expectedOf, type JobPatch, type JobRecord } from '../jobs/adapter.js'
-import { newJob } from '../jobs/job.js'
+import { expectedOf, type JobPatch } from '../jobs/adapter.js'
 import type { KeptNotification } from '../notifications/store.js'
-import type { JournalWrite } from '../sessions/kept/journal.js'
 import type { UsageCount } from '../usage/store.js'
+import { jobOf, sessionOf } from './conformance-fixtures.js'
 import type { GatewayStorage } from './storage.js'
 
 /** One thing that the parts of every GatewayStorage do together. */
@@ -29,23 +28,6 @@ const keyOf = <Kind extends Made['kind']>(
   ...{ key, fingerprint: 'f' },
   made: { kind, id, location: `/v1/${kind}s/${id}` },
 })
-
-const sessionOf = (id: string): JournalWrite => ({
-  id,
-  origin: { profile: 'one', generation: 'g1', config: { cwd: '/srv/work' }, epoch: 'e1' },
-  state: {
-    info: {
-      ...{ id, title: id, lastSeq: 0, status: 'idle', profile: 'one', engine: 'provider', cwd: '/srv/work' },
-      ...{ createdAt: 1, lastActivityAt: 1, pendingPermissions: 0, attachedClients: 0, numTurns: 0, cost: 0 },
-      usage: { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
-    },
-  },
-})
-
-function jobOf(id: string): JobRecord {
-  const request = { session: { cwd: '/srv/work', prompt: 'go' } }
-  return { request, info: newJob(request, { id, now: Date.now(), profile: 'one', generation: 'g1', cwd: '/srv/work' }) }
-}
 
 const profileOf = (name: string): StoredProfile => ({ name, engine: 'cli', configDir: '/srv/agents/one' })
 
