@@ -1,5 +1,5 @@
+import { listProcesses, type ProcessEntry, pidNamespace, readEnvironment, readProcess } from '../../lib/process-list.js'
 import { tried } from '../../lib/tried.js'
-import { listProcesses, type ProcessEntry, pidNamespace, readEnvironment, readProcess } from './process-list.js'
 
 /** Names the gateway process that started an agent. Whatever the agent starts inherits it, in whatever group or session it hides. */
 const OWNER_ENV = 'SESSION_GATEWAY_OWNER'

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { KeyedLock } from '../../lib/keyed-lock.js'
+import { readProcess } from '../../lib/process-list.js'
 import { tried } from '../../lib/tried.js'
 import { unless } from './unless.js'
 
@@ -126,17 +127,8 @@ async function isRunning({ pid, birth }: LockHolder): Promise<boolean> {
 const DEAD = 'dead'
 
 async function birthOf(pid: number): Promise<string | undefined> {
-  try {
-    const [boot, stat] = await Promise.all([
-      readFile('/proc/sys/kernel/random/boot_id', 'utf8'),
-      readFile(`/proc/${pid}/stat`, 'utf8'),
-    ])
-    // Counted from behind the command's name, which may hold anything: the 22nd field of the line.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    const tick = fields[19]
-    if (fields[0] === 'Z' || fields[0] === 'X') return DEAD
-    return tick === undefined ? undefined : `${boot.trim()}/${tick}`
-  } catch {
-    return undefined
-  }
+  const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => undefined)
+  const found = await readProcess(pid)
+  if (boot === undefined || !found) return undefined
+  return found.isZombie ? DEAD : `${boot.trim()}/${found.startTime}`
 }
