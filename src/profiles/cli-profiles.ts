@@ -15,6 +15,7 @@ import type { SessionRunnerConfig } from '../engines/runner.js'
 import { GatewayError, invalidField, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
 import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
+import { present } from '../lib/present.js'
 import { within } from '../lib/within.js'
 import { type Principal, UNLIMITED, visible } from '../principal.js'
 import { type BuildRunnerConfig, pathOrRefusal } from '../sessions/admission.js'
@@ -93,11 +94,7 @@ export class CliProfiles {
     if (query.profile !== undefined) profiles.resolve(query.profile, principal)
     const page = { limit: query.limit ?? DEFAULT_LIMIT, offset: query.offset ?? 0 }
     if (injected) {
-      const listed = await injected({
-        ...page,
-        ...(dir !== undefined && { dir }),
-        ...(query.profile !== undefined && { profile: query.profile }),
-      })
+      const listed = await injected({ ...page, ...present({ dir, profile: query.profile }) })
       return listed.filter(({ profile }) => profile === undefined || visible(principal, profile))
     }
     const wanted = this.#resolved(principal).filter(
