@@ -4,16 +4,12 @@ import type { Logger } from '../lib/logger.js'
 import { within } from '../lib/within.js'
 import type { WaitingCounts } from '../notifications/inbox.js'
 import type { ClusterNode } from '../storage/cluster.js'
+import type { Cluster, NodeRequest } from './cluster.js'
 
 /** Who can be asked, and how. */
-export interface Peers {
-  /** Those that are alive, without this one. */
-  others(): readonly ClusterNode[]
+export interface Peers extends Pick<Cluster, 'others'> {
   /** Rejects when the node cannot be reached. */
-  ask(
-    node: ClusterNode,
-    request: { method: string; path: string; headers: Record<string, string>; body?: string; signal?: AbortSignal },
-  ): Promise<Response>
+  ask(node: ClusterNode, request: NodeRequest & { body?: string }): Promise<Response>
 }
 
 /** What a node holds in memory that another one may have changed. */
@@ -141,12 +137,10 @@ export class Exchange {
     const late = new AbortController()
     const asked = async () => {
       const response = await peers.ask(node, {
-        ...{
-          method: 'POST',
-          path: `${basePath}${EXCHANGE_PATH}${path}`,
-          body: JSON.stringify(body),
-          signal: late.signal,
-        },
+        method: 'POST',
+        path: `${basePath}${EXCHANGE_PATH}${path}`,
+        body: JSON.stringify(body),
+        signal: late.signal,
         headers: { 'content-type': 'application/json' },
       })
       if (!response.ok) throw new Error(`it answered ${response.status}`)
