@@ -105,10 +105,26 @@ export class SessionFacts {
     return { ...end, numTurns: before.numTurns + numTurns, totalCostUsd: before.cost + cost }
   }
 
-  /** Takes up what was known when the session was parked. */
-  restore(info: SessionInfo, firstPrompt: string | undefined, engineTitle: string | undefined): void {
+  /** What is written down beside the SessionInfo; what is empty is left out. */
+  get kept() {
+    const { hostTitle, firstPrompt, engineTitle, before, turnUsage } = this
+    return {
+      ...(hostTitle !== undefined && { hostTitle }),
+      ...(firstPrompt !== undefined && { firstPrompt }),
+      ...(engineTitle !== undefined && { engineTitle }),
+      ...(before && { before }),
+      // a copy: it is written down later
+      ...(turnUsage && { turnUsage: { ...turnUsage } }),
+    }
+  }
+
+  /** Takes up what was known when the session was written down. */
+  restore(info: SessionInfo, kept: Pick<SessionFacts, 'firstPrompt' | 'engineTitle' | 'before' | 'turnUsage'>): void {
+    const { firstPrompt, engineTitle, before, turnUsage } = kept
     this.firstPrompt = firstPrompt
     this.engineTitle = engineTitle
+    this.before = before
+    this.turnUsage = turnUsage && { ...turnUsage }
     this.sdkSessionId = info.sdkSessionId
     this.model = info.model
     this.permissionMode = info.permissionMode

@@ -12,13 +12,12 @@ import { DeferredExecutions } from './asks/deferred-executions.js'
 import { PermissionDesk, type PermissionDeskOwner } from './asks/permission-desk.js'
 import type { LogSource } from './clients/attachment.js'
 import { Clients, SessionBridge } from './clients/clients.js'
-import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn } from './kept/journal.js'
+import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn, QueuedMessage } from './kept/journal.js'
 import type { JournalOwner } from './kept/journal-owner.js'
 import { JournalWriter } from './kept/journal-writer.js'
 import { type Life, NEXT } from './life/life.js'
 import type { RunnerLink } from './life/runner-link.js'
 import { snapshotFiles } from './life/snapshot-files.js'
-import type { QueuedMessage } from './life/turns.js'
 import { EventLog } from './log/event-log.js'
 import { keptConfig, SessionFacts } from './session-facts.js'
 import type { LeftSession, SessionInit, SessionWorld } from './session-world.js'
@@ -114,18 +113,10 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   }
 
   #restore({ state, snapshot }: JournaledWhole): void {
+    const { info, hostTitle: _title, firstPrompt, engineTitle, before, turnUsage, ...rest } = state
     const {
-      info,
-      hostTitle: _title,
-      firstPrompt,
-      engineTitle,
-      before,
-      turnUsage,
       inTurn = false,
       queued,
-      ...rest
-    } = state
-    const {
       permissions = [],
       asked,
       executions = [],
@@ -142,7 +133,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     // what was asked for after the snapshot is asked for again, under another id
     const isKnown = (id: string) => !midTurn || midTurn.waits.includes(id)
     const at = midTurn?.since ?? info.lastActivityAt
-    this.facts.restore(info, firstPrompt, engineTitle)
+    this.facts.restore(info, { firstPrompt, engineTitle, before, turnUsage })
     this.permissions.restore(
       permissions.filter(({ id }) => isKnown(id)),
       asked,
@@ -153,8 +144,6 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.inTurn = inTurn
     this.queued = queued?.length ? queued : undefined
     this.chosen = chosen
-    this.facts.before = before
-    this.facts.turnUsage = turnUsage && { ...turnUsage }
     this.messageIds = messageIds && [...messageIds]
     this.files = snapshot?.files && snapshotFiles(snapshot.files, at)
     this.midTurn = midTurn
@@ -353,9 +342,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
       info: { ...this.info(this.log.headSeq), attachedClients: 0 },
       ...(this.order !== undefined && { order: this.order }),
       ...(this.home !== undefined && { home: this.home }),
-      ...(facts.hostTitle !== undefined && { hostTitle: facts.hostTitle }),
-      ...(facts.firstPrompt !== undefined && { firstPrompt: facts.firstPrompt }),
-      ...(facts.engineTitle !== undefined && { engineTitle: facts.engineTitle }),
+      ...facts.kept,
       ...(inTurn && { inTurn }),
       ...(askedBy !== undefined && askedBy !== this.createdBy && { askedBy }),
       ...(queued && { queued }),
@@ -365,10 +352,8 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
       ...(settled.length > 0 && { settled }),
       ...(chosen && { chosen }),
       ...(messageIds && { messageIds }),
-      ...(facts.before && { before: facts.before }),
-      ...(facts.turnUsage && { turnUsage: { ...facts.turnUsage } }),
       ...(this.writer?.isStale && { isStale: true }),
-      ...(midTurn && { midTurn }),
+      ...(midTurn && { midTurn: copyOf(midTurn) }),
     } satisfies JournaledState
     // a fact that is not written down does not compile
     state as Required<typeof state> satisfies Record<keyof JournaledState, unknown>
@@ -450,3 +435,10 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     world.onEnded(this)
   }
 }
+
+/** What was told of it by now: that changes while a journal writes it down. */
+const copyOf = ({ results, decisions, ...rest }: MidTurn): MidTurn => ({
+  ...rest,
+  results: results.map((one) => ({ ...one })),
+  decisions: decisions.map((one) => ({ ...one })),
+})

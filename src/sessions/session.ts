@@ -12,11 +12,10 @@ import { type AnswerBearing, answerAsked, carriedDecision, changedInput, decisio
 import type { Attachment, ClientSink } from './clients/attachment.js'
 import type { AttachPosition } from './clients/clients.js'
 import { CommandDesk } from './clients/command-desk.js'
-import type { JournaledWhole, MidTurn, Removal } from './kept/journal.js'
+import type { JournaledWhole, MidTurn, QueuedMessage, Removal } from './kept/journal.js'
 import { type Asked, isForEngine, type News, newsOf } from './kept/news.js'
 import { EngineDesk } from './life/engine-desk.js'
 import { TurnDesk } from './life/turn-desk.js'
-import type { QueuedMessage } from './life/turns.js'
 import { SessionState } from './session-state.js'
 import type { LeftSession, SessionInit, SessionWorld } from './session-world.js'
 

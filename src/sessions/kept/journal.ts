@@ -8,7 +8,6 @@ import type { KeptNotification } from '../../notifications/store.js'
 import type { UsageCount } from '../../usage/store.js'
 import type { KeptDelivery } from '../../webhooks/outbox.js'
 import type { AskedPlaces } from '../asks/waiting.js'
-import type { QueuedMessage } from '../life/turns.js'
 import type { RunningTotals } from '../session-facts.js'
 import type { Choice, News } from './news.js'
 
@@ -79,6 +78,14 @@ export interface JournaledOrigin {
   createdBy?: string
   /** Identity of the session's log. */
   epoch: string
+}
+
+/** A message that waits for the turns before it to end. */
+export interface QueuedMessage {
+  text: string
+  commandId?: string
+  /** Name of who sent it; absent: of who created the session. */
+  askedBy?: string
 }
 
 /** Where a session stands: replaced as a whole with each write that changes it. */

@@ -9,7 +9,7 @@ import type {
 import { GatewayError, toError } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
 import type { Logger } from '../../lib/logger.js'
-import type { QueuedMessage } from './turns.js'
+import type { QueuedMessage } from '../kept/journal.js'
 
 /** How long a runner may take to close before it is left behind. */
 const CLOSE_GRACE_MS = 10_000

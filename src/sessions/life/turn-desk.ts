@@ -3,10 +3,10 @@ import { GatewayError, toError } from '../../errors.js'
 import { newId } from '../../lib/new-id.js'
 import { within } from '../../lib/within.js'
 import { interruptedResult } from '../asks/deferred-executions.js'
+import type { QueuedMessage } from '../kept/journal.js'
 import { endInterrupted } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
 import type { RunnerLink } from './runner-link.js'
-import type { QueuedMessage } from './turns.js'
 
 const MAX_WAITING = 100
 /** How long an engine may take to end its turn when the process ends. */
