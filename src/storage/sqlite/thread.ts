@@ -43,7 +43,7 @@ export class DatabaseThread {
       const calls = batch.map(({ call }) => call)
       onBatch?.(calls.map(([name]) => name))
       inUse.begin()
-      if (texts.put(calls)) worker.postMessage(texts.memory)
+      texts.put(calls)
       worker.postMessage(calls)
     }
     this.#queue = new CallQueue(send, () => this.#ended)

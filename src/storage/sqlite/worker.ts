@@ -14,11 +14,11 @@ const LAST_WAIT_MS = 1_000
 
 /**
  * The thread in which the database lives. It is told batches of calls, one at a time, and answers each after its commit; told `null` it
- * closes the database and ends. Where the memory is from which it takes texts it is told whenever that is another one.
+ * closes the database and ends.
  */
 const options = workerData as ConnectionOptions & { inUse: SharedArrayBuffer; texts: SharedArrayBuffer }
 const inUse = new InUse(options.inUse)
-let texts = new EventTexts(options.texts)
+const texts = new EventTexts(options.texts)
 const port = parentPort!
 
 /** What is handed over instead of copied: events that were read. */
@@ -35,11 +35,7 @@ try {
   const operations = operationsOf(db)
   const housekeeping = new Housekeeping(db, operations, inUse)
 
-  port.on('message', (calls: Call[] | SharedArrayBuffer | null) => {
-    if (calls instanceof SharedArrayBuffer) {
-      texts = new EventTexts(calls)
-      return
-    }
+  port.on('message', (calls: Call[] | null) => {
     if (!calls) {
       try {
         // Closing alone leaves the log full while a statement is not collected yet, or somebody else has the file open.
