@@ -107,9 +107,10 @@ export class Executions {
     return true
   }
 
-  /** Makes an id known that was settled before this process began. */
+  /** Makes an id known that was settled before this process began; one that is known stays as it is. */
   remember(sessionId: string, executionId: string): void {
-    if (!this.register(sessionId, executionId, undefined)) return
+    if (this.#entries.has(executionId)) return
+    this.register(sessionId, executionId, undefined)
     this.#entries.get(executionId)!.settled = true
   }
 
@@ -136,7 +137,7 @@ export class Executions {
 
   async #lookedUp(executionId: string): Promise<Entry | undefined> {
     const sessionId = await this.#lookUp?.(executionId)
-    if (sessionId !== undefined && !this.#entries.has(executionId)) this.remember(sessionId, executionId)
+    if (sessionId !== undefined) this.remember(sessionId, executionId)
     return this.#entries.get(executionId)
   }
 

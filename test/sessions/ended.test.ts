@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
 import type { SessionJournal, SessionsAtRest } from '../../src/sessions/kept/journal.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
@@ -217,6 +218,32 @@ t.test('so they do when the only one that has ended is looked at', async (t) => 
     { applied: false, sessionId: id },
     'nor is it forgotten afterwards',
   )
+})
+
+t.test('it can be looked at while another session asks whether it may have its execution', async (t) => {
+  const { create, storage, again, first } = await world(t)
+  const id = await create('scripted', 'go')
+  await until(() => first.engine.last.sent.length === 1)
+  await first.engine.last.defer('over')
+  await first.gateway.executions.submit('over', ok)
+  await first.registry.end(id)
+  const { registry, engine } = await again()
+  await registry.create({ cwd: SOME_CWD, profile: 'scripted', prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  const journal = storage.journal as SessionJournal & SessionsAtRest
+  const { sessionOf } = journal
+  const asked = deferred()
+  const looked = deferred()
+  journal.sessionOf = async (executionId) => {
+    asked.resolve()
+    await looked.promise
+    return sessionOf(executionId)
+  }
+  const refused = t.rejects(engine.last.defer('over'), { code: 'SG_ERR_EXECUTION_EXISTS' })
+  await asked.promise
+  t.match(await registry.get(id), { status: 'closed' })
+  looked.resolve()
+  await refused
 })
 
 t.test('what has ended goes when its time is over, whether or not it was looked at, and over restarts', async (t) => {
