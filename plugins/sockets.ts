@@ -86,9 +86,14 @@ function upgradesForRouter(server: Server, upgrades: Upgrades): Server {
 }
 
 /** The plugin of a host that has its own closes every socket without a word when the host ends, before the gateway is asked to. */
-export function sayWhyItCloses(socket: WebSocket): void {
+export function sayWhyItCloses(socket: WebSocket & { _closeFrameReceived?: boolean }): void {
   const close = socket.close.bind(socket)
-  socket.close = (code = CLOSE.goingAway.code, reason = closeRow(code)?.reason) => close(code, reason)
+  socket.close = (code, reason) => {
+    // as `ws` answers a client that went without a code
+    if (code === undefined && socket._closeFrameReceived) return close()
+    const said = code ?? CLOSE.goingAway.code
+    close(said, reason ?? closeRow(said)?.reason)
+  }
 }
 
 /**

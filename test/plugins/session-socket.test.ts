@@ -68,3 +68,12 @@ t.test('an upgrade is refused as an HTTP answer before the 101', async (t) => {
   t.match(await refusedUpgrade(`${ws}/sessions/${json.id}`), { status: 400 })
   t.match(await refusedUpgrade(`${ws}/nowhere`), { status: 404 })
 })
+
+t.test('a client that goes without a code is not told that the server goes away', async (t) => {
+  const { call, api } = await buildServer(t)
+  const created = await call('POST', '/sessions', { cwd: SOME_CWD })
+  const client = await attach(t, api, created.json.id)
+  await client.untilFrame('synced')
+  client.socket.close()
+  t.same(await client.untilClosed(), { code: 1005, reason: '' })
+})
