@@ -186,6 +186,22 @@ if (hasPostgres()) {
     })
   })
 
+  t.test('files of agents for other nodes go over to another schema, byte by byte', async (t) => {
+    const [from, to] = ['carries', 'carried_on'].map((schema) => ({ url: server.url(), schema })) as [Schema, Schema]
+    const storage = createPostgresStorage(from)
+    t.teardown(() => storage.close())
+    await storage.open()
+    await storage.journal.write(firstWrite('one'))
+    await server.query(`INSERT INTO carries.carried
+      SELECT key, path, 2, 3, 'd', bytes FROM carries.sessions, (VALUES ('p/é.jsonl', '\\x00ff0a'::bytea), ('p/b', decode(repeat('5c', 900), 'hex'))) given (path, bytes)`)
+    await storage.close()
+    const { tables } = await migrateStorage({ postgres: from }, { postgres: to })
+    t.match(tables, { carried: { rows: 2 } })
+    const kept = (schema: string) => server.query(`SELECT * FROM ${schema}.carried ORDER BY path`)
+    t.same(await kept(to.schema), await kept(from.schema))
+    t.match(await migrateStorage({ postgres: from }, { postgres: to }), { isNew: false, tables })
+  })
+
   t.test('a job that waits for its node waits for it in another schema, too', async (t) => {
     const [from, to] = ['at_home', 'home_moved'].map((schema) => ({ url: server.url(), schema })) as [Schema, Schema]
     const storage = createPostgresStorage(from)

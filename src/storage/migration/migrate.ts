@@ -2,7 +2,7 @@ import type { PostgresStorageOptions } from '../postgres/storage.js'
 import { StorageError } from '../storage.js'
 import { isSameSchema, postgresSource, postgresTarget } from './postgres-side.js'
 import { isSameFile, sqliteSource, sqliteTarget } from './sqlite-side.js'
-import { COPIED, type Side, sumOf, type TableSum, type Target } from './tables.js'
+import { COPIED, type CopiedTable, type Side, sumOf, type TableSum, type Target } from './tables.js'
 
 /** A database of a gateway. */
 export type Place = { sqlite: string } | { postgres: PostgresStorageOptions }
@@ -52,9 +52,12 @@ async function isEmpty(target: Target): Promise<boolean> {
   return true
 }
 
+const inBoth = (source: Side, target: Side): CopiedTable[] =>
+  source.tables.filter((table) => target.tables.includes(table))
+
 async function copied(source: Side, target: Target): Promise<Migrated['tables']> {
   const tables: Migrated['tables'] = {}
-  for (const table of COPIED) {
+  for (const table of inBoth(source, target)) {
     const sum = await sumOf(source, table, (rows) => target.write(table, rows))
     const kept = await sumOf(target, table)
     if (kept.sha256 !== sum.sha256)
@@ -71,7 +74,7 @@ async function copied(source: Side, target: Target): Promise<Migrated['tables']>
 
 async function same(source: Side, target: Side): Promise<Migrated['tables']> {
   const tables: Migrated['tables'] = {}
-  for (const table of COPIED) {
+  for (const table of inBoth(source, target)) {
     const sum = await sumOf(source, table)
     const kept = await sumOf(target, table)
     if (kept.sha256 !== sum.sha256)

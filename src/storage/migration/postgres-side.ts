@@ -7,7 +7,16 @@ import { inSchema, SCHEMA_VERSION, versionOf } from '../postgres/schema.js'
 import { directOptions, type PostgresStorageOptions } from '../postgres/storage.js'
 import { restColumns } from '../sql/rows.js'
 import { StorageError } from '../storage.js'
-import { COPIED, type CopiedRow, type CopiedTable, jobColumns, orderOf, type Side, type Target } from './tables.js'
+import {
+  CARRIED,
+  COPIED,
+  type CopiedRow,
+  type CopiedTable,
+  jobColumns,
+  orderOf,
+  type Side,
+  type Target,
+} from './tables.js'
 
 const ROWS_AT_ONCE = 50
 const SEEN = `SELECT FROM pg_stat_activity
@@ -15,6 +24,7 @@ const SEEN = `SELECT FROM pg_stat_activity
 
 class PostgresSide implements Side {
   readonly name: string
+  readonly tables = [...COPIED, CARRIED]
   protected readonly schema: string
   readonly #client: Client
   readonly #onClose: () => Promise<void>
@@ -32,7 +42,9 @@ class PostgresSide implements Side {
 
   async *read(table: CopiedTable): AsyncIterable<CopiedRow[]> {
     const { name, columns } = table
-    const names = columns.map((column) => column.name).join(', ')
+    const names = columns
+      .map(({ name, isBytes }) => (isBytes ? `encode(${name}, 'base64') AS ${name}` : name))
+      .join(', ')
     const kept = name === 'events' ? 'WHERE session IN (SELECT key FROM @sessions)' : ''
     const more = name === 'jobs' ? ', claimed' : ''
     await this.query(
@@ -115,7 +127,11 @@ class PostgresTarget extends PostgresSide implements Target {
       )
     }
     const given = types.map((type, index) => `$${index + 1}::${type}[]`)
-    await this.query(`INSERT INTO @${name} (${names.join(', ')}) SELECT * FROM unnest(${given.join(', ')})`, lists)
+    const made = names.map((column, index) => (columns[index]?.isBytes ? `decode(${column}, 'base64')` : column))
+    await this.query(
+      `INSERT INTO @${name} (${names.join(', ')}) SELECT ${made.join(', ')} FROM unnest(${given.join(', ')}) AS given (${names.join(', ')})`,
+      lists,
+    )
   }
 
   async keepNumbers(numbers: ReadonlyMap<string, number>): Promise<void> {

@@ -5,12 +5,13 @@ import { type Database, loadDriver, rowsOf } from '../sqlite/driver.js'
 import { type HeldFile, holdFile } from '../sqlite/files.js'
 import { FIND_BY_STATE, SCHEMA_VERSION, versionOf } from '../sqlite/schema.js'
 import { StorageError } from '../storage.js'
-import { type CopiedRow, type CopiedTable, jobColumns, orderOf, type Side, type Target } from './tables.js'
+import { COPIED, type CopiedRow, type CopiedTable, jobColumns, orderOf, type Side, type Target } from './tables.js'
 
 const ROWS_AT_ONCE = 50
 
 class SqliteSide implements Side {
   readonly name: string
+  readonly tables = COPIED
   protected readonly db: Database
 
   constructor(name: string, db: Database) {

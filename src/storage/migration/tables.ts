@@ -7,9 +7,16 @@ import { columnOf, jobTimes } from '../sql/rows.js'
 /** A row of a table, its values in the order of the columns. */
 export type CopiedRow = (string | number | null)[]
 
+interface CopiedColumn {
+  name: string
+  isNumber: boolean
+  /** Bytes, which a row has as base64. */
+  isBytes: boolean
+}
+
 export interface CopiedTable {
   name: string
-  columns: readonly { name: string; isNumber: boolean }[]
+  columns: readonly CopiedColumn[]
   /** By which its rows are ordered: the first so many columns. */
   keys: number
   /** The numbers of its first column are never given again. */
@@ -22,7 +29,11 @@ const table = (
   { keys = 1, isNumbered = columns.startsWith('#') } = {},
 ): CopiedTable => ({
   name,
-  columns: columns.split(' ').map((column) => ({ name: column.replace('#', ''), isNumber: column.startsWith('#') })),
+  columns: columns.split(' ').map((column) => ({
+    name: column.replace(/[#%]/, ''),
+    isNumber: column.startsWith('#'),
+    isBytes: column.startsWith('%'),
+  })),
   keys,
   isNumbered,
 })
@@ -53,6 +64,9 @@ export const COPIED: readonly CopiedTable[] = [
   table('usage_sums', `day profile agent person ${COUNTED.map((name) => `#${columnOf(name)}`).join(' ')}`, { keys: 4 }),
 ]
 
+/** Files of agents for other nodes, which only PostgreSQL keeps: a gateway on SQLite has no other nodes. */
+export const CARRIED = table('carried', '#session path #at #length digest %bytes', { keys: 3, isNumbered: false })
+
 export const orderOf = ({ columns, keys }: CopiedTable): string =>
   columns
     .slice(0, keys)
@@ -81,6 +95,8 @@ export interface TableSum {
 export interface Side {
   /** What it is called, without what lets one in. */
   readonly name: string
+  /** What can be copied from it, or to it. */
+  readonly tables: readonly CopiedTable[]
   /** Rows of a table in their order, some at a time. */
   read(table: CopiedTable): AsyncIterable<CopiedRow[]>
   /** By table, the greatest number that was ever given. */
