@@ -31,14 +31,18 @@ export interface ModelToolCall {
   problem?: string
 }
 
+export interface Spent {
+  usage: TokenUsage
+  /** US dollars as the provider itself told them. */
+  reportedCostUsd: number | undefined
+}
+
 export interface ModelAnswer {
   /** What the model said, as clients see it: text, thinking and tool calls in order. */
   blocks: MessageBlock[]
   model: string
   stopReason: string
-  usage: TokenUsage
-  /** US dollars as the provider itself told them. */
-  reportedCostUsd: number | undefined
+  spent: Spent
   /** The answer as the model is shown it in the next call; absent when it said nothing. */
   message: ModelMessage | undefined
   toolCalls: ModelToolCall[]
@@ -49,9 +53,14 @@ export interface ModelAnswer {
 /** A call that did not come to its end, with the text and the thinking that had arrived. */
 export interface BrokenAnswer {
   blocks: MessageBlock[]
+  /** Absent when the answer has no end at all. */
+  spent?: Spent
   /** Absent when the call was aborted. */
   error?: string
 }
+
+/** After an error an answer may still tell its usage; milliseconds. */
+const REST_AFTER_ERROR_MS = 2_000
 
 export interface ModelRequest {
   model: LanguageModel
@@ -84,6 +93,15 @@ export const toolSet = (tools: Iterable<ProviderTool>): ToolSet =>
 /** One call of the model, streamed. Never rejects for what the provider did: a refusal or an outage is a `BrokenAnswer`. */
 export async function callModel(request: ModelRequest): Promise<ModelAnswer | BrokenAnswer> {
   const answer = new AnswerBuilder(request)
+  const rest = new AbortController()
+  let restTimer: NodeJS.Timeout | undefined
+  let error: string | undefined
+  let spent: Spent | undefined
+  const broken = (): BrokenAnswer => ({
+    blocks: answer.spoken,
+    ...(spent && { spent }),
+    ...(error !== undefined && !request.signal.aborted && { error }),
+  })
   try {
     const result = streamText({
       model: request.model,
@@ -91,46 +109,50 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
       messages: request.messages,
       tools: request.tools,
       ...(request.maxOutputTokens !== undefined && { maxOutputTokens: request.maxOutputTokens }),
-      abortSignal: request.signal,
+      abortSignal: AbortSignal.any([request.signal, rest.signal]),
       onError: () => {},
     })
-    let usage: LanguageModelUsage | undefined
     let finishReason = 'other'
-    let providerMetadata: unknown
     let model = request.modelId
     for await (const part of result.fullStream) {
-      if (part.type === 'abort') return { blocks: answer.spoken }
-      if (part.type === 'error')
-        return { blocks: answer.spoken, error: describeUpstreamError(part.error, request.redact) }
-      if (part.type === 'start-step') {
+      if (part.type === 'abort') return broken()
+      if (part.type === 'error') {
+        error ??= describeUpstreamError(part.error, request.redact)
+        restTimer ??= setTimeout(() => rest.abort(), REST_AFTER_ERROR_MS)
+      } else if (part.type === 'start-step') {
         part.warnings.forEach(request.onWarning)
       } else if (part.type === 'finish-step') {
-        usage = part.usage
+        const { usage, rawFinishReason } = part
+        spent = { usage: tokenUsage(usage), reportedCostUsd: reportedCost(usage, part.providerMetadata) }
         finishReason = part.finishReason
-        providerMetadata = part.providerMetadata
         model = part.response.modelId || model
-      } else {
+        if (finishReason === 'error') error ??= 'The model ended its answer with an error.'
+        // the SDK makes up the end of an answer that has none
+        if (finishReason === 'other' && rawFinishReason === undefined && usage.outputTokens === undefined)
+          error ??= 'The answer of the model broke off.'
+      } else if (error === undefined) {
         answer.take(part)
       }
       const drained = request.drained(request.signal)
       if (drained) await drained
     }
-    if (finishReason === 'error') return { blocks: answer.spoken, error: 'The model ended its answer with an error.' }
+    if (error !== undefined || !spent) return broken()
     const { messages } = await result.response
     const message = messages.find((candidate) => candidate.role === 'assistant')
     return {
       blocks: answer.blocks,
       model,
       stopReason: STOP_REASONS[finishReason] ?? finishReason,
-      usage: tokenUsage(usage),
-      reportedCostUsd: reportedCost(usage, providerMetadata),
+      spent,
       message: message && asJson(answer.withCallsAsHere(message)),
       toolCalls: answer.toolCalls,
       isCutOff: finishReason !== 'stop' && finishReason !== 'tool-calls',
     }
   } catch (thrown) {
-    if (request.signal.aborted) return { blocks: answer.spoken }
-    return { blocks: answer.spoken, error: describeUpstreamError(thrown, request.redact) }
+    error ??= describeUpstreamError(thrown, request.redact)
+    return broken()
+  } finally {
+    clearTimeout(restTimer)
   }
 }
 
@@ -247,22 +269,22 @@ const asJson = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
 const count = (tokens: number | undefined) => (tokens !== undefined && tokens > 0 ? tokens : 0)
 
 /** The SDK's `inputTokens` holds the cached ones as well; here each token is counted in one place. */
-function tokenUsage(usage: LanguageModelUsage | undefined): TokenUsage {
-  const details = usage?.inputTokenDetails
+function tokenUsage(usage: LanguageModelUsage): TokenUsage {
+  const details = usage.inputTokenDetails
   const cacheReadTokens = count(details?.cacheReadTokens)
   const cacheCreationTokens = count(details?.cacheWriteTokens)
   return {
-    inputTokens: count(details?.noCacheTokens ?? count(usage?.inputTokens) - cacheReadTokens - cacheCreationTokens),
-    outputTokens: count(usage?.outputTokens),
+    inputTokens: count(details?.noCacheTokens ?? count(usage.inputTokens) - cacheReadTokens - cacheCreationTokens),
+    outputTokens: count(usage.outputTokens),
     cacheCreationTokens,
     cacheReadTokens,
   }
 }
 
 /** Routers that bill by themselves tell the cost: in `usage.cost`, or in the metadata of their provider. */
-function reportedCost(usage: LanguageModelUsage | undefined, metadata: unknown): number | undefined {
+function reportedCost(usage: LanguageModelUsage, metadata: unknown): number | undefined {
   const gateway = (metadata as { gateway?: { cost?: unknown } } | undefined)?.gateway
-  for (const told of [usage?.raw?.cost, gateway?.cost]) {
+  for (const told of [usage.raw?.cost, gateway?.cost]) {
     const cost = typeof told === 'string' ? Number.parseFloat(told) : told
     if (typeof cost === 'number' && cost >= 0 && Number.isFinite(cost)) return cost
   }
@@ -274,7 +296,10 @@ const MAX_ERROR_LENGTH = 1000
 /** What the provider said, with its status code; of several attempts the last. */
 function describeUpstreamError(thrown: unknown, redact: ModelRequest['redact']): string {
   const attempts = RetryError.isInstance(thrown) ? thrown.errors.length : 1
-  const error = toError(RetryError.isInstance(thrown) ? thrown.lastError : thrown)
+  const last = RetryError.isInstance(thrown) ? thrown.lastError : thrown
+  const told = (last as { message?: unknown } | null)?.message
+  // an error within an answer is an object as the provider wrote it
+  const error = toError(typeof told === 'string' && !(last instanceof Error) ? told : last)
   const status = APICallError.isInstance(error) && error.statusCode ? `HTTP ${error.statusCode}: ` : ''
   const tries = attempts > 1 ? ` (after ${attempts} attempts)` : ''
   return `${status}${redact(error.message).slice(0, MAX_ERROR_LENGTH)}${tries}`

@@ -93,26 +93,30 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
     turn.steps += 1
     state.totals.numTurns += 1
   }
+  const usage = answer.spent?.usage
+  if (usage) {
+    turn.usage = addUsage(turn.usage, usage)
+    state.totals.costUsd += answer.spent?.reportedCostUsd ?? costOf(usage, context.prices[modelId])
+  }
   if (!isComplete) {
     const kept = partialMessage(answer.blocks)
     if (kept) state.messages.push(kept)
     if (answer.blocks.length > 0) {
-      emit({ type: 'assistant_message', message: { ...told, model: modelId }, uuid, parentToolUseId: null })
+      const message = { ...told, model: modelId, ...(usage && { usage }) }
+      emit({ type: 'assistant_message', message, uuid, parentToolUseId: null })
     }
     signal.throwIfAborted()
     return { subtype: 'error_during_execution', errors: [answer.error ?? 'The model call was aborted.'] }
   }
 
-  const { usage, model, stopReason } = answer
-  turn.usage = addUsage(turn.usage, usage)
-  state.totals.costUsd += answer.reportedCostUsd ?? costOf(usage, context.prices[modelId])
+  const { model, stopReason, spent } = answer
   if (answer.message && answer.toolCalls.length > 0) {
     turn.work = { answer: answer.message, calls: answer.toolCalls.map((call) => ({ ...call, phase: 'open' })) }
   } else if (answer.message) {
     state.messages.push(answer.message)
   }
   if (answer.blocks.length > 0) {
-    const message = { ...told, model, stopReason, usage }
+    const message = { ...told, model, stopReason, usage: spent.usage }
     emit({ type: 'assistant_message', message, uuid, parentToolUseId: null })
   }
   if (!turn.work) return { subtype: 'success', result: spoken(answer.blocks) }

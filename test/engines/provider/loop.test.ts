@@ -286,6 +286,36 @@ t.test('a cost that the provider tells wins over the table', async (t) => {
   t.equal((await host.turn()).totalCostUsd, 0.25)
 })
 
+t.test('an answer that breaks off is an error, and what it is known to have cost counts', async (t) => {
+  const { url } = await startModelEndpoint(t)
+  const engine = providerEngine({ prices: { fake: { input: 1000, output: 2000, cacheRead: 500 } } })
+  const { runner, host } = await open(engine, { provider: compatible(url), config: { maxBudgetUsd: 1.5 } })
+  t.teardown(() => runner.close())
+  const usage = { inputTokens: 800, outputTokens: 50, cacheCreationTokens: 0, cacheReadTokens: 200 }
+  runner.send(script({ text: 'half an', breaksOff: true }))
+  t.match(await host.turn(1), { subtype: 'error_during_execution', errors: [/without a finish/], usage })
+  runner.send(script({ text: 'half an', breaksOff: true, error: 'overloaded' }))
+  const end = await host.turn(2)
+  t.match(end, { subtype: 'error_during_execution', errors: ['overloaded'], usage })
+  t.ok(Math.abs(end.totalCostUsd - 2) < 1e-9, `two calls of 1 dollar each, got ${end.totalCostUsd}`)
+  t.match(host.of('assistant_message').at(-1)?.message, { content: [{ type: 'text', text: 'half an' }], usage })
+  runner.send('ping')
+  t.match(await host.turn(3), { subtype: 'error_max_budget_usd' })
+})
+
+t.test('an answer of an anthropic model that breaks off is no success', async (t) => {
+  const { url } = await startModelEndpoint(t)
+  const engine = providerEngine({ env: { KEY: 'k' } })
+  const provider = { id: 'anthropic', baseUrl: url, apiKeyEnv: 'KEY', model: 'fake' }
+  const { runner, host } = await open(engine, { provider })
+  t.teardown(() => runner.close())
+  runner.send(script({ text: 'half an', breaksOff: true }))
+  t.match(await host.turn(1), { subtype: 'error_during_execution', errors: ['The answer of the model broke off.'] })
+  t.match(host.of('assistant_message').at(-1)?.message.content, [{ type: 'text', text: 'half an' }])
+  runner.send('ping')
+  t.match(await host.turn(2), { subtype: 'success', result: 'pong' })
+})
+
 t.test('refuses a message while a turn is in progress', async (t) => {
   const { url } = await startModelEndpoint(t)
   const { runner, host } = await open(providerEngine(), { provider: compatible(url) })
