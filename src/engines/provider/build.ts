@@ -42,6 +42,7 @@ export function runnerBuilder(options: ProviderEngineOptions): CreateEngineRunne
       profile.session ? (profile.session.mcpServers ?? []) : Object.keys(mcpServers),
       mcpServers,
       (error, mcpServer) => options.onError?.(error, { sessionId, mcpServer }),
+      clock,
     )
     const granted = grantedCapabilities(config, profile)
     const wanted: [Capability, () => ProviderTool | undefined][] = [

@@ -4,6 +4,8 @@ import { Experimental_StdioMCPTransport as StdioTransport } from '@ai-sdk/mcp/mc
 import { asSchema } from 'ai'
 import type { McpServerConfig } from '../../../schemas/sessions.js'
 import { startError, toError } from '../../errors.js'
+import type { Clock } from '../../lib/clock.js'
+import { within } from '../../lib/within.js'
 import type { ProviderTool, ToolContentPart, ToolResult } from './tool.js'
 
 /** A client that the host connected and closes itself, or how to reach the server: then each session connects for itself. */
@@ -18,6 +20,7 @@ export interface McpConnections {
   close(): Promise<void>
 }
 
+/** For the handshake, and as long again for the list of tools. */
 const CONNECT_TIMEOUT_MS = 15_000
 
 /**
@@ -28,6 +31,7 @@ export async function connectMcpServers(
   names: readonly string[],
   wired: Record<string, HostMcpServer>,
   onError: (error: Error, server: string) => void,
+  clock: Clock,
 ): Promise<McpConnections> {
   const unknown = names.find((name) => !Object.hasOwn(wired, name))
   if (unknown !== undefined)
@@ -36,7 +40,8 @@ export async function connectMcpServers(
   const servers = await Promise.all(
     names.map(async (name) => {
       try {
-        const tools = await toolsOf(name, await connect(wired[name]!, closers))
+        const client = await connect(wired[name]!, closers)
+        const tools = await within(CONNECT_TIMEOUT_MS, toolsOf(name, client), { clock, onLate: tellNoTools })
         return { name, status: 'connected' as const, tools }
       } catch (thrown) {
         onError(toError(thrown), name)
@@ -51,6 +56,10 @@ export async function connectMcpServers(
       await Promise.allSettled(closers.map((close) => close()))
     },
   }
+}
+
+function tellNoTools(): never {
+  throw new Error(`It did not list its tools within ${CONNECT_TIMEOUT_MS / 1000} seconds.`)
 }
 
 async function connect(server: HostMcpServer, closers: (() => Promise<void>)[]): Promise<Pick<MCPClient, 'tools'>> {

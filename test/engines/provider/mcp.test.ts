@@ -2,7 +2,8 @@ import { createMCPClient } from '@ai-sdk/mcp'
 import t from 'tap'
 import { type ProviderEngineOptions, providerEngine } from '../../../src/engines/provider/index.js'
 import { startHttpServer, stdioServer } from '../../fixtures/mcp-server.js'
-import { type Opening, open } from './host.js'
+import { VirtualClock } from '../../fixtures/virtual-clock.js'
+import { gate, type Opening, open } from './host.js'
 
 type TapTest = typeof t
 
@@ -99,6 +100,24 @@ t.test('a server that is away is told, and the session goes on without it', asyn
   ])
   t.match(errors.sort(), [/^a-session away ./, /^a-session missing .*ENOENT/, /^a-session refused ./])
   t.match(await call('fs_list'), { isError: false })
+})
+
+t.test('a server that does not list its tools is told after a while, and the session goes on without it', async (t) => {
+  const clock = new VirtualClock()
+  const errors: string[] = []
+  const asked = gate()
+  const mute = {
+    tools: () => {
+      asked.open()
+      return new Promise<never>(() => {})
+    },
+  }
+  const opening = session(t, { clock, mcpServers: { mute }, onError: ({ message }) => errors.push(message) })
+  await asked.opened
+  t.equal(clock.pendingTimers, 1)
+  await clock.advance(15_000)
+  t.same((await opening).servers, [{ name: 'mute', status: 'failed' }])
+  t.same(errors, ['It did not list its tools within 15 seconds.'])
 })
 
 t.test('a call that hangs is left by an interrupt', async (t) => {
