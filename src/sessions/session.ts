@@ -42,6 +42,8 @@ export class Session extends SessionState {
   readonly #answering = new LazyMap<string, Promise<void>>()
   /** When the last of what it was asked to do was done, or refused. */
   #lastAccepted: Promise<unknown> | undefined
+  /** Ends the turn of an interrupt with the last result that it brings, before the engine goes on with that. */
+  #onAllSettled: (() => void) | undefined
 
   constructor(world: SessionWorld, init: SessionInit, left?: LeftSession) {
     super(world, init, left)
@@ -118,6 +120,7 @@ export class Session extends SessionState {
         return undefined
       case 'result':
         this.engine.settle(what.executionId, what.result)
+        if (this.executions.size === 0) this.#onAllSettled?.()
         return undefined
       case 'choice':
         this.chosen = { ...this.chosen, ...what.choice }
@@ -184,9 +187,20 @@ export class Session extends SessionState {
     const { executions } = this.world
     const { busy, turnsBegun } = this
     const wasIdle = !busy
-    await Promise.all(this.executions.list().map(({ executionId }) => executions.submit(executionId, INTERRUPTED)))
-    // not the turn of a message that waited for this one
-    if (wasIdle || this.turnsBegun === turnsBegun) await this.turnDesk.interrupt()
+    let ended: Promise<void> | undefined
+    const end = () => {
+      // not the turn of a message that waited for this one
+      if (wasIdle || this.turnsBegun === turnsBegun) ended ??= this.turnDesk.interrupt()
+      ended?.catch(() => {})
+    }
+    this.#onAllSettled = end
+    await Promise.all(
+      this.executions.list().map(({ executionId }) => executions.submit(executionId, INTERRUPTED)),
+    ).finally(() => {
+      if (this.#onAllSettled === end) this.#onAllSettled = undefined
+    })
+    end()
+    await ended
     if (this.accepting === 0) return
     // it came after a message that is still being written down, and means the turn of that one
     await this.#lastAccepted

@@ -44,6 +44,31 @@ t.test('a live session’s result is durable before anybody is told that it was 
   t.equal(engine.last.settled.length, 1)
 })
 
+t.test(
+  'an engine is interrupted with the last result that an interrupt brings, however slow the storage is then',
+  async (t) => {
+    const { registry, engine, journal, id, session } = await started(t)
+    const { script, last } = engine
+    for (const executionId of ['e1', 'e2']) await last.host.deferExecution({ executionId, toolName: 'elsewhere' })
+    await session.durable()
+    let settledThen: number | undefined
+    script.settle = () => {
+      if (last.settled.length === 2) journal.hold()
+    }
+    script.interrupt = () => {
+      settledThen = last.settled.length
+      last.complete({ subtype: 'interrupted' })
+    }
+    const interrupted = registry.send(id, { type: 'interrupt' })
+    await until(() => last.settled.length === 2)
+    await turns()
+    t.equal(settledThen, 2)
+    journal.release()
+    await interrupted
+    t.equal((await registry.get(id))?.status, 'idle')
+  },
+)
+
 t.test('the id of a command that was refused can be used again', async (t) => {
   const { registry, engine, id } = await started(t)
   const busy = { type: 'user_message', text: 'now', id: 'c1', whenBusy: 'reject' } as const
