@@ -5,10 +5,12 @@ import { Clock } from 'clock-mock'
 import t, { type Test } from 'tap'
 import type { PermissionMode } from '../../../schemas/permissions.js'
 import { isCertainToAsk } from '../../../src/engines/cli/claude/certain-asks.js'
+import { Gate } from '../../../src/engines/cli/claude/gate.js'
 import { RETURN_MS } from '../../../src/engines/cli/claude/parked-turn.js'
 import { cliEngine } from '../../../src/engines/cli/index.js'
 import type { AnsweredCall, HostedTools } from '../../../src/engines/hosted-tools.js'
 import type { RunnerSnapshot, SessionRunnerConfig } from '../../../src/engines/runner.js'
+import { deferred } from '../../../src/lib/deferred.js'
 import { until } from '../../fixtures/build.js'
 import { ok } from '../../fixtures/parked.js'
 import { ScriptedHost } from '../../fixtures/scripted-host.js'
@@ -26,17 +28,22 @@ const sdk = (await import(SDK)) as {
 const DEPLOY = 'mcp__session-gateway__deploy'
 const deploy = { name: 'deploy', description: 'Deploys.', inputSchema: {} }
 
+const hosted = (newId: () => string, answer: HostedTools['answer'] = () => {}): HostedTools => ({
+  server: 'session-gateway',
+  tools: [deploy],
+  listed: Promise.resolve(),
+  find: (name) => (name === DEPLOY ? deploy : undefined),
+  execution: () => ({ executionId: newId() }),
+  answer,
+})
+
 async function start(t: Test, config: Partial<SessionRunnerConfig> = {}, restore?: RunnerSnapshot) {
   const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'claude-')))
   const answered: AnsweredCall[] = []
-  const hostedTools: HostedTools = {
-    server: 'session-gateway',
-    tools: [deploy],
-    listed: Promise.resolve(),
-    find: (name) => (name === DEPLOY ? deploy : undefined),
-    execution: () => ({ executionId: `e${host.deferred.length + 1}` }),
-    answer: (call) => void answered.push(call),
-  }
+  const hostedTools = hosted(
+    () => `e${host.deferred.length + 1}`,
+    (call) => void answered.push(call),
+  )
   const engine = cliEngine({ claudeSdk: SDK, env: { PATH: process.env.PATH, HOME: cwd } })
   const mcpServers = { 'session-gateway': { type: 'http' as const, url: 'http://127.0.0.1:9' } }
   const runner = await engine({
@@ -108,6 +115,25 @@ t.test('parked, it ends at that call; its successor comes to it again and goes o
   t.match(answered, [{ toolUseId: 'toolu_1', result: ok }])
   t.equal(host.deferred.length, 0, 'it was settled before it was deferred again')
   t.equal(query.prompts.length, 0, 'nothing was said to it')
+})
+
+t.test('a turn that ends while its call is written down waits for nothing', async (t) => {
+  const host = new ScriptedHost()
+  const written = deferred()
+  host.deferExecution = (execution) => {
+    host.deferred.push(execution)
+    return written.promise
+  }
+  host.waitForExecutions = () => t.fail('it waits')
+  const gate = new Gate({
+    ...{ hostedTools: hosted(() => 'e1'), restored: undefined, host: () => host, told: async () => {} },
+    ...{ guard: () => ({}), isPatientAsk: async () => false, isInterrupted: () => false, interrupt: () => {} },
+  })
+  const passed = gate.before({ tool_name: DEPLOY, tool_input: {}, tool_use_id: 'toolu_1' } as never)
+  await until(() => host.deferred.length === 1)
+  gate.onTurnEnd()
+  written.resolve()
+  t.match(await passed, hook('defer'))
 })
 
 const UNDER_WAY: [what: string, steps: object[]][] = [

@@ -164,11 +164,16 @@ export class Gate {
     const execution = earlier ?? hostedTools!.execution(tool)
     const { executionId } = execution
     const putOff = this.#hold({ toolUseId, execution })
+    let isOver = false
+    void putOff.then(() => {
+      isOver = true
+    })
     this.#delivered = deferred()
     const { promise: delivered } = this.#delivered
     if (!this.#settled.has(executionId)) {
       await host().deferExecution({ ...execution, toolName: tool.name, input: call.tool_input })
-      if (!this.#settled.has(executionId)) host().waitForExecutions()
+      // the turn may have ended while that was written down
+      if (!isOver && !this.#settled.has(executionId)) host().waitForExecutions()
     }
     const result = this.#settled.get(executionId) ?? (await Promise.race([delivered, putOff]))
     if (!result) return decided('defer', 'Its result comes later.')
