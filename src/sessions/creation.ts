@@ -1,6 +1,8 @@
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
+import type { Runner } from '../engines/runner.js'
 import { GatewayError } from '../errors.js'
 import { keptWith } from '../idempotency/making.js'
+import { untilAborted } from '../lib/aborted.js'
 import { newId } from '../lib/new-id.js'
 import { PATIENCE_MS, Patience, patiently } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
@@ -31,9 +33,15 @@ export interface CreationParts {
 /** Creates sessions, and lets none of those that were refused stay behind. */
 export class Creation {
   readonly #parts: CreationParts
+  readonly #drained = new AbortController()
 
   constructor(parts: CreationParts) {
     this.#parts = parts
+  }
+
+  /** Whoever waits for an engine is told at once that none comes any more. */
+  drain(): void {
+    this.#drained.abort(new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 }))
   }
 
   /**
@@ -66,7 +74,8 @@ export class Creation {
         registered = true
         if (config.prompt !== undefined) session.turnDesk.open(config.prompt)
       }
-      const runner = await admission.buildRunner(admitted, session.id, session.bridge)
+      const building = admission.buildRunner(admitted, session.id, session.bridge)
+      const runner = await (jobId === undefined ? this.#unlessDrained(building) : building)
       await this.#mayBegin(session).catch(async (error) => {
         await runner.close().catch(() => {})
         throw error
@@ -81,6 +90,16 @@ export class Creation {
     } catch (error) {
       if (!registered) places.leave()
       else if (session && !session.ended) this.#refuse(session, error)
+      throw error
+    }
+  }
+
+  async #unlessDrained(building: Promise<Runner>): Promise<Runner> {
+    const { signal } = this.#drained
+    try {
+      return await untilAborted(building, signal)
+    } catch (error) {
+      if (signal.aborted) building.then((late) => late.close()).catch(() => {})
       throw error
     }
   }

@@ -325,6 +325,7 @@ export class SessionRegistry {
   /** No more creates; every stream is told to come back elsewhere or later. */
   drain(close: Close = CLOSE.goingAway): void {
     this.#draining = true
+    this.#creation.drain()
     for (const session of this.#table.all()) session.clients.disconnectAll(close)
   }
 

@@ -5,6 +5,7 @@ import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach, TestClient } from '../fixtures/client.js'
 import { headerOf, isProblem } from '../fixtures/problem.js'
 import { HANDSHAKE, rawRequest } from '../fixtures/raw-http.js'
+import { ScriptedEngine } from '../fixtures/scripted-engine.js'
 
 t.test('origins: none, our own host and exact entries open sockets, nothing else does', async (t) => {
   const allowedOrigins = ['https://app.example', 'http://app.example:8080']
@@ -287,6 +288,36 @@ t.test('while it shuts down everybody is answered 503 with Retry-After, sockets 
   await closing
   t.equal(clock.pendingTimers, 0)
 })
+
+t.test(
+  'a session whose engine is being built at the shutdown is refused, and the engine closed when it comes',
+  async (t) => {
+    const engine = new ScriptedEngine()
+    let build = () => {}
+    const { port, worker } = await buildServer(t, {
+      authenticate: () => ({}),
+      createEngineRunner: async (context) => {
+        await new Promise<void>((resolve) => {
+          build = resolve
+          building()
+        })
+        return engine.create(context)
+      },
+    })
+    let building = () => {}
+    const begun = new Promise<void>((resolve) => {
+      building = resolve
+    })
+    const body = JSON.stringify({ cwd: SOME_CWD })
+    const headers = { 'content-type': 'application/json' }
+    const asked = rawRequest(port, { method: 'POST', path: '/v1/sessions', body, headers })
+    await begun
+    await worker.close()
+    isProblem(t, await asked, 503, 'SG_ERR_SHUTTING_DOWN')
+    build()
+    await until(() => engine.runners[0]?.closed)
+  },
+)
 
 t.test('what comes while the last streams are being closed is refused as everything is', async (t) => {
   const { call, port, worker, clock } = await buildServer(t, { authenticate: () => ({}), script: {} })
