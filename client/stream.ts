@@ -105,6 +105,7 @@ export class Stream<T> implements AsyncIterable<T> {
     try {
       while (!signal.aborted) {
         const token = await this.#http.credentials.token().catch(() => undefined)
+        if (signal.aborted) return
         const ending = await this.#connect(signal)
         if (signal.aborted) return
         const waitMs = await this.#judge(ending, token)

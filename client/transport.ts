@@ -76,9 +76,10 @@ export async function overSocket(http: Http, follower: Follower, signal: AbortSi
   let socket: SocketLike
   try {
     const headers = await http.credentials.headers()
+    const subprotocols = await protocols(http)
     signal.throwIfAborted()
     const WebSocket = http.platform.WebSocket!
-    socket = new WebSocket(http.socketUrl(`${follower.path}/ws`, follower.query()), await protocols(http), { headers })
+    socket = new WebSocket(http.socketUrl(`${follower.path}/ws`, follower.query()), subprotocols, { headers })
   } catch (error) {
     return { code: 1006, error: noConnection(http, error) }
   }

@@ -62,6 +62,27 @@ t.test('goes on after a lost connection where it was, and yields no event twice'
   t.ok(world.socket.isClosed)
 })
 
+t.test('who lets go before there is a connection leaves none behind', async (t) => {
+  for (const options of [{}, { headers: { 'x-key': 'k' } }])
+    for (const ticks of [0, 1, 2, 3, 4, 5, 6]) {
+      const world = follow({ options })
+      world.answer = ({ signal }) => eventStream(signal).response
+      for (let tick = 0; tick < ticks; tick++) await Promise.resolve()
+      world.attachment.close()
+      await world.settle()
+      t.equal(await world.over, 'ended')
+      t.ok(
+        world.sockets.every(({ isClosed }) => isClosed),
+        `sockets after ${ticks}`,
+      )
+      t.ok(
+        world.requests.every(({ signal }) => signal?.aborted),
+        `event streams after ${ticks}`,
+      )
+      t.equal(world.clock.pendingTimers, 0, 'nothing is left running')
+    }
+})
+
 t.test('a session that ends ends the iteration; a refusal is thrown', async (t) => {
   for (const [code, expected] of [
     [1000, 'ended'],
