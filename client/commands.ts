@@ -1,5 +1,5 @@
 import { GatewayError } from './errors.js'
-import { type Http, mayPass } from './http.js'
+import { type Http, MAX_WAIT_MS, mayPass } from './http.js'
 import type { Wire } from './transport.js'
 import type { ServerFrame, SessionCommand } from './types.js'
 
@@ -139,7 +139,12 @@ export class Commands {
       pending.resolve()
     } catch (error) {
       // whoever follows the session waits for the connection to come back, and so do its commands
-      if (this.#wires.size === 0 || !(error instanceof GatewayError) || !mayPass(error, true)) pending.reject(error)
+      const isWorthWaiting =
+        this.#wires.size > 0 &&
+        error instanceof GatewayError &&
+        mayPass(error, true) &&
+        (error.retryAfterMs ?? 0) <= MAX_WAIT_MS
+      if (!isWorthWaiting) pending.reject(error)
     }
     this.#isPosting = false
     this.#flush()

@@ -16,7 +16,7 @@ export interface Call {
 
 const MAX_TRIES = 5
 /** Longer than this nobody is made to wait unasked; the error says how long it would have been. */
-const MAX_WAIT_MS = 30_000
+export const MAX_WAIT_MS = 30_000
 /** So long may an answer take; a connection that says nothing for longer is taken for dead. */
 const TIMEOUT_MS = 60_000
 /** Refusals of a moment: nothing was done, and soon it may be. */

@@ -173,6 +173,28 @@ t.test('a command that the storage did not take is tried again', async (t) => {
   )
 })
 
+t.test('who is told to come back much later is not kept waiting, and does not come at once', async (t) => {
+  const w = await attachedWorld()
+  const stream = eventStream()
+  let posts = 0
+  w.answer = ({ method }) => {
+    if (method === 'GET') return stream.response
+    if (++posts > 20) throw new Error('It asks without a pause.')
+    return problem(429, 'SG_ERR_TOO_MANY', { 'retry-after': '3600' })
+  }
+  w.socket.drop(1006)
+  await w.settle()
+  await w.clock.advance(500)
+  w.socket.drop(1006)
+  await w.settle()
+  stream.say(attached())
+  const sent = watched(w.session.send('hello'))
+  await w.settle()
+  await w.settle()
+  t.match(sent.state, { code: 'SG_ERR_TOO_MANY', status: 429, retryAfterMs: 3_600_000 })
+  t.equal(posts, 1)
+})
+
 t.test('a session that ends says so to what was not answered', async (t) => {
   const w = await attachedWorld()
   w.answer = () => problem(409, 'SG_ERR_SESSION_ENDED')
