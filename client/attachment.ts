@@ -143,13 +143,14 @@ export class SessionFollower {
 
   async #carryOut({ type: _, ...request }: ToolCallRequest): Promise<void> {
     const { executionId } = request
+    const executeTool = this.#executeTool
     // asked again after a reconnect
-    if (!this.#executeTool || this.#calls.has(executionId)) return
+    if (!executeTool || this.#calls.has(executionId)) return
     const aborter = new AbortController()
     this.#calls.set(executionId, aborter)
     const { signal } = aborter
     try {
-      const command = await this.#executeTool({ ...request, signal }).then(
+      const command = await (async () => executeTool({ ...request, signal }))().then(
         (output) => ({ type: 'tool_call_result' as const, executionId, output }),
         (error) => ({
           type: 'tool_call_error' as const,

@@ -219,6 +219,20 @@ t.test('who gives up waiting is told, and nothing is sent again', async (t) => {
   t.strictSame(w.socket.sent, [])
 })
 
+t.test('a tool that throws before it promises anything has failed as well', async (t) => {
+  const w = world()
+  const attachment = w.session.attach({
+    executeTool: () => {
+      throw new Error('no such tool')
+    },
+  })
+  await w.settle()
+  w.socket.say(attached(), { type: 'tool_call_request', executionId: 'x1', toolName: 'read', input: {} })
+  await w.settle()
+  t.match(w.socket.sent, [{ type: 'tool_call_error', executionId: 'x1', reason: 'error', error: 'no such tool' }])
+  attachment.close()
+})
+
 t.test('a tool call that the gateway hands to the client is carried out once, and its result told', async (t) => {
   const w = world()
   const calls: unknown[] = []
