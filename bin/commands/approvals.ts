@@ -2,6 +2,7 @@ import type { Answer, PermissionRequest } from '../../client/index.js'
 import { questionsOf } from '../terminal/asks.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
 import { CommandFailure, EXIT } from '../terminal/exit.js'
+import { assertNamed } from '../terminal/find.js'
 import { note, type OutputOptions, printList } from '../terminal/output.js'
 import { inputSummary } from '../terminal/session-view.js'
 
@@ -57,6 +58,7 @@ async function resolve(
   options: Options,
   answerTo: (request: PermissionRequest) => Answer,
 ): Promise<void> {
+  assertNamed('request', prefix)
   const gateway = connect(options)
   const found = (await gateway.inbox.list().toArray()).filter(({ request }) => request.id.startsWith(prefix))
   const [only] = found

@@ -3,8 +3,14 @@ import { CommandFailure, EXIT } from './exit.js'
 
 const FULL_ID = 36
 
+/** Everything begins with nothing: a variable that is not set must not mean the only one that there is. */
+export function assertNamed(kind: string, prefix: string): void {
+  if (prefix === '') throw new CommandFailure(`The id of the ${kind} is empty: write at least its beginning.`, EXIT.usage)
+}
+
 /** The whole id of what a prefix of it names. */
 export async function wholeId(kind: string, prefix: string, all: () => AsyncIterable<{ id: string }>): Promise<string> {
+  assertNamed(kind, prefix)
   if (prefix.length >= FULL_ID) return prefix
   const found: string[] = []
   for await (const { id } of all()) {

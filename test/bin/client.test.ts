@@ -146,6 +146,24 @@ t.test('what sessions ask is answered from anywhere', async (t) => {
   t.match(await run(['executions', 'resolve', 'nothing', '--failed', 'x']), { code: 1, stderr: /no such execution/ })
 })
 
+t.test('an empty id means nothing, also where there is one thing only', async (t) => {
+  const { run, client } = await world(t)
+  const asking = script({ tools: [{ tool: 'fs_write', input: { path: 'a.txt', content: 'a' } }] }, { text: 'Written.' })
+  const id = (await run(['run', '--detach', asking])).stdout.trim()
+  await until(async () => (await client.sessions.get(id)).status === 'awaiting_approval')
+  for (const command of [
+    ['approvals', 'allow'],
+    ['approvals', 'deny'],
+    ['sessions', 'send'],
+    ['sessions', 'rm'],
+  ])
+    t.match(await run([...command, '']), { code: 2, stderr: /is empty/ }, command.join(' '))
+  t.equal((await client.sessions.get(id)).status, 'awaiting_approval')
+  const job = (await run(['jobs', 'submit', script({ hang: true })])).stdout.trim()
+  t.match(await run(['jobs', 'cancel', '']), { code: 2, stderr: /is empty/ })
+  t.notMatch((await client.jobs.get(job)).status, 'canceled')
+})
+
 t.test('jobs are submitted, watched and canceled', async (t) => {
   const { run, client } = await world(t)
   const submitted = await run(['jobs', 'submit', script({ text: 'Worked.' })])
