@@ -191,6 +191,8 @@ export class Conversation {
     listen()
     return () => {
       process.stdin.off('end', onEnd)
+      // a question that is let go of gives the keyboard back to nobody
+      if (this.#asks) this.#asks.onBusy = () => {}
       ignore()
     }
   }

@@ -130,6 +130,16 @@ t.test('one leaves and comes back, and talks on', { skip }, async (t) => {
   t.equal(await second.exited, 0)
 })
 
+t.test('a session that ends while it asks ends what follows it', { skip }, async (t) => {
+  const { terminal, client, options } = await world(t)
+  const id = (await runPlain(['run', '--detach', 'Please write a report.'], options)).stdout.trim()
+  const screen = terminal(['sessions', 'attach', id])
+  await screen.shows('[y] allow')
+  await client.sessions.remove(id)
+  await screen.shows('The session was closed.')
+  t.equal(await screen.exited, 0)
+})
+
 t.test('a line is rendered once it is whole, on a narrow terminal and on a wide one', { skip }, async (t) => {
   const { terminal } = await world(t)
   const text = `# A heading\n\nSome **bold words** that make this line longer than a narrow terminal is wide, \`code\` too.\n- one`
