@@ -123,11 +123,20 @@ export class Asks {
   }
 }
 
-/** The questions of a request by which an agent asks its user; undefined when it is an approval. */
+/** The questions of a request by which an agent asks its user; undefined when it is an approval, or asks nothing that can be read. */
 export function questionsOf({ toolName, input }: PermissionRequest): Question[] | undefined {
   if (toolName !== ASK_USER_QUESTION || !Array.isArray(input.questions)) return undefined
-  return (input.questions as Question[]).filter(
-    ({ question, options }) => typeof question === 'string' && Array.isArray(options),
+  const questions: unknown[] = input.questions
+  return questions.length > 0 && questions.every(isQuestion) ? questions : undefined
+}
+
+/** Written by a model: nothing says that it looks as it should. */
+function isQuestion(value: unknown): value is Question {
+  const { question, options } = (value ?? {}) as Record<string, unknown>
+  return (
+    typeof question === 'string' &&
+    Array.isArray(options) &&
+    options.every((option) => typeof option?.label === 'string')
   )
 }
 

@@ -1,0 +1,31 @@
+import t from 'tap'
+import { Asks } from '../../bin/terminal/asks.js'
+import type { Keys } from '../../bin/terminal/keys.js'
+import type { Answer, PermissionRequest, Session } from '../../client/index.js'
+
+t.test('what only looks like a question is never answered without a person', async (t) => {
+  const unreadable = [
+    [],
+    [null],
+    [{ question: 'Which?' }],
+    [{ question: 'Which?', options: [null] }],
+    [{ question: 'Which?', options: [{}] }],
+    [{ question: 'Which?', options: [{ label: 'This' }] }, { options: [] }],
+  ]
+  for (const questions of unreadable) {
+    const pressed: string[] = []
+    const answered = new Promise<Answer>((resolve) => {
+      const session = { answer: async (_id: string, answer: Answer) => resolve(answer) }
+      const keys = {
+        oneOf: async (offered: string[]) => {
+          pressed.push(...offered)
+          return 'n'
+        },
+      }
+      const request = { id: 'r1', toolUseId: 'u1', toolName: 'AskUserQuestion', input: { command: 'rm', questions } }
+      new Asks(session as unknown as Session, keys as unknown as Keys).add(request as PermissionRequest)
+    })
+    t.match(await answered, { behavior: 'deny', message: 'The user said no.' }, JSON.stringify(questions))
+    t.strictSame(pressed, ['y', 'n', 's'])
+  }
+})
