@@ -40,7 +40,12 @@ export class Asks {
   }
 
   clear(): void {
-    for (const id of [...this.#waiting.keys()]) this.settle(id)
+    this.keepOnly(new Map())
+  }
+
+  /** What waits no longer is no longer asked. */
+  keepOnly(waiting: ReadonlyMap<string, unknown>): void {
+    for (const id of [...this.#waiting.keys()]) if (!waiting.has(id)) this.settle(id)
   }
 
   async #askAll(): Promise<void> {

@@ -87,6 +87,7 @@ export class Conversation {
     switch (item.type) {
       case 'gap':
         this.#pending = new Map(item.snapshot.pendingPermissions.map((request) => [request.id, request]))
+        this.#asks?.keepOnly(this.#pending)
         return false
       case 'permission_requested':
         this.#pending.set(item.request.id, item.request)

@@ -1,9 +1,14 @@
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { createClient } from '../../client/index.js'
 import { until } from '../fixtures/build.js'
+import { attached, eventFrame, said } from '../fixtures/client-platform.js'
 import { startDaemon } from '../fixtures/daemon-process.js'
 import { CTRL_C, CTRL_D, hasTerminals, runPlain, Terminal } from '../fixtures/terminal.js'
 
@@ -128,6 +133,50 @@ t.test('one leaves and comes back, and talks on', { skip }, async (t) => {
   await second.shows('✓ done')
   second.press(CTRL_D)
   t.equal(await second.exited, 0)
+})
+
+t.test('what was answered while the log was out of reach is no longer asked', { skip }, async (t) => {
+  const followers: ServerResponse[] = []
+  const commands: unknown[] = []
+  let awake = () => {}
+  const server = createServer(async (request, response) => {
+    if (request.method === 'POST') {
+      commands.push(JSON.parse(await text(request)).text)
+      response.setHeader('content-type', 'application/json').end('{"ok":true}')
+    } else if (request.url?.includes('/events')) {
+      followers.push(response.writeHead(200, { 'content-type': 'text/event-stream' }))
+    } else response.writeHead(404).end()
+    awake()
+  })
+  t.teardown(() => server.close().closeAllConnections())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const came = async (is: () => boolean) => {
+    while (!is())
+      await new Promise<void>((resolve) => {
+        awake = resolve
+      })
+  }
+  const say = (frames: object[]) => {
+    for (const frame of frames) followers.at(-1)!.write(`data: ${JSON.stringify(frame)}\n\n`)
+  }
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  const screen = new Terminal(t, ['sessions', 'attach', 's'.repeat(36), '--url', url], { cwd: t.testdir() })
+  await came(() => followers.length === 1)
+  const request = { id: 'r1', toolUseId: 'u1', toolName: 'write', input: { path: 'a' } }
+  say([attached(), { type: 'event', event: { type: 'permission_requested', seq: 1, ts: 1, request } }])
+  say([{ type: 'synced', seq: 1 }])
+  await screen.shows('[y] allow')
+  followers[0]!.destroy()
+  await came(() => followers.length === 2)
+  say([attached({ epoch: 'e2', truncated: true, replayingFrom: 5 }), { type: 'synced', seq: 5 }])
+  await screen.shows('no longer kept')
+  say([eventFrame(said(6, 'It goes on.'))])
+  await screen.shows('It goes on.')
+  screen.press('Well done.\n')
+  await came(() => commands.length > 0)
+  t.strictSame(commands, ['Well done.'], 'the keyboard is for lines again')
+  screen.press(CTRL_D)
+  t.equal(await screen.exited, 0)
 })
 
 t.test('a session that ends while it asks ends what follows it', { skip }, async (t) => {
