@@ -1,7 +1,8 @@
-import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { GatewayConfig } from '../../schemas/config.js'
+import { toError } from '../errors.js'
 import { PACKAGE_ROOT } from '../lib/package-root.js'
 import { ConfigError } from './config-problem.js'
 import { readingProblem } from './resolve-config.js'
@@ -45,10 +46,16 @@ export function writeStartingPoint(path: string): StartingPoint {
   try {
     mkdirSync(folder, { recursive: true })
     writeNew(file, `${JSON.stringify(config, undefined, 2)}\n`)
+  } catch (error) {
+    throw new ConfigError(file, [{ path: '', message: writingProblem(error) }])
+  }
+  try {
     // Sessions get a folder of their own, so that an agent cannot rewrite the configuration it runs under.
     mkdirSync(workspace, { recursive: true, mode: 0o700 })
   } catch (error) {
-    throw new ConfigError(file, [{ path: '', message: writingProblem(error) }])
+    // nobody would be told its token
+    rmSync(file, { force: true })
+    throw new ConfigError(workspace, [{ path: '', message: `no folder could be made: ${toError(error).message}` }])
   }
   return { file, workspace, token }
 }

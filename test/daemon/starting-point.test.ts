@@ -27,6 +27,14 @@ t.test('nothing is overwritten', async (t) => {
   t.notOk(existsSync(join(folder, 'workspace')))
 })
 
+t.test('no configuration is left behind of which nobody knows the token', async (t) => {
+  const folder = t.testdir({ workspace: 'a file of somebody' })
+  const file = join(folder, 'gateway.json')
+  t.throws(() => writeStartingPoint(file), { message: /workspace.*no folder could be made/ })
+  t.notOk(existsSync(file))
+  t.equal(readFileSync(join(folder, 'workspace'), 'utf8'), 'a file of somebody')
+})
+
 t.test('$schema is relative inside the project that has the package, and a file URL elsewhere', async (t) => {
   const project = t.testdir()
   const root = join(project, 'node_modules', 'session-gateway')
