@@ -3,7 +3,7 @@ import { questionsOf } from '../terminal/asks.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
 import { CommandFailure, EXIT } from '../terminal/exit.js'
 import { assertNamed } from '../terminal/find.js'
-import { note, type OutputOptions, printList } from '../terminal/output.js'
+import { note, type OutputOptions, printList, safe } from '../terminal/output.js'
 import { inputSummary } from '../terminal/session-view.js'
 
 type Options = ConnectionOptions & OutputOptions
@@ -70,5 +70,5 @@ async function resolve(
       only ? EXIT.usage : EXIT.failed,
     )
   await gateway.sessions.resolvePermission(only.session.id, only.request.id, answerTo(only.request))
-  note(`Answered ${only.request.toolName} of “${only.session.title}”.`)
+  note(safe(`Answered ${only.request.toolName} of “${only.session.title}”.`))
 }

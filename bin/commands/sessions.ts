@@ -16,6 +16,7 @@ import {
   print,
   printList,
   printOne,
+  safe,
   when,
 } from '../terminal/output.js'
 import { promptOf } from './run.js'
@@ -103,7 +104,7 @@ export async function send(prefix: string, words: string[], options: Options & {
 export async function rename(prefix: string, words: string[], options: Options): Promise<void> {
   const gateway = connect(options)
   const session = await gateway.sessions.rename(await sessionId(gateway, prefix), words.join(' ') || null)
-  note(`It is now called “${session.title}”.`)
+  note(safe(`It is now called “${session.title}”.`))
 }
 
 export async function remove(prefixes: string[], options: Options): Promise<void> {
@@ -150,7 +151,7 @@ export async function pull(
     const content = await gateway.sessions.file(id, path)
     mkdirSync(dirname(target), { recursive: true })
     writeFileSync(target, Buffer.from(await content.arrayBuffer()))
-    print(target)
+    print(safe(target))
   }
 }
 

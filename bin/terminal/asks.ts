@@ -58,7 +58,7 @@ export class Asks {
         const answer = await this.#ask(request, aborter.signal)
         await this.#session.answer(request.id, answer)
       } catch (error) {
-        if (error instanceof GatewayError) note(pc.red(`  ${error.message}`))
+        if (error instanceof GatewayError) note(pc.red(`  ${safe(error.message)}`))
         else if (!aborter.signal.aborted) throw error
       } finally {
         this.#waiting.delete(request.id)

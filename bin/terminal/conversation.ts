@@ -3,7 +3,7 @@ import type { AttachItem, Attachment, PermissionRequest, Session } from '../../c
 import { Asks } from './asks.js'
 import { CommandFailure, EXIT } from './exit.js'
 import { isInteractive, Keys } from './keys.js'
-import { note } from './output.js'
+import { note, safe } from './output.js'
 import { SessionView, textOf, type ViewOptions } from './session-view.js'
 
 /** So long may the gateway be away before nobody waits for it any more. */
@@ -129,7 +129,11 @@ export class Conversation {
       this.#view.breakLine()
       if (this.#asks) this.#asks.add(request)
       else if (this.#options.unattended === 'leave')
-        note(pc.yellow(`? ${request.toolName} waits for an approval: session-gateway approvals allow ${request.id}`))
+        note(
+          pc.yellow(
+            `? ${safe(request.toolName)} waits for an approval: session-gateway approvals allow ${safe(request.id)}`,
+          ),
+        )
       // somebody else may have answered
       else this.#session.answer(request.id, { behavior: 'deny', message: NOBODY_THERE }).catch(() => {})
     }
@@ -176,7 +180,7 @@ export class Conversation {
       const lines = (rest + data.toString()).split('\n')
       rest = lines.pop() ?? ''
       for (const line of lines)
-        if (line.trim()) this.#session.send(line.trim()).catch((error) => note(pc.red(error.message)))
+        if (line.trim()) this.#session.send(line.trim()).catch((error) => note(pc.red(safe(error.message))))
     }
     const onEnd = () => this.#attachment.close()
     const listen = () => {

@@ -1,4 +1,5 @@
 import { GatewayError, UNREACHABLE } from '../../client/index.js'
+import { safe } from './output.js'
 
 /** What the commands of a client say by their exit code; their --help lists the same. */
 export const EXIT = {
@@ -38,7 +39,7 @@ export const guarded =
       await act(...args)
     } catch (error) {
       const { message, exitCode } = explain(error)
-      process.stderr.write(`session-gateway: ${message}\n`)
+      process.stderr.write(`session-gateway: ${safe(message)}\n`)
       process.exit(exitCode)
     }
   }

@@ -5,7 +5,8 @@ const FULL_ID = 36
 
 /** Everything begins with nothing: a variable that is not set must not mean the only one that there is. */
 export function assertNamed(kind: string, prefix: string): void {
-  if (prefix === '') throw new CommandFailure(`The id of the ${kind} is empty: write at least its beginning.`, EXIT.usage)
+  if (prefix === '')
+    throw new CommandFailure(`The id of the ${kind} is empty: write at least its beginning.`, EXIT.usage)
 }
 
 /** The whole id of what a prefix of it names. */

@@ -146,6 +146,24 @@ t.test('what sessions ask is answered from anywhere', async (t) => {
   t.match(await run(['executions', 'resolve', 'nothing', '--failed', 'x']), { code: 1, stderr: /no such execution/ })
 })
 
+t.test('what others name is not obeyed by a terminal, also in errors and notes', async (t) => {
+  const { run, client } = await world(t)
+  const title = 'A\u001b]0;owned\u0007B'
+  const asking = script({ tools: [{ tool: 'fs_write', input: { path: 'a.txt', content: 'a' } }] }, { text: 'Written.' })
+  const id = (await run(['run', '--detach', '--title', title, asking])).stdout.trim()
+  await until(async () => (await client.sessions.get(id)).status === 'awaiting_approval')
+  const [item] = await client.inbox.list().toArray()
+  for (const args of [
+    ['approvals', 'allow', item!.request.id],
+    ['sessions', 'rename', id, title],
+    ['sessions', 'show', title],
+  ]) {
+    const { stderr } = await run(args)
+    t.match(stderr, 'A]0;ownedB', args.join(' '))
+    t.notMatch(stderr, '\u001b')
+  }
+})
+
 t.test('an empty id means nothing, also where there is one thing only', async (t) => {
   const { run, client } = await world(t)
   const asking = script({ tools: [{ tool: 'fs_write', input: { path: 'a.txt', content: 'a' } }] }, { text: 'Written.' })
