@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
+import { existsSync, lstatSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import type { SessionInfo, SessionStatus } from '../../client/index.js'
 import { type ConnectionOptions, connect, connectionOf } from '../terminal/connection.js'
 import { Conversation } from '../terminal/conversation.js'
@@ -141,19 +141,35 @@ export async function pull(
   const wanted = paths.length > 0 ? paths : (await gateway.sessions.files(id)).map(({ path }) => path)
   if (wanted.length === 0) return note('This session has no files.')
   const folder = resolve(options.into ?? '.')
-  for (const path of wanted) {
-    const target = join(folder, path)
-    const inside = relative(folder, target)
-    if (inside.startsWith('..') || isAbsolute(inside))
-      throw new CommandFailure(`${path} would be written outside of ${folder}. Nothing was.`)
-    if (existsSync(target) && !options.force)
-      throw new CommandFailure(`${target} exists already. Write over it with --force, or elsewhere with --into.`)
+  const files = wanted.map((path) => ({ path, target: targetOf(folder, path, options.force === true) }))
+  for (const { path, target } of files) {
     const content = await gateway.sessions.file(id, path)
     mkdirSync(dirname(target), { recursive: true })
     writeFileSync(target, Buffer.from(await content.arrayBuffer()))
     print(safe(target))
   }
 }
+
+/** Where a file goes. @throws CommandFailure when that is outside of the folder, by its name or by a link, or something is there */
+function targetOf(folder: string, path: string, force: boolean): string {
+  const target = join(folder, path)
+  const there = lstatSync(target, { throwIfNoEntry: false })
+  const isLink = there?.isSymbolicLink() === true
+  if (isLink || !isWithin(folder, target) || !isWithin(realPlace(folder), realPlace(dirname(target))))
+    throw new CommandFailure(`${path} would be written outside of ${folder}. Nothing was.`)
+  if (there && !force)
+    throw new CommandFailure(`${target} exists already. Write over it with --force, or elsewhere with --into.`)
+  return target
+}
+
+function isWithin(folder: string, path: string): boolean {
+  const way = relative(folder, path)
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
+}
+
+/** Where a path leads; what does not exist yet will lie in what does. */
+const realPlace = (path: string): string =>
+  existsSync(path) ? realpathSync(path) : join(realPlace(dirname(path)), basename(path))
 
 export async function open(prefix: string, options: Options): Promise<void> {
   const gateway = connect(options)

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createClient } from '../../client/index.js'
@@ -77,7 +77,7 @@ t.test(
 )
 
 t.test('sessions are listed, shown, talked to, renamed, fetched from and removed', async (t) => {
-  const { run, work, url, client } = await world(t)
+  const { run, cwd, work, url, client } = await world(t)
   t.match(await run(['sessions', 'ls']), { code: 0, stdout: '', stderr: /There are no sessions/ })
   t.match(await run(['sessions', 'ls', '--output', 'json']), { code: 0, stdout: '[]\n' })
   await run(['run', '--mode', 'bypassPermissions', '--title', 'The report', 'Please write a report.'])
@@ -98,6 +98,15 @@ t.test('sessions are listed, shown, talked to, renamed, fetched from and removed
   t.match(await run(['sessions', 'pull', short]), { code: 1, stderr: /exists already/ })
   t.match(await run(['sessions', 'pull', short, '--force', '--into', 'out']), { code: 0 })
   t.match(await run(['sessions', 'pull', short, '../evil', '--into', 'out']), { code: 1, stderr: /outside of/ })
+  // an agent that works on this machine may have laid links
+  symlinkSync(join(cwd, 'elsewhere.md'), join(work, 'out', 'linked.md'))
+  symlinkSync(cwd, join(work, 'out', 'links'))
+  for (const path of ['linked.md', 'links/x.md'])
+    t.match(await run(['sessions', 'pull', short, 'report.md', path, '--force', '--into', 'out']), {
+      code: 1,
+      stdout: '',
+      stderr: /outside of/,
+    })
   t.match(await run(['sessions', 'send', short, script({ text: 'Again.' })]), { code: 0 })
   await until(async () => (await client.sessions.get(id)).numTurns >= 2)
   t.equal((await run(['open', short])).stdout, `${url}/sessions/${id}\n`)
