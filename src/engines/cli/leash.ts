@@ -22,7 +22,7 @@ interface Keeper {
  * gateway is stopped, or its lease has run out, and that looks through the machine's processes in its stead. There is one for all agents. It needs Node alone, and
  * is no reason for the gateway to stay.
  */
-class Leash {
+export class Leash {
   #keeper: Promise<Keeper | undefined> | undefined
   #lastId = 0
   /** The process groups of agents that run. */

@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { leash } from '../../../src/engines/cli/leash.js'
+import { Leash } from '../../../src/engines/cli/leash.js'
 import { leashProgram } from '../../../src/engines/cli/leash-program.js'
 import { forkCompiled } from '../../fixtures/compiled.js'
 import { isRunning, isStopped, leashOf, whenGone, whenStopped } from '../../fixtures/processes.js'
@@ -90,6 +90,8 @@ t.test('one that the system refuses to start is started the next time', async (t
   t.teardown(() => {
     process.execPath = execPath
   })
+  // of its own: other tests of this process may have agents
+  const leash = new Leash()
   process.execPath = 'a\0b'
   t.equal(await leash.hold(), undefined)
   process.execPath = execPath
