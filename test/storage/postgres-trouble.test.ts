@@ -170,6 +170,16 @@ if (hasPostgres()) {
     await t.rejects(storage.journal.list(), { code: 'STORAGE_CLOSED' })
   })
 
+  t.test('nor is the answer of one that goes away in the middle of a call', async (t) => {
+    const { storage, proxy } = await cuttableWorld(t)
+    await storage.journal.write(firstWrite('one'))
+    proxy.deafen()
+    const write = storage.journal.write({ id: 'one', events: [eventOf(1)] })
+    const refused = t.rejects(write, { name: 'StorageError' })
+    await storage.close()
+    await refused
+  })
+
   t.test('restarted and crashed under load, it keeps what it confirmed, once', async (t) => {
     const { storage } = await postgresWorld(t)
     let isOver = false

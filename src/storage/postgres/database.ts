@@ -48,6 +48,8 @@ export class PostgresDatabase {
   )
   /** Why nothing is taken: until the database is back, or for good. */
   #away: StorageError | undefined
+  /** Called when it goes away. */
+  #onAway = () => {}
   #ended: StorageError | undefined
   #reconnecting: Promise<void> | undefined
 
@@ -87,8 +89,8 @@ export class PostgresDatabase {
 
   /** Resolves when all that was asked for is done. */
   async close(): Promise<void> {
-    // whoever waits for a database that is away has waited long enough
-    if (!this.#away) await this.#queue.idle()
+    // whoever waits for a database that is away has waited long enough, also when it goes away meanwhile
+    if (!this.#away) await Promise.race([this.#queue.idle(), new Promise<void>((resolve) => (this.#onAway = resolve))])
     this.#end(new StorageError('STORAGE_CLOSED', `${this.#options.place} is not open.`))
     await this.#link?.end()
   }
@@ -214,6 +216,7 @@ export class PostgresDatabase {
   /** Resolves when the database is there again, or nothing is to be done with it any more. What waits to be sent is refused at once. */
   #reconnect(failure: StorageError): Promise<void> {
     this.#away = failure
+    this.#onAway()
     this.#queue.refuse(failure)
     this.#reconnecting ??= this.#connectAgain().finally(() => {
       this.#reconnecting = undefined
