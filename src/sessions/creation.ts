@@ -2,7 +2,6 @@ import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.j
 import type { Runner } from '../engines/runner.js'
 import { GatewayError } from '../errors.js'
 import { keptWith } from '../idempotency/making.js'
-import { untilAborted } from '../lib/aborted.js'
 import { newId } from '../lib/new-id.js'
 import { PATIENCE_MS, Patience, patiently } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
@@ -17,6 +16,8 @@ import type { SessionWorld } from './session-world.js'
 const REMOVE_RETRY_MS = 30_000
 /** Why a job's session is refused that comes again. */
 const COMES_AGAIN: ReadonlySet<string> = new Set(['SG_ERR_STORE_UNAVAILABLE', 'SG_ERR_SHUTTING_DOWN'])
+
+const shuttingDown = () => new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
 
 export interface CreationParts {
   options: RegistryOptions
@@ -33,7 +34,8 @@ export interface CreationParts {
 /** Creates sessions, and lets none of those that were refused stay behind. */
 export class Creation {
   readonly #parts: CreationParts
-  readonly #drained = new AbortController()
+  /** Refuses those who wait for an engine to be built. */
+  readonly #waiting = new Set<(refusal: GatewayError) => void>()
 
   constructor(parts: CreationParts) {
     this.#parts = parts
@@ -41,7 +43,7 @@ export class Creation {
 
   /** Whoever waits for an engine is told at once that none comes any more. */
   drain(): void {
-    this.#drained.abort(new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 }))
+    for (const refuse of this.#waiting) refuse(shuttingDown())
   }
 
   /**
@@ -52,7 +54,7 @@ export class Creation {
   async create(request: CreateSessionRequest, options: CreateOptions): Promise<SessionInfo> {
     const { places, world, register } = this.#parts
     const { admission, keepKey, clock } = this.#parts.options
-    if (this.#parts.isDraining()) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
+    if (this.#parts.isDraining()) throw shuttingDown()
     places.take(options.place)
     let session: Session | undefined
     let registered = false
@@ -94,20 +96,22 @@ export class Creation {
     }
   }
 
-  async #unlessDrained(building: Promise<Runner>): Promise<Runner> {
-    const { signal } = this.#drained
-    try {
-      return await untilAborted(building, signal)
-    } catch (error) {
-      if (signal.aborted) building.then((late) => late.close()).catch(() => {})
-      throw error
-    }
+  #unlessDrained(building: Promise<Runner>): Promise<Runner> {
+    return new Promise((resolve, reject) => {
+      const refuse = (refusal: GatewayError) => {
+        reject(refusal)
+        building.then((late) => late.close()).catch(() => {})
+      }
+      if (this.#parts.isDraining()) refuse(shuttingDown())
+      this.#waiting.add(refuse)
+      building.then(resolve, reject).finally(() => this.#waiting.delete(refuse))
+    })
   }
 
   /** A job that was refused comes again: its engine must not have begun by then. */
   async #mayBegin(session: Session): Promise<void> {
     if (session.jobId !== undefined) await session.durable()
-    if (this.#parts.isDraining()) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
+    if (this.#parts.isDraining()) throw shuttingDown()
     if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED', { retryAfterS: 5 })
   }
 

@@ -319,6 +319,30 @@ t.test(
   },
 )
 
+t.test('as many engines as one likes are built at once without a warning of the process', async (t) => {
+  const warnings: Error[] = []
+  const onWarning = (warning: Error) => warnings.push(warning)
+  process.on('warning', onWarning)
+  t.teardown(() => process.off('warning', onWarning))
+  const engine = new ScriptedEngine()
+  const builds: (() => void)[] = []
+  const { call } = await buildServer(t, {
+    authenticate: () => ({}),
+    createEngineRunner: async (context) => {
+      await new Promise<void>((resolve) => builds.push(resolve))
+      return engine.create(context)
+    },
+  })
+  const asked = Array.from({ length: 12 }, () => call('POST', '/sessions', { cwd: SOME_CWD }))
+  await until(() => builds.length === asked.length)
+  for (const build of builds) build()
+  t.same(
+    (await Promise.all(asked)).map(({ status }) => status),
+    asked.map(() => 201),
+  )
+  t.same(warnings, [])
+})
+
 t.test('what comes while the last streams are being closed is refused as everything is', async (t) => {
   const { call, port, worker, clock } = await buildServer(t, { authenticate: () => ({}), script: {} })
   const { json } = await call('POST', '/sessions', { cwd: SOME_CWD })
