@@ -2,7 +2,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { createPostgresStorage, type PostgresStorage } from '../../src/storage/postgres/storage.js'
+import { PostgresDatabase } from '../../src/storage/postgres/database.js'
+import type { LinkOptions } from '../../src/storage/postgres/link.js'
+import { Membership } from '../../src/storage/postgres/membership.js'
+import { createPostgresStorage, directOptions, type PostgresStorage } from '../../src/storage/postgres/storage.js'
 import { rounds } from '../fixtures/rounds.js'
 import { killedAfter, Ledger, verify } from './crash-ledger.js'
 import { cuttable, hasPostgres, postgres, postgresWorld } from './postgres-world.js'
@@ -32,6 +35,18 @@ async function cuttableWorld(t: Test) {
   t.teardown(() => storage.close())
   await storage.open()
   return { ...world, storage, proxy }
+}
+
+/** The connection of a storage without what else it does there, through such a proxy. */
+async function cuttableDatabase(t: Test, timeouts: Pick<LinkOptions, 'replyTimeoutMs'> = {}) {
+  const { storage, schema, server } = await postgresWorld(t)
+  await storage.close()
+  const membership = await Membership.join(directOptions({ url: server.url(), schema }))
+  t.teardown(() => membership.leave())
+  const proxy = await cuttable(t, server)
+  const link = { url: proxy.url, place: 'here', schema, namedStatements: false, ...timeouts }
+  const database = await PostgresDatabase.open(link, { n: membership.n, isOneOfMany: false })
+  return { database, proxy }
 }
 
 /** Tries until the database is there again. */
@@ -163,20 +178,18 @@ if (hasPostgres()) {
   })
 
   t.test('the goodbye of a host that is gone is not waited for', async (t) => {
-    const { storage, proxy } = await cuttableWorld(t)
-    await storage.journal.write(firstWrite('one'))
+    const { database, proxy } = await cuttableDatabase(t)
+    await database.call('profiles.save', 'one', '{}')
     proxy.deafen()
-    await storage.close()
-    await t.rejects(storage.journal.list(), { code: 'STORAGE_CLOSED' })
+    await database.close()
+    await t.rejects(database.call('profiles.list'), { code: 'STORAGE_CLOSED' })
   })
 
   t.test('nor is the answer of one that goes away in the middle of a call', async (t) => {
-    const { storage, proxy } = await cuttableWorld(t)
-    await storage.journal.write(firstWrite('one'))
+    const { database, proxy } = await cuttableDatabase(t, { replyTimeoutMs: 100 })
     proxy.deafen()
-    const write = storage.journal.write({ id: 'one', events: [eventOf(1)] })
-    const refused = t.rejects(write, { name: 'StorageError' })
-    await storage.close()
+    const refused = t.rejects(database.call('profiles.save', 'one', '{}'), { name: 'StorageError' })
+    await database.close()
     await refused
   })
 

@@ -51,6 +51,8 @@ export class PostgresDatabase {
   /** Called when it goes away. */
   #onAway = () => {}
   #ended: StorageError | undefined
+  /** Nothing is tried any more. */
+  readonly #over = new AbortController()
   #reconnecting: Promise<void> | undefined
 
   private constructor(options: LinkOptions, self: Self, onEnd: () => void) {
@@ -235,14 +237,17 @@ export class PostgresDatabase {
       } catch (error) {
         this.#away = failureOf(error, this.#options.place)
       }
-      await sleep(delayAfter(tries, RECONNECT), undefined, { ref: this.#queue.underWay.length > 0 })
+      const isWaitedFor = this.#queue.underWay.length > 0
+      await sleep(delayAfter(tries, RECONNECT), undefined, { ref: isWaitedFor, signal: this.#over.signal }).catch(
+        () => {},
+      )
     }
   }
 
   /** @throws StorageError */
   async #connect(old?: Link): Promise<void> {
     const { place } = this.#options
-    const link = await Link.open(this.#options)
+    const link = await Link.open(this.#options, this.#over.signal)
     try {
       const end = old ? [statement(END_OLD, old.backend.pid, old.backend.since)] : []
       const rows = await link.run([...end, statement(RESUME, this.#self.n)])
@@ -268,6 +273,7 @@ export class PostgresDatabase {
   #end(error: StorageError): void {
     const isFirst = this.#ended === undefined
     this.#ended ??= error
+    this.#over.abort()
     this.#queue.refuse(this.#ended)
     if (isFirst) this.#onEnd()
   }

@@ -5,7 +5,6 @@ import { NamedStatements, Pipeline, type Row, type Statement } from './pipeline.
 import { inSchema } from './schema.js'
 
 const CONNECT_TIMEOUT_MS = 10_000
-/** Whoever has not answered for so long is gone: a cut connection does not fail, it hangs. */
 const REPLY_TIMEOUT_MS = 30_000
 const KEEP_ALIVE_MS = 10_000
 /** The goodbye of one who is gone never comes either. */
@@ -19,6 +18,8 @@ export interface LinkOptions {
   namedStatements: boolean
   /** How long it may take to connect. Default 10 s. */
   connectTimeoutMs?: number
+  /** Whoever has not answered for so long is gone: a cut connection does not fail, it hangs. Default 30 s. */
+  replyTimeoutMs?: number
 }
 
 /** One connection to the database. */
@@ -30,15 +31,18 @@ export class Link {
   backend = { pid: 0, since: '' }
   readonly #schema: string
   readonly #named: NamedStatements | undefined
+  readonly #replyTimeoutMs: number
   /** Texts for this schema, made once. */
   readonly #texts = new Map<string, string>()
   #isLost = false
   /** Until what was asked last is answered; never rejects. */
   #underWay: Promise<void> | undefined
 
-  private constructor(client: pg.Client, { schema, namedStatements }: LinkOptions) {
+  private constructor(client: pg.Client, options: LinkOptions) {
+    const { schema, namedStatements, replyTimeoutMs = REPLY_TIMEOUT_MS } = options
     this.client = client
     this.#schema = schema
+    this.#replyTimeoutMs = replyTimeoutMs
     this.#named = namedStatements ? new NamedStatements() : undefined
     this.lost = new Promise((resolve) => {
       const onEnd = () => {
@@ -50,14 +54,15 @@ export class Link {
     })
   }
 
-  /** @throws StorageError */
-  static async open(options: LinkOptions): Promise<Link> {
+  /** @param signal gives up on it while it connects @throws StorageError */
+  static async open(options: LinkOptions, signal?: AbortSignal): Promise<Link> {
     const { url, place, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options
     checkUrl(url)
     let client: pg.Client | undefined
     try {
       // loaded only now: most gateways have no use for it
       const { default: driver } = await import('pg')
+      signal?.throwIfAborted()
       client = new driver.Client({
         connectionString: url,
         fallback_application_name: 'session-gateway',
@@ -66,7 +71,9 @@ export class Link {
         keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
       })
       const link = new Link(client, options)
-      await client.connect()
+      const giveUp = () => link.destroy()
+      signal?.addEventListener('abort', giveUp, { once: true })
+      await client.connect().finally(() => signal?.removeEventListener('abort', giveUp))
       const { rows } = await client.query(
         'SELECT pid, backend_start::text AS since FROM pg_stat_activity WHERE pid = pg_backend_pid()',
       )
@@ -90,7 +97,7 @@ export class Link {
       this.#named,
     )
     // a reply that never comes is no reason to wait for ever
-    const timer = setTimeout(() => this.destroy(), REPLY_TIMEOUT_MS)
+    const timer = setTimeout(() => this.destroy(), this.#replyTimeoutMs)
     const over = () => {
       this.#underWay = undefined
     }
