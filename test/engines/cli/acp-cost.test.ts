@@ -78,3 +78,20 @@ t.test('who is closed while it asks what a session had cost leaves nobody behind
   await starting
   t.strictSame(processesOf(sessionId), [])
 })
+
+t.test('a text that cannot be an argument is asked about as an id, and harms nobody', async (t) => {
+  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-cost-')))
+  const agent = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
+  const command = join(cwd, 'opencode')
+  writeFileSync(command, `#!/bin/sh\nexec '${process.execPath}' '${agent}'\n`)
+  chmodSync(command, 0o700)
+  for (const resume of ['no\0id', 'x'.repeat(200_000)]) {
+    const runner = await cliEngine({ agents: [{ name: 'opencode', command }], env: { PATH: process.env.PATH } })({
+      ...{ sessionId: crypto.randomUUID(), config: { cwd, resume } },
+      profile: { name: 'p', engine: 'cli', agent: 'opencode' },
+      bridge: { execute: () => Promise.reject(new Error('not here')) },
+    })
+    await t.resolves(runner.start(new ScriptedHost()), 'what it means is the agent’s to say')
+    await runner.close()
+  }
+})

@@ -20,13 +20,15 @@ export async function priorCostUsd(
 ): Promise<number | undefined> {
   const asked = row.acp?.priorCost
   if (!asked) return undefined
-  const agent = new AgentProcess({
-    ...{ command, args: asked.args(resumed), cwd: tmpdir() },
-    env: { ...env, ...(await markerEnv(sessionId)) },
-  })
   const over = new AbortController()
   const limit = clock.after(LIMIT_MS, () => over.abort())
+  let agent: AgentProcess | undefined
   try {
+    // the system refuses at once what cannot be an argument, as any text that a caller takes for an id
+    agent = new AgentProcess({
+      ...{ command, args: asked.args(resumed), cwd: tmpdir() },
+      env: { ...env, ...(await markerEnv(sessionId)) },
+    })
     agent.child.stdin.end()
     return await Promise.race([
       figureIn(agent.child.stdout.setEncoding('utf8'), asked.figure),
@@ -36,7 +38,7 @@ export async function priorCostUsd(
     return undefined
   } finally {
     limit.cancel()
-    await agent.stop(0)
+    await agent?.stop(0)
   }
 }
 
