@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import type { ToolSet } from 'ai'
 import { type PermissionMode, PROVIDER_PERMISSION_MODES } from '../../../schemas/permissions.js'
@@ -163,6 +164,8 @@ export class ProviderRunner implements Runner {
 
   #begin(turn: TurnState, host: RunnerHost, calls: CallDesk): void {
     const controller = new AbortController()
+    // each of its calls waits for it
+    setMaxListeners(0, controller.signal)
     const onSessionEnd = () => {
       this.#isClosed = true
       controller.abort()

@@ -364,3 +364,17 @@ t.test('while its host is not drained its pipe is left unread', async (t) => {
   drain()
   t.match(await end, { subtype: 'success', result: 'word '.repeat(words) })
 })
+
+t.test('a dozen questions in a turn are no leak that Node warns of', async (t) => {
+  const warnings: Error[] = []
+  const onWarning = (warning: Error) => warnings.push(warning)
+  process.on('warning', onWarning)
+  t.teardown(() => process.off('warning', onWarning))
+  const { runner, host } = await start(t)
+  host.answer = () => ({ behavior: 'allow' })
+  await host.turn(runner, script(...Array(12).fill({ tool: 'shell', input: { command: 'ls' }, ask: true })))
+  t.equal(host.asks.length, 12)
+  // a warning is told a moment after its cause
+  await new Promise(setImmediate)
+  t.strictSame(warnings, [])
+})

@@ -134,3 +134,25 @@ t.test('the end of the session ends the turn', async (t) => {
   await runner.close()
   t.equal(host.events.length, before)
 })
+
+t.test('a dozen calls at a time are no leak that Node warns of', async (t) => {
+  const warnings: Error[] = []
+  const onWarning = (warning: Error) => warnings.push(warning)
+  process.on('warning', onWarning)
+  t.teardown(() => process.off('warning', onWarning))
+  const searching = gate()
+  let begun = 0
+  const webSearch = async () => {
+    if (++begun === 12) searching.open()
+    await searching.opened
+    return []
+  }
+  const { runner, host } = await session(t, { config: bypass, options: { webSearch } })
+  const tools = Array.from({ length: 12 }, (_, n) => ({ ...search, id: `s${n}` }))
+  runner.send(script({ tools }, { text: 'ok' }))
+  t.match(await host.turn(), { subtype: 'success' })
+  t.equal(Object.keys(host.results).length, 12)
+  // a warning is told a moment after its cause
+  await new Promise(setImmediate)
+  t.strictSame(warnings, [])
+})

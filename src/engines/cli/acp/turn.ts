@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { PromptResponse } from '@agentclientprotocol/sdk'
 import type { TurnSubtype } from '../../../../schemas/events.js'
 import type { TokenUsage } from '../../../../schemas/sessions.js'
@@ -49,6 +50,8 @@ export class Turn {
   constructor(parts: TurnParts) {
     this.#parts = parts
     this.#heardAt = parts.clock.now()
+    // each of its questions waits for it
+    setMaxListeners(0, this.signal)
   }
 
   /** Aborted by an interrupt. */
