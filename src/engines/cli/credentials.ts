@@ -1,5 +1,4 @@
 import { readFile, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ProfileInfo } from '../../../schemas/profiles.js'
 import { untilAborted } from '../../lib/aborted.js'
@@ -9,6 +8,7 @@ import { claudeExecutable } from './claude/executable.js'
 import { configDirOf, type Environment, findExecutable } from './environment.js'
 import { markerEnv } from './markers.js'
 import { AgentProcess } from './process.js'
+import { privateFolder } from './workspace/private-files.js'
 
 const DEFAULT_TIMEOUT_MS = 10_000
 
@@ -88,7 +88,7 @@ async function probe(
   const command = named === undefined ? claudeExecutable(claudeSdk) : findExecutable(named, env)
   if (command === undefined) return undefined
   const child = new AgentProcess({
-    ...{ command, args: asked.args, cwd: tmpdir() },
+    ...{ command, args: asked.args, cwd: await privateFolder() },
     env: { ...env, ...(await markerEnv('')) },
   })
   child.child.stdin.end()

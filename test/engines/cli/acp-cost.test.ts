@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -94,4 +94,23 @@ t.test('a text that cannot be an argument is asked about as an id, and harms nob
     await t.resolves(runner.start(new ScriptedHost()), 'what it means is the agent’s to say')
     await runner.close()
   }
+})
+
+t.test('what a session had cost is asked where nobody else writes, and nothing of that place is trusted', async (t) => {
+  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-cost-')))
+  const agent = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
+  const command = join(cwd, 'opencode')
+  const asked = `[ "$1" = export ] && { pwd; echo "$OPENCODE_PURE"; } > ${cwd}/asked && echo '"cost": 2' && exit`
+  writeFileSync(command, `#!/bin/sh\n${asked}\nexec '${process.execPath}' '${agent}'\n`)
+  chmodSync(command, 0o700)
+  const runner = await cliEngine({ agents: [{ name: 'opencode', command }], env: { PATH: process.env.PATH } })({
+    ...{ sessionId: crypto.randomUUID(), config: { cwd, resume: 'earlier' } },
+    profile: { name: 'p', engine: 'cli', agent: 'opencode', trustWorkspace: true },
+    bridge: { execute: () => Promise.reject(new Error('not here')) },
+  })
+  t.teardown(() => runner.close())
+  await runner.start(new ScriptedHost())
+  const [place, pure] = readFileSync(join(cwd, 'asked'), 'utf8').split('\n')
+  t.equal(statSync(place!).mode & 0o777, 0o700)
+  t.equal(pure, '1')
 })

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { apiKeySourceOf, type CredentialVerdict } from '../../../src/engines/cli/credentials.js'
@@ -14,6 +14,7 @@ function build(t: Test) {
     command,
     `#!/bin/sh
 echo "$@" >> ${home}/asked
+pwd >> ${home}/asked-in
 case "$CLAUDE_CONFIG_DIR" in */in) exit 0;; */out) exit 1;; */slow) sleep 600;; *) exit 2;; esac
 `,
   )
@@ -51,6 +52,13 @@ t.test('one warning per profile that is logged out; what cannot tell is silent',
   t.strictSame(verdicts, { in: 'logged_in', out: 'logged_out', odd: 'unknown', gone: 'unknown' })
   t.match(warned, [{ profile: 'out', agent: 'claude' }])
   t.equal(warned.length, 1)
+})
+
+t.test('an agent is asked where nobody else writes what it could take for a project’s', async (t) => {
+  const { home, subject } = build(t)
+  await check({ subjects: [subject('in')], timeoutMs: 600_000 })
+  const [place] = readFileSync(join(home, 'asked-in'), 'utf8').split('\n')
+  t.equal(statSync(place!).mode & 0o777, 0o700)
 })
 
 t.test('an agent that does not answer is not waited for', async (t) => {

@@ -1,4 +1,13 @@
-import { existsSync, readFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { cliSubject, deleteSdkSession, listSdkSessions } from '../../../src/engines/cli/index.js'
@@ -46,6 +55,50 @@ t.test('a declared agent is asked, too, and one that lists none has none', async
   t.match(await listSdkSessions([subject({ ACP_LISTS: '["one"]' })], page, SDK), [{ sessionId: 'one', agent: 'mine' }])
   t.strictSame(await listSdkSessions([subject({})], page, SDK), [])
 })
+
+t.test(
+  'an agent that is asked runs nothing of the directory that it is asked about, nor of one where others write',
+  async (t) => {
+    const home = realpathSync(t.testdir({ repository: {} }))
+    const command = join(home, 'opencode')
+    const notes = join(home, 'notes')
+    writeFileSync(command, `#!/bin/sh\nenv > ${notes}\nexec '${process.execPath}' '${AGENT}'\n`)
+    chmodSync(command, 0o700)
+    const ask = (trustWorkspace: boolean) =>
+      listSdkSessions(
+        [
+          cliSubject(
+            { agents: [{ name: 'opencode', command }] },
+            { name: 'o', engine: 'cli', agent: 'opencode', trustWorkspace },
+            { PATH: process.env.PATH, HOME: home, ACP_LISTS: '["one"]' },
+          ),
+        ],
+        { dir: join(home, 'repository'), limit: 1, offset: 0 },
+        SDK,
+      )
+    const told = () =>
+      Object.fromEntries(
+        readFileSync(notes, 'utf8')
+          .split('\n')
+          .map((line) => line.split(/=(.*)/s)),
+      )
+    t.match(await ask(false), [{ sessionId: 'one' }])
+    const { OPENCODE_DISABLE_PROJECT_CONFIG, OPENCODE_PURE, OPENCODE_CONFIG_CONTENT, PWD } = told()
+    t.match(
+      { OPENCODE_DISABLE_PROJECT_CONFIG, OPENCODE_PURE },
+      { OPENCODE_DISABLE_PROJECT_CONFIG: '1', OPENCODE_PURE: '1' },
+    )
+    t.match(JSON.parse(OPENCODE_CONFIG_CONTENT), { lsp: false, formatter: false })
+    t.equal(statSync(PWD).mode & 0o777, 0o700)
+    t.notOk(readdirSync(PWD).some((name) => /^(\.|opencode)/.test(name)))
+
+    mkdirSync(join(home, 'repository/.opencode/plugin'), { recursive: true })
+    writeFileSync(join(home, 'repository/.opencode/plugin/mine.js'), '')
+    await t.rejects(ask(false), { code: 'SG_ERR_ENGINE_START', message: /would run the plugins/ })
+    t.match(await ask(true), [{ sessionId: 'one' }])
+    t.notOk('OPENCODE_PURE' in told())
+  },
+)
 
 /** A profile of an agent that keeps these sessions, all of `/work`, and what it deleted of them. */
 function keeper(t: Test, ids: string[] | undefined, deletes?: string) {

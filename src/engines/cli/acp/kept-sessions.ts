@@ -1,4 +1,3 @@
-import { tmpdir } from 'node:os'
 import type { ClientContext, SessionCapabilities } from '@agentclientprotocol/sdk'
 import { GatewayError, invalidField, startError } from '../../../errors.js'
 import { whenAborted } from '../../../lib/aborted.js'
@@ -10,6 +9,8 @@ import { findExecutable } from '../environment.js'
 import { START_TIMEOUT_MS } from '../launch.js'
 import { markerEnv } from '../markers.js'
 import { AgentProcess } from '../process.js'
+import { privateFolder } from '../workspace/private-files.js'
+import { isTrusted, workspaceEnv } from '../workspace/trust.js'
 import { connectAcp, reasonOf } from './connection.js'
 import { CANCELLED } from './permissions.js'
 
@@ -17,7 +18,7 @@ import { CANCELLED } from './permissions.js'
 const starts = new KeyedLock()
 
 /**
- * The sessions that an agent keeps, newest first, asked of the agent itself, which is started for that in a directory of nobody's.
+ * The sessions that an agent keeps, newest first, asked of the agent itself, which is started for that in a directory of its own.
  * @param dir sessions of this working directory; absent: whichever the agent lists
  * @param count how many are wanted
  * @throws GatewayError when it is not installed or does not answer
@@ -27,7 +28,7 @@ export const askForSessions = (
   dir: string | undefined,
   count: number,
 ): Promise<SdkSessionInfo[]> =>
-  withAgent(subject, async (agent, { list }) => {
+  withAgent(subject, dir, async (agent, { list }) => {
     const found: SdkSessionInfo[] = []
     if (!list) return found
     for await (const page of listed(agent, dir)) {
@@ -47,7 +48,7 @@ export const askToDelete = (
   subject: CredentialSubject,
   { sessionId, dir, assertUnused }: { sessionId: string; dir: string | undefined; assertUnused: () => Promise<void> },
 ): Promise<void> =>
-  withAgent(subject, async (agent, { list, delete: deletes }) => {
+  withAgent(subject, dir, async (agent, { list, delete: deletes }) => {
     // the protocol has deleting of what is listed alone
     if (!list || !deletes)
       throw invalidField('profile', `the agent ${subject.row.name} deletes no sessions.`, 'SG_ERR_UNSUPPORTED')
@@ -74,17 +75,24 @@ async function* listed(agent: ClientContext, dir: string | undefined): AsyncGene
   } while (cursor)
 }
 
-/** Starts the agent of a profile for one question, and ends it. */
+/**
+ * Starts the agent of a profile for one question, and ends it. What it finds in the directory that it is asked about it takes for no more
+ * than its sessions would.
+ */
 function withAgent<Answer>(
-  { row, env }: CredentialSubject,
+  { profile, row, env }: CredentialSubject,
+  dir: string | undefined,
   ask: (agent: ClientContext, can: SessionCapabilities) => Promise<Answer>,
 ): Promise<Answer> {
   return starts.run(row.name, async () => {
     const command = findExecutable(row.command ?? row.name, env)
     if (!command) throw startError(`The agent ${row.name} is not installed.`)
+    const folder = await privateFolder()
+    const trusted = isTrusted(row, profile, false)
+    const workspace = await workspaceEnv(row, trusted, { env, cwd: dir ?? folder })
     const running = new AgentProcess({
-      ...{ command, args: row.args, cwd: tmpdir() },
-      env: { ...env, ...(await markerEnv('')) },
+      ...{ command, args: row.args, cwd: folder },
+      env: { ...env, ...row.settings?.(env, trusted), ...workspace, ...(await markerEnv('')) },
     })
     try {
       const { agent } = connectAcp(running, { onUpdate: () => {}, onPermission: async () => CANCELLED })

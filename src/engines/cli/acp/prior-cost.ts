@@ -1,7 +1,7 @@
-import { tmpdir } from 'node:os'
 import { whenAborted } from '../../../lib/aborted.js'
 import { markerEnv } from '../markers.js'
 import { AgentProcess } from '../process.js'
+import { privateFolder } from '../workspace/private-files.js'
 import type { AcpSetup } from './setup.js'
 
 const LIMIT_MS = 30_000
@@ -26,8 +26,9 @@ export async function priorCostUsd(
   try {
     // the system refuses at once what cannot be an argument, as any text that a caller takes for an id
     agent = new AgentProcess({
-      ...{ command, args: asked.args(resumed), cwd: tmpdir() },
-      env: { ...env, ...(await markerEnv(sessionId)) },
+      ...{ command, args: asked.args(resumed), cwd: await privateFolder() },
+      // where it is started is not the session's working directory, which may be trusted
+      env: { ...env, ...row.untrusted?.env, ...(await markerEnv(sessionId)) },
     })
     agent.child.stdin.end()
     return await Promise.race([

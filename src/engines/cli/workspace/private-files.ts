@@ -13,15 +13,20 @@ let folder: string | undefined
  */
 export async function privateFile(name: string, content: string, mode = 0o600): Promise<string> {
   const digest = createHash('sha256').update(content).digest('hex').slice(0, 16)
-  // Whatever tidies up temporary folders may have taken it away.
-  if (folder === undefined || !(await stat(folder).catch(() => undefined))) folder = makeFolder()
-  const path = join(folder, `${digest}-${name}`)
+  const path = join(await privateFolder(), `${digest}-${name}`)
   if (await stat(path).catch(() => undefined)) return path
   // There as a whole or not at all: an agent that starts meanwhile would not read what it is not to trust.
   const begun = `${path}-${randomUUID()}`
   await writeFile(begun, content, { mode, flag: 'wx' })
   await rename(begun, path)
   return path
+}
+
+/** A directory that nobody else writes to, for an agent that is to work nowhere: it has nothing that an agent takes for a project's. */
+export async function privateFolder(): Promise<string> {
+  // Whatever tidies up temporary folders may have taken it away.
+  if (folder === undefined || !(await stat(folder).catch(() => undefined))) folder = makeFolder()
+  return folder
 }
 
 function makeFolder(): string {
