@@ -119,12 +119,23 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
     const message = { ...told, model, stopReason, usage: spent.usage }
     emit({ type: 'assistant_message', message, uuid, parentToolUseId: null })
   }
-  if (!turn.work) return { subtype: 'success', result: spoken(answer.blocks) }
+  if (!turn.work) {
+    const unfinished = UNFINISHED[stopReason]
+    return unfinished
+      ? { subtype: 'error_during_execution', errors: [unfinished] }
+      : { subtype: 'success', result: spoken(answer.blocks) }
+  }
   if (!answer.isCutOff) return undefined
   const reason = `The answer of the model was cut off (${stopReason}) while it called a tool.`
   context.calls.abandon(turn.work.calls, reason)
   closeWork(context, turn)
   return { subtype: 'error_during_execution', errors: [reason] }
+}
+
+/** Ends of an answer that is not what the model was asked for, though the call went well. */
+const UNFINISHED: Readonly<Record<string, string>> = {
+  max_tokens: 'The answer of the model was cut off (max_tokens): it may take no more tokens.',
+  refusal: 'The model, or a filter of its vendor, refused to answer (refusal).',
 }
 
 const spoken = (blocks: MessageBlock[]): string =>

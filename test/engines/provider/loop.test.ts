@@ -207,6 +207,25 @@ t.test('an answer that is cut off in a tool call does not run it', async (t) => 
   t.equal((await host.turn(2)).result, 'pong')
 })
 
+t.test('an answer that is cut off, or refused by a filter, is no success, and its words are kept', async (t) => {
+  const { url, requests } = await startModelEndpoint(t)
+  const { runner, host } = await open(providerEngine(), { provider: compatible(url) })
+  t.teardown(() => runner.close())
+  runner.send(script({ text: 'half an', stopReason: 'length' }))
+  const cut = await host.turn(1)
+  t.match(cut, { subtype: 'error_during_execution', isError: true, errors: [/cut off \(max_tokens\)/] })
+  t.notOk('result' in cut)
+  t.match(host.of('assistant_message')[0]?.message, {
+    content: [{ type: 'text', text: 'half an' }],
+    stopReason: 'max_tokens',
+  })
+  runner.send(script({ stopReason: 'content_filter' }))
+  t.match(await host.turn(2), { subtype: 'error_during_execution', isError: true, errors: [/\(refusal\)/] })
+  runner.send('go on')
+  t.match(await host.turn(3), { subtype: 'success', result: 'pong' })
+  t.match(requests.at(-1)?.body.messages.slice(1, 3), [{ role: 'user' }, { role: 'assistant', content: 'half an' }])
+})
+
 t.test('upstream refusals end the turn, name their status and leave the session usable', async (t) => {
   const { url, requests } = await startModelEndpoint(t)
   const engine = providerEngine({ env: { KEY: 'sk-secret' } })
