@@ -9,8 +9,8 @@ import { PROCESS_MARK } from './markers.js'
 /** How long an agent has between the request to end and its end. */
 export const STOP_GRACE_MS = 5_000
 const LAST_WORDS_MS = 1_000
-/** What it said may arrive after its exit; a child that it left behind may keep the pipe open for ever. */
-const TRAILING_STDERR_MS = 250
+/** What it said may arrive after its exit; a child that it left behind may keep the pipes open for ever. */
+const TRAILING_MS = 250
 const POLL_MS = 10
 const MAX_POLL_MS = 250
 const STDERR_TAIL = 4_096
@@ -68,10 +68,19 @@ export class AgentProcess {
       this.#stderr = (this.#stderr + text).slice(-STDERR_TAIL)
     })
     this.#saidAll = new Promise((done) => this.child.stderr.once('close', done))
+    void this.#letGoOfPipe()
   }
 
   get pid(): number | undefined {
     return this.child.pid
+  }
+
+  /** Its end is known by the end of what it says: what it left behind is ended, where that would be in between. */
+  async #letGoOfPipe(): Promise<void> {
+    const said = new Promise((done) => this.child.stdout.once('close', done))
+    await this.exited
+    await within(TRAILING_MS, said)
+    if (!this.child.stdout.destroyed && this.#mark !== undefined) await leash.sweep(this.#mark)
   }
 
   /** Reads no more of its standard output until then, so that its pipe fills and it waits. */
@@ -119,7 +128,7 @@ export class AgentProcess {
     const { code, signal, error } = await this.exited
     clearTimeout(timer)
     if (error) return `The agent could not be started: ${error.message}.`
-    await within(TRAILING_STDERR_MS, this.#saidAll)
+    await within(TRAILING_MS, this.#saidAll)
     const how = signal ? `was ended by ${signal}` : `exited with code ${code}`
     return `The agent ${how}.${this.stderrTail ? ` It said: ${this.stderrTail.slice(-1_000)}` : ''}`
   }

@@ -233,6 +233,17 @@ t.test('the death of the agent ends the session', async (t) => {
   t.match(host.of('assistant_message')[0]?.message.content, [{ text: 'last words' }])
 })
 
+t.test('the death of the agent is told also while something that it started holds its pipe open', async (t) => {
+  const wrapped = { command: '/bin/sh', args: ['-c', 'sleep 600 & exec "$0" "$1"', process.execPath, AGENT] }
+  const { runner, host } = await start(t, {
+    options: { agents: [{ name: 'scripted', ...wrapped, modes: MODES }] },
+  })
+  const died = host.next('session_error')
+  runner.send(script({ text: 'last words' }, { crash: true }))
+  t.match(await died, { message: /SIGKILL/, code: 'SG_ERR_ENGINE_FAILED' })
+  t.match(host.of('assistant_message')[0]?.message.content, [{ text: 'last words' }])
+})
+
 t.test('close ends the agent and all that it started, whatever group it went to', async (t) => {
   const { runner, host } = await start(t)
   const pids = [Number((await host.turn(runner, script({ child: 'same group' }))).result)]

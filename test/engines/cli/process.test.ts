@@ -33,6 +33,21 @@ t.test('stop lets the agent end by itself, and takes no longer', async (t) => {
   t.match(await agent.exited, { code: 7, signal: null })
 })
 
+t.test(
+  'what a process said ends with it, and is read, also where something that it left behind could go on',
+  async (t) => {
+    const agent = await run(t, 'setsid sleep 600 & echo $!; echo last words; exit 7')
+    let said = ''
+    agent.child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+    })
+    await once(agent.child.stdout, 'close')
+    t.match(await agent.exited, { code: 7 })
+    t.match(said, /^\d+\nlast words\n$/)
+    await whenGone(Number.parseInt(said, 10))
+  },
+)
+
 t.test('what does not listen is killed after the grace, children and those that left the group included', async (t) => {
   const agent = await run(
     t,
