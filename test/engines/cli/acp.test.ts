@@ -156,6 +156,22 @@ t.test('who answers in which mode', async (t) => {
   })
 })
 
+t.test('what was asked for before plan mode is not done in it, whoever allows it', async (t) => {
+  const { runner, host } = await start(t)
+  let allow = () => {}
+  host.answer = () =>
+    new Promise((resolve) => {
+      allow = () => resolve({ behavior: 'allow' })
+    })
+  const end = host.next('turn_completed')
+  runner.send(script({ tool: 'write', input: { path: 'a' }, kind: 'edit', ask: true }, { text: 'well' }))
+  await host.asked()
+  await runner.setPermissionMode!('plan')
+  allow()
+  await end
+  t.match(host.of('user_message')[0]?.message.content, [{ type: 'tool_result', tool_use_id: 'call-1', is_error: true }])
+})
+
 t.test('to leave plan mode is for a person to allow', async (t) => {
   const { runner, host } = await start(t, { config: { permissionMode: 'plan' } })
   host.answer = () => ({ behavior: 'allow' })

@@ -302,6 +302,32 @@ t.test('in plan mode nothing is changed, whatever is allowed', async (t) => {
   t.notOk(await denied('Write', { file_path: '/x' }), 'only in plan mode')
 })
 
+t.test(
+  'an allow changes nothing in plan mode, neither of what was asked for before nor with another input',
+  async (t) => {
+    for (const approvalTimeoutMs of [undefined, 0]) {
+      const { runner, host, query } = await start(t, {
+        config: { ...(approvalTimeoutMs === 0 && { approvalTimeoutMs }) },
+      })
+      host.answer = async () => {
+        await runner.setPermissionMode!('plan')
+        return { behavior: 'allow' }
+      }
+      // one that is sure to ask does so before the hook lets it through
+      const how = approvalTimeoutMs === 0 ? 'before' : 'ask'
+      await host.turn(runner, script({ [how]: ['Bash', { command: 'touch x' }] }, { type: 'result' }))
+      t.equal(host.asks.length, 1)
+      t.match(JSON.stringify(query.calls.pop()), /"deny".*plan mode/)
+      host.answer = () => ({ behavior: 'allow', updatedInput: { command: 'touch x' } })
+      await host.turn(runner, script({ ask: ['Bash', { command: 'ls' }] }, { type: 'result' }))
+      t.match(query.calls.pop(), { behavior: 'deny', message: /plan mode/ })
+      host.answer = () => ({ behavior: 'allow', updatedInput: { command: 'ls -l' } })
+      await host.turn(runner, script({ ask: ['Bash', { command: 'ls' }] }, { type: 'result' }))
+      t.match(query.calls.pop(), { behavior: 'allow', updatedInput: { command: 'ls -l' } })
+    }
+  },
+)
+
 t.test('success that is none, and what an interrupt leaves', async (t) => {
   const { runner, host, query } = await start(t)
   t.match(await host.turn(runner, script({ type: 'result', is_error: true, result: 'API Error: 401' })), {

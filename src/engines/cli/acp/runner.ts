@@ -318,8 +318,9 @@ export class AcpRunner implements Runner {
     this.#translator.tellCall(call)
     const shown = inputOf(call)
     if (this.#granted.has(call)) return answerTo(request, { behavior: 'allow' }, shown)
-    const decision =
-      answerOfMode(this.#mode, agentModeOf(this.#setup.row, this.#mode), request) ??
+    const byMode = () => answerOfMode(this.#mode, agentModeOf(this.#setup.row, this.#mode), request)
+    const answer =
+      byMode() ??
       (await Promise.race([
         this.#host!.requestPermission({
           toolName: call.name,
@@ -329,7 +330,9 @@ export class AcpRunner implements Runner {
         }),
         whenAborted(turn),
       ]))
-    if (!decision) return CANCELLED
+    if (!answer) return CANCELLED
+    // nothing is done in plan mode, whatever was allowed, and whenever it was asked for
+    const decision = this.#mode === 'plan' ? (byMode() ?? answer) : answer
     if (decision.behavior === 'deny') {
       call.isDenied = true
       // an agent that cannot take it any more has ended, which tells itself

@@ -128,9 +128,14 @@ export class Gate {
   /** What the agent asks after its own rules; the call waits in the agent then, which cannot be parked. */
   readonly ask: SdkCanUseTool = async (...ask): Promise<SdkPermissionResult> => {
     await this.#options.told()
-    const [, input, { toolUseID }] = ask
-    if (this.#decisions.has(toolUseID)) return { behavior: 'allow', updatedInput: input }
-    return askPerson(this.#options.host(), ...ask)
+    const [tool_name, input, { toolUseID: tool_use_id }] = ask
+    const answer: SdkPermissionResult = this.#decisions.has(tool_use_id)
+      ? { behavior: 'allow', updatedInput: input }
+      : await askPerson(this.#options.host(), ...ask)
+    if (answer.behavior === 'deny') return answer
+    // the mode may be another one since, and the input, too
+    const { hookSpecificOutput } = this.#options.guard({ tool_name, tool_input: answer.updatedInput, tool_use_id })
+    return hookSpecificOutput ? { behavior: 'deny', message: hookSpecificOutput.permissionDecisionReason } : answer
   }
 
   #pass({ tool_use_id }: SdkHookInput, output: SdkHookOutput): SdkHookOutput {
@@ -193,8 +198,11 @@ export class Gate {
       if (decision.interrupt) interrupt()
       return decided('deny', decision.message ?? 'The user does not allow this.')
     }
+    const allowed = decision.updatedInput ?? input
+    const guarded = this.#options.guard({ ...call, tool_input: allowed as Record<string, unknown> })
+    if (guarded.hookSpecificOutput) return guarded
     this.#decisions.set(toolUseId, decision)
-    return this.#pass(call, decided('allow', 'The user allows it.', decision.updatedInput ?? input))
+    return this.#pass(call, decided('allow', 'The user allows it.', allowed))
   }
 
   #hold(call: HeldCall): Promise<undefined> {
