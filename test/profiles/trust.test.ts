@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { ProfileOptions } from '../../schemas/profiles.js'
@@ -111,6 +112,21 @@ t.test('opencode is not started where a repository has plugins, in its root too'
   await t.rejects(start({ 'inner/.opencode/opencode.jsonc': '{ "\\u0070lugins": [] }' }), refused)
   for (const key of ['"plugin" /* : */ ', '"plugin" // \n', '"plu{env:UNSET}gin"', '"{file:./name}" /**/'])
     await t.rejects(start({ 'inner/opencode.json': `{ "model": "x", ${key}: ["./a.js"] }` }), refused, key)
+  const odd = async (make: (path: string) => void) => {
+    const root = t.testdir({ inner: {} })
+    make(join(root, 'inner/opencode.json'))
+    await envOf('opencode', false, { env: { HOME: root }, cwd: join(root, 'inner') })
+  }
+  // what is never read to its end takes nobody’s thread or memory
+  await t.rejects(
+    odd((path) => execFileSync('mkfifo', [path])),
+    refused,
+  )
+  await t.rejects(
+    odd((path) => symlinkSync('/dev/zero', path)),
+    refused,
+  )
+  await t.rejects(start({ 'inner/opencode.json': `{ "model": "x"${' '.repeat(2 ** 24)}}` }), refused)
   const prompts = { build: { prompt: '{file:./build.txt}' }, plan: { prompt: 'As {env:USER}: "{file:./plan.txt}"' } }
   await t.resolves(start({ 'inner/opencode.json': JSON.stringify({ agent: prompts, instructions: ['{file:a}'] }) }))
   await t.resolves(

@@ -1,8 +1,9 @@
-import { readFile, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ProfileInfo } from '../../../schemas/profiles.js'
 import { untilAborted } from '../../lib/aborted.js'
 import type { Logger } from '../../lib/logger.js'
+import { readPlainFile } from '../../lib/plain-file.js'
 import type { AgentRow } from './agent-table.js'
 import { claudeExecutable } from './claude/executable.js'
 import { configDirOf, type Environment, findExecutable } from './environment.js'
@@ -109,8 +110,8 @@ export async function apiKeySourceOf(row: AgentRow, env: Environment): Promise<s
   if (variable) return variable
   const directory = configDirOf(row, env)
   if (!login || !directory) return 'none'
-  const found: unknown = await readFile(join(directory, login.path), 'utf8')
-    .then(JSON.parse)
+  const found: unknown = await readPlainFile(join(directory, login.path))
+    .then((text) => (text === undefined ? undefined : JSON.parse(text)))
     .catch(() => undefined)
   if (found === undefined) return 'none'
   return login.oauth && valueAt(found, login.oauth) ? 'oauth' : 'login'

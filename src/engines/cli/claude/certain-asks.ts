@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { ASK_USER_QUESTION, type PermissionMode } from '../../../../schemas/permissions.js'
+import { readPlainFile } from '../../../lib/plain-file.js'
 import type { SdkHookInput } from './sdk.js'
 
 const EDITS = new Set(['Write', 'Edit', 'MultiEdit', 'NotebookEdit'])
@@ -83,13 +83,9 @@ async function mayBeDecided(tool: string, { cwd, configDir, settingSources, rule
 }
 
 async function decides(file: string, tool: string): Promise<boolean> {
-  let text: string
   try {
-    text = await readFile(file, 'utf8')
-  } catch {
-    return false
-  }
-  try {
+    const text = await readPlainFile(file)
+    if (text === undefined) return false
     const settings = JSON.parse(text) as Record<string, unknown>
     if (OTHER_DECIDERS.some((key) => settings[key] !== undefined)) return true
     const { allow = [], deny = [], ask = [] } = (settings.permissions ?? {}) as Record<string, string[]>

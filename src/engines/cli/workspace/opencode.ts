@@ -1,6 +1,7 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { startError } from '../../../errors.js'
+import { readPlainFile } from '../../../lib/plain-file.js'
 import type { AgentPlace } from './trust.js'
 
 const CONFIGS = ['opencode.json', 'opencode.jsonc', '.opencode/opencode.json', '.opencode/opencode.jsonc']
@@ -27,9 +28,12 @@ async function pluginsIn(folder: string): Promise<string | undefined> {
   for (const path of FOLDERS.map((name) => join(folder, name)))
     if ((await readdir(path).catch(() => [])).some((name) => /\.[tj]s$/.test(name))) return path
   for (const path of CONFIGS.map((name) => join(folder, name)))
-    if (mayName(await readFile(path, 'utf8').catch(() => ''))) return path
+    if (mayName((await readPlainFile(path).catch(() => UNREADABLE)) ?? '')) return path
   return undefined
 }
+
+/** Of what is not read here nobody knows what the agent would read in it. */
+const UNREADABLE = '"plugin"'
 
 /** A string that is a value: what the agent puts into it from elsewhere, escaped, stays in it. */
 const VALUE = /(?<=[:[,]\s*)"(?:[^"\\\n]|\\.)*"(?=\s*[,\]}])/g

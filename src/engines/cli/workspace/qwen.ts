@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { startError } from '../../../errors.js'
+import { readPlainFile } from '../../../lib/plain-file.js'
 import { privateFile } from './private-files.js'
 import type { AgentPlace } from './trust.js'
 
@@ -31,6 +31,6 @@ const folderTrustOf = ({ security }: Record<string, unknown>): unknown =>
   (security as { folderTrust?: { enabled?: unknown } } | undefined)?.folderTrust?.enabled
 
 const readSettings = (path: string): Promise<Record<string, unknown>> =>
-  readFile(path, 'utf8')
-    .then(JSON.parse)
+  readPlainFile(path)
+    .then((text) => JSON.parse(text ?? '{}'))
     .catch(() => ({}))
