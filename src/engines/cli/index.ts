@@ -85,11 +85,12 @@ export function cliEngine(options: CliEngineOptions = {}): (context: HostedConte
       slots,
       roots: options.roots,
       logger: options.logger,
+      clock: options.clock ?? systemClock,
     }
     const runner =
       subject.row.driver === 'claude'
         ? await claudeRunner(setup, context, options.claudeSdk ?? CLAUDE_SDK)
-        : acpRunner(setup, context, options.clock ?? systemClock)
+        : acpRunner(setup, context)
     return carried(runner, setup, options.carried, context.restore !== undefined)
   }
 }
@@ -168,11 +169,11 @@ async function claudeRunner(
   return new ClaudeRunner({ ...setup, sdk, sdkSpecifier, canBypass, hostedTools }, stateOf<ClaudeState>(restore, row))
 }
 
-function acpRunner(setup: AgentSetup, { config, restore, hostedTools }: HostedContext, clock: Clock): WritingRunner {
+function acpRunner(setup: AgentSetup, { config, restore, hostedTools }: HostedContext): WritingRunner {
   const { row, env } = setup
   refuseUnsupported(config, row)
   return new AcpRunner(
-    { ...setup, command: requireExecutable(row.command ?? row.name, row, env), hostedTools, clock },
+    { ...setup, command: requireExecutable(row.command ?? row.name, row, env), hostedTools },
     stateOf<AcpState>(restore, row),
   )
 }

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { startError, toError } from '../../errors.js'
+import type { Clock } from '../../lib/clock.js'
 import type { Logger } from '../../lib/logger.js'
 import { openDirectoryWithinRoots, type PathRoots } from '../../lib/paths-within-roots.js'
 import type { SessionRunnerConfig } from '../runner.js'
@@ -12,6 +13,8 @@ import type { SpawnSlots } from './spawn-slots.js'
 
 /** Longer than any agent takes when the machine is busy. */
 export const START_TIMEOUT_MS = 120_000
+/** An agent that has not started by then takes no core: it waits for something, and the others need not. */
+export const SLOT_MS = 30_000
 
 /** What both drivers know of the session whose agent they start. */
 export interface AgentSetup {
@@ -26,10 +29,13 @@ export interface AgentSetup {
   /** Where sessions may work; undefined: anywhere. */
   readonly roots: PathRoots | undefined
   readonly logger?: Logger | undefined
+  readonly clock: Clock
 }
 
 /** The moment in which an agent starts: it holds a slot, and the working directory by descriptor. */
 export interface Launch {
+  /** Aborted when nobody wants it any more, and when it takes too long. */
+  readonly signal: AbortSignal
   /** At most once. @throws SG_ERR_ENGINE_START for what the system does not take, as too long a command line */
   spawn(command: string, args: readonly string[], env?: NodeJS.ProcessEnv): AgentProcess
   /** Gives back what the moment holds, however it ended. */
@@ -37,11 +43,18 @@ export interface Launch {
 }
 
 /**
- * Waits for a slot and checks, at the last moment, that the directories are still there and still inside the roots.
- * @param signal gives up
+ * Waits for a slot, for as long as others take, and checks, at the last moment, that the directories are still there and still inside
+ * the roots.
+ * @param wanted gives up
  */
-export async function beginLaunch(setup: AgentSetup, signal: AbortSignal): Promise<Launch> {
-  const release = await setup.slots.take(signal)
+export async function beginLaunch(setup: AgentSetup, wanted: AbortSignal): Promise<Launch> {
+  const free = await setup.slots.take(wanted)
+  const late = new AbortController()
+  const timers = [setup.clock.after(SLOT_MS, free), setup.clock.after(START_TIMEOUT_MS, () => late.abort())]
+  const release = () => {
+    free()
+    for (const timer of timers) timer.cancel()
+  }
   try {
     await assertConfigDir(setup)
     const markers = await markerEnv(setup.sessionId)
@@ -53,6 +66,7 @@ export async function beginLaunch(setup: AgentSetup, signal: AbortSignal): Promi
       )
     let closed: Promise<void> | undefined
     return {
+      signal: AbortSignal.any([wanted, late.signal]),
       spawn: (command, args, env = setup.env) => {
         const request = { command, args, env: { ...env, ...markers, PWD: setup.config.cwd }, cwd: held.path }
         const agent = processOf(request)

@@ -4,9 +4,17 @@ import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import t, { type Test } from 'tap'
 import { agentTable } from '../../../src/engines/cli/agent-table.js'
-import { type AgentSetup, beginLaunch, type Launch } from '../../../src/engines/cli/launch.js'
+import {
+  type AgentSetup,
+  beginLaunch,
+  type Launch,
+  SLOT_MS,
+  START_TIMEOUT_MS,
+} from '../../../src/engines/cli/launch.js'
 import { SpawnSlots } from '../../../src/engines/cli/spawn-slots.js'
+import { systemClock } from '../../../src/lib/clock.js'
 import { resolveRoots } from '../../../src/lib/paths-within-roots.js'
+import { VirtualClock } from '../../fixtures/virtual-clock.js'
 
 const { signal } = new AbortController()
 /** How many must start, and how many be refused, before the race is called run. */
@@ -21,7 +29,7 @@ function build(t: Test) {
   const aside = join(root, 'aside')
   const setup: AgentSetup = {
     ...{ sessionId: 's', row: agentTable().get('claude')!, config: { cwd }, env: { PATH: process.env.PATH! } },
-    ...{ trusted: false, slots: new SpawnSlots(), roots: resolveRoots([root]) },
+    ...{ trusted: false, slots: new SpawnSlots(), roots: resolveRoots([root]), clock: systemClock },
   }
   const swap = () => {
     renameSync(cwd, aside)
@@ -68,6 +76,33 @@ t.test('what the system does not take is told as a start that failed, and the sl
     await launch.end()
   }
 })
+
+t.test(
+  'an agent that does not come to its start keeps others from theirs for a while, and costs them none of their time',
+  async (t) => {
+    const clock = new VirtualClock()
+    const setup = { ...build(t).setup, clock, slots: new SpawnSlots(1) }
+    const stuck = await beginLaunch(setup, signal)
+    let next: Launch | undefined
+    const waiting = beginLaunch(setup, signal).then((launch) => {
+      next = launch
+    })
+    await clock.advance(SLOT_MS - 1)
+    t.notOk(next)
+    await clock.advance(1)
+    await waiting
+    t.notOk(stuck.signal.aborted)
+    await clock.advance(START_TIMEOUT_MS - SLOT_MS)
+    t.ok(stuck.signal.aborted, 'it is waited for no longer')
+    t.notOk(next!.signal.aborted, 'the other’s time began with its slot')
+    await clock.advance(SLOT_MS)
+    t.ok(next!.signal.aborted)
+    await Promise.all([stuck.end(), next!.end()])
+    const after = await beginLaunch(setup, signal)
+    await after.end()
+    t.equal(clock.pendingTimers, 0)
+  },
+)
 
 /** Exchanges the directory and the link, in a thread of its own, now and then with a moment's rest. */
 const SWAPPER = `

@@ -13,7 +13,7 @@ import { within } from '../../../lib/within.js'
 import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapshot } from '../../runner.js'
 import type { Written } from '../carry/carried-runner.js'
 import { control } from '../control.js'
-import { beginLaunch, START_TIMEOUT_MS } from '../launch.js'
+import { beginLaunch } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
 import { type AcpConnection, connectAcp, reasonOf } from './connection.js'
@@ -112,9 +112,8 @@ export class AcpRunner implements Runner {
 
   async start(host: RunnerHost): Promise<void> {
     this.#host = host
-    const signal = AbortSignal.any([host.signal, AbortSignal.timeout(START_TIMEOUT_MS)])
-    if (this.#pausing.over) await this.#pausing.passed(signal)
-    const launch = await beginLaunch(this.#setup, signal)
+    if (this.#pausing.over) await this.#pausing.passed(host.signal)
+    const launch = await beginLaunch(this.#setup, host.signal)
     try {
       if (this.#closing) throw startError('The session was closed.')
       const agent = this.#pausing.of(
@@ -129,7 +128,7 @@ export class AcpRunner implements Runner {
       await Promise.race([
         this.#open(this.#connection).catch((error) => instead(ended, error)),
         ended.then((detail) => Promise.reject(startError(detail))),
-        whenAborted(signal).then(() => Promise.reject(startError('The agent did not start in time.'))),
+        whenAborted(launch.signal).then(() => Promise.reject(startError('The agent did not start in time.'))),
       ])
     } catch (error) {
       await this.close()

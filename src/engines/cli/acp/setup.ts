@@ -1,5 +1,4 @@
 import type { PermissionMode } from '../../../../schemas/permissions.js'
-import type { Clock } from '../../../lib/clock.js'
 import type { HostedTools } from '../../hosted-tools.js'
 import type { AgentSetup } from '../launch.js'
 import type { CostState } from './cost.js'
@@ -8,7 +7,6 @@ export interface AcpSetup extends AgentSetup {
   /** The executable. */
   readonly command: string
   readonly hostedTools: HostedTools | undefined
-  readonly clock: Clock
 }
 
 /** What a successor needs to go on. */

@@ -14,7 +14,7 @@ import type {
 } from '../../runner.js'
 import type { Written } from '../carry/carried-runner.js'
 import { control } from '../control.js'
-import { beginLaunch, type Launch, START_TIMEOUT_MS } from '../launch.js'
+import { beginLaunch, type Launch } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
 import { apiKeySourceOf } from './api-key-source.js'
@@ -105,10 +105,9 @@ export class ClaudeRunner implements Runner {
 
   async start(host: RunnerHost): Promise<void> {
     this.#host = host
-    const signal = AbortSignal.any([host.signal, AbortSignal.timeout(START_TIMEOUT_MS)])
-    if (this.#pausing.over) await this.#pausing.passed(signal)
+    if (this.#pausing.over) await this.#pausing.passed(host.signal)
     const resume = await this.#takenOver()
-    const launch = await beginLaunch(this.#setup, signal)
+    const launch = await beginLaunch(this.#setup, host.signal)
     try {
       if (this.#closing) throw startError('The session was closed.')
       const query = this.#createQuery(launch, resume)
@@ -117,7 +116,7 @@ export class ClaudeRunner implements Runner {
       await Promise.race([
         this.#open(query),
         ended.then((detail) => Promise.reject(startError(detail))),
-        whenAborted(signal).then(() => Promise.reject(startError('The agent did not start in time.'))),
+        whenAborted(launch.signal).then(() => Promise.reject(startError('The agent did not start in time.'))),
       ])
       // The next agent may start while this one's history is read.
       await launch.end()
