@@ -56,7 +56,7 @@ export function withHostedTools(
   return async (context) => {
     const { deferredTools: tools = [], config } = context
     if (tools.length === 0) return create(context)
-    refuseLookalikes(config.mcpServers)
+    refuseLookalikes(config.mcpServers, tools)
     const calls = new HostedCalls(clock)
     const listed = deferred()
     const access = await endpoint.open({
@@ -87,9 +87,15 @@ export function withHostedTools(
   }
 }
 
-/** Agents write names of servers in their own ways: one that could be taken for the gateway's would have its tools granted. */
-function refuseLookalikes(servers: SessionRunnerConfig['mcpServers'] = {}): void {
-  const taken = Object.keys(servers).find((name) => plain(name) === plain(SERVER))
+/**
+ * Agents write names of servers and of their tools in their own ways: one that could be taken for the gateway's would have its tools
+ * granted. That is also one whose name goes on as a tool of the gateway's begins, since some write one name behind the other.
+ */
+function refuseLookalikes(servers: SessionRunnerConfig['mcpServers'] = {}, tools: readonly DeferredTool[]): void {
+  const granted = tools.map((tool) => `${plain(SERVER)}_${plain(tool.name)}`)
+  const looksAlike = (name: string) =>
+    plain(name).startsWith(plain(SERVER)) && granted.some((own) => own.startsWith(`${plain(name)}_`))
+  const taken = Object.keys(servers).find(looksAlike)
   if (taken !== undefined) throw invalidField('mcpServers', `the name ${taken} is the gateway's own.`)
 }
 

@@ -111,19 +111,23 @@ t.test('a server of a caller that could be taken for the gateway’s own is refu
   const worker = createWorkerServer(
     {
       ...{ allowUnauthenticated: true, profiles: [{ name: 'scripted', agent: 'scripted' }], agents },
-      executions: { tools: [{ name: 'deploy', description: 'Deploys.', inputSchema: {} }] },
+      executions: { tools: [{ name: 'deploy_now', description: 'Deploys.', inputSchema: {} }] },
     },
     { createCliRunner: cliEngine({ agents }), env: {} },
   )
   t.teardown(() => worker.close())
   const { url } = await worker.listen(0)
-  const response = await fetch(`${url}/v1/sessions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ cwd: folder(), mcpServers: { Session_Gateway: { command: 'x' } } }),
-  })
-  t.match(
-    { status: response.status, json: await response.json() },
-    { status: 400, json: { errors: [{ path: 'mcpServers' }] } },
-  )
+  const statusWith = async (name: string) => {
+    const response = await fetch(`${url}/v1/sessions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ cwd: folder(), mcpServers: { [name]: { command: 'x' } } }),
+    })
+    const { errors } = (await response.json()) as { errors?: { path: string }[] }
+    return [response.status, errors?.[0]?.path]
+  }
+  t.strictSame(await statusWith('Session_Gateway'), [400, 'mcpServers'])
+  t.strictSame(await statusWith('session-gateway_deploy'), [400, 'mcpServers'], 'its tool now would be deploy_now')
+  for (const name of ['session', 'session-gateway_dep', 'session-gateway-docs'])
+    t.strictSame(await statusWith(name), [201, undefined], name)
 })
