@@ -18,11 +18,17 @@ export const opencodeSettings =
   (variable: string) =>
   (env: Environment, trusted: boolean): Record<string, string> => {
     const given = settingsIn(variable, env[variable])
-    const { agent = {} } = given as { agent?: Record<string, { permission?: object }> }
-    const plan = { ...agent.plan, permission: { ...agent.plan?.permission, ...PLAN.permission } }
+    const { agent = {} } = given as { agent?: Record<string, { permission?: object | string }> }
+    const plan = { ...agent.plan, permission: { ...rulesOf(agent.plan?.permission), ...PLAN.permission } }
     const settings = { ...given, agent: { ...agent, plan }, ...(!trusted && NO_PROGRAMS) }
     return { [variable]: JSON.stringify(settings) }
   }
+
+/** Without those that ours take the place of: of the rules that fit the last one holds, and so ours come last. One word is about every tool. */
+function rulesOf(permission: object | string = {}): object {
+  const rules = typeof permission === 'string' ? { '*': permission } : permission
+  return Object.fromEntries(Object.entries(rules).filter(([tool]) => !ACTING.includes(tool)))
+}
 
 function settingsIn(variable: string, text: string | undefined): object {
   if (!text) return {}

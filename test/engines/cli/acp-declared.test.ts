@@ -92,6 +92,27 @@ t.test('what the operator says in the settings of opencode and kilo stays, but f
       formatter: undefined,
     })
     t.match(said(env, false), { model: 'm', lsp: false })
+    // of the rules that fit the last one holds
+    for (const [permission, rest] of [
+      ['allow', { '*': 'allow' }],
+      [
+        { bash: 'allow', '*': 'allow', edit: 'deny', read: 'deny' },
+        { '*': 'allow', read: 'deny' },
+      ],
+    ]) {
+      const ours = said({ [variable]: JSON.stringify({ agent: { plan: { permission } } }) }, true).agent.plan.permission
+      t.strictSame(
+        Object.entries(ours),
+        Object.entries({
+          ...(rest as object),
+          bash: 'ask',
+          edit: 'ask',
+          task: 'ask',
+          webfetch: 'ask',
+          websearch: 'ask',
+        }),
+      )
+    }
     for (const broken of ['{ // why', '[]', '1'])
       t.throws(() => settings!({ [variable]: broken }, true), { code: 'SG_ERR_ENGINE_START', message: variable })
   }
