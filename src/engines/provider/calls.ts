@@ -173,11 +173,26 @@ const imageBlock = ({ mediaType, data }: { mediaType: string; data: string }) =>
   source: { type: 'base64', media_type: mediaType, data },
 })
 
+/** Images stay as they are, whatever stands beside them. */
 function capped(result: ToolResult): ToolResult {
   const { content } = result
-  if (typeof content !== 'string' || content.length <= MAX_RESULT_CHARACTERS) return result
-  const left = content.length - MAX_RESULT_CHARACTERS
-  return { ...result, content: `${content.slice(0, MAX_RESULT_CHARACTERS)}\n[${left} more characters were left out]` }
+  let room = MAX_RESULT_CHARACTERS
+  const cut = (text: string): string => {
+    if (text.length <= room) {
+      room -= text.length
+      return text
+    }
+    const kept = text.slice(0, room).replace(/[\uD800-\uDBFF]$/, '')
+    room = 0
+    return `${kept}\n[${text.length - kept.length} more characters were left out]`
+  }
+  return {
+    ...result,
+    content:
+      typeof content === 'string'
+        ? cut(content)
+        : content.map((part) => (part.type === 'text' ? { ...part, text: cut(part.text) } : part)),
+  }
 }
 
 function executionOutput(result: ExecutionResult): ToolResult {

@@ -1,4 +1,5 @@
 import { createMCPClient } from '@ai-sdk/mcp'
+import { jsonSchema } from 'ai'
 import t from 'tap'
 import { type ProviderEngineOptions, providerEngine } from '../../../src/engines/provider/index.js'
 import { startHttpServer, stdioServer } from '../../fixtures/mcp-server.js'
@@ -139,4 +140,20 @@ t.test('a client that the host connected is used, and is the host’s to close',
   const second = await session(t, { mcpServers: { mine: client } })
   t.same(await second.call('mcp__mine__echo', { words: 'y' }), { content: 'y\nagain', isError: false })
   await client.close()
+})
+
+t.test('a result that is too long is cut, also beside an image', async (t) => {
+  const image = { type: 'image', data: 'ZG90', mimeType: 'image/png' }
+  const said = (text: string) => ({ type: 'text', text })
+  const execute = async () => ({ content: [said('x'.repeat(199_999)), image, said('😀'.repeat(9)), said('z')] })
+  const tools = async () => ({ look: { description: 'Looks.', inputSchema: jsonSchema({ type: 'object' }), execute } })
+  const server = { tools } as unknown as NonNullable<ProviderEngineOptions['mcpServers']>[string]
+  const { call } = await session(t, { mcpServers: { things: server } })
+  const { content } = await call('mcp__things__look')
+  t.match(content, [
+    { type: 'text', text: /^x+$/ },
+    { type: 'image' },
+    { type: 'text', text: /^\n\[18 more characters were left out\]$/ },
+    { type: 'text', text: /^\n\[1 more characters were left out\]$/ },
+  ])
 })
