@@ -264,7 +264,11 @@ const isWithin = (levels: number, value: unknown): boolean =>
   value === null ||
   (levels > 0 && Object.values(value).every((member) => isWithin(levels - 1, member)))
 
-const asJson = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
+const asJson = <T>(value: T): T =>
+  JSON.parse(JSON.stringify(value), (_key, member) => (typeof member === 'string' ? wellFormed(member) : member)) as T
+
+/** Half a character in a transcript has some providers refuse every call from there on. */
+const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd')
 
 const count = (tokens: number | undefined) => (tokens !== undefined && tokens > 0 ? tokens : 0)
 
@@ -317,24 +321,27 @@ export const toolMessage = (results: { id: string; name: string; result: ToolRes
 })
 
 function modelOutput({ content, isError }: ToolResult): ToolResultPart['output'] {
-  if (typeof content === 'string') return { type: isError ? 'error-text' : 'text', value: content }
+  if (typeof content === 'string') return { type: isError ? 'error-text' : 'text', value: wellFormed(content) }
   if (isError) {
-    return { type: 'error-text', value: content.map((part) => (part.type === 'text' ? part.text : '')).join('\n') }
+    const texts = content.map((part) => (part.type === 'text' ? wellFormed(part.text) : ''))
+    return { type: 'error-text', value: texts.join('\n') }
   }
   return {
     type: 'content',
     value: content.map((part) =>
-      part.type === 'text' ? part : { type: 'image-data', data: part.data, mediaType: part.mediaType },
+      part.type === 'text'
+        ? { type: 'text', text: wellFormed(part.text) }
+        : { type: 'image-data', data: part.data, mediaType: part.mediaType },
     ),
   }
 }
 
-export const userMessage = (content: string): ModelMessage => ({ role: 'user', content })
+export const userMessage = (text: string): ModelMessage => ({ role: 'user', content: wellFormed(text) })
 
 /** What is kept of an answer that broke off: its text. Thinking without its signature would be refused when it is sent back. */
 export function partialMessage(blocks: MessageBlock[]): ModelMessage | undefined {
   const spoken = blocks.flatMap((block) => (block.type === 'text' && 'text' in block ? [String(block.text)] : []))
-  return spoken.length > 0 ? { role: 'assistant', content: spoken.join('') } : undefined
+  return spoken.length > 0 ? { role: 'assistant', content: wellFormed(spoken.join('')) } : undefined
 }
 
 /** Ids of all tool calls in a transcript. */

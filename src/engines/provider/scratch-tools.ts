@@ -36,10 +36,11 @@ export function scratchTools(files: ScratchFiles): ProviderTool[] {
         if (!contents) return noSuchFile(key)
         const decoded = tried(() => new TextDecoder('utf-8', { fatal: true }).decode(contents))
         if (decoded === undefined) return failure(`${key} is not a text file (${contents.byteLength} bytes).`)
-        const end = offset + MAX_READ_CHARACTERS
+        const piece = decoded.slice(offset, offset + MAX_READ_CHARACTERS).replace(/[\uD800-\uDBFF]$/, '')
+        const end = offset + piece.length
         const more =
           end < decoded.length ? `\n[${decoded.length - end} more characters; read on with offset ${end}]` : ''
-        return text(decoded.slice(offset, end) + more)
+        return text(piece + more)
       },
     }),
     bundledTool({

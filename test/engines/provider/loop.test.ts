@@ -268,6 +268,24 @@ t.test('a key that the provider repeats in its refusal does not show', async (t)
   t.notMatch((await host.turn(2)).errors?.[0], /scri/, 'nor a part of it, where the text is cut')
 })
 
+t.test('half a character, whoever says it, does not come into the transcript', async (t) => {
+  const { url, requests } = await startModelEndpoint(t)
+  const { runner, host } = await open(providerEngine(), { provider: compatible(url) })
+  t.teardown(() => runner.close())
+  const call = { tool: 'fs_read', id: 'r', rawInput: '{"path":"\\ud83d"}' }
+  runner.send(`\ud83d ${script({ tools: [call] }, { text: 'ok' })}`)
+  await host.turn()
+  t.match(
+    host.of('assistant_message')[0]?.message.content,
+    [{ input: { path: '\ud83d' } }],
+    'the log has what was said',
+  )
+  const [, said, made, told] = requests[1]!.body.messages
+  t.match(said, { role: 'user', content: /^\ufffd / })
+  t.match(made, { role: 'assistant', tool_calls: [{ function: { arguments: '{"path":"\ufffd"}' } }] })
+  t.match(told, { role: 'tool' })
+})
+
 t.test('maxTurns counts the model calls of a turn', async (t) => {
   const { url, requests } = await startModelEndpoint(t)
   const { runner, host } = await open(providerEngine(), { provider: compatible(url), config: { maxTurns: 2 } })

@@ -60,6 +60,14 @@ t.test('a long file is read piece by piece', async (t) => {
   t.match(await call('fs_read', { path: 'long', offset: 100_000 }), { content: /^x$/ })
 })
 
+t.test('a long file is cut between characters', async (t) => {
+  const { url, egress } = await site(t, (_request, response) => void response.end(`${'x'.repeat(99_999)}😀y`))
+  const { call } = await session(t, { egress })
+  await call('download', { url: `${url}/long` })
+  t.match(await call('fs_read', { path: 'long' }), { content: /x\n\[3 more characters; read on with offset 99999\]$/ })
+  t.match(await call('fs_read', { path: 'long', offset: 99_999 }), { content: /^😀y$/ })
+})
+
 t.test('deliver_file hands over what is there', async (t) => {
   const { host, call } = await session(t)
   t.match(await call('deliver_file', { path: 'report.md' }), { isError: true, content: /no file report\.md/ })
