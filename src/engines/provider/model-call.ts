@@ -338,10 +338,14 @@ function modelOutput({ content, isError }: ToolResult): ToolResultPart['output']
 
 export const userMessage = (text: string): ModelMessage => ({ role: 'user', content: wellFormed(text) })
 
-/** What is kept of an answer that broke off: its text. Thinking without its signature would be refused when it is sent back. */
+/**
+ * What is kept of an answer that broke off: its text. Thinking without its signature would be refused when it is sent back, and so would
+ * white space alone.
+ */
 export function partialMessage(blocks: MessageBlock[]): ModelMessage | undefined {
   const spoken = blocks.flatMap((block) => (block.type === 'text' && 'text' in block ? [String(block.text)] : []))
-  return spoken.length > 0 ? { role: 'assistant', content: wellFormed(spoken.join('')) } : undefined
+  const content = wellFormed(spoken.join(''))
+  return content.trim() === '' ? undefined : { role: 'assistant', content }
 }
 
 /** Ids of all tool calls in a transcript. */

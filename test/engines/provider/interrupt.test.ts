@@ -45,6 +45,19 @@ t.test('in the middle of an answer: the words so far are kept, and the session g
   ])
 })
 
+t.test('white space that came before the first word is not kept for the model', async (t) => {
+  const { runner, host, requests } = await session(t)
+  runner.send(script({ text: '\n\n', hang: true }))
+  await host.until(() => host.of('stream_delta').length === 1)
+  await runner.interrupt()
+  runner.send('ping')
+  t.equal((await host.turn(2)).result, 'pong')
+  t.match(
+    requests[1]?.body.messages.map(({ role }) => role),
+    ['system', 'user', 'user'],
+  )
+})
+
 t.test('before the first word there is no message', async (t) => {
   const { runner, host, endpoint, requests } = await session(t)
   runner.send(script({ hang: true }))
