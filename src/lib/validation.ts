@@ -1,4 +1,4 @@
-import type { Static, TSchema } from '@sinclair/typebox'
+import { KindGuard, type Static, type TSchema } from '@sinclair/typebox'
 import { TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler'
 import { type FieldError, GatewayError } from '../errors.js'
 
@@ -48,29 +48,57 @@ function fieldErrors(found: Iterable<ValueError>, at: string): FieldError[] {
   for (const error of found) {
     for (const leaf of leaves(error)) {
       const path = dotted(leaf.path, at)
-      if (!byPath.has(path)) byPath.set(path, { path, message: sentence(leaf) })
+      if (!byPath.has(path)) byPath.set(path, { path, message: leaf.message })
       if (byPath.size >= MAX_ERRORS) return [...byPath.values()]
     }
   }
   return [...byPath.values()]
 }
 
+/** What is wrong where; `path` is a JSON pointer. */
+interface Leaf {
+  path: string
+  message: string
+}
+
 /**
  * A union that failed is told by the variant that was meant: one whose literals all matched, and of those the one whose own members
- * are wrong least often.
+ * are wrong least often. Where none was, by the member that chooses between them.
  */
-function leaves(error: ValueError): ValueError[] {
-  if (error.type !== ValueErrorType.Union) return [error]
+function leaves(error: ValueError): Leaf[] {
+  if (error.type !== ValueErrorType.Union) return [{ path: error.path, message: sentence(error) }]
   const isChoice = (found: ValueError[]) =>
     found.some((leaf) => leaf.path === error.path || leaf.type === ValueErrorType.Literal)
   const ownMembers = (found: ValueError[]) =>
     found.filter((leaf) => leaf.path.lastIndexOf('/') === error.path.length).length
-  const meant = error.errors
-    .map((iterator) => firstOf(iterator))
+  const variants = error.errors.map((iterator) => firstOf(iterator))
+  const meant = variants
     .filter((found) => !isChoice(found))
     .sort((a, b) => ownMembers(a) - ownMembers(b) || a.length - b.length)[0]
-  return meant ? meant.flatMap(leaves) : [error]
+  return (meant ?? besidesNull(error, variants))?.flatMap(leaves) ?? [choice(error)]
 }
+
+/** What is wrong by the one variant that `null` is the alternative to. */
+function besidesNull({ schema }: ValueError, variants: ValueError[][]): ValueError[] | undefined {
+  const anyOf = schema.anyOf as TSchema[]
+  const [only, second] = variants.filter((_, at) => !KindGuard.IsNull(anyOf[at]))
+  return anyOf.length > 1 && !second ? only : undefined
+}
+
+/** The member whose value selects the variant of an object; what is no object is told so. */
+function choice(error: ValueError): Leaf {
+  const { path, schema, value } = error
+  const variants = schema.anyOf as TSchema[]
+  if (!variants.every((variant) => KindGuard.IsObject(variant))) return { path, message: sentence(error) }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return { path, message: 'Expected object.' }
+  for (const name of Object.keys(variants[0]!.properties)) {
+    const values = new Set(variants.map(({ properties }) => properties[name]?.const).filter((one) => one !== undefined))
+    if (values.size === variants.length) return { path: `${path}/${name}`, message: oneOf([...values]) }
+  }
+  return { path, message: sentence(error) }
+}
+
+const oneOf = (values: unknown[]): string => `Expected one of ${values.join(', ')}.`
 
 /** As many errors as are told; a body can have a hundred thousand. */
 function firstOf(found: Iterable<ValueError>): ValueError[] {
@@ -89,7 +117,7 @@ function sentence(error: ValueError): string {
       const literals = (error.schema.anyOf as TSchema[])
         .map((variant) => variant.const)
         .filter((value) => value !== undefined)
-      return literals.length > 0 ? `Expected one of ${literals.join(', ')}.` : 'Matches none of the accepted shapes.'
+      return literals.length > 0 ? oneOf(literals) : 'Matches none of the accepted shapes.'
     }
     default:
       return `${error.message}.`
