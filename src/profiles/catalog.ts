@@ -10,7 +10,7 @@ import type {
 import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import { cannotDistrust } from '../engines/cli/workspace/trust.js'
 import type { SessionRunnerConfig } from '../engines/runner.js'
-import { GatewayError, startError } from '../errors.js'
+import { type ErrorCode, GatewayError, startError } from '../errors.js'
 import type { TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, systemClock } from '../lib/clock.js'
@@ -162,13 +162,13 @@ export class ProfileCatalog {
   resolve(name: string | undefined, principal: Principal): ResolvedProfile {
     const found = name === undefined ? this.#implicit() : this.#find(name)
     if (!visible(principal, name ?? found!.info.name)) throw new GatewayError('SG_ERR_PROFILE_FORBIDDEN')
-    if (!found) throw new GatewayError('SG_ERR_PROFILE_UNKNOWN')
+    if (!found) throw aboutProfile('SG_ERR_PROFILE_UNKNOWN', 'There is no such profile.')
     return usable(found)
   }
 
   #implicit(): ResolvedProfile {
     const [only, second] = this.#all()
-    if (second) throw new GatewayError('SG_ERR_PROFILE_REQUIRED')
+    if (second) throw aboutProfile('SG_ERR_PROFILE_REQUIRED', 'Several profiles are declared; name one.')
     return only ?? NO_PROFILE
   }
 
@@ -319,3 +319,7 @@ function usable(profile: ResolvedProfile & Partial<Pick<ManagedProfile, 'problem
   if (profile.problem === undefined) return profile
   throw startError(`Profile ${JSON.stringify(profile.info.name)} cannot run: ${profile.problem}`)
 }
+
+/** A refusal of the profile that a request names, or does not. */
+const aboutProfile = (code: ErrorCode, message: string): GatewayError =>
+  new GatewayError(code, { errors: [{ path: 'profile', message }] })

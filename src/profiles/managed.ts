@@ -256,7 +256,10 @@ export class ManagedProfiles {
       throw invalidField('configDir', 'a managed cli profile needs one.', 'SG_ERR_PROFILE_INVALID')
     const found = await resolveWithinRoots(configDir, roots)
     if (!found.ok) {
-      if (found.reason === 'outside') throw new GatewayError('SG_ERR_CONFIG_DIR_FORBIDDEN')
+      if (found.reason === 'outside')
+        throw new GatewayError('SG_ERR_CONFIG_DIR_FORBIDDEN', {
+          errors: [{ path: 'configDir', message: 'lies outside the allowed roots.' }],
+        })
       const why =
         found.reason === 'invalid' ? 'must be an absolute path of at most 4096 bytes.' : 'is no directory that exists.'
       throw invalidField('configDir', why, 'SG_ERR_PROFILE_INVALID')

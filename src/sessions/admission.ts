@@ -238,7 +238,10 @@ export function assertPermissionMode(
   disableBypassPermissions: boolean,
   at = 'permissionMode',
 ): void {
-  if (mode === 'bypassPermissions' && disableBypassPermissions) throw new GatewayError('SG_ERR_BYPASS_DISABLED')
+  if (mode === 'bypassPermissions' && disableBypassPermissions)
+    throw new GatewayError('SG_ERR_BYPASS_DISABLED', {
+      errors: [{ path: at, message: 'bypassPermissions is disabled on this gateway.' }],
+    })
   const modes = engine === 'provider' ? PROVIDER_PERMISSION_MODES : CLI_PERMISSION_MODES
   if (!modes.includes(mode))
     throw invalidField(at, `a ${engine} session has ${modes.join(', ')}, not ${mode}.`, 'SG_ERR_PERMISSION_MODE')

@@ -76,13 +76,13 @@ t.test('every refusal of a create', async (t) => {
     [{ cwd: '/proc/self/root' }, 403, 'SG_ERR_CWD_FORBIDDEN', 'cwd'],
     [{ cwd: `${directory}/nobody-knows` }, 403, 'SG_ERR_CWD_FORBIDDEN', 'cwd'],
     // profile
-    [{ profile: undefined }, 400, 'SG_ERR_PROFILE_REQUIRED'],
+    [{ profile: undefined }, 400, 'SG_ERR_PROFILE_REQUIRED', 'profile'],
     [{ profile: null }, 400, 'SG_ERR_VALIDATION', 'profile'],
     ...['', 'Narrow', 'narrow ', 'narro', 'nárrow', '__proto__', 'constructor', '../narrow', '*'].map(
-      (profile): (typeof rows)[number] => [{ profile }, 400, 'SG_ERR_PROFILE_UNKNOWN'],
+      (profile): (typeof rows)[number] => [{ profile }, 400, 'SG_ERR_PROFILE_UNKNOWN', 'profile'],
     ),
     // permissionMode
-    [{ permissionMode: 'bypassPermissions' }, 403, 'SG_ERR_BYPASS_DISABLED'],
+    [{ permissionMode: 'bypassPermissions' }, 403, 'SG_ERR_BYPASS_DISABLED', 'permissionMode'],
     [{ profile: 'agent', permissionMode: 'bypassPermissions' }, 403, 'SG_ERR_BYPASS_DISABLED'],
     ...['acceptEdits', 'plan', 'auto'].map((permissionMode): (typeof rows)[number] => [
       { permissionMode },

@@ -71,6 +71,7 @@ t.test('who may create what, and in which order it is refused', async (t) => {
   ]
   for (const [what, request, principal, code, detail] of cases)
     await t.rejects(catalog.create(request, principal), refusal(code, detail), what)
+  await t.rejects(catalog.create(cli('m', '/'), MANAGER), { errors: [{ path: 'configDir' }] }, 'the field is named')
   t.same(
     catalog.list(UNLIMITED).profiles.map(({ name }) => name),
     ['declared', 'taken'],

@@ -239,8 +239,7 @@ export class ProviderRunner implements Runner {
 /** @throws {GatewayError} `SG_ERR_UNSUPPORTED` for a model that the profile does not list */
 export function assertListed({ models }: ModelSource, model: string): void {
   if (models && !models.includes(model)) {
-    throw new GatewayError('SG_ERR_UNSUPPORTED', {
-      detail: `The profile does not offer the model ${model}. It offers: ${models.join(', ')}.`,
-    })
+    const detail = `The profile does not offer the model ${model}. It offers: ${models.join(', ')}.`
+    throw new GatewayError('SG_ERR_UNSUPPORTED', { detail, errors: [{ path: 'model', message: detail }] })
   }
 }

@@ -84,7 +84,8 @@ t.test('models: the default, the list, and the change between two turns', async 
   await runner.setModel?.('two')
   runner.send('ping')
   await host.turn()
-  await t.rejects(runner.setModel!('three'), { code: 'SG_ERR_UNSUPPORTED', message: /one, two/ })
+  const errors = [{ path: 'model', message: /one, two/ }]
+  await t.rejects(runner.setModel!('three'), { code: 'SG_ERR_UNSUPPORTED', message: /one, two/, errors })
   await runner.setModel?.(undefined)
   runner.send('ping')
   await host.turn(2)
