@@ -42,6 +42,7 @@ import { JobStore } from './job-store.js'
 import { QUEUE_DEFAULTS, type QueueServerOptions } from './options.js'
 import { listed, shown } from './patch.js'
 import { type RecoveryOptions, recover } from './recovery.js'
+import { ofSession } from './refusals.js'
 import { Retention } from './retention.js'
 import type { JobSessions } from './sessions.js'
 import { type QueueCluster, SharedQueue } from './shared-queue.js'
@@ -261,7 +262,10 @@ export class JobQueue {
       const problems = targetProblems(request.webhook, this.#options.guard, 'webhook')
       if (problems.length > 0) throw validationError(problems)
     }
-    const { profile, cwd } = await this.#options.admission.examine(request.session, principal)
+    const examined = this.#options.admission.examine(request.session, principal)
+    const { profile, cwd } = await examined.catch((refusal) => {
+      throw ofSession(refusal)
+    })
     await this.#started
     const stillRoom = this.#assertRoom()
     if (stillRoom) await stillRoom

@@ -64,28 +64,48 @@ t.test('what a session’s creation would refuse is refused at once', async (t) 
     authenticate,
   })
   const post = (body: object, caller = '*') => call('POST', '/jobs', body, { 'x-caller': caller })
-  const table: [object, number, string, string?][] = [
-    [job(), 400, 'SG_ERR_PROFILE_REQUIRED'],
-    [job({}, { profile: 'three' }), 400, 'SG_ERR_PROFILE_UNKNOWN'],
-    [job({}, { profile: 'two' }), 403, 'SG_ERR_PROFILE_FORBIDDEN', 'one'],
-    [job({}, { profile: 'three' }), 403, 'SG_ERR_PROFILE_FORBIDDEN', 'one'],
-    [job({}, { profile: 'one', cwd: '/' }), 403, 'SG_ERR_CWD_FORBIDDEN'],
-    [job({}, { profile: 'one', cwd: 'relative' }), 400, 'SG_ERR_CWD_INVALID'],
-    [job({}, { profile: 'one', permissionMode: 'bypassPermissions' }), 403, 'SG_ERR_BYPASS_DISABLED'],
-    [job({}, { profile: 'one', permissionMode: 'plan' }), 400, 'SG_ERR_PERMISSION_MODE'],
-    [job({}, { profile: 'one', capabilities: ['web_fetch'] }), 400, 'SG_ERR_CAPABILITY_NOT_GRANTED'],
-    [job({}, { profile: 'one', mcpServers: {} }), 400, 'SG_ERR_MCP_SERVERS_NOT_ALLOWED'],
-    [job({}, { profile: 'one', resume: 'x' }), 400, 'SG_ERR_VALIDATION'],
-    [job({}, { profile: 'one', forkSession: true }), 400, 'SG_ERR_VALIDATION'],
-    [job({ webhook: { url: 'http://[::ffff:169.254.169.254]/' } }, { profile: 'one' }), 400, 'SG_ERR_VALIDATION'],
-    [job({ webhook: { url: 'http://u:p@hooks.example/' } }, { profile: 'one' }), 400, 'SG_ERR_VALIDATION'],
-    [job({ webhook: { url: 'http://x/', headers: { te: 'x' } } }, { profile: 'one' }), 400, 'SG_ERR_VALIDATION'],
-    [job({ retryDelayMs: '5' }, { profile: 'one' }), 400, 'SG_ERR_VALIDATION'],
+  const table: [object, number, string, field: string | undefined, string?][] = [
+    [job(), 400, 'SG_ERR_PROFILE_REQUIRED', 'session.profile'],
+    [job({}, { profile: 'three' }), 400, 'SG_ERR_PROFILE_UNKNOWN', 'session.profile'],
+    [job({}, { profile: 'two' }), 403, 'SG_ERR_PROFILE_FORBIDDEN', undefined, 'one'],
+    [job({}, { profile: 'three' }), 403, 'SG_ERR_PROFILE_FORBIDDEN', undefined, 'one'],
+    [job({}, { profile: 'one', cwd: '/' }), 403, 'SG_ERR_CWD_FORBIDDEN', 'session.cwd'],
+    [job({}, { profile: 'one', cwd: 'relative' }), 400, 'SG_ERR_CWD_INVALID', 'session.cwd'],
+    [
+      job({}, { profile: 'one', permissionMode: 'bypassPermissions' }),
+      ...([403, 'SG_ERR_BYPASS_DISABLED', 'session.permissionMode'] as const),
+    ],
+    [
+      job({}, { profile: 'one', permissionMode: 'plan' }),
+      ...([400, 'SG_ERR_PERMISSION_MODE', 'session.permissionMode'] as const),
+    ],
+    [
+      job({}, { profile: 'one', capabilities: ['web_fetch'] }),
+      ...([400, 'SG_ERR_CAPABILITY_NOT_GRANTED', 'session.capabilities'] as const),
+    ],
+    [
+      job({}, { profile: 'one', mcpServers: {} }),
+      ...([400, 'SG_ERR_MCP_SERVERS_NOT_ALLOWED', 'session.mcpServers'] as const),
+    ],
+    [job({}, { profile: 'one', resume: 'x' }), 400, 'SG_ERR_VALIDATION', 'session.resume'],
+    [job({}, { profile: 'one', forkSession: true }), 400, 'SG_ERR_VALIDATION', 'session.forkSession'],
+    ...['http://[::ffff:169.254.169.254]/', 'http://u:p@hooks.example/'].map((url): (typeof table)[number] => [
+      job({ webhook: { url } }, { profile: 'one' }),
+      ...([400, 'SG_ERR_VALIDATION', 'webhook.url'] as const),
+    ]),
+    [
+      job({ webhook: { url: 'http://x/', headers: { te: 'x' } } }, { profile: 'one' }),
+      ...([400, 'SG_ERR_VALIDATION', 'webhook.headers.te'] as const),
+    ],
+    [job({ retryDelayMs: '5' }, { profile: 'one' }), 400, 'SG_ERR_VALIDATION', 'retryDelayMs'],
   ]
-  for (const [body, code, name, caller] of table) {
+  for (const [body, code, name, field, caller] of table) {
     const refused = await post(body, caller)
     t.match([refused.status, refused.json.code], [code, name], JSON.stringify(body))
+    t.equal(refused.json.errors?.[0].path, field, `${name} names its field`)
   }
+  const nowhere = await post(job({}, { profile: 'one', cwd: `${SOME_CWD}/nowhere` }))
+  t.equal(nowhere.json.detail, 'session.cwd: does not exist.')
   t.same((await call('GET', '/jobs', undefined, { 'x-caller': '*' })).json, [])
   t.same(engine.runners, [])
 })

@@ -87,8 +87,6 @@ export function SubmitDialog({
 
   const refusal = error.value instanceof GatewayError ? error.value : undefined
   const refusalOf = (name: Name): string | undefined =>
-    // of a directory that may not be used, the code says so
-    (name === 'cwd' && refusal?.code.startsWith('SG_ERR_CWD') ? refusal.detail : undefined) ??
     refusal?.errors.find(({ path }) => path.replace(/^\//, '').replaceAll('/', '.') === PATHS[name])?.message
   const isAtField = (Object.keys(PATHS) as Name[]).some(refusalOf)
   /** What an input of this name has. */
