@@ -59,4 +59,12 @@ const isHandshake = ({ method, headers }: FastifyRequest): boolean =>
   method === 'GET' &&
   headers.upgrade?.toLowerCase() === 'websocket' &&
   headers['sec-websocket-version'] === '13' &&
-  /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')
+  /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '') &&
+  areSubprotocols(headers['sec-websocket-protocol'])
+
+/** Tokens with commas between them, none of them twice. */
+function areSubprotocols(offered: string | undefined): boolean {
+  if (offered === undefined) return true
+  const names = offered.split(/[ \t]*,[ \t]*/)
+  return names.every((name) => /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) && new Set(names).size === names.length
+}

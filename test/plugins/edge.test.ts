@@ -121,12 +121,18 @@ t.test('a socket is opened by the handshake of one, and plain requests are told 
     ['no key', keyless],
     ['a bad key', { ...HANDSHAKE, 'sec-websocket-key': 'short' }],
     ['another method', HANDSHAKE, 'POST'],
+    ...['', 'a,,b', 'a, b, a', 'a b', 'a/b', ','].map((protocols): (typeof rows)[number] => [
+      `the subprotocols ${JSON.stringify(protocols)}`,
+      { ...HANDSHAKE, 'sec-websocket-protocol': protocols },
+    ]),
   ]
   for (const [what, headers, method = 'GET'] of rows)
     isProblem(t, await rawRequest(port, { path, headers, method }), 400, 'SG_ERR_BAD_REQUEST', what)
   t.match(await rawRequest(port, { path, headers: HANDSHAKE, method: 'HEAD' }), { status: 400, upgraded: false })
   isProblem(t, await rawRequest(port, { path: `${path}?afterSeq=x`, headers: HANDSHAKE }), 400, 'SG_ERR_VALIDATION')
   t.equal((await rawRequest(port, { path: `${path}?afterSeq=0&epoch=e`, headers: HANDSHAKE })).status, 101)
+  const subprotocols = { 'sec-websocket-protocol': 'a ,\tb,session-gateway.bearer.x~y' }
+  t.equal((await rawRequest(port, { path, headers: { ...HANDSHAKE, ...subprotocols } })).status, 101)
 })
 
 t.test('a refused upgrade is let go of, whatever refused it, and close() does not wait for it', async (t) => {
