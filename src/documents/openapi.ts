@@ -22,6 +22,8 @@ export interface Route {
   response?: Record<string, TSchema>
   /** Takes an Idempotency-Key. */
   idempotent?: boolean
+  /** What it creates has a path of its own. */
+  isCollection?: boolean
 }
 
 export const TITLE = 'session-gateway'
@@ -74,7 +76,8 @@ export function openApi(
     const { needs, isOutside, shapes } = operation
     const served = isOutside ? routeOf(key) : routes.find(({ method, path }) => `${method} ${path}` === key)
     if (!served || (needs && !features.has(needs))) continue
-    const route = { ...served, ...shapes }
+    const isCollection = routes.some(({ method, path }) => method === 'GET' && path.startsWith(`${served.path}/:`))
+    const route = { ...served, ...shapes, isCollection }
     const path = `${isOutside ? outside : prefix}${route.path.replace(/:(\w+)/g, '{$1}')}`
     paths[path] ??= {}
     paths[path][route.method.toLowerCase()] = describe(route, operation, components)
@@ -114,7 +117,7 @@ function describe(route: Route, operation: Operation & { tag: string }, componen
     ...parametersOf(route.params, 'path', components),
     ...parametersOf(route.querystring, 'query', components),
     ...(route.idempotent ? [IDEMPOTENCY_KEY] : []),
-    ...(operation.stream && operation.stream.frames !== 'QueueFrame' ? [LAST_EVENT_ID] : []),
+    ...(operation.stream && operation.stream.frames !== 'QueueFrame' ? [lastEventId(operation.stream.frames)] : []),
   ]
   return {
     operationId: id,
@@ -143,12 +146,12 @@ const IDEMPOTENCY_KEY = {
     'The same key with the same body within 24 hours is answered with the first answer, and nothing is done again.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 }
-const LAST_EVENT_ID = {
+const lastEventId = (frames: 'ServerFrame' | 'NotificationsFrame') => ({
   name: 'Last-Event-ID',
   in: 'header',
-  description: '`<epoch>:<seq>` of the last event that was received; stronger than the query.',
+  description: `${frames === 'ServerFrame' ? '`<epoch>:<seq>`' : 'The `id`'} of the last event that was received; stronger than the query.`,
   schema: { type: 'string' },
-}
+})
 
 function parametersOf(schema: TSchema | undefined, where: 'path' | 'query', components: Components): JsonSchema[] {
   const { properties = {}, required = [] } = (schema ?? {}) as Partial<TObject>
@@ -191,9 +194,13 @@ function ownAnswers(route: Route, operation: Operation, components: Components):
     }
   }
   if (csv !== undefined)
-    found['200']!.content = {
-      ...(found['200']!.content as object),
-      'text/csv': { schema: { type: 'string', description: 'A header and the rows (RFC 4180).' }, example: csv },
+    found['200'] = {
+      ...found['200'],
+      headers: { 'Content-Disposition': text('Of the table: `attachment`, with a name for the file.') },
+      content: {
+        ...(found['200']!.content as object),
+        'text/csv': { schema: { type: 'string', description: 'A header and the rows (RFC 4180).' }, example: csv },
+      },
     }
   if (download)
     found['200'] = {
@@ -208,10 +215,11 @@ function ownAnswers(route: Route, operation: Operation, components: Components):
 
 const text = (description: string) => ({ description, schema: { type: 'string' } })
 
-function headersOf({ querystring, idempotent }: Route, status: string): { headers?: JsonSchema } {
-  const isPaged = (querystring as Partial<TObject> | undefined)?.properties?.cursor !== undefined
+function headersOf({ querystring, idempotent, isCollection }: Route, status: string): { headers?: JsonSchema } {
+  const { cursor, after, limit } = (querystring as Partial<TObject> | undefined)?.properties ?? {}
+  const isPaged = limit !== undefined && (cursor ?? after) !== undefined
   const headers = {
-    ...(status === '201' && { Location: text('Path of what was created.') }),
+    ...(status === '201' && isCollection && { Location: text('Path of what was created.') }),
     ...(isPaged && { Link: text('`rel="next"`: the next page, when there is one.') }),
     ...(idempotent && { 'Idempotent-Replayed': text('`true` on an answer that was given before.') }),
   }
@@ -231,6 +239,9 @@ function refusals(own: readonly ErrorCode[], components: Components): Record<str
   )
 }
 
+/** What passes by itself, whatever its status. */
+const PASSING: ReadonlySet<ErrorCode> = new Set(['SG_ERR_IDEMPOTENCY_IN_FLIGHT'])
+
 /** So many codes are a name that can be read; a longer list stands where it is. */
 const MAX_NAMED = 3
 
@@ -247,7 +258,9 @@ function refusal(status: number, codes: ErrorCode[], components: Components): Js
   const title = STATUS_CODES[status] ?? 'Error'
   const headers = {
     ...(status === 401 && { 'WWW-Authenticate': text('`Bearer`') }),
-    ...((status === 429 || status === 503) && { 'Retry-After': text('Seconds after which it may be tried again.') }),
+    ...((status === 429 || status === 503 || codes.some((code) => PASSING.has(code))) && {
+      'Retry-After': text('Seconds after which it may be tried again.'),
+    }),
     ...(status === 415 && { 'Accept-Encoding': text('`identity`') }),
   }
   return {

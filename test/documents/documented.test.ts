@@ -26,6 +26,7 @@ t.test('what is not fails the file that sees it, or that started the process whi
     'GET /v1/sessions (listSessions) answered 418, which is not declared',
     'GET /v1/sessions (listSessions) answered 200, not as declared: /0',
     'GET /v1/sessions (listSessions) answered 200 as text/html, which is not declared',
+    'GET /v1/sessions (listSessions) answered 200 with location, which is not declared',
     'GET /v1/sessions/x (getSession) answered 404, not as declared: its code is none of the declared',
   ]
   const list = join(t.testdir(), 'list')
