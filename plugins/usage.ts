@@ -11,7 +11,8 @@ export const usageRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = asyn
     { schema: { querystring: UsageQuery, response: { 200: UsageReport } } },
     async (request, reply) => {
       const report = await gateway.usage.report(request.query, request.principal)
-      reply.header('vary', 'Accept').header('cache-control', 'no-store')
+      const vary = [reply.getHeader('vary') ?? [], 'Accept'].flat().join(', ')
+      reply.header('vary', vary).header('cache-control', 'no-store')
       if (!prefers('text/csv', request.headers.accept)) return report
       const name = `usage-${report.from}-${report.to}.csv`
       const body = Buffer.from(usageCsv(report))

@@ -80,6 +80,8 @@ t.test('such a page creates, reads refusals, follows a stream and opens a socket
   // Location for the caller, the others for the client; what else there is may be read too
   for (const name of ['Link', 'Location', 'Retry-After', 'Idempotent-Replayed', 'WWW-Authenticate', 'Allow'])
     t.ok(exposed?.includes(name), name)
+  const usage = await rawRequest(port, { path: '/v1/usage', headers })
+  t.equal(headerOf(usage, 'vary'), 'Origin, Accept', 'also where an answer depends on more')
   const path = `/v1/sessions/${created.json.id}`
   for (const [what, request, status] of [
     ['a refusal', { path: '/v1/sessions/x', headers }, 404],
