@@ -4,7 +4,7 @@ import type { Close } from '../schemas/close-codes.js'
 import { FollowNotificationsQuery } from '../schemas/notifications.js'
 import { invalidField } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
-import { filterOf } from '../src/notifications/feed.js'
+import { filterOf, isNotificationId } from '../src/notifications/feed.js'
 import { type FeedFrame, FeedReader, type FeedSink } from '../src/notifications/feed-reader.js'
 import type { Principal } from '../src/principal.js'
 import { StreamClient, type StreamParts } from './streams.js'
@@ -59,8 +59,9 @@ export const notificationStream: FastifyPluginAsyncTypebox<StreamParts & { gatew
 function lastEventId({ headers }: FastifyRequest): string | undefined {
   const given = headers['last-event-id']
   if (given === undefined || given === '') return undefined
-  if (typeof given !== 'string') throw invalidField('Last-Event-ID', 'is given more than once.')
-  return given
+  const id = String(given)
+  if (!isNotificationId(id)) throw invalidField('Last-Event-ID', 'is not one that this gateway gave out.')
+  return id
 }
 
 /** One client of the feed. */

@@ -53,6 +53,7 @@ export interface FeedEvents extends Record<string, unknown> {
 /** So that ids rise as text, too. */
 const DIGITS = 12
 const ID = /^([\w-]{1,64}):(\d{12,16})$/
+export const isNotificationId = (text: string): boolean => ID.test(text)
 /** The newest ones are kept in memory for those who follow: as many, of so many characters. */
 const RECENT = 1_000
 const RECENT_CHARS = 4 * 1024 * 1024

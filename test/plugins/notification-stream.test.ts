@@ -211,7 +211,7 @@ t.test(
       t.match(await refusedUpgrade(`${api.replace('http', 'ws')}/notifications/ws${query}`), { status: 400 }, query)
     }
     const bad = await call('GET', '/notifications/events', undefined, { 'last-event-id': 'x' })
-    t.equal(bad.status, 400)
+    t.match(bad, { status: 400, json: { errors: [{ path: 'Last-Event-ID' }] } }, 'by the name that it came under')
     t.equal((await call('HEAD', '/notifications/events')).status, 200)
     t.equal((await call('POST', '/notifications/events', {})).status, 405)
   },
