@@ -74,10 +74,16 @@ function givenToken({ query }: FastifyRequest): string | undefined {
 
 function sendRefusal(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const refusal = toGatewayError(error, request)
-  const { statusCode, message, retryAfterS } = refusal
+  const { statusCode, retryAfterS } = refusal
   if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS)
   return reply
     .code(statusCode)
     .headers(ANSWER_PAGE_HEADERS)
-    .send(messagePage(HEADLINES[statusCode] ?? 'That did not work', TEXTS[statusCode] ?? message))
+    .send(messagePage(HEADLINES[statusCode] ?? 'That did not work', textOf(refusal)))
+}
+
+/** A field of the form has no name that a person has seen. */
+function textOf({ statusCode, message, errors }: GatewayError): string {
+  const [wrong] = errors ?? []
+  return wrong ? `${wrong.message} Go back to answer.` : (TEXTS[statusCode] ?? message)
 }

@@ -25,12 +25,12 @@ async function world(t: Test, { notifications, ...more }: BuildOptions = {}) {
   const ann = { authorization: 'Bearer ann' }
   const call = (method: string, path: string, body?: unknown) => built.call(method, path, body, ann)
   const here = (link: string) => link.replace('https://gateway.example', built.url)
-  const ask = async (session: object = {}, input: object = { command: 'ls' }) => {
+  const ask = async (session: object = {}, input: object = { command: 'ls' }, toolName = 'Bash') => {
     const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'x', title: 'My session', ...session })
     const runner = built.engine.last
     await until(() => runner.sent.length === 1)
     const told = sink.received.length
-    const decision = runner.host.requestPermission({ toolName: 'Bash', toolUseId: 't', input })
+    const decision = runner.host.requestPermission({ toolName, toolUseId: 't', input })
     decision.catch(() => {})
     await until(() => sink.received.length > told)
     const { body } = sink.received[told]!
@@ -184,6 +184,25 @@ t.test('only that route is open, and only when links are on', async (t) => {
   const { body } = await off.ask()
   t.equal(body.answerUrl, undefined)
   t.equal((await off.call('GET', '/answer?token=a.b')).status, 404)
+})
+
+t.test('an answer that is none says what is missing, and not in the names of fields', async (t) => {
+  const { ask } = await world(t)
+  const questions = [{ question: 'Which?', header: 'Base', options: [{ label: 'A' }, { label: 'B' }] }]
+  const { link } = await ask({}, { questions }, 'AskUserQuestion')
+  const rows: [form: string, said: string][] = [
+    ['behavior=allow', 'Each question needs an answer.'],
+    ['behavior=allow&choice-0=C', 'That is none of the options.'],
+    ['behavior=allow&choice-0=A&choice-0=B', 'This question takes one option.'],
+    [`behavior=allow&text-0=${'x'.repeat(2_001)}`, 'Write at most 2000 characters.'],
+    ['', 'Press one of the two buttons.'],
+  ]
+  for (const [form, said] of rows) {
+    const refused = await post(link, form)
+    t.equal(refused.status, 400, said)
+    t.match(await refused.text(), `<h1>That is no answer</h1><p>${said} Go back to answer.</p>`)
+  }
+  t.equal((await post(link, 'behavior=allow&choice-0=A')).status, 200, 'and nothing of it counted')
 })
 
 t.test('whoever knocks too often has to wait', async (t) => {

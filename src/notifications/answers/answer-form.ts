@@ -39,14 +39,14 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
 /** Names of the fields for the question at `index`: the options that were chosen, and what was written beside them. */
 export const fieldsOf = (index: number) => ({ chosen: `choice-${index}`, written: `text-${index}` })
 
-/** What a form says. @throws SG_ERR_VALIDATION with the field */
+/** What a form says. @throws SG_ERR_VALIDATION with the field, and a sentence that a person reads without its name */
 export function answerOf(request: PermissionRequest, form: URLSearchParams): ResolvePermissionRequest {
   const behavior = form.get('behavior')
   if (behavior === 'deny') {
     const message = written(form, 'message')
     return { behavior, ...(message && { message }) }
   }
-  if (behavior !== 'allow') throw invalidField('behavior', 'must be allow or deny.')
+  if (behavior !== 'allow') throw invalidField('behavior', 'Press one of the two buttons.')
   const questions = questionsOf(request)
   if (questions.length === 0) return { behavior }
   const answers = questions.map((question, index): [string, string] => [
@@ -60,16 +60,16 @@ function chosenOf({ options, multiSelect }: Question, index: number, form: URLSe
   const fields = fieldsOf(index)
   const known = new Set(options.map(({ label }) => label))
   const chosen = form.getAll(fields.chosen)
-  for (const label of chosen) if (!known.has(label)) throw invalidField(fields.chosen, 'is none of the options.')
-  if (chosen.length > 1 && !multiSelect) throw invalidField(fields.chosen, 'takes one option.')
+  for (const label of chosen) if (!known.has(label)) throw invalidField(fields.chosen, 'That is none of the options.')
+  if (chosen.length > 1 && !multiSelect) throw invalidField(fields.chosen, 'This question takes one option.')
   const other = written(form, fields.written)
   const said = [...chosen, ...(other ? [other] : [])]
-  if (said.length === 0) throw invalidField(fields.chosen, 'each question needs an answer.')
+  if (said.length === 0) throw invalidField(fields.chosen, 'Each question needs an answer.')
   return said.join(', ')
 }
 
 function written(form: URLSearchParams, field: string): string {
   const text = (form.get(field) ?? '').trim()
-  if (text.length > MAX_WRITTEN) throw invalidField(field, `may have ${MAX_WRITTEN} characters.`)
+  if (text.length > MAX_WRITTEN) throw invalidField(field, `Write at most ${MAX_WRITTEN} characters.`)
   return text
 }
