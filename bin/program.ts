@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import type { ConfigFlags, LogLevel } from '../src/daemon/load-config.js'
 import { VERSION } from '../src/lib/package-root.js'
 import { addClientCommands } from './client-commands.js'
-import { EXIT_HELP } from './terminal/exit.js'
+import { EXIT_HELP, endWithReader } from './terminal/exit.js'
 
 const DEFAULT_FILE = 'gateway.json'
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] satisfies LogLevel[]
@@ -42,6 +42,10 @@ export function createProgram(): Command {
     .showHelpAfterError('Run session-gateway --help for the commands and flags.')
     .addHelpText('after', AFTER_HELP)
     .exitOverride()
+    // a gateway that serves goes on without whoever reads its log
+    .hook('preAction', (_program, command) => {
+      if (command !== program || program.opts<Options>().printConfig) endWithReader()
+    })
     .usage('[options] [command]')
     .argument('[command]')
     .addOption(configOption())

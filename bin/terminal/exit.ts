@@ -34,7 +34,6 @@ export class CommandFailure extends Error {
 export const guarded =
   <A extends unknown[]>(act: (...args: A) => Promise<void>) =>
   async (...args: A): Promise<void> => {
-    process.stdout.on('error', endQuietly)
     try {
       await act(...args)
     } catch (error) {
@@ -44,10 +43,12 @@ export const guarded =
     }
   }
 
-/** Whoever read the output has what they wanted, as `head` does. */
-function endQuietly(error: NodeJS.ErrnoException): void {
-  if (error.code === 'EPIPE') process.exit(EXIT.success)
-  throw error
+/** Ends the process quietly once whoever read its output has what they wanted, as `head` does. */
+export function endWithReader(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit()
+    throw error
+  })
 }
 
 function explain(error: unknown): { message: string; exitCode: number } {

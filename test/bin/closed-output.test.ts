@@ -6,13 +6,17 @@ import { compiledPackage } from '../fixtures/compiled.js'
 import { startDaemon, TOKEN } from '../fixtures/daemon-process.js'
 
 t.test('a command whose reader has read enough ends quietly', async (t) => {
-  const { url, createSession } = await startDaemon(t)
+  const { url, cwd, createSession } = await startDaemon(t)
   await createSession('Hello!')
   const bin = join(compiledPackage(), 'bin/session-gateway.js')
   // `true` has gone long before there is anything to read
   const line = '"$@" | true'
-  const words = [process.execPath, bin, 'sessions', 'ls', '--output', 'jsonl', '--url', url]
   const env = { ...process.env, SESSION_GATEWAY_TOKEN: TOKEN }
-  const { stderr } = await promisify(execFile)('/bin/sh', ['-c', line, 'sh', ...words], { env })
-  t.equal(stderr, '')
+  for (const words of [['sessions', 'ls', '--output', 'jsonl', '--url', url], ['check'], ['--print-config']]) {
+    const { stderr } = await promisify(execFile)('/bin/sh', ['-c', line, 'sh', process.execPath, bin, ...words], {
+      cwd,
+      env,
+    })
+    t.equal(stderr, '', words[0])
+  }
 })
