@@ -57,8 +57,13 @@ function explain(error: unknown): { message: string; exitCode: number } {
   // a prompt that was left
   if (error instanceof Error && error.name === 'AbortError')
     return { message: 'Interrupted.', exitCode: EXIT.interrupted }
+  if (isOfTheSystem(error)) return { message: error.message, exitCode: EXIT.failed }
   return { message: error instanceof Error ? (error.stack ?? error.message) : String(error), exitCode: EXIT.failed }
 }
+
+/** A file that cannot be written, say: it names the file and why. */
+const isOfTheSystem = (error: unknown): error is NodeJS.ErrnoException =>
+  error instanceof Error && 'syscall' in error && 'code' in error
 
 function explainRefusal({ code, status, detail, errors }: GatewayError): { message: string; exitCode: number } {
   const fields = errors.map(({ path, message }) => `\n  ${path}: ${message}`).join('')

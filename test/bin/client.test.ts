@@ -98,6 +98,8 @@ t.test('sessions are listed, shown, talked to, renamed, fetched from and removed
   t.match(await run(['sessions', 'pull', short]), { code: 1, stderr: /exists already/ })
   t.match(await run(['sessions', 'pull', short, '--force', '--into', 'out']), { code: 0 })
   t.match(await run(['sessions', 'pull', short, '../evil', '--into', 'out']), { code: 1, stderr: /outside of/ })
+  const inFile = await run(['sessions', 'pull', short, '--into', 'report.md'])
+  t.match(inFile, { code: 1, stdout: '', stderr: /^session-gateway: ENOTDIR: .*report\.md.*\n$/ })
   // an agent that works on this machine may have laid links
   symlinkSync(join(cwd, 'elsewhere.md'), join(work, 'out', 'linked.md'))
   symlinkSync(cwd, join(work, 'out', 'links'))
