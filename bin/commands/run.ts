@@ -37,7 +37,7 @@ export async function run(words: string[], options: RunOptions): Promise<void> {
     unattended: options.wait ? 'leave' : 'deny',
   }).run()
   if (options.outputLastMessage !== undefined) writeFileSync(options.outputLastMessage, `${outcome.lastText}\n`)
-  if (!options.json) note(pc.dim(`To go on: session-gateway sessions attach ${id}`))
+  if (!options.json && !outcome.isClosed) note(pc.dim(`To go on: session-gateway sessions attach ${id}`))
   process.exitCode = outcome.exitCode
 }
 

@@ -24,6 +24,8 @@ export interface ConversationOptions extends ViewOptions {
 export interface Outcome {
   exitCode: number
   lastText: string
+  /** Nothing more comes of the session. */
+  isClosed: boolean
 }
 
 /** Follows a session on this terminal: shows it, asks what it asks, interrupts it, and leaves. */
@@ -38,6 +40,7 @@ export class Conversation {
   #pending = new Map<string, PermissionRequest>()
   #interrupts = 0
   #isDenied = false
+  #isClosed = false
   #failure: CommandFailure | undefined
   #giveUp: NodeJS.Timeout | undefined
   #exitCode: number = EXIT.success
@@ -54,19 +57,23 @@ export class Conversation {
     const onSignal = () => this.#interrupt()
     process.on('SIGINT', onSignal)
     this.#attachment.onConnection((connection) => {
-      if (connection.state === 'reconnecting') this.#onLost()
-      else if (connection.state === 'live') this.#onLive()
+      if (connection.state === 'live') this.#onLive()
       // once what has come was read
+      if (connection.state === 'reconnecting') setTimeout(() => this.#onLost())
       if (connection.state === 'live' && connection.isSynced) setTimeout(() => this.#askPending())
     })
     const stopReading = this.#options.takesLines ? this.#readLines() : () => {}
     try {
+      let isDone = false
       for await (const batch of this.#attachment.batches()) {
-        if (batch.some((item) => this.#show(item))) break
+        isDone = batch.some((item) => this.#show(item))
+        if (isDone) break
         this.#askPending()
       }
       if (this.#failure) throw this.#failure
-      return { exitCode: this.#exitCode, lastText: this.#lastText }
+      // somebody else has closed it
+      if (this.#options.untilTurn && !isDone) this.#exitCode = EXIT.failed
+      return { exitCode: this.#exitCode, lastText: this.#lastText, isClosed: this.#isClosed }
     } finally {
       this.#view.breakLine()
       clearTimeout(this.#giveUp)
@@ -102,6 +109,9 @@ export class Conversation {
         return false
       case 'session_error':
         this.#exitCode = EXIT.failed
+        return false
+      case 'session_closed':
+        this.#isClosed = true
         return false
       case 'turn_completed':
         this.#asks?.clear()
@@ -154,7 +164,9 @@ export class Conversation {
   }
 
   #onLost(): void {
-    if (this.#giveUp) return
+    if (this.#giveUp || this.#attachment.connection.state !== 'reconnecting') return
+    // without a socket it takes another connection to be told that nothing more comes
+    if (this.#isClosed) return this.#attachment.close()
     this.#view.breakLine()
     note(pc.dim('The connection is lost. Trying again…'))
     this.#giveUp = setTimeout(() => {

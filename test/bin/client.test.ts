@@ -53,6 +53,12 @@ t.test(
       stderr: /● fs_write a\n.*Nobody is at a terminal/,
     })
     t.match(await run(['run', '--mode', 'bypassPermissions', asking]), { code: 0 })
+    const cutShort = run(['run', '--wait', asking])
+    const isAsking = () => client.sessions.list({ status: 'awaiting_approval' }).toArray()
+    await until(async () => (await isAsking()).length === 1)
+    const [waiting] = await isAsking()
+    await client.sessions.remove(waiting!.id)
+    t.match(await cutShort, { code: 1, stderr: /The session was closed\.\n$/ })
     t.match(await run(['run', 'x', '--url', 'http://127.0.0.1:1/v1']), {
       code: 4,
       stderr: /No answer from .*\nIs it running/,
