@@ -29,7 +29,10 @@ export function readLogin(): Login | undefined {
   } catch {
     // said below
   }
-  throw new CommandFailure(`${file} is not what session-gateway login writes. Run it again.`, EXIT.usage)
+  throw new CommandFailure(
+    `${file} is not what session-gateway login writes. Write it anew with session-gateway login <url>, or remove it with session-gateway logout.`,
+    EXIT.usage,
+  )
 }
 
 /** For the owner's eyes only. */
