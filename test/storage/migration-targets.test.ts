@@ -1,9 +1,10 @@
-import { existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { migrateStorage } from '../../src/storage/migration/migrate.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import type { DatabaseStorage } from '../../src/storage/sql/storage.js'
+import { loadDriver } from '../../src/storage/sqlite/driver.js'
 import { hasPostgres, postgres } from './postgres-world.js'
 import { firstWrite } from './sqlite-records.js'
 import { sqliteAt } from './sqlite-world.js'
@@ -73,4 +74,32 @@ t.test('a file is not moved into itself, by whatever name', async (t) => {
   for (const to of [path, join(folder, 'link.db')])
     await t.rejects(migrateStorage({ sqlite: path }, { sqlite: to }), { code: 'STORAGE_SAME' })
   t.notOk(existsSync(`${path}.migrating`))
+})
+
+t.test('a database that is damaged, of something else or of a newer version is told as a start tells it', async (t) => {
+  const { path, other, folder } = await oneSession(t)
+  const Driver = await loadDriver()
+  const [damaged, foreign, newer] = ['damaged', 'foreign', 'newer'].map((name) => join(folder, `${name}.db`))
+  for (const copy of [damaged!, newer!]) copyFileSync(path, copy)
+  const change = (file: string, sql: string) => {
+    const db = new Driver(file)
+    db.exec(sql)
+    db.close()
+  }
+  change(foreign!, 'CREATE TABLE things (a)')
+  change(newer!, 'INSERT INTO schema_versions VALUES (999, 0)')
+  const db = new Driver(path, { readOnly: true })
+  const { rootpage } = db.prepare("SELECT rootpage FROM sqlite_master WHERE name = 'sessions'").get()
+  const { page_size: size } = db.prepare('PRAGMA page_size').get()
+  db.close()
+  writeFileSync(damaged!, readFileSync(damaged!).fill('x', (rootpage - 1) * size, rootpage * size))
+  for (const [file, code] of [
+    [damaged!, 'SQLITE_CORRUPT'],
+    [foreign!, 'STORAGE_FOREIGN'],
+    [newer!, 'STORAGE_NEWER'],
+  ] as const) {
+    const told = { name: 'StorageError', code, message: file }
+    await t.rejects(migrateStorage({ sqlite: file }, { sqlite: other }), told)
+    await t.rejects(migrateStorage({ sqlite: path }, { sqlite: file }), told)
+  }
 })

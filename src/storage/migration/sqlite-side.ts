@@ -2,6 +2,7 @@ import { open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { openDatabase } from '../sqlite/connection.js'
 import { type Database, loadDriver, rowsOf } from '../sqlite/driver.js'
+import { failureOf, Refusal, resultCodeOf } from '../sqlite/failures.js'
 import { type HeldFile, holdFile } from '../sqlite/files.js'
 import { FIND_BY_STATE, SCHEMA_VERSION, versionOf } from '../sqlite/schema.js'
 import { StorageError } from '../storage.js'
@@ -27,11 +28,15 @@ class SqliteSide implements Side {
         ? "SELECT epoch, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'notifications'), 0) AS last_number FROM feed"
         : `SELECT ${names} FROM ${name} ${name === 'events' ? 'WHERE session IN (SELECT key FROM sessions)' : ''}`
     let some: CopiedRow[] = []
-    for (const row of rowsOf(this.db.prepare(`${select} ORDER BY ${orderOf(table)}`))) {
-      some.push(columns.map((column) => row[column.name] as CopiedRow[number]))
-      if (some.length < ROWS_AT_ONCE) continue
-      yield some
-      some = []
+    try {
+      for (const row of rowsOf(this.db.prepare(`${select} ORDER BY ${orderOf(table)}`))) {
+        some.push(columns.map((column) => row[column.name] as CopiedRow[number]))
+        if (some.length < ROWS_AT_ONCE) continue
+        yield some
+        some = []
+      }
+    } catch (error) {
+      throw explained(error, this.name)
     }
     if (some.length > 0) yield some
   }
@@ -78,8 +83,15 @@ async function letGoIfRefused<Opened>(held: HeldFile, open: (held: HeldFile) => 
     return await open(held)
   } catch (error) {
     await held.release()
-    throw error
+    throw explained(error, held.path)
   }
+}
+
+/** What SQLite says, or what the file is refused for, in words that name it. */
+function explained(error: unknown, path: string): unknown {
+  if (!(error instanceof Refusal) && resultCodeOf(error) === undefined) return error
+  const { code, message } = failureOf(error, path)
+  return new StorageError(code, message)
 }
 
 /** What is written until it is whole, by a name that says so should nobody end it. */
@@ -98,7 +110,15 @@ class SqliteTarget extends SqliteSide implements Target {
     db.exec('BEGIN')
   }
 
-  async write({ name, columns }: CopiedTable, rows: readonly CopiedRow[]): Promise<void> {
+  async write(table: CopiedTable, rows: readonly CopiedRow[]): Promise<void> {
+    try {
+      this.#write(table, rows)
+    } catch (error) {
+      throw explained(error, this.name)
+    }
+  }
+
+  #write({ name, columns }: CopiedTable, rows: readonly CopiedRow[]): void {
     const isFeed = name === 'feed'
     const names = (isFeed ? columns.slice(0, 1) : columns).map((column) => column.name)
     const all =
@@ -125,10 +145,14 @@ class SqliteTarget extends SqliteSide implements Target {
   }
 
   async commit(): Promise<void> {
-    this.db.exec(FIND_BY_STATE)
-    this.db.exec('COMMIT')
-    this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
-    this.db.close()
+    try {
+      this.db.exec(FIND_BY_STATE)
+      this.db.exec('COMMIT')
+      this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+      this.db.close()
+    } catch (error) {
+      throw explained(error, this.name)
+    }
     const draft = draftOf(this.#held.path)
     const file = await open(draft, 'r')
     await file.sync()
@@ -156,7 +180,12 @@ export async function sqliteTarget(file: string): Promise<Target | Side> {
     const { size } = await stat(held.path)
     if (size > 0) return onlyRead(held)
     const draft = draftOf(held.path)
-    await (await open(draft, 'wx', 0o600)).close()
-    return new SqliteTarget(held, await openDatabase({ path: draft, synchronous: 'full', pragmas: [] }))
+    try {
+      await (await open(draft, 'wx', 0o600)).close()
+      return new SqliteTarget(held, await openDatabase({ path: draft, synchronous: 'full', pragmas: [] }))
+    } catch (error) {
+      await removeDraft(held.path)
+      throw error
+    }
   })
 }

@@ -17,24 +17,73 @@ export interface Failure {
 const REPAIR =
   'Look at it with `session-gateway doctor`; `doctor --salvage FILE` writes what can be read into a new one. To restore a backup, remove the -wal and -shm files beside it too. It was left as it is.'
 
+interface Meaning {
+  code: string
+  /** What SQLite itself says. */
+  words: string
+  message: (path: string) => string
+}
+
 /** What the primary result codes of SQLite mean to whoever runs the gateway. */
-const MEANINGS: Record<number, { code: string; message: (path: string) => string }> = {
-  3: { code: 'SQLITE_PERM', message: (path) => `this account may not use ${path}` },
-  5: { code: 'SQLITE_BUSY', message: (path) => `another program has locked ${path}` },
-  8: { code: 'SQLITE_READONLY', message: (path) => `this account may not write to ${path}, or its directory` },
-  10: { code: 'SQLITE_IOERR', message: (path) => `the disk failed while reading or writing ${path}` },
-  11: { code: 'SQLITE_CORRUPT', message: (path) => `${path} is damaged. ${REPAIR}` },
-  13: { code: 'SQLITE_FULL', message: (path) => `there is no space left for ${path}` },
-  14: { code: 'SQLITE_CANTOPEN', message: (path) => `${path} cannot be opened` },
-  26: { code: 'SQLITE_NOTADB', message: (path) => `${path} is not a database. ${REPAIR}` },
+const MEANINGS: Record<number, Meaning> = {
+  3: {
+    code: 'SQLITE_PERM',
+    words: 'access permission denied',
+    message: (path) => `this account may not use ${path}`,
+  },
+  5: {
+    code: 'SQLITE_BUSY',
+    words: 'database is locked',
+    message: (path) => `another program has locked ${path}`,
+  },
+  8: {
+    code: 'SQLITE_READONLY',
+    words: 'attempt to write a readonly database',
+    message: (path) => `this account may not write to ${path}, or its directory`,
+  },
+  10: {
+    code: 'SQLITE_IOERR',
+    words: 'disk I/O error',
+    message: (path) => `the disk failed while reading or writing ${path}`,
+  },
+  11: {
+    code: 'SQLITE_CORRUPT',
+    words: 'database disk image is malformed',
+    message: (path) => `${path} is damaged. ${REPAIR}`,
+  },
+  13: {
+    code: 'SQLITE_FULL',
+    words: 'database or disk is full',
+    message: (path) => `there is no space left for ${path}`,
+  },
+  14: {
+    code: 'SQLITE_CANTOPEN',
+    words: 'unable to open database file',
+    message: (path) => `${path} cannot be opened`,
+  },
+  26: {
+    code: 'SQLITE_NOTADB',
+    words: 'file is not a database',
+    message: (path) => `${path} is not a database. ${REPAIR}`,
+  },
+}
+
+/** The primary result code of what SQLite has thrown, where it is one that means something; rows of the package have its words alone. */
+export function resultCodeOf(error: unknown): number | undefined {
+  const { message, errcode } = error as Error & { errcode?: number }
+  const known = Object.entries(MEANINGS).find(([code, { words }]) =>
+    errcode === undefined ? words === message : Number(code) === (errcode & 0xff),
+  )
+  return known && Number(known[0])
 }
 
 export function failureOf(error: unknown, path: string): Failure {
   if (error instanceof Refusal) return { code: error.code, message: error.message }
   const { message, errcode, code } = error as Error & { errcode?: number; code?: string }
-  const meaning = errcode === undefined ? undefined : MEANINGS[errcode & 0xff]
-  if (!meaning) return { code: code ?? 'STORAGE', message }
-  return { code: meaning.code, message: `${meaning.message(path)} (${meaning.code} ${errcode}: ${message})` }
+  const result = resultCodeOf(error)
+  if (result === undefined) return { code: code ?? 'STORAGE', message }
+  const meaning = MEANINGS[result]!
+  return { code: meaning.code, message: `${meaning.message(path)} (${meaning.code} ${errcode ?? result}: ${message})` }
 }
 
 export const damaged = (path: string, problem: string): Refusal =>
