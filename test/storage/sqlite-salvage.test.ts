@@ -146,6 +146,11 @@ t.test('nothing is overwritten, and nothing is left where nothing can be read', 
   const target = join(dirname(path), 'saved.db')
   writeFileSync(target, 'precious')
   await t.rejects(salvageSqlite(path, target), { code: 'EEXIST', message: /overwrite nothing/ })
+  const lost = join(dirname(path), 'lost.db')
+  writeFileSync(lost, Buffer.alloc(8192, 'x'))
+  // not to do what has just been done
+  const told = { code: 'SQLITE_NOTADB', message: /nothing is found without it.*database\. Restore a backup/ }
+  await t.rejects(salvageSqlite(lost, join(dirname(path), 'none.db')), told)
   t.equal(readFileSync(target, 'utf8'), 'precious')
   rmSync(target)
   overwrite(path, sound, [1])

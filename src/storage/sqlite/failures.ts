@@ -14,6 +14,9 @@ export interface Failure {
   message: string
 }
 
+/** Of a database of which nothing can be read. */
+export const RESTORE = 'Restore a backup; remove the -wal and -shm files beside it too. It was left as it is.'
+
 const REPAIR =
   'Look at it with `session-gateway doctor`; `doctor --salvage FILE` writes what can be read into a new one. To restore a backup, remove the -wal and -shm files beside it too. It was left as it is.'
 
@@ -21,7 +24,7 @@ interface Meaning {
   code: string
   /** What SQLite itself says. */
   words: string
-  message: (path: string) => string
+  message: (path: string, advice: string) => string
 }
 
 /** What the primary result codes of SQLite mean to whoever runs the gateway. */
@@ -49,7 +52,7 @@ const MEANINGS: Record<number, Meaning> = {
   11: {
     code: 'SQLITE_CORRUPT',
     words: 'database disk image is malformed',
-    message: (path) => `${path} is damaged. ${REPAIR}`,
+    message: (path, advice) => `${path} is damaged. ${advice}`,
   },
   13: {
     code: 'SQLITE_FULL',
@@ -64,7 +67,7 @@ const MEANINGS: Record<number, Meaning> = {
   26: {
     code: 'SQLITE_NOTADB',
     words: 'file is not a database',
-    message: (path) => `${path} is not a database. ${REPAIR}`,
+    message: (path, advice) => `${path} is not a database. ${advice}`,
   },
 }
 
@@ -77,13 +80,17 @@ export function resultCodeOf(error: unknown): number | undefined {
   return known && Number(known[0])
 }
 
-export function failureOf(error: unknown, path: string): Failure {
+/** @param advice on a database that is damaged */
+export function failureOf(error: unknown, path: string, advice = REPAIR): Failure {
   if (error instanceof Refusal) return { code: error.code, message: error.message }
   const { message, errcode, code } = error as Error & { errcode?: number; code?: string }
   const result = resultCodeOf(error)
   if (result === undefined) return { code: code ?? 'STORAGE', message }
   const meaning = MEANINGS[result]!
-  return { code: meaning.code, message: `${meaning.message(path)} (${meaning.code} ${errcode ?? result}: ${message})` }
+  return {
+    code: meaning.code,
+    message: `${meaning.message(path, advice)} (${meaning.code} ${errcode ?? result}: ${message})`,
+  }
 }
 
 export const damaged = (path: string, problem: string): Refusal =>

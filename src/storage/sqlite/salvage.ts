@@ -1,6 +1,6 @@
 import { cutOffBy, cutOffMessage } from './cut-off.js'
 import { type Database, loadDriver, rowsOf, type SqlValue } from './driver.js'
-import { damaged, failureOf, Refusal } from './failures.js'
+import { damaged, failureOf, RESTORE, Refusal } from './failures.js'
 import type { SalvageReport } from './maintenance.js'
 import { readableRows } from './readable-rows.js'
 import { FIND_BY_STATE, migrate, TABLES, versionOf } from './schema.js'
@@ -79,7 +79,7 @@ function assertSalvageable(source: Database, path: string): void {
     source.prepare('SELECT count(*) FROM sqlite_master').get()
   } catch (error) {
     if (cutOffBy(error, path)) throw new Refusal(cutOffMessage(path))
-    const { code, message } = failureOf(error, path)
+    const { code, message } = failureOf(error, path, RESTORE)
     throw new Refusal(`The list of its tables cannot be read, and nothing is found without it: ${message}`, code)
   }
   try {
