@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { hashToken } from '../../src/daemon/tokens.js'
 import { until } from '../fixtures/build.js'
 import { DEMO, runDaemon, TOKEN } from '../fixtures/daemon-process.js'
+import { runPlain } from '../fixtures/terminal.js'
 
 const canMount = spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0
 const skip = !canMount && 'a small disk of its own is needed, which this account may not mount'
@@ -44,6 +45,8 @@ async function onSmallDisk(t: Test) {
   }
   const filler = join(disk, 'filler')
   return {
+    cwd,
+    disk,
     start,
     fill() {
       const { bavail, bsize } = statfsSync(disk)
@@ -127,3 +130,29 @@ t.test(
     t.equal((await last.call('GET', `/jobs/${job}`)).json.status, 'canceled', 'for good')
   },
 )
+
+t.test('what finds no room on a disk says on which, and leaves nothing there', { skip }, async (t) => {
+  const { cwd, disk, start, fill, free } = await onSmallDisk(t)
+  const { kill } = await start()
+  await kill()
+  const elsewhere = join(cwd, 'elsewhere.db')
+  const run = (...args: string[]) => runPlain(args, { cwd })
+  t.match(await run('backup', elsewhere), { code: 0 })
+  const config = JSON.parse(readFileSync(join(cwd, 'gateway.json'), 'utf8'))
+  writeFileSync(join(cwd, 'gateway.json'), JSON.stringify({ ...config, storage: { sqlite: elsewhere } }))
+  for (const name of readdirSync(disk)) rmSync(join(disk, name))
+  fill()
+  const target = join(disk, 'new.db')
+  const noRoom = { code: 1, stderr: new RegExp(`no space left for ${target}`) }
+  t.match(await run('backup', target), noRoom)
+  t.match(await run('doctor', '--salvage', target), noRoom)
+  t.match(await run('init', join(disk, 'gateway.json')), { code: 2, stderr: /could not be written: ENOSPC/ })
+  const migrated = await run('migrate', '--from', elsewhere, '--to', target)
+  t.match(migrated, { code: 1, stderr: /new\.db cannot be used as a database: ENOSPC/ })
+  t.strictSame(readdirSync(disk), ['filler'])
+  free()
+  // for the lock and the beginning of the database
+  writeFileSync(join(disk, 'filler'), Buffer.alloc(3.9 * 1024 * 1024))
+  t.match(await run('migrate', '--from', elsewhere, '--to', target), noRoom)
+  t.strictSame(readdirSync(disk).sort(), ['filler', 'new.db'], 'an empty one, which the next takes')
+})

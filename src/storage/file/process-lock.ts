@@ -62,8 +62,8 @@ async function take(path: string): Promise<string> {
   }
   const draft = `${path}.${process.pid}-${randomBytes(6).toString('hex')}`
   const content = JSON.stringify(mine)
-  await writeFile(draft, content, { mode: 0o600, flag: 'wx' })
   try {
+    await writeFile(draft, content, { mode: 0o600, flag: 'wx' })
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       // Linked into place, so that nobody ever reads a lock that does not say yet whose it is.
       if (await linked(draft, path)) return content

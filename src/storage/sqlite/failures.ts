@@ -80,6 +80,9 @@ export function resultCodeOf(error: unknown): number | undefined {
   return known && Number(known[0])
 }
 
+/** Whether there was no room for what was to be written. */
+export const isFull = (error: unknown): boolean => resultCodeOf(error) === 13
+
 /** @param advice on a database that is damaged */
 export function failureOf(error: unknown, path: string, advice = REPAIR): Failure {
   if (error instanceof Refusal) return { code: error.code, message: error.message }

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { copiesShrink, shrinks } from './connection.js'
 import { cutOffBy, cutOffMessage } from './cut-off.js'
 import { type Database, loadDriver } from './driver.js'
-import { failureOf, Refusal } from './failures.js'
+import { failureOf, isFull, Refusal } from './failures.js'
 import type { MaintenanceTask, SqliteReport } from './maintenance.js'
 import { salvageFile } from './salvage.js'
 import { SCHEMA_VERSION, TABLES, versionOf } from './schema.js'
@@ -62,7 +62,9 @@ try {
     return report
   }
 } catch (error) {
-  port.postMessage({ failure: failureOf(error, task.path) })
+  // only the new file takes room
+  const file = 'target' in task && isFull(error) ? task.target : task.path
+  port.postMessage({ failure: failureOf(error, file) })
 }
 
 /** Its tables are made by a gateway that opens it. */
