@@ -9,7 +9,7 @@ import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { until } from '../fixtures/build.js'
 import { clusterWorld } from './cluster-world.js'
 import { hasPostgres, postgres, postgresWorld } from './postgres-world.js'
-import { firstWrite, stateOf } from './sqlite-records.js'
+import { eventOf, firstWrite, readTexts, stateOf } from './sqlite-records.js'
 
 const LONG_MS = 600_000
 
@@ -74,6 +74,18 @@ if (hasPostgres()) {
     node.cluster.announce({ name: 'n', url: 'u', protocol: 1, version: '1', slots: 1, config: 'c' }, LONG_MS)
     await t.rejects(node.open(), { code: 'STORAGE_HELD', message: new RegExp(`process ${process.pid} on host`) })
     await single.storage.journal.write(firstWrite('one'))
+  })
+
+  t.test('events of sessions that a node removed go, some at a time, and no others', async (t) => {
+    const world = await clusterWorld(t)
+    const [{ storage }, other] = [await world.node('a', LONG_MS), await world.node('b', LONG_MS)]
+    const events = Array.from({ length: 1_200 }, (_, index) => eventOf(index + 1))
+    for (const id of ['one', 'two']) await storage.journal.write({ ...firstWrite(id), events })
+    await other.storage.journal.write({ ...firstWrite('three'), events: [eventOf(1)] })
+    await Promise.all(['one', 'two'].map((id) => storage.journal.remove(id)))
+    const left = `SELECT count(*) AS n FROM ${world.schema}.events UNION ALL SELECT count(*) FROM ${world.schema}.removed_sessions`
+    await until(async () => (await server.query(left)).map(({ n }) => Number(n)).join() === '1,0')
+    t.same(await readTexts(other.storage.journal, 'three'), [eventOf(1)])
   })
 
   t.test('what one had alone is found by nodes, and theirs by one that is alone again', async (t) => {

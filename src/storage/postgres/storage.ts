@@ -43,7 +43,12 @@ export function createPostgresStorage(options: PostgresStorageOptions): Postgres
   const cluster = new PostgresCluster(place)
   const storage = databaseStorage(
     place,
-    () => (cluster.isAnnounced ? cluster.open(linkOptions(options), directOptions(options)) : openDatabase(options)),
+    async () =>
+      swept(
+        await (cluster.isAnnounced
+          ? cluster.open(linkOptions(options), directOptions(options))
+          : openDatabase(options)),
+      ),
     options.now,
     true,
   )
@@ -64,17 +69,10 @@ async function openDatabase(options: PostgresStorageOptions): Promise<OpenDataba
   const membership = await Membership.join(directOptions(options))
   try {
     const database = await PostgresDatabase.open(linkOptions(options), { n: membership.n, isOneOfMany: false })
-    const sweeper = new Sweeper(database.call)
-    sweeper.start()
     return {
-      call(name, ...args) {
-        const answer = database.call(name, ...args)
-        if (name === 'journal.remove') answer.then(sweeper.start, () => {})
-        return answer
-      },
+      call: database.call,
       atTurnsEnd: database.atTurnsEnd,
       async close() {
-        sweeper.stop()
         await database.close()
         await membership.leave()
       },
@@ -82,5 +80,23 @@ async function openDatabase(options: PostgresStorageOptions): Promise<OpenDataba
   } catch (error) {
     await membership.leave()
     throw error
+  }
+}
+
+/** A database from which the events of removed sessions go, whoever has removed them. */
+function swept(database: OpenDatabase): OpenDatabase {
+  const sweeper = new Sweeper(database.call)
+  sweeper.start()
+  return {
+    ...database,
+    call(name, ...args) {
+      const answer = database.call(name, ...args)
+      if (name === 'journal.remove') answer.then(sweeper.start, () => {})
+      return answer
+    },
+    close() {
+      sweeper.stop()
+      return database.close()
+    },
   }
 }

@@ -52,7 +52,10 @@ const REMOVE = `WITH it AS (DELETE FROM @sessions WHERE id = $1 RETURNING key),
   n AS (DELETE FROM @news WHERE session = (SELECT key FROM it)),
   x AS (DELETE FROM @executions WHERE session = (SELECT key FROM it))
   INSERT INTO @removed_sessions (session) SELECT key FROM it`
-const SWEEP = `WITH it AS MATERIALIZED (SELECT session FROM @removed_sessions ORDER BY session LIMIT 1), gone AS (
+/** One that another process is at is left to that one. */
+const SWEEP = `WITH it AS MATERIALIZED (
+    SELECT session FROM @removed_sessions ORDER BY session LIMIT 1 FOR UPDATE SKIP LOCKED
+  ), gone AS (
     DELETE FROM @events WHERE session = (SELECT session FROM it) AND seq = ANY (
       ARRAY(SELECT seq FROM @events WHERE session = (SELECT session FROM it) ORDER BY seq LIMIT $1)) RETURNING seq
   ), done AS (
