@@ -14,8 +14,10 @@ export class Anew {
 
   /** Resolves when a run is over that began after the call. @throws what that run throws */
   done(): Promise<void> {
+    // one that is to come is not overtaken in the moment in which the one before it is over
+    if (this.#next) return this.#next
     if (!this.#running) return this.#run()
-    this.#next ??= this.#running
+    this.#next = this.#running
       .catch(() => {})
       .then(() => {
         this.#next = undefined
