@@ -78,7 +78,7 @@ export class SharedQueue {
 
   /** About how many wait, those that were submitted here included. */
   async queued(): Promise<number> {
-    if (this.#askedAt <= this.#clock.now() - AGE_MS) await this.#read()
+    if (this.#countedAt <= this.#clock.now() - AGE_MS) await this.#read()
     const counted = this.#counts.filter(({ status }) => status === 'queued')
     return counted.reduce((sum, { count }) => sum + count, 0) + this.#submitted
   }
@@ -87,11 +87,16 @@ export class SharedQueue {
   async visibleTo(principal: Principal): Promise<ActiveCounts> {
     const changes = this.#changes
     const since = this.#clock.now() - AGE_MS
-    while (this.#counted < changes || this.#askedAt <= since) await this.#read()
+    while (this.#counted < changes || this.#countedAt <= since) await this.#read()
     const total = { queued: 0, running: 0, parked: 0 }
     for (const { profile, status, count } of this.#counts)
       if (visible(principal, profile)) total[status as keyof ActiveCounts] += count
     return total
+  }
+
+  /** As `#askedAt`; nobody knows how long ago that is once the clock was set back. */
+  get #countedAt(): number {
+    return this.#askedAt > this.#clock.now() ? Number.NEGATIVE_INFINITY : this.#askedAt
   }
 
   #read(): Promise<void> {
@@ -102,7 +107,7 @@ export class SharedQueue {
   }
 
   async #readNow(): Promise<void> {
-    const pauseMs = Math.min(this.#tookMs / SHARE, AGE_MS) - (this.#clock.now() - this.#askedAt)
+    const pauseMs = Math.min(this.#tookMs / SHARE, AGE_MS) - (this.#clock.now() - this.#countedAt)
     if (pauseMs > 0) await new Promise<void>((resolve) => this.#clock.after(pauseMs, resolve))
     const at = this.#clock.now()
     const changes = this.#changes
