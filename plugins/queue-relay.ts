@@ -14,6 +14,8 @@ export const queueRelay: FastifyPluginAsync<{ queue: JobQueue; clock: Clock }> =
     raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' })
     let beat: Timer | undefined
     const write = (line: string) => {
+      // the last words are said, and not all of them may have been heard yet
+      if (raw.writableEnded) return
       raw.write(`${line}\n`)
       if (raw.writableLength > MAX_UNREAD_BYTES) raw.destroy()
       beat?.cancel()
