@@ -10,7 +10,7 @@ import type { DeliveryOutbox } from '../webhooks/outbox.js'
 import { type OperatorWebhook, operatorTarget, type WebhookTarget } from '../webhooks/target.js'
 import { AnswerKeys } from './answers/answer-keys.js'
 import { type AnswerableSessions, type AnswerLinkLimits, AnswerLinks } from './answers/answer-links.js'
-import { attemptsLane, type ChannelOptions, Channels, signedBy } from './channels/channels.js'
+import { attemptsLane, type ChannelOptions, Channels, MAX_WAITING, signedBy } from './channels/channels.js'
 import type { ChannelMessage, RequestSettled } from './channels/message.js'
 import { WebPush } from './channels/push.js'
 import { PushSubscriptions, type PushSubscriptionsOptions } from './channels/subscriptions.js'
@@ -207,7 +207,8 @@ export class Outward {
   }
 
   #asChannel(target: WebhookTarget): WebhookTarget {
-    return { ...target, channel: WEBHOOK, write: this.#channels.writer(WEBHOOK, signedBy(target)) }
+    const write = this.#channels.writer(WEBHOOK, signedBy(target))
+    return { ...target, channel: WEBHOOK, maxWaiting: MAX_WAITING, write }
   }
 
   #planned(message: ChannelMessage, id: string, only?: string): PlannedDelivery[] {

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import type { SessionNotification } from '../../schemas/notifications.js'
 import type { ChannelOptions } from '../../src/notifications/channels/channels.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
-import { type BuildOptions, buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { type BuildOptions, buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { PushService } from '../fixtures/push-service.js'
 import { status, WebhookSink } from '../fixtures/webhook-sink.js'
 
@@ -164,6 +164,19 @@ t.test('a dead endpoint delays neither the other channels nor the agent', async 
   t.equal(at(sink, '/dead').length, 20)
   sink.answer = undefined
   for (const answer of held) answer()
+})
+
+t.test('what waits for an endpoint is bounded, that of the webhook as that of every channel', async (t) => {
+  const sink = await WebhookSink.start(t)
+  const channels: ChannelOptions[] = [{ format: 'slack', url: on(sink, '/slack') }]
+  const { gateway } = await buildGateway(t, { notifications: { webhook: { url: on(sink, '/own') }, channels } })
+  t.same(
+    gateway.webhooks().map(({ channel, maxWaiting }) => [channel, maxWaiting]),
+    [
+      ['webhook', 10_000],
+      ['slack', 10_000],
+    ],
+  )
 })
 
 t.test('a channel that answered 410 is left alone, and another process knows it', async (t) => {

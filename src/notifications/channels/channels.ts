@@ -53,7 +53,7 @@ export interface Laned {
 }
 
 /** Deliveries that may wait for one operator's channel, and for one browser. */
-const MAX_WAITING = 10_000
+export const MAX_WAITING = 10_000
 const MAX_WAITING_PUSH = 500
 /** A push service that knows no such browser (any more). */
 const PUSH_GONE = [404, 410]
