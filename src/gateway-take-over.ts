@@ -30,7 +30,8 @@ export function goOnWithOthers(
     queue?.expect(jobIds)
     return surely(() => {
       reminders = []
-      return deliverer.takeUp(lanes, (left) => void reminders.push(left))
+      // one of its own may be told, and over, before the others are taken over
+      return deliverer.takeUp(lanes, (left) => void (outward.hasReminder(left) || reminders.push(left)))
     })
   })
   cluster.onTaken('jobs', ({ jobIds }) => queue?.takeUp(jobIds))

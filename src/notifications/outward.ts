@@ -156,6 +156,11 @@ export class Outward {
     return [...(this.#webhook ? [this.#webhook] : []), ...this.#channels.targets()]
   }
 
+  /** Whether this process has it already, and so need not take it over. */
+  hasReminder({ id }: LeftDelivery): boolean {
+    return this.#reminders.has(id)
+  }
+
   takeOver(left: LeftDelivery): void {
     this.#reminders.takeOver(left)
   }

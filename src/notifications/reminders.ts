@@ -99,6 +99,11 @@ export class Reminders {
     }
   }
 
+  /** Whether this process is to tell one. */
+  has(id: string): boolean {
+    return this.#byId.has(id)
+  }
+
   /** Takes one over that an earlier process left. */
   takeOver({ id, stored }: LeftDelivery): void {
     const message = stored.payload as ToldNotification

@@ -3,6 +3,11 @@ import type { TakenKind, TakeUp } from '../../src/cluster/cluster.js'
 import { OwnNode, type OwnNodeOptions } from '../../src/cluster/own-node.js'
 import { goOnWithOthers, type TakeOverParts } from '../../src/gateway-take-over.js'
 import { silentLogger } from '../../src/lib/logger.js'
+import { Reminders } from '../../src/notifications/reminders.js'
+import { createMemoryDeliveryOutbox } from '../../src/storage/memory/delivery-outbox.js'
+import type { LeftDelivery, StoredDelivery } from '../../src/webhooks/delivery.js'
+import { notification } from '../fixtures/told.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 t.test('deliveries and keys of another node are gone on with once the storage gives them again', async (t) => {
   const takeUps = new Map<TakenKind, TakeUp>()
@@ -23,7 +28,7 @@ t.test('deliveries and keys of another node are gone on with once the storage gi
           failsOnce('lanes')
         },
       },
-      outward: { takeOver: ({ id }: { id: string }) => reminded.push(id) },
+      outward: { takeOver: ({ id }: { id: string }) => reminded.push(id), hasReminder: () => false },
       idempotency: {
         async left() {
           failsOnce('keys')
@@ -42,6 +47,50 @@ t.test('deliveries and keys of another node are gone on with once the storage gi
   for (const kind of ['lanes', 'reminders', 'keys'] as const) await takeUps.get(kind)!(taken)
   t.same(asked, ['lanes', 'lanes', 'keys', 'keys'])
   t.same(reminded, ['later'], 'what is due later is told of once')
+})
+
+t.test('a reminder of its own that a node tells while it takes over is told once', async (t) => {
+  const takeUps = new Map<TakenKind, TakeUp>()
+  const outbox = createMemoryDeliveryOutbox()
+  const clock = new VirtualClock()
+  const told: string[] = []
+  const reminders = new Reminders({
+    ...{ clock, outbox, outlasts: true, logger: silentLogger },
+    reminders: [{ afterMs: 1_000, channel: 'phone' }],
+    isWaiting: async () => true,
+    tell: (_message, id) => told.push(id),
+  })
+  reminders.start()
+  t.teardown(() => reminders.stop())
+  goOnWithOthers(
+    { onResidence() {}, onTaken: (kind: TakenKind, takeUp: TakeUp) => takeUps.set(kind, takeUp) } as never,
+    {
+      deliverer: {
+        async takeUp(_lanes: readonly string[], takeOver: (left: LeftDelivery) => void) {
+          for (const { id, lane, delivery } of await outbox.list())
+            takeOver({ id, lane, stored: delivery as StoredDelivery })
+        },
+      },
+      outward: {
+        takeOver: (left: LeftDelivery) => reminders.takeOver(left),
+        hasReminder: ({ id }: LeftDelivery) => reminders.has(id),
+      },
+      logger: silentLogger,
+    } as unknown as TakeOverParts,
+  )
+  for (const planned of reminders.plan({ ...notification({}), ts: clock.now() })) {
+    planned.keep()
+    planned.send()
+  }
+  const [own] = await outbox.list()
+  await outbox.add({ ...own!, id: 'of the other', delivery: own!.delivery })
+  const taken = { sessionIds: [], jobIds: [], lanes: ['reminders'], keys: [] }
+  await takeUps.get('lanes')!(taken)
+  await clock.advance(1_000)
+  t.same(told, [own!.id])
+  await takeUps.get('reminders')!(taken)
+  await clock.advance(0)
+  t.same(told, [own!.id, 'of the other'])
 })
 
 t.test('nobody is taken over from before what was left is read: a job would be without its session', async (t) => {
