@@ -45,6 +45,8 @@ export class SessionFacts {
   readonly usage: TokenUsage = nothingUsed()
   /** What the model calls of the turn in progress have told; undefined: nothing. */
   turnUsage: TokenUsage | undefined
+  /** The same of a turn that its session ended in the middle of, until it is counted. */
+  #lastUsage: TokenUsage | undefined
   lastActivityAt: number
   readonly #cwd: string
   readonly #meta: Record<string, unknown> | undefined
@@ -89,6 +91,21 @@ export class SessionFacts {
     const added = this.cost - this.#counted
     this.#counted = this.cost
     return added > 0 ? added : 0
+  }
+
+  /** The session ends: nobody tells the end of its turn, and what that has used is used up all the same. */
+  endTurn(): void {
+    if (!this.turnUsage) return
+    addUsage(this.usage, this.turnUsage)
+    this.#lastUsage = this.turnUsage
+    this.turnUsage = undefined
+  }
+
+  /** What a turn had used that its session ended in the middle of, once. */
+  takeLastUsage(): TokenUsage | undefined {
+    const usage = this.#lastUsage
+    this.#lastUsage = undefined
+    return usage
   }
 
   /** An engine begins that knows nothing of the session. */

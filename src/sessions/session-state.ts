@@ -424,6 +424,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     if (this.writer) this.midTurn = undefined
     this.inTurn = false
     this.queued = undefined
+    this.facts.endTurn()
     if (told) this.append(told)
     this.permissions.denyAll('The session ended.')
     this.bridge.close()

@@ -1,7 +1,7 @@
 import type { SessionClosedReason, SessionEventBody } from '../../schemas/events.js'
 import type { PermissionRequest } from '../../schemas/permissions.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
-import type { SessionInfo } from '../../schemas/sessions.js'
+import type { SessionInfo, TokenUsage } from '../../schemas/sessions.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import { EVENT_TYPES, type MomentEvent } from '../engines/event-types.js'
 import type { Clock } from '../lib/clock.js'
@@ -196,6 +196,10 @@ class Counted implements CountedSession {
 
   takeCost(): number {
     return this.#session.facts.takeCost()
+  }
+
+  takeLastUsage(): TokenUsage | undefined {
+    return this.#session.facts.takeLastUsage()
   }
 
   waitedSince(requestId: string): number | undefined {

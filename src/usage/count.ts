@@ -1,4 +1,5 @@
 import type { SessionEventOf } from '../../schemas/events.js'
+import type { TokenUsage } from '../../schemas/sessions.js'
 import type { MomentEvent } from '../engines/event-types.js'
 import type { UsageCount, UsageKey } from './store.js'
 
@@ -11,6 +12,8 @@ export interface CountedSession {
   jobId: string | undefined
   /** What the session has cost since this was asked the last time. */
   takeCost(): number
+  /** What a turn had used that the session ended in the middle of; undefined: there was none, or it was asked for before. */
+  takeLastUsage(): TokenUsage | undefined
   /** Since when the request has waited that is resolved right now. */
   waitedSince(requestId: string): number | undefined
 }
@@ -28,7 +31,6 @@ export function dayOf(ts: number): string {
 
 /** What a moment adds to the sums of its day; undefined: nothing. */
 export function countOf(body: MomentEvent, ts: number, session: CountedSession): UsageCount | undefined {
-  if (body.type === 'session_closed' && session.jobId === undefined) return undefined
   const { profile, agent, person } = session
   const key: UsageKey = { day: dayOf(ts), profile, agent, person }
   switch (body.type) {
@@ -39,10 +41,18 @@ export function countOf(body: MomentEvent, ts: number, session: CountedSession):
     case 'permission_resolved':
       return settled(body, ts, session, key)
     case 'session_closed':
-      return { ...key, jobs: 1 }
+      return ended(session, key)
     default:
       return undefined
   }
+}
+
+/** Nobody tells the end of a turn that it ended in the middle of; the tokens of that are used up all the same. */
+function ended(session: CountedSession, key: UsageKey): UsageCount | undefined {
+  const usage = session.takeLastUsage()
+  const isRun = session.jobId !== undefined
+  if (!usage && !isRun) return undefined
+  return { ...key, ...(usage && tokensOf(usage)), ...(isRun && { jobs: 1 }) }
 }
 
 /** Written out: V8 makes a hash table of an object that several spreads fill. */
@@ -83,6 +93,13 @@ function settled(
     ...(waitMs !== undefined && { approvalWaits: 1, approvalWaitMs: waitMs, approvalWaitMaxMs: waitMs }),
   }
 }
+
+const tokensOf = (usage: TokenUsage) => ({
+  inputTokens: amount(usage.inputTokens),
+  outputTokens: amount(usage.outputTokens),
+  cacheCreationTokens: amount(usage.cacheCreationTokens),
+  cacheReadTokens: amount(usage.cacheReadTokens),
+})
 
 /** What an engine says may be anything. */
 const amount = (value: unknown): number =>

@@ -142,6 +142,38 @@ t.test('runs of jobs are counted when they end, for who submitted them', async (
   t.match(await rows({ by: 'person' }), [{ person: 'ann', jobs: 2, turns: 2, turnsFailed: 2 }])
 })
 
+t.test('what a turn had used counts also when its session ends in the middle of it, whoever ends it', async (t) => {
+  const { gateway, registry, run, rows, engine } = await world(t, { queue: {} })
+  const says = () => {
+    const message = { role: 'assistant' as const, content: 'x', usage: TOKENS }
+    engine.last.host.emit({ type: 'assistant_message', message, uuid: 'u', parentToolUseId: null })
+  }
+  const hanging = async () => {
+    const id = await run('hang')
+    await until(() => engine.last.sent.length === 1)
+    says()
+    says()
+    return id
+  }
+  const twice = { inputTokens: 20, outputTokens: 6, cacheCreationTokens: 4, cacheReadTokens: 2 }
+  t.same((await registry.close(await hanging())).usage, twice)
+  t.match(await rows({ by: 'person' }), [{ person: 'ann', turns: 0, ...twice }])
+
+  const failed = await hanging()
+  engine.last.host.emit({ type: 'session_error', message: 'it died' })
+  await until(async () => (await rows())[0]?.inputTokens === 40)
+  t.same((await registry.get(failed))?.usage, twice)
+
+  const { id } = await gateway.queue!.submit({ session: { cwd: SOME_CWD, profile: 'two', prompt: 'hang' } })
+  await until(() => engine.runners.length === 3 && engine.last.sent.length === 1)
+  says()
+  t.match(await gateway.queue!.cancel(id), { status: 'canceled', usage: { ...TOKENS, tokens: 16 } })
+  await until(async () => (await rows({ by: 'profile' }))[1]?.jobs === 1)
+  t.match(await rows({ by: 'profile' }), [{ profile: 'one', jobs: 0 }, { profile: 'two', turns: 0, ...TOKENS }])
+  await run('go')
+  t.match((await rows({ by: 'profile' }))[0], { turns: 1, inputTokens: 50 }, 'and nothing of it twice')
+})
+
 t.test('a caller sees the sums of its profiles', async (t) => {
   const { run, gateway } = await world(t)
   await run('go', 'one')
@@ -176,7 +208,8 @@ t.test('more rows than one answer has are refused with what to do', async (t) =>
 })
 
 t.test('what an engine says of its usage may be anything, and a sum stays a number', (t) => {
-  const session = { profile: 'p', agent: 'a', person: '', jobId: undefined, takeCost: () => 0, waitedSince: () => 5 }
+  const nothing = { takeCost: () => 0, takeLastUsage: () => undefined }
+  const session = { profile: 'p', agent: 'a', person: '', jobId: undefined, ...nothing, waitedSince: () => 5 }
   const usage = {
     inputTokens: -1,
     outputTokens: Number.POSITIVE_INFINITY,
