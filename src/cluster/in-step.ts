@@ -1,5 +1,5 @@
 import type { SignIns } from '../console/sign-ins.js'
-import { toError } from '../errors.js'
+import { GatewayError, toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import type { PushSubscriptions } from '../notifications/channels/subscriptions.js'
@@ -49,7 +49,11 @@ export function keepInStep({
   whileServing('notifications', () => feed.nudge())
   whileServing('signIns', () => signIns?.refreshed())
   whileServing('subscriptions', () => subscriptions?.refreshed())
-  exchange.on('inbox', ({ from, waiting }) => inbox.setElsewhere(from, waiting))
+  exchange.on('inbox', ({ from, waiting }) => {
+    // one that is not known yet tells it again; of one that is gone nothing waits any more
+    if (!peers.others().some(({ n }) => n === from)) throw new GatewayError('SG_ERR_WRONG_NODE')
+    inbox.setElsewhere(from, waiting)
+  })
   const onNodes = () => {
     const there = new Set(peers.others().map(({ n }) => n))
     for (const n of inbox.elsewhere) if (!there.has(n)) inbox.setElsewhere(n, undefined)
