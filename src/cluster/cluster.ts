@@ -36,6 +36,8 @@ export interface Cluster {
    * here, too, when there is no such thing. Asks the database only for what is not here and was not asked for lately.
    */
   where(target: Target): Promise<'here' | ClusterNode>
+  /** What was remembered of where it is was wrong. */
+  forget(target: Target): void
   /** Whether it is in this process, so that nothing has to be asked. */
   isResident(target: Target): boolean
   /** Asks another node. @throws NodeUnreachable */

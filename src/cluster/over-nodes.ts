@@ -1,6 +1,10 @@
 import { unavailable } from '../lib/patience.js'
 import type { AnswerableSessions } from '../notifications/answers/answer-links.js'
-import { type AnswerableReply, answerableOverNodes } from '../notifications/answers/sessions-over-nodes.js'
+import {
+  type AnswerableReply,
+  type AskOwner,
+  answerableOverNodes,
+} from '../notifications/answers/sessions-over-nodes.js'
 import type { AskNodes, InboxAnswer } from '../notifications/inbox-over-nodes.js'
 import type { ClusterStorage } from '../storage/cluster.js'
 import { Exchange, type ExchangeParts } from './exchange.js'
@@ -29,7 +33,7 @@ export function overNodes(
 ): OverNodes {
   const node = () => cluster.self.n
   const exchange = new Exchange({ ...parts, peers: cluster, n: node })
-  const sessions = answerableOverNodes(here, async (question) => {
+  const askOwner: AskOwner = async (question) => {
     const place = await cluster.where({ session: question.sessionId })
     if (place === 'here') return undefined
     return exchange.askOne<AnswerableReply>(place, '/answers', question).catch((cause) => {
@@ -37,6 +41,14 @@ export function overNodes(
       cluster.forget({ session: question.sessionId })
       throw unavailable(cause)
     })
+  }
+  const sessions = answerableOverNodes(here, async (question) => {
+    const reply = await askOwner(question)
+    const isMissed = reply && 'refused' in reply && reply.refused.code === 'SG_ERR_SESSION_NOT_FOUND'
+    if (!isMissed) return reply
+    // where it is may be remembered from before it went elsewhere
+    cluster.forget({ session: question.sessionId })
+    return askOwner(question)
   })
   return {
     ...{ exchange, node, here, sessions },

@@ -141,7 +141,6 @@ export class OwnNode implements Cluster {
     return place ? this.#settle(target, place) : 'here'
   }
 
-  /** What was remembered of it was wrong. */
   forget(target: Target): void {
     this.#places.delete(keyOf(target))
   }

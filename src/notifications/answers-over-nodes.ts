@@ -30,33 +30,57 @@ const OF_THE_WHOLE: ReadonlySet<string> = new Set([
 export async function answerOverNodes(
   answers: Answers,
   here: (answers: Answers) => Promise<InboxAnswerResult[]>,
-  cluster: Pick<Cluster, 'where' | 'ask'>,
+  cluster: Pick<Cluster, 'where' | 'ask' | 'forget'>,
   sent: SentAnswers,
 ): Promise<InboxAnswerResult[]> {
-  const places = new Map<string, Promise<'here' | ClusterNode>>()
-  const groups = new Map<number | 'here', { node: 'here' | ClusterNode; indexes: number[] }>()
-  for (const { sessionId } of answers)
-    if (!places.has(sessionId))
-      places.set(
-        sessionId,
-        cluster.where({ session: sessionId }).catch(() => 'here' as const),
-      )
-  for (const [index, { sessionId }] of answers.entries()) {
-    const node = await places.get(sessionId)!
-    const key = node === 'here' ? node : node.n
-    const group = groups.get(key) ?? { node, indexes: [] }
-    group.indexes.push(index)
-    groups.set(key, group)
-  }
   const results: InboxAnswerResult[] = []
-  const give = async ({ node, indexes }: { node: 'here' | ClusterNode; indexes: number[] }) => {
+  const give = async ({ node, indexes }: Group) => {
     const some = indexes.map((index) => answers[index]!)
     const given = node === 'here' ? await here(some) : await sendTo(node, some, cluster, sent)
     for (const [at, index] of indexes.entries()) results[index] = given[at]!
+    return node === 'here' ? [] : indexes.filter((index) => isMissed(results[index]!))
   }
-  await Promise.all([...groups.values()].map(give))
+  let rest = [...answers.keys()]
+  for (const _round of ['as remembered', 'as it is']) {
+    const groups = await groupsOf(rest, answers, cluster)
+    rest = (await Promise.all(groups.map(give))).flat()
+    // where they are may be remembered from before they went elsewhere
+    for (const index of rest) cluster.forget({ session: answers[index]!.sessionId })
+    if (rest.length === 0) break
+  }
   return results
 }
+
+/** Answers, by their places, to sessions of one node. */
+interface Group {
+  node: 'here' | ClusterNode
+  indexes: number[]
+}
+
+async function groupsOf(
+  indexes: readonly number[],
+  answers: Answers,
+  cluster: Pick<Cluster, 'where'>,
+): Promise<Group[]> {
+  const places = new Map<string, Promise<'here' | ClusterNode>>()
+  const groups = new Map<number | 'here', Group>()
+  const placeOf = (session: string) => {
+    const place = places.get(session) ?? cluster.where({ session }).catch(() => 'here' as const)
+    places.set(session, place)
+    return place
+  }
+  const found = await Promise.all(indexes.map((index) => placeOf(answers[index]!.sessionId)))
+  for (const [at, node] of found.entries()) {
+    const key = node === 'here' ? node : node.n
+    const group = groups.get(key) ?? { node, indexes: [] }
+    group.indexes.push(indexes[at]!)
+    groups.set(key, group)
+  }
+  return [...groups.values()]
+}
+
+/** The node that was asked does not have the session, and has done nothing. */
+const isMissed = (result: InboxAnswerResult): boolean => !result.resolved && result.code === 'SG_ERR_SESSION_NOT_FOUND'
 
 async function sendTo(
   node: ClusterNode,

@@ -2,7 +2,10 @@ import fastify from 'fastify'
 import t from 'tap'
 import { jobRoutes } from '../../plugins/jobs.js'
 import { type NodeRequest, NodeUnreachable } from '../../src/cluster/cluster.js'
+import { overNodes } from '../../src/cluster/over-nodes.js'
 import { JobElsewhere } from '../../src/jobs/elsewhere.js'
+import { systemClock } from '../../src/lib/clock.js'
+import { silentLogger } from '../../src/lib/logger.js'
 import { answerOverNodes } from '../../src/notifications/answers-over-nodes.js'
 import type { ClusterNode } from '../../src/storage/cluster.js'
 
@@ -18,7 +21,8 @@ function asker(answer: () => Promise<Response>) {
   }
   const sent = { path: '/v1/inbox/answers', headers: {}, client: 'https 203.0.113.5' }
   const give = async () => {
-    const [result] = await answerOverNodes([ANSWER], async () => [], { where: async () => NODE, ask }, sent)
+    const cluster = { where: async () => NODE, ask, forget() {} }
+    const [result] = await answerOverNodes([ANSWER], async () => [], cluster, sent)
     return result
   }
   const cancel = async () => {
@@ -44,6 +48,40 @@ t.test('what a node asks for somebody says where they are: hooks there look at i
     asked.map(({ client }) => client),
     ['https 203.0.113.5', 'https 203.0.113.5'],
   )
+})
+
+t.test('what is answered or asked of a session that went elsewhere is not refused for where it was', async (t) => {
+  const other = { ...NODE, n: 3, name: 'c' }
+  const places = new Map([['s', NODE]])
+  const cluster = {
+    self: { n: 1, name: 'a', url: '' },
+    others: () => [NODE, other],
+    where: async ({ session }: { session: string }) => places.get(session) ?? other,
+    forget: ({ session }: { session: string }) => void places.delete(session),
+    async ask({ n }: ClusterNode, { path, body }: NodeRequest) {
+      const code = 'SG_ERR_SESSION_NOT_FOUND'
+      if (path.endsWith('/answers') && path.includes('cluster'))
+        return Response.json(n === other.n ? { given: { waits: true } } : { refused: { code, detail: '' } })
+      const { answers } = JSON.parse(String(body)) as { answers: (typeof ANSWER)[] }
+      const resultOf = (answer: object) => ({
+        ...answer,
+        ...(n === other.n ? { resolved: true } : { resolved: false, code }),
+      })
+      return Response.json({ results: answers.map(resultOf) })
+    },
+  }
+  const sent = { path: '/v1/inbox/answers', headers: {}, client: 'http 203.0.113.5' }
+  const answers = [{ sessionId: 'there', requestId: 'r' }, ANSWER]
+  t.match(await answerOverNodes(answers, async () => [], cluster as never, sent), [
+    { sessionId: 'there', resolved: true },
+    { ...ANSWER, resolved: true },
+  ])
+
+  places.set('s', NODE)
+  const { sessions } = overNodes(cluster as never, {} as never, {
+    ...{ here: {} as never, waiting: () => ({}), basePath: '/v1', clock: systemClock, logger: silentLogger },
+  })
+  t.same(await sessions.waiting('s', 'r'), { waits: true })
 })
 
 t.test('nobody knows whether it was done what a node was asked for that did not answer', async (t) => {
