@@ -169,7 +169,10 @@ t.test('what a turn had used counts also when its session ends in the middle of 
   says()
   t.match(await gateway.queue!.cancel(id), { status: 'canceled', usage: { ...TOKENS, tokens: 16 } })
   await until(async () => (await rows({ by: 'profile' }))[1]?.jobs === 1)
-  t.match(await rows({ by: 'profile' }), [{ profile: 'one', jobs: 0 }, { profile: 'two', turns: 0, ...TOKENS }])
+  t.match(await rows({ by: 'profile' }), [
+    { profile: 'one', jobs: 0 },
+    { profile: 'two', turns: 0, ...TOKENS },
+  ])
   await run('go')
   t.match((await rows({ by: 'profile' }))[0], { turns: 1, inputTokens: 50 }, 'and nothing of it twice')
 })
