@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { CreateSessionRequest } from '../../schemas/sessions.js'
+import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { buildGateway, until } from '../fixtures/build.js'
@@ -239,6 +240,31 @@ t.test('an approval that is still open is asked again under the same id', async 
     message: 'no',
   })
   void again
+})
+
+t.test('an answer that comes while the engine is being started again is the one that it is told', async (t) => {
+  const started = deferred()
+  const start: Script['start'] = async (runner) => {
+    runner.init()
+    if (runner.context.restore) await started.promise
+  }
+  const { registry, engine, executions, id, park, events } = await buildParked(t, {
+    request: { approvalTimeoutMs: 0 },
+    script: { start },
+  })
+  const ask = () => engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: { path: 'a' } })
+  void ask()
+  await park()
+  const [request] = (await registry.get(id))!.parked!.permissions!
+  const result = executions.submit('e1', ok)
+  await until(async () => (await registry.get(id))?.status === 'awaiting_approval')
+  await registry.resolvePermission(id, request!.id, { behavior: 'allow' }, UNLIMITED)
+  started.resolve()
+  await result
+  const decision = ask()
+  t.equal((await registry.get(id))?.pendingPermissions, 0, 'nobody is asked again')
+  t.same(await decision, { behavior: 'allow', updatedInput: { path: 'a' } })
+  t.equal((await events()).filter(({ type }) => type.startsWith('permission_')).length, 2)
 })
 
 t.test('a store that refuses the park: the session goes on with a new engine and is parked later', async (t) => {

@@ -11,7 +11,7 @@ import { LazyMap } from '../../lib/lazy-map.js'
 import { newId } from '../../lib/new-id.js'
 import { present } from '../../lib/present.js'
 import type { CarriedDecision } from '../kept/journal.js'
-import { changedInput, decisionOf, policyAnswer } from './permissions.js'
+import { carriedDecision, changedInput, decisionOf, policyAnswer } from './permissions.js'
 import type { AskedPlace, AskedPlaces } from './waiting.js'
 
 /** How long an approval is waited for when neither the request nor the host says. */
@@ -221,6 +221,10 @@ export class PermissionDesk {
 
   /** Does nothing when the request is unknown, answered or expired. */
   answer(requestId: string, answer: ResolvePermissionRequest, by: AnsweredBy | undefined): void {
+    const pending = this.#pending.get(requestId)
+    // its engine was started again and has not asked again yet
+    if (pending && !pending.decide)
+      this.carried = [...this.carried, { ...carriedDecision(pending.request, answer, by), told: true }]
     this.#resolve(requestId, answer, 'client', by)
   }
 
