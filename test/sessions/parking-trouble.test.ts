@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { GatewayError } from '../../src/errors.js'
+import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
@@ -333,6 +334,32 @@ t.test('interrupt of a live session settles what it waits for', async (t) => {
   await until(() => sink.events.some(({ type }) => type === 'turn_completed'))
   const types = sink.events.map(({ type }) => type)
   t.ok(types.indexOf('execution_failed') < types.indexOf('turn_completed'))
+})
+
+t.test('interrupt of a session whose engine is being started again ends the turn that it goes on with', async (t) => {
+  const started = deferred()
+  let inTurn = false
+  const { registry, engine, executions, id, park, events } = await buildParked(t, {
+    script: {
+      async start(runner) {
+        runner.init()
+        if (runner.context.restore) await started.promise
+        inTurn = true
+      },
+      // as that of an agent whose process does not listen yet
+      interrupt: (runner) => (inTurn ? runner.complete({ subtype: 'interrupted' }) : undefined),
+    },
+  })
+  inTurn = false
+  await park()
+  const result = executions.submit('e1', ok)
+  await until(() => engine.runners.length === 2)
+  const interrupted = registry.send(id, { type: 'interrupt' })
+  await new Promise(setImmediate)
+  started.resolve()
+  await Promise.all([result, interrupted])
+  t.equal((await registry.get(id))?.status, 'idle')
+  t.match((await events()).at(-2), { type: 'turn_completed', subtype: 'interrupted' })
 })
 
 t.test('a refusal that ends the turn ends whatever else the turn waits for', async (t) => {

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
+import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled } from '../fixtures/journaled.js'
 
 const turns = async (count = 20) => {
@@ -91,4 +92,26 @@ t.test('an interrupt is not for the turn of a message that waited', async (t) =>
   await turns()
   t.same(await ends(), ['success'], 'the turn ended with what it waited for')
   t.equal(session.status, 'running')
+})
+
+t.test('a message that interrupts ends the turn of a session that is parked in the same moment', async (t) => {
+  const script = { capabilities: { parking: 'native' as const } }
+  const { registry, engine, journal, clock } = await buildJournaled(t, { script })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+  await until(() => engine.last.sent.length === 1)
+  const session = await registry.open(id, UNLIMITED)
+  const attachment = session.attach(new FakeSink(), {})
+  void engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} })
+  await session.durable()
+  session.detach(attachment)
+  // the message is kept, and what it begins is not
+  journal.hold(1)
+  const said = registry.send(id, { type: 'user_message', text: 'stop', whenBusy: 'interrupt' })
+  await turns()
+  await clock.advance(2_000)
+  journal.release()
+  await said
+  await until(() => engine.last.sent.some(({ text }) => text === 'stop'))
+  engine.last.complete()
+  await until(async () => (await registry.get(id))?.status === 'idle')
 })

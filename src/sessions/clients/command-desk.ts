@@ -110,7 +110,7 @@ export class CommandDesk {
       case 'permission_decision':
         return session.answerPermission(command.requestId, answerOf(command), bearing)
       case 'interrupt':
-        return this.#ask(() => session.interrupt())
+        return this.#ask(() => this.#interrupt())
       case 'set_permission_mode':
         return this.#changing(() => this.#setPermissionMode(command.mode, bearing), patience)
       case 'set_model':
@@ -168,7 +168,14 @@ export class CommandDesk {
     }
     const accepted = await session.accept({ ...message, first: true }, undefined, patience)
     // the turn before it may have ended by itself meanwhile: the one in progress is its own then
-    if (accepted && session.queued?.includes(accepted)) await this.#ask(() => session.interrupt())
+    if (accepted && session.queued?.includes(accepted)) await this.#ask(() => this.#interrupt())
+  }
+
+  /** Of a session that falls asleep or is being woken nobody can end the turn before that is over. */
+  #interrupt(): Promise<void> {
+    const session = this.#session
+    const isOnItsWay = session.frozen || session.parked || session.life.is === 'waking'
+    return isOnItsWay ? this.#world.sleep.interrupt(session) : session.interrupt()
   }
 
   async #settle(executionId: string, result: Parameters<SessionBridge['settle']>[1], from: Attachment | undefined) {

@@ -85,12 +85,13 @@ export class Sleep implements SessionSleep, ResultTaker {
     await this.#waking.wake(id)
   }
 
-  /** @throws SG_ERR_STORE_UNAVAILABLE, and then nothing was interrupted */
+  /** @throws SG_ERR_STORE_UNAVAILABLE · SG_ERR_SESSION_ENDED, and then nothing was interrupted */
   async interrupt({ id }: Session): Promise<void> {
     const live = await this.#parts.mailbox.run(id, async () => {
       const session = await this.#parts.load(id)
       if (session?.live) return session
-      if (session) await this.#interruptInTurn(session)
+      if (session?.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
+      if (session?.parked) await this.#interruptInTurn(session)
       return undefined
     })
     if (live) await live.interrupt()
