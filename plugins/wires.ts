@@ -48,6 +48,8 @@ export type OpenWire<T extends Wire = Wire> = (events: WireEvents) => T
 
 const MISSED_BEATS = 2
 const COMMENT_MS = 15_000
+/** As long as a socket has that misses its beats. */
+const STUCK_MS = 75_000
 
 export const socketWire =
   (socket: WebSocket, request: FastifyRequest): OpenWire<SocketWire> =>
@@ -149,6 +151,8 @@ class EventStreamWire implements Wire {
     })
     if (onDrain) this.#raw.on('drain', onDrain)
     this.#raw.on('error', (error) => request.log.debug({ err: error }, 'event stream error'))
+    // who takes nothing would be here for ever; comments keep the connection of who does busy
+    this.#raw.setTimeout(STUCK_MS, () => this.terminate())
     this.#raw.writeHead(200, { ...corsHeaders(reply), ...EVENT_STREAM_HEADERS })
     this.#raw.flushHeaders()
     this.#scheduleComment()

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import t from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach, type TestClient } from '../fixtures/client.js'
@@ -41,4 +43,22 @@ t.test('over a socket a slow reader is told all of a burst, and only one that do
   t.equal(slow.closed, undefined)
   dead.socket.resume()
   t.same(await dead.untilClosed(), { code: 1013, reason: 'too_slow' })
+})
+
+t.test('who takes nothing of an event stream for long is not there any more', async (t) => {
+  const { call, worker, registry, port } = await buildServer(t)
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD })
+  const accepted = once(worker.server, 'connection')
+  const reader = connect(port, '127.0.0.1')
+  t.teardown(() => reader.destroy())
+  reader.write(`GET /v1/sessions/${json.id}/events HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\n\r\n`)
+  await once(reader, 'data')
+  reader.pause()
+  const attached = async () => (await registry.get(json.id))?.attachedClients
+  t.equal(await attached(), 1)
+  const [connection] = (await accepted) as [Socket]
+  t.equal(connection.timeout, 75_000)
+  // Node's own, when nothing was written to it for so long
+  connection.emit('timeout')
+  await until(async () => (await attached()) === 0, 'nobody who counts as attached')
 })
