@@ -56,8 +56,9 @@ export type GatewayPluginOptions = WorkerServerOptions & {
  * @throws SG_ERR_OPTION, when the registration is loaded
  */
 export const gatewayPlugin = fp<GatewayPluginOptions>(
-  async (fastify, { gateway: built, prefix = '', logLevel, logSerializers, ...options }) => {
-    const under = `${fastify.prefix}${prefix}`
+  async (fastify, { gateway: built, prefix: given = '', logLevel, logSerializers, ...options }) => {
+    const prefix = asPrefix(given)
+    const under = `${asPrefix(fastify.prefix)}${prefix}`
     const surroundings = { prefix: under, maxIdLength: maxParamLengthOf(fastify) }
     const gateway =
       built ?? createGateway({ ...(speaks(fastify.log) && { logger: fastify.log }), ...options }, surroundings)
@@ -90,6 +91,12 @@ export const gatewayPlugin = fp<GatewayPluginOptions>(
   },
   { fastify: '5.x', name: 'session-gateway' },
 )
+
+/** As Fastify reads it: with one slash before it, and none behind it. */
+function asPrefix(given: string): string {
+  const bare = given.replace(/^\/+|\/+$/g, '')
+  return bare === '' ? '' : `/${bare}`
+}
 
 /** The logger of a host that has none is one function that does nothing. */
 const speaks = (log: FastifyBaseLogger): boolean => log.warn !== log.trace

@@ -67,6 +67,7 @@ export async function openToWebSockets(
 /** Matches the paths below a prefix, in which a host may have parameters: these match anything. */
 const below = (prefix: string): RegExp => {
   const parts = prefix
+    .replace(/\/$/, '')
     .split('/')
     .map((part) => (part.includes(':') ? '[^/]+' : part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')))
   return new RegExp(`^${parts.join('/')}(?=[/?]|$)`, 'i')

@@ -82,6 +82,19 @@ t.test('the prefix of a registration is the beginning of every path, as for any 
   t.match(dispatched, [{ resultPath: '/api/agents/v1/executions/e/result' }])
 })
 
+t.test('a prefix may end in a slash, as for any plugin', async (t) => {
+  for (const prefix of ['/agents/', 'agents']) {
+    const host = fastify()
+    t.teardown(() => host.close())
+    await host.register(gatewayPlugin, { ...world().options, prefix, health: true })
+    await host.ready()
+    t.same(Object.keys(host.gateways), ['/agents/v1'])
+    t.equal((await host.inject('/agents/healthz')).statusCode, 200)
+    const created = await host.inject({ method: 'POST', url: '/agents/v1/sessions', payload: { cwd: SOME_CWD } })
+    t.equal(created.headers.location, `/agents/v1/sessions/${created.json().id}`)
+  }
+})
+
 t.test('two gateways under one base path are told apart by their prefixes', async (t) => {
   const host = fastify()
   t.teardown(() => host.close())
