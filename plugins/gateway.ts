@@ -136,6 +136,8 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   const { gateway, identify } = parts
   scope.setValidatorCompiler(validatorCompiler)
   scope.setSerializerCompiler(serializerCompiler)
+  // that of the host would be asked instead of the schemas
+  scope.setReplySerializer(undefined as never)
   scope.setErrorHandler(sendProblem)
   parseJsonBodies(scope, gateway.options.maxBodyBytes)
   markHops(scope, gateway)

@@ -1,4 +1,11 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, onSendHookHandler, preHandlerHookHandler } from 'fastify'
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  onSendHookHandler,
+  preHandlerHookHandler,
+  preSerializationHookHandler,
+} from 'fastify'
 import { GatewayError, invalidField, toError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import type { TakenKey } from '../src/idempotency/making.js'
@@ -14,7 +21,7 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     /** The key that this request has taken: kept with what it makes, completed or released with its answer. */
-    takenKey: (TakenKey & { patience: Patience }) | undefined
+    takenKey: (TakenKey & { patience: Patience; answer?: string }) | undefined
   }
 }
 
@@ -72,18 +79,17 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
   }
 
   async function remember(
-    { key, patience: { leftMs } }: NonNullable<FastifyRequest['takenKey']>,
+    { key, patience: { leftMs }, answer: body }: NonNullable<FastifyRequest['takenKey']>,
     request: FastifyRequest,
     reply: FastifyReply,
-    payload: unknown,
   ) {
     try {
-      if (reply.statusCode < 300 && typeof payload === 'string') {
+      if (reply.statusCode < 300 && body !== undefined) {
         const kept = KEPT_HEADERS.flatMap((name) =>
           reply.hasHeader(name) ? [[name, String(reply.getHeader(name))]] : [],
         )
         const headers = Object.fromEntries(kept) as Record<string, string>
-        const answer = { status: reply.statusCode, headers, body: payload }
+        const answer = { status: reply.statusCode, headers, body }
         await within(leftMs, idempotency.complete(key, answer), { clock })
       } else if (reply.statusCode !== 503) await within(leftMs, idempotency.release(key), { clock })
       // whoever was refused for the storage's sake has waited for it
@@ -100,15 +106,21 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
     if (given === undefined) done()
     else replay(given, request, reply).then((isAnswered) => isAnswered || done(), done)
   }
+  // before a hook of the host makes other bytes of it, compressed ones perhaps
+  const preSerialization: preSerializationHookHandler<unknown> = ({ takenKey }, reply, answer, done) => {
+    if (takenKey) takenKey.answer = reply.serialize(answer as Record<string, unknown>) as string
+    done(null, answer)
+  }
   const onSend: onSendHookHandler = (request, reply, payload, done) => {
     const { takenKey } = request
     request.takenKey = undefined
     if (takenKey === undefined) done(null, payload)
-    else remember(takenKey, request, reply, payload).then(() => done(null, payload))
+    else remember(takenKey, request, reply).then(() => done(null, payload))
   }
   scope.addHook('onRoute', (route) => {
     if (!route.config?.idempotent) return
     route.preHandler = [preHandler, route.preHandler ?? []].flat()
+    route.preSerialization = [route.preSerialization ?? [], preSerialization].flat()
     route.onSend = [onSend, route.onSend ?? []].flat()
   })
 }

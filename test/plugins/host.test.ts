@@ -95,6 +95,24 @@ t.test('a prefix may end in a slash, as for any plugin', async (t) => {
   }
 })
 
+t.test('what a host makes of its own answers is nothing to those of the gateway, nor to their keys', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  host.setReplySerializer((payload) => JSON.stringify({ data: payload }))
+  // as a plugin does that compresses them
+  host.addHook('onSend', async (_request, _reply, payload) => Buffer.from(payload as string))
+  host.get('/own', async () => ({ x: 1 }))
+  await host.register(gatewayPlugin, world().options)
+  t.same((await host.inject('/own')).json(), { data: { x: 1 } })
+  const headers = { 'idempotency-key': 'k' }
+  const create = () => host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD }, headers })
+  const [first, again] = [await create(), await create()]
+  t.match(first.json(), { status: 'idle' })
+  t.same([again.statusCode, again.json()], [201, first.json()])
+  t.match(again.headers, { 'idempotent-replayed': 'true', location: first.headers.location })
+  t.equal((await host.inject('/v1/sessions')).json().length, 1)
+})
+
 t.test('two gateways under one base path are told apart by their prefixes', async (t) => {
   const host = fastify()
   t.teardown(() => host.close())
