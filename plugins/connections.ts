@@ -33,8 +33,9 @@ export class Upgrades {
   }
 
   /** Somebody else looks after it from now on. */
-  release(connection: Duplex): void {
+  release(connection: Duplex & Partial<Pick<Socket, 'setTimeout'>>): void {
     this.#connections.delete(connection)
+    connection.setTimeout?.(0)
     connection.off('error', destroy)
     connection.off('timeout', destroy)
     connection.off('close', this.#onClose)

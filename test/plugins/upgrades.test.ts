@@ -66,6 +66,13 @@ for (const [what, before] of [
   })
 }
 
+t.test('who offers h2c may be answered as late as anybody', async (t) => {
+  const { port } = await serveHost(t, async (host) => {
+    host.get('/limit', async ({ raw }) => ({ ms: raw.socket.timeout ?? 0 }))
+  })
+  t.match(await rawRequest(port, { path: '/limit', headers: OFFERS_H2C }), { status: 200, json: { ms: 0 } })
+})
+
 t.test('a connection that is used again and again with such an offer stays one, and well', async (t) => {
   const { host, port } = await serveHost(t)
   let connections = 0
