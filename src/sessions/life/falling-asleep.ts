@@ -155,7 +155,8 @@ export class FallingAsleep {
     }
     void this.#parts.mailbox.run(session.id, async () => {
       await this.#fallAsleep(session, false)
-      if (session.queued && !this.#closed) void this.#waking.goOn(session)
+      const hasMessages = session.queued !== undefined || session.messagesComing > 0
+      if (hasMessages && !this.#closed) void this.#waking.goOn(session)
     })
   }
 
