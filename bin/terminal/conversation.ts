@@ -166,7 +166,10 @@ export class Conversation {
   #onLost(): void {
     if (this.#giveUp || this.#attachment.connection.state !== 'reconnecting') return
     // without a socket it takes another connection to be told that nothing more comes
-    if (this.#isClosed) return this.#attachment.close()
+    if (this.#isClosed) {
+      this.#attachment.close()
+      return
+    }
     this.#view.breakLine()
     note(pc.dim('The connection is lost. Trying again…'))
     this.#giveUp = setTimeout(() => {
