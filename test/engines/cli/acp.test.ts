@@ -212,6 +212,17 @@ t.test('a refusal that ends the turn of an agent which has stopped speaking ends
   t.match(await end, { code: 'SG_ERR_ENGINE_FAILED' })
 })
 
+t.test('nor is an interrupt of one an error: its end is told in a moment', async (t) => {
+  const { runner, host } = await start(t)
+  const end = host.next('session_error')
+  const options = [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }]
+  runner.send(script({ mute: { toolCall: { toolCallId: 'call', title: 'run' }, options } }))
+  await host.asked()
+  await t.rejects(runner.setModel!('large'), 'it is not heard any more')
+  await runner.interrupt()
+  t.match(await end, { code: 'SG_ERR_ENGINE_FAILED' })
+})
+
 t.test('an interrupt ends the turn, also one that waits for a person, and the session goes on', async (t) => {
   const { runner, host } = await start(t)
   const hung = host.next('turn_completed')

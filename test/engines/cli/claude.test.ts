@@ -352,6 +352,19 @@ t.test('success that is none, and what an interrupt leaves', async (t) => {
   t.match(query.calls, ['interrupt'])
 })
 
+t.test('an interrupt that the agent does not take is a refusal with its reason', async (t) => {
+  const { runner, host, query } = await start(t)
+  const spoke = host.next('assistant_message')
+  runner.send(script(said({ type: 'text', text: 'begun' }), { wait: true }, { type: 'result' }))
+  await spoke
+  const { interrupt } = query as unknown as { interrupt(): Promise<void> }
+  Object.assign(query, { interrupt: () => Promise.reject(new Error('Query closed')) })
+  await t.rejects(runner.interrupt(), { code: 'SG_ERR_ENGINE_REFUSED', message: 'Query closed' })
+  const end = host.next('turn_completed')
+  await interrupt.call(query)
+  await end
+})
+
 t.test('an interrupt that came before the agent began is repeated when it begins', async (t) => {
   const { runner, host, query } = await start(t)
   const end = host.next('turn_completed')

@@ -334,8 +334,7 @@ export class AcpRunner implements Runner {
     const decision = this.#mode === 'plan' ? (byMode() ?? answer) : answer
     if (decision.behavior === 'deny') {
       call.isDenied = true
-      // an agent that cannot take it any more has ended, which tells itself
-      if (decision.interrupt) void this.interrupt().catch(() => {})
+      if (decision.interrupt) void this.interrupt()
     }
     return answerTo(request, decision, shown)
   }

@@ -88,7 +88,8 @@ export class Turn {
     this.#grace = clock.after(INTERRUPT_GRACE_MS, () => {
       this.#givingUp = giveUp()
     })
-    await connection.agent.notify('session/cancel', { sessionId })
+    // an agent that cannot take it any more has ended, which tells itself
+    await connection.agent.notify('session/cancel', { sessionId }).catch(() => {})
   }
 
   /** Nobody waits for its end any more. */

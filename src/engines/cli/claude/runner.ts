@@ -148,7 +148,7 @@ export class ClaudeRunner implements Runner {
   async interrupt(): Promise<void> {
     if (this.#turn === undefined) return
     this.#interrupting = true
-    await this.#query?.interrupt()
+    await this.#control(async (query) => void (await query.interrupt()))
   }
 
   async setPermissionMode(mode: PermissionMode): Promise<void> {
