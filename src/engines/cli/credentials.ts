@@ -88,10 +88,10 @@ async function probe(
   const named = asked.command ?? row.command
   const command = named === undefined ? claudeExecutable(claudeSdk) : findExecutable(named, env)
   if (command === undefined) return undefined
-  const child = new AgentProcess({
-    ...{ command, args: asked.args, cwd: await privateFolder() },
-    env: { ...env, ...(await markerEnv('')) },
-  })
+  const place = { cwd: await privateFolder(), env: { ...env, ...(await markerEnv('')) } }
+  // nobody would end it
+  signal.throwIfAborted()
+  const child = new AgentProcess({ command, args: asked.args, ...place })
   child.child.stdin.end()
   child.child.stdout.resume()
   signal.addEventListener('abort', () => void child.stop(0), { once: true })

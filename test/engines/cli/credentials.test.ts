@@ -68,6 +68,14 @@ t.test('an agent that does not answer is not waited for', async (t) => {
   t.strictSame(warned, [])
 })
 
+t.test('an agent is not asked any more when nobody waits for its answer', async (t) => {
+  const { subject, home } = build(t)
+  await check({ subjects: [subject('out')], timeoutMs: 0 })
+  // what comes to its command after the other one is asked after it
+  await check({ subjects: [subject('in')], timeoutMs: 600_000 })
+  t.equal(readFileSync(join(home, 'asked'), 'utf8'), 'auth status\n')
+})
+
 t.test('the operator’s own probe is asked instead, with the environment of the sessions', async (t) => {
   const { subject, home } = build(t)
   const { verdicts } = await check({
