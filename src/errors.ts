@@ -38,7 +38,10 @@ const CATALOGUE = {
   SG_ERR_SESSION_NOT_FOUND: [404, 'There is no such session.'],
   SG_ERR_SESSION_ENDED: [409, 'The session has ended.'],
   SG_ERR_SESSION_BUSY: [409, 'A turn is in progress, and the message asked not to wait for it.'],
-  SG_ERR_SESSION_PARKED: [409, 'The session is parked and waits for an execution result.'],
+  SG_ERR_SESSION_PARKED: [
+    409,
+    'The session is parked: it waits for the result of an execution, or for an answer. Deliver that, or interrupt it.',
+  ],
   SG_ERR_CWD_INVALID: [400, 'cwd must be the absolute path of an existing directory.'],
   SG_ERR_CWD_FORBIDDEN: [403, 'cwd lies outside the allowed roots.'],
   SG_ERR_FILES_NOT_FOUND: [404, 'This session has no virtual filesystem.'],

@@ -171,7 +171,7 @@ t.test('a parked session can be read, renamed and looked into; other commands ar
     { type: 'set_model' },
     { type: 'set_permission_mode', mode: 'default' },
   ] as const)
-    await t.rejects(registry.send(id, command), { code: 'SG_ERR_SESSION_PARKED' })
+    await t.rejects(registry.send(id, command), { code: 'SG_ERR_SESSION_PARKED', message: /execution.*answer/ })
   await registry.send(id, { type: 'close' })
   t.equal(await registry.get(id), undefined, 'close removes it, as DELETE does')
 })
