@@ -1,5 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import { type GatewayConfig, GatewayConfig as GatewayConfigSchema } from '../../schemas/config.js'
+import { PEERS } from '../engines/provider/peers.js'
 import { tried } from '../lib/tried.js'
 import { isSecret, isSecretUrl, memberSchema, variantFor } from './config-schema.js'
 
@@ -12,18 +13,28 @@ const MIN_SECRET_LENGTH = 6
 export const redactConfig = (config: GatewayConfig): unknown =>
   mapSecrets(GatewayConfigSchema, config, (secret, isUrl) => (isUrl ? redactUrl(secret) : REDACTED))
 
-/** What must not appear in any output: the secrets of the configuration and the values of the variables that profiles name for keys. */
+/** What must not appear in any output: the secrets of the configuration and the keys of models, which are in variables. */
 export function secretsOf(config: GatewayConfig, env: NodeJS.ProcessEnv): string[] {
   const secrets = new Set<string>()
   mapSecrets(GatewayConfigSchema, config, (secret) => {
     for (const one of [secret, ...passwordsOf(secret)]) secrets.add(one)
     return secret
   })
-  for (const profile of config.profiles ?? []) {
-    const key = profile.provider?.apiKeyEnv && env[profile.provider.apiKeyEnv]
+  for (const name of keyVariables(config)) {
+    const key = env[name]
     if (key) secrets.add(key)
   }
   return [...secrets].filter((secret) => secret.length >= MIN_SECRET_LENGTH)
+}
+
+/** The variables that hold keys of models: of profiles, and of those that may be made while the gateway runs. */
+function keyVariables({
+  profiles = [],
+  managedProfiles: { apiKeyEnvs = [], endpoints = [] } = {},
+}: GatewayConfig): string[] {
+  const declared = profiles.map(({ provider }) => provider?.apiKeyEnv ?? PEERS.get(provider?.id ?? '')?.keyEnv)
+  const listed = endpoints.map(({ apiKeyEnv }) => apiKeyEnv)
+  return [...apiKeyEnvs, ...declared, ...listed].filter((name) => name !== undefined)
 }
 
 /**

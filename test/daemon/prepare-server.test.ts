@@ -159,7 +159,11 @@ t.test('the configuration is shown without its secrets', async (t) => {
       tools: [{ name: 't', description: '', inputSchema: {}, dispatch: { url: 'http://h', secret: 'canary-d' } }],
     },
     agents: [{ name: 'a', env: { KEY: 'canary-e' } }],
-    profiles: [{ ...DEMO, provider: { id: 'demo', apiKeyEnv: 'SOME_KEY' } }],
+    profiles: [
+      { ...DEMO, provider: { id: 'demo', apiKeyEnv: 'SOME_KEY' } },
+      { name: 'usual', engine: 'provider', provider: { id: 'openai' } },
+    ],
+    managedProfiles: { apiKeyEnvs: ['MADE_LATER'], endpoints: [{ baseUrl: 'http://m', apiKeyEnv: 'THERE' }] },
   })
   const shown = redactConfig(loaded.config)
   t.notMatch(JSON.stringify(shown), /canary/)
@@ -170,10 +174,11 @@ t.test('the configuration is shown without its secrets', async (t) => {
     agents: [{ env: { KEY: '[redacted]' } }],
     sessionRetentionMs: 86_400_000,
   })
+  const keys = { SOME_KEY: 'canary-k', OPENAI_API_KEY: 'canary-o', MADE_LATER: 'canary-m', THERE: 'canary-t' }
   t.same(
-    secretsOf(loaded.config, { SOME_KEY: 'canary-k' })
+    secretsOf(loaded.config, keys)
       .filter((secret) => secret.startsWith('canary'))
       .sort(),
-    ['canary-d', 'canary-e', 'canary-h', 'canary-k', 'canary-s'],
+    ['canary-d', 'canary-e', 'canary-h', 'canary-k', 'canary-m', 'canary-o', 'canary-s', 'canary-t'],
   )
 })
