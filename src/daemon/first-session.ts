@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { accessSync, constants, existsSync, lstatSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ProfileOptions } from '../../schemas/profiles.js'
 import { assertInstalled, DEFAULT_AGENT } from '../engines/cli/index.js'
@@ -110,18 +110,41 @@ function folderProblems({ storage, parking, profileStore }: EffectiveConfig): Co
     ['parking.store.dir', parking?.store?.dir],
     ['profileStore.file', typeof profileStore === 'object' ? dirname(profileStore.file) : undefined],
   ]
-  return places.flatMap(([path, folder]) => {
-    const message = folder !== undefined && folderProblem(folder)
-    return message ? [{ path, message }] : []
-  })
+  const isFolder = typeof storage === 'object' && 'sqlite' in storage && isDirectory(storage.sqlite)
+  return [
+    ...(isFolder ? [{ path: 'storage.sqlite', message: `${storage.sqlite} is a directory; name a file in it` }] : []),
+    ...places.flatMap(([path, folder]) => {
+      const message = folder !== undefined && folderProblem(folder)
+      return message ? [{ path, message }] : []
+    }),
+  ]
 }
+
+const isDirectory = (path: string): boolean => tried(() => statSync(path))?.isDirectory() === true
 
 function folderProblem(folder: string): string | undefined {
   const stats = tried(() => statSync(folder))
-  // it will be made, for the gateway's user alone
-  if (!stats) return undefined
+  if (!stats) return makingProblem(folder)
   if (!stats.isDirectory()) return `${folder} is not a directory`
-  return isOpenToAll(stats.mode) ? openToAllMessage(folder) : undefined
+  return isOpenToAll(stats.mode) ? openToAllMessage(folder) : writingProblem(folder)
+}
+
+/** It will be made, for the gateway's user alone, in the nearest one that there is. */
+function makingProblem(folder: string): string | undefined {
+  if (tried(() => lstatSync(folder))) return `${folder} is a link that leads nowhere`
+  const parent = dirname(folder)
+  if (isDirectory(parent)) return writingProblem(parent)
+  return existsSync(parent) ? `${parent} is not a directory` : makingProblem(parent)
+}
+
+function writingProblem(folder: string): string | undefined {
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK)
+    return undefined
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code === 'EROFS' ? `${folder} is on a disk that is read-only` : `this user may not write to ${folder}`
+  }
 }
 
 async function problemOf(attempt: () => Promise<unknown>): Promise<string | undefined> {

@@ -1,4 +1,4 @@
-import { chmodSync, writeFileSync } from 'node:fs'
+import { chmodSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { firstSessionProblems } from '../../src/daemon/first-session.js'
@@ -98,4 +98,20 @@ t.test('a folder that every account may write to is told before the stores refus
   ])
   for (const name of ['db', 'parked', 'profiles']) chmodSync(join(folder, name), 0o755)
   t.strictSame(await problems(t, config, { folder }), [])
+})
+
+t.test('a place for the database where none can be made is told', async (t) => {
+  const folder = t.testdir({ 'a-file': '', 'a-folder': {}, closed: {} })
+  symlinkSync(join(folder, 'nowhere'), join(folder, 'a-link'))
+  const told = (sqlite: string) => problems(t, { profiles: [DEMO], storage: { sqlite } }, { folder })
+  const at = (message: RegExp) => [{ path: 'storage.sqlite', message }]
+  t.strictSame(await told('not/yet/there/gateway.db'), [])
+  t.match(await told('a-folder'), at(/a-folder is a directory; name a file in it$/))
+  t.match(await told('a-file/gateway.db'), at(/a-file is not a directory$/))
+  t.match(await told('a-file/not/yet/gateway.db'), at(/a-file is not a directory$/))
+  t.match(await told('a-link/not/yet/gateway.db'), at(/a-link is a link that leads nowhere$/))
+  if (process.getuid?.() === 0) return
+  chmodSync(join(folder, 'closed'), 0o500)
+  for (const sqlite of ['closed/gateway.db', 'closed/not/yet/gateway.db'])
+    t.match(await told(sqlite), at(/this user may not write to .*closed$/))
 })
