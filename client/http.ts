@@ -1,6 +1,6 @@
 import type { Credentials } from './credentials.js'
 import { GatewayError, refusalOf, UNREACHABLE, unreachable } from './errors.js'
-import { backoffMs, type Platform, sleep } from './platform.js'
+import { backoffMs, type Platform, sleep, unlessAborted } from './platform.js'
 
 /** A value that is left out when it is undefined. */
 export type Query = { readonly [name: string]: string | number | boolean | undefined }
@@ -61,13 +61,13 @@ export class Http {
     const { platform } = this
     const repeatable = call.repeatable ?? method === 'GET'
     for (let tries = 1, renewed = false; ; tries++) {
-      const token = await this.credentials.token()
+      const token = await unlessAborted(this.credentials.token(), call.signal)
       const error = await this.#once(method, path, call, read).catch((thrown: unknown) => {
         call.signal?.throwIfAborted()
         return thrown instanceof GatewayError ? thrown : unreachable(`No answer from ${this.baseUrl}.`, thrown)
       })
       if (!(error instanceof GatewayError)) return error
-      if (error.status === 401 && !renewed && (await this.credentials.renew(token))) {
+      if (error.status === 401 && !renewed && (await unlessAborted(this.credentials.renew(token), call.signal))) {
         renewed = true
         continue
       }

@@ -67,6 +67,16 @@ export function sleep({ after }: Pick<Platform, 'after'>, ms: number, signal?: A
   })
 }
 
+/** What comes of a promise that knows no signals, unless the signal comes first. */
+export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal?.reason)
+    promise.then(resolve, reject).finally(() => signal?.removeEventListener('abort', onAbort))
+    signal?.throwIfAborted()
+    signal?.addEventListener('abort', onAbort)
+  })
+}
+
 const BASE_MS = 500
 const CAP_MS = 30_000
 

@@ -127,6 +127,20 @@ t.test('an abort is passed on as it is', async (t) => {
   t.equal(w.clock.pendingTimers, 0)
 })
 
+t.test('an abort does not wait for whoever gives out tokens', async (t) => {
+  const never = () => new Promise<string>(() => {})
+  for (const getToken of [never, ({ rejected }: { rejected?: string }) => (rejected ? never() : 'old')]) {
+    const w = world({ getToken })
+    w.answer = () => problem(401, 'SG_ERR_UNAUTHENTICATED')
+    const aborter = new AbortController()
+    const rejected = t.rejects(w.client.sessions.get('s1', { signal: aborter.signal }), { name: 'AbortError' })
+    await w.settle()
+    aborter.abort()
+    await rejected
+    t.equal(w.clock.pendingTimers, 0)
+  }
+})
+
 t.test('a token that is no longer taken is asked for again, once for all requests', async (t) => {
   const asked: unknown[] = []
   const w = world({
