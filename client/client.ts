@@ -1,5 +1,5 @@
 import { type CredentialOptions, Credentials } from './credentials.js'
-import { Http, type Query } from './http.js'
+import { Http, type Query, readFile } from './http.js'
 import { iterablePages, type List, listOf } from './list.js'
 import { type WatchNotifications, watchNotifications } from './notifications.js'
 import { type Fetch, type Platform, platform, type SocketConstructor } from './platform.js'
@@ -102,7 +102,7 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
             'GET',
             `/sessions/${segment(id)}/files/${path.split('/').map(segment).join('/')}`,
             { signal },
-            (response) => response.blob(),
+            readFile,
           )
         ).body,
     },

@@ -17,11 +17,14 @@ export interface Call {
 const MAX_TRIES = 5
 /** Longer than this nobody is made to wait unasked; the error says how long it would have been. */
 export const MAX_WAIT_MS = 30_000
-/** So long may an answer take; a connection that says nothing for longer is taken for dead. */
+/** So long may an answer take, and each part of a file; a connection that says nothing for longer is taken for dead. */
 const TIMEOUT_MS = 60_000
 /** Refusals of a moment: nothing was done, and soon it may be. */
 const PASSING = new Set([429, 503])
 const CONNECTION = new Set([408, 502, 504])
+
+/** Reads an answer; one that may take long calls `heard` at every sign of life. */
+type Reading<T> = (response: Response, heard: () => void) => Promise<T>
 
 /** Requests to one gateway: who asks, what may be tried again, and what a refusal says. */
 export class Http {
@@ -56,7 +59,7 @@ export class Http {
     method: string,
     path: string,
     call: Call,
-    read: (response: Response) => Promise<T>,
+    read: Reading<T>,
   ): Promise<{ body: T; headers: Headers }> {
     const { platform } = this
     const repeatable = call.repeatable ?? method === 'GET'
@@ -77,10 +80,10 @@ export class Http {
     }
   }
 
-  async #once<T>(method: string, path: string, call: Call, read: (response: Response) => Promise<T>) {
-    const { response, done } = await this.open(method, path, call)
+  async #once<T>(method: string, path: string, call: Call, read: Reading<T>) {
+    const { response, heard, done } = await this.open(method, path, call)
     try {
-      return { body: await read(response), headers: response.headers }
+      return { body: await read(response, heard), headers: response.headers }
     } finally {
       done()
     }
@@ -88,7 +91,7 @@ export class Http {
 
   /**
    * Opens an answer, which the caller reads.
-   * @returns `untimed` ends the time limit, `done` lets go of the signal too · @throws GatewayError for every status but 2xx
+   * @returns `heard` begins the time limit anew, `untimed` ends it, `done` lets go of the signal too · @throws GatewayError for every status but 2xx
    */
   async open(method: string, path: string, { query, body, headers, signal }: Call) {
     const { platform } = this
@@ -96,9 +99,14 @@ export class Http {
     const onAbort = () => aborter.abort(signal?.reason)
     signal?.throwIfAborted()
     signal?.addEventListener('abort', onAbort)
-    const untimed = platform.after(TIMEOUT_MS, () =>
-      aborter.abort(unreachable(`${this.baseUrl} did not answer in time.`)),
-    )
+    const begin = () =>
+      platform.after(TIMEOUT_MS, () => aborter.abort(unreachable(`${this.baseUrl} did not answer in time.`)))
+    let end = begin()
+    const untimed = () => end()
+    const heard = () => {
+      end()
+      end = begin()
+    }
     const done = () => {
       untimed()
       signal?.removeEventListener('abort', onAbort)
@@ -115,7 +123,7 @@ export class Http {
         signal: aborter.signal,
       })
       if (!response.ok) throw await refusalOf(response, platform.now())
-      return { response, untimed, done }
+      return { response, heard, untimed, done }
     } catch (error) {
       done()
       throw error
@@ -127,6 +135,15 @@ export class Http {
 async function readJson(response: Response): Promise<unknown> {
   const text = await response.text()
   return text ? JSON.parse(text) : undefined
+}
+
+/** However long it takes, while some of it comes. */
+export function readFile({ body, headers }: Response, heard: () => void): Promise<Blob> {
+  const transform = (part: Uint8Array, to: TransformStreamDefaultController<Uint8Array>) => {
+    heard()
+    to.enqueue(part)
+  }
+  return new Response(body?.pipeThrough(new TransformStream({ transform })), { headers }).blob()
 }
 
 /** Whether the same request may fare better a moment later, and asking again is safe. */

@@ -115,6 +115,32 @@ t.test('gives up on a gateway that is not there, or does not answer', async (t) 
   await t.rejects(run(w, w.client.sessions.remove('s1')), { message: /did not answer in time/ })
 })
 
+t.test('a file may take as long as it takes, while some of it comes', async (t) => {
+  const w = world()
+  let part = (_text: string) => {}
+  let whole = () => {}
+  w.answer = ({ signal }) => {
+    const start = (body: ReadableStreamDefaultController<Uint8Array>) => {
+      signal?.addEventListener('abort', () => body.error(signal.reason))
+      part = (text) => body.enqueue(Buffer.from(text))
+      whole = () => body.close()
+    }
+    return new Response(new ReadableStream({ start }), { headers: { 'content-type': 'text/markdown' } })
+  }
+  const fetched = w.client.sessions.file('s1', 'report.md')
+  for (const text of ['slow', 'ly', ' but', ' surely']) {
+    await w.settle()
+    part(text)
+    await w.clock.advance(45_000)
+  }
+  whole()
+  const file = await fetched
+  t.strictSame([await file.text(), file.type, w.requests.length], ['slowly but surely', 'text/markdown', 1])
+  t.equal(w.clock.pendingTimers, 0)
+  const silent = run(w, w.client.sessions.file('s1', 'report.md'))
+  await t.rejects(silent, { code: 'SG_CLIENT_UNREACHABLE' })
+})
+
 t.test('an abort is passed on as it is', async (t) => {
   const w = world()
   w.answer = () => new Promise(() => {})
