@@ -3,7 +3,7 @@ import { Http, type Query, readFile } from './http.js'
 import { iterablePages, type List, listOf } from './list.js'
 import { type WatchNotifications, watchNotifications } from './notifications.js'
 import { type Fetch, type Platform, platform, type SocketConstructor } from './platform.js'
-import { waitForJob, watchQueue } from './queue.js'
+import { type WaitForJob, waitForJob, watchQueue } from './queue.js'
 import { type Answer, decisionOf, Session } from './session.js'
 import type * as wire from './types.js'
 
@@ -198,7 +198,7 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
       deliveries: (id: string, options?: CallOptions) =>
         get<wire.WebhookDelivery[]>(`/jobs/${segment(id)}/deliveries`, options),
       /** Resolves to the job once it has ended, whatever becomes of the connection until then. */
-      wait: (id: string, { signal }: CallOptions = {}) => waitForJob(http, id, signal),
+      wait: (id: string, options?: WaitForJob) => waitForJob(http, id, options),
     },
 
     queue: {

@@ -2,7 +2,7 @@ import type { Following } from './attachment.js'
 import { GatewayError, unreachable } from './errors.js'
 import type { Http } from './http.js'
 import { backoffMs, sleep } from './platform.js'
-import { isFinal, Stream } from './stream.js'
+import { type ConnectionState, isFinal, Stream } from './stream.js'
 import type { Wire } from './transport.js'
 import type { JobInfo, QueueFrame, QueueStats } from './types.js'
 
@@ -34,9 +34,17 @@ const countsOf = (stats: QueueStats | undefined): string =>
 
 const TERMINAL = new Set<JobInfo['status']>(['succeeded', 'failed', 'canceled'])
 
+export interface WaitForJob {
+  signal?: AbortSignal | undefined
+  /** Called back at every change of the connection by which the end is awaited. */
+  onConnection?: ((state: ConnectionState) => void) | undefined
+}
+
 /** Resolves to the job once it has ended, whatever becomes of the connection until then. */
-export async function waitForJob(http: Http, id: string, signal?: AbortSignal): Promise<JobInfo> {
-  for await (const frame of watchQueue(http, signal)) {
+export async function waitForJob(http: Http, id: string, { signal, onConnection }: WaitForJob = {}): Promise<JobInfo> {
+  const following = watchQueue(http, signal)
+  if (onConnection) following.onConnection(onConnection)
+  for await (const frame of following) {
     if (frame.type === 'queue_stats') continue
     if (frame.type === 'job_event' && (frame.event.job.id !== id || frame.event.type !== 'job_completed')) continue
     const job = await readJob(http, id, signal)

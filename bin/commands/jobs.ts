@@ -1,5 +1,6 @@
 import pc from 'picocolors'
 import { type Client, GatewayError, type JobInfo, type JobStatus, type QueueStats } from '../../client/index.js'
+import { Away } from '../terminal/away.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
 import { CommandFailure, EXIT } from '../terminal/exit.js'
 import { jobId } from '../terminal/find.js'
@@ -65,11 +66,15 @@ export async function submit(words: string[], options: SubmitOptions): Promise<v
     return
   }
   note(pc.dim(`Job ${job.id}`))
-  const ended = await gateway.jobs.wait(job.id)
+  const aborter = new AbortController()
+  const { onConnection } = new Away({ goesOn: goesOn(job.id), leave: (failure) => aborter.abort(failure) })
+  const ended = await gateway.jobs.wait(job.id, { signal: aborter.signal, onConnection })
   if ((options.output ?? 'table') === 'table') print(safe(ended.result?.text ?? ended.error ?? ended.status))
   else printOne(ended, [], options)
   if (ended.status !== 'succeeded') process.exitCode = ended.status === 'canceled' ? EXIT.interrupted : EXIT.failed
 }
+
+const goesOn = (id: string): string => `The job goes on without you: session-gateway jobs watch ${id}`
 
 export async function list(options: Options & { status?: JobStatus; limit?: number }): Promise<void> {
   const { status, limit } = options
@@ -129,6 +134,16 @@ export async function watch(prefix: string | undefined, options: Options): Promi
   const board = isBoard ? await startBoard(gateway) : undefined
   const following = gateway.queue.watch()
   const leave = () => following.close()
+  let failure: CommandFailure | undefined
+  const away = new Away({
+    goesOn: only === undefined ? 'Its jobs go on without you.' : goesOn(only),
+    leave: (why) => {
+      failure = why
+      leave()
+    },
+  })
+  // the board has the screen to itself
+  if (!board) following.onConnection(away.onConnection)
   // not once: whoever hides the cursor ends the process by the signal when no listener is left by its turn
   process.on('SIGINT', leave)
   let last: JobInfo | undefined
@@ -148,6 +163,7 @@ export async function watch(prefix: string | undefined, options: Options): Promi
     process.off('SIGINT', leave)
     board?.stop()
   }
+  if (failure) throw failure
   if (only !== undefined && last?.status === 'failed') throw new CommandFailure(last.error ?? 'The job failed.')
 }
 

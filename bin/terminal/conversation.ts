@@ -1,13 +1,12 @@
 import pc from 'picocolors'
 import type { AttachItem, Attachment, PermissionRequest, Session } from '../../client/index.js'
 import { Asks } from './asks.js'
+import { Away } from './away.js'
 import { CommandFailure, EXIT } from './exit.js'
 import { isInteractive, Keys } from './keys.js'
 import { note, safe } from './output.js'
 import { SessionView, textOf, type ViewOptions } from './session-view.js'
 
-/** So long may the gateway be away before nobody waits for it any more. */
-const GIVE_UP_MS = 120_000
 const NOBODY_THERE = 'Nobody is at a terminal to be asked.'
 
 export interface ConversationOptions extends ViewOptions {
@@ -35,6 +34,7 @@ export class Conversation {
   readonly #view: SessionView
   readonly #attachment: Attachment
   readonly #asks: Asks | undefined
+  readonly #away: Away
   #lastText = ''
   /** Asked, and neither answered nor put to anybody here. */
   #pending = new Map<string, PermissionRequest>()
@@ -42,7 +42,6 @@ export class Conversation {
   #isDenied = false
   #isClosed = false
   #failure: CommandFailure | undefined
-  #giveUp: NodeJS.Timeout | undefined
   #exitCode: number = EXIT.success
 
   constructor(session: Session, options: ConversationOptions) {
@@ -50,6 +49,11 @@ export class Conversation {
     this.#options = options
     this.#view = new SessionView(options)
     this.#attachment = session.attach({ afterSeq: options.afterSeq })
+    this.#away = new Away({
+      goesOn: `The session goes on without you: session-gateway sessions attach ${session.id}`,
+      leave: (failure) => this.#leave(failure),
+      breakLine: () => this.#view.breakLine(),
+    })
     if (isInteractive() && !options.json) this.#asks = new Asks(session, new Keys(() => this.#interrupt()))
   }
 
@@ -57,9 +61,9 @@ export class Conversation {
     const onSignal = () => this.#interrupt()
     process.on('SIGINT', onSignal)
     this.#attachment.onConnection((connection) => {
-      if (connection.state === 'live') this.#onLive()
       // once what has come was read
       if (connection.state === 'reconnecting') setTimeout(() => this.#onLost())
+      else this.#away.onConnection(connection)
       if (connection.state === 'live' && connection.isSynced) setTimeout(() => this.#askPending())
     })
     const stopReading = this.#options.takesLines ? this.#readLines() : () => {}
@@ -76,7 +80,6 @@ export class Conversation {
       return { exitCode: this.#exitCode, lastText: this.#lastText, isClosed: this.#isClosed }
     } finally {
       this.#view.breakLine()
-      clearTimeout(this.#giveUp)
       stopReading()
       this.#asks?.clear()
       process.off('SIGINT', onSignal)
@@ -154,8 +157,7 @@ export class Conversation {
   #interrupt(): void {
     this.#view.breakLine()
     if (++this.#interrupts > 1) {
-      this.#failure = new CommandFailure('Left. The session is still there.', EXIT.interrupted)
-      this.#attachment.close()
+      this.#leave(new CommandFailure('Left. The session is still there.', EXIT.interrupted))
       return
     }
     note(pc.dim('Interrupting. Press Ctrl-C again to leave.'))
@@ -164,28 +166,16 @@ export class Conversation {
   }
 
   #onLost(): void {
-    if (this.#giveUp || this.#attachment.connection.state !== 'reconnecting') return
+    const { connection } = this.#attachment
+    if (connection.state !== 'reconnecting') return
     // without a socket it takes another connection to be told that nothing more comes
-    if (this.#isClosed) {
-      this.#attachment.close()
-      return
-    }
-    this.#view.breakLine()
-    note(pc.dim('The connection is lost. Trying again…'))
-    this.#giveUp = setTimeout(() => {
-      this.#failure = new CommandFailure(
-        `The gateway cannot be reached. The session goes on without you: session-gateway sessions attach ${this.#session.id}`,
-        EXIT.connection,
-      )
-      this.#attachment.close()
-    }, GIVE_UP_MS)
+    if (this.#isClosed) this.#attachment.close()
+    else this.#away.onConnection(connection)
   }
 
-  #onLive(): void {
-    if (!this.#giveUp) return
-    clearTimeout(this.#giveUp)
-    this.#giveUp = undefined
-    note(pc.dim('Connected again.'))
+  #leave(failure: CommandFailure): void {
+    this.#failure = failure
+    this.#attachment.close()
   }
 
   /** Sends each line that is typed, but not while a question has the keyboard. */

@@ -16,7 +16,7 @@ const script = (...answers: object[]): string => `@@${JSON.stringify(answers)}@@
 const skip = !hasTerminals && 'there is no script(1) to make terminals with'
 
 async function world(t: Test) {
-  const { url, cwd } = await startDaemon(t, {
+  const { url, cwd, daemon } = await startDaemon(t, {
     auth: undefined,
     allowUnauthenticated: true,
     storage: 'memory',
@@ -28,7 +28,7 @@ async function world(t: Test) {
   }
   const terminal = (args: string[], columns?: number) =>
     new Terminal(t, args, { ...options, ...(columns && { columns }) })
-  return { client: createClient({ baseUrl: url }), terminal, options }
+  return { client: createClient({ baseUrl: url }), terminal, options, daemon }
 }
 
 t.test('approvals are given with one key, from the first word to the file', { skip }, async (t) => {
@@ -47,6 +47,15 @@ t.test('approvals are given with one key, from the first word to the file', { sk
   t.equal(screen.text.match(/I am the offline demonstration model/g)?.length, 1, 'what was typed is not said again')
   const [session] = await client.sessions.list().toArray()
   t.equal((await client.sessions.files(session!.id)).length, 1)
+})
+
+t.test('whoever waits for a job is told that the gateway is away', { skip }, async (t) => {
+  const { terminal, daemon } = await world(t)
+  const waiting = terminal(['jobs', 'submit', '--wait', script({ hang: true })])
+  await waiting.shows('Job ')
+  const watching = terminal(['jobs', 'watch', '--output', 'jsonl'])
+  daemon.child.kill('SIGKILL')
+  for (const screen of [waiting, watching]) await screen.shows('The connection is lost. Trying again')
 })
 
 t.test('a denial ends with its own exit code', { skip }, async (t) => {

@@ -1,0 +1,47 @@
+import pc from 'picocolors'
+import type { ConnectionState } from '../../client/index.js'
+import { CommandFailure, EXIT } from './exit.js'
+import { note } from './output.js'
+
+/** So long may the gateway be away before nobody waits for it any more. */
+const GIVE_UP_MS = 120_000
+
+export interface AwayOptions {
+  /** What goes on without whoever gives up, and how to come back to it. */
+  goesOn: string
+  /** Lets go of what is followed, and fails with this. */
+  leave(failure: CommandFailure): void
+  /** Goes to the beginning of a line. */
+  breakLine?(): void
+}
+
+/** Says that the gateway is away and that it is back, and gives up one that stays away. */
+export class Away {
+  readonly #options: AwayOptions
+  #giveUp: NodeJS.Timeout | undefined
+
+  constructor(options: AwayOptions) {
+    this.#options = options
+  }
+
+  /** To be told what becomes of the connection. */
+  readonly onConnection = ({ state }: ConnectionState): void => {
+    if (state === 'reconnecting') this.#onLost()
+    else if (state !== 'connecting' && this.#giveUp) {
+      clearTimeout(this.#giveUp)
+      this.#giveUp = undefined
+      if (state === 'live') note(pc.dim('Connected again.'))
+    }
+  }
+
+  #onLost(): void {
+    if (this.#giveUp) return
+    const { goesOn, leave, breakLine } = this.#options
+    breakLine?.()
+    note(pc.dim('The connection is lost. Trying again…'))
+    this.#giveUp = setTimeout(
+      () => leave(new CommandFailure(`The gateway cannot be reached. ${goesOn}`, EXIT.connection)),
+      GIVE_UP_MS,
+    )
+  }
+}
