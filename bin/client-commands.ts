@@ -74,7 +74,7 @@ function addSessions(program: Command): void {
   withOutput(client(sessions, 'ls', 'list sessions, newest first', ['sessions ls --status awaiting_approval']))
     .addOption(new Option('--status <status>', 'only these').choices(STATUSES))
     .option('--profile <name>', 'only of this profile')
-    .option('--limit <number>', 'at most so many', wholeNumber)
+    .option('--limit <number>', 'at most so many', numberFromOne)
     .action(guarded(async (options) => (await load()).list(options)))
   withOutput(client(sessions, 'show', 'tell everything about a session', ['sessions show 1f3a']))
     .argument('<id>', 'its id, or the beginning of it')
@@ -134,7 +134,7 @@ function addJobs(program: Command): void {
     .action(guarded(async (words: string[], options) => (await load()).submit(words, options)))
   withOutput(client(jobs, 'ls', 'list jobs, newest first', ['jobs ls --status running']))
     .addOption(new Option('--status <status>', 'only these').choices(JOB_STATUSES))
-    .option('--limit <number>', 'at most so many', wholeNumber)
+    .option('--limit <number>', 'at most so many', numberFromOne)
     .action(guarded(async (options) => (await load()).list(options)))
   withOutput(client(jobs, 'show', 'tell everything about a job', ['jobs show 1f3a']))
     .argument('<id>', 'its id, or the beginning of it')
@@ -268,6 +268,11 @@ Examples:
         completion(shell, program)
       }),
     )
+}
+
+function numberFromOne(text: string): number {
+  if (wholeNumber(text) >= 1) return Number(text)
+  throw new InvalidArgumentError('Expected a number from 1.')
 }
 
 function wholeNumber(text: string): number {

@@ -66,7 +66,12 @@ const isOfTheSystem = (error: unknown): error is NodeJS.ErrnoException =>
   error instanceof Error && 'syscall' in error && 'code' in error
 
 function explainRefusal({ code, status, detail, errors }: GatewayError): { message: string; exitCode: number } {
-  const fields = errors.map(({ path, message }) => `\n  ${path}: ${message}`).join('')
+  // of a single one the sentence says it all
+  const fields = errors
+    .map(({ path, message }) => `${path}: ${message}`)
+    .filter((field) => field !== detail)
+    .map((field) => `\n  ${field}`)
+    .join('')
   if (code === UNREACHABLE)
     return {
       message: `${detail}\nIs it running there? Name another one with --url, SESSION_GATEWAY_URL or session-gateway login.`,

@@ -63,6 +63,8 @@ t.test(
       code: 4,
       stderr: /No answer from .*\nIs it running/,
     })
+    const unfit = await run(['run', 'x', '--mode', 'none'])
+    t.match(unfit, { code: 2, stderr: /^session-gateway: permissionMode: Expected one of .*\n$/ }, 'said once')
     t.match(await run(['run', 'x', '--profile', 'none']), { code: 2, stderr: /no such profile/ })
     t.match(await run(['run', 'x', '--cwd', '/']), { code: 3, stderr: /outside the allowed roots/ })
     t.match(await run(['run', '--nonsense']), { code: 2 })
@@ -205,6 +207,7 @@ t.test('jobs are submitted, watched and canceled', async (t) => {
   const id = submitted.stdout.trim()
   t.match(await run(['jobs', 'watch', id.slice(0, 8)]), { code: 0 })
   t.equal((await client.jobs.get(id)).status, 'succeeded')
+  t.match(await run(['jobs', 'ls', '--limit', '0']), { code: 2, stderr: /Expected a number from 1/ })
   t.match((await run(['jobs', 'ls'])).stdout, RegExp(`^${id.slice(0, 8)} +succeeded +demo`, 'm'))
   t.match((await run(['jobs', 'show', id.slice(0, 8)])).stdout, /^result +Worked\.$/m)
   t.match(await run(['jobs', 'submit', '--wait', script({ text: 'Waited.' })]), { code: 0, stdout: 'Waited.\n' })
