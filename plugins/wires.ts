@@ -145,10 +145,13 @@ class EventStreamWire implements Wire {
   constructor(request: FastifyRequest, reply: FastifyReply, clock: Clock, { onGone, onDrain }: WireEvents) {
     this.#raw = reply.raw
     this.#clock = clock
-    this.#raw.on('close', () => {
+    const gone = () => {
       this.#comment?.cancel()
       onGone()
-    })
+    }
+    // who went while they were let in goes once more: whoever opens this cannot hear of it yet
+    if (this.#raw.destroyed) setImmediate(gone)
+    else this.#raw.on('close', gone)
     if (onDrain) this.#raw.on('drain', onDrain)
     this.#raw.on('error', (error) => request.log.debug({ err: error }, 'event stream error'))
     // who takes nothing would be here for ever; comments keep the connection of who does busy
