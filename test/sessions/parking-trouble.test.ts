@@ -262,6 +262,27 @@ t.test('an answer is told once, however many tries the wake takes', async (t) =>
   t.equal((await events()).filter(({ type }) => type === 'permission_resolved').length, 1)
 })
 
+t.test('what an engine asked that then did not start is told to be denied, and waits for nobody', async (t) => {
+  const { registry, executions, id, park, events } = await buildParked(t, {
+    request: { approvalTimeoutMs: 0 },
+    script: {
+      async start(runner) {
+        runner.init()
+        if (!runner.context.restore) return
+        void runner.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
+        await new Promise(setImmediate)
+        throw new Error('no memory')
+      },
+    },
+  })
+  await park()
+  await executions.submit('e1', ok)
+  t.match(await registry.get(id), { status: 'parked', pendingPermissions: 0 })
+  const told = await events()
+  t.match(told.at(-2), { type: 'permission_resolved', behavior: 'deny', resolvedBy: 'policy' })
+  t.match(told.at(-1), { type: 'status_changed', status: 'parked', detail: /tried again/ })
+})
+
 t.test('an answer that the engine did not ask for again yet outlives the next park', async (t) => {
   const { registry, engine, executions, id, events } = await buildParked(t, { request: { approvalTimeoutMs: 0 } })
   void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })

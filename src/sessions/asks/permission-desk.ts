@@ -194,13 +194,10 @@ export class PermissionDesk {
     }
   }
 
-  /** Leaves only those that are listed, by their ids. */
-  retain(ids: ReadonlySet<string>): void {
-    for (const requestId of this.#pending.keys()) {
-      if (ids.has(requestId)) continue
-      this.#pending.delete(requestId)
-      this.#since.delete(requestId)
-    }
+  /** Denies all but those that are listed, by their ids. */
+  retain(ids: ReadonlySet<string>, message: string): void {
+    for (const requestId of [...this.#pending.keys()])
+      if (!ids.has(requestId)) this.#resolve(requestId, { behavior: 'deny', message }, 'policy', { channel: 'policy' })
   }
 
   /** Takes a request off the list whose answer is told later. */

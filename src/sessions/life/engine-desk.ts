@@ -386,14 +386,17 @@ export class EngineDesk implements RunnerOwner {
   /** Tells that it is parked again, and why it could not go on; what the engine asked for meanwhile it will ask for again. */
   showParkedAgain(detail: string): void {
     const session = this.#session
-    const { facts, executions, permissions } = session
+    const { facts, executions, permissions, log } = session
+    const { headSeq } = log
     const waits = new Set(session.midTurn?.waits)
-    executions.retain(waits)
-    permissions.retain(waits)
-    permissions.suspend()
     const isNew = facts.statusDetail !== detail
     facts.statusDetail = detail
-    if (!session.showStatus() && isNew) session.append({ type: 'status_changed', status: session.status, detail })
+    executions.retain(waits)
+    permissions.retain(waits, 'The engine that asked did not start.')
+    permissions.suspend()
+    // who was told of a denial was told the status with it
+    if (!session.showStatus() && isNew && log.headSeq === headSeq)
+      session.append({ type: 'status_changed', status: session.status, detail })
   }
 
   /** Puts the session to sleep whatever it does, at the process' end; one that nothing is kept of is closed. Resolves when its engine is gone. */
