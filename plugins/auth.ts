@@ -34,7 +34,7 @@ export function createIdentify(gateway: Gateway): Identify {
 
 async function ask(authenticate: Authenticate, request: FastifyRequest, clock: Clock): Promise<unknown> {
   try {
-    const answer = authenticate(request)
+    const answer = authenticate(asGiven(request))
     if (!isPromise(answer)) return answer
     const onLate = () => {
       throw new Error('authenticate did not settle in 10 s')
@@ -44,6 +44,13 @@ async function ask(authenticate: Authenticate, request: FastifyRequest, clock: C
     throw new GatewayError('SG_ERR_AUTHENTICATE_FAILED', { cause: error })
   }
 }
+
+/** What a hook of the host had set as `request.principal`, for requests that are asked about again: those of sockets and streams. */
+const ofHost = new WeakMap<FastifyRequest, unknown>()
+
+/** The request as the host gave it. */
+const asGiven = (request: FastifyRequest): FastifyRequest =>
+  ofHost.has(request) ? Object.create(request, { principal: { value: ofHost.get(request), writable: true } }) : request
 
 const isPromise = <T>(value: T | Promise<T>): value is Promise<T> => typeof (value as Promise<T>)?.then === 'function'
 
@@ -61,6 +68,7 @@ export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identi
   if (scope.hasRequestDecorator('principal')) throw new Error(TAKEN)
   scope.decorateRequest('principal')
   const enter = (request: FastifyRequest, principal: Principal): GatewayError | undefined => {
+    if (request.principal !== undefined) ofHost.set(request, request.principal)
     request.principal = principal
     if (request.signInId !== undefined && isUse(request)) signIns?.use(request.signInId)
     if (request.is404) return new GatewayError('SG_ERR_NOT_FOUND')

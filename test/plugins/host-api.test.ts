@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import type { SessionNotification } from '../../schemas/notifications.js'
 import gatewayPlugin, { type GatewayPluginOptions, type Principal } from '../../src/index.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
+import { attach } from '../fixtures/client.js'
 import { ScriptedEngine } from '../fixtures/scripted-engine.js'
 
 const provider = { id: 'scripted' }
@@ -42,6 +43,22 @@ t.test('a host passes the principal that authenticate would return', async (t) =
   t.match((await queue!.page({}, principal)).items, [{ profile: 'demo' }])
   t.same((await queue!.page({}, unreadable)).items, [])
   t.equal(host.gateway.profiles.list(principal).profiles.length, 1)
+})
+
+t.test('a host that says in a hook of its own who asks is asked about it again over a socket', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  host.addHook('onRequest', async (request) => {
+    Object.assign(request, { principal: { allowedProfiles: ['demo'], name: 'ann' } })
+  })
+  const createEngineRunner = new ScriptedEngine().create
+  await host.register(gatewayPlugin, { authenticate: ({ principal }) => principal, profiles, createEngineRunner })
+  const url = await host.listen({ port: 0 })
+  const session = await host.gateway.registry.create({ cwd: SOME_CWD, profile: 'demo' })
+  const client = await attach(t, `${url}/v1`, session.id)
+  client.send({ type: 'ping', id: 'p' })
+  await client.untilFrame('ack')
+  t.equal(client.closed, undefined)
 })
 
 t.test('a host hears of notifications that nobody configured', async (t) => {
