@@ -279,7 +279,7 @@ export class Session extends SessionState {
   /** Whether it could be built again from what is stored, so that it need not stay in memory. */
   get isStored(): boolean {
     // what is still being written would be written by nobody's session
-    if (this.writer && !this.writer.clean) return false
+    if (this.accepting > 0 || (this.writer && !this.writer.clean)) return false
     const isAlone = this.asleepIdle && !this.busy && this.concerns === 0
     return this.parked || (this.writer !== undefined && (isAlone || this.ended))
   }

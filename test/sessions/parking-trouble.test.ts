@@ -398,6 +398,20 @@ t.test('a refusal that ends the turn ends whatever else the turn waits for', asy
   t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
 })
 
+t.test('a title that the store takes its time for is shown once it was confirmed', async (t) => {
+  const store = new SlowStore()
+  const { registry, id, park, clock } = await buildParked(t, { parking: { store } })
+  await park()
+  await clock.advance(10_000)
+  store.hold()
+  const renamed = registry.rename(id, 'Tides', UNLIMITED)
+  await until(() => store.saving === 2)
+  await clock.advance(6_000)
+  store.release()
+  t.equal((await renamed).title, 'Tides')
+  t.equal((await registry.get(id))?.title, 'Tides')
+})
+
 t.test('an interrupt that was confirmed outlives the process', async (t) => {
   const store = new MemorySessionStore()
   const start: Script['start'] = (runner) => {
