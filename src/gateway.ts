@@ -276,14 +276,22 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   let state: 'built' | 'ready' | 'draining' = 'built'
   let closing: Promise<void> | undefined
   let startedAt = 0
+  /** One step that fails, in a host's own store perhaps, keeps none of the others from being done. */
+  const finish = async (step: () => unknown) => {
+    try {
+      await step()
+    } catch (error) {
+      logger.error({ err: toError(error) }, 'something could not be closed')
+    }
+  }
   const windDown = async () => {
-    await registry.endAll()
-    await queue?.close()
-    await registry.closeJournal()
-    for (const store of former) await store.close?.()
-    await toolEndpoint.close()
-    await deliverer.flush()
-    await Promise.all([guard.close(), operatorGuard.close(), pushGuard.close()])
+    await finish(() => registry.endAll())
+    await finish(() => queue?.close())
+    await finish(() => registry.closeJournal())
+    for (const store of former) await finish(() => store.close?.())
+    await finish(() => toolEndpoint.close())
+    await finish(() => deliverer.flush())
+    await Promise.all([guard, operatorGuard, pushGuard].map((one) => finish(() => one.close())))
   }
   let callOff = () => {}
   /** A start that hangs does not keep a shutdown waiting. */
@@ -321,10 +329,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     feed.close()
     outward.stop()
     await within(options.shutdownTimeoutMs, windDown(), { clock })
-    await deliverer.close()
+    await finish(() => deliverer.close())
     const leftMs = () => Math.max(endsAt - clock.now(), STORAGE_CLOSE_MS)
-    await within(leftMs(), left, { clock })
-    await within(leftMs(), profiles.close(), { clock })
+    await finish(() => within(leftMs(), left, { clock }))
+    await finish(() => within(leftMs(), profiles.close(), { clock }))
     if (storage) await within(leftMs(), storage.close(), { clock })
     standing?.close()
   }

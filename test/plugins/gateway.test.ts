@@ -5,6 +5,8 @@ import fastify from 'fastify'
 import t from 'tap'
 import WebSocket, { WebSocketServer } from 'ws'
 import gatewayPlugin, { createWorkerServer } from '../../src/index.js'
+import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
+import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach, TestClient } from '../fixtures/client.js'
 import { HANDSHAKE } from '../fixtures/raw-http.js'
@@ -254,6 +256,22 @@ t.test('close settles twice, and before listen', async (t) => {
   t.teardown(() => void worker.server.close())
   await Promise.all([worker.close(), worker.close()])
   await t.rejects(worker.listen(0), { code: 'SG_ERR_SHUTTING_DOWN' }, 'nothing would end what listens after it')
+  t.notOk(worker.server.listening)
+})
+
+t.test('close ends everything else when a store of the host cannot be closed', async (t) => {
+  const memory = createMemoryStorage()
+  let isClosed = false
+  const storage = {
+    ...memory,
+    close: async () => {
+      isClosed = true
+    },
+  }
+  const store = Object.assign(new MemorySessionStore(), { close: () => Promise.reject(new Error('stale handle')) })
+  const { worker } = await buildServer(t, { storage, parking: { store } })
+  await worker.close()
+  t.ok(isClosed)
   t.notOk(worker.server.listening)
 })
 
