@@ -1,4 +1,4 @@
-import type { FastifyInstance, HTTPMethods } from 'fastify'
+import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 
 const METHODS: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
@@ -23,13 +23,19 @@ const stemsOf = (paths: Iterable<string>): Set<string> =>
  */
 export function refuseOtherMethods(scope: FastifyInstance): { complete(): void } {
   const taken = new Map<string, Set<string>>()
-  scope.addHook('onRoute', ({ path, method }) => {
+  const reads: RouteOptions[] = []
+  scope.addHook('onRoute', (route) => {
+    const { path, method, config } = route
     const methods = taken.get(path) ?? new Set()
     for (const one of [method].flat()) methods.add(one)
     taken.set(path, methods)
+    if (method === 'GET' && !config?.socket) reads.push({ ...route, url: path.slice(scope.prefix.length) })
   })
   return {
     complete() {
+      // Fastify makes them, unless the host has told it not to
+      for (const read of reads)
+        if (!taken.get(`${scope.prefix}${read.url}`)?.has('HEAD')) scope.route({ ...read, method: 'HEAD' })
       for (const stem of stemsOf(taken.keys())) {
         const refuse = async () => {
           throw new GatewayError('SG_ERR_NOT_FOUND')

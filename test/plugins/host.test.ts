@@ -113,6 +113,19 @@ t.test('what a host makes of its own answers is nothing to those of the gateway,
   t.equal((await host.inject('/v1/sessions')).json().length, 1)
 })
 
+t.test('what can be read can be asked for its head, also in a host that makes no such routes', async (t) => {
+  const host = fastify({ exposeHeadRoutes: false })
+  t.teardown(() => host.close())
+  host.get('/own', async () => ({ x: 1 }))
+  await host.register(gatewayPlugin, { ...world().options, console: true })
+  const created = await host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD } })
+  const { id } = created.json()
+  for (const path of ['sessions', `sessions/${id}`, `sessions/${id}/events`, 'openapi.json', 'docs', 'console/me'])
+    t.match(await host.inject({ method: 'HEAD', url: `/v1/${path}` }), { statusCode: 200, body: '' }, path)
+  t.equal((await host.inject({ method: 'HEAD', url: '/v1/sessions?limit=x' })).statusCode, 400)
+  t.equal((await host.inject({ method: 'HEAD', url: '/own' })).statusCode, 404)
+})
+
 t.test('two gateways under one base path are told apart by their prefixes', async (t) => {
   const host = fastify()
   t.teardown(() => host.close())
