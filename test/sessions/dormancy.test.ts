@@ -44,27 +44,24 @@ t.test('the engine of an idle session goes after a while, and the next message s
   await until(() => engine.last.closed, 'gone again')
 })
 
-t.test(
-  'a message that is being kept when an engine is lost at the end of its turn is given to the next one',
-  async (t) => {
-    const { registry, engine, journal } = await buildJournaled(t)
-    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
-    await until(() => engine.last.sent.length === 1)
-    const session = await registry.open(id, UNLIMITED)
-    await session.durable()
-    journal.hold()
-    const said = registry.send(id, { type: 'user_message', text: 'second' })
-    await until(() => session.messagesComing === 1)
-    Object.assign(engine.last, { isSpent: true })
-    engine.last.complete()
-    await until(() => engine.runners[0]?.closed)
-    await new Promise(setImmediate)
-    journal.release()
-    await said
-    await until(() => engine.last.sent.some(({ text }) => text === 'second'))
-    t.equal(engine.runners.length, 2)
-  },
-)
+t.test('a message that is being kept when an engine is lost at a turn’s end goes to the next one', async (t) => {
+  const { registry, engine, journal } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => engine.last.sent.length === 1)
+  const session = await registry.open(id, UNLIMITED)
+  await session.durable()
+  journal.hold()
+  const said = registry.send(id, { type: 'user_message', text: 'second' })
+  await until(() => session.messagesComing === 1)
+  Object.assign(engine.last, { isSpent: true })
+  engine.last.complete()
+  await until(() => engine.runners[0]?.closed)
+  await new Promise(setImmediate)
+  journal.release()
+  await said
+  await until(() => engine.last.sent.some(({ text }) => text === 'second'))
+  t.equal(engine.runners.length, 2)
+})
 
 t.test('an engine stays while somebody is attached, waits or works', async (t) => {
   const { registry, engine, clock, id, session } = await idle(t)
