@@ -1,6 +1,6 @@
 import { type CredentialOptions, Credentials } from './credentials.js'
 import { Http, type Query, readFile } from './http.js'
-import { iterablePages, type List, listOf } from './list.js'
+import { type List, listOf, pagedList } from './list.js'
 import { type WatchNotifications, watchNotifications } from './notifications.js'
 import { type Fetch, type Platform, platform, type SocketConstructor } from './platform.js'
 import { type WaitForJob, waitForJob, watchQueue } from './queue.js'
@@ -78,7 +78,7 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
       events: (
         id: string,
         { signal, ...from }: CallOptions & { afterSeq?: number; epoch?: string; limit?: number } = {},
-      ): List<wire.SessionEvent> => iterablePages(() => eventPages(http, id, from, signal)),
+      ): List<wire.SessionEvent> => eventsOf(http, id, from, signal),
       /** Carries out one command over HTTP. One with an `id` is carried out once, and sent again where need be. */
       command: (id: string, command: wire.SessionCommand, { signal }: CallOptions = {}) =>
         http.json<{ ok: true }>('POST', `/sessions/${segment(id)}/commands`, {
@@ -209,17 +209,19 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
   }
 }
 
-async function* eventPages(http: Http, id: string, from: Query, signal?: AbortSignal) {
+function eventsOf(http: Http, id: string, from: Query, signal?: AbortSignal): List<wire.SessionEvent> {
   interface Page {
     events: wire.SessionEvent[]
     nextAfterSeq: number
     lastSeq: number
     epoch: string
   }
-  for (let query: Query | undefined = from; query; ) {
-    const page: Page = await http.json('GET', `/sessions/${segment(id)}/events`, { query, signal })
-    yield page.events
-    const isLast = page.nextAfterSeq >= page.lastSeq
-    query = isLast ? undefined : { ...from, afterSeq: page.nextAfterSeq, epoch: page.epoch }
-  }
+  return pagedList(from, async (query) => {
+    const { events, nextAfterSeq, lastSeq, epoch }: Page = await http.json('GET', `/sessions/${segment(id)}/events`, {
+      query,
+      signal,
+    })
+    const isLast = nextAfterSeq >= lastSeq
+    return { page: events, next: isLast ? undefined : { ...from, afterSeq: nextAfterSeq, epoch } }
+  })
 }

@@ -2,7 +2,7 @@ import type { Http, Query } from './http.js'
 
 /** A list that is fetched page by page, as far as it is read. Each iteration starts from the beginning. */
 export interface List<T> extends AsyncIterable<T> {
-  /** Page by page: for "load more". */
+  /** Page by page: for "load more". After a page that could not be fetched, `next` of its iterator asks for the same one again. */
   pages(): AsyncIterable<T[]>
   /** Everything, at once. */
   toArray(): Promise<T[]>
@@ -14,18 +14,17 @@ function nextQuery(link: string | null): Query | undefined {
   return target === undefined ? undefined : Object.fromEntries(new URL(target, 'http://x').searchParams)
 }
 
-export function listOf<T>(http: Http, path: string, query: Query, signal?: AbortSignal): List<T> {
-  async function* pages() {
-    for (let next: Query | undefined = query; next; ) {
-      const { body, headers } = await http.exchange('GET', path, { query: next, signal }, (response) => response.json())
-      yield body as T[]
-      next = nextQuery(headers.get('link'))
-    }
-  }
-  return iterablePages(pages)
-}
+export const listOf = <T>(http: Http, path: string, query: Query, signal?: AbortSignal): List<T> =>
+  pagedList(query, async (query) => {
+    const { body, headers } = await http.exchange('GET', path, { query, signal }, (response) => response.json())
+    return { page: body as T[], next: nextQuery(headers.get('link')) }
+  })
 
-export function iterablePages<T>(pages: () => AsyncIterable<T[]>): List<T> {
+/** One page, and what asks for the one after it. */
+type Fetched<T> = { page: T[]; next: Query | undefined }
+
+export function pagedList<T>(first: Query, fetchPage: (query: Query) => Promise<Fetched<T>>): List<T> {
+  const pages = (): AsyncIterable<T[]> => ({ [Symbol.asyncIterator]: () => pageIterator(first, fetchPage) })
   return {
     pages,
     async toArray() {
@@ -35,6 +34,30 @@ export function iterablePages<T>(pages: () => AsyncIterable<T[]>): List<T> {
     },
     async *[Symbol.asyncIterator]() {
       for await (const page of pages()) yield* page
+    },
+  }
+}
+
+/** No generator: one that has thrown is at its end, and the rest of the list would be taken for not there. */
+function pageIterator<T>(first: Query, fetchPage: (query: Query) => Promise<Fetched<T>>): AsyncIterator<T[]> {
+  let query: Query | undefined = first
+  let turned: Promise<unknown> = Promise.resolve()
+  const turn = async (): Promise<IteratorResult<T[], undefined>> => {
+    if (!query) return { done: true, value: undefined }
+    const { page, next } = await fetchPage(query)
+    // whoever has left meanwhile wants none
+    query &&= next
+    return { done: false, value: page }
+  }
+  return {
+    next() {
+      const result = turned.then(turn)
+      turned = result.catch(() => {})
+      return result
+    },
+    async return() {
+      query = undefined
+      return { done: true, value: undefined }
     },
   }
 }

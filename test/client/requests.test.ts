@@ -204,6 +204,22 @@ t.test('a list comes page by page, as far as it is read, also behind a proxy tha
   t.equal((await list.toArray()).length, 6)
 })
 
+t.test('a page that could not be fetched is asked for again: the list has not ended', async (t) => {
+  const w = world()
+  const link = { link: '</v1/sessions?cursor=2>; rel="next"' }
+  w.answer = ({ url }) =>
+    url.searchParams.has('cursor') ? problem(500, 'SG_ERR_INTERNAL') : Response.json([1], { headers: link })
+  const pages = w.client.sessions.list().pages()[Symbol.asyncIterator]()
+  t.strictSame(await pages.next(), { done: false, value: [1] })
+  await t.rejects(pages.next(), { code: 'SG_ERR_INTERNAL' })
+  w.answer = ({ url }) => Response.json([Number(url.searchParams.get('cursor'))])
+  const both = await Promise.all([pages.next(), pages.next()])
+  t.strictSame(both, [
+    { done: false, value: [2] },
+    { done: true, value: undefined },
+  ])
+})
+
 t.test('every operation of a gateway has its method', async (t) => {
   const channels = [{ format: 'web_push' as const, subject: 'mailto:ops@example.com' }]
   const { api } = await buildServer(t, { queue: {}, notifications: { channels } })
