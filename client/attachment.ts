@@ -117,8 +117,9 @@ export class SessionFollower {
   }
 
   /** A session that said that it is closed and is then gone has come to its end. */
-  onDown({ code, error }: Ending): boolean {
-    this.#commands.onDown(this, code)
+  onDown(ending: Ending): boolean {
+    const { code, error } = ending
+    this.#commands.onDown(this, ending)
     return this.#hasClosed && (code === CLOSE.sessionRemoved.code || isGone(error))
   }
 

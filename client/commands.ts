@@ -1,6 +1,6 @@
 import { GatewayError } from './errors.js'
 import { type Http, MAX_WAIT_MS, mayPass } from './http.js'
-import type { Wire } from './transport.js'
+import type { Ending, Wire } from './transport.js'
 import type { ServerFrame, SessionCommand } from './types.js'
 
 /** A command without its id. */
@@ -26,6 +26,8 @@ interface Pending {
 /** A socket told of these; over HTTP they pass. */
 const PASSING = new Set(['SG_ERR_SHUTTING_DOWN', 'SG_ERR_STORE_UNAVAILABLE'])
 const FRAME_TOO_LARGE = 1009
+/** In the place of a connection that was let go until what came is read: who reads may be waiting for a command, which goes over HTTP. */
+const UNREAD: Wire = { name: 'event-stream' }
 
 /**
  * The commands of one session that were not answered yet, in the order in which they were given. They go over a socket where there is one,
@@ -87,8 +89,9 @@ export class Commands {
     this.#flush()
   }
 
-  onDown(follower: object, code: number | undefined): void {
+  onDown(follower: object, { code, isPaused }: Ending): void {
     this.#lose(follower, code === FRAME_TOO_LARGE)
+    if (isPaused && this.#wires.has(follower)) this.#wires.set(follower, UNREAD)
     this.#flush()
   }
 

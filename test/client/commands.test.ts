@@ -1,7 +1,7 @@
 import t from 'tap'
 import { clientOn } from '../../client/client.js'
 import type { GatewayError } from '../../client/errors.js'
-import { attached, eventStream, fakePlatform, problem } from '../fixtures/client-platform.js'
+import { attached, eventFrame, eventStream, fakePlatform, problem, said } from '../fixtures/client-platform.js'
 
 const BASE = 'http://gateway.test/v1'
 const OK = () => Response.json({ ok: true })
@@ -145,6 +145,23 @@ t.test('over an event stream commands are posted', async (t) => {
     w.requests.map(({ method }) => method),
     ['GET', 'POST'],
   )
+})
+
+t.test('who reads slowly, and waits for a command before reading on, is answered', async (t) => {
+  const w = world()
+  w.answer = OK
+  const attachment = w.session.attach()
+  await w.settle()
+  w.socket.say(attached(), ...Array.from({ length: 10_000 }, (_, index) => eventFrame(said(index + 1))))
+  await w.settle()
+  t.ok(w.socket.isClosed, 'as much is unread as may be')
+  const sent = watched(w.session.send('stop'))
+  await w.settle()
+  t.equal(sent.state, 'done')
+  t.match(w.requests, [{ method: 'POST', body: { type: 'user_message', text: 'stop' } }])
+  for await (const _ of attachment) break
+  await w.settle()
+  t.equal(w.clock.pendingTimers, 0)
 })
 
 t.test('a frame that the gateway finds too large is refused over HTTP, with a reason', async (t) => {
