@@ -1,6 +1,6 @@
 import { CLOSE } from '../schemas/close-codes.js'
 import type { Commands } from './commands.js'
-import type { GatewayError } from './errors.js'
+import { type GatewayError, UNREACHABLE } from './errors.js'
 import type { Http } from './http.js'
 import { type ConnectionState, Stream } from './stream.js'
 import type { Ending, Wire } from './transport.js'
@@ -150,18 +150,26 @@ export class SessionFollower {
     const aborter = new AbortController()
     this.#calls.set(executionId, aborter)
     const { signal } = aborter
-    try {
-      const command = await (async () => executeTool({ ...request, signal }))().then(
-        (output) => ({ type: 'tool_call_result' as const, executionId, output }),
-        (error) => ({
-          type: 'tool_call_error' as const,
+    const fail = (error: unknown) =>
+      this.#commands.run(
+        {
+          type: 'tool_call_error',
           executionId,
           reason: 'error',
-          error: String(error?.message ?? error),
-        }),
+          error: String((error as Error | undefined)?.message ?? error),
+        },
+        { signal },
       )
+    const tell = (output: ExecutionOutput) =>
+      this.#commands.run({ type: 'tool_call_result', executionId, output }, { signal }).catch((error) => {
+        // one that is too large, or none: the agent is told, or would wait for another
+        if (!signal.aborted && error?.code !== UNREACHABLE) return fail(error)
+      })
+    try {
       // who is refused, or gone, has nobody to tell
-      await this.#commands.run(command, { signal }).catch(() => {})
+      await (async () => executeTool({ ...request, signal }))()
+        .then(tell, fail)
+        .catch(() => {})
     } finally {
       this.#calls.delete(executionId)
     }

@@ -46,10 +46,12 @@ export class Commands {
     this.#path = path
   }
 
-  /** Resolves once the gateway has carried it out. */
+  /** Resolves once the gateway has carried it out. Rejects with a TypeError what cannot be sent: a cycle, a bigint. */
   run(body: CommandBody, { commandId = this.#http.platform.newId(), signal }: CommandOptions = {}): Promise<void> {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted()
+      // what is no JSON would hold up everything behind it, and break every connection that it is sent over
+      JSON.stringify(body)
       const settle = (act: () => void) => () => {
         signal?.removeEventListener('abort', onAbort)
         this.#pending = this.#pending.filter((other) => other !== pending)

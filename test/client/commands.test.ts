@@ -250,6 +250,29 @@ t.test('a tool that throws before it promises anything has failed as well', asyn
   attachment.close()
 })
 
+t.test('a result that cannot be sent, or is refused, is told as a failure', async (t) => {
+  const w = world()
+  const cycle: Record<string, unknown> = {}
+  cycle.self = cycle
+  const results: Record<string, unknown> = { cycle, none: undefined }
+  const attachment = w.session.attach({
+    executeTool: async ({ toolName }) => ({ type: 'json', value: results[toolName] }),
+  })
+  await w.settle()
+  w.socket.say(attached(), { type: 'tool_call_request', executionId: 'x1', toolName: 'cycle', input: {} })
+  await w.settle()
+  t.match(w.socket.sent, [{ type: 'tool_call_error', executionId: 'x1', reason: 'error', error: /circular/ }])
+  w.socket.say({ type: 'ack', id: w.socket.sent[0]!.id })
+  w.socket.say({ type: 'tool_call_request', executionId: 'x2', toolName: 'none', input: {} })
+  await w.settle()
+  const { type, id } = w.socket.sent[1]!
+  t.equal(type, 'tool_call_result')
+  w.socket.say({ type: 'command_error', id, code: 'SG_ERR_VALIDATION', message: 'output has no value.' })
+  await w.settle()
+  t.match(w.socket.sent[2], { type: 'tool_call_error', executionId: 'x2', error: 'output has no value.' })
+  attachment.close()
+})
+
 t.test('a tool call that the gateway hands to the client is carried out once, and its result told', async (t) => {
   const w = world()
   const calls: unknown[] = []
