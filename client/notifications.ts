@@ -51,7 +51,8 @@ export function watchNotifications(
         }
       },
       // the socket is one-way: that it is still there shows in knowing the same as the gateway
-      probe: () => http.json<InboxCount>('GET', '/inbox/count').then((count) => JSON.stringify(count) === told),
+      probe: (_wire, signal) =>
+        http.json<InboxCount>('GET', '/inbox/count', { signal }).then((count) => JSON.stringify(count) === told),
       onDown: () => false,
     },
     signal,

@@ -121,7 +121,8 @@ export class Stream<T> implements AsyncIterable<T> {
             tries: this.#tries,
             ...(error && { error }),
           })
-          await this.#pause(waitMs)
+          // a listener may have let go
+          if (!signal.aborted) await this.#pause(waitMs)
         }
       }
     } catch (error) {

@@ -411,6 +411,17 @@ t.test('what is not read is not kept without end', async (t) => {
   t.equal(attachment.connection.state, 'ended', 'leaving the loop lets go')
 })
 
+t.test('who lets go when the connection is lost leaves nothing that waits', async (t) => {
+  const world = follow()
+  world.attachment.onConnection(({ state }) => state === 'reconnecting' && world.attachment.close())
+  await world.settle()
+  await startsWith(world, 1)
+  world.socket.drop(1006)
+  await world.settle()
+  t.equal(await world.over, 'ended')
+  t.equal(world.clock.pendingTimers, 0)
+})
+
 t.test('an abort ends the iteration', async (t) => {
   const aborter = new AbortController()
   const world = follow({ attach: { signal: aborter.signal } })
