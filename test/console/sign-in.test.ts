@@ -116,6 +116,31 @@ t.test('who is not let in signs in, is signed out from elsewhere, and goes on', 
   t.strictSame(complaints, [])
 })
 
+t.test(
+  'a sign-in that ends behind a dialog is made anew without giving up what is filled in there',
+  { skip },
+  async (t) => {
+    const { signIns, open, call, as } = await world(t)
+    const { page, complaints } = await open(t, 'sessions')
+    await enter(page)
+    await isLive(page)
+    await page.getByRole('button', { name: 'New session' }).click()
+    const prompt = page.getByLabel('First message')
+    await prompt.fill('Look at the tides')
+    const [{ id }] = await signIns()
+    await call('DELETE', `/console/sessions/${id}`, undefined, as(ANN))
+    await ended(page)
+    await page.getByLabel('Token').click()
+    t.strictSame(await axe(page), [])
+    await enter(page)
+    await isLive(page)
+    await prompt.press('End')
+    await prompt.pressSequentially(' again')
+    t.equal(await prompt.inputValue(), 'Look at the tides again')
+    t.strictSame(complaints, [])
+  },
+)
+
 t.test('what one person saw is not left to the next', { skip }, async (t) => {
   const { session, signIns, open, call, as } = await world(t, {
     profiles: ['scripted', 'other'].map((name) => ({ name, engine: 'provider', provider: { id: 'scripted' } })),

@@ -3,6 +3,7 @@ import { useRef } from 'preact/hooks'
 import { sentenceOf } from '../api.js'
 import { isUnauthorized, signIn } from '../state/me.js'
 import { texts } from '../texts.js'
+import { Dialog } from './dialog.js'
 import { Field } from './field.js'
 
 const says = texts.signIn
@@ -12,6 +13,8 @@ export function SignIn({ hasExpired = false }: { hasExpired?: boolean }) {
   const input = useRef<HTMLInputElement>(null)
   const error = useSignal<string | undefined>(undefined)
   const isBusy = useSignal(false)
+  /** By a dialog, which lets nothing else be reached: what is filled in there is not to be given up for a sign-in. */
+  const isCovered = useSignal(hasExpired && document.querySelector('dialog[open]') !== null)
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
     const token = input.current?.value.trim() ?? ''
@@ -51,5 +54,11 @@ export function SignIn({ hasExpired = false }: { hasExpired?: boolean }) {
       </button>
     </form>
   )
+  if (isCovered.value)
+    return (
+      <Dialog title={says.title} onClose={() => (isCovered.value = false)}>
+        {form}
+      </Dialog>
+    )
   return hasExpired ? form : <main class="alone">{form}</main>
 }
