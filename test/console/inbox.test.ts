@@ -82,6 +82,47 @@ t.test('keys walk, allow, deny with a reason and edit; the title counts', { skip
   t.strictSame(complaints, [])
 })
 
+t.test('an answer that is refused takes nothing of what was written with it', { skip }, async (t) => {
+  const { session, consoleUrl } = await world(t)
+  const build = await session('Build')
+  const denied = build.ask('Bash', { command: 'rm -r dist' })
+  const edited = build.ask('Write', { file_path: 'a.txt', content: 'one' })
+  const { page, complaints } = await openConsole(t, consoleUrl, { loses: true })
+  const json = { code: 'SG_ERR_INTERNAL', detail: 'Not now.' }
+  await page.route('**/inbox/answers', (route) => route.fulfill({ status: 500, json }))
+  const open = async (text: string) => {
+    const head = row(page, text).locator('.ask-head')
+    if ((await head.getAttribute('aria-expanded')) !== 'true') await head.click()
+    return row(page, text)
+  }
+  const reason = async () => {
+    const asked = await open('rm -r dist')
+    await asked.getByRole('button', { name: 'Deny…' }).click()
+    return asked.getByRole('textbox')
+  }
+  await (await reason()).fill('keep it')
+  await page.keyboard.press('Enter')
+  await row(page, 'rm -r dist').getByText('Not now.').waitFor()
+
+  const dialog = page.getByRole('dialog')
+  const content = async () => {
+    await (await open('a.txt')).locator('[data-key="edit"]').click()
+    return dialog.getByLabel('content')
+  }
+  await (await content()).fill('two')
+  await dialog.getByRole('button', { name: 'Allow with this input' }).click()
+  await row(page, 'a.txt').getByText('Not now.').waitFor()
+
+  await page.unroute('**/inbox/answers')
+  t.equal(await (await content()).inputValue(), 'two')
+  await dialog.getByRole('button', { name: 'Allow with this input' }).click()
+  t.match(await edited, { behavior: 'allow', updatedInput: { content: 'two' } })
+  t.equal(await (await reason()).inputValue(), 'keep it')
+  await page.keyboard.press('Enter')
+  t.match(await denied, { behavior: 'deny', message: 'keep it' })
+  t.strictSame(complaints, [])
+})
+
 t.test('questions are answered by one, by several and in own words', { skip }, async (t) => {
   const { session, consoleUrl } = await world(t)
   const { ask } = await session('Chart')

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 import type { Answer, PermissionRequest } from '../../../client/index.js'
+import { draftOf } from '../model/drafts.js'
 import { questionsOf } from '../model/questions.js'
 import '../styles/answer.css'
 import { texts } from '../texts.js'
@@ -37,7 +38,7 @@ export function AnswerForm({ request, isQuestion, waits, onAnswer }: AnswerFormP
         </p>
       )}
       {asked ? (
-        <Questions questions={asked} waits={waits} onAnswer={onAnswer} />
+        <Questions requestId={request.id} questions={asked} waits={waits} onAnswer={onAnswer} />
       ) : (
         <>
           {isQuestion && <p class="notice">{says.noQuestion}</p>}
@@ -57,6 +58,7 @@ function Approval({ request, onAnswer }: Pick<AnswerFormProps, 'request' | 'onAn
   if (doing.value === 'deny')
     return (
       <Deny
+        requestId={request.id}
         onCancel={close}
         onDeny={(answer) => {
           close()
@@ -93,6 +95,7 @@ function Approval({ request, onAnswer }: Pick<AnswerFormProps, 'request' | 'onAn
           request={request}
           onClose={close}
           onAllow={(updatedInput) => {
+            draftOf(request.id).input = updatedInput
             close()
             onAnswer(updatedInput ? { behavior: 'allow', updatedInput } : 'allow')
           }}

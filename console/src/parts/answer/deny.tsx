@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { ResolvePermissionRequest } from '../../../../client/index.js'
+import { draftOf } from '../../model/drafts.js'
 import { texts } from '../../texts.js'
 import { Field } from '../field.js'
 
@@ -8,21 +9,31 @@ const says = texts.answer
 
 /** Why not, which the agent is told. Enter sends it; Shift and Enter begins a line. */
 export function Deny({
+  requestId,
   onDeny,
   onCancel,
   label = says.deny,
 }: {
+  /** Undefined where several are denied at once. */
+  requestId?: string
   onDeny: (answer: ResolvePermissionRequest) => void
   onCancel: () => void
   label?: string
 }) {
   const input = useRef<HTMLTextAreaElement>(null)
-  const interrupts = useSignal(false)
+  const before = requestId === undefined ? undefined : draftOf(requestId).denial
+  const interrupts = useSignal(before?.interrupt ?? false)
   // before the next key comes: what is typed at once is the reason, and answers nothing
   useLayoutEffect(() => input.current?.focus(), [])
   const deny = (): void => {
     const message = input.current?.value.trim()
-    onDeny({ behavior: 'deny', ...(message && { message }), ...(interrupts.value && { interrupt: true }) })
+    const denial = {
+      behavior: 'deny' as const,
+      ...(message && { message }),
+      ...(interrupts.value && { interrupt: true }),
+    }
+    if (requestId !== undefined) draftOf(requestId).denial = denial
+    onDeny(denial)
   }
   return (
     <form
@@ -43,6 +54,7 @@ export function Deny({
             {...given}
             ref={input}
             rows={2}
+            defaultValue={before?.message}
             dir="auto"
             onKeyDown={(event) => {
               if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return

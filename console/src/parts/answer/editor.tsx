@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import type { PermissionRequest } from '../../../../client/index.js'
+import { draftOf } from '../../model/drafts.js'
 import {
   type FieldProblem,
   type FormField,
@@ -30,7 +31,7 @@ function wordsOf(problem: FieldProblem): string {
 
 /** The input of a tool, edited before it is allowed: as a form where one can be made, and as JSON always. */
 export function InputEditor({
-  request: { toolName, input },
+  request: { id, toolName, input },
   onAllow,
   onClose,
 }: {
@@ -41,9 +42,10 @@ export function InputEditor({
 }) {
   const fields = useMemo(() => fieldsOf(schemaOf(input), input), [input])
   const before = useMemo(() => wholeJson(input), [input])
+  const edited = draftOf(id).input ?? input
   const way = useSignal<'form' | 'json'>(fields ? 'form' : 'json')
-  const values = useSignal<Values>(fields ? valuesOf(fields, input) : {})
-  const text = useSignal(before)
+  const values = useSignal<Values>(fields ? valuesOf(fields, edited) : {})
+  const text = useSignal(wholeJson(edited))
   const problems = useSignal<ReadonlyMap<string, FieldProblem>>(new Map())
   const jsonProblem = useSignal<string | undefined>(undefined)
 

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
 import type { Answer } from '../../../../client/index.js'
 import { answersFrom, type Choice, NOTHING, toggled, written } from '../../model/choices.js'
+import { draftOf } from '../../model/drafts.js'
 import type { Question } from '../../model/questions.js'
 import { texts } from '../../texts.js'
 import { Line, Text } from '../untrusted.js'
@@ -11,16 +12,18 @@ const says = texts.answer
 
 /** The questions of one request as a form. */
 export function Questions({
+  requestId,
   questions,
   waits,
   onAnswer,
 }: {
+  requestId: string
   questions: readonly Question[]
   /** Whether it can be answered now. */
   waits: boolean
   onAnswer: (answer: Answer) => void
 }) {
-  const choices = useSignal<readonly Choice[]>(questions.map(() => NOTHING))
+  const choices = useSignal<readonly Choice[]>(draftOf(requestId).choices ?? questions.map(() => NOTHING))
   const missing = useSignal<readonly number[]>([])
   const denies = useSignal(false)
   const choose = (at: number, choice: Choice): void => {
@@ -30,7 +33,9 @@ export function Questions({
   const submit = (): void => {
     const given = answersFrom(questions, choices.value)
     missing.value = given.missing
-    if (given.missing.length === 0) onAnswer({ answers: given.answers })
+    if (given.missing.length > 0) return
+    draftOf(requestId).choices = choices.value
+    onAnswer({ answers: given.answers })
   }
   return (
     <>
@@ -64,6 +69,7 @@ export function Questions({
       </form>
       {waits && denies.value && (
         <Deny
+          requestId={requestId}
           onCancel={() => (denies.value = false)}
           onDeny={(answer) => {
             denies.value = false

@@ -1,0 +1,22 @@
+import type { ResolvePermissionRequest } from '../../../client/index.js'
+import type { Choice } from './choices.js'
+
+/** What a person wrote in answer to a request. */
+export interface Draft {
+  denial?: Extract<ResolvePermissionRequest, { behavior: 'deny' }>
+  /** The input of the tool, as it was edited. */
+  input?: Record<string, unknown> | undefined
+  choices?: readonly Choice[]
+}
+
+const MAX_KEPT = 20
+const drafts = new Map<string, Draft>()
+
+/** Of the last few requests that were answered: when an answer does not get there, or is not taken, its words are there again. */
+export function draftOf(requestId: string): Draft {
+  const draft = drafts.get(requestId) ?? {}
+  drafts.delete(requestId)
+  drafts.set(requestId, draft)
+  if (drafts.size > MAX_KEPT) drafts.delete(drafts.keys().next().value!)
+  return draft
+}
