@@ -290,7 +290,7 @@ t.test('over plain http everything works that such a page may', { skip }, async 
 
 t.test('a browser is told, of what was chosen, until it is turned off', { skip }, async (t) => {
   const service = await PushService.start(t)
-  const { session, open, origin } = await world(t, {
+  const { session, open, origin, call, as } = await world(t, {
     notifications: { channels: [{ format: 'web_push', subject: 'mailto:ops@example.com' }] },
     webhookPolicy: { allowedHosts: [service.host] },
   })
@@ -344,6 +344,11 @@ t.test('a browser is told, of what was chosen, until it is turned off', { skip }
   t.strictSame(service.faults, [])
   t.match(received[0]?.message, { type: 'permission_requested' })
   await page.getByRole('button', { name: 'Turn off' }).click()
-  await page.getByRole('button', { name: 'Turn on' }).waitFor()
+  await page.getByRole('button', { name: 'Turn on' }).click()
+  await page.getByText('This browser is told.').waitFor()
+  await page.getByRole('navigation', { name: 'Screens' }).getByRole('button', { name: 'Sign out' }).click()
+  await page.getByLabel('Token').waitFor()
+  const { status } = await call('DELETE', '/notifications/subscriptions', { endpoint }, as(ANN))
+  t.equal(status, 404, 'who signs out is not told here any more')
   t.strictSame(complaints, [])
 })

@@ -1,6 +1,7 @@
 import { computed, signal } from '@preact/signals'
 import { GatewayError } from '../../../client/index.js'
 import { apiBase, request, whenSignedOut } from '../api.js'
+import { turnPushOff } from './push.js'
 
 /** What `GET /console/me` tells: who is asking, and what this gateway has. */
 export interface Me {
@@ -71,8 +72,11 @@ export async function signIn(token: string): Promise<void> {
 export async function signOut(): Promise<void> {
   const now = access.value
   const id = now.state === 'in' ? now.me.signIn?.id : undefined
-  if (id !== undefined)
+  if (id !== undefined) {
+    // whoever uses this browser next is not to be told what concerns this person; a browser that cannot be told anything has nothing to end
+    await turnPushOff().catch(() => {})
     await request('DELETE', `/console/sessions/${encodeURIComponent(id)}`, { query: { path: PATH } })
+  }
   access.value = { state: 'out', hasExpired: false }
   location.reload()
 }
