@@ -1,4 +1,4 @@
-import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify'
+import type { FastifyInstance, HTTPMethods } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 
 const METHODS: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
@@ -23,19 +23,21 @@ const stemsOf = (paths: Iterable<string>): Set<string> =>
  */
 export function refuseOtherMethods(scope: FastifyInstance): { complete(): void } {
   const taken = new Map<string, Set<string>>()
-  const reads: RouteOptions[] = []
-  scope.addHook('onRoute', (route) => {
+  const heads = new Map<string, () => void>()
+  scope.addHook('onRoute', function (route) {
     const { path, method, config } = route
     const methods = taken.get(path) ?? new Set()
     for (const one of [method].flat()) methods.add(one)
     taken.set(path, methods)
-    if (method === 'GET' && !config?.socket) reads.push({ ...route, url: path.slice(scope.prefix.length) })
+    if (method !== 'GET' || config?.socket) return
+    // where the path itself is, behind the same limits and with the same refusals
+    const head = { ...route, method: 'HEAD' as const, url: path.slice(this.prefix.length) }
+    heads.set(path, () => this.route(head))
   })
   return {
     complete() {
       // Fastify makes them, unless the host has told it not to
-      for (const read of reads)
-        if (!taken.get(`${scope.prefix}${read.url}`)?.has('HEAD')) scope.route({ ...read, method: 'HEAD' })
+      for (const [path, addHead] of heads) if (!taken.get(path)?.has('HEAD')) addHead()
       for (const stem of stemsOf(taken.keys())) {
         const refuse = async () => {
           throw new GatewayError('SG_ERR_NOT_FOUND')

@@ -117,13 +117,20 @@ t.test('what can be read can be asked for its head, also in a host that makes no
   const host = fastify({ exposeHeadRoutes: false })
   t.teardown(() => host.close())
   host.get('/own', async () => ({ x: 1 }))
-  await host.register(gatewayPlugin, { ...world().options, console: true })
+  const channels = [{ format: 'webhook' as const, url: 'http://127.0.0.1:1/', events: ['permission_requested' as const] }]
+  const notifications = { channels, publicUrl: 'https://gateway.example', answerLinks: true }
+  await host.register(gatewayPlugin, { ...world().options, console: true, notifications })
   const created = await host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD } })
   const { id } = created.json()
   for (const path of ['sessions', `sessions/${id}`, `sessions/${id}/events`, 'openapi.json', 'docs', 'console/me'])
     t.match(await host.inject({ method: 'HEAD', url: `/v1/${path}` }), { statusCode: 200, body: '' }, path)
   t.equal((await host.inject({ method: 'HEAD', url: '/v1/sessions?limit=x' })).statusCode, 400)
   t.equal((await host.inject({ method: 'HEAD', url: '/own' })).statusCode, 404)
+  const guess = () => host.inject({ method: 'HEAD', url: '/v1/answer?token=a.b' })
+  let last = await guess()
+  t.match(last, { statusCode: 404, headers: { 'content-type': /html/ } }, 'refused as where it can be read')
+  for (let knock = 0; knock < 70 && last.statusCode === 404; knock++) last = await guess()
+  t.equal(last.statusCode, 429, 'and as seldom')
 })
 
 t.test('two gateways under one base path are told apart by their prefixes', async (t) => {
