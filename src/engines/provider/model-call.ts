@@ -19,6 +19,7 @@ import type { ProviderTool, ToolResult } from './tool.js'
 // cannot execute, and the turn runs them itself, between two calls.
 
 export type { ModelMessage }
+export type ToolResultOutput = ToolResultPart['output']
 
 // Sessions tell warnings as events; the SDK would write them to the host's console.
 globalThis.AI_SDK_LOG_WARNINGS ??= false
@@ -57,6 +58,8 @@ export interface BrokenAnswer {
   spent?: Spent
   /** Absent when the call was aborted. */
   error?: string
+  /** The provider did not take what it was sent, and will not take the same again. */
+  isInputRefused?: true
 }
 
 /** After an error an answer may still tell its usage; milliseconds. */
@@ -96,11 +99,16 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
   const rest = new AbortController()
   let restTimer: NodeJS.Timeout | undefined
   let error: string | undefined
+  let isInputRefused = false
   let spent: Spent | undefined
+  const onError = (thrown: unknown) => {
+    error ??= describeUpstreamError(thrown, request.redact)
+    isInputRefused ||= refusesInput(thrown)
+  }
   const broken = (): BrokenAnswer => ({
     blocks: answer.spoken,
     ...(spent && { spent }),
-    ...(error !== undefined && !request.signal.aborted && { error }),
+    ...(error !== undefined && !request.signal.aborted && { error, ...(isInputRefused && { isInputRefused }) }),
   })
   try {
     const result = streamText({
@@ -117,7 +125,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
     for await (const part of result.fullStream) {
       if (part.type === 'abort') return broken()
       if (part.type === 'error') {
-        error ??= describeUpstreamError(part.error, request.redact)
+        onError(part.error)
         restTimer ??= setTimeout(() => rest.abort(), REST_AFTER_ERROR_MS)
       } else if (part.type === 'start-step') {
         part.warnings.forEach(request.onWarning)
@@ -149,7 +157,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
       isCutOff: finishReason !== 'stop' && finishReason !== 'tool-calls',
     }
   } catch (thrown) {
-    error ??= describeUpstreamError(thrown, request.redact)
+    onError(thrown)
     return broken()
   } finally {
     clearTimeout(restTimer)
@@ -309,6 +317,12 @@ function describeUpstreamError(thrown: unknown, redact: ModelRequest['redact']):
   return `${status}${redact(error.message).slice(0, MAX_ERROR_LENGTH)}${tries}`
 }
 
+/** Of the request itself: invalid, too large, not to be processed. */
+const INPUT_REFUSALS: readonly (number | undefined)[] = [400, 413, 422]
+
+const refusesInput = (thrown: unknown): boolean =>
+  APICallError.isInstance(thrown) && INPUT_REFUSALS.includes(thrown.statusCode)
+
 /** The results of one answer's calls, as the model is shown them. */
 export const toolMessage = (results: { id: string; name: string; result: ToolResult }[]): ModelMessage => ({
   role: 'tool',
@@ -320,7 +334,7 @@ export const toolMessage = (results: { id: string; name: string; result: ToolRes
   })),
 })
 
-function modelOutput({ content, isError }: ToolResult): ToolResultPart['output'] {
+function modelOutput({ content, isError }: ToolResult): ToolResultOutput {
   if (typeof content === 'string') return { type: isError ? 'error-text' : 'text', value: wellFormed(content) }
   if (isError) {
     const texts = content.map((part) => (part.type === 'text' ? wellFormed(part.text) : ''))

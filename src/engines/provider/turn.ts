@@ -6,6 +6,7 @@ import type { RunnerEvent } from '../runner.js'
 import { addUsage } from '../token-usage.js'
 import type { CallDesk } from './calls.js'
 import { callModel, type ModelRequest, partialMessage, toolMessage } from './model-call.js'
+import { takeBack } from './refused-input.js'
 import type { ProviderSession } from './runner.js'
 import type { TurnState } from './state.js'
 import { costOf } from './usage.js'
@@ -106,7 +107,9 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
       emit({ type: 'assistant_message', message, uuid, parentToolUseId: null })
     }
     signal.throwIfAborted()
-    return { subtype: 'error_during_execution', errors: [answer.error ?? 'The model call was aborted.'] }
+    const errors = [answer.error ?? 'The model call was aborted.']
+    const taken = answer.isInputRefused && answer.blocks.length === 0 ? takeBack(state.messages) : undefined
+    return { subtype: 'error_during_execution', errors: taken === undefined ? errors : [...errors, taken] }
   }
 
   const { model, stopReason, spent } = answer

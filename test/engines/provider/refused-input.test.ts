@@ -1,0 +1,97 @@
+import t from 'tap'
+import { providerEngine } from '../../../src/engines/provider/index.js'
+import { script, startModelEndpoint } from '../../fixtures/model-endpoint.js'
+import { open } from './host.js'
+
+type TapTest = typeof t
+
+async function session(t: Pick<TapTest, 'teardown'>, found = 'one') {
+  const { url, requests } = await startModelEndpoint(t)
+  const engine = providerEngine({
+    webSearch: async () => [{ title: found, url: 'https://example.com' }],
+  })
+  const { runner, host } = await open(engine, {
+    provider: { id: 'openai-compatible', baseUrl: url, model: 'fake' },
+    config: { permissionMode: 'bypassPermissions' },
+  })
+  t.teardown(() => runner.close())
+  /** What the model was shown last, but for the system prompt. */
+  const shown = () => requests.at(-1)!.body.messages.slice(1)
+  return { runner, host, shown }
+}
+
+const TAKEN_BACK = 'The session goes on without what was refused: the message was taken back.'
+
+t.test('a message that the provider refuses to read is taken back, and the next one is answered', async (t) => {
+  const { runner, host, shown } = await session(t)
+  runner.send('one')
+  t.equal((await host.turn(1)).result, 'pong')
+  for (const [index, status] of [400, 413, 422].entries()) {
+    runner.send(script({ status }))
+    t.match(await host.turn(index + 2), {
+      subtype: 'error_during_execution',
+      errors: [`HTTP ${status}: scripted ${status}`, TAKEN_BACK],
+    })
+  }
+  runner.send('two')
+  t.match(await host.turn(5), { subtype: 'success', result: 'pong' })
+  t.same(
+    shown().map(({ content }) => content),
+    ['one', 'pong', 'two'],
+  )
+  const { messages } = runner.snapshot!().state as { messages: unknown[] }
+  t.equal(messages.length, 4, 'nor does a successor know of it')
+})
+
+t.test('so is one before it that was never read: only the refusal of a later one tells', async (t) => {
+  const { runner, host, shown } = await session(t)
+  runner.send(script({ status: 401 }))
+  t.same((await host.turn(1)).errors, ['HTTP 401: scripted 401'], 'a key that is refused says nothing of the message')
+  runner.send(script({ status: 400 }))
+  t.match(await host.turn(2), { errors: ['HTTP 400: scripted 400', TAKEN_BACK] })
+  runner.send('two')
+  t.equal((await host.turn(3)).result, 'pong')
+  t.same(shown(), [{ role: 'user', content: 'two' }])
+})
+
+t.test('a refusal after a tool has run leaves what it did, and the beginning of what is too long', async (t) => {
+  const { runner, host, shown } = await session(t, 'long '.repeat(10_000))
+  const write = { tool: 'fs_write', id: 'w', input: { path: 'a.txt', content: 'one' } }
+  const search = { tool: 'web_search', id: 's', input: { query: 'x' } }
+  runner.send(script({ tools: [write, search] }, { status: 400 }))
+  const shortened = 'only the beginning of the last results of tools is kept for the model.'
+  t.match(await host.turn(1), {
+    subtype: 'error_during_execution',
+    errors: ['HTTP 400: scripted 400', `The session goes on without what was refused: ${shortened}`],
+  })
+  t.match(String(host.results.s?.content), /^.{40000}/s, 'the log has all of it')
+  t.match(runner.files?.list(), [{ path: 'a.txt' }])
+
+  const lengths: number[] = []
+  for (const turn of [2, 3, 4]) {
+    runner.send('and now?')
+    t.match(await host.turn(turn), { result: 'pong' })
+    const [, , wrote, found] = shown() as { role: string; content: string }[]
+    t.match(wrote, { role: 'tool', content: 'Wrote a.txt (3 bytes).' })
+    t.match(found, {
+      role: 'tool',
+      content: /\n\[The rest, \d+ characters, was left out: the provider refused/,
+    })
+    lengths.push(found!.content.length)
+  }
+  t.equal(new Set(lengths).size, 1)
+  t.ok(lengths[0]! < 5_000)
+})
+
+t.test('results that nobody refused stay whole, whatever is refused after they were read', async (t) => {
+  const { runner, host, shown } = await session(t, 'long '.repeat(10_000))
+  const search = { tool: 'web_search', id: 's', input: { query: 'x' } }
+  runner.send(script({ tools: [search] }, { text: 'read' }))
+  t.equal((await host.turn(1)).result, 'read')
+  runner.send(script({ status: 400 }))
+  t.match(await host.turn(2), { errors: ['HTTP 400: scripted 400', TAKEN_BACK] })
+  runner.send('two')
+  await host.turn(3)
+  t.match(shown()[2], { role: 'tool', content: /^.{40000}/s })
+  t.match(shown().slice(3), [{ content: 'read' }, { content: 'two' }])
+})
