@@ -97,6 +97,7 @@ export class Gate {
     this.#open.clear()
     this.#running.clear()
     this.#decisions.clear()
+    this.#held = undefined
     this.#deferral.resolve(undefined)
   }
 
