@@ -1,5 +1,5 @@
 import type { ProfileInfo } from '../../../schemas/profiles.js'
-import { GatewayError, toError } from '../../errors.js'
+import { GatewayError } from '../../errors.js'
 import { present } from '../../lib/present.js'
 import { askForSessions, askToDelete } from './acp/kept-sessions.js'
 import type { AgentRow } from './agent-table.js'
@@ -81,10 +81,7 @@ export async function deleteSdkSession(
   if (!(await filesWithSdk(claudeSdk, source.env, 'getSessionInfo', [sessionId, place])))
     throw new GatewayError('SG_ERR_SDK_SESSION_NOT_FOUND')
   await assertUnused()
-  await control(
-    () => filesWithSdk(claudeSdk, source.env, 'deleteSession', [sessionId, place]),
-    (error) => toError(error).message,
-  )
+  await control(() => filesWithSdk(claudeSdk, source.env, 'deleteSession', [sessionId, place]))
 }
 
 function distinct(sources: readonly SdkSessionSource[]): SdkSessionSource[] {

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { FIRST_SILENCE_MS, INTERRUPT_GRACE_MS } from '../../../src/engines/cli/acp/turn.js'
+import { FIRST_SILENCE_MS } from '../../../src/engines/cli/acp/turn.js'
+import { ANSWER_MS, INTERRUPT_GRACE_MS } from '../../../src/engines/cli/control.js'
 import { BUILT_IN_AGENTS, cliEngine } from '../../../src/engines/cli/index.js'
 import { createWorkerServer } from '../../../src/server.js'
 import { attach } from '../../fixtures/client.js'
@@ -70,6 +71,17 @@ t.test('an agent that tries again for minutes is ended when its patience is, wit
   await clock.advance(INTERRUPT_GRACE_MS)
   t.match(await over, { subtype: 'error_during_execution', isError: true, errors: [/said nothing for 90 s/] })
   t.equal(runner.isSpent, true)
+})
+
+t.test('an agent that does not answer refuses a model', async (t) => {
+  const { clock, runner, hang } = await start(t)
+  await hang(DEAF)
+  const refused = t.rejects(runner.setModel!('large'), {
+    code: 'SG_ERR_ENGINE_REFUSED',
+    message: 'The agent does not answer.',
+  })
+  await clock.advance(ANSWER_MS)
+  await refused
 })
 
 t.test('an interrupt that the agent follows leaves it as it is', async (t) => {

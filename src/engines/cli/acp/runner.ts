@@ -12,7 +12,7 @@ import { deferred } from '../../../lib/deferred.js'
 import { within } from '../../../lib/within.js'
 import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapshot } from '../../runner.js'
 import type { Written } from '../carry/carried-runner.js'
-import { control } from '../control.js'
+import { answered, control } from '../control.js'
 import { beginLaunch } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
@@ -165,15 +165,19 @@ export class AcpRunner implements Runner {
   }
 
   async setPermissionMode(mode: PermissionMode): Promise<void> {
-    await this.#control((session) => this.#enter(session, mode))
-    this.#emit({ type: 'permission_mode_changed', mode })
+    await this.#control(async (session) => {
+      await this.#enter(session, mode)
+      this.#emit({ type: 'permission_mode_changed', mode })
+    })
   }
 
   async setModel(model: string | undefined): Promise<void> {
-    await this.#control((session) => session.setModel(model))
-    const chosen = this.#config?.model ?? model
-    this.#translator.model = chosen ?? ''
-    this.#emit({ type: 'model_changed', ...(chosen && { model: chosen }) })
+    await this.#control(async (session) => {
+      await session.setModel(model)
+      const chosen = session.model ?? model
+      this.#translator.model = chosen ?? ''
+      this.#emit({ type: 'model_changed', ...(chosen && { model: chosen }) })
+    })
   }
 
   #snapshot(): RunnerSnapshot {
@@ -359,10 +363,11 @@ export class AcpRunner implements Runner {
   }
 
   #control(command: (session: SessionConfig) => Promise<void>): Promise<void> {
-    return control(async () => {
+    const run = async () => {
       if (!this.#config) throw new Error('The agent does not run.')
       await command(this.#config)
-    }, reasonOf)
+    }
+    return control(() => answered(run(), this.#setup.clock), reasonOf)
   }
 
   /** What comes while the session is being opened is told after it is. */

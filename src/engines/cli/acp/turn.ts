@@ -4,11 +4,10 @@ import type { TurnSubtype } from '../../../../schemas/events.js'
 import type { TokenUsage } from '../../../../schemas/sessions.js'
 import type { Clock, Timer } from '../../../lib/clock.js'
 import type { RunnerEvent } from '../../runner.js'
+import { INTERRUPT_GRACE_MS } from '../control.js'
 import { type AcpConnection, reasonOf } from './connection.js'
 import { turnUsage } from './usage.js'
 
-/** How long an agent has to follow an interrupt before its process is ended. */
-export const INTERRUPT_GRACE_MS = 5_000
 /** How long an agent may say nothing, while the next word is its own, before that is told; doubled each time. */
 export const FIRST_SILENCE_MS = 15_000
 

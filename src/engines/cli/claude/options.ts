@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { McpServerConfig } from '../../../../schemas/sessions.js'
 import { present } from '../../../lib/present.js'
 import type { SessionRunnerConfig } from '../../runner.js'
-import type { SdkOptions } from './sdk.js'
+import type { SdkHook, SdkOptions } from './sdk.js'
 
 /** The project's only where it is trusted: its hooks run shell commands of whoever wrote the repository, unasked. */
 export const settingSourcesOf = (
@@ -10,6 +10,13 @@ export const settingSourcesOf = (
   trusted: boolean,
 ): NonNullable<SessionRunnerConfig['settingSources']> =>
   settingSources ?? (trusted ? ['user', 'project', 'local'] : ['user'])
+
+/** Seconds. A call may wait for a person; for how long is the gateway's to decide. */
+const HOOK_TIMEOUT_S = 10 * 365 * 24 * 3600
+
+export const beforeEachCall = (hook: SdkHook): SdkOptions['hooks'] => ({
+  PreToolUse: [{ hooks: [hook], timeout: HOOK_TIMEOUT_S }],
+})
 
 /** What the SDK is asked for, apart from the callbacks, which are the runner's. */
 export type ClaudeSettings = Omit<SdkOptions, 'canUseTool' | 'hooks' | 'spawnClaudeCodeProcess' | 'env'>

@@ -13,7 +13,7 @@ import type {
   RunnerSnapshot,
 } from '../../runner.js'
 import type { Written } from '../carry/carried-runner.js'
-import { control } from '../control.js'
+import { answered, control } from '../control.js'
 import { beginLaunch, type Launch } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
@@ -23,17 +23,15 @@ import { callRules } from './call-rules.js'
 import { assumedInit, capabilities, systemInit } from './describe.js'
 import { Gate } from './gate.js'
 import { hasTranscript, isForgotten, replayOf } from './history.js'
+import { Interruption } from './interruption.js'
 import { Opening } from './opening.js'
-import { claudeSettings } from './options.js'
+import { beforeEachCall, claudeSettings } from './options.js'
 import { goesOn, type ParkedTurn, PUT_OFF_GRACE_MS, RETURN_MS, refusals } from './parked-turn.js'
 import { PromptStream } from './prompt-stream.js'
 import type { SdkInit, SdkInitialization, SdkMessage, SdkQuery, SdkResult, SdkStatus } from './sdk.js'
 import type { ClaudeSetup, ClaudeState } from './setup.js'
 import { ClaudeTranslator } from './translate.js'
-import { TurnWatch } from './turn-watch.js'
-
-/** Seconds. A call may wait for a person; for how long is the gateway's to decide. */
-const HOOK_TIMEOUT_S = 10 * 365 * 24 * 3600
+import { type TurnTaken, TurnWatch } from './turn-watch.js'
 
 /**
  * Runs Claude through its Agent SDK: one process per session, prompts in as a stream, messages out as one.
@@ -69,7 +67,7 @@ export class ClaudeRunner implements Runner {
   /** Id of the message that asks whether the agent has anything left to do. */
   #probe: string | undefined
   #isParked = false
-  #interrupting = false
+  readonly #interruption: Interruption
   #closing: Promise<void> | undefined
   readonly #pausing = new Pausing()
 
@@ -84,6 +82,7 @@ export class ClaudeRunner implements Runner {
     this.#translator = new ClaudeTranslator(emit, config.includePartialMessages ?? true, restored)
     this.#gate = this.#createGate()
     this.#watch = new TurnWatch(this.#gate)
+    this.#interruption = new Interruption(setup.clock, () => void this.#giveUp())
     this.capabilities = {
       permissionModes: row.permissionModes.filter((mode) => mode !== 'bypassPermissions' || setup.canBypass),
       parking: 'native',
@@ -101,6 +100,11 @@ export class ClaudeRunner implements Runner {
   /** Only a call that waits can be put off; whatever else runs would end with the agent. */
   get canPark(): boolean {
     return this.#gate.held !== undefined && this.#watch.isQuiet
+  }
+
+  /** It did not follow an interrupt and was ended. */
+  get isSpent(): boolean {
+    return this.#interruption.isSpent
   }
 
   async start(host: RunnerHost): Promise<void> {
@@ -136,7 +140,6 @@ export class ClaudeRunner implements Runner {
   send(text: string): void {
     this.#turn = randomUUID()
     this.#watch.begin()
-    this.#interrupting = false
     this.#prompts.push({
       type: 'user',
       uuid: this.#turn,
@@ -147,20 +150,23 @@ export class ClaudeRunner implements Runner {
 
   async interrupt(): Promise<void> {
     if (this.#turn === undefined) return
-    this.#interrupting = true
-    await this.#control(async (query) => void (await query.interrupt()))
+    await this.#interruption.ask(() => this.#control(async (query) => void (await query.interrupt())))
   }
 
   async setPermissionMode(mode: PermissionMode): Promise<void> {
-    await this.#control((query) => query.setPermissionMode(mode))
-    this.#modeIs(mode)
+    await this.#control(async (query) => {
+      await query.setPermissionMode(mode)
+      this.#modeIs(mode)
+    })
   }
 
   async setModel(model: string | undefined): Promise<void> {
     assertSayable({ model })
-    await this.#control((query) => query.setModel(model))
-    this.#model = model
-    this.#emit({ type: 'model_changed', ...(model !== undefined && { model }) })
+    await this.#control(async (query) => {
+      await query.setModel(model)
+      this.#model = model
+      this.#emit({ type: 'model_changed', ...(model !== undefined && { model }) })
+    })
   }
 
   pause = (): void => this.#pausing.pause()
@@ -195,12 +201,24 @@ export class ClaudeRunner implements Runner {
 
   close(): Promise<void> {
     this.#closing ??= (async () => {
+      this.#interruption.end()
       if (this.#isParked && this.#gate.held && !this.#pausing.over) await this.#putOff()
       this.#prompts.end()
       await this.#process?.stop()
       this.#query?.close()
     })()
     return this.#closing
+  }
+
+  /** The agent does not listen: its successor goes on with the session. */
+  async #giveUp(): Promise<void> {
+    const turn = this.#turn
+    await this.#process?.stop()
+    this.#prompts.end()
+    this.#query?.close()
+    // it may have ended the turn at last
+    if (this.#turn !== turn || this.#closing) return
+    this.#end({ type: 'result', subtype: 'error_during_execution', is_error: true }, this.#watch.taken)
   }
 
   /** The agent writes down at which call it ended, and would not find it again otherwise. */
@@ -226,10 +244,8 @@ export class ClaudeRunner implements Runner {
 
   /** It was never written down, or has been swept since. */
   #onCallLost(): void {
-    this.#turn = undefined
     const errors = ['The agent no longer knows the call that it waited for.']
-    const result: SdkResult = { type: 'result', subtype: 'error_during_execution', is_error: true, errors }
-    this.#translator.complete(result, false, this.#watch.earlier)
+    this.#end({ type: 'result', subtype: 'error_during_execution', is_error: true, errors })
   }
 
   async #replay(): Promise<void> {
@@ -263,7 +279,7 @@ export class ClaudeRunner implements Runner {
         ...settings,
         env,
         canUseTool: this.#gate.ask,
-        hooks: { PreToolUse: [{ hooks: [this.#gate.before], timeout: HOOK_TIMEOUT_S }] },
+        hooks: beforeEachCall(this.#gate.before),
         spawnClaudeCodeProcess: (request) => {
           this.#process = this.#pausing.of(launch.spawn(request.command, request.args, request.env))
           return this.#process.child
@@ -284,7 +300,7 @@ export class ClaudeRunner implements Runner {
         await new Promise(setImmediate)
         this.#translator.flush()
       },
-      isInterrupted: () => this.#interrupting,
+      isInterrupted: () => this.#interruption.isWanted,
       // an agent that cannot take it any more has ended, which tells itself
       interrupt: () => void this.interrupt().catch(() => {}),
     })
@@ -299,7 +315,7 @@ export class ClaudeRunner implements Runner {
       failure = toError(error).message
     }
     const detail = [failure, await this.#process?.lastWords()].filter(Boolean).join(' ')
-    if (this.#isOpen && !this.#closing) {
+    if (this.#isOpen && !this.#closing && !this.isSpent) {
       this.#emit({ type: 'session_error', message: detail, code: 'SG_ERR_ENGINE_FAILED' })
       void this.close()
     }
@@ -346,7 +362,7 @@ export class ClaudeRunner implements Runner {
 
   #receiveStatus(message: SdkStatus): void {
     // An interrupt that comes before the agent has taken the prompt up is lost.
-    if (this.#interrupting && message.status === 'requesting') void this.#query?.interrupt().catch(() => {})
+    if (this.#interruption.isWanted && message.status === 'requesting') void this.#query?.interrupt().catch(() => {})
     if (message.permissionMode) this.#modeIs(message.permissionMode as PermissionMode)
     // Said before every call of the model, and after.
     if (message.subtype === 'status' && (!message.status || message.status === 'requesting')) return
@@ -389,12 +405,18 @@ export class ClaudeRunner implements Runner {
       this.#translator.flush()
       return
     }
-    this.#turn = undefined
     if (!result.is_error) this.#isFresh = false
-    this.#watch.end()
-    this.#translator.complete(result, this.#interrupting, this.#watch.earlier)
-    this.#interrupting = false
+    this.#end(result)
     void this.#tellContextUsage()
+  }
+
+  /** @param earlier what the turn has taken beside what the result tells */
+  #end(result: SdkResult, earlier: TurnTaken = this.#watch.earlier): void {
+    const { isWanted } = this.#interruption
+    this.#turn = undefined
+    this.#watch.end()
+    this.#interruption.end()
+    this.#translator.complete(result, isWanted, earlier)
   }
 
   async #tellContextUsage(): Promise<void> {
@@ -405,13 +427,11 @@ export class ClaudeRunner implements Runner {
   }
 
   #control(command: (query: SdkQuery) => Promise<void>): Promise<void> {
-    return control(
-      async () => {
-        if (!this.#query) throw new Error('The agent does not run.')
-        await command(this.#query)
-      },
-      (error) => toError(error).message,
-    )
+    const run = async () => {
+      if (!this.#query) throw new Error('The agent does not run.')
+      await command(this.#query)
+    }
+    return control(() => answered(run(), this.#setup.clock))
   }
 
   #modeIs(mode: PermissionMode): void {

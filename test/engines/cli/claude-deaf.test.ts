@@ -1,0 +1,130 @@
+import { mkdtempSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { ANSWER_MS, INTERRUPT_GRACE_MS } from '../../../src/engines/cli/control.js'
+import { cliEngine } from '../../../src/engines/cli/index.js'
+import { createWorkerServer } from '../../../src/server.js'
+import { until } from '../../fixtures/build.js'
+import { attach } from '../../fixtures/client.js'
+import { processesOf } from '../../fixtures/processes.js'
+import { ScriptedHost } from '../../fixtures/scripted-host.js'
+import { VirtualClock } from '../../fixtures/virtual-clock.js'
+
+const SDK = new URL('../../fixtures/scripted-claude-sdk.mjs', import.meta.url).href
+const sdk = (await import(SDK)) as {
+  queries: { options: { resume?: string; sessionId?: string }; calls: unknown[]; hear(): void }[]
+}
+const folder = () => realpathSync(mkdtempSync(join(tmpdir(), 'claude-deaf-')))
+const script = (...steps: object[]) => JSON.stringify(steps)
+const begun = {
+  ...{ type: 'assistant', uuid: 'sdk-uuid', parent_tool_use_id: null },
+  message: { id: 'm1', role: 'assistant', model: 'claude-x', content: [{ type: 'text', text: 'begun' }] },
+}
+/** Says that it has begun before. */
+const DEAF = script(begun, { type: 'begun' }, { deaf: true }, { type: 'result', result: 'late' })
+
+function engineOf(clock: VirtualClock) {
+  const home = folder()
+  const agents = [{ name: 'claude', env: { CLAUDE_PROCESS: '1' } }]
+  return { cwd: home, agents, engine: cliEngine({ agents, claudeSdk: SDK, clock, env: { HOME: home } }) }
+}
+
+async function start(t: Test) {
+  const clock = new VirtualClock()
+  const { cwd, engine } = engineOf(clock)
+  const runner = await engine({
+    ...{ sessionId: 'session-1', config: { cwd }, profile: { name: 'p', engine: 'cli' } },
+    bridge: { execute: () => Promise.reject(new Error('not here')) },
+  })
+  const host = new ScriptedHost()
+  t.teardown(() => runner.close())
+  await runner.start(host)
+  return { clock, runner, host, query: sdk.queries.at(-1)! }
+}
+
+t.test('an agent that does not hear an interrupt is ended with its turn', async (t) => {
+  const { clock, runner, host, query } = await start(t)
+  const spoke = host.next('engine_event')
+  runner.send(DEAF)
+  await spoke
+  const [pid] = processesOf('session-1')
+  const over = host.next('turn_completed')
+  const interrupted = runner.interrupt()
+  await clock.advance(INTERRUPT_GRACE_MS - 1)
+  t.equal(runner.isSpent, false)
+  await clock.advance(1)
+  await interrupted
+  t.match(await over, { subtype: 'interrupted', isError: false })
+  t.match([query.calls, runner.isSpent], [['interrupt'], true])
+  t.notOk(processesOf('session-1').includes(pid!), 'its process is gone')
+  t.match(host.of('assistant_message'), [{ message: { content: [{ text: 'begun' }] } }], 'what it had said is told')
+  t.match(runner.snapshot!(), { state: { sdkSessionId: query.options.sessionId } })
+  await runner.close()
+  t.equal(host.of('turn_completed').length, 1)
+  t.equal(host.of('session_error').length, 0, 'its end is no failure of the session')
+})
+
+t.test('one that follows stays, and so does nothing of the interrupt', async (t) => {
+  const { clock, runner, host } = await start(t)
+  const spoke = host.next('engine_event')
+  runner.send(script({ type: 'begun' }, { wait: true }, { type: 'result', subtype: 'error', is_error: true }))
+  await spoke
+  const over = host.next('turn_completed')
+  await runner.interrupt()
+  t.match(await over, { subtype: 'interrupted' })
+  await clock.advance(INTERRUPT_GRACE_MS)
+  t.equal(runner.isSpent, false)
+  t.match(await host.turn(runner, 'hi'), { result: 'pong' })
+})
+
+t.test('one that does not answer refuses a mode and a model; what it takes later is told then', async (t) => {
+  const { clock, runner, host, query } = await start(t)
+  const spoke = host.next('engine_event')
+  runner.send(DEAF)
+  await spoke
+  const refusal = { code: 'SG_ERR_ENGINE_REFUSED', message: 'The agent does not answer.' }
+  const refused = [t.rejects(runner.setPermissionMode!('plan'), refusal), t.rejects(runner.setModel!('big'), refusal)]
+  await clock.advance(ANSWER_MS)
+  await Promise.all(refused)
+  t.equal(host.of('permission_mode_changed').length + host.of('model_changed').length, 0)
+  const over = host.next('turn_completed')
+  query.hear()
+  t.match(await over, { result: 'late' })
+  t.match(host.of('permission_mode_changed'), [{ mode: 'plan' }])
+  t.match(host.of('model_changed'), [{ model: 'big' }])
+})
+
+t.test('a session whose agent was ended so goes on with the next message, where it was', async (t) => {
+  const clock = new VirtualClock()
+  const { cwd, agents, engine } = engineOf(clock)
+  const worker = createWorkerServer(
+    { allowUnauthenticated: true, profiles: [{ name: 'claude', agent: 'claude' }], agents },
+    { createCliRunner: engine, env: {} },
+  )
+  t.teardown(() => worker.close())
+  const api = `${(await worker.listen(0)).url}/v1`
+  const response = await fetch(`${api}/sessions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ cwd }),
+  })
+  const { id } = (await response.json()) as { id: string }
+  const client = await attach(t, api, id)
+  const ends = () => client.events.filter((event) => event.type === 'turn_completed')
+  client.send({ type: 'user_message', text: 'hi' })
+  await client.until(() => ends().length === 1)
+  const first = sdk.queries.at(-1)!
+  client.send({ type: 'user_message', text: DEAF })
+  await client.until(({ events }) => events.some(({ type }) => type === 'engine_event'))
+  client.send({ type: 'user_message', text: 'go on', id: 'later' })
+  await client.until(({ frames }) => frames.some((frame) => frame.type === 'ack' && frame.id === 'later'))
+  client.send({ type: 'interrupt', id: 'interrupt' })
+  await until(() => first.calls.includes('interrupt'), 'the agent asked')
+  await clock.advance(INTERRUPT_GRACE_MS)
+  await client.until(() => ends().length === 3)
+  t.match(ends(), [{ subtype: 'success' }, { subtype: 'interrupted', isError: false }, { result: 'pong' }])
+  t.match(sdk.queries.at(-1)!.options, { resume: first.options.sessionId })
+  t.equal(client.events.filter(({ type }) => type === 'session_error').length, 0)
+  await client.until(({ frames }) => frames.some((frame) => frame.type === 'ack' && frame.id === 'interrupt'))
+})
