@@ -117,7 +117,9 @@ t.test('what can be read can be asked for its head, also in a host that makes no
   const host = fastify({ exposeHeadRoutes: false })
   t.teardown(() => host.close())
   host.get('/own', async () => ({ x: 1 }))
-  const channels = [{ format: 'webhook' as const, url: 'http://127.0.0.1:1/', events: ['permission_requested' as const] }]
+  const channels = [
+    { format: 'webhook' as const, url: 'http://127.0.0.1:1/', events: ['permission_requested' as const] },
+  ]
   const notifications = { channels, publicUrl: 'https://gateway.example', answerLinks: true }
   await host.register(gatewayPlugin, { ...world().options, console: true, notifications })
   const created = await host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD } })
