@@ -305,8 +305,8 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     feed.close()
     outward.stop()
     executions.close()
-    const guards = [guard, operatorGuard, pushGuard].map((one) => one.close())
-    const gone = Promise.all([toolEndpoint.close(), deliverer.close(), profiles.close(), ...guards])
+    const parts = [toolEndpoint, deliverer, profiles, guard, operatorGuard, pushGuard]
+    const gone = Promise.all(parts.map((one) => finish(() => one.close())))
     await within(STORAGE_CLOSE_MS, gone, { clock })
     // or the lease of the next member would let them work again
     await within(options.shutdownTimeoutMs, standing!.gone, { clock })

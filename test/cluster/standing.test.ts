@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import WebSocket from 'ws'
+import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { type BuildOptions, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach, refusedUpgrade, type TestClient } from '../fixtures/client.js'
 import { ScriptedCluster } from '../fixtures/scripted-cluster.js'
@@ -293,6 +294,21 @@ t.test('lost out of the blue: what was asked for is refused', async (t) => {
   node.lose()
   goOn()
   t.match(await renaming, { status: 503 })
+})
+
+t.test('lost: the storage is left also when a store of the host cannot be closed', async (t) => {
+  const node = new ScriptedCluster()
+  let isClosed = false
+  const close = async () => {
+    isClosed = true
+  }
+  const profileStore = Object.assign(createMemoryProfileStore(), {
+    close: () => Promise.reject(new Error('stale handle')),
+  })
+  const { worker } = await build(t, { storage: { ...node.storage, close }, profileStore })
+  node.lose()
+  await worker.close()
+  t.ok(isClosed)
 })
 
 t.test('a node that leaves says so before anything else', async (t) => {
