@@ -138,12 +138,15 @@ async function readJson(response: Response): Promise<unknown> {
 }
 
 /** However long it takes, while some of it comes. */
-export function readFile({ body, headers }: Response, heard: () => void): Promise<Blob> {
+export function readFile(response: Response, heard: () => void): Promise<Blob> {
+  const { body, headers } = response
+  // a fetch of the host's own may have no streams
+  if (!body) return response.blob()
   const transform = (part: Uint8Array, to: TransformStreamDefaultController<Uint8Array>) => {
     heard()
     to.enqueue(part)
   }
-  return new Response(body?.pipeThrough(new TransformStream({ transform })), { headers }).blob()
+  return new Response(body.pipeThrough(new TransformStream({ transform })), { headers }).blob()
 }
 
 /** Whether the same request may fare better a moment later, and asking again is safe. */

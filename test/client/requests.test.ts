@@ -115,6 +115,12 @@ t.test('gives up on a gateway that is not there, or does not answer', async (t) 
   await t.rejects(run(w, w.client.sessions.remove('s1')), { message: /did not answer in time/ })
 })
 
+t.test('a file is read whole also from a fetch that has no streams', async (t) => {
+  const w = world()
+  w.answer = () => Object.defineProperty(new Response('# Tides'), 'body', { value: undefined })
+  t.equal(await (await w.client.sessions.file('s1', 'report.md')).text(), '# Tides')
+})
+
 t.test('a file may take as long as it takes, while some of it comes', async (t) => {
   const w = world()
   let part = (_text: string) => {}
