@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Problem } from '../schemas/errors.js'
 import { type ErrorCode, GatewayError } from '../src/errors.js'
 import { newId } from '../src/lib/new-id.js'
@@ -63,6 +63,13 @@ export const codeOf = (request: FastifyRequest): ErrorCode | undefined => codes.
 /** Answers a refusal as `application/problem+json`. */
 export const sendProblem = (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply =>
   reply.send(problemIn(error, request, reply))
+
+/** Answers in a scope are the gateway's own, refusals too, whatever the host makes of its own. */
+export function answerAsOwn(scope: FastifyInstance): void {
+  // that of the host would be asked instead
+  scope.setReplySerializer(undefined as never)
+  scope.setErrorHandler(sendProblem)
+}
 
 /** Makes a reply that of a refusal. @returns its body */
 export function problemIn(error: FastifyError, request: FastifyRequest, reply: FastifyReply): string {

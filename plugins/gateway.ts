@@ -17,7 +17,7 @@ import { directoryRoutes } from './directories.js'
 import { docsPages } from './docs-page.js'
 import { apiDocuments } from './documents.js'
 import { guardHost, requireUpgrade } from './edge.js'
-import { sendProblem } from './errors.js'
+import { answerAsOwn } from './errors.js'
 import { executionRoutes } from './executions.js'
 import { forwardToOwner } from './forwarding.js'
 import { health } from './health.js'
@@ -136,9 +136,7 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   const { gateway, identify } = parts
   scope.setValidatorCompiler(validatorCompiler)
   scope.setSerializerCompiler(serializerCompiler)
-  // that of the host would be asked instead of the schemas
-  scope.setReplySerializer(undefined as never)
-  scope.setErrorHandler(sendProblem)
+  answerAsOwn(scope)
   parseJsonBodies(scope, gateway.options.maxBodyBytes)
   markHops(scope, gateway)
   guardHost(scope, gateway)

@@ -2,14 +2,14 @@ import type { FastifyPluginAsync } from 'fastify'
 import type { Gateway } from '../src/gateway.js'
 import { isUpgrade } from './connections.js'
 import { upgradeRefusals } from './edge.js'
-import { sendProblem } from './errors.js'
+import { answerAsOwn } from './errors.js'
 
 /**
  * `GET /healthz`: the process is alive. `GET /readyz`: it takes work; 503 before it started, while it drains and while its storage takes
  * nothing.
  */
 export const health: FastifyPluginAsync<{ gateway: Gateway }> = async (scope, { gateway }) => {
-  scope.setErrorHandler(sendProblem)
+  answerAsOwn(scope)
   const refuseUpgrade = upgradeRefusals(gateway)
   scope.addHook('onRequest', (request, _reply, done) => done(isUpgrade(request) ? refuseUpgrade(request) : undefined))
   scope.get('/healthz', { logLevel: 'warn' }, async () => ({ status: 'ok' }))

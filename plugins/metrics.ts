@@ -5,7 +5,7 @@ import type { Gateway } from '../src/gateway.js'
 import type { Identify } from './auth.js'
 import { requireIdentity } from './auth.js'
 import { guardHost } from './edge.js'
-import { sendProblem } from './errors.js'
+import { answerAsOwn } from './errors.js'
 import { refuseWhileStanding } from './standing.js'
 import type { Streams } from './streams.js'
 
@@ -94,7 +94,7 @@ export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify;
   scope.addHook('onClose', async () => {
     for (const stop of observations) stop()
   })
-  scope.setErrorHandler(sendProblem)
+  answerAsOwn(scope)
   guardHost(scope, gateway)
   refuseWhileStanding(scope, gateway)
   requireIdentity(scope, gateway, identify)
