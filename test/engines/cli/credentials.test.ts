@@ -70,7 +70,16 @@ t.test('an agent that does not answer is not waited for', async (t) => {
 
 t.test('an agent is not asked any more when nobody waits for its answer', async (t) => {
   const { subject, home } = build(t)
-  await check({ subjects: [subject('out')], timeoutMs: 0 })
+  const late = new AbortController()
+  const timeout = t.intercept(AbortSignal, 'timeout', { value: () => late.signal })
+  const out = subject('out')
+  const get = (env: Record<string, string>, name: string) => {
+    // its command is looked for
+    if (name === 'PATH') late.abort()
+    return env[name]
+  }
+  await check({ subjects: [{ ...out, env: new Proxy(out.env, { get }) }] })
+  timeout.restore()
   // what comes to its command after the other one is asked after it
   await check({ subjects: [subject('in')], timeoutMs: 600_000 })
   t.equal(readFileSync(join(home, 'asked'), 'utf8'), 'auth status\n')
