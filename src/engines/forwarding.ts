@@ -79,8 +79,8 @@ export class ForwardingHost implements RunnerHost {
     this.host.emit(event)
   }
 
-  requestPermission(ask: PermissionAsk): ReturnType<RunnerHost['requestPermission']> {
-    return this.host.requestPermission(ask)
+  requestPermission(ask: PermissionAsk, takenBack?: AbortSignal): ReturnType<RunnerHost['requestPermission']> {
+    return this.host.requestPermission(ask, takenBack)
   }
 
   deferExecution(execution: DeferredExecution): Promise<void> {

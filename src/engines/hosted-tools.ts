@@ -186,8 +186,11 @@ class GrantingHost extends ForwardingHost {
     this.#granted = granted
   }
 
-  override async requestPermission(ask: PermissionAsk): ReturnType<RunnerHost['requestPermission']> {
+  override async requestPermission(
+    ask: PermissionAsk,
+    takenBack?: AbortSignal,
+  ): ReturnType<RunnerHost['requestPermission']> {
     if (this.#granted.has(ask.toolName)) return { behavior: 'allow', updatedInput: ask.input }
-    return super.requestPermission(ask)
+    return super.requestPermission(ask, takenBack)
   }
 }

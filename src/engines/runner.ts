@@ -68,8 +68,11 @@ export interface RunnerHost {
    * engine that awaits it before it reads on from its model is slowed; one that does not may run away from its clients, which are cut off then.
    */
   readonly drained?: Promise<void> | undefined
-  /** Asks a person; settles exactly once. An allow always carries the input to run. */
-  requestPermission(request: PermissionAsk): Promise<PermissionDecision>
+  /**
+   * Asks a person; settles exactly once. An allow always carries the input to run.
+   * @param takenBack aborts when the engine does not ask any more: it settles as denied then, and nobody can answer it
+   */
+  requestPermission(request: PermissionAsk, takenBack?: AbortSignal): Promise<PermissionDecision>
   /** Resolves when the id is stored durably. */
   deferExecution(execution: DeferredExecution): Promise<void>
   /** The turn cannot go on until a deferred execution settles. */

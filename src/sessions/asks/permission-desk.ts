@@ -7,6 +7,7 @@ import type {
 } from '../../../schemas/permissions.js'
 import type { PermissionAsk, PermissionDecision, SessionRunnerConfig } from '../../engines/runner.js'
 import type { Clock, Timer } from '../../lib/clock.js'
+import { deferred } from '../../lib/deferred.js'
 import { LazyMap } from '../../lib/lazy-map.js'
 import { newId } from '../../lib/new-id.js'
 import { present } from '../../lib/present.js'
@@ -16,6 +17,8 @@ import type { AskedPlace, AskedPlaces } from './waiting.js'
 
 /** How long an approval is waited for when neither the request nor the host says. */
 const DEFAULT_APPROVAL_TIMEOUT_MS = 300_000
+
+const TAKEN_BACK = { behavior: 'deny', message: 'The agent does not ask any more.' } as const
 
 interface Resolution {
   requestId: string
@@ -83,10 +86,11 @@ export class PermissionDesk {
   }
 
   /**
+   * @param takenBack aborts when its asker, as long as it waits, does not ask any more
    * @returns what is decided about it
    * @throws TypeError when the ask is not JSON; nothing waits then
    */
-  ask(ask: PermissionAsk): Promise<PermissionDecision> {
+  ask(ask: PermissionAsk, takenBack?: AbortSignal): Promise<PermissionDecision> {
     const { config } = this.#owner
     const answer = policyAnswer(ask, config.questionBehavior)
     if (answer) {
@@ -94,10 +98,14 @@ export class PermissionDesk {
       this.#tellResolved({ ...resolution, resolvedBy: 'policy', by: { channel: 'policy' } })
       return Promise.resolve(answer)
     }
-    return this.#askedBefore(ask.toolUseId) ?? this.#askPerson(ask, config)
+    return this.#askedBefore(ask.toolUseId, takenBack) ?? this.#askPerson(ask, config, takenBack)
   }
 
-  #askPerson(ask: PermissionAsk, config: SessionRunnerConfig): Promise<PermissionDecision> {
+  #askPerson(
+    ask: PermissionAsk,
+    config: SessionRunnerConfig,
+    takenBack: AbortSignal | undefined,
+  ): Promise<PermissionDecision> {
     const timeoutMs = config.approvalTimeoutMs ?? config.defaultApprovalTimeoutMs ?? DEFAULT_APPROVAL_TIMEOUT_MS
     // a copy as JSON, so that what runs is what was shown, whatever the engine does with its own
     const shown: PermissionAsk = JSON.parse(JSON.stringify(ask))
@@ -112,17 +120,17 @@ export class PermissionDesk {
       const answer = { behavior: 'deny', message: 'Nobody answered in time.' } as const
       this.#resolve(request.id, answer, 'timeout', { channel: 'timeout' })
     }
-    const decision = new Promise<PermissionDecision>((decide) => {
-      const timer = timeoutMs > 0 ? this.#clock.after(timeoutMs, expire) : undefined
-      this.#pending.set(request.id, { request, decide, timer })
-    })
+    const { promise: decision, resolve: decide } = deferred<PermissionDecision>()
+    const timer = timeoutMs > 0 ? this.#clock.after(timeoutMs, expire) : undefined
+    this.#pending.set(request.id, { request, decide, timer })
     this.#owner.onPermissionEvent({ type: 'permission_requested', request })
+    this.#watch(request.id, decide, takenBack)
     if (timeoutMs === 0) this.#owner.onPatientRequest()
     return decision
   }
 
   /** The decision on what was asked before the session was parked; its engine asks again, with the same `toolUseId`. */
-  #askedBefore(toolUseId: string): Promise<PermissionDecision> | undefined {
+  #askedBefore(toolUseId: string, takenBack: AbortSignal | undefined): Promise<PermissionDecision> | undefined {
     const carried = this.carried.find((answer) => answer.toolUseId === toolUseId)
     if (carried) {
       this.#tellCarried(carried)
@@ -131,11 +139,20 @@ export class PermissionDesk {
     }
     const open = [...this.#pending.values()].find(({ request, decide }) => !decide && request.toolUseId === toolUseId)
     if (!open) return undefined
-    const decision = new Promise<PermissionDecision>((decide) => {
-      open.decide = decide
-    })
+    const { promise: decision, resolve: decide } = deferred<PermissionDecision>()
+    open.decide = decide
+    this.#watch(open.request.id, decide, takenBack)
     this.#owner.onPatientRequest()
     return decision
+  }
+
+  #watch(requestId: string, decide: Decide, takenBack: AbortSignal | undefined): void {
+    const deny = () => {
+      if (this.#pending.get(requestId)?.decide === decide)
+        this.#resolve(requestId, TAKEN_BACK, 'policy', { channel: 'policy' })
+    }
+    if (takenBack?.aborted) deny()
+    else takenBack?.addEventListener('abort', deny, { once: true })
   }
 
   /** Tells the answers that were given while the session was parked, each once, whether the engine asks again or not. */

@@ -200,10 +200,10 @@ export class EngineDesk implements RunnerOwner {
     await (link ? link.ask(question) : question())
   }
 
-  async onPermissionAsked(ask: PermissionAsk): Promise<PermissionDecision> {
+  async onPermissionAsked(ask: PermissionAsk, takenBack?: AbortSignal): Promise<PermissionDecision> {
     const session = this.#session
     const { link } = session
-    const decision = await session.permissions.ask(ask)
+    const decision = await session.permissions.ask(ask, takenBack)
     if (decision.behavior === 'deny' && decision.interrupt && link && session.hears(link)) this.#giveUpRest()
     return decision
   }

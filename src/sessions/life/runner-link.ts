@@ -26,7 +26,7 @@ interface ServedSession {
 /** What is done about what a session hears from its runner. */
 export interface RunnerOwner {
   onRunnerEvent(event: RunnerEvent): void
-  onPermissionAsked(ask: PermissionAsk): Promise<PermissionDecision>
+  onPermissionAsked(ask: PermissionAsk, takenBack?: AbortSignal): Promise<PermissionDecision>
   onExecutionDeferred(link: RunnerLink, execution: DeferredExecution): Promise<void>
   onWaitForExecutions(): void
 }
@@ -95,13 +95,24 @@ export class RunnerLink implements RunnerHost {
   }
 
   /** Async, so that an ask which cannot be shown is a rejection to its asker and no exception. */
-  async requestPermission(ask: PermissionAsk): Promise<PermissionDecision> {
+  async requestPermission(ask: PermissionAsk, takenBack?: AbortSignal): Promise<PermissionDecision> {
     const decision: PermissionDecision = this.#isHeard
-      ? await this.#owner.onPermissionAsked(ask)
+      ? await this.#owner.onPermissionAsked(ask, takenBack && this.#whileHeard(takenBack))
       : { behavior: 'deny', message: 'The session has ended.', interrupt: true }
     // the engine interrupts itself then
     if (decision.behavior === 'deny' && decision.interrupt) this.end()
     return decision
+  }
+
+  /** What an engine takes back because it is closed goes on waiting, for its successor. */
+  #whileHeard(takenBack: AbortSignal): AbortSignal {
+    const heard = new AbortController()
+    const tell = () => {
+      if (this.#isHeard) heard.abort()
+    }
+    if (takenBack.aborted) tell()
+    else takenBack.addEventListener('abort', tell, { once: true })
+    return heard.signal
   }
 
   async deferExecution(execution: DeferredExecution): Promise<void> {

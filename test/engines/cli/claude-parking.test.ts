@@ -129,7 +129,8 @@ t.test('a turn that ends while its call is written down waits for nothing', asyn
     ...{ hostedTools: hosted(() => 'e1'), restored: undefined, host: () => host, told: async () => {} },
     ...{ guard: () => ({}), isPatientAsk: async () => false, isInterrupted: () => false, interrupt: () => {} },
   })
-  const passed = gate.before({ tool_name: DEPLOY, tool_input: {}, tool_use_id: 'toolu_1' } as never)
+  const call = { tool_name: DEPLOY, tool_input: {}, tool_use_id: 'toolu_1' }
+  const passed = gate.before(call, 'toolu_1', new AbortController())
   await until(() => host.deferred.length === 1)
   t.match(gate.held, { toolUseId: 'toolu_1' })
   gate.onTurnEnd()

@@ -116,9 +116,12 @@ class CarryingHost extends ForwardingHost {
     this.#passing ??= this.#pass()
   }
 
-  override async requestPermission(ask: PermissionAsk): ReturnType<RunnerHost['requestPermission']> {
+  override async requestPermission(
+    ask: PermissionAsk,
+    takenBack?: AbortSignal,
+  ): ReturnType<RunnerHost['requestPermission']> {
     await this.#passing
-    return super.requestPermission(ask)
+    return super.requestPermission(ask, takenBack)
   }
 
   override async deferExecution(execution: DeferredExecution): Promise<void> {

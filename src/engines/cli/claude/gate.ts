@@ -3,7 +3,7 @@ import { deferred } from '../../../lib/deferred.js'
 import type { HostedTools } from '../../hosted-tools.js'
 import type { DeferredTool, ExecutionResult, PermissionDecision, RunnerHost } from '../../runner.js'
 import { askPerson } from './permissions.js'
-import type { SdkCanUseTool, SdkHookInput, SdkHookOutput, SdkPermissionResult } from './sdk.js'
+import type { SdkCanUseTool, SdkHook, SdkHookInput, SdkHookOutput, SdkPermissionResult } from './sdk.js'
 
 /** A call that waits for somebody elsewhere. Nothing of it has run, so it may wait without a process. */
 export interface HeldCall {
@@ -114,7 +114,7 @@ export class Gate {
   }
 
   /** The hook before each call. */
-  readonly before = async (call: SdkHookInput): Promise<SdkHookOutput> => {
+  readonly before: SdkHook = async (call, _toolUseId, { signal }) => {
     if (this.#isPuttingOff) return decided('deny', ONE_AT_A_TIME)
     const guarded = this.#options.guard(call)
     if (guarded.hookSpecificOutput) return guarded
@@ -122,7 +122,7 @@ export class Gate {
     // a helper's call cannot be put off
     if (call.agent_id !== undefined) return this.#pass(call, tool ? decided('allow', 'Declared by the operator.') : {})
     if (tool) return this.#inTurn(call, () => this.#awaitResult(call, tool))
-    if (await this.#options.isPatientAsk(call)) return this.#inTurn(call, () => this.#awaitPerson(call))
+    if (await this.#options.isPatientAsk(call)) return this.#inTurn(call, () => this.#awaitPerson(call, signal))
     return this.#pass(call, {})
   }
 
@@ -188,11 +188,11 @@ export class Gate {
     return this.#pass(call, decided('allow', 'Its result has come.'))
   }
 
-  async #awaitPerson(call: SdkHookInput): Promise<SdkHookOutput> {
+  async #awaitPerson(call: SdkHookInput, takenBack: AbortSignal): Promise<SdkHookOutput> {
     const { host, interrupt } = this.#options
     const { tool_use_id: toolUseId, tool_name: toolName, tool_input: input } = call
     const putOff = this.#hold({ toolUseId })
-    const asked = host().requestPermission({ toolName, toolUseId, input })
+    const asked = host().requestPermission({ toolName, toolUseId, input }, takenBack)
     const decision = await Promise.race([asked, putOff])
     if (!decision) return decided('defer', 'Somebody answers later.')
     if (decision.behavior === 'deny') {

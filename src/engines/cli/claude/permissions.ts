@@ -8,7 +8,7 @@ export async function askPerson(
   host: RunnerHost,
   ...[toolName, input, { signal, toolUseID, title, description, decisionReason, agentID }]: Parameters<SdkCanUseTool>
 ): Promise<SdkPermissionResult> {
-  const asked = host.requestPermission({
+  const ask = {
     toolName,
     toolUseId: toolUseID,
     input,
@@ -16,8 +16,9 @@ export async function askPerson(
     ...(description && { description }),
     ...(decisionReason && { decisionReason }),
     ...(agentID && { agentId: agentID }),
-  })
-  // Taken back, because the turn was interrupted: the gateway settles the request by itself.
+  }
+  // the agent hears no answer to what it has taken back
+  const asked = signal.aborted ? undefined : host.requestPermission(ask, signal)
   const decision = (await Promise.race([asked, whenAborted(signal)])) ?? { behavior: 'deny', message: 'Interrupted.' }
   if (decision.behavior === 'allow')
     return { behavior: 'allow', updatedInput: (decision.updatedInput ?? input) as Record<string, unknown> }

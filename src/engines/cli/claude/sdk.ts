@@ -70,7 +70,11 @@ export interface SdkHookInput {
   /** Of the helper whose call it is. */
   agent_id?: string
 }
-export type SdkHook = (input: SdkHookInput) => Promise<SdkHookOutput>
+export type SdkHook = (
+  input: SdkHookInput,
+  toolUseID: string | undefined,
+  options: { signal: AbortSignal },
+) => Promise<SdkHookOutput>
 export type SdkHookOutput = {
   hookSpecificOutput?: {
     hookEventName: 'PreToolUse'
