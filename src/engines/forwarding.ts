@@ -83,8 +83,8 @@ export class ForwardingHost implements RunnerHost {
     return this.host.requestPermission(ask, takenBack)
   }
 
-  deferExecution(execution: DeferredExecution): Promise<void> {
-    return this.host.deferExecution(execution)
+  deferExecution(execution: DeferredExecution, takenBack?: AbortSignal): Promise<void> {
+    return this.host.deferExecution(execution, takenBack)
   }
 
   waitForExecutions(): void {

@@ -14,7 +14,7 @@ import type {
   RunnerHost,
   SessionRunnerConfig,
 } from './runner.js'
-import type { ToolAccess, ToolEndpoint } from './tool-endpoint.js'
+import type { ToolAccess, ToolCallFacts, ToolEndpoint } from './tool-endpoint.js'
 
 /** Name under which agents know the gateway's tools. */
 const SERVER = 'session-gateway'
@@ -61,7 +61,7 @@ export function withHostedTools(
     const listed = deferred()
     const access = await endpoint.open({
       tools,
-      call: (tool, input, id) => calls.run(tool, input, id),
+      call: (...call) => calls.run(...call),
       onListed: listed.resolve,
     })
     const server = { type: 'http' as const, url: access.url, headers: { authorization: `Bearer ${access.bearer}` } }
@@ -119,8 +119,7 @@ class HostedCalls {
     return timeoutMs === undefined ? { executionId } : { executionId, expiresAt: this.#clock.now() + timeoutMs }
   }
 
-  /** @param toolUseId undefined when the agent does not tell */
-  async run(tool: DeferredTool, input: unknown, toolUseId: string | undefined): Promise<ExecutionResult> {
+  async run(tool: DeferredTool, input: unknown, { toolUseId, takenBack }: ToolCallFacts): Promise<ExecutionResult> {
     const { answered } = this
     if (answered && answered.toolName === tool.name && (toolUseId ?? answered.toolUseId) === answered.toolUseId)
       return answered.result
@@ -128,7 +127,7 @@ class HostedCalls {
     if (!this.host) return { status: 'failed', reason: 'not_ready', error: 'The session has not started yet.' }
     const execution = this.execution(tool)
     const settled = new Promise<ExecutionResult>((resolve) => this.#waiting.set(execution.executionId, resolve))
-    await this.host.deferExecution({ ...execution, toolName: tool.name, input })
+    await this.host.deferExecution({ ...execution, toolName: tool.name, input }, takenBack)
     return settled
   }
 

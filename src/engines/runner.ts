@@ -73,8 +73,11 @@ export interface RunnerHost {
    * @param takenBack aborts when the engine does not ask any more: it settles as denied then, and nobody can answer it
    */
   requestPermission(request: PermissionAsk, takenBack?: AbortSignal): Promise<PermissionDecision>
-  /** Resolves when the id is stored durably. */
-  deferExecution(execution: DeferredExecution): Promise<void>
+  /**
+   * Resolves when the id is stored durably.
+   * @param takenBack aborts when the engine does not wait for the result any more: the execution fails then, and a later result is not applied
+   */
+  deferExecution(execution: DeferredExecution, takenBack?: AbortSignal): Promise<void>
   /** The turn cannot go on until a deferred execution settles. */
   waitForExecutions(): void
   /** Aborted when the session ends. */

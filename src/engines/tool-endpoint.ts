@@ -8,11 +8,20 @@ import type { DeferredTool, ExecutionResult } from './runner.js'
 /** What an agent in a process of its own may call. */
 export interface ToolSession {
   readonly tools: readonly DeferredTool[]
-  /** @param toolUseId which call of the model it is, when the agent tells */
-  call(tool: DeferredTool, input: unknown, toolUseId: string | undefined): Promise<ExecutionResult>
+  call(tool: DeferredTool, input: unknown, facts: ToolCallFacts): Promise<ExecutionResult>
   /** The agent has been told of the tools. */
   onListed(): void
 }
+
+export interface ToolCallFacts {
+  /** Which call of the model it is; undefined when the agent does not tell. */
+  toolUseId: string | undefined
+  /** Aborts when the agent does not wait for its result any more. */
+  takenBack: AbortSignal
+}
+
+/** What gives up the calls that wait, by the ids of their requests: several clients of a session may count alike. */
+export type OpenCalls = Map<string | number, Set<() => void>>
 
 /** How an agent reaches its tools; whoever has the bearer is the session. */
 export interface ToolAccess {
@@ -32,7 +41,8 @@ const KEEP_ALIVE_MS = 15_000
 export class ToolEndpoint {
   readonly #logger: Logger
   /** By the hash of the bearer. */
-  readonly #sessions = new Map<string, ToolSession>()
+  readonly #sessions = new Map<string, { session: ToolSession; open: OpenCalls }>()
+  #isClosed = false
   #listening: Promise<{ server: HttpServer; port: number }> | undefined
 
   constructor(logger: Logger) {
@@ -48,11 +58,12 @@ export class ToolEndpoint {
     const { port } = await this.#listening
     const bearer = randomBytes(32).toString('base64url')
     const key = hash(bearer)
-    this.#sessions.set(key, session)
+    this.#sessions.set(key, { session, open: new Map() })
     return { url: `http://127.0.0.1:${port}${PATH}`, bearer, close: () => void this.#sessions.delete(key) }
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     const listening = await this.#listening?.catch(() => undefined)
     if (!listening) return
     listening.server.closeAllConnections()
@@ -78,12 +89,15 @@ export class ToolEndpoint {
     const { host, origin, authorization } = request.headers
     // no browser has business here, whichever name led it to this port
     if (origin !== undefined || host !== `127.0.0.1:${request.socket.localPort}`) return refuse(response, 403)
-    const session = this.#sessions.get(hash(/^Bearer (.+)$/i.exec(authorization ?? '')?.[1] ?? ''))
-    if (!session) return refuse(response, 401)
+    const known = this.#sessions.get(hash(/^Bearer (.+)$/i.exec(authorization ?? '')?.[1] ?? ''))
+    if (!known) return refuse(response, 401)
     if (request.url !== PATH) return refuse(response, 404)
     const { connectToolServer } = await import('./tool-server.js')
-    const { transport, close } = await connectToolServer(session, KEEP_ALIVE_MS)
-    response.once('close', close)
+    const { transport, close } = await connectToolServer(known.session, known.open, KEEP_ALIVE_MS)
+    response.once('close', () => {
+      // the agent's own doing alone: what it waits for may be another node's to tell
+      if (!this.#isClosed) close()
+    })
     await transport.handleRequest(request, response)
   }
 }

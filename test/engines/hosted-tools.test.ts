@@ -1,7 +1,10 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t, { type Test } from 'tap'
+import { type ToolCallFacts, ToolEndpoint } from '../../src/engines/tool-endpoint.js'
+import { silentLogger } from '../../src/lib/logger.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { eventsOf } from '../fixtures/journaled.js'
 import { ok } from '../fixtures/parked.js'
 
 const deploy = {
@@ -58,6 +61,48 @@ t.test('an agent sees the tools, and a call waits for its result', async (t) => 
   await clock.advance(60_000)
   t.match(await late, { isError: true, content: [{ text: /"reason":"timeout"/ }] })
   t.match(await client.callTool({ name: 'nothing' }), { isError: true })
+})
+
+for (const [how, giveUp] of [
+  ['by its word', (_client: Client, word: AbortController) => word.abort()],
+  ['by the end of its connection', (client: Client) => void client.close()],
+] as const)
+  t.test(`a call that the agent gives up ${how} waits no more, and a later result reaches nobody`, async (t) => {
+    const { executions, dispatched, session, ...world } = await buildWorld(t)
+    const { id, connect } = await session()
+    const client = await connect()
+    const word = new AbortController()
+    const call = t.rejects(client.callTool({ name: 'deploy' }, undefined, { signal: word.signal }))
+    await until(() => dispatched.length === 1)
+    const [executionId] = dispatched
+    giveUp(client, word)
+    await call
+    const failed = async () => (await eventsOf(world, id)).filter(({ type }) => type === 'execution_failed')
+    await until(async () => (await failed()).length === 1, 'its end')
+    t.match(await failed(), [{ executionId, reason: 'withdrawn' }])
+    t.same(await executions.submit(executionId!, ok), { applied: false, sessionId: id })
+  })
+
+t.test('the end of the gateway takes no call back: another may have its session', async (t) => {
+  const endpoint = new ToolEndpoint(silentLogger)
+  const waiting: ToolCallFacts[] = []
+  const call = (_tool: unknown, _input: unknown, facts: ToolCallFacts) => {
+    waiting.push(facts)
+    return new Promise<never>(() => {})
+  }
+  const { url, bearer } = await endpoint.open({ tools: [deploy], call, onListed: () => {} })
+  const client = new Client({ name: 'agent', version: '1' })
+  const headers = { authorization: `Bearer ${bearer}` }
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }) as never)
+  const ended = new Promise((resolve) => {
+    client.onerror = resolve
+  })
+  client.callTool({ name: 'deploy' }).catch(() => {})
+  await until(() => waiting.length === 1)
+  await endpoint.close()
+  await ended
+  t.equal(waiting[0]!.takenBack.aborted, false)
+  await client.close()
 })
 
 t.test('a bearer is one session’s, for as long as it lives, and no browser’s', async (t) => {

@@ -10,6 +10,11 @@ export const interruptedResult = (error: string): ExecutionResult => ({
   error,
 })
 export const INTERRUPTED = interruptedResult('The turn was interrupted.')
+export const WITHDRAWN: ExecutionResult = {
+  status: 'failed',
+  reason: 'withdrawn',
+  error: 'The agent does not wait for the result any more.',
+}
 
 /** The deferred executions of one session: what it waits for, and what was settled in its life. */
 export class DeferredExecutions {

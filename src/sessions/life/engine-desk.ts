@@ -11,7 +11,7 @@ import type {
   SessionRunnerConfig,
 } from '../../engines/runner.js'
 import { type ErrorCode, GatewayError, toError } from '../../errors.js'
-import { INTERRUPTED, interruptedResult } from '../asks/deferred-executions.js'
+import { INTERRUPTED, interruptedResult, WITHDRAWN } from '../asks/deferred-executions.js'
 import type { JournalWrite } from '../kept/journal.js'
 import { asleep, midTurnAt } from '../kept/mid-turn.js'
 import { applyRunnerEvent } from '../session-facts.js'
@@ -210,15 +210,18 @@ export class EngineDesk implements RunnerOwner {
 
   /** The engine ends its turn by itself: nobody is to answer for that turn what else it asked for. */
   #giveUpRest(): void {
-    const { id, executions, world } = this.#session
     this.#turns.denyWaits()
-    for (const { executionId } of executions.list())
-      world.executions
-        .submit(executionId, INTERRUPTED)
-        .catch((error) => world.logger.error({ sessionId: id, err: toError(error) }, 'an execution goes on waiting'))
+    for (const { executionId } of this.#session.executions.list()) this.#giveUpOn(executionId, INTERRUPTED)
   }
 
-  async onExecutionDeferred(link: RunnerLink, execution: DeferredExecution): Promise<void> {
+  #giveUpOn(executionId: string, result: ExecutionResult): void {
+    const { id: sessionId, world } = this.#session
+    world.executions
+      .submit(executionId, result)
+      .catch((error) => world.logger.error({ sessionId, err: toError(error) }, 'an execution goes on waiting'))
+  }
+
+  async onExecutionDeferred(link: RunnerLink, execution: DeferredExecution, takenBack?: AbortSignal): Promise<void> {
     const session = this.#session
     const { executions, world } = session
     const { executionId, expiresAt } = execution
@@ -237,6 +240,9 @@ export class EngineDesk implements RunnerOwner {
     }
     // once the engine knows that it was taken, so that a result may come from inside the dispatch
     setImmediate(() => dispatch.send())
+    const giveUp = () => this.#giveUpOn(executionId, WITHDRAWN)
+    if (takenBack?.aborted) giveUp()
+    else takenBack?.addEventListener('abort', giveUp, { once: true })
   }
 
   /** The engine is told that it was not taken, so that nobody waits for it. */

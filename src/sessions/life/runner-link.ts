@@ -27,7 +27,7 @@ interface ServedSession {
 export interface RunnerOwner {
   onRunnerEvent(event: RunnerEvent): void
   onPermissionAsked(ask: PermissionAsk, takenBack?: AbortSignal): Promise<PermissionDecision>
-  onExecutionDeferred(link: RunnerLink, execution: DeferredExecution): Promise<void>
+  onExecutionDeferred(link: RunnerLink, execution: DeferredExecution, takenBack?: AbortSignal): Promise<void>
   onWaitForExecutions(): void
 }
 
@@ -115,9 +115,9 @@ export class RunnerLink implements RunnerHost {
     return heard.signal
   }
 
-  async deferExecution(execution: DeferredExecution): Promise<void> {
+  async deferExecution(execution: DeferredExecution, takenBack?: AbortSignal): Promise<void> {
     if (!this.#isHeard) throw new GatewayError('SG_ERR_SESSION_ENDED')
-    await this.#owner.onExecutionDeferred(this, execution)
+    await this.#owner.onExecutionDeferred(this, execution, takenBack && this.#whileHeard(takenBack))
   }
 
   waitForExecutions(): void {

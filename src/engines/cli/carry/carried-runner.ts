@@ -124,9 +124,9 @@ class CarryingHost extends ForwardingHost {
     return super.requestPermission(ask, takenBack)
   }
 
-  override async deferExecution(execution: DeferredExecution): Promise<void> {
+  override async deferExecution(execution: DeferredExecution, takenBack?: AbortSignal): Promise<void> {
     await this.#passing
-    await super.deferExecution(execution)
+    await super.deferExecution(execution, takenBack)
   }
 
   override waitForExecutions(): void {
