@@ -86,8 +86,10 @@ export class SharedQueue {
   /** Of the profiles that a caller may see, all that is known to have happened by now included; the day's tokens are current then, too. */
   async visibleTo(principal: Principal): Promise<ActiveCounts> {
     const changes = this.#changes
-    const since = this.#clock.now() - AGE_MS
-    while (this.#counted < changes || this.#countedAt <= since) await this.#read()
+    const asked = this.#clock.now()
+    // the clock may be set back meanwhile
+    const isOld = () => this.#countedAt <= Math.min(asked, this.#clock.now()) - AGE_MS
+    while (this.#counted < changes || isOld()) await this.#read()
     const total = { queued: 0, running: 0, parked: 0 }
     for (const { profile, status, count } of this.#counts)
       if (visible(principal, profile)) total[status as keyof ActiveCounts] += count

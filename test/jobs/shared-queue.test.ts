@@ -11,7 +11,10 @@ const HOUR_MS = 60 * 60 * 1000
 
 function build(t: Test) {
   const clock = new VirtualClock()
-  const adapter = { ...createMemoryQueueAdapter(), async *owned() {} }
+  const memory = createMemoryQueueAdapter()
+  const hooks = { whileCounted: async () => {} }
+  const counts = () => hooks.whileCounted().then(() => memory.counts!())
+  const adapter = { ...memory, counts, async *owned() {} }
   const budget = new DailyBudget({ limit: undefined, clock, adapter, onRollover() {} })
   t.teardown(() => budget.stop())
   const cluster = { n: 1, state: 'serving', nodes: () => [], on: () => () => {}, nudge() {} } as const
@@ -22,11 +25,11 @@ function build(t: Test) {
     const given = { id: `${++jobs}`, now: clock.now(), profile: 'p', generation: 'g', cwd: '/' }
     return adapter.add({ info: newJob(jobRequest(), given), request: jobRequest() })
   }
-  return { queue, clock, submitElsewhere }
+  return { queue, clock, submitElsewhere, hooks }
 }
 
 t.test('a clock that is set back does not make old counts new, and keeps nobody waiting', async (t) => {
-  const { queue, clock, submitElsewhere } = build(t)
+  const { queue, clock, submitElsewhere, hooks } = build(t)
   await submitElsewhere()
   t.equal(await queue.queued(), 1)
   await submitElsewhere()
@@ -38,4 +41,12 @@ t.test('a clock that is set back does not make old counts new, and keeps nobody 
   queue.changed()
   await clock.advance(-HOUR_MS)
   t.match(await queue.visibleTo(UNLIMITED), { queued: 3 })
+
+  await submitElsewhere()
+  queue.changed()
+  hooks.whileCounted = async () => {
+    hooks.whileCounted = async () => {}
+    await clock.advance(-HOUR_MS)
+  }
+  t.match(await queue.visibleTo(UNLIMITED), { queued: 4 })
 })
