@@ -114,6 +114,8 @@ export class OwnNode implements Cluster {
 
   /** Says that it is about to leave; that others do not hear of it keeps nothing waiting. */
   async drain(): Promise<void> {
+    // it is none yet, or no more
+    if (this.state === 'out') return
     await this.#parts.storage.drain().catch((error) => {
       this.#parts.logger.warn({ err: toError(error) }, 'the other nodes could not be told that this one leaves')
     })

@@ -182,3 +182,21 @@ t.test('the configuration is shown without its secrets', async (t) => {
     ['canary-d', 'canary-e', 'canary-h', 'canary-k', 'canary-m', 'canary-o', 'canary-s', 'canary-t'],
   )
 })
+
+t.test('a node that is only looked at tells nobody that it leaves', async (t) => {
+  const { prepare, log } = build(t, {
+    auth: TOKENS,
+    profiles: [DEMO],
+    storage: { postgres: { url: 'postgres://localhost/none' } },
+    cluster: {
+      ...{ node: 'a', url: 'http://127.0.0.1:1', listen: { host: '127.0.0.1', port: 1 } },
+      secret: 'of nobody else, and long enough for it',
+    },
+  })
+  const { server } = await prepare()
+  await server.close()
+  t.strictSame(
+    log().filter(({ msg }) => !msg.startsWith('it holds secrets')),
+    [],
+  )
+})
