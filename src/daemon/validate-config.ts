@@ -21,7 +21,9 @@ function describe(error: ValueError, root: unknown, base: string): ConfigProblem
     if (unnamed) return [unnamed]
     // A union says only that nothing matched; what the caller meant says what is wrong inside it.
     const meant = variantFor(schema, error.value)
-    const inside = meant[Kind] === 'Object' || meant[Kind] === 'Array' ? schemaProblems(meant, error.value, path) : []
+    const isMeant =
+      ['Object', 'Array'].includes(meant[Kind]!) || (meant[Kind] === 'String' && typeof error.value === 'string')
+    const inside = isMeant ? schemaProblems(meant, error.value, path) : []
     return inside.length > 0 ? inside : [{ path, message: `expected ${expectation(schema)}` }]
   }
   return [{ path, message: message(error) }]
@@ -51,7 +53,7 @@ function message({ type, schema, value, path }: ValueError): string {
     case ValueErrorType.StringPattern:
       return `does not match ${schema.pattern}${schema.description ? ` (${schema.description})` : ''}`
     case ValueErrorType.StringMinLength:
-      return 'must not be empty'
+      return schema.minLength === 1 ? 'must not be empty' : `must have at least ${schema.minLength} characters`
     case ValueErrorType.StringMaxLength:
       return `must have at most ${schema.maxLength} characters`
     case ValueErrorType.ArrayMinItems:

@@ -225,6 +225,10 @@ t.test('messages help with the usual mistakes', async (t) => {
   t.match(of({ listen: { port: '80' } }), [{ message: /not a string; write it without quotes/ }])
   t.match(of({ allowedCwdRoots: ['~/work'] }), [{ path: 'allowedCwdRoots[0]', message: /~ means nothing/ }])
   t.match(of({ auth: { tokens: [] } }), [{ path: 'auth.tokens', message: /at least 1/ }])
+  const cluster = { node: 'a', url: 'http://a:1', listen: { host: 'a', port: 1 } }
+  const short = { message: 'must have at least 32 characters' }
+  t.match(of({ cluster: { ...cluster, secret: 'short' } }), [{ path: 'cluster.secret', ...short }])
+  t.match(of({ cluster: { ...cluster, secret: ['short'] } }), [{ path: 'cluster.secret[0]', ...short }])
   t.match(of({ storage: 'disk' }), [
     { path: 'storage', message: 'expected "memory", { "sqlite": … } or { "postgres": … }' },
   ])
