@@ -8,7 +8,9 @@ import { toError } from '../errors.js'
 import { isOpenToAll, openToAllMessage } from '../lib/open-to-all.js'
 import { tried } from '../lib/tried.js'
 import { unknownName } from '../lib/unknown-name.js'
+import { profileFileProblem } from '../storage/file/profile-store.js'
 import { checkPostgres } from '../storage/postgres/maintenance.js'
+import { checkSqlite } from '../storage/sqlite/maintenance.js'
 import { type ConfigProblem, memberPath } from './config-problem.js'
 import type { Hooks } from './hooks.js'
 import type { EffectiveConfig, LoadedConfig } from './load-config.js'
@@ -96,11 +98,18 @@ const originProblems = ({ allowedOrigins = [] }: EffectiveConfig): ConfigProblem
     ]
   })
 
-/** Whether the database takes a gateway; one of SQLite is made where there is none. */
-async function storageProblems({ storage }: EffectiveConfig): Promise<ConfigProblem[]> {
-  if (storage === 'memory' || 'sqlite' in storage) return []
-  const message = await problemOf(() => checkPostgres(storage.postgres))
-  return message === undefined ? [] : [{ path: 'storage.postgres', message }]
+/** Whether the database takes a gateway, and the file of profiles is one; what is not there yet is made. */
+async function storageProblems({ storage, profileStore }: EffectiveConfig): Promise<ConfigProblem[]> {
+  const found: [path: string, message: string | undefined][] = []
+  if (storage !== 'memory')
+    found.push(
+      'sqlite' in storage
+        ? ['storage.sqlite', await problemOf(() => checkSqlite(storage.sqlite))]
+        : ['storage.postgres', await problemOf(() => checkPostgres(storage.postgres))],
+    )
+  if (typeof profileStore === 'object')
+    found.push(['profileStore.file', (await profileFileProblem(profileStore.file))?.replace(/\.$/, '')])
+  return found.flatMap(([path, message]) => (message === undefined ? [] : [{ path, message }]))
 }
 
 /** Where sessions are kept nobody else may write; the stores refuse such a place. */

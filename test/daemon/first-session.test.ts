@@ -1,9 +1,11 @@
-import { chmodSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { firstSessionProblems } from '../../src/daemon/first-session.js'
 import type { Hooks } from '../../src/daemon/hooks.js'
 import { loadConfig } from '../../src/daemon/load-config.js'
+import { loadDriver } from '../../src/storage/sqlite/driver.js'
+import { APPLICATION_ID, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.js'
 
 const provider = (ref: object | undefined, more: object = {}) => ({
   name: 'p',
@@ -114,4 +116,32 @@ t.test('a place for the database where none can be made is told', async (t) => {
   chmodSync(join(folder, 'closed'), 0o500)
   for (const sqlite of ['closed/gateway.db', 'closed/not/yet/gateway.db'])
     t.match(await told(sqlite), at(/this user may not write to .*closed$/))
+})
+
+t.test('what is there and is no database, or no file of profiles, is told as a start tells it, and left', async (t) => {
+  const folder = t.testdir({ 'notes.txt': 'not a database, whatever it is called. '.repeat(9), folder: {} })
+  const Driver = await loadDriver()
+  const make = (name: string, sql: string) => {
+    const db = new Driver(join(folder, name))
+    db.exec(sql)
+    db.close()
+  }
+  make('foreign.db', 'CREATE TABLE other (n INTEGER)')
+  const versions = 'CREATE TABLE schema_versions (version INTEGER PRIMARY KEY, taken_at INTEGER NOT NULL)'
+  const of = (version: number) => `${versions}; INSERT INTO schema_versions VALUES (${version}, 1)`
+  make('newer.db', `PRAGMA application_id = ${APPLICATION_ID}; ${of(SCHEMA_VERSION + 1)}`)
+  make('ours.db', `PRAGMA application_id = ${APPLICATION_ID}; ${of(SCHEMA_VERSION)}`)
+  const told = (sqlite: string) => problems(t, { storage: { sqlite } }, { folder })
+  const at = (message: RegExp) => [{ path: 'storage.sqlite', message }]
+  t.match(await told('notes.txt'), at(/notes\.txt is not a database/))
+  t.match(await told('foreign.db'), at(/is an SQLite database of something else/))
+  t.match(await told('newer.db'), at(/was written by a newer version/))
+  for (const fine of ['ours.db', 'none.db', 'new/none.db']) t.strictSame(await told(fine), [], fine)
+
+  const kept = (file: string) => problems(t, { profileStore: { file } }, { folder })
+  const message = /notes\.txt cannot be read as profiles: .*Repair or remove it$/
+  t.match(await kept('notes.txt'), [{ path: 'profileStore.file', message }])
+  t.match(await kept('folder'), [{ path: 'profileStore.file', message: /folder is a directory; name a file in it$/ }])
+  t.strictSame(await kept('none.json'), [])
+  t.notOk(readdirSync(folder).some((name) => name.includes('corrupt')))
 })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdir, open, readFile, realpath, stat, writeFile } from 'node:fs/promises'
+import { open, readFile, realpath, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import writeFileAtomic from 'write-file-atomic'
@@ -7,6 +7,7 @@ import { StoredProfile } from '../../../schemas/profiles.js'
 import { toError } from '../../errors.js'
 import { parseJson } from '../../lib/json-depth.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
+import { makeDirectory } from '../../lib/make-directory.js'
 import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
 import type { ProfileStore } from '../../profiles/store.js'
@@ -97,7 +98,7 @@ class FileProfileStore implements ProfileStore {
 /** Locks the file itself, by whichever of its names it was given. */
 async function lockFile(given: string): Promise<LockedFile> {
   const directory = dirname(given)
-  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await makeDirectory(directory)
   const path = await realpath(given).catch(async () => join(await realpath(directory), basename(given)))
   const { mode } = await stat(dirname(path))
   if (isOpenToAll(mode)) throw new Error(openToAllMessage(dirname(path)))
@@ -107,19 +108,36 @@ async function lockFile(given: string): Promise<LockedFile> {
 async function readProfiles(path: string): Promise<StoredProfile[]> {
   const bytes = await readFile(path).catch(unless('ENOENT', undefined))
   if (!bytes) return []
-  let problem: string
+  const found = profilesIn(bytes)
+  if (typeof found !== 'string') return found
+  const copy = await keepAside(path, bytes)
+  throw new Error(`${unreadable(path, found)} Repair or remove it; its bytes are also kept in ${copy}.`)
+}
+
+/** Why a file would be refused as one of profiles, which it may become; nothing is written. */
+export async function profileFileProblem(path: string): Promise<string | undefined> {
+  try {
+    const bytes = await readFile(path).catch(unless('ENOENT', undefined))
+    const found = bytes ? profilesIn(bytes) : []
+    return typeof found === 'string' ? `${unreadable(path, found)} Repair or remove it.` : undefined
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    return code === 'EISDIR' ? `${path} is a directory; name a file in it.` : message
+  }
+}
+
+const unreadable = (path: string, problem: string): string => `${path} cannot be read as profiles: ${problem}`
+
+/** @returns a sentence when they are none */
+function profilesIn(bytes: Buffer): StoredProfile[] | string {
   try {
     const contents = parseJson(bytes)
     if (contentsShape.check(contents)) return contents.profiles
     const [first] = contentsShape.errors(contents)
-    problem = first ? `${first.path}: ${first.message}` : 'it holds something else.'
+    return first ? `${first.path}: ${first.message}` : 'it holds something else.'
   } catch (thrown) {
-    problem = toError(thrown).message
+    return toError(thrown).message
   }
-  const copy = await keepAside(path, bytes)
-  throw new Error(
-    `${path} cannot be read as profiles: ${problem} Repair or remove it; its bytes are also kept in ${copy}.`,
-  )
 }
 
 /** Named by their content, so that starting again and again keeps them once. */

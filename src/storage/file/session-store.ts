@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import { mkdir, open, readdir, realpath, rename, rm, stat, unlink } from 'node:fs/promises'
+import { open, readdir, realpath, rename, rm, stat, unlink } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { toError } from '../../errors.js'
+import { makeDirectory } from '../../lib/make-directory.js'
 import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
@@ -117,7 +118,7 @@ class FileSessionStore implements SessionStore {
 
 /** Makes the directory, takes its lock and clears up after a process that was killed. @returns releases the lock */
 async function take(dir: string): Promise<() => Promise<void>> {
-  await mkdir(dir, { recursive: true, mode: 0o700 })
+  await makeDirectory(dir)
   const { mode } = await stat(dir)
   if (isOpenToAll(mode)) throw new Error(openToAllMessage(dir))
   const release = await acquireProcessLock(join(await realpath(dir), '.lock'))

@@ -1,5 +1,6 @@
-import { mkdir, open, realpath, stat } from 'node:fs/promises'
+import { open, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { makeDirectory } from '../../lib/make-directory.js'
 import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { acquireProcessLock } from '../file/process-lock.js'
 import { StorageError } from '../storage.js'
@@ -42,7 +43,7 @@ export async function holdFile(given: string): Promise<HeldFile> {
 async function prepare(given: string): Promise<string> {
   const directory = dirname(given)
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 })
+    await makeDirectory(directory)
     const path = await realpath(given).catch(async () => join(await realpath(directory), basename(given)))
     const { mode } = await stat(dirname(path))
     if (!isOpenToAll(mode)) return path

@@ -19,6 +19,7 @@ const port = parentPort!
 try {
   const OpenDatabase = await loadDriver()
   if (task.task === 'doctor') port.postMessage({ result: examine() })
+  else if (task.task === 'check') port.postMessage(glance())
   else if (task.task === 'salvage') port.postMessage({ result: await salvageFile(task.path, task.target) })
   else if (task.task === 'saveKey') {
     const db = new OpenDatabase(task.path)
@@ -35,6 +36,19 @@ try {
     db.prepare('VACUUM INTO ?').run(task.target)
     db.close()
     port.postMessage({})
+  }
+
+  function glance(): object {
+    try {
+      const db = new OpenDatabase(task.path, { readOnly: true })
+      db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
+      versionOf(db, task.path)
+      db.close()
+    } catch (error) {
+      // the next start takes it back
+      if (!cutOffBy(error, task.path)) throw error
+    }
+    return {}
   }
 
   function examine(): SqliteReport {

@@ -39,6 +39,7 @@ export interface SalvageReport {
 }
 
 export type MaintenanceTask =
+  | { task: 'check'; path: string }
   | { task: 'doctor'; path: string }
   | { task: 'backup' | 'salvage'; path: string; target: string }
   | { task: 'saveKey'; path: string; name: string; value: string }
@@ -49,6 +50,15 @@ export type MaintenanceTask =
  */
 export async function doctorSqlite(file: string): Promise<SqliteReport> {
   return inThread<SqliteReport>({ task: 'doctor', path: await existing(file) })
+}
+
+/**
+ * Whether a gateway could use a file, as far as a glance tells; also while another process has it open. One that is not there yet it could.
+ * @throws StorageError that says what to do about it
+ */
+export async function checkSqlite(file: string): Promise<void> {
+  const stats = await stat(file).catch(() => undefined)
+  if (stats?.isFile() && stats.size > 0) await inThread<void>({ task: 'check', path: await existing(file) })
 }
 
 /**
