@@ -6,8 +6,9 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { migrateStorage } from '../../src/storage/migration/migrate.js'
+import { postgresTarget } from '../../src/storage/migration/postgres-side.js'
 import { sqliteSource } from '../../src/storage/migration/sqlite-side.js'
-import { COPIED } from '../../src/storage/migration/tables.js'
+import { COPIED, sumOf } from '../../src/storage/migration/tables.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import type { DatabaseStorage } from '../../src/storage/sql/storage.js'
 import { hasPostgres, postgres } from './postgres-world.js'
@@ -200,6 +201,57 @@ if (hasPostgres()) {
     const kept = (schema: string) => server.query(`SELECT * FROM ${schema}.carried ORDER BY path`)
     t.same(await kept(to.schema), await kept(from.schema))
     t.match(await migrateStorage({ postgres: from }, { postgres: to }), { isNew: false, tables })
+  })
+
+  t.test('a feed of several nodes is in another schema in the order in which it came to be read', async (t) => {
+    const [from, to] = ['of_several', 'several_moved'].map((schema) => ({ url: server.url(), schema })) as [
+      Schema,
+      Schema,
+    ]
+    const read = async (place: Schema, work: (store: DatabaseStorage['notifications']) => Promise<unknown>) => {
+      const storage = createPostgresStorage(place)
+      t.teardown(() => storage.close())
+      await storage.open()
+      await work(storage.notifications)
+      const { shared, ...store } = storage.notifications
+      const range = { after: 0, until: Number.MAX_SAFE_INTEGER, since: 0 }
+      const found = await store.read(range, { limit: 9, maxBytes: 1_000 })
+      const answer = { found, lost: await shared!.placeOf(900), last: await shared!.placeOf(500) }
+      await storage.close()
+      return answer
+    }
+    const add = {
+      type: 'turn_completed' as const,
+      sessionId: 's',
+      profile: 'p',
+      ts: 1,
+      isPlacedWhenKept: true as const,
+    }
+    const before = await read(from, async (store) => {
+      await store.open('e')
+      for (const number of [900, 500, 1_000]) await store.add({ ...add, number, json: String(number) })
+      await store.shared!.keepNewest(2)
+    })
+    t.match(before, { found: [{ json: '500' }, { json: '1000' }], lost: { forgotten: 900 } })
+    await migrateStorage({ postgres: from }, { postgres: to })
+    t.same(await read(to, async () => {}), before)
+  })
+
+  t.test('a database that goes away in the middle is told as at a start', async (t) => {
+    const path = join(t.testdir({ state: {} }), 'state', 'cut.db')
+    const storage = sqliteAt(t, path)
+    await storage.open()
+    await fill(storage)
+    await storage.close()
+    const place = { url: server.url(), schema: 'cut' }
+    const target = await postgresTarget({ ...place, url: `${place.url}?application_name=cut` })
+    await server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cut'")
+    const side = await sqliteSource(path)
+    const [sessions] = COPIED
+    const written = sumOf(side, sessions!, (rows) => target.write(sessions!, rows))
+    await t.rejects(written, { name: 'StorageError', code: 'POSTGRES_UNREACHABLE', message: /schema cut/ })
+    await side.close()
+    await target.close()
   })
 
   t.test('a job that waits for its node waits for it in another schema, too', async (t) => {

@@ -52,8 +52,12 @@ async function isEmpty(target: Target): Promise<boolean> {
   return true
 }
 
+/** Of a table that one of them keeps more of, what both keep. */
 const inBoth = (source: Side, target: Side): CopiedTable[] =>
-  source.tables.filter((table) => target.tables.includes(table))
+  source.tables.flatMap((table) => {
+    const other = target.tables.find(({ name }) => name === table.name)
+    return other ? [other.columns.length < table.columns.length ? other : table] : []
+  })
 
 async function copied(source: Side, target: Target): Promise<Migrated['tables']> {
   const tables: Migrated['tables'] = {}

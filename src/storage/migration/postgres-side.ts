@@ -8,8 +8,8 @@ import { directOptions, type PostgresStorageOptions } from '../postgres/storage.
 import { restColumns } from '../sql/rows.js'
 import { StorageError } from '../storage.js'
 import {
-  CARRIED,
   COPIED,
+  COPIED_IN_POSTGRES,
   type CopiedRow,
   type CopiedTable,
   jobColumns,
@@ -24,7 +24,7 @@ const SEEN = `SELECT FROM pg_stat_activity
 
 class PostgresSide implements Side {
   readonly name: string
-  readonly tables = [...COPIED, CARRIED]
+  readonly tables = COPIED_IN_POSTGRES
   protected readonly schema: string
   readonly #client: Client
   readonly #onClose: () => Promise<void>
@@ -37,7 +37,11 @@ class PostgresSide implements Side {
   }
 
   protected async query(sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
-    return (await this.#client.query(inSchema(sql, this.schema), values)).rows
+    try {
+      return (await this.#client.query(inSchema(sql, this.schema), values)).rows
+    } catch (error) {
+      throw failureOf(error, this.name)
+    }
   }
 
   async *read(table: CopiedTable): AsyncIterable<CopiedRow[]> {

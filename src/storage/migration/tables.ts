@@ -65,7 +65,20 @@ export const COPIED: readonly CopiedTable[] = [
 ]
 
 /** Files of agents for other nodes, which only PostgreSQL keeps: a gateway on SQLite has no other nodes. */
-export const CARRIED = table('carried', '#session path #at #length digest %bytes', { keys: 3, isNumbered: false })
+const CARRIED = table('carried', '#session path #at #length digest %bytes', { keys: 3, isNumbered: false })
+
+/** What PostgreSQL keeps, where several nodes write one feed: the order in which notifications came to be read, and how far they are forgotten. */
+const OF_SEVERAL: ReadonlyMap<string, CopiedTable> = new Map(
+  [
+    table('notifications', '#n type session profile #ts notification #place', { isNumbered: false }),
+    table('feed', 'epoch #last_number #forgotten'),
+  ].map((one) => [one.name, one]),
+)
+
+export const COPIED_IN_POSTGRES: readonly CopiedTable[] = [
+  ...COPIED.map((one) => OF_SEVERAL.get(one.name) ?? one),
+  CARRIED,
+]
 
 export const orderOf = ({ columns, keys }: CopiedTable): string =>
   columns
