@@ -2,6 +2,7 @@ import { databaseName } from '../../src/daemon/database.js'
 import { StartError } from '../../src/daemon/start-error.js'
 import { LockHeldError } from '../../src/storage/file/process-lock.js'
 import type { Place } from '../../src/storage/migration/migrate.js'
+import { StorageError } from '../../src/storage/storage.js'
 
 /**
  * Copies everything from one database to another, and says how many rows of each table are the same in both now.
@@ -22,5 +23,13 @@ export async function migrate(from: string, to: string, schema: string | undefin
   )
 }
 
-const placeOf = (given: string, schema: string | undefined): Place =>
-  /^postgres(ql)?:/.test(given) ? { postgres: { url: given, ...(schema && { schema }) } } : { sqlite: given }
+function placeOf(given: string, schema: string | undefined): Place {
+  if (/^postgres(ql)?:/i.test(given)) return { postgres: { url: given, ...(schema && { schema }) } }
+  // as a file it would be made, by a name that has a password in it
+  const [, scheme] = /^([a-z][a-z0-9+.-]*):\/\//i.exec(given) ?? []
+  if (scheme === undefined) return { sqlite: given }
+  throw new StorageError(
+    'STORAGE_UNKNOWN',
+    `There is no storage for ${scheme}:// addresses. Name the file of an SQLite database, or a postgres:// URL.`,
+  )
+}

@@ -98,6 +98,7 @@ if (hasPostgres()) {
       [`postgres://gateway:some-secret@/postgres?port=1&host=${server.directory}`, /cannot be reached/],
       [`${url}?sslmode=verify-full`, /TLS does not fit. Look at sslmode .*The server does not support SSL/],
       [`${url}?sslmode=verify-full&sslrootcert=/nowhere/ca.pem`, /TLS does not fit. .*nowhere.ca\.pem/],
+      [server.url({ password: '' }), /asks for a password. Put it into the url, or into PGPASSWORD/],
       [guest, /guest may not make the schema session_gateway: GRANT CREATE ON DATABASE/],
     ]
     for (const [wrong, said] of cases) {
@@ -144,6 +145,13 @@ if (hasPostgres()) {
     await small.open()
     await small.journal.write(firstWrite('one'))
     const migrate = () => runDaemon(t, ['migrate', '--from', path, '--to', url, '--schema', 'small'], { cwd })
+    for (const to of [url.replace('postgres:', 'postgress:'), `mysql://gateway:${password}@127.0.0.1/postgres`]) {
+      const refused = runDaemon(t, ['migrate', '--from', path, '--to', to], { cwd })
+      t.match(await refused.exited, { code: 1 })
+      t.match(refused.stderr, /There is no storage for (postgress|mysql):\/\/ addresses/)
+      t.notMatch(refused.stderr, password)
+      t.notOk(existsSync(join(cwd, to.slice(0, to.indexOf('/')))), 'nor is it made as a file')
+    }
     for (const name of ['Small', '1st', 'a;b', 'pg_small', 'a'.repeat(64), '']) {
       const refused = runDaemon(t, ['migrate', '--from', path, '--to', url, '--schema', name], { cwd })
       t.match(await refused.exited, { code: 2 }, name)

@@ -78,6 +78,7 @@ t.test('what cannot be a place for a database is told', async (t) => {
   const open = (path: string) => sqliteAt(t, path).open()
   await t.rejects(open(join(dir, 'file', 'gateway.db')), /gateway\.db cannot be used as a database: E/)
   await t.rejects(open(join(dir, 'folder')), /folder cannot be used as a database: EISDIR/)
+  t.same(readdirSync(dir), ['file', 'folder'], 'and no lock is left')
   await t.rejects(open('/proc/gateway.db'), /cannot be used as a database: E/)
   chmodSync(join(dir, 'folder'), 0o777)
   await t.rejects(open(join(dir, 'folder', 'gateway.db')), /Every account of this machine may write into/)

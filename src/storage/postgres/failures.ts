@@ -82,6 +82,9 @@ const MEANINGS: readonly (readonly [RegExp, code: string, meaning: (place: strin
   [/^53\w{3}$/, 'POSTGRES_FULL', (place) => `${place} has no room or memory left`],
 ]
 
+/** In the driver's words, which has no code for it. */
+const LACKS_PASSWORD = /client password must be a string/i
+
 /** Of the driver, of the certificates, and of the TLS library. */
 const IS_TLS = /SSL|TLS|certificate|self-signed/i
 const TLS =
@@ -98,6 +101,8 @@ export function failureOf(error: unknown, place: string): StorageError {
   if (errors?.[0]) return failureOf(errors[0], place)
   if (code === RAISED.refused || isOfCaller(code)) return new StorageError('STORAGE_REFUSED', message)
   if (code === RAISED.fenced) return fenced(place)
+  if (LACKS_PASSWORD.test(message))
+    return new StorageError('POSTGRES_DENIED', `${place} asks for a password. Put it into the url, or into PGPASSWORD.`)
   // only files of certificates are opened
   if (IS_TLS.test(`${code} ${message}`) || syscall === 'open')
     return new StorageError('POSTGRES_TLS', `${place}: ${TLS} (${code && `${code}: `}${message})`)

@@ -25,8 +25,13 @@ export async function holdFile(given: string): Promise<HeldFile> {
   try {
     const release = await acquireProcessLock(`${path}.lock`)
     // Made by SQLite, it could be read by every account.
-    const file = await open(path, 'a', 0o600)
-    await file.close()
+    await open(path, 'a', 0o600).then(
+      (file) => file.close(),
+      (error) =>
+        release().then(() => {
+          throw error
+        }),
+    )
     return {
       path,
       release: async () => {
