@@ -24,7 +24,7 @@ export function clusterParts({ server }: FastifyInstance, gateway: Gateway): Clu
       const { host, port } = cluster.options.listen
       const listening = listener.listen().catch((error: NodeJS.ErrnoException) => {
         const taken = error.code === 'EADDRINUSE' ? ': another process does' : `: ${error.message}`
-        throw optionError('cluster.listen', `this node cannot listen on ${host}:${port}${taken}.`)
+        throw optionError('cluster.listen', `this node cannot listen on ${host}:${port}${taken}.`, error)
       })
       cluster.listensOn(await listening)
     },

@@ -143,8 +143,12 @@ export const invalidField = (path: string, message: string, code: ErrorCode = 'S
   new GatewayError(code, { detail: `${path}: ${message}`, errors: [{ path, message }] })
 
 /** A refusal to be constructed or to start, naming the option. */
-export const optionError = (option: string, problem: string): GatewayError =>
-  new GatewayError('SG_ERR_OPTION', { detail: `${option}: ${problem}`, errors: [{ path: option, message: problem }] })
+export const optionError = (option: string, problem: string, cause?: unknown): GatewayError =>
+  new GatewayError('SG_ERR_OPTION', {
+    detail: `${option}: ${problem}`,
+    errors: [{ path: option, message: problem }],
+    ...(cause !== undefined && { cause }),
+  })
 
 /** A session's engine cannot start. */
 export const startError = (detail: string, cause?: unknown): GatewayError =>

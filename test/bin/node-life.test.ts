@@ -1,10 +1,12 @@
-import { existsSync, statSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, statSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { SCHEMA_VERSION } from '../../src/storage/postgres/schema.js'
 import { until } from '../fixtures/build.js'
-import { DEMO, startDaemon } from '../fixtures/daemon-process.js'
+import { DEMO, runDaemon, startDaemon } from '../fixtures/daemon-process.js'
 import { processesOf, whenGone, whenStopped } from '../fixtures/processes.js'
 import { hasPostgres, postgres } from '../storage/postgres-world.js'
 
@@ -86,6 +88,28 @@ if (hasPostgres()) {
     await until(async () => (await second.call(`/sessions/${id}`)).status === 200)
     const answer = await second.call(`/sessions/${id}/commands`, { type: 'user_message', text: 'and on' })
     t.ok(answer.status < 300, `${answer.status}`)
+  })
+
+  t.test('a node whose port for the others is taken could not start: trying again may mend it', async (t) => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    t.teardown(() => taken.close())
+    await once(taken, 'listening')
+    const { port } = taken.address() as AddressInfo
+    const cwd = t.testdir()
+    const config = {
+      allowUnauthenticated: true,
+      listen: { port: 0 },
+      profiles: [DEMO],
+      storage: { postgres: { url: server.url(), schema: 'taken' } },
+      cluster: {
+        ...{ node: 'a', url: `http://127.0.0.1:${port}`, listen: { host: '127.0.0.1', port } },
+        secret: 'between the nodes of this test alone',
+      },
+    }
+    writeFileSync(join(cwd, 'gateway.json'), JSON.stringify(config))
+    const daemon = runDaemon(t, [], { cwd })
+    t.match(await daemon.exited, { code: 3 })
+    t.match(daemon.stderr, new RegExp(`cannot listen on 127\\.0\\.0\\.1:${port}: another process does`))
   })
 
   t.test('a node that can never join again ends, and says why', async (t) => {
