@@ -333,7 +333,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     const leftMs = () => Math.max(endsAt - clock.now(), STORAGE_CLOSE_MS)
     await finish(() => within(leftMs(), left, { clock }))
     await finish(() => within(leftMs(), profiles.close(), { clock }))
-    if (storage) await within(leftMs(), storage.close(), { clock })
+    if (storage) await finish(() => within(leftMs(), storage.close(), { clock }))
     standing?.close()
   }
   /** Where parked sessions were kept before the journal had them, and a host may still have some. */

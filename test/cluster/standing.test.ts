@@ -311,6 +311,19 @@ t.test('lost: the storage is left also when a store of the host cannot be closed
   t.ok(isClosed)
 })
 
+t.test('closed, it is none any more also when its storage cannot be closed', async (t) => {
+  const node = new ScriptedCluster()
+  const close = () => Promise.reject(new Error('stale handle'))
+  const told: string[] = []
+  const say = (_fields: object, message: string) => void told.push(message)
+  const logger = { info() {}, warn: say, error: say }
+  const { worker } = await build(t, { storage: { ...node.storage, close }, logger })
+  await worker.close()
+  node.freeze()
+  t.strictSame(told, ['something could not be closed'])
+  t.notOk(worker.server.listening)
+})
+
 t.test('a node that leaves says so before anything else', async (t) => {
   const { node, worker, open } = await build(t)
   const { client } = await open()
