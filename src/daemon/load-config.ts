@@ -64,7 +64,7 @@ export function loadConfig(path: string, flags: ConfigFlags = {}, env: NodeJS.Pr
   const warnings = [...resolved.warnings]
   if (resolved.holdsSecrets && isOpenToOthers(statSync(file).mode))
     warnings.push({ path: '', message: `it holds secrets and can be read by every user; chmod 600 ${shortPath(file)}` })
-  const config = applyFlags(withDefaults(given, env.STATE_DIRECTORY ?? dirname(file)), flags)
+  const config = applyFlags(withDefaults(given, env.STATE_DIRECTORY || dirname(file)), flags)
   return { file, config, warnings, secretEnv: resolved.secretVariables, error: configError }
 }
 

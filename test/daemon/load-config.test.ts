@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is what config files hold
 import { chmodSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ConfigError } from '../../src/daemon/config-problem.js'
 import { type ConfigFlags, loadConfig } from '../../src/daemon/load-config.js'
@@ -61,6 +61,8 @@ t.test('the database goes where the service manager says, unless the file says o
   const env = { STATE_DIRECTORY: '/var/lib/gateway:/var/lib/other' }
   t.same(load(t, {}, { env }).config.storage, { sqlite: '/var/lib/gateway/session-gateway.db' })
   t.equal(load(t, { storage: 'memory' }, { env }).config.storage, 'memory')
+  const { file, config } = load(t, {}, { env: { STATE_DIRECTORY: '' } })
+  t.same(config.storage, { sqlite: join(dirname(file), 'session-gateway.db') }, 'a variable that is empty says nothing')
 })
 
 t.test('flags win over the file', async (t) => {
