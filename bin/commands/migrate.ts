@@ -12,7 +12,8 @@ export async function migrate(from: string, to: string, schema: string | undefin
   const [source, target] = [placeOf(from, schema), placeOf(to, schema)]
   const { migrateStorage } = await import('../../src/storage/migration/migrate.js')
   const { isNew, tables } = await migrateStorage(source, target).catch((error) => {
-    throw error instanceof LockHeldError ? new StartError(error.message, { cause: error }) : error
+    const isHeld = error instanceof LockHeldError || (error instanceof StorageError && error.code === 'STORAGE_HELD')
+    throw isHeld ? new StartError(error.message, { cause: error }) : error
   })
   const rows = Object.entries(tables).map(
     ([name, sum]) => `  ${name.padEnd(19)}${sum.rows} rows  ${sum.sha256.slice(0, 16)}`,

@@ -169,5 +169,11 @@ if (hasPostgres()) {
     )
     t.match(done.stdout, /sessions +1 rows/)
     t.notMatch(done.stdout, password)
+    const used = createPostgresStorage({ url, schema: 'small' })
+    t.teardown(() => used.close())
+    await used.open()
+    const refused = migrate()
+    t.match(await refused.exited, { code: 3 })
+    t.match(refused.stderr, `in use by process ${process.pid} `)
   })
 }
