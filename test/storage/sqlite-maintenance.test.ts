@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -77,6 +77,21 @@ t.test('the doctor tells what is wrong, and what belongs to nobody', async (t) =
   t.match(await doctorSqlite(path), { ok: false, problems: [/gateway\.db is not a database/] })
   await t.rejects(doctorSqlite(`${path}-none`), { code: 'ENOENT' })
 })
+
+t.test(
+  'a file that this account may not open is not called damaged',
+  { skip: process.getuid?.() === 0 && 'root' },
+  async (t) => {
+    const { path, storage } = await sqliteWorld(t)
+    await storage.close()
+    chmodSync(path, 0o000)
+    t.match(await doctorSqlite(path), {
+      ok: false,
+      problems: [],
+      refusal: /gateway\.db cannot be opened; this account has to/,
+    })
+  },
+)
 
 const BIG = 'x'.repeat(50_000)
 const events = (from: number, count: number) => Array.from({ length: count }, (_, at) => eventOf(from + at, BIG))

@@ -62,7 +62,7 @@ const MEANINGS: Record<number, Meaning> = {
   14: {
     code: 'SQLITE_CANTOPEN',
     words: 'unable to open database file',
-    message: (path) => `${path} cannot be opened`,
+    message: (path) => `${path} cannot be opened; this account has to own it, or to be let read it and write beside it`,
   },
   26: {
     code: 'SQLITE_NOTADB',
@@ -82,6 +82,9 @@ export function resultCodeOf(error: unknown): number | undefined {
 
 /** Whether there was no room for what was to be written. */
 export const isFull = (error: unknown): boolean => resultCodeOf(error) === 13
+
+/** Whether this account was not let in, which says nothing of the file. */
+export const isClosed = (error: unknown): boolean => [3, 14].includes(resultCodeOf(error) ?? 0)
 
 /** @param advice on a database that is damaged */
 export function failureOf(error: unknown, path: string, advice = REPAIR): Failure {

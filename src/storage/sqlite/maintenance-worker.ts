@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { copiesShrink, shrinks } from './connection.js'
 import { cutOffBy, cutOffMessage } from './cut-off.js'
 import { type Database, loadDriver } from './driver.js'
-import { failureOf, isFull, Refusal } from './failures.js'
+import { failureOf, isClosed, isFull, Refusal } from './failures.js'
 import type { MaintenanceTask, SqliteReport } from './maintenance.js'
 import { salvageFile } from './salvage.js'
 import { SCHEMA_VERSION, TABLES, versionOf } from './schema.js'
@@ -70,6 +70,7 @@ try {
       const cutOff = cutOffBy(error, task.path)
       if (cutOff === 'empty') report.schemaVersion = 0
       else if (cutOff) report.refusal = cutOffMessage(task.path)
+      else if (isClosed(error)) report.refusal = failureOf(error, task.path).message
       else report.problems.push(failureOf(error, task.path).message)
     }
     report.ok = report.problems.length === 0 && report.refusal === undefined
