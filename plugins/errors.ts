@@ -3,7 +3,9 @@ import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Problem } from '../schemas/errors.js'
 import { type ErrorCode, GatewayError } from '../src/errors.js'
+import type { Gateway } from '../src/gateway.js'
 import { newId } from '../src/lib/new-id.js'
+import { errorLogOf, hearErrors } from './error-log.js'
 
 /** What Fastify itself refuses, in the words of the catalogue. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
@@ -43,7 +45,7 @@ const helpingHeaders = (status: number, { raw }: FastifyRequest): Record<string,
 export function toGatewayError(error: FastifyError, request: FastifyRequest): GatewayError {
   const refusal = inCatalogue(error)
   codes.set(request, refusal.code)
-  if (refusal.statusCode >= 500) request.log.error({ err: refusal, code: refusal.code }, 'request failed')
+  if (refusal.statusCode >= 500) errorLogOf(request)({ err: refusal, code: refusal.code }, 'request failed')
   return refusal
 }
 
@@ -65,7 +67,8 @@ export const sendProblem = (error: FastifyError, request: FastifyRequest, reply:
   reply.send(problemIn(error, request, reply))
 
 /** Answers in a scope are the gateway's own, refusals too, whatever the host makes of its own. */
-export function answerAsOwn(scope: FastifyInstance): void {
+export function answerAsOwn(scope: FastifyInstance, { options }: Gateway): void {
+  hearErrors(scope, options.logger)
   // that of the host would be asked instead
   scope.setReplySerializer(undefined as never)
   scope.setErrorHandler(sendProblem)

@@ -1,5 +1,5 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import type { FastifyBaseLogger, FastifyInstance, LogLevel } from 'fastify'
+import type { FastifyInstance, LogLevel } from 'fastify'
 import fp from 'fastify-plugin'
 import { CLOSE } from '../schemas/close-codes.js'
 import { optionError } from '../src/errors.js'
@@ -17,6 +17,7 @@ import { directoryRoutes } from './directories.js'
 import { docsPages } from './docs-page.js'
 import { apiDocuments } from './documents.js'
 import { guardHost, requireUpgrade } from './edge.js'
+import { speaks } from './error-log.js'
 import { answerAsOwn } from './errors.js'
 import { executionRoutes } from './executions.js'
 import { forwardToOwner } from './forwarding.js'
@@ -98,9 +99,6 @@ function asPrefix(given: string): string {
   return bare === '' ? '' : `/${bare}`
 }
 
-/** The logger of a host that has none is one function that does nothing. */
-const speaks = (log: FastifyBaseLogger): boolean => log.warn !== log.trace
-
 /** So much of the host's time for a plugin, a tenth at most, is left for saying what took so long. */
 const TELLING_MS = 250
 
@@ -136,7 +134,7 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   const { gateway, identify } = parts
   scope.setValidatorCompiler(validatorCompiler)
   scope.setSerializerCompiler(serializerCompiler)
-  answerAsOwn(scope)
+  answerAsOwn(scope, gateway)
   parseJsonBodies(scope, gateway.options.maxBodyBytes)
   markHops(scope, gateway)
   guardHost(scope, gateway)

@@ -9,7 +9,7 @@ import { answerAsOwn } from './errors.js'
  * nothing.
  */
 export const health: FastifyPluginAsync<{ gateway: Gateway }> = async (scope, { gateway }) => {
-  answerAsOwn(scope)
+  answerAsOwn(scope, gateway)
   const refuseUpgrade = upgradeRefusals(gateway)
   scope.addHook('onRequest', (request, _reply, done) => done(isUpgrade(request) ? refuseUpgrade(request) : undefined))
   scope.get('/healthz', { logLevel: 'warn' }, async () => ({ status: 'ok' }))

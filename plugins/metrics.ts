@@ -94,7 +94,7 @@ export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify;
   scope.addHook('onClose', async () => {
     for (const stop of observations) stop()
   })
-  answerAsOwn(scope)
+  answerAsOwn(scope, gateway)
   guardHost(scope, gateway)
   refuseWhileStanding(scope, gateway)
   requireIdentity(scope, gateway, identify)

@@ -135,6 +135,29 @@ t.test('what can be read can be asked for its head, also in a host that makes no
   t.equal(last.statusCode, 429, 'and as seldom')
 })
 
+t.test(
+  "what goes wrong is in the gateway's own log, where the host has none, under the id of the answer",
+  async (t) => {
+    const host = fastify()
+    t.teardown(() => host.close())
+    const told: { fields: Record<string, unknown>; message: string }[] = []
+    const logger = {
+      info() {},
+      warn() {},
+      error: (fields: object, message: string) => void told.push({ fields: { ...fields }, message }),
+    }
+    const authenticate = () => {
+      throw new Error('the directory of users is away')
+    }
+    await host.register(gatewayPlugin, { ...world().options, authenticate, logger, health: true, metrics: true })
+    for (const path of ['/v1/sessions', '/metrics']) {
+      const { instance, code } = (await host.inject(path)).json()
+      t.equal(code, 'SG_ERR_AUTHENTICATE_FAILED')
+      t.match(told.pop(), { fields: { reqId: instance, err: { cause: { message: /users is away/ } } } }, path)
+    }
+  },
+)
+
 t.test('two gateways under one base path are told apart by their prefixes', async (t) => {
   const host = fastify()
   t.teardown(() => host.close())

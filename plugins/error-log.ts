@@ -1,0 +1,24 @@
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify'
+import type { Logger } from '../src/lib/logger.js'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** In scopes of a gateway: its own logger. */
+    errorLogger?: Logger
+  }
+}
+
+/** The logger of a host that has none is one function that does nothing. */
+export const speaks = (log: FastifyBaseLogger): boolean => log.warn !== log.trace
+
+/** What goes wrong in a scope is told to this logger where the requests have none. */
+export function hearErrors(scope: FastifyInstance, logger: Logger): void {
+  scope.decorate('errorLogger', logger)
+}
+
+/** Tells what went wrong with a request: in its own log, or in the gateway's, under the id that the answer names. */
+export function errorLogOf({ log, server, id: reqId }: FastifyRequest): (fields: object, message: string) => void {
+  const { errorLogger } = server
+  if (speaks(log) || !errorLogger) return (fields, message) => log.error(fields, message)
+  return (fields, message) => errorLogger.error({ reqId, ...fields }, message)
+}
