@@ -158,8 +158,8 @@ export interface QueueAdapter {
     expected?: Expected,
     deliveries?: readonly KeptDelivery[],
   ): Promise<{ record: JobRecord | null; dailyTokens: number }>
-  /** Tells that there may be jobs to claim which this process did not add itself. Returns unsubscribe. */
-  onWork?(listener: () => void): () => void
+  /** Tells that there may be jobs to claim which this process did not add itself. Returns unsubscribe, at once or later. */
+  onWork?(listener: () => void): (() => void) | Promise<() => void>
 }
 
 /**

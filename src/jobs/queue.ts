@@ -200,7 +200,7 @@ export class JobQueue {
     await this.#retention?.takeUp()
     await this.#recover(this.#shared && {})
     if (this.#shared) this.#hearOthers(this.#shared)
-    const unsubscribe = adapter.onWork?.(() => this.#claims.wake())
+    const unsubscribe = await adapter.onWork?.(() => this.#claims.wake())
     if (unsubscribe) this.#unsubscribe.push(unsubscribe)
     this.#onStarted()
     if (!this.#draining) this.#claims.open()

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { type ErrorCode, GatewayError } from '../../src/errors.js'
 import { retryDelay } from '../../src/jobs/job.js'
+import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { type FakeSession, jobRequest, jobWorld, PROFILE, settle } from '../fixtures/job-world.js'
 
 t.test('a job is stored, run, completed and told in that order', async (t) => {
@@ -371,3 +372,20 @@ t.test('retention removes old terminal jobs with their sessions, and nothing tha
   t.match(await job(parked), { status: 'parked' })
   t.match(await job(running), { status: 'running' })
 })
+
+t.test(
+  'an adapter may take its time before it tells of work, and is heard no more once the queue is closed',
+  async (t) => {
+    let heard = 0
+    const adapter = Object.assign(createMemoryQueueAdapter({ now: () => 0 }), {
+      onWork: async () => {
+        heard++
+        return () => void heard--
+      },
+    })
+    const { queue } = await jobWorld(t, { adapter })
+    t.equal(heard, 1)
+    await queue.close()
+    t.equal(heard, 0)
+  },
+)
