@@ -70,7 +70,8 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     options.storage && options.profileStore === options.storage.profiles ? storage?.profiles : options.profileStore
   const secretEnv = [
     ...(surroundings.secretEnv ?? []),
-    ...(options.profiles ?? []).flatMap(({ provider }) => provider?.apiKeyEnv ?? []),
+    // what is no profile is refused below
+    ...(options.profiles ?? []).flatMap((profile) => profile?.provider?.apiKeyEnv ?? []),
     ...(options.managedProfiles?.apiKeyEnvs ?? []),
     ...(options.managedProfiles?.endpoints ?? []).flatMap(({ apiKeyEnv }) => apiKeyEnv ?? []),
   ]

@@ -99,7 +99,7 @@ export const SHAPES = {
   }),
   cluster: file.cluster,
   shutdownTimeoutMs: file.shutdownTimeoutMs,
-  logger: Obj,
+  logger: having('info', 'warn', 'error'),
   health: Type.Boolean(),
   metrics: Type.Boolean(),
 }

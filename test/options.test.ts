@@ -38,6 +38,8 @@ const refusals: [string, WorkerServerOptions | object, RegExp][] = [
     { ...open, allowedCwdRoot: ['/srv'] },
     /^allowedCwdRoot: unknown option; did you mean allowedCwdRoots\?$/,
   ],
+  ['a profile that is none', { ...open, profiles: [null] }, /^profiles: profile number 1: /],
+  ['a logger that cannot say everything', { ...open, logger: { info() {}, error() {} } }, /^logger\.warn: Required/],
   ['an option that is none', { ...open, colour: 'red' }, /^colour: unknown option\.$/],
   [
     'a tool without a name',
