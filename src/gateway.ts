@@ -26,6 +26,7 @@ import { type ResolvedOptions, resolveOptions, type WorkerServerOptions } from '
 import { ProfileCatalog } from './profiles/catalog.js'
 import { CliProfiles } from './profiles/cli-profiles.js'
 import { Admission } from './sessions/admission.js'
+import { tellOnError } from './sessions/kept/keeping.js'
 import { SessionRegistry } from './sessions/registry.js'
 import { sharingOf } from './sessions/sharing.js'
 import { refusing, StorageWatch } from './storage/availability.js'
@@ -346,7 +347,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
           { err: toError(error) },
           'a parked session could not be moved to the journal; it is left where it is',
         )
-        options.parking.onError?.(toError(error), { phase: 'adopt' })
+        void tellOnError(options.parking.onError, logger, toError(error), { phase: 'adopt' })
       })
   }
   const takeUp = async () => {

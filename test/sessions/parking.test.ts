@@ -270,7 +270,10 @@ t.test('an answer that comes while the engine is being started again is the one 
 t.test('a store that refuses the park: the session goes on with a new engine and is parked later', async (t) => {
   const store = new SlowStore()
   const errors: string[] = []
-  const onError = (_error: Error, { phase }: { phase: string }) => void errors.push(phase)
+  const onError = async (_error: Error, { phase }: { phase: string }) => {
+    errors.push(phase)
+    throw new Error('nobody is there to be told, and the process lives on')
+  }
   // as an engine does that finds its turn waiting when it is built again
   const start: Script['start'] = (runner) => {
     runner.init()

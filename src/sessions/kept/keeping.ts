@@ -31,7 +31,21 @@ import { type News, newsOf } from './news.js'
 import type { SessionStore } from './store.js'
 
 export type ParkingPhase = 'park' | 'wake' | 'adopt' | 'store'
-export type OnParkingError = (error: Error, context: { sessionId?: string; phase: ParkingPhase }) => void
+type ParkingContext = { sessionId?: string; phase: ParkingPhase }
+export type OnParkingError = (error: Error, context: ParkingContext) => unknown
+
+/** Never rejects: a host's callback that throws, or rejects later, is logged. */
+export async function tellOnError(
+  onError: OnParkingError | undefined,
+  logger: Logger,
+  ...told: Parameters<OnParkingError>
+): Promise<void> {
+  try {
+    await onError?.(...told)
+  } catch (thrown) {
+    logger.error({ err: toError(thrown) }, 'parking.onError failed')
+  }
+}
 
 export interface ParkingOptions {
   store: SessionStore | undefined
@@ -207,13 +221,9 @@ export class Keeping implements JournalWriterParts {
     await this.journal.close?.()
   }
 
-  report(error: unknown, context: { sessionId?: string; phase: ParkingPhase }): void {
+  report(error: unknown, context: ParkingContext): void {
     this.#logger.error({ err: toError(error), ...context }, 'parking: something failed')
-    try {
-      this.#onError?.(toError(error), context)
-    } catch (thrown) {
-      this.#logger.error({ err: toError(thrown) }, 'parking.onError threw')
-    }
+    void tellOnError(this.#onError, this.#logger, toError(error), context)
   }
 
   #takeBack(write: () => Promise<void>): Promise<void> {
