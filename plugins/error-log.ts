@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify'
+import { GatewayError } from '../src/errors.js'
 import type { Logger } from '../src/lib/logger.js'
 
 declare module 'fastify' {
@@ -16,9 +17,17 @@ export function hearErrors(scope: FastifyInstance, logger: Logger): void {
   scope.decorate('errorLogger', logger)
 }
 
-/** Tells what went wrong with a request: in its own log, or in the gateway's, under the id that the answer names. */
-export function errorLogOf({ log, server, id: reqId }: FastifyRequest): (fields: object, message: string) => void {
+/**
+ * Tells what went wrong with a request: in its own log, or else in the gateway's, under the id that the answer names; there only what the
+ * answer does not say, a cause.
+ */
+export function tellFailure(
+  { log, server, id: reqId }: FastifyRequest,
+  fields: { err: Error; code?: string },
+  message: string,
+): void {
   const { errorLogger } = server
-  if (speaks(log) || !errorLogger) return (fields, message) => log.error(fields, message)
-  return (fields, message) => errorLogger.error({ reqId, ...fields }, message)
+  if (speaks(log) || !errorLogger) log.error(fields, message)
+  else if (fields.err.cause !== undefined || !(fields.err instanceof GatewayError))
+    errorLogger.error({ reqId, ...fields }, message)
 }

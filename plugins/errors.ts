@@ -5,7 +5,7 @@ import type { Problem } from '../schemas/errors.js'
 import { type ErrorCode, GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { newId } from '../src/lib/new-id.js'
-import { errorLogOf, hearErrors } from './error-log.js'
+import { hearErrors, tellFailure } from './error-log.js'
 
 /** What Fastify itself refuses, in the words of the catalogue. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
@@ -45,7 +45,8 @@ const helpingHeaders = (status: number, { raw }: FastifyRequest): Record<string,
 export function toGatewayError(error: FastifyError, request: FastifyRequest): GatewayError {
   const refusal = inCatalogue(error)
   codes.set(request, refusal.code)
-  if (refusal.statusCode >= 500) errorLogOf(request)({ err: refusal, code: refusal.code }, 'request failed')
+  const { statusCode, code } = refusal
+  if (statusCode >= 500) tellFailure(request, { err: refusal, code }, 'request failed')
   return refusal
 }
 

@@ -13,7 +13,7 @@ import { earlierFingerprintOf, fingerprintOf, scopedKey } from '../src/idempoten
 import type { KeyState } from '../src/idempotency/store.js'
 import { PATIENCE_MS, Patience, patiently } from '../src/lib/patience.js'
 import { within } from '../src/lib/within.js'
-import { errorLogOf } from './error-log.js'
+import { tellFailure } from './error-log.js'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -97,7 +97,7 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
       else idempotency.release(key).catch(() => {})
     } catch (error) {
       // what was asked for is done, and kept together with its key
-      errorLogOf(request)({ err: toError(error) }, 'the answer to an Idempotency-Key could not be remembered')
+      tellFailure(request, { err: toError(error) }, 'the answer to an Idempotency-Key could not be remembered')
     }
   }
 

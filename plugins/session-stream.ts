@@ -14,7 +14,7 @@ import { commandIdOf, parseCommand } from '../src/sessions/clients/parse-command
 import { eventsPage } from '../src/sessions/log/events-page.js'
 import type { Session } from '../src/sessions/session.js'
 import { prefersEventStream } from './accept.js'
-import { errorLogOf } from './error-log.js'
+import { tellFailure } from './error-log.js'
 import { StreamClient, type StreamParts } from './streams.js'
 import { eventStreamWire, type OpenWire, type SocketWire, socketWire, type Wire } from './wires.js'
 
@@ -180,7 +180,7 @@ class SocketClient extends SessionClient<SocketWire> {
       if (id !== undefined) this.attachment?.send({ type: 'ack', id })
     } catch (error) {
       const refusal = error instanceof GatewayError ? error : new GatewayError('SG_ERR_INTERNAL', { cause: error })
-      if (refusal.statusCode >= 500) errorLogOf(this.request)({ err: toError(error) }, 'a command failed')
+      if (refusal.statusCode >= 500) tellFailure(this.request, { err: toError(error) }, 'a command failed')
       this.attachment?.send({
         type: 'command_error',
         ...(id !== undefined && { id }),
