@@ -6,6 +6,7 @@ import { type ErrorCode, GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { newId } from '../src/lib/new-id.js'
 import { hearErrors, tellFailure } from './error-log.js'
+import { serializeFirst } from './own-answers.js'
 
 /** What Fastify itself refuses, in the words of the catalogue. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
@@ -70,13 +71,18 @@ export const sendProblem = (error: FastifyError, request: FastifyRequest, reply:
 /** Answers in a scope are the gateway's own, refusals too, whatever the host makes of its own. */
 export function answerAsOwn(scope: FastifyInstance, { options }: Gateway): void {
   hearErrors(scope, options.logger)
+  serializeFirst(scope)
   // that of the host would be asked instead
   scope.setReplySerializer(undefined as never)
   scope.setErrorHandler(sendProblem)
 }
 
+/** Headers of an answer that came to nothing, because a hook of the host failed at it perhaps. */
+const ANSWER_HEADERS = ['location', 'link', 'content-disposition', 'idempotent-replayed']
+
 /** Makes a reply that of a refusal. @returns its body */
 export function problemIn(error: FastifyError, request: FastifyRequest, reply: FastifyReply): string {
+  for (const name of ANSWER_HEADERS) reply.removeHeader(name)
   const refusal = toGatewayError(error, request)
   const { statusCode, retryAfterS, allow } = refusal
   if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS)

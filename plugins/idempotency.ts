@@ -1,16 +1,9 @@
-import type {
-  FastifyInstance,
-  FastifyReply,
-  FastifyRequest,
-  onSendHookHandler,
-  preHandlerHookHandler,
-  preSerializationHookHandler,
-} from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, onSendHookHandler, preHandlerHookHandler } from 'fastify'
 import { GatewayError, invalidField, toError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import type { TakenKey } from '../src/idempotency/making.js'
 import { earlierFingerprintOf, fingerprintOf, scopedKey } from '../src/idempotency/scope.js'
-import type { KeyState } from '../src/idempotency/store.js'
+import type { KeyState, StoredAnswer } from '../src/idempotency/store.js'
 import { PATIENCE_MS, Patience, patiently } from '../src/lib/patience.js'
 import { within } from '../src/lib/within.js'
 import { tellFailure } from './error-log.js'
@@ -22,7 +15,7 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     /** The key that this request has taken: kept with what it makes, completed or released with its answer. */
-    takenKey: (TakenKey & { patience: Patience; answer?: string }) | undefined
+    takenKey: (TakenKey & { patience: Patience; answer?: StoredAnswer }) | undefined
   }
 }
 
@@ -80,21 +73,16 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
   }
 
   async function remember(
-    { key, patience: { leftMs }, answer: body }: NonNullable<FastifyRequest['takenKey']>,
+    { key, patience: { leftMs }, answer }: NonNullable<FastifyRequest['takenKey']>,
     request: FastifyRequest,
     reply: FastifyReply,
   ) {
     try {
-      if (reply.statusCode < 300 && body !== undefined) {
-        const kept = KEPT_HEADERS.flatMap((name) =>
-          reply.hasHeader(name) ? [[name, String(reply.getHeader(name))]] : [],
-        )
-        const headers = Object.fromEntries(kept) as Record<string, string>
-        const answer = { status: reply.statusCode, headers, body }
-        await within(leftMs, idempotency.complete(key, answer), { clock })
-      } else if (reply.statusCode !== 503) await within(leftMs, idempotency.release(key), { clock })
       // whoever was refused for the storage's sake has waited for it
-      else idempotency.release(key).catch(() => {})
+      if (reply.statusCode === 503) idempotency.release(key).catch(() => {})
+      else if (answer === undefined) await within(leftMs, idempotency.release(key), { clock })
+      // also when a hook of the host failed at it: it is done
+      else await within(leftMs, idempotency.complete(key, answer), { clock })
     } catch (error) {
       // what was asked for is done, and kept together with its key
       tellFailure(request, { err: toError(error) }, 'the answer to an Idempotency-Key could not be remembered')
@@ -107,11 +95,6 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
     if (given === undefined) done()
     else replay(given, request, reply).then((isAnswered) => isAnswered || done(), done)
   }
-  // before a hook of the host makes other bytes of it, compressed ones perhaps
-  const preSerialization: preSerializationHookHandler<unknown> = ({ takenKey }, reply, answer, done) => {
-    if (takenKey) takenKey.answer = reply.serialize(answer as Record<string, unknown>) as string
-    done(null, answer)
-  }
   const onSend: onSendHookHandler = (request, reply, payload, done) => {
     const { takenKey } = request
     request.takenKey = undefined
@@ -121,7 +104,26 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
   scope.addHook('onRoute', (route) => {
     if (!route.config?.idempotent) return
     route.preHandler = [preHandler, route.preHandler ?? []].flat()
-    route.preSerialization = [route.preSerialization ?? [], preSerialization].flat()
     route.onSend = [onSend, route.onSend ?? []].flat()
+    const { handler } = route
+    route.handler = function (request, reply) {
+      if (request.takenKey) keepAnswer(request.takenKey, reply)
+      return handler.call(this, request, reply)
+    }
   })
 }
+
+/** Keeps what is answered as it is sent, before a hook of the host makes other bytes of it, compressed ones perhaps. */
+function keepAnswer(takenKey: NonNullable<FastifyRequest['takenKey']>, reply: FastifyReply): void {
+  const send = reply.send.bind(reply)
+  reply.send = ((body: unknown) => {
+    if (typeof body === 'string' && reply.statusCode < 300)
+      takenKey.answer = { status: reply.statusCode, headers: keptHeaders(reply), body }
+    return send(body)
+  }) as FastifyReply['send']
+}
+
+const keptHeaders = (reply: FastifyReply): Record<string, string> =>
+  Object.fromEntries(
+    KEPT_HEADERS.flatMap((name) => (reply.hasHeader(name) ? [[name, String(reply.getHeader(name))]] : [])),
+  )

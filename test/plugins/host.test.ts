@@ -99,11 +99,12 @@ t.test('what a host makes of its own answers is nothing to those of the gateway,
   const host = fastify()
   t.teardown(() => host.close())
   host.setReplySerializer((payload) => JSON.stringify({ data: payload }))
+  host.addHook('preSerialization', async (_request, _reply, payload) => ({ wrapped: payload }))
   // as a plugin does that compresses them
   host.addHook('onSend', async (_request, _reply, payload) => Buffer.from(payload as string))
   host.get('/own', async () => ({ x: 1 }))
-  await host.register(gatewayPlugin, world().options)
-  t.same((await host.inject('/own')).json(), { data: { x: 1 } })
+  await host.register(gatewayPlugin, { ...world().options, health: true })
+  t.same((await host.inject('/own')).json(), { data: { wrapped: { x: 1 } } })
   const headers = { 'idempotency-key': 'k' }
   const create = () => host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD }, headers })
   const [first, again] = [await create(), await create()]
@@ -111,6 +112,26 @@ t.test('what a host makes of its own answers is nothing to those of the gateway,
   t.same([again.statusCode, again.json()], [201, first.json()])
   t.match(again.headers, { 'idempotent-replayed': 'true', location: first.headers.location })
   t.equal((await host.inject('/v1/sessions')).json().length, 1)
+  t.same((await host.inject('/healthz')).json(), { status: 'ok' })
+})
+
+t.test('what was made is made once, also when a hook of the host fails at the answer', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  let isFull = true
+  host.addHook('onSend', async (_request, _reply, payload) => {
+    if (!isFull) return payload
+    isFull = false
+    throw new Error('the audit log of the host is full')
+  })
+  await host.register(gatewayPlugin, world().options)
+  const headers = { 'idempotency-key': 'k' }
+  const create = () => host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD }, headers })
+  const failed = await create()
+  t.match([failed.statusCode, failed.headers.location], [500, undefined])
+  const again = await create()
+  t.match([again.statusCode, again.headers['idempotent-replayed']], [201, 'true'])
+  t.same((await host.inject('/v1/sessions')).json(), [again.json()])
 })
 
 t.test('what can be read can be asked for its head, also in a host that makes no such routes', async (t) => {
