@@ -1,3 +1,6 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
@@ -67,4 +70,30 @@ t.test('an answer to what was asked after a wake is in the record of a store of 
   const again = host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: { path: 'a' } })
   await until(async () => (await next.registry.get(id))?.pendingPermissions === 0, 'nobody is asked')
   t.match(await again, { behavior: 'allow', updatedInput: { path: 'a' } })
+})
+
+/** A session on a durable storage that waits for `e1` and two answers, and whose directory can be away: no engine can be built then. */
+async function inMountedDirectory(t: Test) {
+  const cwd = join(realpathSync(mkdtempSync(join(tmpdir(), 'parked-'))), 'mount')
+  mkdirSync(cwd)
+  const world = await buildJournaled(t, { script: native })
+  const { registry, engine } = world
+  const { id } = await registry.create({ cwd, prompt: 'go', approvalTimeoutMs: 0 })
+  await until(() => engine.last.sent.length === 1)
+  const ask = (toolUseId: string) =>
+    void engine.last.host.requestPermission({ toolName: 'write', toolUseId, input: {} }).catch(() => {})
+  return { ...world, id, ask, unmount: () => rmSync(cwd, { recursive: true }), mount: () => mkdirSync(cwd) }
+}
+
+t.test('a result that was confirmed while no engine could be built is gone on with after a crash', async (t) => {
+  const { registry, engine, gateway, id, again, unmount, mount } = await inMountedDirectory(t)
+  await engine.last.defer('e1')
+  await until(() => registry.here(id)?.status === 'parked')
+  unmount()
+  t.match(await gateway.executions.submit('e1', ok), { applied: true })
+  await registry.durable(id)
+  mount()
+  const next = await again()
+  await until(() => next.engine.runners[0]?.settled.length === 1, 'the result')
+  t.same(next.engine.last.settled, [{ executionId: 'e1', result: ok }])
 })

@@ -200,7 +200,10 @@ export class Sleep implements SessionSleep, ResultTaker {
       const lapsed = expiresAt !== undefined && expiresAt < now
       executions.register(id, executionId, lapsed ? now + expiredGraceMs : expiresAt)
     }
-    if (!midTurn?.due && !news.some((one) => isForEngine(one) || one.type === 'close')) return
+    // what came in before an engine that could not be built is no news any more
+    const cameIn =
+      midTurn && (midTurn.interrupted || [...midTurn.results, ...midTurn.decisions].some(({ told }) => !told))
+    if (!midTurn?.due && !cameIn && !news.some((one) => isForEngine(one) || one.type === 'close')) return
     this.#waking.expect(id)
     void this.#waking.wake(id)
   }
