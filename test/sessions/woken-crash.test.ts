@@ -97,3 +97,21 @@ t.test('a result that was confirmed while no engine could be built is gone on wi
   await until(() => next.engine.runners[0]?.settled.length === 1, 'the result')
   t.same(next.engine.last.settled, [{ executionId: 'e1', result: ok }])
 })
+
+t.test('what was answered while no engine could be built is not asked for again', async (t) => {
+  const { registry, clock, id, ask, unmount } = await inMountedDirectory(t)
+  ask('u1')
+  ask('u2')
+  await until(() => registry.here(id)?.status === 'parked')
+  const [first, second] = registry.here(id)!.parked!.permissions!
+  unmount()
+  await registry.resolvePermission(id, first!.id, { behavior: 'allow' }, UNLIMITED)
+  await registry.durable(id)
+  await registry.resolvePermission(id, second!.id, { behavior: 'allow' }, UNLIMITED)
+  // the next try is far away, and nobody looks
+  await clock.advance(50_000)
+  const session = await registry.open(id, UNLIMITED)
+  t.same(session.pendingPermissions, [])
+  const late = registry.resolvePermission(id, second!.id, { behavior: 'deny' }, UNLIMITED)
+  await t.rejects(late, { code: 'SG_ERR_PERMISSION_NOT_FOUND' }, 'the first answer wins')
+})

@@ -289,6 +289,8 @@ export class Archive {
     const { news = [] } = whole
     if (isMidTurn(whole)) {
       session.permissions.denyLost(RESTARTED)
+      // nobody is to be asked again for what came in
+      session.takeIn(whole)
       session.takeUp(news.filter((one) => !isForEngine(one)))
     } else if (!isTerminal(info) && isCutOff(whole)) {
       session.takeUp(news)
