@@ -418,7 +418,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   /** @param told what is said before everything else that follows from the end */
   #finish(as: 'failed' | 'closed', reason: SessionClosedReason, told?: SessionEventOf<'session_error'>): void {
     if (this.ended) return
-    const { link, world, log } = this
+    const { link, world, log, midTurn } = this
     this.become({ is: 'ended', as })
     this.goingLook?.cancel()
     if (this.writer) this.midTurn = undefined
@@ -426,6 +426,11 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.queued = undefined
     this.facts.endTurn()
     if (told) this.append(told)
+    // what was confirmed to whoever brought it, although no engine goes on with it
+    if (midTurn) this.permissions.carried = [...midTurn.decisions]
+    this.permissions.tellCarried()
+    for (const { executionId, result } of midTurn?.results.filter((one) => !one.told) ?? [])
+      this.append(this.executions.settle(executionId, result, world.clock.now()))
     this.permissions.denyAll('The session ended.')
     this.bridge.close()
     const ts = world.clock.now()

@@ -56,6 +56,29 @@ t.test('a woken session whose engine dies is not woken again by a restart', asyn
   await until(async () => (await store.get(id)) === undefined)
 })
 
+t.test('what came in for a session whose engine dies at its start is told with its end', async (t) => {
+  const start: Script['start'] = (runner) => {
+    runner.init()
+    if (runner.context.restore) runner.host.emit({ type: 'session_error', message: 'gone' })
+  }
+  const request = { approvalTimeoutMs: 0 }
+  const { registry, engine, executions, id, park, events } = await buildParked(t, { request, script: { start } })
+  void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
+  await park()
+  const [asked] = (await registry.get(id))!.parked!.permissions!
+  // neither waits for the other
+  const answered = registry.resolvePermission(id, asked!.id, { behavior: 'allow' }, UNLIMITED)
+  t.match(await executions.submit('e1', ok), { applied: true })
+  await answered
+  t.equal((await registry.get(id))?.status, 'failed')
+  const told = (await events()).filter(({ type }) => type === 'permission_resolved' || type.startsWith('execution_'))
+  t.match(told, [
+    { type: 'execution_dispatched', executionId: 'e1' },
+    { type: 'permission_resolved', requestId: asked!.id, behavior: 'allow', resolvedBy: 'client' },
+    { type: 'execution_result', executionId: 'e1' },
+  ])
+})
+
 t.test('a checkpoint that the store refuses is made up for at the next one', async (t) => {
   const store = new SlowStore()
   const { engine, executions, id, park } = await buildParked(t, { parking: { store } })
