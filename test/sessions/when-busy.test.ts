@@ -115,3 +115,18 @@ t.test('a message that interrupts ends the turn of a session that is parked in t
   engine.last.complete()
   await until(async () => (await registry.get(id))?.status === 'idle')
 })
+
+t.test('a message that was taken is not refused because the turn before it does not end', async (t) => {
+  const interrupt = async () => {
+    throw new Error('not now')
+  }
+  const { say, given, engine, isIdle } = await build(t, { script: { interrupt } })
+  await say('one')
+  await until(() => given().length === 1)
+  await say('two', 'interrupt')
+  engine.last.complete()
+  await until(() => given().length === 2)
+  engine.last.complete()
+  await until(isIdle)
+  t.same(given(), ['one', 'two'])
+})

@@ -167,8 +167,16 @@ export class CommandDesk {
       return
     }
     const accepted = await session.accept({ ...message, first: true }, undefined, patience)
+    // whoever is told that it was refused sends it again, and it is said twice
+    const onRefused = (error: unknown) => {
+      if (session.ended) throw error
+      this.#world.logger.warn(
+        { sessionId: session.id, err: toError(error) },
+        'a message waits for a turn that does not end',
+      )
+    }
     // the turn before it may have ended by itself meanwhile: the one in progress is its own then
-    if (accepted && session.queued?.includes(accepted)) await this.#ask(() => this.#interrupt())
+    if (accepted && session.queued?.includes(accepted)) await this.#ask(() => this.#interrupt()).catch(onRefused)
   }
 
   /** Of a session that falls asleep or is being woken nobody can end the turn before that is over. */
