@@ -262,7 +262,7 @@ export class SessionTable {
     if (!entry || session?.live || (!session && !this.#isDroppable(entry))) return
     if (session && !(entry.away === undefined ? session.isStored : session.isAtRest)) {
       if (session.log.isJournaled) session.whenDurable(() => this.unloadLater(id))
-      else if (session.accepting > 0) this.unloadLater(id)
+      else if (session.accepting > 0 || session.isAhead) this.unloadLater(id)
       return
     }
     if ((session?.clients.count ?? 0) > 0 || this.#clock.now() - entry.lookedAt < RELEASE_AFTER_MS) {

@@ -40,6 +40,8 @@ export class Session extends SessionState {
   readonly #commands: CommandDesk
   /** Answers that are being kept, by request; each resolves when it is, or was refused. */
   readonly #answering = new LazyMap<string, Promise<void>>()
+  /** What was told since it was last kept has no place but this one, and its numbers would be given again. */
+  isAhead = false
   /** When the last of what it was asked to do was done, or refused. */
   #lastAccepted: Promise<unknown> | undefined
   /** Ends the turn of an interrupt with the last result that it brings, before the engine goes on with that. */
@@ -279,7 +281,7 @@ export class Session extends SessionState {
   /** Whether it could be built again from what is stored, so that it need not stay in memory. */
   get isStored(): boolean {
     // what is still being written would be written by nobody's session
-    if (this.accepting > 0 || (this.writer && !this.writer.clean)) return false
+    if (this.accepting > 0 || this.isAhead || (this.writer && !this.writer.clean)) return false
     const isAlone = this.asleepIdle && !this.busy && this.concerns === 0
     return this.parked || (this.writer !== undefined && (isAlone || this.ended))
   }

@@ -155,7 +155,15 @@ export class Waking {
     }
     if (!this.#closed) this.#retry(id, () => this.wake(id))
     session.engine.showParkedAgain(`Could not wake, and is tried again: ${reasonOf(error)}`)
-    if (!keeping.hasAll) await keeping.write(asleep(session, snapshot)).catch(() => {})
+    if (!keeping.hasAll)
+      await keeping.write(asleep(session, snapshot)).then(
+        () => {
+          session.isAhead = false
+        },
+        () => {
+          session.isAhead = true
+        },
+      )
     table.onEngine(session, false)
   }
 

@@ -41,7 +41,9 @@ export function recordJournal(store: SessionStore): SessionJournal {
       lock.run(write.id, async () => {
         if (!write.state && write.taken) {
           const before = fresh.get(write.id)?.before
-          if (before !== undefined) await save(JSON.parse(before))
+          if (before !== undefined) await store.save(JSON.parse(before))
+          // not before that: what the store refuses is asked of it again
+          fresh.delete(write.id)
           return
         }
         const before = write.origin ? undefined : await find(write.id)
