@@ -222,10 +222,20 @@ export class EngineDesk implements RunnerOwner {
   }
 
   async onExecutionDeferred(link: RunnerLink, execution: DeferredExecution, takenBack?: AbortSignal): Promise<void> {
+    const { id, world } = this.#session
+    const { executionId, expiresAt } = execution
+    // one that was parked is deferred again by the next engine, which may give it up, too
+    if (world.executions.defer(id, executionId, expiresAt)) await this.#dispatch(link, execution)
+    const giveUp = () => this.#giveUpOn(executionId, WITHDRAWN)
+    if (takenBack?.aborted) giveUp()
+    else takenBack?.addEventListener('abort', giveUp, { once: true })
+  }
+
+  /** @throws when it could not be written down, or is another session's; nothing waits then */
+  async #dispatch(link: RunnerLink, execution: DeferredExecution): Promise<void> {
     const session = this.#session
     const { executions, world } = session
-    const { executionId, expiresAt } = execution
-    if (!world.executions.defer(session.id, executionId, expiresAt)) return
+    const { executionId } = execution
     session.append(executions.add(execution, world.clock.now()))
     const dispatch = world.dispatcher.plan(session.id, execution)
     session.keepAlong(dispatch)
@@ -240,9 +250,6 @@ export class EngineDesk implements RunnerOwner {
     }
     // once the engine knows that it was taken, so that a result may come from inside the dispatch
     setImmediate(() => dispatch.send())
-    const giveUp = () => this.#giveUpOn(executionId, WITHDRAWN)
-    if (takenBack?.aborted) giveUp()
-    else takenBack?.addEventListener('abort', giveUp, { once: true })
   }
 
   /** The engine is told that it was not taken, so that nobody waits for it. */

@@ -121,7 +121,7 @@ export class Gate {
     const tool = this.#options.hostedTools?.find(call.tool_name)
     // a helper's call cannot be put off
     if (call.agent_id !== undefined) return this.#pass(call, tool ? decided('allow', 'Declared by the operator.') : {})
-    if (tool) return this.#inTurn(call, () => this.#awaitResult(call, tool))
+    if (tool) return this.#inTurn(call, () => this.#awaitResult(call, tool, signal))
     if (await this.#options.isPatientAsk(call)) return this.#inTurn(call, () => this.#awaitPerson(call, signal))
     return this.#pass(call, {})
   }
@@ -163,7 +163,7 @@ export class Gate {
     return mine
   }
 
-  async #awaitResult(call: SdkHookInput, tool: DeferredTool): Promise<SdkHookOutput> {
+  async #awaitResult(call: SdkHookInput, tool: DeferredTool, takenBack: AbortSignal): Promise<SdkHookOutput> {
     const { hostedTools, host, restored } = this.#options
     const toolUseId = call.tool_use_id
     const earlier = restored?.toolUseId === toolUseId ? restored.execution : undefined
@@ -177,13 +177,15 @@ export class Gate {
     this.#delivered = deferred()
     const { promise: delivered } = this.#delivered
     if (!this.#settled.has(executionId)) {
-      await host().deferExecution({ ...execution, toolName: tool.name, input: call.tool_input })
+      await host().deferExecution({ ...execution, toolName: tool.name, input: call.tool_input }, takenBack)
       // the turn may have ended while that was written down
       if (!isOver && !this.#settled.has(executionId)) host().waitForExecutions()
     }
     const result = this.#settled.get(executionId) ?? (await Promise.race([delivered, putOff]))
     if (!result) return decided('defer', 'Its result comes later.')
     this.#settled.delete(executionId)
+    // it is not made then, and nothing would tell that it is over
+    if (takenBack.aborted) return decided('deny', INTERRUPTED)
     hostedTools!.answer({ toolUseId, toolName: tool.name, result })
     return this.#pass(call, decided('allow', 'Its result has come.'))
   }
