@@ -1,4 +1,5 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toError } from '../../errors.js'
 import { tried } from '../../lib/tried.js'
@@ -80,7 +81,14 @@ export class AgentProcess {
     const said = new Promise((done) => this.child.stdout.once('close', done))
     await this.exited
     await within(TRAILING_MS, said)
-    if (!this.child.stdout.destroyed && this.#mark !== undefined) await leash.sweep(this.#mark)
+    const stdout = this.child.stdout as Socket
+    if (!stdout.destroyed && this.#mark !== undefined) await leash.sweep(this.#mark)
+    // what bears no mark, or may not be ended, holds it still: no more is said in it once nothing comes
+    for (let read = -1; !stdout.destroyed && (stdout.isPaused() || read < stdout.bytesRead); ) {
+      read = stdout.bytesRead
+      await within(TRAILING_MS, said)
+    }
+    if (!stdout.destroyed) stdout.push(null)
   }
 
   /** Reads no more of its standard output until then, so that its pipe fills and it waits. */

@@ -48,6 +48,19 @@ t.test(
   },
 )
 
+t.test('that end is known also where it cannot be ended', async (t) => {
+  const agent = await run(t, 'env -i setsid sleep 600 & echo $!; echo last words; exit 7')
+  let said = ''
+  agent.child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said += text
+  })
+  await once(agent.child.stdout, 'end')
+  const left = Number.parseInt(said, 10)
+  t.teardown(() => process.kill(left))
+  t.match(said, /^\d+\nlast words\n$/)
+  t.ok(isRunning(left))
+})
+
 t.test('what does not listen is killed after the grace, children and those that left the group included', async (t) => {
   const agent = await run(
     t,
