@@ -83,6 +83,10 @@ export function configDirOf(row: AgentRow, env: Environment): string | undefined
   return env[row.configDirEnv] || (env.HOME ? row.defaultConfigDir?.(env.HOME) : undefined)
 }
 
+/** Names where an agent keeps what it keeps in such an environment. */
+export const placeOf = ({ name, configDirEnv }: AgentRow, env: Environment): string =>
+  JSON.stringify([name, env[configDirEnv], env.HOME])
+
 function translateConfigDir(row: AgentRow, env: Record<string, string | undefined>): void {
   const directory = env[CONFIG_DIR_ENV]
   if (row.configDirEnv === CONFIG_DIR_ENV) return

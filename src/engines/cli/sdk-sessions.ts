@@ -5,6 +5,7 @@ import { askForSessions, askToDelete } from './acp/kept-sessions.js'
 import type { AgentRow } from './agent-table.js'
 import { filesWithSdk, type SdkSessionInfo } from './claude/sdk-worker.js'
 import { control } from './control.js'
+import { placeOf } from './environment.js'
 
 /** A profile whose sessions are listed, as its sessions run. */
 export interface SdkSessionSource {
@@ -87,7 +88,7 @@ export async function deleteSdkSession(
 function distinct(sources: readonly SdkSessionSource[]): SdkSessionSource[] {
   const byPlace = new Map<string, SdkSessionSource>()
   for (const source of sources) {
-    const place = JSON.stringify([source.env[source.row.configDirEnv], source.env.HOME])
+    const place = placeOf(source.row, source.env)
     if (!byPlace.has(place)) byPlace.set(place, source)
   }
   return [...byPlace.values()]

@@ -1,21 +1,23 @@
 import type { ClientContext, SessionCapabilities } from '@agentclientprotocol/sdk'
 import { GatewayError, invalidField, startError } from '../../../errors.js'
-import { whenAborted } from '../../../lib/aborted.js'
+import { untilAborted } from '../../../lib/aborted.js'
 import { KeyedLock } from '../../../lib/keyed-lock.js'
 import type { SdkSessionInfo } from '../claude/sdk-worker.js'
 import { control } from '../control.js'
 import type { CredentialSubject } from '../credentials.js'
-import { findExecutable } from '../environment.js'
-import { START_TIMEOUT_MS } from '../launch.js'
+import { findExecutable, placeOf } from '../environment.js'
+import { SLOT_MS, START_TIMEOUT_MS } from '../launch.js'
 import { markerEnv } from '../markers.js'
 import { AgentProcess } from '../process.js'
+import { SpawnSlots } from '../spawn-slots.js'
 import { privateFolder } from '../workspace/private-files.js'
 import { isTrusted, workspaceEnv } from '../workspace/trust.js'
 import { connectAcp, reasonOf } from './connection.js'
 import { CANCELLED } from './permissions.js'
 
-/** An agent is started for each answer: one at a time. */
-const starts = new KeyedLock()
+/** An agent is started for each answer: one at a time where the same sessions are kept, so that one that hangs holds up no others. */
+const places = new KeyedLock()
+const slots = new SpawnSlots()
 
 /**
  * The sessions that an agent keeps, newest first, asked of the agent itself, which is started for that in a directory of its own.
@@ -80,35 +82,45 @@ async function* listed(agent: ClientContext, dir: string | undefined): AsyncGene
  * than its sessions would.
  */
 function withAgent<Answer>(
-  { profile, row, env }: CredentialSubject,
+  subject: CredentialSubject,
   dir: string | undefined,
   ask: (agent: ClientContext, can: SessionCapabilities) => Promise<Answer>,
 ): Promise<Answer> {
-  return starts.run(row.name, async () => {
+  const { row, env } = subject
+  // from here on, so that nobody waits for longer than for the agent that hangs
+  const late = AbortSignal.timeout(START_TIMEOUT_MS)
+  return places.run(placeOf(row, env), async () => {
     const command = findExecutable(row.command ?? row.name, env)
     if (!command) throw startError(`The agent ${row.name} is not installed.`)
-    const folder = await privateFolder()
-    const trusted = isTrusted(row, profile, false)
-    const workspace = await workspaceEnv(row, trusted, { env, cwd: dir ?? folder })
-    const running = new AgentProcess({
-      ...{ command, args: row.args, cwd: folder },
-      env: { ...env, ...row.settings?.(env, trusted), ...workspace, ...(await markerEnv('')) },
-    })
+    let free = () => {}
+    let running: AgentProcess | undefined
     try {
+      free = await slots.take(late)
+      setTimeout(free, SLOT_MS).unref()
+      running = await startIn(subject, command, dir)
       const { agent } = connectAcp(running, { onUpdate: () => {}, onPermission: async () => CANCELLED })
       const answer = async () => {
         const hello = await agent.request('initialize', { protocolVersion: 1, clientCapabilities: {} })
         return ask(agent, hello.agentCapabilities?.sessionCapabilities ?? {})
       }
-      const late = whenAborted(AbortSignal.timeout(START_TIMEOUT_MS)).then(() => {
-        throw startError(`The agent ${row.name} did not answer in time.`)
-      })
-      return await Promise.race([answer(), late])
+      return await untilAborted(answer(), late)
     } catch (error) {
       if (error instanceof GatewayError) throw error
+      if (late.aborted) throw startError(`The agent ${row.name} did not answer in time.`)
       throw startError(`The agent ${row.name} could not be asked for its sessions: ${reasonOf(error)}`, error)
     } finally {
-      await running.stop()
+      await running?.stop()
+      free()
     }
+  })
+}
+
+async function startIn({ profile, row, env }: CredentialSubject, command: string, dir: string | undefined) {
+  const folder = await privateFolder()
+  const trusted = isTrusted(row, profile, false)
+  const workspace = await workspaceEnv(row, trusted, { env, cwd: dir ?? folder })
+  return new AgentProcess({
+    ...{ command, args: row.args, cwd: folder },
+    env: { ...env, ...row.settings?.(env, trusted), ...workspace, ...(await markerEnv('')) },
   })
 }
