@@ -21,8 +21,16 @@ const begun = {
   ...{ type: 'assistant', uuid: 'sdk-uuid', parent_tool_use_id: null },
   message: { id: 'm1', role: 'assistant', model: 'claude-x', content: [{ type: 'text', text: 'begun' }] },
 }
+const stream = (event: object) => ({ type: 'stream_event', parent_tool_use_id: null, event })
+/** One call of the model to its end, and another one that is not over. */
+const spent = [
+  stream({ type: 'message_start', message: { usage: { input_tokens: 7, output_tokens: 1, cache_read_input_tokens: 3 } } }),
+  begun,
+  stream({ type: 'message_delta', usage: { output_tokens: 20 } }),
+  stream({ type: 'message_start', message: { usage: { input_tokens: 5, output_tokens: 1 } } }),
+]
 /** Says that it has begun before. */
-const DEAF = script(begun, { type: 'begun' }, { deaf: true }, { type: 'result', result: 'late' })
+const DEAF = script(...spent, { type: 'begun' }, { deaf: true }, { type: 'result', result: 'late' })
 
 function engineOf(clock: VirtualClock) {
   const home = folder()
@@ -55,7 +63,8 @@ t.test('an agent that does not hear an interrupt is ended with its turn', async 
   t.equal(runner.isSpent, false)
   await clock.advance(1)
   await interrupted
-  t.match(await over, { subtype: 'interrupted', isError: false })
+  const usage = { inputTokens: 12, outputTokens: 21, cacheReadTokens: 3, cacheCreationTokens: 0 }
+  t.match(await over, { subtype: 'interrupted', isError: false, usage }, 'what it is known to have cost')
   t.match([query.calls, runner.isSpent], [['interrupt'], true])
   t.notOk(processesOf('session-1').includes(pid!), 'its process is gone')
   t.match(host.of('assistant_message'), [{ message: { content: [{ text: 'begun' }] } }], 'what it had said is told')

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Message, MessageBlock, TurnSubtype } from '../../../../schemas/events.js'
+import type { TokenUsage } from '../../../../schemas/sessions.js'
 import type { RunnerEvent } from '../../runner.js'
+import { addUsage, NO_USAGE } from '../../token-usage.js'
 import { ClaudePlan, type PlanState } from './plan.js'
 import type { SdkAssistant, SdkMessage, SdkResult, SdkStreamEvent, SdkUsage, SdkUser } from './sdk.js'
 import { messageUsage, Totals, type TotalsState } from './totals.js'
@@ -23,6 +25,7 @@ export interface TranslatorState extends TotalsState {
 interface Stream {
   /** Of the assistant message that the block in progress becomes. */
   uuid: string
+  /** As far as it is told, and not counted yet. */
   usage: SdkUsage
 }
 
@@ -36,6 +39,8 @@ export class ClaudeTranslator {
   readonly #withDeltas: boolean
   readonly #plan: ClaudePlan
   readonly #streams = new Map<string | null, Stream>()
+  /** What the messages of this turn have told that they cost. */
+  #used = NO_USAGE
   /** The agent's own name of its last message in this turn. */
   lastUuid: string | undefined
   #held: { event: Extract<RunnerEvent, { type: 'assistant_message' }>; parent: string | null } | undefined
@@ -73,12 +78,14 @@ export class ClaudeTranslator {
   }
 
   /**
+   * @param result without any usage: what the messages told is what the turn used
    * @param interrupted whether somebody asked for this end
    * @param earlier what the turn took before it was parked
    */
   complete(result: SdkResult, interrupted: boolean, earlier = { elapsedMs: 0, steps: 0 }): void {
     this.flush()
-    this.#streams.clear()
+    for (const parent of this.#streams.keys()) this.#count(parent)
+    const { usage, ...totals } = this.totals.add(result, earlier.steps)
     const subtype = subtypeOf(result, interrupted)
     const isError = subtype !== 'success' && subtype !== 'interrupted'
     this.#emit({
@@ -86,10 +93,13 @@ export class ClaudeTranslator {
       subtype,
       isError,
       durationMs: earlier.elapsedMs + (result.duration_ms ?? 0),
-      ...this.totals.add(result, earlier.steps),
+      ...totals,
+      usage: result.usage || result.modelUsage ? usage : this.#used,
       ...(!isError && result.result !== undefined && { result: result.result }),
       ...(isError && { errors: errorsOf(result) }),
     })
+    this.#streams.clear()
+    this.#used = NO_USAGE
     this.lastUuid = undefined
   }
 
@@ -98,6 +108,7 @@ export class ClaudeTranslator {
     switch (event.type) {
       case 'message_start':
         this.flush()
+        this.#count(parent)
         this.#streams.set(parent, { uuid: randomUUID(), usage: event.message?.usage ?? {} })
         return
       case 'content_block_start':
@@ -108,14 +119,27 @@ export class ClaudeTranslator {
         if (stream && this.#withDeltas) this.#delta(stream.uuid, parent, event.delta ?? {})
         return
       case 'message_delta':
-        if (stream && this.#held?.parent === parent) {
-          const { message } = this.#held.event
-          message.usage = messageUsage({ ...stream.usage, ...event.usage })
-          if (event.delta?.stop_reason) message.stopReason = event.delta.stop_reason
+        if (stream) {
+          stream.usage = { ...stream.usage, ...event.usage }
+          const usage = this.#count(parent)
+          if (this.#held?.parent === parent) {
+            const { message } = this.#held.event
+            message.usage = usage
+            if (event.delta?.stop_reason) message.stopReason = event.delta.stop_reason
+          }
         }
         this.flush()
         return
     }
+  }
+
+  /** @returns what the message of a stream has cost since this was asked the last time */
+  #count(parent: string | null): TokenUsage {
+    const stream = this.#streams.get(parent)
+    const usage = messageUsage(stream?.usage ?? {})
+    this.#used = addUsage(this.#used, usage)
+    if (stream) stream.usage = {}
+    return usage
   }
 
   #delta(uuid: string, parent: string | null, delta: NonNullable<SdkStreamEvent['event']['delta']>): void {
