@@ -6,12 +6,25 @@ const MOST_KEPT = 8_000
 const SHORT = 500
 const LEFT_OUT = 'left out: the provider refused the call with it'
 
+/** Said of a key, a bill or a model with the status of a message that is refused. */
+const OF_NO_MESSAGE =
+  /\bapi[ _-]?key\b|\bcredit balance\b|\binsufficient[ _](?:quota|credits?|balance|funds)\b|\bbilling\b|model_not_found|\binvalid[ _]model\b|\bmodel\b.{0,100}\b(?:not exist|not found)\b|not a valid model/i
+const TOO_LONG =
+  /\bcontext[ _](?:length|window|size)|\btoo (?:long|large)\b|\btoo many tokens\b|\bmax(?:imum)?\b.{0,60}\btokens\b|\bexceeds?\b.{0,60}\btokens\b/i
+const ALL_TOO_LONG =
+  'The conversation as a whole has become too long for the model: begin a new session, or choose a model that reads more.'
+
 /**
  * Makes a transcript one to go on from when a provider has refused to read it: too long, blank, an image that it cannot take. What it
  * has never answered is suspect. A message of the user is taken back; of the results of tools, which tell what was done, the beginning stays.
- * @returns what became of it, in a sentence; undefined when nothing did
+ * What is refused for something else stays whole, once: whoever mends that need not say it again.
+ * @param reason what the provider said
+ * @returns what became of it, and what to do, in sentences
  */
-export function takeBack(messages: ModelMessage[]): string | undefined {
+export function takeBack(messages: ModelMessage[], reason: string): string[] {
+  const isAgain = messages.at(-1)?.role === 'user' && messages.at(-2)?.role === 'user'
+  if (!isAgain && OF_NO_MESSAGE.test(reason)) return []
+  const size = JSON.stringify(messages).length
   const before = messages.length
   while (messages.at(-1)?.role === 'user') messages.pop()
   const isTaken = messages.length < before
@@ -23,7 +36,10 @@ export function takeBack(messages: ModelMessage[]): string | undefined {
     ...(isTaken ? ['the message was taken back'] : []),
     ...(isShorter ? ['only the beginning of the last results of tools is kept for the model'] : []),
   ]
-  return done.length === 0 ? undefined : `The session goes on without what was refused: ${done.join(', and ')}.`
+  return [
+    ...(done.length > 0 ? [`The session goes on without what was refused: ${done.join(', and ')}.`] : []),
+    ...(TOO_LONG.test(reason) && JSON.stringify(messages).length > size / 2 ? [ALL_TOO_LONG] : []),
+  ]
 }
 
 type ToolMessage = Extract<ModelMessage, { role: 'tool' }>

@@ -107,9 +107,9 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
       emit({ type: 'assistant_message', message, uuid, parentToolUseId: null })
     }
     signal.throwIfAborted()
-    const errors = [answer.error ?? 'The model call was aborted.']
-    const taken = answer.isInputRefused && answer.blocks.length === 0 ? takeBack(state.messages) : undefined
-    return { subtype: 'error_during_execution', errors: taken === undefined ? errors : [...errors, taken] }
+    const { error = 'The model call was aborted.', isInputRefused } = answer
+    const taken = isInputRefused && answer.blocks.length === 0 ? takeBack(state.messages, error) : []
+    return { subtype: 'error_during_execution', errors: [error, ...taken] }
   }
 
   const { model, stopReason, spent } = answer

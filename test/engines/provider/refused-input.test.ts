@@ -95,3 +95,41 @@ t.test('results that nobody refused stay whole, whatever is refused after they w
   t.match(shown()[2], { role: 'tool', content: /^.{40000}/s })
   t.match(shown().slice(3), [{ content: 'read' }, { content: 'two' }])
 })
+
+for (const message of [
+  'Your credit balance is too low to access the API. Please go to Plans & Billing.',
+  'API key not valid. Please pass a valid API key.',
+  'The model `fake` does not exist or you do not have access to it.',
+  'invalid model: fake',
+])
+  t.test(`a message stays when it is not what is refused: ${message}`, async (t) => {
+    const { runner, host, shown } = await session(t)
+    const refused = script({ status: 400, message })
+    runner.send(refused)
+    t.same((await host.turn(1)).errors, [`HTTP 400: ${message}`])
+    runner.send('once more')
+    t.match(await host.turn(2), { result: 'pong' })
+    t.match(shown(), [{ content: refused }, { content: 'once more' }])
+    runner.send(refused)
+    t.same((await host.turn(3)).errors, [`HTTP 400: ${message}`])
+    runner.send(refused)
+    t.same((await host.turn(4)).errors, [`HTTP 400: ${message}`, TAKEN_BACK], 'it may be the message all the same')
+  })
+
+const CONTEXT = [
+  "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+  'prompt is too long: 210000 tokens > 200000 maximum',
+  'The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).',
+]
+t.test('a conversation that is too long as a whole says what to do', async (t) => {
+  const { runner, host } = await session(t)
+  runner.send('one'.repeat(1_000))
+  await host.turn(1)
+  const whole = /^The conversation as a whole has become too long for the model: begin a new session/
+  for (const [index, message] of CONTEXT.entries()) {
+    runner.send(script({ status: 400, message }))
+    t.match((await host.turn(index + 2)).errors, [`HTTP 400: ${message}`, TAKEN_BACK, whole])
+  }
+  runner.send(script({ status: 400, message: CONTEXT[0]! }) + ' '.repeat(5_000))
+  t.equal((await host.turn(5)).errors?.length, 2, 'one long message does not make it so')
+})
