@@ -403,6 +403,23 @@ t.test('while its host is not drained its pipe is left unread', async (t) => {
   t.match(await end, { subtype: 'success', result: 'word '.repeat(words) })
 })
 
+t.test('what the agent takes back is not asked any more, and it says itself what becomes of the call', async (t) => {
+  const { runner, host } = await start(t)
+  host.answer = (_ask, takenBack) =>
+    new Promise((resolve) => {
+      takenBack!.addEventListener('abort', () => resolve({ behavior: 'deny' }))
+    })
+  const end = host.next('turn_completed')
+  const toolCall = { toolCallId: 'call', title: 'run', status: 'pending', kind: 'execute', rawInput: {} }
+  const update = { sessionUpdate: 'tool_call_update', toolCallId: 'call', status: 'completed' }
+  const content = [{ type: 'content', content: { type: 'text', text: 'ran all the same' } }]
+  runner.send(script({ withdraws: { toolCall, options: [] } }, { raw: { ...update, content } }, { text: 'done' }))
+  await host.asked()
+  await runner.setModel!('large')
+  t.match(await end, { subtype: 'success', result: 'done' })
+  t.match(host.of('user_message'), [{ message: { content: [{ tool_use_id: 'call', content: 'ran all the same' }] } }])
+})
+
 t.test('a dozen questions in a turn are no leak that Node warns of', async (t) => {
   const warnings: Error[] = []
   const onWarning = (warning: Error) => warnings.push(warning)

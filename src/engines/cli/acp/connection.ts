@@ -14,7 +14,8 @@ import type { AgentProcess } from '../process.js'
 export interface AcpListener {
   /** @param sessionId the agent's own, or that of a helper */
   onUpdate(update: SessionUpdate, sessionId: string): void
-  onPermission(request: RequestPermissionRequest): Promise<RequestPermissionResponse>
+  /** @param takenBack aborts when the agent does not ask any more; not by its end, which is told as such */
+  onPermission(request: RequestPermissionRequest, takenBack: AbortSignal): Promise<RequestPermissionResponse>
 }
 
 export interface AcpConnection {
@@ -31,7 +32,14 @@ export interface AcpConnection {
 export function connectAcp({ child }: AgentProcess, listener: AcpListener): AcpConnection {
   const stream = ndJsonStream(Writable.toWeb(child.stdin), saidBy(child.stdout))
   const connection = client({ name: 'session-gateway' })
-    .onRequest(methods.client.session.requestPermission, ({ params }) => listener.onPermission(params))
+    .onRequest(methods.client.session.requestPermission, ({ params, signal }) => {
+      const takenBack = new AbortController()
+      const tell = () => {
+        if (!connection.signal.aborted) takenBack.abort()
+      }
+      signal.addEventListener('abort', tell, { once: true })
+      return listener.onPermission(params, takenBack.signal)
+    })
     .onNotification(methods.client.session.update, ({ params }) => listener.onUpdate(params.update, params.sessionId))
     // Agents have notifications of their own, which must not be errors.
     .onNotification('*', () => {})

@@ -122,7 +122,7 @@ export class AcpRunner implements Runner {
       this.#process = agent
       this.#connection = connectAcp(agent, {
         onUpdate: (update, sessionId) => this.#update(update, sessionId),
-        onPermission: (request) => this.#permission(request),
+        onPermission: (...asked) => this.#permission(...asked),
       })
       const ended = this.#connection.closed.then(() => this.#end(agent))
       await Promise.race([
@@ -313,7 +313,7 @@ export class AcpRunner implements Runner {
     this.#translator.translate(update)
   }
 
-  async #permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse> {
+  async #permission(request: RequestPermissionRequest, takenBack: AbortSignal): Promise<RequestPermissionResponse> {
     this.#turn?.heard()
     const turn = this.#turn?.signal
     if (!turn || turn.aborted) return CANCELLED
@@ -325,15 +325,19 @@ export class AcpRunner implements Runner {
     const answer =
       byMode() ??
       (await Promise.race([
-        this.#host!.requestPermission({
-          toolName: call.name,
-          toolUseId: call.id,
-          input: shown,
-          ...(call.title && { title: call.title }),
-        }),
+        this.#host!.requestPermission(
+          {
+            toolName: call.name,
+            toolUseId: call.id,
+            input: shown,
+            ...(call.title && { title: call.title }),
+          },
+          takenBack,
+        ),
         whenAborted(turn),
       ]))
-    if (!answer) return CANCELLED
+    // what becomes of the call then the agent tells
+    if (!answer || takenBack.aborted) return CANCELLED
     // nothing is done in plan mode, whatever was allowed, and whenever it was asked for
     const decision = this.#mode === 'plan' ? (byMode() ?? answer) : answer
     if (decision.behavior === 'deny') {
