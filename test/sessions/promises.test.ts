@@ -69,6 +69,26 @@ t.test(
   },
 )
 
+t.test('what an engine gave up before it was written down is nobody’s work', async (t) => {
+  const dispatched: string[] = []
+  const executions = { tools: [], onDispatch: ({ executionId }: { executionId: string }) => dispatched.push(executionId) }
+  const world = await started(t, { executions })
+  const { engine, journal, id } = world
+  journal.hold()
+  const word = new AbortController()
+  const given = engine.last.host.deferExecution({ executionId: 'e1', toolName: 'elsewhere' }, word.signal)
+  await turns()
+  word.abort()
+  journal.release()
+  await given
+  await engine.last.host.deferExecution({ executionId: 'e2', toolName: 'elsewhere' }, new AbortController().signal)
+  await until(() => dispatched.length > 0)
+  t.same(dispatched, ['e2'])
+  const failed = async () => (await eventsOf(world, id)).filter(({ type }) => type === 'execution_failed')
+  await until(async () => (await failed()).length > 0)
+  t.match(await failed(), [{ executionId: 'e1', reason: 'withdrawn' }])
+})
+
 t.test('the id of a command that was refused can be used again', async (t) => {
   const { registry, engine, id } = await started(t)
   const busy = { type: 'user_message', text: 'now', id: 'c1', whenBusy: 'reject' } as const

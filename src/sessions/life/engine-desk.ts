@@ -225,14 +225,14 @@ export class EngineDesk implements RunnerOwner {
     const { id, world } = this.#session
     const { executionId, expiresAt } = execution
     // one that was parked is deferred again by the next engine, which may give it up, too
-    if (world.executions.defer(id, executionId, expiresAt)) await this.#dispatch(link, execution)
+    if (world.executions.defer(id, executionId, expiresAt)) await this.#dispatch(link, execution, takenBack)
     const giveUp = () => this.#giveUpOn(executionId, WITHDRAWN)
     if (takenBack?.aborted) giveUp()
     else takenBack?.addEventListener('abort', giveUp, { once: true })
   }
 
   /** @throws when it could not be written down, or is another session's; nothing waits then */
-  async #dispatch(link: RunnerLink, execution: DeferredExecution): Promise<void> {
+  async #dispatch(link: RunnerLink, execution: DeferredExecution, takenBack?: AbortSignal): Promise<void> {
     const session = this.#session
     const { executions, world } = session
     const { executionId } = execution
@@ -248,8 +248,10 @@ export class EngineDesk implements RunnerOwner {
       this.#takeBack(link, executionId, error)
       throw error
     }
+    // an agent that lost its patience with the storage may have called again
+    if (takenBack?.aborted) dispatch.withdraw()
     // once the engine knows that it was taken, so that a result may come from inside the dispatch
-    setImmediate(() => dispatch.send())
+    else setImmediate(() => dispatch.send())
   }
 
   /** The engine is told that it was not taken, so that nobody waits for it. */
