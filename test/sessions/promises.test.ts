@@ -71,7 +71,10 @@ t.test(
 
 t.test('what an engine gave up before it was written down is nobody’s work', async (t) => {
   const dispatched: string[] = []
-  const executions = { tools: [], onDispatch: ({ executionId }: { executionId: string }) => dispatched.push(executionId) }
+  const executions = {
+    tools: [],
+    onDispatch: ({ executionId }: { executionId: string }) => dispatched.push(executionId),
+  }
   const world = await started(t, { executions })
   const { engine, journal, id } = world
   journal.hold()

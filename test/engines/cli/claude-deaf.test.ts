@@ -24,7 +24,10 @@ const begun = {
 const stream = (event: object) => ({ type: 'stream_event', parent_tool_use_id: null, event })
 /** One call of the model to its end, and another one that is not over. */
 const spent = [
-  stream({ type: 'message_start', message: { usage: { input_tokens: 7, output_tokens: 1, cache_read_input_tokens: 3 } } }),
+  stream({
+    type: 'message_start',
+    message: { usage: { input_tokens: 7, output_tokens: 1, cache_read_input_tokens: 3 } },
+  }),
   begun,
   stream({ type: 'message_delta', usage: { output_tokens: 20 } }),
   stream({ type: 'message_start', message: { usage: { input_tokens: 5, output_tokens: 1 } } }),

@@ -48,27 +48,30 @@ t.test('an agent that lists its sessions only while it runs is asked where one p
   t.strictSame(processesOf(), [])
 })
 
-t.test('an agent that does not answer is not waited for by whoever asks where others keep their sessions', async (t) => {
-  const env = { PATH: process.env.PATH, ACP_LISTS: '["one"]' }
-  const late = new AbortController()
-  const timeout = t.intercept(AbortSignal, 'timeout', { value: () => late.signal })
-  const ask = (args: string[], HOME: string) => {
-    const codex = { name: 'codex', command: process.execPath, args }
-    const subject = cliSubject({ agents: [codex] }, { name: 'c', engine: 'cli', agent: 'codex' }, { ...env, HOME })
-    return listSdkSessions([subject], { limit: 1, offset: 0 }, SDK)
-  }
-  const hangs = ['-e', 'process.stdin.resume()']
-  const refused = { code: 'SG_ERR_ENGINE_START', message: 'The agent codex did not answer in time.' }
-  const hanging = t.rejects(ask(hangs, '/hangs'), refused)
-  await until(() => processesOf().length === 1)
-  const next = t.rejects(ask([AGENT], '/hangs'), refused)
-  timeout.restore()
-  t.match(await ask([AGENT], '/works'), [{ sessionId: 'one' }])
-  late.abort()
-  await hanging
-  await next
-  t.strictSame(processesOf(), [])
-})
+t.test(
+  'an agent that does not answer is not waited for by whoever asks where others keep their sessions',
+  async (t) => {
+    const env = { PATH: process.env.PATH, ACP_LISTS: '["one"]' }
+    const late = new AbortController()
+    const timeout = t.intercept(AbortSignal, 'timeout', { value: () => late.signal })
+    const ask = (args: string[], HOME: string) => {
+      const codex = { name: 'codex', command: process.execPath, args }
+      const subject = cliSubject({ agents: [codex] }, { name: 'c', engine: 'cli', agent: 'codex' }, { ...env, HOME })
+      return listSdkSessions([subject], { limit: 1, offset: 0 }, SDK)
+    }
+    const hangs = ['-e', 'process.stdin.resume()']
+    const refused = { code: 'SG_ERR_ENGINE_START', message: 'The agent codex did not answer in time.' }
+    const hanging = t.rejects(ask(hangs, '/hangs'), refused)
+    await until(() => processesOf().length === 1)
+    const next = t.rejects(ask([AGENT], '/hangs'), refused)
+    timeout.restore()
+    t.match(await ask([AGENT], '/works'), [{ sessionId: 'one' }])
+    late.abort()
+    await hanging
+    await next
+    t.strictSame(processesOf(), [])
+  },
+)
 
 t.test('a declared agent is asked, too, and one that lists none has none', async (t) => {
   const mine = { name: 'mine', command: process.execPath, args: [AGENT] }
