@@ -1,5 +1,5 @@
 import parse from 'secure-json-parse'
-import { GatewayError } from '../errors.js'
+import { GatewayError, invalidField } from '../errors.js'
 
 /** How deeply arrays and objects may be nested. Serialising recurses: what is stored some thousand levels deep cannot be answered. */
 const MAX_DEPTH = 64
@@ -41,19 +41,38 @@ function endOfString(chars: string, from: number): number {
   }
 }
 
+/** Of a number in it `JSON.parse` may make Infinity, which would be written down and answered as `null`. */
+const MAY_OVERFLOW = /\d[eE]\+?\d|\d{309}/
+
+/** Dotted path of the first number that is beyond what a double can hold. */
+function overflowing(value: unknown, at: readonly string[] = []): string | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : at.join('.')
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [name, member] of Object.entries(value)) {
+    const path = overflowing(member, [...at, name])
+    if (path !== undefined) return path
+  }
+  return undefined
+}
+
 /**
  * Parses what comes from outside.
  * @param limit how deeply it may be nested
- * @throws GatewayError SG_ERR_TOO_DEEP, or SG_ERR_INVALID_JSON when it is malformed or has a key that would poison a prototype
+ * @throws GatewayError SG_ERR_TOO_DEEP, SG_ERR_INVALID_JSON when it is malformed or has a key that would poison a prototype, or
+ * SG_ERR_VALIDATION naming a number that is too large to be one
  */
 export function parseJson(text: string | Buffer, limit = MAX_DEPTH): unknown {
   if (exceedsJsonDepth(text, limit)) {
     throw new GatewayError('SG_ERR_TOO_DEEP', { detail: `The JSON is nested deeper than ${limit} levels.` })
   }
+  let value: unknown
   try {
-    return parse(text, { protoAction: 'error', constructorAction: 'error' })
+    value = parse(text, { protoAction: 'error', constructorAction: 'error' })
   } catch (cause) {
     const detail = 'The JSON is malformed, or has a key __proto__ or constructor.prototype.'
     throw new GatewayError('SG_ERR_INVALID_JSON', { detail, cause })
   }
+  const path = MAY_OVERFLOW.test(text.toString('latin1')) ? overflowing(value) : undefined
+  if (path !== undefined) throw invalidField(path, 'Expected a number that is not larger than a number can be.')
+  return value
 }

@@ -87,6 +87,19 @@ t.test('parseJson', async (t) => {
       t.throws(() => parseJson(text), { code: 'SG_ERR_INVALID_JSON', statusCode: 400 }, JSON.stringify(text))
   })
 
+  t.test('refuses a number that would be written down as null', async (t) => {
+    const rows: [text: string, path: string][] = [
+      ['1e400', ''],
+      ['{"meta":{"a":[0,-1E+309]}}', 'meta.a.1'],
+      [`{"n":${'9'.repeat(309)}}`, 'n'],
+      [`{"n":1${'0'.repeat(300)}e9}`, 'n'],
+    ]
+    for (const [text, path] of rows)
+      for (const json of [text, Buffer.from(text)])
+        t.throws(() => parseJson(json), { code: 'SG_ERR_VALIDATION', statusCode: 400, errors: [{ path }] }, text)
+    t.strictSame(parseJson('[1e308,1e-400,"1e400"]'), [1e308, 0, '1e400'])
+  })
+
   t.test('refuses keys that would poison a prototype', async (t) => {
     for (const text of [
       '{"__proto__":{"a":1}}',
