@@ -8,7 +8,14 @@ import { Patience } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { Principal } from '../principal.js'
 import { INTERRUPTED } from './asks/deferred-executions.js'
-import { type AnswerBearing, answerAsked, carriedDecision, changedInput, decisionOf } from './asks/permissions.js'
+import {
+  type AnswerBearing,
+  answerAsked,
+  assertAnswers,
+  carriedDecision,
+  changedInput,
+  decisionOf,
+} from './asks/permissions.js'
 import type { Attachment, ClientSink } from './clients/attachment.js'
 import type { AttachPosition } from './clients/clients.js'
 import { CommandDesk } from './clients/command-desk.js'
@@ -227,7 +234,7 @@ export class Session extends SessionState {
 
   async #answerLive(requestId: string, answer: ResolvePermissionRequest, bearing: AnswerBearing): Promise<void> {
     const { key, patience } = bearing
-    this.answerable(requestId, answer)
+    assertAnswers(this.answerable(requestId, answer), answer)
     const answered = this.accept(answerAsked(requestId, answer, bearing), key, patience).then(() => {})
     this.#answering.set(
       requestId,

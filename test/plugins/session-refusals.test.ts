@@ -212,6 +212,35 @@ t.test('an ended session', async (t) => {
   for (const read of ['', '/events']) t.equal((await call('GET', `${path}${read}`)).status, 200, 'it can be read')
 })
 
+t.test('an answer to a question is text: what is none is refused, and the question waits on', async (t) => {
+  const questions = [{ question: 'Which?', header: 'Pick', options: [{ label: 'red' }, { label: 'blue' }] }]
+  const question = { toolName: 'AskUserQuestion', toolUseId: 'q', input: { questions } }
+  const { call, command, path, runner } = await buildSession(t, {}, { prompt: 'go' })
+  const asked = runner.host.requestPermission(question)
+  const [{ request }] = (await call('GET', '/inbox')).json
+  const rows: [answers: unknown, field: string][] = [
+    [null, 'updatedInput.answers'],
+    ['blue', 'updatedInput.answers'],
+    [['blue'], 'updatedInput.answers'],
+    [{ 'Which?': ['red', 'blue'] }, 'updatedInput.answers.Which?'],
+    [{ 'Which?': 1 }, 'updatedInput.answers.Which?'],
+  ]
+  for (const [answers, field] of rows) {
+    const decision = { behavior: 'allow', updatedInput: { answers } }
+    for (const answer of [
+      await call('POST', `${path}/permissions/${request.id}`, decision),
+      await command({ type: 'permission_decision', requestId: request.id, ...decision }),
+    ]) {
+      isProblem(t, answer, 400, 'SG_ERR_VALIDATION', JSON.stringify(answers))
+      t.match(answer.json.errors, [{ path: field }])
+    }
+  }
+  t.match((await call('GET', path)).json, { status: 'awaiting_approval', pendingPermissions: 1 })
+  const answers = { 'Which?': 'red, blue' }
+  await call('POST', `${path}/permissions/${request.id}`, { behavior: 'allow', updatedInput: { answers } })
+  t.strictSame(await asked, { behavior: 'allow', updatedInput: { questions, answers } })
+})
+
 t.test('queries and titles', async (t) => {
   const { call, path } = await buildSession(t)
   const rows: [method: string, path: string, body: unknown, field: string][] = [

@@ -50,6 +50,8 @@ t.test('the same while the session is parked', async (t) => {
   void engine.last.host.requestPermission(question)
   await until(async () => (await registry.get(id))?.status === 'parked')
   const [request] = (await store.get(id))!.permissions
+  const none = { behavior: 'allow' as const, updatedInput: { answers: ['blue'] } }
+  await t.rejects(registry.resolvePermission(id, request!.id, none, UNLIMITED), { code: 'SG_ERR_VALIDATION' })
   await registry.resolvePermission(id, request!.id, { behavior: 'allow', updatedInput: { answers } }, UNLIMITED)
   const updatedInput = { questions, answers }
   t.strictSame(await engine.last.host.requestPermission(question), { behavior: 'allow', updatedInput })

@@ -7,6 +7,7 @@ import {
 } from '../../../schemas/permissions.js'
 import type { QuestionBehavior } from '../../../schemas/sessions.js'
 import type { PermissionAsk, PermissionDecision } from '../../engines/runner.js'
+import { invalidField } from '../../errors.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import type { Patience } from '../../lib/patience.js'
 import type { CarriedDecision } from '../kept/journal.js'
@@ -29,6 +30,20 @@ export const answerAsked = (
   answer: ResolvePermissionRequest,
   { by, commandId }: AnswerBearing,
 ): Asked => ({ type: 'answer', requestId, answer, ...(by && { by }), ...(commandId !== undefined && { commandId }) })
+
+/**
+ * Engines read the answers to a question as texts, and take what is none for no answer or for another one.
+ * @throws SG_ERR_VALIDATION
+ */
+export function assertAnswers({ toolName }: { toolName: string }, answer: ResolvePermissionRequest): void {
+  if (toolName !== ASK_USER_QUESTION || answer.behavior === 'deny') return
+  const { answers = {} } = answer.updatedInput ?? {}
+  if (typeof answers !== 'object' || answers === null || Array.isArray(answers))
+    throw invalidField('updatedInput.answers', 'Expected object.')
+  for (const [question, chosen] of Object.entries(answers))
+    if (typeof chosen !== 'string')
+      throw invalidField(`updatedInput.answers.${question.slice(0, 200)}`, 'Expected string; several labels are joined by ", ".')
+}
 
 /**
  * An allow always carries the input to run: the changed one, else the one that was shown. An answer to a question is put beside the

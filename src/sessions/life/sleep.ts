@@ -7,7 +7,7 @@ import type { Executions, ResultTaker } from '../../executions/executions.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import type { Patience } from '../../lib/patience.js'
 import { INTERRUPTED } from '../asks/deferred-executions.js'
-import { type AnswerBearing, answerAsked } from '../asks/permissions.js'
+import { type AnswerBearing, answerAsked, assertAnswers } from '../asks/permissions.js'
 import type { JournaledSession } from '../kept/journal.js'
 import { type Asked, isForEngine, newsOf } from '../kept/news.js'
 import type { Session } from '../session.js'
@@ -67,7 +67,7 @@ export class Sleep implements SessionSleep, ResultTaker {
     })
   }
 
-  /** @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then nothing was answered */
+  /** @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_VALIDATION · SG_ERR_STORE_UNAVAILABLE, and then nothing was answered */
   async answer(
     { id }: Session,
     requestId: string,
@@ -77,8 +77,9 @@ export class Sleep implements SessionSleep, ResultTaker {
     const { key, patience } = bearing
     await this.#parts.mailbox.run(id, async () => {
       const session = await this.#parts.load(id, undefined, patience)
-      if (!session?.pendingPermissions.some((request) => request.id === requestId))
-        throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
+      const request = session?.pendingPermissions.find((one) => one.id === requestId)
+      if (!session || !request) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
+      assertAnswers(request, answer)
       if (session.live) await session.answerPermission(requestId, answer, bearing)
       else await this.#deposit(id, [answerAsked(requestId, answer, bearing)], key && [key], patience)
     })
