@@ -2,11 +2,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyRequest } from 'fastify'
 import { CLOSE, type Close } from '../schemas/close-codes.js'
-import { EventsQuery, ListEventsResponse } from '../schemas/events.js'
+import { EventsQuery, ListEventsQuery, ListEventsResponse } from '../schemas/events.js'
 import { SessionParams } from '../schemas/sessions.js'
 import { GatewayError, invalidField, toError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { parseJson } from '../src/lib/json-depth.js'
+import { compileSchema } from '../src/lib/validation.js'
 import { type Principal, visible } from '../src/principal.js'
 import type { Attachment, ClientSink } from '../src/sessions/clients/attachment.js'
 import type { AttachPosition } from '../src/sessions/clients/clients.js'
@@ -71,8 +72,10 @@ export const sessionEvents: FastifyPluginAsyncTypebox<StreamParts & { gateway: G
     },
     async (request, reply) => {
       const session = await gateway.registry.open(request.params.id, request.principal)
-      if (!wantsStream(request))
+      if (!wantsStream(request)) {
+        pageQuery.assert(request.query)
         return reply.type('application/json; charset=utf-8').send(await eventsPage(session, request.query))
+      }
       const position = lastEventId(request) ?? request.query
       // an EventSource that was told everything would come back for ever; 204 ends it
       if (session.ended && position.afterSeq === session.log.visibleSeq && position.epoch === session.log.epoch)
@@ -83,6 +86,8 @@ export const sessionEvents: FastifyPluginAsyncTypebox<StreamParts & { gateway: G
     },
   )
 }
+
+const pageQuery = compileSchema(ListEventsQuery)
 
 const wantsStream = (request: FastifyRequest): boolean =>
   request.method === 'GET' && prefersEventStream(request.headers.accept)

@@ -1,5 +1,5 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
-import { Count, Duration, described, Flag, JsonObject, Moment, StringEnum, Text } from './common.js'
+import { Count, Duration, described, Flag, JsonObject, Moment, StringEnum, strict, Text } from './common.js'
 import { ExecutionBackend, ExecutionOutput, executionFailure, executionLogs } from './executions.js'
 import { AnsweredBy, PermissionMode, PermissionRequest, ResolvedBy } from './permissions.js'
 import { SessionStatus, TokenUsage } from './sessions.js'
@@ -271,6 +271,9 @@ export const EventsQuery = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: 'At most so many. Default 1000.' })),
 })
 export type EventsQuery = Static<typeof EventsQuery>
+
+/** The same of a page. A stream takes more: who cannot set headers for one may put what the host's `authenticate` reads there. */
+export const ListEventsQuery = Type.Object(EventsQuery.properties, strict)
 
 export const ListEventsResponse = Type.Object(
   {

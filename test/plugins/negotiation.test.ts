@@ -71,6 +71,7 @@ t.test('a misspelt parameter of a list is not a list of everything', async (t) =
     ['/sdk-sessions?cwd=x', 'cwd'],
     ['/profiles?name=x', 'name'],
     [`/sessions/${json.id}/files?path=x`, 'path'],
+    [`/sessions/${json.id}/events?afterseq=7`, 'afterseq'],
     [`/jobs/${job.json.id}/deliveries?limit=1`, 'limit'],
   ]
   for (const [path, name] of rows) {
