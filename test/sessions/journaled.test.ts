@@ -328,16 +328,21 @@ t.test(
   },
 )
 
-t.test('a shutdown ends the turn, keeps the session and starts nothing', async (t) => {
+t.test('a shutdown ends the turn, says so, keeps the session and starts nothing', async (t) => {
   const { registry, engine, gateway, again } = await buildJournaled(t)
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
   await until(() => engine.last.sent.length === 1)
+  const asked = engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
+  const message = 'The gateway was shut down.'
   await gateway.close()
+  t.match(await asked, { behavior: 'deny', message })
   t.ok(engine.last.closed)
   const { registry: next, engine: nextEngine } = await again()
   t.equal((await next.get(id))?.status, 'idle')
-  t.match((await eventsOf({ registry: next }, id)).slice(-2), [
-    { type: 'turn_completed', subtype: 'interrupted' },
+  t.match((await eventsOf({ registry: next }, id)).slice(-4), [
+    { type: 'permission_resolved', behavior: 'deny', resolvedBy: 'policy', message },
+    { type: 'status_changed', status: 'running' },
+    { type: 'turn_completed', subtype: 'interrupted', isError: true, errors: [message] },
     { type: 'status_changed', status: 'idle' },
   ])
   t.equal(nextEngine.runners.length, 0)

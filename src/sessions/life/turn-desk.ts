@@ -11,6 +11,8 @@ import type { RunnerLink } from './runner-link.js'
 const MAX_WAITING = 100
 /** How long an engine may take to end its turn when the process ends. */
 const TURN_END_GRACE_MS = 5_000
+const BY_USER = 'Interrupted by the user.'
+const SHUT_DOWN = 'The gateway was shut down.'
 const HELD_BACK =
   'The storage takes nothing, and no more of what the agent says can be held back. Send the message again when /readyz says ready.'
 
@@ -21,6 +23,8 @@ export class TurnDesk {
   onOver: (() => void) | undefined
   /** How much was held back for the storage when the turn was ended for it. */
   #heldBack: number | undefined
+  /** Its turn is ended for the end of the process. */
+  #shutsDown = false
   /** The message that the session was created with, as long as no engine was given it. Its turn has begun with the session. */
   #opening: { message: QueuedMessage; seq: number } | undefined
 
@@ -117,10 +121,10 @@ export class TurnDesk {
     return !world.requireApiKey || facts.apiKeySource !== undefined
   }
 
-  /** Ends the turn in progress; what it waited for elsewhere stays as it is. */
-  async interrupt(): Promise<void> {
+  /** Ends the turn in progress; what it waited for elsewhere stays as it is. @param message why, for what waits for an answer */
+  async interrupt(message = BY_USER): Promise<void> {
     const { link } = this.#session
-    this.denyWaits()
+    this.denyWaits(message)
     if (link?.handing) this.#endUnbegun(link)
     else if (this.isAtWork) {
       link?.end()
@@ -129,9 +133,9 @@ export class TurnDesk {
   }
 
   /** Whoever is asked for the turn in progress need not answer any more. */
-  denyWaits(): void {
+  denyWaits(message = BY_USER): void {
     const { permissions, bridge } = this.#session
-    permissions.denyAll('Interrupted by the user.')
+    permissions.denyAll(message)
     bridge.cancelAll('interrupted', 'The turn was interrupted.')
   }
 
@@ -141,7 +145,8 @@ export class TurnDesk {
     const over = new Promise<void>((resolve) => {
       this.onOver = resolve
     })
-    const ending = this.interrupt().then(
+    this.#shutsDown = true
+    const ending = this.interrupt(SHUT_DOWN).then(
       () => (session.inTurn ? over : undefined),
       () => {},
     )
@@ -158,11 +163,13 @@ export class TurnDesk {
     setImmediate(() => this.next())
   }
 
-  /** The end of a turn as it is told: one that was ended for the storage's sake says so. */
+  /** The end of a turn as it is told: one that was ended for the storage's sake, or for the end of the process, says so. */
   endOf(event: SessionEventOf<'turn_completed'>): SessionEventOf<'turn_completed'> {
-    if (this.#heldBack === undefined) return event
+    const isCutOff = this.#shutsDown && event.subtype !== 'success'
+    const reason = this.#heldBack === undefined ? isCutOff && SHUT_DOWN : HELD_BACK
+    if (!reason) return event
     this.#heldBack = undefined
-    return { ...event, subtype: 'interrupted', isError: true, errors: [...(event.errors ?? []), HELD_BACK] }
+    return { ...event, subtype: 'interrupted', isError: true, errors: [...(event.errors ?? []), reason] }
   }
 
   /** What cannot be kept must not go on: the turn ends, and an engine that goes on all the same ends its session. */
@@ -173,7 +180,7 @@ export class TurnDesk {
       this.#heldBack = bytes
       session.world.logger.error({ sessionId: session.id, bytes }, 'a turn is ended: what is said in it cannot be kept')
       // not inside the event that was one too many
-      if (this.isAtWork) setImmediate(() => this.interrupt().catch(() => {}))
+      if (this.isAtWork) setImmediate(() => this.interrupt(HELD_BACK).catch(() => {}))
       else
         session.whenDurable(() => {
           this.#heldBack = undefined
