@@ -7,7 +7,7 @@ import { SessionParams } from '../schemas/sessions.js'
 import { GatewayError, invalidField, toError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { parseJson } from '../src/lib/json-depth.js'
-import { compileSchema } from '../src/lib/validation.js'
+import { type Checker, compileSchema } from '../src/lib/validation.js'
 import { type Principal, visible } from '../src/principal.js'
 import type { Attachment, ClientSink } from '../src/sessions/clients/attachment.js'
 import type { AttachPosition } from '../src/sessions/clients/clients.js'
@@ -87,7 +87,7 @@ export const sessionEvents: FastifyPluginAsyncTypebox<StreamParts & { gateway: G
   )
 }
 
-const pageQuery = compileSchema(ListEventsQuery)
+const pageQuery: Checker<EventsQuery> = compileSchema(ListEventsQuery)
 
 const wantsStream = (request: FastifyRequest): boolean =>
   request.method === 'GET' && prefersEventStream(request.headers.accept)
