@@ -347,3 +347,33 @@ t.test('a shutdown ends the turn, says so, keeps the session and starts nothing'
   ])
   t.equal(nextEngine.runners.length, 0)
 })
+
+for (const isTaken of [true, false])
+  t.test(`what became of a choice is kept before it is said: it was ${isTaken ? 'taken' : 'refused'}`, async (t) => {
+    const { registry, engine, journal, kill, again } = await buildJournaled(t, { script: echo })
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first', model: 'first' })
+    await until(async () => (await registry.get(id))?.status === 'idle')
+    await registry.durable(id)
+    const runner = engine.last
+    let isAsked = false
+    runner.setModel = async (model) => {
+      isAsked = true
+      // the choice itself is kept
+      journal.hold()
+      if (!isTaken) throw new Error('no such model')
+      runner.host.emit({ type: 'model_changed', model: model! })
+    }
+    let isSaid = false
+    const said = registry.send(id, { type: 'set_model', model: 'other' }).catch(({ code }) => code)
+    void said.then(() => (isSaid = true))
+    await until(() => isAsked)
+    for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
+    t.notOk(isSaid, 'not yet')
+    journal.release()
+    t.equal(await said, isTaken ? undefined : 'SG_ERR_ENGINE_REFUSED')
+    kill()
+    const { registry: next, engine: nextEngine } = await again()
+    t.equal((await next.get(id))?.model, isTaken ? 'other' : 'first')
+    await next.send(id, { type: 'user_message', text: 'second' })
+    t.equal(nextEngine.last.context.config.model, isTaken ? 'other' : 'first')
+  })

@@ -206,7 +206,10 @@ export class CommandDesk {
     await this.#choose({ model: model ?? null }, () => runner.setModel?.(model), bearing)
   }
 
-  /** Written down for a later start of the engine, then asked of this one; what this one refuses is taken back. */
+  /**
+   * Written down for a later start of the engine, then asked of this one; what this one refuses is taken back. What became of it is written
+   * down before it is said: a refusal that a crash forgot would take effect with the next engine.
+   */
   async #choose(choice: Choice, change: () => Promise<void> | undefined, bearing: AnswerBearing): Promise<void> {
     const session = this.#session
     const before = session.chosen
@@ -217,9 +220,11 @@ export class CommandDesk {
       session.chosen = before
       session.forgetCommand(bearing.commandId)
       session.touch()
+      await session.durable(bearing.patience).catch(() => {})
       throw error
     }
     session.engine.keepSnapshot()
+    await session.durable(bearing.patience).catch(() => {})
   }
 
   #runner(): Runner {
