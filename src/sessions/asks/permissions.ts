@@ -42,7 +42,10 @@ export function assertAnswers({ toolName }: { toolName: string }, answer: Resolv
     throw invalidField('updatedInput.answers', 'Expected object.')
   for (const [question, chosen] of Object.entries(answers))
     if (typeof chosen !== 'string')
-      throw invalidField(`updatedInput.answers.${question.slice(0, 200)}`, 'Expected string; several labels are joined by ", ".')
+      throw invalidField(
+        `updatedInput.answers.${question.slice(0, 200)}`,
+        'Expected string; several labels are joined by ", ".',
+      )
 }
 
 /**
