@@ -1,4 +1,4 @@
-import { batch, computed, signal } from '@preact/signals'
+import { batch, computed, type Signal, signal } from '@preact/signals'
 import {
   type AttachItem,
   type Attachment,
@@ -21,6 +21,15 @@ export interface Outgoing {
   text: string
   /** Why it was not taken; undefined while it is on its way. */
   error?: unknown
+}
+
+/** By session: a message goes on to be sent while other screens are looked at, and one that was not taken waits there. */
+const outgoings = new Map<string, Signal<readonly Outgoing[]>>()
+
+function outgoingOf(id: string): Signal<readonly Outgoing[]> {
+  const known = outgoings.get(id) ?? signal<readonly Outgoing[]>([])
+  outgoings.set(id, known)
+  return known
 }
 
 /** What the beginning of a log says of the whole session. */
@@ -49,7 +58,7 @@ export class TranscriptState {
   readonly now = signal<Transcript>(emptyTranscript)
   readonly isLoaded = signal(false)
   readonly error = signal<unknown>(undefined)
-  readonly outgoing = signal<readonly Outgoing[]>([])
+  readonly outgoing: Signal<readonly Outgoing[]>
   /** Events that came while the window was elsewhere. */
   readonly unseen = signal(0)
 
@@ -59,6 +68,7 @@ export class TranscriptState {
   constructor(id: string) {
     this.id = id
     this.handle = client.session(id)
+    this.outgoing = outgoingOf(id)
     this.#window = new LogWindow((query) =>
       request<LogPage>('GET', `/sessions/${encodeURIComponent(id)}/events`, { query, signal: this.#aborter.signal }),
     )
@@ -151,7 +161,7 @@ export class TranscriptState {
   async #deliver(message: Outgoing, whenBusy: 'enqueue' | 'interrupt'): Promise<void> {
     this.outgoing.value = [...this.outgoing.value, message]
     try {
-      await this.handle.send(message.text, { commandId: message.id, whenBusy, signal: this.#aborter.signal })
+      await this.handle.send(message.text, { commandId: message.id, whenBusy })
       // the log shows it from now on; it may have done so before
       if (!this.#window.atEnd) this.drop(message.id)
       else setTimeout(() => this.drop(message.id), 2_000)
@@ -197,8 +207,12 @@ export class TranscriptState {
       ...(epoch !== undefined && { epoch }),
       signal: this.#aborter.signal,
     })
+    const before = this.#attachment
     this.#attachment = attachment
+    // opened again after something else went wrong
+    before?.close()
     attachment.onConnection((connection) => {
+      if (attachment !== this.#attachment) return
       this.#link.onConnection(connection)
       const { snapshot } = attachment
       if (connection.state !== 'live' || !snapshot) return
@@ -209,6 +223,7 @@ export class TranscriptState {
     })
     try {
       for await (const items of attachment.batches()) {
+        if (attachment !== this.#attachment) return
         this.#take(items)
         await nextFrame()
       }
