@@ -1,3 +1,5 @@
+import { unreachable } from './errors.js'
+
 export interface CredentialOptions {
   /** A bearer token. */
   token?: string | undefined
@@ -50,13 +52,19 @@ export class Credentials {
     return this.#token !== rejected
   }
 
+  async #answerTo(asked: { rejected?: string }): Promise<string> {
+    try {
+      return await this.#getToken!(asked)
+    } catch (cause) {
+      throw unreachable('There are no credentials.', cause)
+    }
+  }
+
   /** One question at a time, whoever asks. */
   async #ask(asked: { rejected?: string }): Promise<void> {
-    this.#asking ??= Promise.resolve(this.#getToken?.(asked) as string | Promise<string>)
-    try {
-      this.#token = await this.#asking
-    } finally {
+    this.#asking ??= this.#answerTo(asked).finally(() => {
       this.#asking = undefined
-    }
+    })
+    this.#token = await this.#asking
   }
 }

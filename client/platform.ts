@@ -30,6 +30,9 @@ export interface Platform {
   onOnline(listener: () => void): () => void
 }
 
+/** 24 days. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
 export const platform: Platform = {
   fetch: (url, init) => fetch(url, init),
   get WebSocket() {
@@ -37,7 +40,8 @@ export const platform: Platform = {
   },
   now: () => Date.now(),
   after(delayMs, run) {
-    const timer = setTimeout(run, delayMs)
+    // a timer that is set for longer than it can count runs at once
+    const timer = setTimeout(run, Math.min(delayMs, MAX_TIMER_MS))
     return () => clearTimeout(timer)
   },
   random: () => Math.random(),

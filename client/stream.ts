@@ -1,5 +1,5 @@
 import { CLOSE, closeRow } from '../schemas/close-codes.js'
-import { GatewayError, UNREACHABLE, unreachable } from './errors.js'
+import { GatewayError, UNREACHABLE } from './errors.js'
 import type { Http } from './http.js'
 import { Inbox } from './inbox.js'
 import { backoffMs, sleep } from './platform.js'
@@ -168,9 +168,7 @@ export class Stream<T> implements AsyncIterable<T> {
     const pauseMs = backoffMs(this.#http.platform, this.#tries++)
     const waitMs = isThere ? 0 : Math.max(pauseMs, refusal?.retryAfterMs ?? 0)
     if (refusal?.status === 401 && this.#renewals++ < MAX_RENEWALS) {
-      const isRenewed = await this.#http.credentials
-        .renew(token)
-        .catch((cause: unknown) => unreachable('There are no credentials.', cause))
+      const isRenewed = await this.#http.credentials.renew(token).catch((error: GatewayError) => error)
       if (isRenewed === true) return 0
       // whoever gives out tokens may be there again later
       if (isRenewed) return waitMs

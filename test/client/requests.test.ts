@@ -1,6 +1,7 @@
 import t from 'tap'
 import { type ClientOptions, clientOn } from '../../client/client.js'
 import { createClient } from '../../client/index.js'
+import { platform } from '../../client/platform.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { fakePlatform, problem } from '../fixtures/client-platform.js'
 import { PushService } from '../fixtures/push-service.js'
@@ -171,6 +172,25 @@ t.test('an abort does not wait for whoever gives out tokens', async (t) => {
     await rejected
     t.equal(w.clock.pendingTimers, 0)
   }
+})
+
+t.test('whoever gives out tokens may fail, and a call says so as any other failure', async (t) => {
+  const failure = new Error('The vault is closed.')
+  const fails = () => {
+    throw failure
+  }
+  for (const getToken of [fails, ({ rejected }: { rejected?: string }) => (rejected ? fails() : 'old')]) {
+    const w = world({ getToken })
+    w.answer = () => problem(401, 'SG_ERR_UNAUTHENTICATED')
+    const error = await w.client.sessions.get('s1').catch((error: unknown) => error)
+    t.match(error, { name: 'GatewayError', code: 'SG_CLIENT_UNREACHABLE', cause: failure })
+  }
+})
+
+t.test('a timer for longer than the platform can count does not run at once', async (t) => {
+  const cancel = platform.after(30 * 86_400_000, () => t.fail('ran'))
+  await new Promise((resolve) => platform.after(5, () => resolve(undefined)))
+  cancel()
 })
 
 t.test('a token that is no longer taken is asked for again, once for all requests', async (t) => {
