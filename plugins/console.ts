@@ -13,7 +13,7 @@ import type { Identify } from './auth.js'
 import { consoleFiles } from './console-files.js'
 import { featuresOf } from './documents.js'
 import { ownOrigins } from './origins.js'
-import { signInCookie, withToken } from './sign-in-cookie.js'
+import { findSignIn, signInCookie, withToken } from './sign-in-cookie.js'
 
 /** Tokens that are tried from one address, a minute. */
 const MAX_PER_MINUTE = 30
@@ -112,7 +112,11 @@ const signInRoutes: FastifyPluginAsyncTypebox<ConsoleParts & { signIns: SignIns 
         // what cannot stand in the header stands for nobody
         if (!/^[!-~]+$/.test(token)) throw new GatewayError('SG_ERR_UNAUTHENTICATED')
         const principal = await identify(withToken(request, token))
+        const before = findSignIn(request, signIns)
         const { secret, signIn, maxAgeMs } = await signIns.create(token, principal, request.headers['user-agent'])
+        // whose cookie this one takes the place of: a page that is open beside this one would show one caller and ask as another.
+        // Not before the new cookie is there, with which it goes on
+        if (before) reply.raw.once('finish', () => signIns.lapse(before.id))
         const cookie = signInCookie(signIns.cookieName, secret, { ...cookieFor(request, path), maxAgeMs })
         return reply
           .code(201)

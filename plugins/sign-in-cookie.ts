@@ -69,7 +69,8 @@ function mayUse(request: FastifyRequest, isOwnOrigin: IsOwnOrigin): boolean {
 const isJson = ({ headers }: FastifyRequest): boolean =>
   /^application\/json\s*(?:;|$)/i.test(headers['content-type']?.trim() ?? '')
 
-function findSignIn({ headers }: FastifyRequest, signIns: SignIns): FoundSignIn | undefined {
+/** The sign-in that the browser has, whatever page it asks for. */
+export function findSignIn({ headers }: FastifyRequest, signIns: SignIns): FoundSignIn | undefined {
   for (const secret of cookiesOf(headers.cookie ?? '', signIns.cookieName)) {
     const found = signIns.find(secret)
     if (found) return found

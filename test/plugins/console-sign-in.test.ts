@@ -172,6 +172,21 @@ t.test('a caller sees and ends its own sign-ins, and its open streams end with t
   t.match(await ben('DELETE', `/console/sessions/${other.id}`), { status: 204 }, 'its own by its id')
 })
 
+t.test('a browser that signs in anew is signed in once, and what was open ends', async (t) => {
+  const { signIn, as, origin, api } = await buildConsole(t)
+  const { cookie: first } = await signIn('token-of-ann')
+  const { json } = await as(first)('POST', '/sessions', { body: { cwd: SOME_CWD } })
+  const address = `${api.replace('http', 'ws')}/sessions/${json.id}/ws`
+  const tab = new TestClient(address, { headers: { cookie: first }, origin })
+  await tab.untilFrame('synced')
+  t.match((await signIn('token-of-nobody', { cookie: first })).answer, UNAUTHENTICATED)
+  t.match(await as(first)('GET', '/console/me'), { json: { caller: { name: 'ann' } } }, 'a try changes nothing')
+  const { cookie: second } = await signIn('token-of-ben', { cookie: first })
+  t.match(await tab.untilClosed(), { code: 4401 })
+  t.match(await as(first)('GET', '/sessions'), UNAUTHENTICATED)
+  t.match(await as(second)('GET', '/console/me'), { json: { caller: { name: 'ben' } } })
+})
+
 t.test('a sign-in ends when it is not used, however long a page stays open', async (t) => {
   const { signIn, as, origin, api, clock } = await buildConsole(t, { console: { sessionTtlMs: 100_000 } })
   const { cookie, answer } = await signIn('token-of-ann')

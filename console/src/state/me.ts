@@ -1,6 +1,7 @@
 import { computed, signal } from '@preact/signals'
 import { GatewayError } from '../../../client/index.js'
 import { apiBase, request, whenSignedOut } from '../api.js'
+import { texts } from '../texts.js'
 import { turnPushOff } from './push.js'
 
 /** What `GET /console/me` tells: who is asking, and what this gateway has. */
@@ -31,6 +32,11 @@ export const signedIn = computed(() => {
 
 whenSignedOut(() => {
   if (access.value.state === 'in') access.value = { state: 'out', hasExpired: true }
+})
+
+// in another window of this browser somebody may have signed in
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden && access.value.state === 'out') void findOut()
 })
 
 export const isUnauthorized = (error: unknown): boolean => error instanceof GatewayError && error.status === 401
@@ -67,6 +73,8 @@ const PATH = new URL(apiBase).pathname
 export async function signIn(token: string): Promise<void> {
   await request('POST', '/console/sessions', { body: { token, path: PATH } })
   await findOut()
+  // as where it is for https alone, and the page came by http
+  if (access.value.state === 'out') throw new Error(texts.signIn.notKept)
 }
 
 export async function signOut(): Promise<void> {
@@ -75,7 +83,10 @@ export async function signOut(): Promise<void> {
   if (id !== undefined) {
     // whoever uses this browser next is not to be told what concerns this person; a browser that cannot be told anything has nothing to end
     await turnPushOff().catch(() => {})
-    await request('DELETE', `/console/sessions/${encodeURIComponent(id)}`, { query: { path: PATH } })
+    await request('DELETE', `/console/sessions/${encodeURIComponent(id)}`, { query: { path: PATH } }).catch((error) => {
+      // it has ended already
+      if (!isUnauthorized(error)) throw error
+    })
   }
   access.value = { state: 'out', hasExpired: false }
   location.reload()

@@ -1,0 +1,60 @@
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { SOME_CWD } from '../fixtures/build.js'
+import { buildConsole } from '../fixtures/console.js'
+import {
+  buildConsole as build,
+  closeBrowserAfter,
+  openConsole,
+  skipWithoutChromium,
+} from '../fixtures/console-browser.js'
+
+const skip = skipWithoutChromium
+closeBrowserAfter(t)
+if (!skip) build()
+
+const ANN = 'token-of-ann'
+const { origin, call } = await buildConsole(t, { script: {} })
+const as = (token: string) => ({ authorization: `Bearer ${token}` })
+const open = (at: string) => openConsole(t, `${origin}/v1/console/`, { at, loses: true })
+async function enter(page: Page, token: string): Promise<void> {
+  await page.getByLabel('Token').fill(token)
+  await page.keyboard.press('Enter')
+}
+
+t.test('a browser that does not keep the cookie is told so', { skip }, async (t) => {
+  const { page, complaints } = await open('sessions')
+  await page.route('**/console/sessions', (route) => route.fulfill({ status: 201, json: {} }))
+  await enter(page, ANN)
+  await page.getByText('this browser did not keep the cookie').waitFor()
+  t.strictSame(complaints, [])
+})
+
+t.test('who signs out of what has ended meanwhile is out, and leaves nothing', { skip }, async (t) => {
+  await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'Of ann' }, as(ANN))
+  const { page } = await open('sessions')
+  await enter(page, ANN)
+  await page.getByRole('link', { name: 'Of ann' }).first().waitFor()
+  // before any stream of the page was told of it
+  await page.route('**/console/sessions/*', (route) =>
+    route.fulfill({ status: 401, json: { code: 'SG_ERR_UNAUTHENTICATED', detail: 'Nobody.' } }),
+  )
+  await page.route('**/console/me', (route) => route.fulfill({ json: { required: true, authenticated: false } }))
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByText('This gateway asks who you are.').waitFor()
+  t.equal(await page.getByText('Of ann').count(), 0)
+})
+
+t.test('two windows of a browser are of one caller', { skip }, async (t) => {
+  await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'Seen by both' }, as(ANN))
+  const { page: one, context } = await open('sessions')
+  const two = await context.newPage()
+  await two.goto(`${origin}/v1/console/#/sessions`)
+  await two.getByLabel('Token').waitFor()
+  await enter(one, ANN)
+  await one.getByText('Signed in as ann').waitFor()
+  await one.locator('nav').getByText('Live').waitFor()
+  await enter(two, 'token-of-ben')
+  await two.getByText('Signed in as ben').waitFor()
+  await one.getByText('Signed in as ben').waitFor()
+})
