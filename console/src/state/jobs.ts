@@ -16,13 +16,18 @@ const STATUSES: readonly JobInfo['status'][] = ['queued', 'running', 'parked', '
 /** What has pages to come, by the column that they are for. */
 type Pages = { column: Column; page: AsyncIterator<JobInfo[]> }[]
 
-/** The next page of each, and those that go on. */
-async function turned(pages: Pages): Promise<{ found: JobInfo[]; rest: Pages }> {
-  const next = await Promise.all(pages.map(({ page }) => page.next()))
-  return {
-    found: next.flatMap(({ value, done }) => (done ? [] : value)),
-    rest: pages.filter((_, at) => !next[at]!.done && next[at]!.value.length === PAGE),
+/** The next page of each, and those that go on; one that could not be read, as `error` says, is the next still. */
+async function turned(pages: Pages): Promise<{ found: JobInfo[]; rest: Pages; error?: unknown }> {
+  const found: JobInfo[] = []
+  const rest: Pages = []
+  let error: unknown
+  const next = await Promise.allSettled(pages.map(({ page }) => page.next()))
+  for (const [at, turn] of next.entries()) {
+    if (turn.status === 'rejected') error = turn.reason
+    else if (!turn.value.done) found.push(...turn.value.value)
+    if (turn.status === 'rejected' || turn.value.value?.length === PAGE) rest.push(pages[at]!)
   }
+  return { found, rest, error }
 }
 
 /** The queue as it is, followed for as long as somebody looks at it. */
@@ -105,7 +110,8 @@ export class QueueState {
         column: columnOf({ status, attempt: 1 }),
         page: client.jobs.list({ status, limit: PAGE }).pages()[Symbol.asyncIterator](),
       }))
-      const { found, rest } = await turned(pages)
+      const { found, rest, error } = await turned(pages)
+      if (error !== undefined) throw error
       if (mine !== this.#reading) return
       this.jobs.value = withJobs(withJobs(new Map(), found), this.#meanwhile ?? [])
       this.#meanwhile = undefined
@@ -120,15 +126,12 @@ export class QueueState {
   }
 
   async loadMore(column: Column): Promise<void> {
-    try {
-      const { found, rest } = await turned(this.#pages.filter((one) => one.column === column))
-      this.jobs.value = withJobs(this.jobs.value, found)
-      this.#most += found.length
-      this.shown.value += found.length
-      this.#keepPages([...this.#pages.filter((one) => one.column !== column), ...rest])
-    } catch (error) {
-      this.error.value = error
-    }
+    const { found, rest, error } = await turned(this.#pages.filter((one) => one.column === column))
+    this.jobs.value = withJobs(this.jobs.value, found)
+    this.#most += found.length
+    this.shown.value += found.length
+    this.#keepPages([...this.#pages.filter((one) => one.column !== column), ...rest])
+    this.error.value = error
   }
 
   #keepPages(pages: Pages): void {
