@@ -1,6 +1,8 @@
 import { useSignal } from '@preact/signals'
+import { useRef } from 'preact/hooks'
 import { GatewayError, type PermissionMode, type ProfileInfo } from '../../../../client/index.js'
 import { client, sentenceOf } from '../../api.js'
+import { CreateKey } from '../../model/create-key.js'
 import { modesOf } from '../../model/modes.js'
 import { changesOf, EMPTY_PROFILE, formOf, type ProfileForm, profileOf, refusalsAt } from '../../model/profile-form.js'
 import { visibleLine } from '../../model/visible.js'
@@ -30,6 +32,7 @@ export function ProfileEditor({
   const form = useSignal<ProfileForm>(before)
   const error = useSignal<unknown>(undefined)
   const isBusy = useSignal(false)
+  const key = useRef(new CreateKey())
   const set = <N extends keyof ProfileForm>(name: N, value: ProfileForm[N]): void => {
     form.value = { ...form.value, [name]: value }
   }
@@ -38,8 +41,10 @@ export function ProfileEditor({
     isBusy.value = true
     error.value = undefined
     try {
-      if (!profile) onSaved(await client.profiles.create(profileOf(form.value)))
-      else {
+      if (!profile) {
+        const wanted = profileOf(form.value)
+        onSaved(await client.profiles.create(wanted, key.current.for(wanted)))
+      } else {
         const changes = changesOf(before, form.value)
         if (Object.keys(changes).length > 0) onSaved(await client.profiles.update(profile.name, changes))
       }
@@ -90,7 +95,10 @@ export function ProfileEditor({
             legend={says.engine}
             options={(['provider', 'cli'] as const).map((one) => [one, says.engines[one]!] as const)}
             value={engine}
-            onChange={(one) => set('engine', one)}
+            onChange={(one) => {
+              set('engine', one)
+              if (!modesOf(one).includes(form.value.defaultMode as PermissionMode)) set('defaultMode', '')
+            }}
           />
         )}
         {at.get('engine') && (

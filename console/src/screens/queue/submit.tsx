@@ -1,7 +1,8 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { GatewayError, type JobInfo, type ProfileInfo } from '../../../../client/index.js'
 import { client } from '../../api.js'
+import { CreateKey } from '../../model/create-key.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
 import { Field } from '../../parts/field.js'
@@ -47,6 +48,7 @@ export function SubmitDialog({
   const profiles = useSignal<readonly ProfileInfo[]>([])
   const error = useSignal<unknown>(undefined)
   const isBusy = useSignal(false)
+  const key = useRef(new CreateKey())
 
   useEffect(() => {
     client.profiles.list().then(
@@ -69,13 +71,14 @@ export function SubmitDialog({
     const number = (text: string): number | undefined => (text.trim() === '' ? undefined : Number(text))
     const minutes = number(maxMinutes)
     try {
-      const job = await client.jobs.submit({
+      const wanted = {
         session: { prompt, cwd: cwd.trim(), ...(profile && { profile }), ...(model.trim() && { model: model.trim() }) },
         ...given('attempts', number(attempts)),
         ...given('priority', number(priority)),
         ...given('maxTokens', number(maxTokens)),
         ...given('maxDurationMs', minutes === undefined ? undefined : Math.round(minutes * 60_000)),
-      })
+      }
+      const job = await client.jobs.submit(wanted, key.current.for(wanted))
       onClose()
       onSubmitted(job)
     } catch (failure) {

@@ -1,7 +1,8 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import type { CreateSessionRequest, GatewayError, PermissionMode, ProfileInfo } from '../../../../client/index.js'
 import { client, sentenceOf } from '../../api.js'
+import { CreateKey } from '../../model/create-key.js'
 import { modesOf } from '../../model/modes.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
@@ -32,6 +33,7 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
   const isAdopting = useSignal(false)
   const error = useSignal<unknown>(undefined)
   const isBusy = useSignal(false)
+  const key = useRef(new CreateKey())
 
   useEffect(() => {
     client.profiles.list().then(
@@ -51,7 +53,7 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
     isBusy.value = true
     error.value = undefined
     try {
-      const session = await client.sessions.create({
+      const wanted: CreateSessionRequest = {
         cwd: directory.value.trim(),
         ...(profile.value && { profile: profile.value }),
         // an earlier one goes on as it was: what is filled in for a new one is not meant for it
@@ -60,7 +62,8 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
           ...(model.value.trim() && { model: model.value.trim() }),
           ...(prompt.value.trim() && { prompt: prompt.value }),
         }),
-      })
+      }
+      const session = await client.sessions.create(wanted, key.current.for(wanted))
       keepSession(session)
       onClose()
       go(hrefTo('sessions', session.id))
@@ -104,6 +107,8 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
                 value={profile.value}
                 onChange={(event) => {
                   profile.value = event.currentTarget.value
+                  const next = profiles.value.find(({ name }) => name === profile.value)
+                  if (mode.value && !modesOf(next?.engine).includes(mode.value)) mode.value = ''
                 }}
               >
                 {profiles.value.map(({ name }) => (
