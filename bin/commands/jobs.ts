@@ -164,7 +164,11 @@ export async function watch(prefix: string | undefined, options: Options): Promi
     board?.stop()
   }
   if (failure) throw failure
-  if (only !== undefined && last?.status === 'failed') throw new CommandFailure(last.error ?? 'The job failed.')
+  if (only === undefined) return
+  // left, or lost
+  if (last?.finishedAt === undefined) throw new CommandFailure(goesOn(only), EXIT.interrupted)
+  if (last.status === 'failed') throw new CommandFailure(last.error ?? 'The job failed.')
+  if (last.status === 'canceled') throw new CommandFailure('The job was canceled.', EXIT.interrupted)
 }
 
 const BAR = 20

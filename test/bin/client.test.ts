@@ -214,6 +214,7 @@ t.test('jobs are submitted, watched and canceled', async (t) => {
   t.match(await run(['jobs', 'submit', '--wait', script({ fail: 'no' })]), { code: 1 })
   const hanging = (await run(['jobs', 'submit', script({ hang: true })])).stdout.trim()
   t.match(await run(['jobs', 'cancel', hanging]), { code: 0, stderr: /is canceled/ })
+  t.match(await run(['jobs', 'watch', hanging]), { code: 130, stderr: /was canceled/ })
 })
 
 t.test('profiles are created, shown, changed and removed', async (t) => {
