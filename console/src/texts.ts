@@ -46,7 +46,8 @@ const signIn = {
   hint: 'One that this gateway knows. It is exchanged for a cookie that scripts cannot read, and forgotten.',
   submit: 'Sign in',
   refused: 'The gateway does not take this token.',
-  notKept: 'The gateway takes this token, but this browser did not keep the cookie. Does the page have to be opened by https?',
+  notKept:
+    'The gateway takes this token, but this browser did not keep the cookie. Does the page have to be opened by https?',
   expired: 'Your sign-in has ended. Sign in again to go on; what was shown is still here.',
 }
 

@@ -57,4 +57,5 @@ t.test('two windows of a browser are of one caller', { skip }, async (t) => {
   await enter(two, 'token-of-ben')
   await two.getByText('Signed in as ben').waitFor()
   await one.getByText('Signed in as ben').waitFor()
+  t.equal(await one.getByText('Signed in as ann').count(), 0)
 })
