@@ -17,8 +17,11 @@ export function serializeFirst(scope: FastifyInstance): void {
   })
 }
 
+/** A stream is an object to look at, too. */
 const isObject = (answer: unknown): answer is Record<string, unknown> =>
-  Array.isArray(answer) || Object.prototype.toString.call(answer) === '[object Object]'
+  Array.isArray(answer) || (Object.prototype.toString.call(answer) === '[object Object]' && !isStream(answer as object))
+
+const isStream = (answer: object): boolean => 'pipe' in answer && typeof answer.pipe === 'function'
 
 function textOf(reply: FastifyReply, answer: Record<string, unknown>): string {
   if (!reply.hasHeader('content-type')) reply.type('application/json; charset=utf-8')
