@@ -61,7 +61,8 @@ export class Cancels {
     if (isTerminal(record.info.status)) return record.info
     // nobody but who has it knows what to stop
     if (shared && record.info.status !== 'queued') return this.#elsewhere(shared, record)
-    await submitting.get(id)
+    // who submits it is told of a refusal, not who cancels it
+    await submitting.get(id)?.catch(() => {})
     const patch: JobPatch = {
       status: 'canceled',
       finishedAt: clock.now(),

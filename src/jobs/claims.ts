@@ -4,7 +4,7 @@ import type { Logger } from '../lib/logger.js'
 import { newId } from '../lib/new-id.js'
 import type { Standstill } from '../lib/standstill.js'
 import type { Place } from '../sessions/places.js'
-import type { QueueAdapter } from './adapter.js'
+import type { JobRecord, QueueAdapter } from './adapter.js'
 import type { Attempts } from './attempts.js'
 import type { DailyBudget } from './budgets.js'
 import type { JobCounters } from './counters.js'
@@ -175,7 +175,7 @@ export class Claims {
 
   /** Begins what it claims, in that order, in the places, and takes those from the list. */
   async #claim(places: Place[]): Promise<void> {
-    const { attempts, clock, store, submitting } = this.#options
+    const { attempts, clock, store } = this.#options
     const sessionIds = places.map(() => newId())
     const records = await store.claim(places.length, { at: clock.now(), sessionIds })
     // a write that failed alone is repeated
@@ -186,11 +186,25 @@ export class Claims {
       const sessionId = sessionIds[index]!
       // what is stored can be claimed before it was told: a submission, or the attempt before
       const { id } = record.info
-      const isThere = (await submitting.get(id)) ?? true
+      const isThere = await this.#cameAbout(record)
       await attempts.over(id)
       if (!isThere) continue
       store.take(record)
       attempts.start(record, places.shift()!, sessionId)
+    }
+  }
+
+  /** Whether a job that was claimed is one. A submission that its adapter refused and stored all the same is taken back. */
+  async #cameAbout(record: JobRecord): Promise<boolean> {
+    const { logger, store, submitting } = this.#options
+    const jobId = record.info.id
+    try {
+      return (await submitting.get(jobId)) ?? true
+    } catch {
+      store
+        .disown(record)
+        .catch((error) => logger.error({ err: toError(error), jobId }, 'a refused submission could not be taken back'))
+      return false
     }
   }
 
