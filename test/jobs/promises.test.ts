@@ -112,32 +112,35 @@ for (const settles of [true, false])
     },
   )
 
-t.test('a submission that its adapter refuses and stores all the same hurts no other job, and is taken back', async (t) => {
-  const inner = createMemoryQueueAdapter()
-  let refuse = () => {}
-  const refused = new Promise<never>((_, reject) => {
-    refuse = () => reject(new Error('the connection was lost'))
-  })
-  let isFirst = true
-  const add: typeof inner.add = async (...given) => {
-    await inner.add(...given)
-    if (!isFirst) return
-    isFirst = false
-    await refused
-  }
-  const { queue, sessions, told } = await jobWorld(t, { adapter: { ...inner, add }, maxConcurrency: 2 })
-  const first = queue.submit(jobRequest())
-  await settle()
-  const other = await queue.submit(jobRequest())
-  refuse()
-  await t.rejects(first)
-  await settle()
-  t.same(told(other), ['submitted', 'started'])
-  sessions.last.complete()
-  await settle()
-  t.same(told(other), ['submitted', 'started', 'completed'])
-  t.same(
-    (await inner.list({})).map(({ info }) => info.id),
-    [other.id],
-  )
-})
+t.test(
+  'a submission that its adapter refuses and stores all the same hurts no other job, and is taken back',
+  async (t) => {
+    const inner = createMemoryQueueAdapter()
+    let refuse = () => {}
+    const refused = new Promise<never>((_, reject) => {
+      refuse = () => reject(new Error('the connection was lost'))
+    })
+    let isFirst = true
+    const add: typeof inner.add = async (...given) => {
+      await inner.add(...given)
+      if (!isFirst) return
+      isFirst = false
+      await refused
+    }
+    const { queue, sessions, told } = await jobWorld(t, { adapter: { ...inner, add }, maxConcurrency: 2 })
+    const first = queue.submit(jobRequest())
+    await settle()
+    const other = await queue.submit(jobRequest())
+    refuse()
+    await t.rejects(first)
+    await settle()
+    t.same(told(other), ['submitted', 'started'])
+    sessions.last.complete()
+    await settle()
+    t.same(told(other), ['submitted', 'started', 'completed'])
+    t.same(
+      (await inner.list({})).map(({ info }) => info.id),
+      [other.id],
+    )
+  },
+)

@@ -239,3 +239,18 @@ t.test('a job that went on from its record does not hold up a shutdown, and goes
   await until(async () => (await queue.get(id))?.status === 'succeeded')
   t.match(await queue.get(id), { attempt: 1 })
 })
+
+t.test('a job whose only question was answered before the crash goes on, whatever its engine was doing', async (t) => {
+  const { id, runner, sessionId, parked, restart, registry } = await killedWhileWatched(t, { approvalTimeoutMs: 0 })
+  const ask = { toolName: 'Write', toolUseId: 'u1', input: {} }
+  const answer = runner.host.requestPermission(ask)
+  await parked()
+  const [request] = (await registry.open(sessionId, UNLIMITED)).pendingPermissions
+  await registry.resolvePermission(sessionId, request!.id, { behavior: 'allow' }, UNLIMITED)
+  t.match(await answer, { behavior: 'allow' })
+  const { queue, engine, registry: next } = await restart()
+  await until(() => engine.runners.length === 1 && next.here(sessionId)?.status === 'running')
+  t.match(await engine.last.host.requestPermission(ask), { behavior: 'allow' })
+  engine.last.complete()
+  await until(async () => (await queue.get(id))?.status === 'succeeded')
+})

@@ -191,7 +191,7 @@ export class Sleep implements SessionSleep, ResultTaker {
   /** Takes up a session that an earlier process left in the middle of a turn. */
   adopt({ id, state, news = [] }: JournaledSession): void {
     const { clock, executions, expiredGraceMs } = this.#parts
-    const { midTurn, settled = [], executions: pending = [] } = state
+    const { midTurn, settled = [], executions: pending = [], permissions: asked = [] } = state
     const now = clock.now()
     const came = news.flatMap((one) => (one.type === 'result' ? one.executionId : []))
     for (const executionId of [...settled, ...came, ...(midTurn?.results.map((one) => one.executionId) ?? [])])
@@ -204,7 +204,11 @@ export class Sleep implements SessionSleep, ResultTaker {
     // what came in before an engine that could not be built is no news any more
     const cameIn =
       midTurn && (midTurn.interrupted || [...midTurn.results, ...midTurn.decisions].some(({ told }) => !told))
-    if (!midTurn?.due && !cameIn && !news.some((one) => isForEngine(one) || one.type === 'close')) return
+    // what an engine that stayed waited for may be over, and nothing have come of that before the process ended
+    const isPending = (wait: string) =>
+      pending.some(({ executionId }) => executionId === wait) || asked.some((request) => request.id === wait)
+    const isOver = midTurn && !midTurn.waits.some(isPending)
+    if (!midTurn?.due && !cameIn && !isOver && !news.some((one) => isForEngine(one) || one.type === 'close')) return
     this.#waking.expect(id)
     void this.#waking.wake(id)
   }
