@@ -42,7 +42,7 @@ function endOfString(chars: string, from: number): number {
 }
 
 /** Of a number in it `JSON.parse` may make Infinity, which would be written down and answered as `null`. */
-const MAY_OVERFLOW = /\d[eE]\+?\d|\d{309}/
+const MAY_OVERFLOW = /\d[eE]\+?\d|(?<!\d)\d{309}/
 
 /** Dotted path of the first number that is beyond what a double can hold. */
 function overflowing(value: unknown, at: readonly string[] = []): string | undefined {
