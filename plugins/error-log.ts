@@ -10,7 +10,7 @@ declare module 'fastify' {
 }
 
 /** The logger of a host that has none is one function that does nothing. */
-export const speaks = (log: FastifyBaseLogger): boolean => log.warn !== log.trace
+export const speaks = (log: FastifyBaseLogger): boolean => log.error !== log.trace
 
 /** What goes wrong in a scope is told to this logger where the requests have none. */
 export function hearErrors(scope: FastifyInstance, logger: Logger): void {

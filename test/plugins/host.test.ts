@@ -179,6 +179,18 @@ t.test(
   },
 )
 
+t.test('a host that logs errors alone has those of the gateway in its own log', async (t) => {
+  const lines: string[] = []
+  const host = fastify({ logger: { level: 'error', stream: { write: (line: string) => void lines.push(line) } } })
+  t.teardown(() => host.close())
+  const authenticate = () => {
+    throw new Error('the directory of users is away')
+  }
+  await host.register(gatewayPlugin, { ...world().options, authenticate })
+  t.equal((await host.inject('/v1/sessions')).statusCode, 500)
+  t.match(lines, [/the directory of users is away/])
+})
+
 t.test('two gateways under one base path are told apart by their prefixes', async (t) => {
   const host = fastify()
   t.teardown(() => host.close())
