@@ -243,9 +243,12 @@ export class ClaudeRunner implements Runner {
   }
 
   /** It was never written down, or has been swept since. */
-  #onCallLost(): void {
+  /** @param told what the agent said at the end of its own turn: what that used counts for this one */
+  #onCallLost({ usage, modelUsage, total_cost_usd }: SdkResult): void {
     const errors = ['The agent no longer knows the call that it waited for.']
-    this.#end({ type: 'result', subtype: 'error_during_execution', is_error: true, errors })
+    const used = { ...(usage && { usage }), ...(modelUsage && { modelUsage }) }
+    const cost = total_cost_usd === undefined ? {} : { total_cost_usd }
+    this.#end({ type: 'result', subtype: 'error_during_execution', is_error: true, errors, ...used, ...cost })
   }
 
   async #replay(): Promise<void> {
@@ -396,7 +399,7 @@ export class ClaudeRunner implements Runner {
     const answered = result.user_message_uuids
     if (this.#probe !== undefined && answered?.includes(this.#probe)) {
       this.#probe = undefined
-      if (!this.#gate.hasReturned) this.#onCallLost()
+      if (!this.#gate.hasReturned) this.#onCallLost(result)
       return
     }
     const isOther = this.#turn !== undefined && answered !== undefined && !answered.includes(this.#turn)
