@@ -108,7 +108,10 @@ export class FallingAsleep {
     // what the engine itself keeps of the session is whole only then
     await session.engineGone
     try {
-      if (parks && !keeping.hasAll) await keeping.park(asleep(session, session.engine.snapshot!, since), session)
+      if (parks && !keeping.hasAll) {
+        await keeping.park(asleep(session, session.engine.snapshot!, since), session)
+        session.isAhead = false
+      }
     } catch (error) {
       await this.#onRefused(session, error)
       return
