@@ -36,13 +36,16 @@ whenSignedOut(() => {
 
 // in another window of this browser somebody may have signed in
 document.addEventListener('visibilitychange', () => {
-  if (!document.hidden && access.value.state === 'out') void findOut()
+  if (!document.hidden && access.value.state === 'out') void findOut(true)
 })
 
 export const isUnauthorized = (error: unknown): boolean => error instanceof GatewayError && error.status === 401
 
-/** Asks who we are. What is shown stays when nobody answers: the feed says that, and asks again. */
-export async function findOut(): Promise<void> {
+/**
+ * Asks who we are. What is shown stays when nobody answers: the feed says that, and asks again.
+ * @param stays also what is shown to nobody who is signed in
+ */
+export async function findOut(stays = false): Promise<void> {
   // asked by whoever met the end of it: the first of them says what it was
   const out = (): Access =>
     access.value.state === 'out' ? access.value : { state: 'out', hasExpired: access.value.state === 'in' }
@@ -52,7 +55,7 @@ export async function findOut(): Promise<void> {
     else access.value = out()
   } catch (error) {
     if (isUnauthorized(error)) access.value = out()
-    else if (access.value.state !== 'in') access.value = { state: 'unreachable', error }
+    else if (!stays && access.value.state !== 'in') access.value = { state: 'unreachable', error }
   }
 }
 
