@@ -242,13 +242,10 @@ export class ClaudeRunner implements Runner {
     }, RETURN_MS).unref()
   }
 
-  /** It was never written down, or has been swept since. */
-  /** @param told what the agent said at the end of its own turn: what that used counts for this one */
-  #onCallLost({ usage, modelUsage, total_cost_usd }: SdkResult): void {
+  /** It was never written down, or has been swept since. What the agent's own turn used counts for the one that is lost. */
+  #onCallLost({ result: _said, num_turns: _steps, ...own }: SdkResult): void {
     const errors = ['The agent no longer knows the call that it waited for.']
-    const used = { ...(usage && { usage }), ...(modelUsage && { modelUsage }) }
-    const cost = total_cost_usd === undefined ? {} : { total_cost_usd }
-    this.#end({ type: 'result', subtype: 'error_during_execution', is_error: true, errors, ...used, ...cost })
+    this.#end({ ...own, subtype: 'error_during_execution', is_error: true, errors })
   }
 
   async #replay(): Promise<void> {
