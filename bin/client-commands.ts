@@ -1,4 +1,5 @@
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
+import type { PermissionMode } from '../client/index.js'
 import { EXIT_HELP, guarded } from './terminal/exit.js'
 import { FORMATS } from './terminal/output.js'
 
@@ -6,6 +7,7 @@ const CONNECTION_HELP = `
 The gateway is the one of --url, SESSION_GATEWAY_URL, session-gateway login, else http://127.0.0.1:8787/v1.`
 
 const STATUSES = ['starting', 'running', 'awaiting_approval', 'idle', 'parked', 'failed', 'closed']
+const MODES = ['default', 'bypassPermissions', 'dontAsk', 'acceptEdits', 'plan', 'auto'] satisfies PermissionMode[]
 const JOB_STATUSES = ['queued', 'running', 'parked', 'succeeded', 'failed', 'canceled']
 
 /** Commands that are a client of a gateway that runs somewhere. Each is loaded when it runs. */
@@ -42,9 +44,13 @@ const withSession = (command: Command): Command =>
   command
     .option('--profile <name>', 'who the session runs as')
     .option('--cwd <directory>', 'where it works (default: here)')
-    .option('--mode <mode>', 'permission mode')
+    .addOption(modeOption('permission mode'))
     .option('--model <model>', 'model')
     .option('--title <title>', 'title of the session')
+
+/** Which of them there are the gateway knows; those that this version knows are told. */
+const modeOption = (description: string): Option =>
+  Object.assign(new Option('--mode <mode>', description), { argChoices: MODES })
 
 function addRun(program: Command): void {
   withSession(
@@ -175,14 +181,14 @@ function addProfiles(program: Command): void {
   const flags = (command: Command): Command =>
     withOutput(command)
       .argument('<name>')
-      .option('--engine <engine>', 'cli or provider')
+      .addOption(new Option('--engine <engine>', 'what its sessions run on').choices(['cli', 'provider']))
       .option('--agent <name>', 'command-line agent')
       .option('--config-dir <directory>', 'config directory of the agent')
       .option('--provider <id>', 'model provider')
       .option('--model <model>', 'model')
       .option('--base-url <url>', 'address of the provider')
       .option('--api-key-env <name>', 'variable of the gateway that holds the key')
-      .option('--mode <mode>', 'permission mode of its sessions')
+      .addOption(modeOption('permission mode of its sessions'))
       .option('--description <text>')
       .option('--from <file>', 'JSON with any of its fields; - reads standard input')
   withOutput(client(profiles, 'ls', 'list profiles', ['profiles ls'])).action(

@@ -11,7 +11,7 @@ export {
 } from './client.js'
 export type { CommandOptions } from './commands.js'
 export { GatewayError, UNREACHABLE } from './errors.js'
-export type { List } from './list.js'
+export type { List, Pages } from './list.js'
 export type { NotificationItem, WatchNotifications } from './notifications.js'
 export type { Answer, Session } from './session.js'
 export type { ConnectionState } from './stream.js'

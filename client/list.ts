@@ -1,11 +1,18 @@
+import { unreachable } from './errors.js'
 import type { Http, Query } from './http.js'
 
 /** A list that is fetched page by page, as far as it is read. Each iteration starts from the beginning. */
 export interface List<T> extends AsyncIterable<T> {
   /** Page by page: for "load more". After a page that could not be fetched, `next` of its iterator asks for the same one again. */
-  pages(): AsyncIterable<T[]>
+  pages(): { [Symbol.asyncIterator](): Pages<T> }
   /** Everything, at once. */
   toArray(): Promise<T[]>
+}
+
+/** The pages of a list, one after the other. */
+export interface Pages<T> extends AsyncIterator<T[], undefined> {
+  /** Whether the page that came last was the last: how many items it has says nothing of that. */
+  readonly isAtEnd: boolean
 }
 
 /** The parameters of the page that `Link: <…>; rel="next"` announces; the rest of its URL may have been written by a proxy. */
@@ -17,6 +24,7 @@ function nextQuery(link: string | null): Query | undefined {
 export const listOf = <T>(http: Http, path: string, query: Query, signal?: AbortSignal): List<T> =>
   pagedList(query, async (query) => {
     const { body, headers } = await http.exchange('GET', path, { query, signal }, (response) => response.json())
+    if (!Array.isArray(body)) throw unreachable('The server answered with no list, and not as a gateway does.')
     return { page: body as T[], next: nextQuery(headers.get('link')) }
   })
 
@@ -24,7 +32,7 @@ export const listOf = <T>(http: Http, path: string, query: Query, signal?: Abort
 type Fetched<T> = { page: T[]; next: Query | undefined }
 
 export function pagedList<T>(first: Query, fetchPage: (query: Query) => Promise<Fetched<T>>): List<T> {
-  const pages = (): AsyncIterable<T[]> => ({ [Symbol.asyncIterator]: () => pageIterator(first, fetchPage) })
+  const pages = (): ReturnType<List<T>['pages']> => ({ [Symbol.asyncIterator]: () => pageIterator(first, fetchPage) })
   return {
     pages,
     async toArray() {
@@ -39,7 +47,7 @@ export function pagedList<T>(first: Query, fetchPage: (query: Query) => Promise<
 }
 
 /** No generator: one that has thrown is at its end, and the rest of the list would be taken for not there. */
-function pageIterator<T>(first: Query, fetchPage: (query: Query) => Promise<Fetched<T>>): AsyncIterator<T[]> {
+function pageIterator<T>(first: Query, fetchPage: (query: Query) => Promise<Fetched<T>>): Pages<T> {
   let query: Query | undefined = first
   let turned: Promise<unknown> = Promise.resolve()
   const turn = async (): Promise<IteratorResult<T[], undefined>> => {
@@ -50,6 +58,9 @@ function pageIterator<T>(first: Query, fetchPage: (query: Query) => Promise<Fetc
     return { done: false, value: page }
   }
   return {
+    get isAtEnd() {
+      return !query
+    },
     next() {
       const result = turned.then(turn)
       turned = result.catch(() => {})

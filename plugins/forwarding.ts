@@ -2,7 +2,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Target } from '../src/cluster/cluster.js'
-import { endToEnd, wasUnsent } from '../src/cluster/hop-client.js'
+import { endToEnd, type HopRefused, hopRefusal, wasUnsent } from '../src/cluster/hop-client.js'
 import type { OwnNode } from '../src/cluster/own-node.js'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
@@ -98,6 +98,8 @@ interface Parts {
 class Forwarding {
   readonly #parts: Parts
   readonly #body: ReplayableBody
+  /** Of the last attempt, when the node did not let this one in. */
+  #refusal: HopRefused | undefined
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -126,7 +128,8 @@ class Forwarding {
         throw new GatewayError('SG_ERR_NODE_LOST')
       if (isLast || !this.#body.canReplay) break
     }
-    throw new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S })
+    const detail = this.#refusal && { detail: this.#refusal.message, cause: this.#refusal }
+    throw new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S, ...detail })
   }
 
   /** The owner would refuse it and hang up, in the midst of what is still being sent. */
@@ -159,7 +162,8 @@ class Forwarding {
       }
       asked.on('error', () => settle(wasUnsent(asked) ? 'unsent' : 'lost'))
       asked.once('response', (answer) => {
-        if (answer.statusCode === 421) {
+        this.#refusal = hopRefusal(answer)
+        if (this.#refusal || answer.statusCode === 421) {
           answer.resume()
           settle('elsewhere')
           if (!this.#body.isSent) asked.destroy()

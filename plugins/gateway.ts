@@ -184,13 +184,17 @@ function maxParamLengthOf({ initialConfig }: FastifyInstance): number {
   return maxParamLength === 100 ? (routerOptions?.maxParamLength ?? 100) : maxParamLength
 }
 
+/** Where the scope is that was given a `gateways`, which scopes inside it have too. */
+const placeOf = new WeakMap<object, string>()
+
 /**
- * `fastify.gateways` has one entry per `basePath`, with its prefix when it was registered with one; `fastify.gateway` is the one, while
- * there is only one.
+ * `fastify.gateways` has one entry per `basePath`, with its prefix when it was registered with one, and with that of its scope when the
+ * `gateways` is of a scope around it; `fastify.gateway` is the one, while there is only one.
  */
 function exposeGateway(fastify: FastifyInstance, gateway: Gateway, prefix: string): void {
   if (!fastify.hasDecorator('gateways')) {
     const gateways: Record<string, Gateway> = {}
+    placeOf.set(gateways, asPrefix(fastify.prefix))
     fastify.decorate('gateways', gateways)
     fastify.decorate('gateway', {
       getter: () => {
@@ -199,7 +203,8 @@ function exposeGateway(fastify: FastifyInstance, gateway: Gateway, prefix: strin
       },
     })
   }
-  const path = `${prefix}${gateway.options.basePath}`
+  const inside = asPrefix(fastify.prefix).slice(placeOf.get(fastify.gateways)!.length)
+  const path = `${inside}${prefix}${gateway.options.basePath}`
   if (Object.hasOwn(fastify.gateways, path))
     throw optionError('basePath', `there is a gateway at ${JSON.stringify(path)} already; give this one another path`)
   fastify.gateways[path] = gateway

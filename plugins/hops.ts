@@ -8,6 +8,7 @@ import {
   type HopFields,
   type HopRefusal,
   HopVerifier,
+  REFUSED_HEADER,
 } from '../src/cluster/hop-signature.js'
 import type { OwnNode } from '../src/cluster/own-node.js'
 import { type ErrorCode, GatewayError } from '../src/errors.js'
@@ -39,6 +40,8 @@ const HEADERS_MS = 20_000
 /** Longer than what waits unused at the other end. */
 const KEEP_ALIVE_MS = 75_000
 const CHECK_MS = 5_000
+/** Nodes that do not know each other ask again every second: it is told of this often. */
+const TOLD_EVERY_MS = 60_000
 
 const REFUSALS: Record<HopRefusal, { code: ErrorCode; detail?: string }> = {
   unsigned: { code: 'SG_ERR_HOP_REFUSED' },
@@ -77,6 +80,8 @@ export class HopListener {
   readonly #server: Server
   /** Node does not close those that became WebSockets. */
   readonly #connections = new Set<Socket>()
+  /** When it was last told why somebody was refused, and how often that was since. */
+  readonly #told = new Map<HopRefusal | 'uncertified', { at: number; since: number }>()
 
   constructor(node: OwnNode, gateway: Gateway, to: Server) {
     this.#node = node
@@ -93,24 +98,21 @@ export class HopListener {
     this.#server = tls ? createTlsServer({ ...times, ...tls, requestCert: true }) : createServer(times)
     this.#server.on('tlsClientError', (error: Error, socket: Socket) => {
       const told = { err: error, address: socket.remoteAddress }
-      gateway.options.logger.warn(told, 'somebody was refused who has no certificate of cluster.tls.ca')
+      this.#tell('uncertified', told, 'somebody was refused who has no certificate of cluster.tls.ca')
     })
     this.#server.on('request', (request: IncomingMessage, response) => {
       const refusal = this.#judge(request)
       if (!refusal) return void to.emit('request', request, response)
-      const { status, body } = this.#problem(refusal)
-      response
-        .writeHead(status, { 'content-type': PROBLEM, 'cache-control': 'no-store', connection: 'close' })
-        .end(body)
+      const { status, headers, body } = this.#problem(refusal)
+      response.writeHead(status, headers).end(body)
     })
     this.#server.on('upgrade', (request: IncomingMessage, connection: Socket, head: Buffer) => {
       const refusal = this.#judge(request)
       if (!refusal) return void to.emit('upgrade', request, connection, head)
-      const { status, body } = this.#problem(refusal)
+      const { status, headers, body } = this.#problem(refusal)
+      const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
       connection.on('error', () => connection.destroy())
-      connection.end(
-        `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncache-control: no-store\r\ncontent-type: ${PROBLEM}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-      )
+      connection.end([`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n'))
     })
     this.#server.on('connection', (connection) => {
       this.#connections.add(connection)
@@ -150,7 +152,8 @@ export class HopListener {
       return undefined
     }
     if (verdict !== 'misdirected')
-      this.#gateway.options.logger.warn(
+      this.#tell(
+        verdict,
         { reason: verdict, address: request.socket.remoteAddress },
         verdict === 'late'
           ? 'another node was refused: set the clocks of both machines'
@@ -159,14 +162,30 @@ export class HopListener {
     return verdict
   }
 
-  #problem(refusal: HopRefusal): { status: number; body: string } {
+  #tell(refusal: HopRefusal | 'uncertified', fields: object, message: string): void {
+    const now = this.#gateway.clock.steady()
+    const last = this.#told.get(refusal)
+    if (last && now - last.at < TOLD_EVERY_MS) {
+      last.since++
+      return
+    }
+    this.#gateway.options.logger.warn({ ...fields, ...(last && { sinceThen: last.since }) }, message)
+    this.#told.set(refusal, { at: now, since: 0 })
+  }
+
+  #problem(refusal: HopRefusal): { status: number; headers: Record<string, string>; body: string } {
     const { code, detail } = REFUSALS[refusal]
     const problem = problemOf(new GatewayError(code, detail === undefined ? {} : { detail }), newId())
-    return { status: problem.status, body: JSON.stringify(problem) }
+    const body = JSON.stringify(problem)
+    const headers = {
+      ...{ 'content-type': 'application/problem+json; charset=utf-8', 'content-length': `${Buffer.byteLength(body)}` },
+      ...{ 'cache-control': 'no-store', connection: 'close' },
+      ...(refusal !== 'misdirected' && { [REFUSED_HEADER]: refusal }),
+    }
+    return { status: problem.status, headers, body }
   }
 }
 
-const PROBLEM = 'application/problem+json; charset=utf-8'
 const single = (header: string | string[] | undefined): string | undefined =>
   typeof header === 'object' ? header.join(', ') : header
 

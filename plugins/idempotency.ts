@@ -12,10 +12,12 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Marks a route that takes an Idempotency-Key. */
     idempotent?: boolean
+    /** Whether something of what was answered is to be tried again: the same key then goes on from it. */
+    isUnfinished?: (answer: string) => boolean
   }
   interface FastifyRequest {
-    /** The key that this request has taken: kept with what it makes, completed or released with its answer. */
-    takenKey: (TakenKey & { patience: Patience; answer?: StoredAnswer }) | undefined
+    /** The key that this request has taken: kept with what it makes, completed or released with its answer; `earlier` is one that it goes on from. */
+    takenKey: (TakenKey & { patience: Patience; earlier?: string | undefined; answer?: StoredAnswer }) | undefined
   }
 }
 
@@ -53,11 +55,18 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
       fingerprint = earlierFingerprintOf(request.body)
       known = await begin(key, fingerprint, patience)
     }
+    let earlier: string | undefined
+    if (known.state === 'answered' && request.routeOptions.config.isUnfinished?.(known.answer.body)) {
+      earlier = known.answer.body
+      await idempotency.release(key)
+      // of several that come at once, one goes on
+      known = await begin(key, fingerprint, patience)
+    }
     switch (known.state) {
       case 'new':
         request.takenKey = {
           ...{ key, fingerprint, path: path.replace(/\/+$/, '') },
-          ...{ waitedMs: PATIENCE_MS - patience.leftMs, patience },
+          ...{ waitedMs: PATIENCE_MS - patience.leftMs, patience, earlier },
         }
         return false
       case 'in_flight':

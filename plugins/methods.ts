@@ -23,12 +23,15 @@ const stemsOf = (paths: Iterable<string>): Set<string> =>
  */
 export function refuseOtherMethods(scope: FastifyInstance): { complete(): void } {
   const taken = new Map<string, Set<string>>()
+  /** Paths with a route that asks who it is. */
+  const guarded = new Set<string>()
   const heads = new Map<string, () => void>()
   scope.addHook('onRoute', function (route) {
     const { path, method, config } = route
     const methods = taken.get(path) ?? new Set()
     for (const one of [method].flat()) methods.add(one)
     taken.set(path, methods)
+    if (!config?.isPublic) guarded.add(path)
     if (method !== 'GET' || config?.socket) return
     // where the path itself is, behind the same limits and with the same refusals
     const head = { ...route, method: 'HEAD' as const, url: path.slice(this.prefix.length) }
@@ -62,7 +65,7 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
         scope.route({
           method: others,
           url: path.slice(scope.prefix.length),
-          config: { owner: 'any' },
+          config: { owner: 'any', isPublic: !guarded.has(path) },
           onRequest: refuse,
           handler: refuse,
         })

@@ -12,9 +12,10 @@ import {
   UncheckedAnswers,
 } from '../schemas/notifications.js'
 import { NoQuery } from '../schemas/sessions.js'
+import type { Cluster } from '../src/cluster/cluster.js'
 import type { Gateway } from '../src/gateway.js'
 import { answerOverNodes } from '../src/notifications/answers-over-nodes.js'
-import { answerAll, type GivenAnswer } from '../src/notifications/bulk-answers.js'
+import { answerAll, answerDue, type GivenAnswer, isUnfinished } from '../src/notifications/bulk-answers.js'
 import { countOverNodes, pageOverNodes } from '../src/notifications/inbox-over-nodes.js'
 import { clientOf } from './hops.js'
 import { linkNext } from './paging.js'
@@ -44,20 +45,22 @@ export const notificationRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }>
   scope.post(
     '/inbox/answers',
     {
-      config: { idempotent: true },
+      config: { idempotent: true, isUnfinished },
       schema: { body: UncheckedAnswers, response: { 200: AnswerInboxResponse } },
     },
     async (request) => {
-      const { body, principal, headers, hop } = request
+      const { body, principal, headers, hop, takenKey } = request
       const here = (answers: readonly GivenAnswer[]) => answerAll(answers, principal, { registry, logger })
+      const over = (answers: readonly GivenAnswer[], cluster: Cluster) =>
+        answerOverNodes(answers, here, cluster, {
+          path: `${scope.prefix}/inbox/answers`,
+          ...{ headers, client: clientOf(request) },
+        })
       // what another node passes on goes no further
-      const results =
-        gateway.cluster && !hop
-          ? await answerOverNodes(body.answers, here, gateway.cluster, {
-              path: `${scope.prefix}/inbox/answers`,
-              ...{ headers, client: clientOf(request) },
-            })
-          : await here(body.answers)
+      const cluster = hop ? undefined : gateway.cluster
+      const results = await answerDue(body.answers, takenKey?.earlier, (answers) =>
+        cluster ? over(answers, cluster) : here(answers),
+      )
       return { results }
     },
   )

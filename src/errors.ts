@@ -103,6 +103,8 @@ const CATALOGUE = {
 export type ErrorCode = keyof typeof CATALOGUE
 export const ERROR_CODES = Object.keys(CATALOGUE) as ErrorCode[]
 
+export const statusOf = (code: ErrorCode): number => CATALOGUE[code][0]
+
 export interface FieldError {
   path: string
   message: string

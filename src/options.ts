@@ -16,6 +16,7 @@ import type { QueueServerOptions } from './jobs/options.js'
 import { consoleNotices, type Logger, silentLogger } from './lib/logger.js'
 import { type PathRoots, resolveRoots } from './lib/paths-within-roots.js'
 import { unknownName } from './lib/unknown-name.js'
+import { hostProblem, originProblem } from './lib/web-names.js'
 import type { AnswerLinkLimits } from './notifications/answers/answer-links.js'
 import type { ChannelOptions } from './notifications/channels/channels.js'
 import type { NotificationRetention } from './notifications/feed.js'
@@ -200,6 +201,7 @@ const delays = defaultsOf(GatewayConfig.properties.parking)
 export function resolveOptions(options: WorkerServerOptions): ResolvedOptions {
   assertKnown(options)
   assertShapes(options)
+  assertNames(options)
   if (!options.authenticate && options.allowUnauthenticated !== true)
     throw optionError('authenticate', 'is required; or set allowUnauthenticated: true, for local development only.')
   const logger = options.logger ?? silentLogger
@@ -236,6 +238,17 @@ function assertShapes(options: WorkerServerOptions): void {
     const [first] = shape.errors(value, name)
     if (first) throw optionError(first.path, first.message)
   }
+}
+
+/** They are compared as they stand: one in another form would let in nobody, without a word. */
+function assertNames({ allowedOrigins, allowedHosts, webhookPolicy }: WorkerServerOptions): void {
+  const lists: [option: string, names: readonly string[] | undefined, problemOf: typeof hostProblem][] = [
+    ['allowedOrigins', allowedOrigins, originProblem],
+    ['allowedHosts', allowedHosts, hostProblem],
+    ['webhookPolicy.allowedHosts', webhookPolicy?.allowedHosts, hostProblem],
+  ]
+  for (const [option, names = [], problemOf] of lists)
+    for (const problem of names.map(problemOf)) if (problem) throw optionError(option, `${problem}.`)
 }
 
 /** One that is misspelt would be one that has no effect, a limit perhaps. */

@@ -17,6 +17,17 @@ const refusals: [string, WorkerServerOptions | object, RegExp][] = [
   ['a root that is relative', { ...open, allowedCwdRoots: ['here'] }, /^allowedCwdRoots: .*here/],
   ['roots that are no list', { ...open, allowedCwdRoots: '/srv' }, /^allowedCwdRoots: /],
   ['a base path without a slash', { ...open, basePath: 'v1' }, /^basePath: "v1"/],
+  ...['https://a.example/', 'HTTPS://A.example', 'https://a.example:443', 'a.example', '*', 'null'].map(
+    (origin): [string, object, RegExp] => [
+      `the origin ${origin}, which no page has`,
+      { ...open, allowedOrigins: ['https://ok.example', 'app://ok', origin] },
+      /^allowedOrigins: no page has the origin .*; write /,
+    ],
+  ),
+  ...['https://a.example', 'a.example/', '::1', '*:*', ''].flatMap((host): [string, object, RegExp][] => [
+    [`the host ${host}`, { ...open, allowedHosts: ['ok.example:8443', '[::1]', host] }, /^allowedHosts/],
+    [`the receiver ${host}`, { ...open, webhookPolicy: { allowedHosts: [host] } }, /^webhookPolicy\.allowedHosts/],
+  ]),
   ['a body limit of nothing', { ...open, maxBodyBytes: 0 }, /^maxBodyBytes: /],
   ['a profile store without its methods', { ...open, profileStore: {} }, /^profileStore\.(list|save|delete): Required/],
   [

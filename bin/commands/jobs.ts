@@ -130,10 +130,15 @@ export async function cancel(prefixes: string[], options: Options): Promise<void
 export async function watch(prefix: string | undefined, options: Options): Promise<void> {
   const gateway = connect(options)
   const only = prefix === undefined ? undefined : await withQueue(jobId(gateway, prefix))
+  // what is not there is waited for only where it was there before
+  if (only === undefined) await withQueue(gateway.queue.stats())
   const isBoard = process.stdout.isTTY && (options.output ?? 'table') === 'table'
-  const board = isBoard ? await startBoard(gateway) : undefined
-  const following = gateway.queue.watch()
-  const leave = () => following.close()
+  const aborter = new AbortController()
+  const { signal } = aborter
+  const board = isBoard ? await startBoard(gateway, signal) : undefined
+  const following = gateway.queue.watch({ signal })
+  // also where an answer is waited for that does not come
+  const leave = () => aborter.abort()
   let failure: CommandFailure | undefined
   const away = new Away({
     goesOn: only === undefined ? 'Its jobs go on without you.' : goesOn(only),
@@ -149,7 +154,7 @@ export async function watch(prefix: string | undefined, options: Options): Promi
   let last: JobInfo | undefined
   try {
     for await (const frame of following) {
-      if (frame.type === 'queue_attached' && only !== undefined) last = await gateway.jobs.get(only)
+      if (frame.type === 'queue_attached' && only !== undefined) last = await gateway.jobs.get(only, { signal })
       if (frame.type === 'job_event' && (only === undefined || frame.event.job.id === only)) last = frame.event.job
       if (board) await board.take(frame)
       else if (frame.type === 'job_event' && (only === undefined || frame.event.job.id === only)) {
@@ -159,6 +164,8 @@ export async function watch(prefix: string | undefined, options: Options): Promi
       }
       if (only !== undefined && last?.finishedAt !== undefined) break
     }
+  } catch (error) {
+    if (!signal.aborted) throw error
   } finally {
     process.off('SIGINT', leave)
     board?.stop()
@@ -179,7 +186,7 @@ function progressBar(done: number, all: number): string {
   return `${pc.green('█'.repeat(filled))}${pc.dim('░'.repeat(BAR - filled))} ${done}/${all}`
 }
 
-async function startBoard(gateway: Client) {
+async function startBoard(gateway: Client, signal: AbortSignal) {
   const { default: logUpdate } = await import('log-update')
   const jobs = new Map<string, JobInfo>()
   const previews = new Map<string, string>()
@@ -212,7 +219,7 @@ async function startBoard(gateway: Client) {
         if (frame.event.job.finishedAt !== undefined) previews.delete(frame.event.job.id)
       }
       // there is no replay
-      if (frame.type === 'queue_attached') for (const job of await firstJobs(gateway)) jobs.set(job.id, job)
+      if (frame.type === 'queue_attached') for (const job of await firstJobs(gateway, signal)) jobs.set(job.id, job)
       draw()
     },
     stop() {
@@ -222,8 +229,8 @@ async function startBoard(gateway: Client) {
   }
 }
 
-async function firstJobs(gateway: Client): Promise<JobInfo[]> {
-  for await (const page of gateway.jobs.list().pages()) return page
+async function firstJobs(gateway: Client, signal: AbortSignal): Promise<JobInfo[]> {
+  for await (const page of gateway.jobs.list({ signal }).pages()) return page
   return []
 }
 

@@ -8,13 +8,14 @@ export const apiBase = new URL(
   document.baseURI,
 ).href.replace(/\/+$/, '')
 
-let onSignedOut = (): void => {}
-/** Calls back with every answer that says that nobody is signed in, or not any more. */
-export const whenSignedOut = (listener: () => void): void => {
-  onSignedOut = listener
+let onAsk = (): (() => void) => () => {}
+/** @param listener called with every request · @returns what is called when its answer says that nobody is signed in, or not any more */
+export const whenSignedOut = (listener: () => () => void): void => {
+  onAsk = listener
 }
 
 const watchedFetch = async (url: string, init?: RequestInit): Promise<Response> => {
+  const onSignedOut = onAsk()
   const response = await fetch(url, { ...init, headers: { ...init?.headers, ...attendance() } })
   if (response.status === 401) onSignedOut()
   return response

@@ -66,20 +66,20 @@ function CurrentScreen() {
   const found = SCREENS.find((screen) => screen.name === name)
   const loaded = useSignal<{ name: string; screen?: FunctionComponent; error?: unknown } | undefined>(undefined)
   const [error, reset] = useErrorBoundary()
-  const load = (): void => {
-    if (!found) return
-    found.load().then(
-      ({ screen }) => {
-        loaded.value = { name, screen }
-      },
-      (failure) => {
-        loaded.value = { name, error: failure }
-      },
-    )
-  }
   useEffect(() => {
     if (error) reset()
-    load()
+    // one that comes late must not take the place of the screen that was gone to meanwhile
+    let isLeft = false
+    const keep = (result: { screen?: FunctionComponent; error?: unknown }): void => {
+      if (!isLeft) loaded.value = { name, ...result }
+    }
+    found?.load().then(
+      ({ screen }) => keep({ screen }),
+      (failure) => keep({ error: failure }),
+    )
+    return () => {
+      isLeft = true
+    }
   }, [name])
   if (!found) return <Page title={texts.shell.notFound}>{null}</Page>
   if (error) return <Failure error={error} retry={reset} />

@@ -40,3 +40,12 @@ export function go(href: string, { replace = false } = {}): void {
     route.value = routeOf(location.hash)
   }
 }
+
+/** To be called before what takes its time. @returns `go`, for as long as nobody has gone elsewhere by then */
+export function goer(): (href: string) => void {
+  const { name, params } = route.value
+  return (href) => {
+    const now = route.value
+    if (now.name === name && now.params[0] === params[0]) go(href)
+  }
+}

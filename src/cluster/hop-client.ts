@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import type { Clock } from '../lib/clock.js'
 import type { ClusterNode } from '../storage/cluster.js'
 import { type NodeRequest, NodeUnreachable } from './cluster.js'
-import { CLIENT_HEADER, HOP_HEADER, type HopMessage, signHop } from './hop-signature.js'
+import { CLIENT_HEADER, HOP_HEADER, type HopMessage, REFUSED_HEADER, signHop } from './hop-signature.js'
 import type { ClusterOptions } from './options.js'
 
 /** Connections that are not used are closed before the other side does: it waits longer. */
@@ -108,13 +108,18 @@ export class HopClient {
     const timer = this.#options.clock.after(ANSWER_MS, () => request.destroy(new Error('no answer in time')), 'always')
     try {
       const answer = await answered(request.end(body))
+      const refusal = hopRefusal(answer)
+      if (refusal) {
+        answer.resume()
+        throw refusal
+      }
       if (isStream) timer.cancel()
       else answer.once('close', () => timer.cancel())
       return responseOf(answer)
     } catch (error) {
       timer.cancel()
       if (signal?.aborted) throw signal.reason
-      throw new NodeUnreachable(node, wasUnsent(request), error)
+      throw new NodeUnreachable(node, error instanceof HopRefused || wasUnsent(request), error)
     }
   }
 
@@ -140,6 +145,24 @@ export class HopClient {
     this.#agents.set(n, agent)
     return agent
   }
+}
+
+/** The other node does not take this one for a node, and has done nothing. What to do is for the operator of both. */
+export class HopRefused extends Error {
+  override readonly name = 'HopRefused'
+
+  constructor(isLate: boolean) {
+    const why = isLate
+      ? 'the clocks of the two are more than 30 s apart'
+      : 'cluster.secret is not the same at both of them'
+    super(`The node that has this does not let this one in, so nothing was done: ${why}.`)
+  }
+}
+
+/** Why an answer is none, but a refusal to hear what was asked. */
+export function hopRefusal({ headers }: IncomingMessage): HopRefused | undefined {
+  const reason = headers[REFUSED_HEADER]
+  return reason === undefined ? undefined : new HopRefused(reason === 'late')
 }
 
 const single = (value: string | readonly string[] | undefined): string | undefined =>

@@ -19,6 +19,8 @@ export interface HopFields {
 
 export const HOP_HEADER = 'sg-hop'
 export const CLIENT_HEADER = 'sg-client'
+/** On the answer to what was not let in as a hop, with why: it is for the node that asked, not for its caller. */
+export const REFUSED_HEADER = 'sg-hop-refused'
 
 const VERSION = 'v1'
 const FORM = /^v1\.(\d{1,16})\.(\d{1,16})\.(\d{1,16})\.([\w-]{22})\.([\w-]{43})$/

@@ -28,7 +28,8 @@ export function memberSchema(schema: TSchema, key?: string): TSchema | undefined
 /** Of a union, the variant that `value` is meant to be, judged by its JSON type and by what names the variant; otherwise the schema itself. */
 export function variantFor(schema: TSchema, value: unknown): TSchema {
   if (schema[Kind] !== 'Union') return schema
-  const type = Array.isArray(value) ? 'array' : typeof value
+  // null is of no variant, though its typeof is that of objects
+  const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value
   const fitting = (schema.anyOf as TSchema[]).filter(
     (variant) => variant.type === type || (type === 'object' && isSecret(variant)),
   )

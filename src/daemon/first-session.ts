@@ -8,6 +8,7 @@ import { toError } from '../errors.js'
 import { isOpenToAll, openToAllMessage } from '../lib/open-to-all.js'
 import { tried } from '../lib/tried.js'
 import { unknownName } from '../lib/unknown-name.js'
+import { originProblem } from '../lib/web-names.js'
 import { profileFileProblem } from '../storage/file/profile-store.js'
 import { checkPostgres } from '../storage/postgres/maintenance.js'
 import { checkSqlite } from '../storage/sqlite/maintenance.js'
@@ -84,18 +85,10 @@ async function providerProblems(
   return problems
 }
 
-/** A browser sends scheme, host and a port that is not the usual one; an entry in another form is the origin of no page. */
 const originProblems = ({ allowedOrigins = [] }: EffectiveConfig): ConfigProblem[] =>
   allowedOrigins.flatMap((entry, index) => {
-    const url = URL.canParse(entry) ? new URL(entry) : undefined
-    if (url && url.origin === entry) return []
-    const isWeb = url !== undefined && url.origin !== 'null'
-    const hint = isWeb
-      ? `; write ${url.origin}`
-      : '; write it as https://app.example.com, each origin in an entry of its own'
-    return [
-      { path: memberPath('allowedOrigins', index), message: `no page has the origin ${JSON.stringify(entry)}${hint}` },
-    ]
+    const message = originProblem(entry)
+    return message === undefined ? [] : [{ path: memberPath('allowedOrigins', index), message }]
   })
 
 /** Whether the database takes a gateway, and the file of profiles is one; what is not there yet is made. */

@@ -78,7 +78,7 @@ const parentKeys = (schema: TSchema): string[] => Object.keys((schema.properties
 
 function expectation(schema: TSchema): string {
   if (schema[Kind] === 'Literal') return JSON.stringify(schema.const)
-  if (schema[Kind] === 'Union') return listed((schema.anyOf as TSchema[]).map(expectation))
+  if (schema[Kind] === 'Union') return unionExpectation(schema.anyOf as TSchema[])
   if (isSecret(schema)) return 'a string or { "file": path }'
   if (schema[Kind] === 'Object') {
     const [key, ...more] = (schema.required as string[] | undefined) ?? []
@@ -86,6 +86,12 @@ function expectation(schema: TSchema): string {
   }
   const type = String(schema.type ?? 'a value')
   return type === 'boolean' ? 'true or false' : `${/^[aeio]/.test(type) ? 'an' : 'a'} ${type}`
+}
+
+/** Variants that one member tells apart are shown by that member, once. */
+function unionExpectation(variants: TSchema[]): string {
+  const name = namingMember(variants)
+  return name === undefined ? listed(variants.map(expectation)) : `{ "${name}": … }`
 }
 
 const listed = (options: string[]): string =>

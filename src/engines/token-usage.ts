@@ -2,6 +2,15 @@ import type { TokenUsage } from '../../schemas/sessions.js'
 
 export const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
 
+/** More than any turn can use: sums of so many stay whole numbers, which can be told and stored. */
+const MAX_TOKENS = 1e12
+
+/** What a model or an agent says it has used, where that can be a count; else nothing. */
+export function tokenCount(told: unknown): number {
+  const count = typeof told === 'number' ? Math.round(told) : 0
+  return count > 0 && count <= MAX_TOKENS ? count : 0
+}
+
 /** Each count, made of those of two. */
 const eachOf = (a: TokenUsage, b: TokenUsage, count: (a: number, b: number) => number): TokenUsage => ({
   inputTokens: count(a.inputTokens, b.inputTokens),

@@ -82,10 +82,13 @@ export class Attempts implements RunOwner {
     return this.#uncharged
   }
 
-  /** The live state of a job that this process runs. */
+  /** The live state of a job that this process runs; its session is told once it is there. */
   live(jobId: string): StoredJob | undefined {
     const tracked = this.#byJob.get(jobId)
-    return tracked?.ahead?.shown ?? tracked?.run.live
+    if (!tracked) return undefined
+    const { ahead, run } = tracked
+    const job = ahead?.shown ?? run.live
+    return run.isBorn ? job : patched(job, { sessionId: undefined })
   }
 
   has(jobId: string): boolean {
@@ -309,14 +312,16 @@ export class Attempts implements RunOwner {
       // the next attempt works in the same directory: not before the engine of this one is gone; and whoever claims it waits until this
       // one is told
       if (retries) await Promise.all([run.closed, tracked.ahead?.durable])
-      await this.#settle(tracked, retries && !run.cancelRequested ? 'retry' : 'end', outcome)
+      await this.#settle(tracked, outcome, retries)
     })
   }
 
-  async #settle(tracked: Tracked, next: 'retry' | 'end', outcome: AttemptOutcome): Promise<void> {
+  async #settle(tracked: Tracked, outcome: AttemptOutcome, retries: boolean): Promise<void> {
     const { store, events } = this.#options
     const { run } = tracked
-    const { record } = run
+    const { record, cancelRequested } = run
+    const { today: day } = store
+    const next = retries && !cancelRequested ? 'retry' : 'end'
     const now = this.clock.now()
     const patch = next === 'retry' ? retryPatch(run, outcome, now) : endPatch(run, outcome, now)
     const type = next === 'retry' ? 'job_retrying' : 'job_completed'
@@ -328,6 +333,13 @@ export class Attempts implements RunOwner {
     if (store.claimsTogether) void run.closed.then(() => this.#free(tracked))
     const written = await writing
     this.#uncharged -= tokens
+    if (written && cancelRequested && !run.cancelRequested && outcome.status === 'failed') {
+      // whoever canceled it was told meanwhile that it goes on
+      told.withdraw()
+      run.record = (await store.restore(record, { day, tokens })) ?? record
+      await this.#settle(tracked, outcome, retries)
+      return
+    }
     await tracked.ahead?.durable
     this.#over(tracked, next, { written, told })
   }
@@ -342,7 +354,7 @@ export class Attempts implements RunOwner {
   async #putBack(tracked: Tracked, claimed: JobRecord): Promise<void> {
     const { record } = tracked.run
     tracked.start?.withdraw()
-    const written = await this.#options.store.change(record, unbegunPatch(claimed), UNHEARD)
+    const written = await this.#options.store.putBack(record, unbegunPatch(claimed))
     this.#over(tracked, 'retry', { written, told: UNHEARD })
   }
 

@@ -51,6 +51,8 @@ export class Claims {
   #held: Timer | undefined
   /** Claims and the cancels of queued jobs, one after the other. */
   #exclusive: Promise<unknown> = Promise.resolve()
+  /** Refused submissions that are being taken back. */
+  readonly #disowning = new Set<Promise<void>>()
   readonly #poll: Poll
 
   constructor(options: ClaimsOptions) {
@@ -72,9 +74,15 @@ export class Claims {
     this.#refused?.cancel()
   }
 
-  /** Resolves when what was claimed is begun. */
+  /** Resolves when what was claimed is begun, or taken back: as a run that was cut off it would be tried again by the next process. */
   async idle(): Promise<void> {
     await this.#exclusive
+    await Promise.all(this.#disowning)
+  }
+
+  /** Whether something may be claimed that was not begun yet. */
+  get isClaiming(): boolean {
+    return this.#claiming
   }
 
   /** Runs `work` while nothing is claimed. */
@@ -196,15 +204,23 @@ export class Claims {
 
   /** Whether a job that was claimed is one. A submission that its adapter refused and stored all the same is taken back. */
   async #cameAbout(record: JobRecord): Promise<boolean> {
-    const { logger, store, submitting } = this.#options
-    const jobId = record.info.id
     try {
-      return (await submitting.get(jobId)) ?? true
+      return (await this.#options.submitting.get(record.info.id)) ?? true
     } catch {
-      store
-        .disown(record)
-        .catch((error) => logger.error({ err: toError(error), jobId }, 'a refused submission could not be taken back'))
+      const disowning = this.#disown(record)
+      this.#disowning.add(disowning)
+      void disowning.then(() => this.#disowning.delete(disowning))
       return false
+    }
+  }
+
+  /** Holds up neither what was claimed with it nor who cancels. */
+  async #disown(record: JobRecord): Promise<void> {
+    const { logger, store } = this.#options
+    try {
+      await store.disown(record)
+    } catch (error) {
+      logger.error({ err: toError(error), jobId: record.info.id }, 'a refused submission could not be taken back')
     }
   }
 

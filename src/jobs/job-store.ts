@@ -15,7 +15,7 @@ import type { DailyBudget } from './budgets.js'
 import type { JobCounters } from './counters.js'
 import type { DelayedJobs } from './delayed-jobs.js'
 import { LEGAL_TRANSITIONS } from './job.js'
-import type { Announcement } from './job-events.js'
+import { type Announcement, UNHEARD } from './job-events.js'
 import type { SharedQueue } from './shared-queue.js'
 
 export interface JobStoreOptions extends Persistence {
@@ -157,10 +157,21 @@ export class JobStore {
     if (record) this.#moved(before.info.status, record.info)
     else {
       this.#notMade(announcement)
-      // somebody else ended it; here it is over all the same
-      this.#options.counters.move(before.info.profile, before.info.status, 'canceled')
+      this.#lost(before)
     }
     return record
+  }
+
+  /** Puts a job back whose attempt did not begin; see `change`. */
+  async putBack(before: JobRecord, patch: JobPatch): Promise<JobRecord | null> {
+    const record = await this.change(before, patch, UNHEARD)
+    if (!record) this.#lost(before)
+    return record
+  }
+
+  /** Somebody else ended it; here it is over all the same. */
+  #lost({ info: { profile, status } }: JobRecord): void {
+    this.#options.counters.move(profile, status, 'canceled')
   }
 
   async #settle(

@@ -40,7 +40,7 @@ import { JobEvents, type QueueEvents } from './job-events.js'
 import { jobPage } from './job-page.js'
 import { JobStore } from './job-store.js'
 import { QUEUE_DEFAULTS, type QueueServerOptions } from './options.js'
-import { listed, shown } from './patch.js'
+import { listed, patched, shown } from './patch.js'
 import { type RecoveryOptions, recover } from './recovery.js'
 import { ofSession } from './refusals.js'
 import { Retention } from './retention.js'
@@ -278,10 +278,14 @@ export class JobQueue {
     const submitted = async (isRefused: () => boolean) => {
       const submission = this.#add(record, takenKey && keptWith(takenKey, 'job', info.id), isRefused)
       this.#submitting.set(info.id, submission)
+      const told = () => this.#submitting.delete(info.id)
+      let cameAbout = false
       try {
-        await submission
+        cameAbout = await submission
       } finally {
-        this.#submitting.delete(info.id)
+        if (cameAbout) told()
+        // a claim that is under way may have it already
+        else void this.#claims.inTurn(async () => told())
         this.#claims.wake()
       }
     }
@@ -335,13 +339,24 @@ export class JobQueue {
   }
 
   async #find(id: string): Promise<StoredJob | undefined> {
-    return this.#attempts.live(id) ?? (await this.#options.adapter.get(id))?.info
+    const live = this.#attempts.live(id)
+    if (live) return live
+    const stored = await this.#options.adapter.get(id)
+    return stored ? this.#seen(stored.info) : undefined
+  }
+
+  /** A job that was read, as it is by now; the session of one that was just claimed is not there yet. What other nodes run cannot be told from it. */
+  #seen(stored: StoredJob): StoredJob {
+    const live = this.#attempts.live(stored.id)
+    if (live) return live
+    const isBegun = stored.status !== 'running' || this.#shared !== undefined || !this.#claims.isClaiming
+    return isBegun ? stored : patched(stored, { sessionId: undefined })
   }
 
   /** One page of the jobs that a caller may see, newest first. */
   page(query: ListJobsQuery, principal: Principal = UNLIMITED): Promise<Page<JobInfo>> {
     const { adapter, clock } = this.#options
-    const shownAs = (job: StoredJob) => listed(this.#attempts.live(job.id) ?? job)
+    const shownAs = (job: StoredJob) => listed(this.#seen(job))
     return patiently(clock, () => jobPage(adapter, query, principal, shownAs))
   }
 
@@ -396,9 +411,11 @@ export class JobQueue {
     this.#claims.close()
   }
 
-  /** Resolves when what runs has ended and is written down; jobs that are parked stay so. */
+  /** Resolves when what runs has ended and is written down, and refused submissions are taken back; jobs that are parked stay so. */
   async close(): Promise<void> {
     this.drain()
+    // what still comes to be stored of a refused one would run in the next process
+    await Promise.allSettled(this.#submitting.values())
     await this.#claims.idle()
     await this.#attempts.settled()
     this.#attempts.stop()

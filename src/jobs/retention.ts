@@ -81,32 +81,51 @@ export class Retention {
   /** @throws when a session, or a job, could not be removed; both are tried again at the next sweep */
   async #removeEnded(): Promise<void> {
     const { adapter, maxAgeMs, clock } = this.#options
+    // the ones that stay come again before the others, each time
+    const stay = new Map<string, unknown>()
     for (;;) {
-      const old = await adapter.ended!(maxAgeMs, BATCH)
-      await settled(
-        old.map(async (job) => {
-          await this.#forget(finished(job, clock.now()))
-          await adapter.remove!(job.id)
+      const limit = BATCH + stay.size
+      const old = await adapter.ended!(maxAgeMs, limit)
+      const next = old.filter(({ id }) => !stay.has(id))
+      await Promise.all(
+        next.map(async (job) => {
+          try {
+            await this.#forget(finished(job, clock.now()))
+            await adapter.remove!(job.id)
+          } catch (error) {
+            stay.set(job.id, error)
+          }
         }),
       )
-      if (old.length < BATCH) return
+      // a storage that takes nothing is not asked for all of them
+      if (old.length < limit || next.every(({ id }) => stay.has(id))) break
     }
+    for (const error of stay.values()) throw error
   }
 
+  /** @throws when a session could not be removed; it is tried again at the next sweep, whatever became of its job */
   async #prune(): Promise<void> {
     const { adapter, clock, maxAgeMs } = this.#options
     const limit = clock.now() - maxAgeMs
+    const stay: Finished[] = []
+    let error: unknown
+    let isAnyGone = false
     for (let old = this.#takeOld(limit); old.length > 0; old = this.#takeOld(limit))
-      // one whose session could not be removed is tried again at the next sweep
-      await settled(
-        old.map((job) =>
-          this.#forget(job).catch((error) => {
-            this.#finished.add(job)
-            throw error
-          }),
-        ),
+      await Promise.all(
+        old.map(async (job) => {
+          try {
+            await this.#forget(job)
+            isAnyGone = true
+          } catch (refusal) {
+            error ??= refusal
+            stay.push(job)
+          }
+        }),
       )
-    await adapter.prune(maxAgeMs)
+    for (const job of stay) this.#finished.add(job)
+    // one session that stays keeps no other job; where all do, the storage takes nothing
+    if (stay.length === 0 || isAnyGone) await adapter.prune(maxAgeMs)
+    if (stay.length > 0) throw error
   }
 
   #takeOld(limit: number): Finished[] {
@@ -135,9 +154,3 @@ const finished = ({ id, finishedAt, sessionId, notes }: StoredJob, now: number):
   finishedAt: finishedAt ?? now,
   sessions: [...(notes?.sessions ?? []), ...(sessionId === undefined ? [] : [sessionId])],
 })
-
-/** Waits for all. @throws what the first of those that failed threw */
-async function settled(work: readonly Promise<void>[]): Promise<void> {
-  const failed = (await Promise.allSettled(work)).find((outcome) => outcome.status === 'rejected')
-  if (failed) throw failed.reason
-}

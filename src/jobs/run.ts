@@ -2,6 +2,7 @@ import type { SessionEvent, SessionEventOf } from '../../schemas/events.js'
 import type { JobProgress, JobResult, JobUsage } from '../../schemas/jobs.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
+import { type Backoff, delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import { newId } from '../lib/new-id.js'
 import type { PlannedNotification } from '../notifications/planned.js'
@@ -14,7 +15,7 @@ import type { AttemptNotes, AttemptOutcome, StoredJob } from './job.js'
 import { patched } from './patch.js'
 import { progressOf } from './progress.js'
 import { isFinalRefusal } from './refusals.js'
-import type { JobSessions } from './sessions.js'
+import { type JobSessions, unlessGone } from './sessions.js'
 
 /** `undefined`: no limit. */
 export interface RunLimits {
@@ -48,6 +49,9 @@ const SUBTYPE_ERRORS: Record<JobResult['subtype'], string> = {
 /** Refusals of a session whose engine was given nothing. */
 const UNBEGUN: ReadonlySet<string> = new Set(['SG_ERR_STORE_UNAVAILABLE', 'SG_ERR_SHUTTING_DOWN'])
 
+/** After a parked session could not be closed: before the next try. */
+const CLOSE_RETRY: Backoff = { firstMs: 1_000, longestMs: 30_000 }
+
 /** In one of these no session goes on. */
 const AT_REST: ReadonlySet<SessionStatus> = new Set(['parked', 'failed', 'closed'])
 
@@ -69,6 +73,7 @@ export class JobRun {
   readonly #cancels: (() => boolean)[] = []
   readonly #meter: AttemptMeter
   #state: 'claimed' | 'running' | 'parked' | 'ended' = 'claimed'
+  /** By the steady clock: one that is set passes no time. */
   #legSince: number
   #activeMs: number
   #parkedMs: number
@@ -76,6 +81,7 @@ export class JobRun {
   #sdkSessionId: string | undefined
   #watchdog: Timer | undefined
   readonly #place: Place | undefined
+  #isBorn: boolean
   /** It is parked, and its session has its engine. */
   #isHeld = false
   #killing: { error: string; grace: Timer } | undefined
@@ -88,11 +94,12 @@ export class JobRun {
     this.limits = limits
     this.sessionId = from.sessionId ?? newId()
     this.#place = from.place
+    this.#isBorn = from.place === undefined
     this.#meter = new AttemptMeter(attempt)
     this.#activeMs = attempt?.activeMs ?? 0
     this.#parkedMs = attempt?.parkedMs ?? 0
     this.#lastSeq = attempt?.lastSeq ?? 0
-    this.#legSince = owner.clock.now()
+    this.#legSince = owner.clock.steady()
   }
 
   get ended(): boolean {
@@ -107,6 +114,12 @@ export class JobRun {
   /** A parked run takes no slot. */
   get parked(): boolean {
     return this.#state === 'parked'
+  }
+
+  /** Whether its session is there, to be seen and ended. */
+  get isBorn(): boolean {
+    this.#isBorn ||= this.#owner.sessions.here(this.sessionId) !== undefined
+    return this.#isBorn
   }
 
   /** The job as it is at this moment, what is not written yet included. */
@@ -142,7 +155,7 @@ export class JobRun {
   begin(profile: () => ResolvedProfile | Promise<ResolvedProfile>, told?: PlannedNotification): void {
     if (this.#state !== 'claimed') return
     this.#state = 'running'
-    this.#legSince = this.#owner.clock.now()
+    this.#legSince = this.#owner.clock.steady()
     this.#armWatchdog()
     const { request, info } = this.record
     const createdBy = info.notes?.submittedBy
@@ -169,7 +182,9 @@ export class JobRun {
   adopt(session: SessionInfo, graceMs: number): void {
     const { status, parkedAt } = this.record.info
     this.#state = status === 'parked' ? 'parked' : 'running'
-    this.#legSince = (status === 'parked' ? parkedAt : undefined) ?? this.#owner.clock.now()
+    const now = this.#owner.clock.now()
+    // what came before this process is known by the wall clock alone
+    if (status === 'parked') this.#parkedMs += Math.max(0, now - (parkedAt ?? now))
     this.#sdkSessionId = session.sdkSessionId
     this.#meter.readTotals(session)
     this.#armWatchdog(graceMs)
@@ -267,8 +282,8 @@ export class JobRun {
 
   /** Books the time since the last change of state. */
   #account(): void {
-    const now = this.#owner.clock.now()
-    const passed = Math.max(0, now - this.#legSince)
+    const now = this.#owner.clock.steady()
+    const passed = now - this.#legSince
     if (this.#state === 'parked') this.#parkedMs += passed
     else if (this.#state === 'running') this.#activeMs += passed
     this.#legSince = now
@@ -280,7 +295,7 @@ export class JobRun {
     this.#watchdog = undefined
     const { clock } = this.#owner
     const { durationMs, parkedMs } = this.limits
-    const since = Math.max(0, clock.now() - this.#legSince)
+    const since = clock.steady() - this.#legSince
     if (this.#state === 'parked' && parkedMs !== undefined)
       this.#watchdog = clock.after(Math.max(parkedMs - this.#parkedMs - since, graceMs), () =>
         this.#end({ status: 'failed', error: `The run was parked for more than ${parkedMs} ms.`, final: true }),
@@ -351,12 +366,23 @@ export class JobRun {
     this.#watchdog?.cancel()
     this.#killing?.grace.cancel()
     // closing also discards what a parked session could be woken from; ending leaves the session to be looked at
-    const ending = wasParked ? sessions.close(this.sessionId) : sessions.end(this.sessionId)
+    const ending = wasParked ? this.#closeParked() : sessions.end(this.sessionId)
     this.closed = ending.then(
       () => {},
       () => {},
     )
     this.#owner.onEnded(this, outcome)
+  }
+
+  /** Until it is closed a result would wake it, for a job that is over: what the storage refuses is tried again, or done by the next process. */
+  async #closeParked(tries = 1): Promise<void> {
+    const { sessions, clock } = this.#owner
+    try {
+      await sessions.close(this.sessionId).catch(unlessGone)
+    } catch {
+      if (!this.#owner.draining)
+        clock.after(delayAfter(tries, CLOSE_RETRY), () => void (this.#owner.draining || this.#closeParked(tries + 1)))
+    }
   }
 }
 

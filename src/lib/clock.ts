@@ -9,6 +9,8 @@ export interface Timer {
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number
+  /** Milliseconds since some moment, as timers count them: setting the clock does not change it. To measure how long something takes. */
+  steady(): number
   /**
    * Calls `run` once after `delayMs`, however long that is; never before. Does not keep the process alive.
    * @param always also while the gateway may do nothing: it only gives up waiting
@@ -35,5 +37,6 @@ export function startLongTimer(delayMs: number, run: () => void): Timer {
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  steady: () => performance.now(),
   after: startLongTimer,
 }

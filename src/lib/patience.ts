@@ -9,30 +9,29 @@ export const PATIENCE_MS = 8_000
 
 /** How long somebody goes on waiting for the storage, over all that is asked of it for them. */
 export class Patience {
-  readonly #clock: Pick<Clock, 'now'>
+  readonly #clock: Pick<Clock, 'steady'>
+  /** By the steady clock: setting the other one makes nobody wait for longer, or turns away who has just come. */
   #since: number
   readonly #forMs: number
 
   /** @param waitedMs for which they have waited for it already */
-  constructor(clock: Pick<Clock, 'now'>, waitedMs = 0) {
+  constructor(clock: Pick<Clock, 'steady'>, waitedMs = 0) {
     this.#clock = clock
-    this.#since = clock.now()
+    this.#since = clock.steady()
     this.#forMs = Math.max(0, PATIENCE_MS - waitedMs)
   }
 
-  /** Never more than there was, whatever the clock does. */
   get leftMs(): number {
-    const passedMs = Math.max(0, this.#clock.now() - this.#since)
-    return Math.max(0, this.#forMs - passedMs)
+    return Math.max(0, this.#forMs - (this.#clock.steady() - this.#since))
   }
 
   /** Waits for what is not the storage's, which takes nothing of it. */
   async apart<T>(work: Promise<T>): Promise<T> {
-    const from = this.#clock.now()
+    const from = this.#clock.steady()
     try {
       return await work
     } finally {
-      this.#since += Math.max(0, this.#clock.now() - from)
+      this.#since += this.#clock.steady() - from
     }
   }
 }

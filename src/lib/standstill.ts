@@ -17,7 +17,11 @@ export class Standstill {
 
   constructor(outer: Clock) {
     this.#outer = outer
-    this.clock = { now: () => outer.now(), after: this.through((delayMs, run) => outer.after(delayMs, run)) }
+    this.clock = {
+      now: () => outer.now(),
+      steady: () => outer.steady(),
+      after: this.through((delayMs, run) => outer.after(delayMs, run)),
+    }
   }
 
   /** Whether nothing may be done: not now, or not any more. */

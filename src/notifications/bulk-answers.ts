@@ -1,6 +1,6 @@
-import type { InboxAnswerResult } from '../../schemas/notifications.js'
+import type { AnswerInboxResponse, InboxAnswerResult } from '../../schemas/notifications.js'
 import { ResolvePermissionRequest } from '../../schemas/permissions.js'
-import { GatewayError, toError } from '../errors.js'
+import { ERROR_CODES, GatewayError, statusOf, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
 import type { Principal } from '../principal.js'
@@ -44,4 +44,29 @@ export async function answerAll(
       return result
     }),
   )
+}
+
+/** Nothing was done, and it may be tried again. */
+const TRY_AGAIN: ReadonlySet<string> = new Set(ERROR_CODES.filter((code) => statusOf(code) === 503))
+
+const isDue = (result: InboxAnswerResult): boolean => !result.resolved && TRY_AGAIN.has(result.code)
+
+const resultsOf = (answer: string): InboxAnswerResult[] => (JSON.parse(answer) as AnswerInboxResponse).results
+
+/** Whether an answer to all says of one that it is to be tried again. */
+export const isUnfinished = (answer: string): boolean => resultsOf(answer).some(isDue)
+
+/**
+ * Gives those answers that nothing was done about, where an earlier request with the same ones was answered.
+ * @param earlier what it was answered with
+ */
+export async function answerDue<T>(
+  answers: readonly T[],
+  earlier: string | undefined,
+  give: (answers: readonly T[]) => Promise<InboxAnswerResult[]>,
+): Promise<InboxAnswerResult[]> {
+  if (earlier === undefined) return give(answers)
+  const results = resultsOf(earlier)
+  const given = await give(answers.filter((_answer, index) => isDue(results[index]!)))
+  return results.map((result) => (isDue(result) ? given.shift()! : result))
 }

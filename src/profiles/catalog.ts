@@ -161,7 +161,8 @@ export class ProfileCatalog {
    */
   resolve(name: string | undefined, principal: Principal): ResolvedProfile {
     const found = name === undefined ? this.#implicit() : this.#find(name)
-    if (!visible(principal, name ?? found!.info.name)) throw new GatewayError('SG_ERR_PROFILE_FORBIDDEN')
+    if (!visible(principal, name ?? found!.info.name))
+      throw aboutProfile('SG_ERR_PROFILE_FORBIDDEN', 'This caller may not use that profile.')
     if (!found) throw aboutProfile('SG_ERR_PROFILE_UNKNOWN', 'There is no such profile.')
     return usable(found)
   }

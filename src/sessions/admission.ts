@@ -1,3 +1,5 @@
+import { Type } from '@sinclair/typebox'
+import { Dictionary, Milliseconds } from '../../schemas/common.js'
 import { CLI_PERMISSION_MODES, type PermissionMode, PROVIDER_PERMISSION_MODES } from '../../schemas/permissions.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import { CreateSessionRequest, type Engine } from '../../schemas/sessions.js'
@@ -20,6 +22,21 @@ import { type Principal, UNLIMITED } from '../principal.js'
 import type { ProfileCatalog, ResolvedProfile } from '../profiles/catalog.js'
 
 const requestChecker: Checker<CreateSessionRequest> = compileSchema(CreateSessionRequest)
+
+const { cwd: _cwd, permissionMode: _mode, capabilities: _granted, ...ofRequest } = CreateSessionRequest.properties
+/**
+ * What the form of a config must be, beside what policy refuses as it does in a request; more may be in it, for an engine of the host. A
+ * limit that is a text would be one that nothing reaches.
+ */
+const hostConfigChecker = compileSchema(
+  Type.Object({
+    ...ofRequest,
+    capabilities: Type.Optional(Type.Array(Type.String())),
+    env: Type.Optional(Dictionary(Type.Union([Type.String(), Type.Undefined()]))),
+    defaultApprovalTimeoutMs: Type.Optional(Milliseconds(0)),
+    agentOptions: Type.Optional(Type.Object({})),
+  }),
+)
 
 export type BuildRunnerConfig = (request: CreateSessionRequest) => SessionRunnerConfig | Promise<SessionRunnerConfig>
 
@@ -160,6 +177,11 @@ export class Admission {
     }
     if (typeof built !== 'object' || built === null)
       throw new GatewayError('SG_ERR_ENGINE_START', { detail: 'buildRunnerConfig returned no config.' })
+    const [wrong] = hostConfigChecker.errors(built)
+    if (wrong)
+      throw new GatewayError('SG_ERR_ENGINE_START', {
+        detail: `buildRunnerConfig returned a config that cannot be used: ${wrong.path}: ${wrong.message}`,
+      })
     const cwd = built.cwd === acceptedCwd ? acceptedCwd : await this.#resolveCwd(built.cwd)
     const permissionMode = built.permissionMode ?? acceptedMode
     return this.#policy({ ...built, cwd, ...(permissionMode !== undefined && { permissionMode }) }, profile)

@@ -78,10 +78,14 @@ export class Creation {
       }
       const building = admission.buildRunner(admitted, session.id, session.bridge)
       const runner = await (jobId === undefined ? this.#unlessDrained(building) : building)
-      await this.#mayBegin(session).catch(async (error) => {
+      try {
+        // a run that was refused comes again: its engine must not have begun by then
+        if (jobId !== undefined) await session.durable()
+        this.#assertBegins(session)
+      } catch (error) {
         await runner.close().catch(() => {})
         throw error
-      })
+      }
       if (!registered) register(session, options.principal)
       registered = true
       session.engine.begin(runner)
@@ -108,9 +112,8 @@ export class Creation {
     })
   }
 
-  /** A job that was refused comes again: its engine must not have begun by then. */
-  async #mayBegin(session: Session): Promise<void> {
-    if (session.jobId !== undefined) await session.durable()
+  /** Nothing may be waited for between this and the beginning. */
+  #assertBegins(session: Session): void {
     if (this.#parts.isDraining()) throw shuttingDown()
     if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED', { retryAfterS: 5 })
   }

@@ -64,7 +64,7 @@ export class SessionRegistry {
     const shared = { ...options, keeping: this.#keeping, table: this.#table, telling: this.#telling }
     this.#sleep = new Sleep({
       ...{ ...shared, ...options.parking, mailbox },
-      load: (id, whole) => this.#archive.load(id, whole),
+      load: (id, whole, patience) => this.#archive.load(id, whole, patience),
       remove: (session, reason) => this.#closeAndRemove(session, reason),
     })
     this.#archive = new Archive({

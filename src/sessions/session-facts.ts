@@ -60,6 +60,11 @@ export class SessionFacts {
     this.#meta = config.meta
   }
 
+  /** Whether no engine has told of itself yet, in this process or an earlier one. */
+  get isNew(): boolean {
+    return this.sdkSessionId === undefined
+  }
+
   get title(): string {
     return this.hostTitle ?? this.derivedTitle
   }

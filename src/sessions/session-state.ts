@@ -196,7 +196,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   #statusWhen(isParked: boolean): SessionStatus {
     if (this.#life.is === 'ended') return this.#life.as
     if (isParked) return 'parked'
-    if (!this.started) return 'starting'
+    if (!this.started || (this.busy && !this.serving && this.facts.isNew)) return 'starting'
     if (this.permissions.size > 0) return 'awaiting_approval'
     return this.busy ? 'running' : 'idle'
   }

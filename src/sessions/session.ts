@@ -19,6 +19,7 @@ import {
 import type { Attachment, ClientSink } from './clients/attachment.js'
 import type { AttachPosition } from './clients/clients.js'
 import { CommandDesk } from './clients/command-desk.js'
+import { chosenWith } from './kept/choice.js'
 import type { JournaledWhole, MidTurn, QueuedMessage, Removal } from './kept/journal.js'
 import { type Asked, isForEngine, type News, newsOf } from './kept/news.js'
 import { EngineDesk } from './life/engine-desk.js'
@@ -132,7 +133,7 @@ export class Session extends SessionState {
         if (this.executions.size === 0) this.#onAllSettled?.()
         return undefined
       case 'choice':
-        this.chosen = { ...this.chosen, ...what.choice }
+        this.chosen = chosenWith(this.chosen, what.choice)
         this.rememberCommand(what.commandId)
         return undefined
       case 'interrupt':
@@ -194,12 +195,11 @@ export class Session extends SessionState {
   /** Denies what waits for an answer and ends the turn in progress; nothing of it has to be written down first. */
   async interrupt(): Promise<void> {
     const { executions } = this.world
-    const { busy, turnsBegun } = this
-    const wasIdle = !busy
+    const { busy, inTurn, turnsBegun } = this
     let ended: Promise<void> | undefined
     const end = () => {
       // not the turn of a message that waited for this one
-      if (wasIdle || this.turnsBegun === turnsBegun) ended ??= this.turnDesk.interrupt()
+      if (!inTurn || this.turnsBegun === turnsBegun) ended ??= this.turnDesk.interrupt(undefined, { next: !inTurn })
       ended?.catch(() => {})
     }
     this.#onAllSettled = end
@@ -213,7 +213,7 @@ export class Session extends SessionState {
     if (this.accepting === 0) return
     // it came after a message that is still being written down, and means the turn of that one
     await this.#lastAccepted
-    if (wasIdle) await this.turnDesk.interrupt()
+    if (!busy) await this.turnDesk.interrupt(undefined, { next: true })
   }
 
   /**
@@ -228,11 +228,13 @@ export class Session extends SessionState {
     // whoever comes second finds it answered, or takes the place of one that could not be kept
     while (this.#answering.has(requestId)) await this.#answering.get(requestId)
     if (this.frozen || this.parked) await this.world.sleep.answer(this, requestId, answer, bearing)
-    else await this.#answerLive(requestId, answer, bearing)
+    else await this.answerLive(requestId, answer, bearing)
     this.world.operatorLog.onAnswered(this, requestId, answer.behavior, bearing.by)
   }
 
-  async #answerLive(requestId: string, answer: ResolvePermissionRequest, bearing: AnswerBearing): Promise<void> {
+  /** The same of one that an engine serves, for whoever tells the operator. */
+  async answerLive(requestId: string, answer: ResolvePermissionRequest, bearing: AnswerBearing): Promise<void> {
+    while (this.#answering.has(requestId)) await this.#answering.get(requestId)
     const { key, patience } = bearing
     assertAnswers(this.answerable(requestId, answer), answer)
     const answered = this.accept(answerAsked(requestId, answer, bearing), key, patience).then(() => {})

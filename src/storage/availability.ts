@@ -2,6 +2,7 @@ import { GatewayError, toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { PATIENCE_MS, unavailable } from '../lib/patience.js'
+import { giveBack, isOfAnother, take } from './held.js'
 import { type GatewayStorage, isFenced, isRefusal, isUnreadable, StorageError } from './storage.js'
 
 /** How often a storage that takes nothing is asked again. */
@@ -76,7 +77,10 @@ export class StorageWatch {
       return part ? [[name, this.#watched(part)]] : []
     })
     this.storage = Object.assign(Object.create(given) as GatewayStorage, Object.fromEntries(watched), {
-      open: () => given.open(),
+      open: async () => {
+        take(given, this)
+        await given.open()
+      },
       close: () => this.#close(),
     })
   }
@@ -158,7 +162,7 @@ export class StorageWatch {
   }
 
   #onFailed(error: unknown): void {
-    if (isFenced(error)) this.#onFenced()
+    if (isFenced(error)) this.#onFenced(error)
     if (this.#probe || this.#closed || this.#fenced || isRefusal(error) || isUnreadable(error)) return
     this.#logger.error(
       { err: toError(error) },
@@ -167,7 +171,9 @@ export class StorageWatch {
     this.#probeLater()
   }
 
-  #onFenced(): void {
+  #onFenced(error: unknown): void {
+    if (!this.#fenced && !this.#closed)
+      this.#logger.error({ err: toError(error) }, 'this process has lost the storage; nothing is taken any more')
     this.#fenced = true
     this.#probe?.cancel()
     this.#probe = undefined
@@ -187,11 +193,13 @@ export class StorageWatch {
     })
   }
 
-  #close(): Promise<void> {
+  async #close(): Promise<void> {
     this.#closed = true
     this.#probe?.cancel()
     this.#silence?.cancel()
-    return this.#given.close()
+    if (isOfAnother(this.#given, this)) return
+    await this.#given.close()
+    giveBack(this.#given, this)
   }
 }
 

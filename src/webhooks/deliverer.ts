@@ -17,7 +17,7 @@ import type {
 } from './delivery.js'
 import { FailingTargets } from './failing-targets.js'
 import type { DeliveryOutbox, KeptDelivery } from './outbox.js'
-import { type PostError, type PostOutcome, post } from './post.js'
+import { type PostError, type PostOutcome, post, type Tried, timed } from './post.js'
 import { deliveryHeaders } from './signing.js'
 import { type ConnectionLimits, Slots } from './slots.js'
 import type { WebhookTarget, WriteRequest } from './target.js'
@@ -319,13 +319,12 @@ export class WebhookDeliverer {
   async #deliver(laneId: string, lane: Lane, delivery: Delivery): Promise<boolean> {
     const { target } = delivery
     for (let attempt = 1; ; attempt++) {
-      const at = this.#clock.now()
       const outcome = await this.#attempt(delivery)
       // another delivery to it was told so while this one waited for its turn
       if (outcome === 'unwanted') return true
       if (outcome) {
-        this.#record(laneId, delivery, { attempt, at, ...outcome })
-        this.failing.onOutcome(target, at, outcome)
+        this.#record(laneId, delivery, attempt, outcome)
+        this.failing.onOutcome(target, outcome.at, outcome)
       }
       const { error, status } = outcome ?? { error: 'stopped' as const }
       if (error === undefined) {
@@ -344,25 +343,27 @@ export class WebhookDeliverer {
   }
 
   /** @returns undefined when it was not made, as this process is ending */
-  async #attempt(delivery: Delivery): Promise<PostOutcome | 'unwanted' | undefined> {
+  async #attempt(delivery: Delivery): Promise<Tried | 'unwanted' | undefined> {
     const { id, target } = delivery
+    const unwritten = () => timed(this.#clock, () => ({ error: 'unwritten' }))
+    const namedBy = target.name === undefined ? 'caller' : 'operator'
     const receiver = target.slot ?? (URL.canParse(target.url) ? new URL(target.url).origin : target.url)
     // what has to be read for it is read before it takes a connection from others
     const write = await this.#tried(id, () => target.write?.(delivery) ?? signedJson(delivery, target))
-    if (!write) return { error: 'unwritten' }
-    if (!(await this.#slots.take(receiver))) return undefined
+    if (!write) return unwritten()
+    if (!(await this.#slots.take(receiver, namedBy))) return undefined
     try {
       if (this.#gone.has(target.key)) return 'unwanted'
       const written = await this.#tried(id, () => write(this.#clock.now()))
-      if (!written) return { error: 'unwritten' }
+      if (!written) return await unwritten()
       const { signal } = this.#stop
       if (this.#standstill?.stands) await this.#standstill.passed(signal)
-      const outcome = await post(target, written, this.#clock, signal)
+      const outcome = await timed(this.#clock, () => post(target, written, this.#clock, signal))
       // before the next one may ask
       if (isGone(target, outcome.status)) this.#onGone(target)
       return outcome
     } finally {
-      this.#slots.give(receiver)
+      this.#slots.give(receiver, namedBy)
     }
   }
 
@@ -403,14 +404,11 @@ export class WebhookDeliverer {
     if (this.#outlasts && rememberGone) this.#ask(rememberGone.call(this.#outbox, key))
   }
 
-  #record(laneId: string, delivery: Delivery, outcome: PostOutcome & { attempt: number; at: number }): void {
-    const { attempt, at, status, error } = outcome
+  #record(laneId: string, delivery: Delivery, attempt: number, { at, durationMs, status, error }: Tried): void {
     this.#log(laneId, delivery, {
-      attempt,
-      at,
+      ...{ attempt, at, durationMs },
       ...(status !== undefined && { status }),
       ...(error !== undefined && { error }),
-      durationMs: Math.max(0, this.#clock.now() - at),
     })
   }
 

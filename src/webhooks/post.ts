@@ -19,6 +19,20 @@ export interface PostOutcome {
   retryAfterMs?: number
 }
 
+/** How an attempt went, and when: what it waited for before is not its own. */
+export interface Tried extends PostOutcome {
+  at: number
+  durationMs: number
+}
+
+/** @param work one attempt */
+export async function timed(clock: Clock, work: () => PostOutcome | Promise<PostOutcome>): Promise<Tried> {
+  const at = clock.now()
+  const since = clock.steady()
+  const outcome = await work()
+  return { ...outcome, at, durationMs: Math.round(clock.steady() - since) }
+}
+
 /**
  * One attempt to deliver. Never rejects; a redirect is a failure like any status that is not 2xx.
  * @param stop ends the attempt early

@@ -11,18 +11,20 @@ import { processesOf, whenGone, whenStopped } from '../fixtures/processes.js'
 import { hasPostgres, postgres } from '../storage/postgres-world.js'
 
 const AGENT = fileURLToPath(new URL('../fixtures/scripted-acp-agent.mjs', import.meta.url))
+/** The lease of nodes that are to lose it. */
+const RUNS_OUT_MS = 5_000
 const TAKEN = 'this node goes on with what another one had'
 
 if (hasPostgres()) {
   const server = await postgres()
 
-  /** A daemon that is one node of a schema. */
-  const startNode = async (t: Test, node: string, schema: string) => {
+  /** A daemon that is one node of a schema; with a long lease no load makes it lose that. */
+  const startNode = async (t: Test, node: string, schema: string, leaseMs = 60_000) => {
     const started = await startDaemon(t, {
       storage: { postgres: { url: server.url(), schema } },
       cluster: {
         ...{ node, url: 'http://127.0.0.1:0', listen: { host: '127.0.0.1', port: 0 } },
-        ...{ secret: 'between the nodes of this test alone', leaseMs: 3_000 },
+        ...{ secret: 'between the nodes of this test alone', leaseMs },
       },
       agents: [{ name: 'scripted', command: process.execPath, args: [AGENT], modes: { default: 'ask' } }],
       profiles: [DEMO, { name: 'agent', engine: 'cli', agent: 'scripted' }],
@@ -41,8 +43,8 @@ if (hasPostgres()) {
   }
 
   t.test('a node that is stopped for longer than its lease is one anew, and what it had is others’', async (t) => {
-    const first = await startNode(t, 'a', 'stopped')
-    const second = await startNode(t, 'b', 'stopped')
+    const first = await startNode(t, 'a', 'stopped', RUNS_OUT_MS)
+    const second = await startNode(t, 'b', 'stopped', RUNS_OUT_MS)
     const witness = join(first.cwd, 'witness')
     const id = await first.create('agent', JSON.stringify([{ witness }, { hang: true }]))
     const files = [witness, `${witness}.tool`]
@@ -113,7 +115,7 @@ if (hasPostgres()) {
   })
 
   t.test('a node that can never join again ends, and says why', async (t) => {
-    const { daemon } = await startNode(t, 'a', 'newer')
+    const { daemon } = await startNode(t, 'a', 'newer', RUNS_OUT_MS)
     await server.query(`INSERT INTO newer.schema_versions VALUES (${SCHEMA_VERSION + 1}, now(), NULL)`)
     await server.query('DELETE FROM newer.members; DELETE FROM newer.leases')
     t.match(await daemon.exited, { code: 3 })

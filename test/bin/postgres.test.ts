@@ -69,7 +69,7 @@ if (hasPostgres()) {
     t.match((await again('/jobs')).status, 503, 'what has to be read there is refused')
     const refused = await again('/sessions', { cwd: join(cwd, 'work'), prompt: 'now' })
     t.match([refused.status, ((await refused.json()) as { code: string }).code], [503, 'SG_ERR_STORE_UNAVAILABLE'])
-    t.equal((await again(`/sessions/${sessions.done.id}`)).status, 200, 'what is in memory is told')
+    t.equal((await again(`/sessions/${sessions.hanging.id}`)).status, 200, 'what lives is told')
     await server.restart()
     await until(async () => (await again('/sessions', { cwd: join(cwd, 'work'), prompt: 'now' })).status === 201)
     second.child.kill('SIGTERM')

@@ -279,6 +279,23 @@ t.test('shells complete commands and flags', async (t) => {
   t.strictSame(completed('ses'), ['sessions'])
   t.strictSame(completed('sessions', 'r'), ['rename', 'rm'])
   t.strictSame(completed('jobs', 'submit', '--max'), ['--max-tokens', '--max-duration'])
+  t.strictSame(completed('sessions', 'ls', '--output', 'json', '--st'), ['--status'], 'also after what a flag takes')
+  t.strictSame(completed('sessions', 'attach', '1f3a', '--fr'), ['--from'], 'and after an argument')
+  t.strictSame(completed('--config', 'x', 'sessions', 'r'), ['rename', 'rm'])
+  t.strictSame(completed('sessions', 'ls', '--output', 'json'), ['json', 'jsonl'], 'what a flag takes')
+  t.strictSame(completed('sessions', 'ls', '--output', '=', 't'), ['table'])
+  t.strictSame(completed('jobs', 'ls', '--status', '='), [
+    'queued',
+    'running',
+    'parked',
+    'succeeded',
+    'failed',
+    'canceled',
+  ])
+  t.strictSame(completed('run', '--mode', 'by'), ['bypassPermissions'])
+  t.strictSame(completed('--log-level', 'f'), ['fatal'])
+  t.strictSame(completed('completion', ''), ['bash', 'zsh', 'fish', '--help'], 'and what an argument is one of')
+  t.notOk(completed('run', '--profile', '').includes('--help'), 'what has no choice is no flag')
   const zsh = '/usr/bin/zsh'
   const noZsh = !existsSync(zsh) && 'zsh is not installed'
   await t.test('zsh completes with it', { skip: noZsh || skip }, async (t) => {
@@ -301,6 +318,12 @@ t.test('shells complete commands and flags', async (t) => {
     await shell.shows('--max-tokens')
     shell.press('t\t\n')
     await shell.shows('<jobs submit --max-tokens>')
+    shell.press('session-gateway sessions attach 1f3a --fr\t\n')
+    await shell.shows('<sessions attach 1f3a --from>')
+    shell.press('session-gateway sessions ls --status aw\t\n')
+    await shell.shows('<sessions ls --status awaiting_approval>')
+    shell.press('session-gateway sessions ls --output=ta\t\n')
+    await shell.shows('<sessions ls --output=table>')
     shell.press('exit\n')
     t.equal(await shell.exited, 0)
   })
@@ -315,6 +338,11 @@ t.test('shells complete commands and flags', async (t) => {
     t.same(offered('ses'), ['sessions'])
     t.same(offered('sessions r'), ['rename', 'rm'])
     t.same(offered('jobs submit --max'), ['--max-duration', '--max-tokens'])
+    t.same(offered('sessions attach 1f3a --fr'), ['--from'])
+    t.same(offered('--config x sessions r'), ['rename', 'rm'])
+    t.same(offered('sessions ls --output js'), ['json', 'jsonl'])
+    t.same(offered('sessions ls --output=ta'), ['--output=table'])
+    t.same(offered('completion f'), ['fish'])
   })
   t.match(await runPlain(['completion', 'csh'], { cwd }), { code: 2 })
 })

@@ -246,6 +246,15 @@ t.test('a page that could not be fetched is asked for again: the list has not en
   ])
 })
 
+t.test('what is no list is told of as that: a server of something else answered', async (t) => {
+  const w = world()
+  for (const body of [{ a: 1 }, null, 'text']) {
+    answers(w, new Response(JSON.stringify(body)))
+    const fails = run(w, w.client.sessions.list().toArray())
+    await t.rejects(fails, { name: 'GatewayError', code: 'SG_CLIENT_UNREACHABLE', message: /no list/ })
+  }
+})
+
 t.test('every operation of a gateway has its method', async (t) => {
   const channels = [{ format: 'web_push' as const, subject: 'mailto:ops@example.com' }]
   const { api } = await buildServer(t, { queue: {}, notifications: { channels } })

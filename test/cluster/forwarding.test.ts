@@ -3,6 +3,8 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { CLIENT_HEADER, HOP_HEADER, type HopMessage, signHop } from '../../src/cluster/hop-signature.js'
+import { type Clock, systemClock } from '../../src/lib/clock.js'
+import { silentLogger } from '../../src/lib/logger.js'
 import { StorageError } from '../../src/storage/storage.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { attach, refusedUpgrade } from '../fixtures/client.js'
@@ -39,6 +41,11 @@ async function askAsNode(
   let text = ''
   for await (const chunk of response) text += chunk
   return { signed, status: response.statusCode, json: JSON.parse(text) as { code?: string } }
+}
+
+interface Told {
+  msg: string
+  reason?: string
 }
 
 const authenticate = ({ headers }: { headers: { authorization?: string } }) =>
@@ -178,6 +185,38 @@ if (hasPostgres()) {
     isProblem(t, await b.call('GET', `/sessions/${id}`, undefined, { [HOP_HEADER]: fresh }), 403, 'SG_ERR_HOP_REFUSED')
     const { url } = a.storage.cluster!.nodes().find(({ name }) => name === 'a')!
     t.equal((await fetch(`${url}/v1/sessions`)).status, 403, 'nobody is let in unsigned')
+  })
+
+  t.test('nodes that do not let each other in say so to callers as what the operator has to mend', async (t: Test) => {
+    const told: Told[] = []
+    const logger = { ...silentLogger, warn: (fields: object, msg: string) => void told.push({ ...fields, msg }) }
+    const { nodes, join } = await clusterOf(t, ['a'], { logger })
+    const [a] = nodes
+    const secret = `${CLUSTER_SECRET}!`
+    // as one whose clock is wrong sees the time; its lease goes by the database's
+    const clock: Clock = { ...systemClock, now: () => Date.now() + 5 * 60_000 }
+    const onA = await sessionOn(a)
+    for (const [name, wrong, why] of [
+      ['b', { secret }, /cluster\.secret/],
+      ['c', { clock }, /clocks .* 30 s/],
+    ] as const) {
+      const node = await join(name, { ...wrong, logger: silentLogger })
+      await until(() => node.storage.cluster!.nodes().length > 1, 'another node')
+      for (const body of [undefined, { type: 'user_message', text: 'go on' }]) {
+        const answer = await node.call(body ? 'POST' : 'GET', `/sessions/${onA}${body ? '/commands' : ''}`, body)
+        isProblem(t, answer, 503, 'SG_ERR_NODE_UNREACHABLE')
+        t.match(answer.json.detail, why)
+        t.equal(answer.headers.get('sg-hop-refused'), null)
+      }
+      const upgrade = await refusedUpgrade(`${node.api.replace('http', 'ws')}/sessions/${onA}/ws`)
+      t.match(
+        { ...upgrade, ...JSON.parse(upgrade.body) },
+        { status: 503, code: 'SG_ERR_NODE_UNREACHABLE', detail: why },
+      )
+    }
+    t.equal((await a.call('GET', `/sessions/${onA}`)).json.numTurns, 1, 'nothing was done')
+    const refusals = told.filter(({ reason }) => reason).map(({ reason }) => reason)
+    t.same(refusals.sort(), ['forged', 'late'], 'each is told once, however often they ask')
   })
 
   t.test('two secrets are taken while they are exchanged', async (t: Test) => {

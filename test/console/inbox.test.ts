@@ -123,6 +123,33 @@ t.test('an answer that is refused takes nothing of what was written with it', { 
   t.strictSame(complaints, [])
 })
 
+t.test('an answer that fails while another kind is looked at says so', { skip }, async (t) => {
+  const { session, consoleUrl } = await world(t)
+  const build = await session('Build')
+  const allowed = build.ask('Bash', { command: 'npm test' })
+  const { page } = await openConsole(t, consoleUrl, { loses: true })
+  let fail = (): void => {}
+  const isSent = new Promise<void>((resolve) => {
+    void page.route('**/inbox/answers', (route) => {
+      fail = () => void route.fulfill({ status: 500, json: { code: 'SG_ERR_INTERNAL', detail: 'Not now.' } })
+      resolve()
+    })
+  })
+  await row(page, 'npm test').locator('.ask-head').click()
+  await page.keyboard.press('a')
+  await isSent
+  const read = page.waitForResponse(/inbox\?kind=question/)
+  await page.getByRole('radio', { name: 'Questions' }).check()
+  await (await read).finished()
+  await row(page, 'npm test').getByText('Sending: allow').waitFor()
+  fail()
+  await row(page, 'npm test').getByText('Not now.').waitFor()
+  await page.unroute('**/inbox/answers')
+  await row(page, 'npm test').locator('.ask-head').click()
+  await page.keyboard.press('a')
+  t.match(await allowed, { behavior: 'allow' })
+})
+
 t.test('questions are answered by one, by several and in own words', { skip }, async (t) => {
   const { session, consoleUrl } = await world(t)
   const { ask } = await session('Chart')

@@ -268,3 +268,145 @@ t.test('however it is moved, it is a part of the log without holes', async () =>
     { numRuns: 60 },
   )
 })
+
+t.test('where what is elsewhere cannot be read, it stays where it was', async (t) => {
+  const log = logOf(3_000)
+  const { read } = gatewayOf(log)
+  let fails = false
+  const window = new LogWindow(async (query) => {
+    if (fails) throw new Error('away')
+    return read(query)
+  })
+  await window.openEnd(3_000)
+  const before = seqsOf(window)
+  fails = true
+  await t.rejects(window.openAt(1), { message: 'away' })
+  t.strictSame(seqsOf(window), before)
+  t.ok(window.atEnd)
+  const moving = window.openAt(1)
+  const [event] = logOf(3_001, (seq) => seq === 3_001)
+  log.push(event!)
+  window.append([event!])
+  await t.rejects(moving)
+  t.notOk(window.atEnd, 'what happened meanwhile is to be read')
+  fails = false
+  await window.later()
+  t.strictSame(seqsOf(window), [...before, 3_001])
+  t.ok(window.atEnd)
+  await window.earlier()
+  t.equal(window.events.at(-1)?.seq, 3_001, 'and goes on from there')
+  t.ok(window.events.length > before.length)
+})
+
+t.test(
+  'steps that are asked for at once, and read in vain now and then, leave no holes and nothing twice',
+  async () => {
+    const move = fc.oneof(
+      fc.constant('earlier'),
+      fc.constant('later'),
+      fc.constant('append'),
+      fc.constant('end'),
+      fc.nat(900),
+    )
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(move, fc.nat(6)), { maxLength: 40 }),
+        fc.infiniteStream(fc.boolean()),
+        async (moves, failures) => {
+          const log = logOf(900)
+          const { read } = gatewayOf(log, { pageEvents: 97 })
+          let isFirst = true
+          const window = new LogWindow(
+            async (query) => {
+              const page = await read(query)
+              if (!isFirst && failures.next().value) throw new Error('away')
+              return page
+            },
+            { step: 40, maxEvents: 120 },
+          )
+          await window.openEnd(900)
+          isFirst = false
+          const under: Promise<unknown>[] = []
+          for (const [move, turns] of moves) {
+            if (move === 'append') {
+              const from = log.length
+              const events = logOf(from + 50, (seq) => seq > from)
+              log.push(...events)
+              window.append(events)
+            } else if (move === 'earlier') under.push(window.earlier())
+            else if (move === 'later') under.push(window.later())
+            else if (move === 'end') under.push(window.openEnd(log.length))
+            else under.push(window.openAt(move as number))
+            for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+          }
+          await Promise.allSettled(under)
+          const seqs = seqsOf(window)
+          const [first = 0, last = 0] = [seqs[0], seqs.at(-1)]
+          if (seqs.length !== (seqs.length && last - first + 1)) throw new Error(`holes, or twice: ${seqs}`)
+          if (window.atEnd && last !== log.length) throw new Error(`${last} is not the end, ${log.length}`)
+          if (window.atStart && first !== 1) throw new Error(`${first} is not the beginning`)
+        },
+      ),
+      { numRuns: 300 },
+    )
+  },
+)
+
+t.test('what happens while what came before is read leaves no hole between them', async (t) => {
+  const log = logOf(500)
+  const { read } = gatewayOf(log)
+  let during = () => {}
+  const window = new LogWindow(
+    (query) => {
+      const page = read(query)
+      during()
+      return page
+    },
+    { step: 40, maxEvents: 120 },
+  )
+  await window.openEnd(500)
+  during = () => {
+    during = () => {}
+    const events = logOf(620, (seq) => seq > 500)
+    log.push(...events)
+    // while the page is on its way
+    queueMicrotask(() => window.append(events))
+  }
+  await window.earlier()
+  const seqs = seqsOf(window)
+  t.strictSame(
+    seqs,
+    Array.from(seqs, (_, at) => seqs[0]! + at),
+  )
+})
+
+t.test('a step that is never answered does not let it grow beyond its limits', async (t) => {
+  const log = logOf(500)
+  const { read } = gatewayOf(log)
+  let answer = Promise.resolve()
+  let release = () => {}
+  const limits = { step: 40, maxEvents: 120 }
+  const window = new LogWindow((query) => answer.then(() => read(query)), limits)
+  await window.openEnd(500)
+  answer = new Promise((resolve) => {
+    release = resolve
+  })
+  const step = window.earlier()
+  for (let part = 0; part < 20; part++) {
+    const from = log.length
+    const events = logOf(from + 50, (seq) => seq > from)
+    log.push(...events)
+    window.append(events)
+  }
+  t.ok(window.events.length <= limits.maxEvents + 50, `${window.events.length} events`)
+  t.notOk(window.atEnd, 'the rest is to be read')
+  release()
+  await step
+  while (await window.later());
+  const seqs = seqsOf(window)
+  t.equal(seqs.at(-1), 1_500)
+  t.strictSame(
+    seqs,
+    Array.from(seqs, (_, at) => seqs[0]! + at),
+  )
+})

@@ -73,6 +73,26 @@ t.test('a mode that another profile does not have is not asked for', { skip }, a
   t.strictSame(request.postDataJSON(), { cwd: root, profile: 'scripted' })
 })
 
+t.test('a screen that comes late does not take the place of the one that was gone to since', { skip }, async (t) => {
+  const { page } = await open('sessions')
+  await page.getByRole('heading', { name: 'Sessions' }).waitFor()
+  let release = (): void => {}
+  const held = new Promise<string>((resolve) => {
+    void page.route(/assets\/usage-.*\.js$/, (route) => {
+      release = () => void route.continue()
+      resolve(route.request().url())
+    })
+  })
+  await page.goto(`${url}/v1/console/#/usage`)
+  const chunk = await held
+  await page.goto(`${url}/v1/console/#/queue`)
+  const queue = page.getByRole('heading', { name: 'Queue', exact: true })
+  await queue.waitFor()
+  release()
+  await page.evaluate(`import(${JSON.stringify(chunk)}).then(() => new Promise(requestAnimationFrame))`)
+  t.equal(await queue.count(), 1)
+})
+
 t.test(
   'a page of the queue that could not be read keeps no other away, and is asked for again',
   { skip },

@@ -466,3 +466,30 @@ t.test('a message that is on its way gets there when another screen is looked at
   t.equal(runner.sent[0]!.text, 'Wait for me')
   t.strictSame(complaints, [])
 })
+
+t.test('what is opened again after a failure is followed once', { skip }, async (t) => {
+  const { id, runner } = await session({ title: 'Long' })
+  for (let n = 0; n < 400; n++) runner.say(`Line ${n}`)
+  const { page } = await openConsole(t, consoleUrl, { at: 'sessions', loses: true })
+  const open = new Set<object>()
+  page.on('websocket', (socket) => {
+    if (!socket.url().includes(id)) return
+    open.add(socket)
+    socket.on('close', () => open.delete(socket))
+  })
+  await goTo(page, `#/sessions/${id}`)
+  await logOf(page).getByText('Line 399', { exact: true }).waitFor()
+  await until(() => open.size === 1, 'a socket')
+  await page.route('**/sessions/*/events?*', (route) =>
+    route.fulfill({ status: 500, json: { code: 'SG_ERR_INTERNAL', detail: 'Not now.' } }),
+  )
+  await goTo(page, `#/sessions/${id}/1`)
+  const again = page.locator('.transcript').getByRole('button', { name: 'Try again' })
+  await again.waitFor()
+  await page.unroute('**/sessions/*/events?*')
+  const [next] = await Promise.all([page.waitForEvent('websocket'), again.click()])
+  await until(() => open.size === 1 && open.has(next), 'one socket, the new one')
+  await logOf(page).getByText('Line 0', { exact: true }).waitFor()
+  runner.say('One more')
+  await page.getByRole('button', { name: /1 new/ }).waitFor()
+})

@@ -53,6 +53,8 @@ t.test('what would never reach anybody is refused, at its place, with what to wr
     [{ channels: [NTFY, NTFY] }, at('channels\\[1\\]\\.name', '"ntfy" already', 'give each its own')],
     [{ channels: [{ ...NTFY, format: 'discord' }] }, at('channels\\[0\\]\\.format', '"slack", "ntfy" or "web_push"')],
     [{ channels: [{ url: 'https://x' }] }, at('channels\\[0\\]\\.format', 'missing')],
+    [{ channels: [null] }, at('channels\\[0\\]', 'expected \\{ "format": … \\}')],
+    [{ channels: [true] }, at('channels\\[0\\]', 'expected \\{ "format": … \\}')],
     [{ channels: [NTFY], answerLinks: true }, at('answerLinks', 'publicUrl', 'https://')],
   ]
   for (const [notifications, refusal] of cases) {

@@ -32,7 +32,7 @@ const NOT_RUN: Record<string, string> = {
     'installs from a registry: npm run test:agents does',
   'docs/cluster.md: export DATABASE_URL=postgres://localhost/gateway TOKEN=$(openssl rand -hex 24) CLUSTER_SECRET=$(openssl rand -hex 24)':
     'needs a PostgreSQL: test/bin/cluster-storm.test.ts serves three such daemons on one',
-  [`docs/cluster.md: ask() { curl -s -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' "$@"; }`]:
+  'docs/cluster.md: ask() { curl -s -H "authorization: Bearer $TOKEN" -H \'content-type: application/json\' "$@"; }':
     'asks the daemons of the block before',
   'docs/operating.md: useradd --system --home-dir /var/lib/session-gateway session-gateway':
     'needs root, accounts and a running systemd',

@@ -124,12 +124,17 @@ export async function readersWorld(t: Test, packageFolder: string) {
     writeFileSync(file, `${substituted(text)}\n`)
     said = ''
     shell.stdin.write(`. '${file}' </dev/null 2>&1\nprintf '\\036'\n`)
+    let look = () => {}
     await new Promise<void>((resolve) => {
-      const look = () => (said.includes('\u001e') || shell.exitCode !== null ? resolve() : undefined)
+      look = () => {
+        if (said.includes('\u001e') || (shell.exitCode ?? shell.signalCode) !== null) resolve()
+      }
       shell.stdout.on('data', look)
-      shell.once('close', () => resolve())
+      shell.on('close', look)
       look()
     })
+    shell.stdout.off('data', look)
+    shell.off('close', look)
     const ended = said.endsWith('\u001e') ? 'well' : 'badly'
     const output = said.replaceAll('\u001e', '')
     const shown = TOKEN.exec(output)?.[0]

@@ -205,3 +205,21 @@ for (const [name, answer] of Object.entries(RECEIVERS))
     await worker.close()
     t.equal((await call('GET', '/jobs').catch(() => undefined))?.status, undefined)
   })
+
+t.test('a job that is interrupted before its agent was given anything has failed, and gives it nothing', async (t) => {
+  let start = () => {}
+  const started = new Promise<void>((resolve) => (start = resolve))
+  const { call, engine } = await buildServer(t, {
+    queue: {},
+    script: { start: (runner) => started.then(() => runner.init()) },
+  })
+  const { json: job } = await call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'go' } })
+  await until(() => engine.runners.length === 1)
+  const { sessionId } = (await call('GET', `/jobs/${job.id}`)).json
+  await call('POST', `/sessions/${sessionId}/commands`, { type: 'interrupt' })
+  await until(async () => (await call('GET', `/jobs/${job.id}`)).json.finishedAt !== undefined, 'the end of the job')
+  t.match((await call('GET', `/jobs/${job.id}`)).json, { status: 'failed', error: 'The turn was interrupted.' })
+  start()
+  await until(() => engine.last.closed)
+  t.same(engine.last.sent, [])
+})

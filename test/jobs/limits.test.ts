@@ -132,14 +132,32 @@ t.test('an exhausted day holds the queue, and midnight lets it go on by itself',
   t.equal((await queue.stats()).dailyTokensUsed, 30, 'an attempt is charged to the day of its end')
 })
 
-t.test('a held queue notices a clock that was set', async (t) => {
-  class SteppedClock extends VirtualClock {
-    offset = 0
-    override now(): number {
-      return super.now() + this.offset
-    }
+t.test('a clock that is set takes no time from a run, nor gives it any', async (t) => {
+  const { queue, sessions, clock, job } = await jobWorld(t, { maxJobDurationMs: 10_000, maxParkedDurationMs: 10_000 })
+  const submitted = await queue.submit(jobRequest())
+  await settle()
+  for (const byMs of [HOUR_MS, -2 * HOUR_MS]) {
+    await clock.advance(2_000)
+    clock.set(byMs)
+    sessions.last.park()
+    await settle()
+    await clock.advance(2_000)
+    clock.set(byMs)
+    sessions.last.wake()
+    await settle()
   }
-  const clock = new SteppedClock(Date.UTC(2026, 5, 1, 12))
+  sessions.last.park()
+  await clock.advance(5_999)
+  t.match(await job(submitted), { status: 'parked' }, 'four seconds parked, and these')
+  sessions.last.wake()
+  await clock.advance(5_999)
+  t.same(sessions.last.interrupts, [], 'and four running')
+  await clock.advance(1)
+  t.equal(sessions.last.interrupts.length, 1)
+})
+
+t.test('a held queue notices a clock that was set', async (t) => {
+  const clock = new VirtualClock(Date.UTC(2026, 5, 1, 12))
   const { queue, sessions, job } = await jobWorld(t, { clock, dailyTokenLimit: 10 })
   await queue.submit(jobRequest())
   const held = await queue.submit(jobRequest())
@@ -148,16 +166,16 @@ t.test('a held queue notices a clock that was set', async (t) => {
   sessions.last.complete({ tokens: 10 })
   await settle()
   t.match(await queue.stats(), { paused: true })
-  clock.offset = 13 * HOUR_MS
+  clock.set(13 * HOUR_MS)
   await clock.advance(60_000)
   await settle()
   t.match(await job(held), { status: 'running' }, 'forward over midnight')
-  clock.offset = 0
+  clock.set(-13 * HOUR_MS)
   t.match(await queue.stats(), { dailyTokensUsed: 0 }, 'back again: the counter of that day is read when it is needed')
   sessions.last.complete()
   await settle()
   t.match(await queue.stats(), { paused: true, dailyTokensUsed: 10 })
-  clock.offset = 48 * HOUR_MS
+  clock.set(48 * HOUR_MS)
   await clock.advance(60_000)
   await settle()
   t.match(await job(later), { status: 'running' })

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { GatewayError } from '../../src/errors.js'
 import { type JobRecord, listJobs, type QueueAdapter, selectJobs } from '../../src/jobs/adapter.js'
 import { jobPage } from '../../src/jobs/job-page.js'
 import { shown } from '../../src/jobs/patch.js'
@@ -6,6 +7,7 @@ import { Retention } from '../../src/jobs/retention.js'
 import { silentLogger } from '../../src/lib/logger.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
+import { until } from '../fixtures/build.js'
 import { FakeSessions } from '../fixtures/job-world.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 import { type ListWorld, walksEachRowOnce } from '../fixtures/walked-pages.js'
@@ -146,3 +148,76 @@ for (const isRead of [false, true])
       t.same(await adapter.list(), [])
     },
   )
+
+t.test('old jobs whose sessions cannot be removed keep no other from being forgotten', async (t) => {
+  const clock = new VirtualClock()
+  const adapter = createMemoryQueueAdapter({ now: () => clock.now() })
+  for (let index = 0; index < 1_600; index++) {
+    await adapter.add(jobAt(`j${index}`, 1_000_000 + index))
+    const sessionId = index % 600 === 0 ? 'stuck' : 'gone'
+    await adapter.update(`j${index}`, { status: 'canceled', finishedAt: clock.now(), sessionId })
+  }
+  const sessions = new FakeSessions(clock)
+  sessions.close = async (id) => {
+    throw id === 'stuck' ? new Error('its files are somebody else’s') : new GatewayError('SG_ERR_SESSION_NOT_FOUND')
+  }
+  const errors: unknown[] = []
+  const retention = new Retention({
+    ...{ clock, maxAgeMs: 1000, sweepIntervalMs: 1000, adapter, sessions, onForgotten: () => {} },
+    logger: { ...silentLogger, error: (error: unknown) => void errors.push(error) },
+  })
+  t.teardown(() => retention.stop())
+  await retention.takeUp()
+  await clock.advance(1000)
+  await until(() => errors.length > 0, 'the end of the sweep')
+  t.same(idsOf((await adapter.list()).map(({ info }) => info)), ['j1200', 'j600', 'j0'])
+  t.equal(errors.length, 1)
+})
+
+t.test(
+  'an old job whose session cannot be removed keeps no other, of an adapter that prunes by age alone',
+  async (t) => {
+    const clock = new VirtualClock()
+    const { ended: _none, ...adapter } = createMemoryQueueAdapter({ now: () => clock.now() })
+    for (let index = 0; index < 1_200; index++) {
+      await adapter.add(jobAt(`j${index}`, 1_000_000 + index))
+      const sessionId = index === 600 ? 'stuck' : `of j${index}`
+      await adapter.update(`j${index}`, { status: 'canceled', finishedAt: clock.now(), sessionId })
+    }
+    const sessions = new FakeSessions(clock)
+    let [isStuck, isDown] = [true, true]
+    let closed: string[] = []
+    sessions.close = async (id) => {
+      closed.push(id)
+      if (isDown || (isStuck && id === 'stuck')) throw new Error('as the disk says')
+      throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
+    }
+    const errors: unknown[] = []
+    const forgotten = new Set<string>()
+    const retention = new Retention({
+      ...{ clock, maxAgeMs: 1000, sweepIntervalMs: 1000, adapter, sessions, onForgotten: (id) => forgotten.add(id) },
+      logger: { ...silentLogger, error: (error: unknown) => void errors.push(error) },
+    })
+    t.teardown(() => retention.stop())
+    await retention.takeUp()
+    const sweeps = async (count: number) => {
+      closed = []
+      await clock.advance(1000)
+      await until(() => errors.length === count, `the end of sweep ${count}`)
+    }
+    await sweeps(1)
+    t.equal((await adapter.list()).length, 1_200, 'of a storage that takes nothing nothing is lost')
+    isDown = false
+    await sweeps(2)
+    t.same(await adapter.list(), [])
+    t.equal(forgotten.size, 1_199)
+    await sweeps(3)
+    t.same(closed, ['stuck'], 'what stays is tried again')
+    isStuck = false
+    closed = []
+    await clock.advance(1000)
+    await until(() => forgotten.size === 1_200, 'the last one')
+    await clock.advance(1000)
+    t.same(closed, ['stuck'])
+  },
+)

@@ -2,7 +2,10 @@ import t, { type Test } from 'tap'
 import type { JobInfo } from '../../schemas/jobs.js'
 import type { JobPatch, JobRecord } from '../../src/jobs/adapter.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { failingDisk } from '../fixtures/failing-disk.js'
 import { FakeSessions, jobRequest, jobWorld, settle } from '../fixtures/job-world.js'
+import { native, ok } from '../fixtures/parked.js'
 import { NO_USAGE } from '../fixtures/scripted-engine.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
@@ -280,4 +283,23 @@ t.test('a limit on parked time that lapsed while nobody was there leaves a grace
   await clock.advance(1)
   await settle()
   t.match(await job(submitted), { status: 'failed' })
+})
+
+t.test('a parked job that is over while the storage fails leaves no session that a result could wake', async (t) => {
+  const { disk, storage } = failingDisk()
+  const queue = { maxParkedDurationMs: 60_000 }
+  const { gateway, registry, engine, clock } = await buildGateway(t, { storage, script: native, queue })
+  const { id } = await gateway.queue!.submit({ session: { cwd: SOME_CWD, prompt: 'x' } })
+  const status = async () => (await gateway.queue!.get(id))?.status
+  await until(() => engine.runners[0]?.sent.length === 1)
+  await engine.last.defer('e1')
+  await until(async () => (await status()) === 'parked')
+  disk.fails = 'STORAGE_IO'
+  await clock.advance(60_000)
+  disk.fails = undefined
+  await clock.advance(30_000)
+  await until(async () => (await status()) === 'failed')
+  await until(async () => (await registry.list()).length === 0, 'the end of its session')
+  await t.rejects(gateway.executions.submit('e1', ok), { code: 'SG_ERR_EXECUTION_NOT_FOUND' })
+  t.equal(engine.runners.length, 1)
 })

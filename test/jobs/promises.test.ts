@@ -1,5 +1,7 @@
 import t from 'tap'
+import { GatewayError } from '../../src/errors.js'
 import type { JobPatch } from '../../src/jobs/adapter.js'
+import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { createMemoryDeliveryOutbox } from '../../src/storage/memory/delivery-outbox.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { jobRequest, jobWorld, settle } from '../fixtures/job-world.js'
@@ -20,6 +22,10 @@ function heldAdapter(clock: VirtualClock) {
     add: async (...given: Parameters<typeof inner.add>) => {
       await gate
       return inner.add(...given)
+    },
+    remove: async (...given: Parameters<NonNullable<typeof inner.remove>>) => {
+      await gate
+      return inner.remove!(...given)
     },
     update: async (...given: Parameters<typeof inner.update>) => {
       await gate
@@ -144,3 +150,151 @@ t.test(
     )
   },
 )
+
+t.test('a queue that closes waits until a refused submission is taken back that was claimed', async (t) => {
+  const inner = createMemoryQueueAdapter()
+  let refuse = () => {}
+  const refused = new Promise<never>((_, reject) => {
+    refuse = () => reject(new Error('the connection was lost'))
+  })
+  let open = () => {}
+  const gate = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  let isFirst = true
+  const add: typeof inner.add = async (...given) => {
+    await inner.add(...given)
+    if (!isFirst) return
+    isFirst = false
+    await refused
+  }
+  const remove = (id: string) => gate.then(() => inner.remove!(id))
+  const { queue, sessions } = await jobWorld(t, { adapter: { ...inner, add, remove }, maxConcurrency: 2 })
+  const first = t.rejects(queue.submit(jobRequest()))
+  await settle()
+  const other = await queue.submit(jobRequest())
+  refuse()
+  await first
+  await settle()
+  sessions.last.complete()
+  await settle()
+  let isClosed = false
+  const closed = queue.close().then(() => {
+    isClosed = true
+  })
+  await settle()
+  t.notOk(isClosed, 'the storage has not answered')
+  open()
+  await closed
+  t.same(
+    (await inner.list({})).map(({ info }) => info.id),
+    [other.id],
+    'nothing of it is left to the next process',
+  )
+})
+
+t.test('a queue that closes waits until a refused submission is taken back', async (t) => {
+  const clock = new VirtualClock()
+  const { adapter, inner, hold, release } = heldAdapter(clock)
+  const { queue } = await jobWorld(t, { clock, adapter })
+  hold()
+  const refused = t.rejects(queue.submit(jobRequest()), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  await settle()
+  await clock.advance(PATIENCE_MS)
+  await refused
+  let isClosed = false
+  const closed = queue.close().then(() => {
+    isClosed = true
+  })
+  await settle()
+  t.notOk(isClosed, 'the storage has not answered')
+  release()
+  hold()
+  await settle()
+  t.equal((await inner.list({})).length, 1, 'it has kept what was refused')
+  t.notOk(isClosed)
+  release()
+  await closed
+  t.same(await inner.list({}), [], 'nothing of it is left to the next process')
+})
+
+t.test('a refused submission that was claimed before it was taken back is not begun', async (t) => {
+  const clock = new VirtualClock()
+  const { adapter, inner, hold, release } = heldAdapter(clock)
+  let answer = () => {}
+  const answers = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  let claimed = 0
+  const claim: NonNullable<typeof inner.claim> = async (...given) => {
+    const taken = await inner.claim!(...given)
+    claimed += taken.jobs.length
+    if (claimed > 0) await answers
+    return taken
+  }
+  const { queue, sessions } = await jobWorld(t, { clock, adapter: { ...adapter, claim } })
+  // it is counted, so that the adapter is asked
+  await queue.submit(jobRequest({ runAt: clock.now() + 1_000_000 }))
+  hold()
+  const refused = t.rejects(queue.submit(jobRequest()), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  await settle()
+  await clock.advance(PATIENCE_MS)
+  await refused
+  release()
+  hold()
+  await settle()
+  t.equal((await inner.list({})).length, 2, 'it is kept, and not taken back yet')
+  sessions.makeRoom(1)
+  await settle()
+  t.equal(claimed, 1, 'and claimed')
+  release()
+  await settle()
+  t.equal((await inner.list({})).length, 1, 'it is taken back before the claim is answered')
+  answer()
+  await settle()
+  t.same(sessions.all, [])
+  t.match(await queue.stats(), { queued: 1, running: 0 })
+})
+
+t.test('a job that somebody else has ended before its attempt began is counted no more', async (t) => {
+  const { queue, sessions, adapter, clock, told } = await jobWorld(t)
+  sessions.onCreate = async (session) => {
+    await adapter.update(session.info.jobId!, { status: 'canceled', finishedAt: clock.now() })
+    throw new GatewayError('SG_ERR_STORE_UNAVAILABLE')
+  }
+  const job = await queue.submit(jobRequest())
+  await settle()
+  t.match(await queue.stats(), { queued: 0, running: 0 })
+  t.same(told(job), ['submitted', 'started'])
+})
+
+for (const [attempts, status, tells] of [
+  [2, 'queued', 'retrying'],
+  [1, 'failed', 'completed'],
+] as const)
+  t.test(`a cancel that is refused while the end of attempt 1 of ${attempts} is written: ${status}`, async (t) => {
+    const clock = new VirtualClock()
+    const { adapter, hold, release } = heldAdapter(clock)
+    const { queue, sessions, told, job } = await jobWorld(t, { clock, adapter })
+    const submitted = await queue.submit(jobRequest({ attempts, retryDelayMs: 1_000_000 }))
+    await settle()
+    hold()
+    let gone = () => {}
+    sessions.last.hangs = new Promise((resolve) => {
+      gone = resolve
+    })
+    sessions.last.complete({ isError: true, errors: ['as the model says'], tokens: 7 })
+    const refused = t.rejects(queue.cancel(submitted.id), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+    await settle()
+    gone()
+    await settle()
+    await clock.advance(PATIENCE_MS)
+    await refused
+    release()
+    await settle(10)
+    t.match(await job(submitted), { status, error: 'as the model says', usage: { tokens: 7 } })
+    t.same(told(submitted), ['submitted', 'started', tells])
+    t.match(await queue.stats(), { dailyTokensUsed: 7, running: 0 })
+    // and what is asked for now is done
+    t.match(await queue.cancel(submitted.id), { status: status === 'queued' ? 'canceled' : status })
+  })

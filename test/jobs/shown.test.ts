@@ -2,7 +2,9 @@ import t from 'tap'
 import { JOB_FIELDS, type JobPatch, type StoredJob } from '../../src/jobs/job.js'
 import { patched, shown } from '../../src/jobs/patch.js'
 import { UNLIMITED } from '../../src/principal.js'
-import { jobRequest, jobWorld } from '../fixtures/job-world.js'
+import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
+import { FakeSessions, jobRequest, jobWorld, settle } from '../fixtures/job-world.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 t.test('a long prompt is cut where many are shown, and whole where one is asked for', async (t) => {
   const { queue, events } = await jobWorld(t)
@@ -14,6 +16,46 @@ t.test('a long prompt is cut where many are shown, and whole where one is asked 
   t.equal(items[0]?.promptTruncated, undefined)
   t.match(events[0], { job: { prompt: 'x'.repeat(999), promptTruncated: true } })
   t.equal((await queue.get(job.id))?.prompt, prompt)
+})
+
+t.test('the session of a job is told once it is there, and can be ended', async (t) => {
+  const clock = new VirtualClock()
+  const inner = createMemoryQueueAdapter({ now: () => clock.now() })
+  const gates: (() => void)[] = []
+  const gate = () => new Promise<void>((resolve) => gates.push(resolve))
+  const claim: NonNullable<typeof inner.claim> = async (...given) => {
+    const claimed = await inner.claim!(...given)
+    if (claimed.jobs.length > 0) await gate()
+    return claimed
+  }
+  const sessions = new FakeSessions(clock)
+  const create = sessions.create.bind(sessions)
+  sessions.create = async (...given) => {
+    await gate()
+    return create(...given)
+  }
+  const { queue, job } = await jobWorld(t, { clock, sessions, adapter: { ...inner, claim } })
+  const submitted = await queue.submit(jobRequest({ attempts: 2, retryDelayMs: 1_000 }))
+  const shownNow = async () => [await job(submitted), (await queue.page({}, UNLIMITED)).items[0]!]
+  for (const attempt of [1, 2]) {
+    for (const step of ['claimed', 'being created']) {
+      await settle()
+      t.equal(gates.length, 1)
+      for (const seen of await shownNow()) {
+        t.match(seen, { status: 'running', attempt }, step)
+        t.equal(seen.sessionId, undefined, step)
+      }
+      gates.shift()!()
+    }
+    await settle()
+    for (const { sessionId } of await shownNow()) t.equal(sessionId, sessions.last.info.id)
+    if (attempt === 1) sessions.last.complete({ isError: true, subtype: 'error_during_execution' })
+    await settle()
+    await clock.advance(1_000)
+  }
+  sessions.remove(sessions.last.info.id)
+  await settle()
+  t.match(await job(submitted), { status: 'canceled', sessionId: sessions.last.info.id })
 })
 
 t.test('what a caller attaches for itself cannot be so large that the lists of all others suffer', async (t) => {

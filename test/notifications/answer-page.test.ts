@@ -166,7 +166,10 @@ t.test('a link that is forged, expired, cut, or put together of others changes n
     415,
   )
   t.equal((await post(one.link, { behavior: 'deny', message: 'x'.repeat(100_000) })).status, 413)
-  t.equal((await fetch(one.link, { method: 'PUT' })).status, 401, 'the link is good for two methods')
+  for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+    const { status, headers } = await fetch(one.link, { method })
+    t.same([status, headers.get('allow')], [405, 'GET, HEAD, POST'], `${method}: the link is good for its own methods`)
+  }
   await storage.channels!.saveKey(ANSWER_KEY, newAnswerKey())
   t.equal((await post(one.link, { behavior: 'allow' })).status, 404, 'after a rotation')
   t.equal((await call('GET', `/sessions/${one.id}`)).json.pendingPermissions, 1)
@@ -196,6 +199,9 @@ t.test('an answer that is none says what is missing, and not in the names of fie
     ['behavior=allow&choice-0=A&choice-0=B', 'This question takes one option.'],
     [`behavior=allow&text-0=${'x'.repeat(2_001)}`, 'Write at most 2000 characters.'],
     ['', 'Press one of the two buttons.'],
+    ['behavior=allow&behavior=deny', 'The form says one thing twice.'],
+    ['behavior=deny&message=Yes&message=No', 'The form says one thing twice.'],
+    ['behavior=allow&text-0=A&text-0=B', 'The form says one thing twice.'],
   ]
   for (const [form, said] of rows) {
     const refused = await post(link, form)

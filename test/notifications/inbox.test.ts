@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import type { InboxItem } from '../../schemas/notifications.js'
+import { GatewayError } from '../../src/errors.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { type BuildOptions, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled } from '../fixtures/journaled.js'
@@ -227,6 +228,30 @@ t.test('the same key answers once', async (t) => {
   t.match(first.json, { results: [{ resolved: true }] })
   t.same(second.json, first.json)
   t.equal(second.headers.get('idempotent-replayed'), 'true')
+})
+
+t.test('the same key tries again what could not be kept, and nothing else', async (t) => {
+  const { ask, call, registry } = await build(t)
+  const [a, b] = [await ask(), await ask()]
+  const whose = [a, b].map(({ id, item }) => ({ sessionId: id, requestId: item.request.id }))
+  const answers = [...whose, { ...whose[0]!, requestId: 'none' }].map((one) => ({ ...one, behavior: 'allow' }))
+  const give = () => call('POST', '/inbox/answers', { answers }, { 'idempotency-key': 'k' })
+  const unknown = { resolved: false, code: 'SG_ERR_PERMISSION_NOT_FOUND' }
+  const resolve = registry.resolvePermission.bind(registry)
+  registry.resolvePermission = async (id, ...given) => {
+    if (id === b.id) throw new GatewayError('SG_ERR_STORE_UNAVAILABLE')
+    return resolve(id, ...given)
+  }
+  const refused = { resolved: false, code: 'SG_ERR_STORE_UNAVAILABLE' }
+  t.match((await give()).json, { results: [{ resolved: true }, refused, unknown] })
+  t.match((await give()).json, { results: [{ resolved: true }, refused, unknown] }, 'what was done stays done')
+  registry.resolvePermission = resolve
+  const again = await give()
+  t.match(again.json, { results: [{ ...whose[0], resolved: true }, { ...whose[1], resolved: true }, unknown] })
+  t.equal(again.headers.get('idempotent-replayed'), null, 'it was carried out')
+  t.match(await Promise.all([a.decision, b.decision]), [{ behavior: 'allow' }, { behavior: 'allow' }])
+  const last = await give()
+  t.same([last.json, last.headers.get('idempotent-replayed')], [again.json, 'true'], 'now it is done')
 })
 
 t.test('what parked sessions wait for stays in its place over a restart, and leaves when it is answered', async (t) => {

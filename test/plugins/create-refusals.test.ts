@@ -256,6 +256,33 @@ t.test('a host that fails is a 502 without its words, and leaves nothing behind'
   }
 })
 
+t.test('a limit that the host hook returns in a form that nothing reads starts no engine', async (t) => {
+  for (const [field, patch] of [
+    ['maxTurns', { maxTurns: '40' }],
+    ['maxBudgetUsd', { maxBudgetUsd: 0 }],
+    ['disallowedTools', { disallowedTools: 'download' }],
+    ['capabilities', { capabilities: 'download' }],
+    ['defaultApprovalTimeoutMs', { defaultApprovalTimeoutMs: '5 min' }],
+    ['env.RETRIES', { env: { RETRIES: 5 } }],
+    ['prompt', { prompt: 5 }],
+  ] as const) {
+    const { call, engine } = await buildServer(t, {
+      buildRunnerConfig: (request) => ({ ...request, ...patch }) as never,
+    })
+    const answer = await call('POST', '/sessions', { cwd: SOME_CWD })
+    isProblem(t, answer, 502, 'SG_ERR_ENGINE_START', field)
+    t.match(answer.json.detail, `buildRunnerConfig returned a config that cannot be used: ${field}: `)
+    t.same(engine.runners, [])
+    t.same((await call('GET', '/sessions')).json, [])
+  }
+  const allowed = { agentOptions: { any: 1 }, env: { LEFT_OUT: undefined }, model: undefined, ofTheHost: true }
+  const { call, engine } = await buildServer(t, {
+    buildRunnerConfig: (request) => ({ ...request, ...allowed }) as never,
+  })
+  t.equal((await call('POST', '/sessions', { cwd: SOME_CWD })).status, 201)
+  t.match(engine.last.context.config, { agentOptions: { any: 1 }, ofTheHost: true })
+})
+
 t.test('requireApiKey holds the first prompt until the engine said whose credentials it uses', async (t) => {
   for (const [apiKeySource, status, prompts] of [
     ['oauth', 'failed', 0],

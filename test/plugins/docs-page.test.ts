@@ -14,7 +14,7 @@ t.test('who writes a client reads the documents and their page without credentia
   for (const path of [...PAGE, ...DOCUMENTS]) {
     t.equal((await call('GET', path)).status, 200, path)
     t.equal((await call('HEAD', path)).status, 200, path)
-    isProblem(t, await call('POST', path), 401, 'SG_ERR_UNAUTHENTICATED', path)
+    isProblem(t, await call('POST', path), 405, 'SG_ERR_METHOD_NOT_ALLOWED', path)
   }
   for (const path of ['/docs/', '/docs/index.css', '/docs/../sessions', '/docs/%2e%2e/sessions', '/sessions'])
     isProblem(t, await call('GET', path), 401, 'SG_ERR_UNAUTHENTICATED', path)

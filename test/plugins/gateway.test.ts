@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
 import websocket from '@fastify/websocket'
 import fastify from 'fastify'
 import t from 'tap'
@@ -7,6 +8,7 @@ import WebSocket, { WebSocketServer } from 'ws'
 import gatewayPlugin, { createWorkerServer } from '../../src/index.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
+import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach, TestClient } from '../fixtures/client.js'
 import { HANDSHAKE } from '../fixtures/raw-http.js'
@@ -257,6 +259,21 @@ t.test('close settles twice, and before listen', async (t) => {
   await Promise.all([worker.close(), worker.close()])
   await t.rejects(worker.listen(0), { code: 'SG_ERR_SHUTTING_DOWN' }, 'nothing would end what listens after it')
   t.notOk(worker.server.listening)
+})
+
+t.test('two gateways of a process do not share a database, and the second takes nothing from the first', async (t) => {
+  const storage = createSqliteStorage({ path: join(t.testdir(), 'shared.db') })
+  const first = await buildServer(t, { storage })
+  const second = createWorkerServer({ ...world(), storage })
+  await t.rejects(second.listen(0), {
+    code: 'SG_ERR_OPTION',
+    message: /^storage: another gateway of this process has it/,
+  })
+  await second.close()
+  t.equal((await first.call('POST', '/sessions', { cwd: SOME_CWD })).status, 201, 'it is open')
+  await first.worker.close()
+  const next = await buildServer(t, { storage })
+  t.equal((await next.call('GET', '/sessions')).json.length, 1, "closed, it may be the next one's")
 })
 
 t.test('close ends everything else when a store of the host cannot be closed', async (t) => {

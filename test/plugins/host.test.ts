@@ -191,6 +191,21 @@ t.test('a host that logs errors alone has those of the gateway in its own log', 
   t.match(lines, [/the directory of users is away/])
 })
 
+t.test('a gateway in a scope is another than one of the same base path around it, whichever comes first', async (t) => {
+  for (const isOuterFirst of [true, false]) {
+    const app = fastify()
+    t.teardown(() => app.close())
+    const inner = () =>
+      app.register(async (scope) => void (await scope.register(gatewayPlugin, world().options)), { prefix: '/in' })
+    if (!isOuterFirst) await inner()
+    await app.register(gatewayPlugin, world().options)
+    if (isOuterFirst) await inner()
+    await app.ready()
+    for (const url of ['/v1/sessions', '/in/v1/sessions']) t.equal((await app.inject(url)).statusCode, 200, url)
+    t.same(Object.keys(app.gateways), isOuterFirst ? ['/v1', '/in/v1'] : ['/v1'])
+  }
+})
+
 t.test('two gateways under one base path are told apart by their prefixes', async (t) => {
   const host = fastify()
   t.teardown(() => host.close())

@@ -67,8 +67,8 @@ t.test('what a session’s creation would refuse is refused at once', async (t) 
   const table: [object, number, string, field: string | undefined, string?][] = [
     [job(), 400, 'SG_ERR_PROFILE_REQUIRED', 'session.profile'],
     [job({}, { profile: 'three' }), 400, 'SG_ERR_PROFILE_UNKNOWN', 'session.profile'],
-    [job({}, { profile: 'two' }), 403, 'SG_ERR_PROFILE_FORBIDDEN', undefined, 'one'],
-    [job({}, { profile: 'three' }), 403, 'SG_ERR_PROFILE_FORBIDDEN', undefined, 'one'],
+    [job({}, { profile: 'two' }), 403, 'SG_ERR_PROFILE_FORBIDDEN', 'session.profile', 'one'],
+    [job({}, { profile: 'three' }), 403, 'SG_ERR_PROFILE_FORBIDDEN', 'session.profile', 'one'],
     [job({}, { profile: 'one', cwd: '/' }), 403, 'SG_ERR_CWD_FORBIDDEN', 'session.cwd'],
     [job({}, { profile: 'one', cwd: 'relative' }), 400, 'SG_ERR_CWD_INVALID', 'session.cwd'],
     [

@@ -132,8 +132,15 @@ t.test('what the engine does not do, refuses or never answers', async (t) => {
     },
     { prompt: 'go' },
   )
-  isProblem(t, await command({ type: 'set_model', model: 'x' }), 400, 'SG_ERR_UNSUPPORTED')
-  isProblem(t, await command({ type: 'set_permission_mode', mode: 'dontAsk' }), 400, 'SG_ERR_UNSUPPORTED')
+  const changes = [
+    { field: 'model', frame: { type: 'set_model', model: 'x' } },
+    { field: 'mode', frame: { type: 'set_permission_mode', mode: 'dontAsk' } },
+  ]
+  for (const { field, frame } of changes) {
+    const unsupported = await command(frame)
+    isProblem(t, unsupported, 400, 'SG_ERR_UNSUPPORTED', field)
+    t.match(unsupported.json.errors, [{ path: field }])
+  }
   runner.setPermissionMode = () => Promise.reject(new Error('not now'))
   const refused = await command({ type: 'set_permission_mode', mode: 'default' })
   isProblem(t, refused, 409, 'SG_ERR_ENGINE_REFUSED')

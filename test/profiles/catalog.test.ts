@@ -48,6 +48,13 @@ t.test('which profile a request gets', async (t) => {
   }
 })
 
+t.test('a refusal names the field, and no more of what is there than of what is not', async (t) => {
+  const catalog = await buildCatalog({ declared: [provider('a'), provider('b')] })
+  const errors = [{ path: 'profile', message: 'This caller may not use that profile.' }]
+  for (const name of ['b', 'c'])
+    t.throws(() => catalog.resolve(name, only('a')), { ...refusal(FORBIDDEN), errors }, name)
+})
+
 t.test('a limit that cannot be read lets nobody in', async (t) => {
   for (const allowedProfiles of ['a', null, { a: true }, ['a', 1], 7])
     t.equal(

@@ -128,6 +128,22 @@ t.test('a start that fails refuses the message and leaves the session idle; the 
   )
 })
 
+t.test('a session that is deleted while its engine is started again is no fault of anything', async (t) => {
+  const errors: unknown[] = []
+  const logger = { info: () => {}, warn: () => {}, error: (fault: unknown) => void errors.push(fault) }
+  const { registry, engine, clock, id } = await idle(t, { logger })
+  await clock.advance(idleReleaseMs)
+  engine.script.start = () => new Promise(() => {})
+  const refused = t.rejects(registry.send(id, { type: 'user_message', text: 'second' }), {
+    code: 'SG_ERR_SESSION_ENDED',
+  })
+  await until(() => engine.runners.length === 2)
+  t.match(await registry.close(id, 'client'), { status: 'closed' })
+  await refused
+  await until(() => engine.last.closed)
+  t.same(errors, [])
+})
+
 t.test('one that its agent has lost ends with one error that says what to do', async (t) => {
   const { registry, engine, clock, id, session } = await idle(t)
   await clock.advance(idleReleaseMs)

@@ -4,6 +4,7 @@ import { UNLIMITED } from '../../src/principal.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
+import { ok } from '../fixtures/parked.js'
 
 const turns = async (count = 20) => {
   for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
@@ -163,3 +164,22 @@ t.test('an answer takes the place of one that could not be kept', async (t) => {
   await until(() => decided.u1)
   t.equal(decided.u1?.behavior, 'deny')
 })
+
+t.test(
+  'a result for a session that ends while it is written down is not applied, as it is not afterwards',
+  async (t) => {
+    const { registry, engine, journal, gateway } = await buildJournaled(t)
+    const { executions } = gateway
+    const { id: sessionId } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+    await until(() => engine.last.sent.length === 1)
+    await engine.last.defer('e1')
+    journal.hold()
+    const submitted = executions.submit('e1', ok)
+    await turns()
+    const ended = registry.end(sessionId)
+    journal.release()
+    await ended
+    t.same(await submitted, { applied: false, sessionId })
+    t.same(await executions.submit('e1', ok), { applied: false, sessionId })
+  },
+)

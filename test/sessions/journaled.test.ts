@@ -377,3 +377,18 @@ for (const isTaken of [true, false])
     await next.send(id, { type: 'user_message', text: 'second' })
     t.equal(nextEngine.last.context.config.model, isTaken ? 'other' : 'first')
   })
+
+t.test('a session whose engine never started is shown as starting by the next process too', async (t) => {
+  const script = { start: () => new Promise<void>(() => {}) }
+  const { registry, again } = await buildJournaled(t, { script })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await (await registry.open(id, UNLIMITED)).durable()
+  t.equal((await registry.get(id))?.status, 'starting')
+  const second = await again()
+  await until(() => second.engine.runners.length === 1)
+  t.equal((await second.registry.get(id))?.status, 'starting')
+  const third = await again({ script: echo })
+  await until(async () => (await third.registry.get(id))?.status === 'idle')
+  const shown = (await eventsOf(third, id)).flatMap((event) => (event.type === 'status_changed' ? event.status : []))
+  t.same(shown, ['running', 'idle'], 'and it told no other status before')
+})

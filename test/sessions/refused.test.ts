@@ -148,7 +148,12 @@ t.test('a title, a mode and a close that were written down before a crash hold a
   const renamed = await crashed(t, 'a title')
   t.equal((await renamed.next.get(renamed.id))?.title, 'refused')
   const chosen = await crashed(t, 'a permission mode')
-  t.same((await chosen.next.open(chosen.id, UNLIMITED)).chosen, { permissionMode: 'dontAsk' })
+  const dontAsk = { permissionMode: 'dontAsk' }
+  t.same(
+    (await chosen.next.open(chosen.id, UNLIMITED)).chosen,
+    { ...dontAsk, ahead: dontAsk },
+    'also of the next engine',
+  )
   const closed = await crashed(t, 'a close')
   t.equal((await closed.next.get(closed.id))?.status, 'closed')
 })

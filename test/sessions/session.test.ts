@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { SessionEvent } from '../../schemas/events.js'
+import type { PermissionMode } from '../../schemas/permissions.js'
 import type { CreateSessionRequest } from '../../schemas/sessions.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
@@ -217,13 +218,27 @@ t.test('a runner whose start fails is 201, then session_error and failed', async
   t.match(await world.registry.get(id), { statusDetail: 'no such binary' })
 })
 
-t.test('a runner that throws from send fails its session', async (t) => {
+t.test('a runner that throws from send fails its session, and one whose send is async and rejects', async (t) => {
   const send = () => {
     throw new Error('broken pipe')
   }
-  const world = await buildGateway(t, { script: { send } })
-  const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'x' })
-  await until(async () => (await world.registry.get(id))?.status === 'failed')
+  for (const one of [send, async () => send()]) {
+    const world = await buildGateway(t, { script: { send: one } })
+    const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'x' })
+    await until(async () => (await world.registry.get(id))?.status === 'failed')
+    t.match(await world.registry.get(id), { statusDetail: 'broken pipe' })
+  }
+})
+
+t.test('an engine that takes a result asynchronously, and fails at it, fails its session alone', async (t) => {
+  const { session, runner } = await buildSession(t)
+  runner.settleExecution = (async () => {
+    throw new Error('broken pipe')
+  }) as never
+  await runner.host.deferExecution({ executionId: 'e1', toolName: 'deploy' })
+  session.engine.settle('e1', { status: 'ok', output: { type: 'text', value: 'done' } })
+  await until(() => session.info().status === 'failed')
+  t.match(session.info(), { statusDetail: 'broken pipe' })
 })
 
 t.test("an event that is no JSON, or not an engine's to tell, harms nobody else", async (t) => {
@@ -296,6 +311,31 @@ t.test('mode and model change when the engine says so, and messages sent after w
   await session.handle({ type: 'set_model', model: 'other' })
   t.equal(session.info().model, 'other')
   await t.rejects(session.handle({ type: 'set_permission_mode', mode: 'plan' }), { code: 'SG_ERR_PERMISSION_MODE' })
+})
+
+t.test('a change that is asked for while the engine starts is made once that has started', async (t) => {
+  let started = () => {}
+  const capabilities = { permissionModes: ['default'] as PermissionMode[] }
+  const script = { capabilities, start: () => new Promise<void>((resolve) => (started = resolve)) }
+  const { registry, engine } = await buildGateway(t, { script })
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  const asked = [
+    registry.send(id, { type: 'set_permission_mode', mode: 'dontAsk' }),
+    registry.send(id, { type: 'set_model', model: 'other' }),
+  ]
+  await new Promise(setImmediate)
+  engine.last.init()
+  // what an agent has is known once it has started
+  engine.last.capabilities.permissionModes.push('dontAsk')
+  started()
+  await Promise.all(asked)
+  t.match(await registry.get(id), { permissionMode: 'dontAsk', model: 'other', status: 'idle' })
+
+  const { id: other } = await registry.create({ cwd: SOME_CWD })
+  const refused = registry.send(other, { type: 'set_model', model: 'other' })
+  await registry.send(other, { type: 'close' })
+  started()
+  await t.rejects(refused, { code: 'SG_ERR_SESSION_ENDED' })
 })
 
 t.test('what the engine cannot do is refused; what it refuses or never answers is said', async (t) => {

@@ -2,7 +2,8 @@ import t from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
-import { buildJournaled } from '../fixtures/journaled.js'
+import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
+import type { Script, ScriptedRunner } from '../fixtures/scripted-engine.js'
 
 const turns = async (count = 20) => {
   for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
@@ -129,4 +130,73 @@ t.test('a message that was taken is not refused because the turn before it does 
   engine.last.complete()
   await until(isIdle)
   t.same(given(), ['one', 'two'])
+})
+
+t.test('an interrupt while the engine starts ends the turn that it would begin with', async (t) => {
+  let started = () => {}
+  const start = async (runner: ScriptedRunner) => {
+    await new Promise<void>((resolve) => (started = resolve))
+    runner.init()
+  }
+  const { registry, engine, eventsOf, again } = await buildJournaled(t, { script: { start } })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'one' })
+  await registry.send(id, { type: 'user_message', text: 'two' })
+  await registry.send(id, { type: 'user_message', text: 'three', whenBusy: 'interrupt' })
+  await registry.send(id, { type: 'interrupt' })
+  started()
+  await until(() => engine.last.sent.length === 1)
+  t.same(engine.last.sent[0]?.text, 'one', 'what was said to come first was the next, and was interrupted')
+  const interrupted = (await eventsOf(id)).filter(({ type }) => type === 'turn_completed')
+  t.match(interrupted, [{ subtype: 'interrupted', isError: true, numTurns: 0 }])
+
+  const { registry: next, engine: nextEngine } = await again()
+  await until(() => nextEngine.runners.length > 0)
+  started()
+  await until(() => nextEngine.last.sent.length === 1)
+  t.same(nextEngine.last.sent[0]?.text, 'two', 'nor is it begun by the next process')
+  await next.end(id)
+})
+
+t.test('an interrupt while an engine cannot be started ends what is tried again', async (t) => {
+  const script: Script = {}
+  const { registry, engine, clock, isIdle, session, say, given } = await build(t, { script })
+  await say('one')
+  await until(() => given().length === 1)
+  script.start = () => Promise.reject(new Error('no agent'))
+  Object.assign(engine.last, { isSpent: true })
+  await say('two')
+  engine.last.complete()
+  await until(() => /is tried again/.test(session.facts.statusDetail ?? ''))
+  await registry.send(session.id, { type: 'interrupt' })
+  await until(isIdle)
+  await clock.advance(1_000)
+  await until(() => session.facts.statusDetail === undefined, 'nothing is tried again')
+  delete script.start
+  const { length } = engine.runners
+  await clock.advance(3_600_000)
+  await session.durable()
+  t.equal(engine.runners.length, length)
+  await say('three')
+  await until(() => given().length === 1)
+  t.same(given(), ['three'])
+})
+
+t.test('an interrupt while an engine is started again ends the turn that it would begin with', async (t) => {
+  let started = () => {}
+  const start = async (runner: ScriptedRunner) => {
+    await new Promise<void>((resolve) => (started = resolve))
+    runner.init()
+  }
+  const { registry, again } = await buildJournaled(t, { script: { start } })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'one' })
+  await (await registry.open(id, UNLIMITED)).durable()
+  const next = await again()
+  await until(() => next.engine.runners.length === 1)
+  await next.registry.send(id, { type: 'interrupt' })
+  t.match(await eventsOf(next, id), [{}, { type: 'turn_completed', subtype: 'interrupted' }, { status: 'idle' }])
+  started()
+  await next.registry.send(id, { type: 'user_message', text: 'two' })
+  await until(() => next.engine.last.sent.length === 1)
+  t.equal(next.engine.last.sent[0]?.text, 'two')
+  await next.registry.end(id)
 })

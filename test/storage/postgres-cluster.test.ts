@@ -34,6 +34,26 @@ if (hasPostgres()) {
 
   for (const { name, run } of clusterConformance) t.test(name, async (t) => run(await clusterWorld(t)))
 
+  t.test('a node that is starting serves nothing before its storage can be asked', async (t) => {
+    const world = await clusterWorld(t)
+    const storage = createPostgresStorage({ url: server.url(), schema: world.schema })
+    storage.cluster.announce(
+      { name: 'a', url: 'http://a.test', protocol: 1, version: '1', slots: 1, config: 'c' },
+      LONG_MS,
+    )
+    t.teardown(() => storage.close())
+    let isOpen = false
+    const opened = storage.open().then(() => {
+      isOpen = true
+    })
+    while (!isOpen) {
+      if (storage.cluster.state === 'serving') await storage.signIns.version!()
+      await new Promise(setImmediate)
+    }
+    await opened
+    t.equal(storage.cluster.state, 'serving')
+  })
+
   t.test('nobody is declared dead because the server was away for longer than a lease', async (t) => {
     const world = await clusterWorld(t)
     const nodes = [await world.node('a'), await world.node('b')]

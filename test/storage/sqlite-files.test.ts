@@ -6,6 +6,8 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -72,6 +74,52 @@ t.test('a second process is refused and told who holds it; once that one is kill
   await storage.open()
   t.match(await storage.journal.list(), [{ id: 'held' }])
 })
+
+for (const suffix of ['', '-wal'])
+  t.test(`gateway.db${suffix}, moved while it is in use: nothing is confirmed until it is back`, async (t) => {
+    const { path, storage, reopen } = await sqliteWorld(t)
+    await storage.journal.write(firstWrite('before'))
+    const file = `${path}${suffix}`
+    renameSync(file, `${file}.aside`)
+    const moved = { code: 'STORAGE_MOVED', message: new RegExp(`^${file} was moved, removed or replaced`) }
+    await t.rejects(storage.journal.write(firstWrite('meanwhile')), moved)
+    writeFileSync(file, '')
+    await t.rejects(storage.probe!(), moved, 'nor with another file in its place')
+    renameSync(`${file}.aside`, file)
+    await storage.probe!()
+    await storage.journal.write(firstWrite('after'))
+    const again = await reopen()
+    t.match(await again.journal.list(), [{ id: 'before' }, { id: 'after' }])
+  })
+
+t.test('whoever has lost the lock writes nothing any more, also when the other is gone again', async (t) => {
+  const path = join(t.testdir(), 'gateway.db')
+  const storage = sqliteAt(t, path)
+  await storage.open()
+  rmSync(`${path}.lock`)
+  const child = await holder(t, path)
+  const fenced = { code: 'STORAGE_FENCED', message: /gateway\.db\.lock was removed while it was held/ }
+  await t.rejects(storage.journal.write(firstWrite('late')), fenced)
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  rmSync(`${path}.lock`)
+  await t.rejects(storage.probe!(), fenced)
+  await storage.close()
+  await storage.open()
+  t.match(await storage.journal.list(), [{ id: 'held' }])
+})
+
+t.test(
+  'a lock that was removed is told from another in its place, also where the file system uses numbers again',
+  async (t) => {
+    const { path, storage } = await sqliteWorld(t)
+    const lock = `${path}.lock`
+    const text = readFileSync(lock, 'utf8')
+    rmSync(lock)
+    writeFileSync(lock, text)
+    await t.rejects(storage.probe!(), { code: 'STORAGE_FENCED' })
+  },
+)
 
 t.test('what cannot be a place for a database is told', async (t) => {
   const dir = t.testdir({ file: 'x', folder: {} })

@@ -34,15 +34,21 @@ export const keyOfItem = ({ session, request }: InboxItem): string => keyOf(sess
 /**
  * What was shown, and what waits now. Nothing on the screen moves: what is settled stays where it was, what is new comes by its age.
  * @param isWhole whether `items` is all that waits; otherwise what is younger than the last of them is not touched
+ * @param isAsked whether it would be among them, if it waited
  */
-export function merged(entries: readonly Entry[], items: readonly InboxItem[], isWhole: boolean): Entry[] {
+export function merged(
+  entries: readonly Entry[],
+  items: readonly InboxItem[],
+  isWhole: boolean,
+  isAsked: (item: InboxItem) => boolean = () => true,
+): Entry[] {
   const waiting = new Map(items.map((item) => [keyOfItem(item), item]))
   const reach = isWhole ? Infinity : (items.at(-1)?.since ?? 0)
   const known = new Set<string>()
   const kept = entries.map((entry): Entry => {
     known.add(entry.key)
     const item = waiting.get(entry.key)
-    if (!item && entry.fate.state === 'waiting' && entry.item.since < reach)
+    if (!item && entry.fate.state === 'waiting' && entry.item.since < reach && isAsked(entry.item))
       return { ...entry, fate: { state: 'elsewhere' } }
     // one that was cut off and is asked again
     if (item && entry.fate.state === 'elsewhere') return { ...entry, item, fate: { state: 'waiting' } }
@@ -60,6 +66,10 @@ export const withFate = (entries: readonly Entry[], key: string, fate: Fate): En
   entries.map((entry) => (entry.key === key ? { ...entry, fate } : entry))
 
 export const isWaiting = ({ fate }: Entry): boolean => fate.state === 'waiting'
+
+/** Whether an answer of ours is on its way, or did not get there. */
+export const isUnsettled = ({ fate }: Entry): boolean =>
+  fate.state === 'sending' || (fate.state === 'waiting' && fate.error !== undefined)
 
 /** The entry `by` places further, or the same at an end. */
 export function stepped(entries: readonly Entry[], current: string | undefined, by: 1 | -1): string | undefined {

@@ -77,8 +77,7 @@ export class LogWindow {
 
   /** Begins anew at the end of the log. @param lastSeq of the session, as far as is known */
   openEnd(lastSeq: number): Promise<void> {
-    return this.#once(async () => {
-      this.#reset(lastSeq)
+    return this.#anew(lastSeq, async () => {
       await this.#stepBack()
       // what was read may have told that nothing follows
       this.atEnd = this.#events.length > 0 && Math.max(this.#told, this.#head) <= this.#through
@@ -89,8 +88,7 @@ export class LogWindow {
 
   /** Begins anew around an event. */
   openAt(seq: number): Promise<void> {
-    return this.#once(async () => {
-      this.#reset(Math.max(0, seq))
+    return this.#anew(Math.max(0, seq), async () => {
       await this.#stepBack()
       await this.#stepOn()
     })
@@ -121,22 +119,62 @@ export class LogWindow {
     if (!this.atEnd) return false
     const fresh = events.filter(({ seq }) => seq > this.#through)
     if (fresh.length === 0) return false
+    // a step that takes long holds no more than another: what comes meanwhile is read after it
+    if (this.#busy) this.#weigh()
+    if (this.#busy && this.isFull) {
+      this.atEnd = false
+      return false
+    }
     this.#events.push(...fresh)
     this.#through = last.seq
-    // well below the limit, so that not all is folded anew with the next
-    if (this.#trim('head', 0.75)) this.#refold()
+    // well below the limit, so that not all is folded anew with the next; a step that is on its way goes on from where the window begins
+    if (!this.#busy && this.#trim('head', 0.75)) this.#refold()
     else this.#transcript = foldTranscript(fresh, this.#transcript)
     return true
   }
 
+  /** One step at a time: whoever comes meanwhile waits for it. */
   async #once<T>(act: () => Promise<T>): Promise<T> {
-    await this.#busy?.catch(() => {})
-    const busy = act()
+    const before = this.#busy?.catch(() => {})
+    const busy = before ? before.then(act) : act()
     this.#busy = busy
     try {
       return await busy
     } finally {
       if (this.#busy === busy) this.#busy = undefined
+    }
+  }
+
+  /** Moves it elsewhere; where what is there cannot be read, it stays where it was. */
+  #anew(place: number, read: () => Promise<void>): Promise<void> {
+    return this.#once(async () => {
+      const back = this.#mark()
+      this.#reset(place)
+      try {
+        await read()
+      } catch (error) {
+        back()
+        throw error
+      }
+    })
+  }
+
+  /** @returns a function that takes the window back to what it is now */
+  #mark(): () => void {
+    const events = this.#events
+    const [transcript, epoch, told] = [this.#transcript, this.#epoch, this.#told]
+    const [after, through, head] = [this.#after, this.#through, this.#head]
+    const { atStart, atEnd, isFull, isCut } = this
+    return () => {
+      this.#events = events
+      this.#transcript = transcript
+      this.#epoch = epoch
+      this.#after = after
+      this.#through = through
+      this.#told = Math.max(this.#told, told)
+      this.#head = Math.max(this.#head, head)
+      // what happened meanwhile is not in it
+      Object.assign(this, { atStart, atEnd: atEnd && this.#head <= through, isFull, isCut })
     }
   }
 
@@ -210,17 +248,13 @@ export class LogWindow {
   /** Lets go of what is too much, at one end. @param share of the limits to go down to @returns whether there was any */
   #trim(where: 'head' | 'tail', share = 1): boolean {
     const { maxEvents, maxChars } = this.#limits
-    if (this.#events.length > maxEvents) this.#compact()
-    const weightOf = (event: SessionEvent): number => Math.min(charsOf(event), maxChars / 4)
-    let chars = 0
-    for (const event of this.#events) chars += weightOf(event)
-    this.isFull = this.#events.length > maxEvents || (chars > maxChars && this.#events.length > MIN_EVENTS)
+    let chars = this.#weigh()
     if (!this.isFull) return false
     let keep = this.#events.length
     const at = (index: number): SessionEvent =>
       this.#events[where === 'head' ? index : this.#events.length - 1 - index]!
     for (let gone = 0; keep > MIN_EVENTS && (keep > maxEvents * share || chars > maxChars * share); gone++, keep--)
-      chars -= weightOf(at(gone))
+      chars -= this.#weightOf(at(gone))
     if (where === 'head') {
       this.#after = this.#events[this.#events.length - keep - 1]?.seq ?? this.#after
       this.#events = this.#events.slice(-keep)
@@ -230,6 +264,20 @@ export class LogWindow {
       this.#through = this.#events.at(-1)?.seq ?? this.#after
     }
     return true
+  }
+
+  /** Finds whether it is full. @returns the characters in it, about */
+  #weigh(): number {
+    const { maxEvents, maxChars } = this.#limits
+    if (this.#events.length > maxEvents) this.#compact()
+    let chars = 0
+    for (const event of this.#events) chars += this.#weightOf(event)
+    this.isFull = this.#events.length > maxEvents || (chars > maxChars && this.#events.length > MIN_EVENTS)
+    return chars
+  }
+
+  #weightOf(event: SessionEvent): number {
+    return Math.min(charsOf(event), this.#limits.maxChars / 4)
   }
 
   /** What was typed of messages that are whole says nothing more; of one that is not, each block is one event. */

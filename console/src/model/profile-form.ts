@@ -126,6 +126,26 @@ export function changesOf(before: ProfileForm, after: ProfileForm): UpdateProfil
   return changes as UpdateProfileRequest
 }
 
+/**
+ * What somebody has changed, put into what the profile is by now: a change replaces all of a `provider`, also what somebody else has changed in it.
+ * @param before what was changed from
+ * @param now what the profile has become since
+ * @returns the form from now on, and the fields that both have changed, each in their way
+ */
+export function rebased(
+  before: ProfileForm,
+  form: ProfileForm,
+  now: ProfileForm,
+): { form: ProfileForm; clashes: (keyof ProfileForm)[] } {
+  const differs = (name: keyof ProfileForm, one: ProfileForm, other: ProfileForm): boolean =>
+    JSON.stringify(one[name]) !== JSON.stringify(other[name])
+  const mine = (Object.keys(form) as (keyof ProfileForm)[]).filter((name) => differs(name, before, form))
+  return {
+    form: { ...now, ...Object.fromEntries(mine.map((name) => [name, form[name]])) },
+    clashes: mine.filter((name) => differs(name, before, now) && differs(name, form, now)),
+  }
+}
+
 const FIELDS: Record<string, keyof ProfileForm> = {
   name: 'name',
   engine: 'engine',

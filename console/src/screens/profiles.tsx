@@ -1,12 +1,13 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useMemo } from 'preact/hooks'
 import type { ListProfilesResponse, ProfileInfo } from '../../../client/index.js'
 import { client } from '../api.js'
 import { Create } from '../parts/create.js'
 import { Empty, Reading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
 import { Line } from '../parts/untrusted.js'
-import { go, hrefTo, route } from '../route.js'
+import { hrefTo, route } from '../route.js'
+import { Rereading } from '../state/reread.js'
 import '../styles/profiles.css'
 import { texts } from '../texts.js'
 import { ProfileDetail } from './profiles/detail.js'
@@ -24,19 +25,23 @@ function Profiles() {
   const list = useSignal<ListProfilesResponse | undefined>(undefined)
   const error = useSignal<unknown>(undefined)
   const isCreating = useSignal(false)
-  const read = async (): Promise<void> => {
-    try {
-      list.value = await client.profiles.list()
-      error.value = undefined
-    } catch (failure) {
-      error.value = failure
-    }
-  }
-  useEffect(() => void read(), [])
+  const reading = useMemo(
+    () =>
+      new Rereading(async (signal) => {
+        try {
+          list.value = await client.profiles.list({ signal })
+          error.value = undefined
+        } catch (failure) {
+          if (!signal.aborted) error.value = failure
+        }
+      }),
+    [],
+  )
+  useEffect(() => reading.followLooks(), [])
   const profiles = list.value?.profiles
   return (
     <Page title={says.title} actions={list.value?.canManage && <Create label={says.create} isOpen={isCreating} />}>
-      <Reading error={error.value} isLoaded={profiles !== undefined} retry={() => void read()} />
+      <Reading error={error.value} isLoaded={profiles !== undefined} retry={() => reading.again()} />
       {profiles?.length === 0 && <Empty>{says.none}</Empty>}
       {profiles && profiles.length > 0 && (
         <ul class="profiles">
@@ -50,7 +55,7 @@ function Profiles() {
           onClose={() => {
             isCreating.value = false
           }}
-          onSaved={({ name }) => go(hrefTo('profiles', name))}
+          onSaved={({ name }, go) => go(hrefTo('profiles', name))}
         />
       )}
     </Page>

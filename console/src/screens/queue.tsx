@@ -3,7 +3,7 @@ import { useEffect, useMemo } from 'preact/hooks'
 import { Create } from '../parts/create.js'
 import { Empty, Reading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
-import { go, hrefTo, route } from '../route.js'
+import { hrefTo, route } from '../route.js'
 import { QueueState } from '../state/jobs.js'
 import { access, signedIn } from '../state/me.js'
 import '../styles/queue.css'
@@ -49,7 +49,7 @@ function Jobs({ state }: { state: QueueState }) {
           onClose={() => {
             isSubmitting.value = false
           }}
-          onSubmitted={(job) => {
+          onSubmitted={(job, go) => {
             state.keep(job)
             go(hrefTo('queue', job.id))
           }}

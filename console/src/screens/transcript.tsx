@@ -29,6 +29,8 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   const isFollowing = useSignal(seq === undefined)
   const isFinding = useSignal(false)
   const marked = useSignal(seq)
+  /** How often somebody has said where to be: of two, the later one is meant, whichever comes there last. */
+  const moves = useRef(0)
   /** Something was to be fetched while much was still to be drawn. */
   const isRefused = useRef(false)
 
@@ -43,12 +45,19 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   }, [who, isThere])
 
   // the address names a line: another one of the same session moves the window
-  useEffect(() => {
-    if (seq === undefined || !state.isLoaded.value) return
+  const goTo = (place: number): void => {
+    moves.current++
     isFollowing.value = false
-    marked.value = seq
-    void state.to(seq)
-  }, [seq])
+    marked.value = place
+    void state.to(place)
+  }
+  const address = useRef(seq)
+  const isLoaded = state.isLoaded.value
+  useEffect(() => {
+    if (!isLoaded || seq === address.current) return
+    address.current = seq
+    if (seq !== undefined) goTo(seq)
+  }, [seq, isLoaded])
 
   const { transcript, atStart, atEnd, isCut, isFull } = state.view.value
   const { rows, streaming, nested } = useMemo(() => rowsOf(transcript), [transcript])
@@ -64,7 +73,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
       const line = lineAt(element, goal)
       if (line) {
         unfold(line)
-        line.scrollIntoView({ block: 'center' })
+        line.scrollIntoView({ block: line.offsetHeight > element.clientHeight ? 'start' : 'center' })
         line.focus({ preventScroll: true })
         // what is drawn above it later would move it
         if (isWhole) marked.value = undefined
@@ -95,8 +104,15 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     onScroll()
   })
   const toEnd = async (): Promise<void> => {
+    const move = ++moves.current
     await state.toEnd()
-    isFollowing.value = true
+    if (move === moves.current) isFollowing.value = true
+  }
+  const toStart = async (): Promise<void> => {
+    const move = ++moves.current
+    isFollowing.value = false
+    await state.toStart()
+    if (move === moves.current) marked.value = rowsOf(state.view.value.transcript).rows[0]?.seq
   }
 
   // a window that does not fill the screen has nothing to scroll
@@ -120,24 +136,21 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
         onFind={() => {
           isFinding.value = !isFinding.value
         }}
+        onBegin={toStart}
       />
       <ConnectionBar link={state.link.value} />
       <WaitedFor state={state} />
       {isFinding.value && (
         <Find
           state={state}
-          onGo={(found) => {
-            isFollowing.value = false
-            marked.value = found
-            void state.to(found)
-          }}
+          onGo={goTo}
           onClose={() => {
             isFinding.value = false
           }}
         />
       )}
       {state.error.value !== undefined && !isUnauthorized(state.error.value) && (
-        <Failure error={state.error.value} retry={() => void state.open(seq)} />
+        <Failure error={state.error.value} retry={() => void state.tryAgain(seq)} />
       )}
       {!state.isLoaded.value && state.error.value === undefined && <Loading />}
       <div class="scroller" ref={scroller} onScroll={onScroll}>

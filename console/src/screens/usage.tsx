@@ -41,22 +41,29 @@ export function screen() {
   const reading = useMemo(
     () =>
       new Rereading(
-        async () => {
-          const read = (by: string) => client.usage.get({ from, to, by })
+        async (signal) => {
+          const read = (by: string) => client.usage.get({ from, to, by, signal })
           try {
             const [day, ...rest] = await Promise.all([read('day'), ...GROUPS.map(read)])
+            signal.throwIfAborted()
             const byGroup = Object.fromEntries(GROUPS.map((group, at) => [group, rest[at]!]))
             reports.value = { day, ...byGroup } as Reports
             error.value = undefined
           } catch (failure) {
-            error.value = failure
+            // another range is looked at by now
+            if (!signal.aborted) error.value = failure
           }
         },
         { gapMs: GAP_MS },
       ),
     [from, to],
   )
-  useEffect(() => reading.follow(), [reading])
+  useEffect(() => {
+    // of another range they would be taken for what was used in this one
+    reports.value = undefined
+    error.value = undefined
+    return reading.follow()
+  }, [reading])
 
   const all = reports.value
   const days = all ? filled(all.day.rows, from, to) : []

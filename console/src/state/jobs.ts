@@ -1,5 +1,5 @@
 import { batch, signal } from '@preact/signals'
-import type { JobInfo, QueueFrame, QueueStats } from '../../../client/index.js'
+import type { JobInfo, Pages, QueueFrame, QueueStats } from '../../../client/index.js'
 import { client } from '../api.js'
 import { type Column, columnOf, isOver, type Jobs, withJobs } from '../model/board.js'
 import { nextFrame } from '../model/next-frame.js'
@@ -14,18 +14,18 @@ const SHOWN = 200
 const STATUSES: readonly JobInfo['status'][] = ['queued', 'running', 'parked', 'succeeded', 'failed', 'canceled']
 
 /** What has pages to come, by the column that they are for. */
-type Pages = { column: Column; page: AsyncIterator<JobInfo[]> }[]
+type Turns = { column: Column; pages: Pages<JobInfo> }[]
 
 /** The next page of each, and those that go on; one that could not be read, as `error` says, is the next still. */
-async function turned(pages: Pages): Promise<{ found: JobInfo[]; rest: Pages; error?: unknown }> {
+async function turned(turns: Turns): Promise<{ found: JobInfo[]; rest: Turns; error?: unknown }> {
   const found: JobInfo[] = []
-  const rest: Pages = []
+  const rest: Turns = []
   let error: unknown
-  const next = await Promise.allSettled(pages.map(({ page }) => page.next()))
+  const next = await Promise.allSettled(turns.map(({ pages }) => pages.next()))
   for (const [at, turn] of next.entries()) {
     if (turn.status === 'rejected') error = turn.reason
     else if (!turn.value.done) found.push(...turn.value.value)
-    if (turn.status === 'rejected' || turn.value.value?.length === PAGE) rest.push(pages[at]!)
+    if (!turns[at]!.pages.isAtEnd) rest.push(turns[at]!)
   }
   return { found, rest, error }
 }
@@ -43,13 +43,15 @@ export class QueueState {
   /** What each running job is doing, one line, by its id. */
   readonly doing = signal<ReadonlyMap<string, string>>(new Map())
   readonly #linkState = new LinkState()
-  #pages: Pages = []
+  #turns: Turns = []
+  /** How often the pages have begun anew. */
+  #begun = 0
   #reading = 0
   #readAt = 0
   /** So many jobs are kept, until they are read anew. */
   #most = MAX_KEPT
-  /** What was told while pages were read, which may be older. */
-  #meanwhile: JobInfo[] | undefined
+  /** What was told while pages are read, which may be older: of each reading. */
+  readonly #meanwhile = new Set<JobInfo[]>()
 
   get link() {
     return this.#linkState.link
@@ -94,7 +96,7 @@ export class QueueState {
     }
     this.doing.value = doing
     this.jobs.value = withJobs(this.jobs.value, told)
-    this.#meanwhile?.push(...told)
+    for (const heard of this.#meanwhile) heard.push(...told)
     // nothing is replayed: what was before is on the pages; and what has ended long ago is let go
     const isFull = this.jobs.value.size > this.#most && Date.now() - this.#readAt > REREAD_MS
     if (isAttached || isFull) void this.read()
@@ -104,39 +106,48 @@ export class QueueState {
   async read(): Promise<void> {
     const mine = ++this.#reading
     this.#readAt = Date.now()
-    this.#meanwhile = []
+    const heard: JobInfo[] = []
+    this.#meanwhile.add(heard)
     try {
-      const pages = STATUSES.map((status) => ({
+      const turns = STATUSES.map((status) => ({
         column: columnOf({ status, attempt: 1 }),
-        page: client.jobs.list({ status, limit: PAGE }).pages()[Symbol.asyncIterator](),
+        pages: client.jobs.list({ status, limit: PAGE }).pages()[Symbol.asyncIterator](),
       }))
-      const { found, rest, error } = await turned(pages)
+      const { found, rest, error } = await turned(turns)
       if (error !== undefined) throw error
       if (mine !== this.#reading) return
-      this.jobs.value = withJobs(withJobs(new Map(), found), this.#meanwhile ?? [])
-      this.#meanwhile = undefined
+      this.jobs.value = withJobs(withJobs(new Map(), found), heard)
       this.#most = MAX_KEPT
       this.shown.value = SHOWN
-      this.#keepPages(rest)
+      this.#begun++
+      this.#keepTurns(rest)
       this.error.value = undefined
       this.isLoaded.value = true
     } catch (error) {
       if (mine === this.#reading) this.error.value = error
+    } finally {
+      this.#meanwhile.delete(heard)
     }
   }
 
   async loadMore(column: Column): Promise<void> {
-    const { found, rest, error } = await turned(this.#pages.filter((one) => one.column === column))
-    this.jobs.value = withJobs(this.jobs.value, found)
+    const heard: JobInfo[] = []
+    this.#meanwhile.add(heard)
+    const begun = this.#begun
+    const { found, rest, error } = await turned(this.#turns.filter((one) => one.column === column))
+    this.#meanwhile.delete(heard)
+    // what was read meanwhile begins anew: between it and this page there would be a hole
+    if (begun !== this.#begun) return
+    this.jobs.value = withJobs(withJobs(this.jobs.value, found), heard)
     this.#most += found.length
     this.shown.value += found.length
-    this.#keepPages([...this.#pages.filter((one) => one.column !== column), ...rest])
+    this.#keepTurns([...this.#turns.filter((one) => one.column !== column), ...rest])
     this.error.value = error
   }
 
-  #keepPages(pages: Pages): void {
-    this.#pages = pages
-    this.more.value = new Set(pages.map(({ column }) => column))
+  #keepTurns(turns: Turns): void {
+    this.#turns = turns
+    this.more.value = new Set(turns.map(({ column }) => column))
   }
 
   keep(job: JobInfo): void {

@@ -30,34 +30,43 @@ export const signedIn = computed(() => {
   return now.state === 'in' ? (now.me.signIn?.id ?? '') : undefined
 })
 
+/** How often somebody has come in: what was asked before that says nothing of who is in now. */
+let entries = 0
+
 whenSignedOut(() => {
-  if (access.value.state === 'in') access.value = { state: 'out', hasExpired: true }
+  const asked = entries
+  return () => {
+    if (access.value.state === 'in' && asked === entries) access.value = { state: 'out', hasExpired: true }
+  }
 })
 
 // in another window of this browser somebody may have signed in
 document.addEventListener('visibilitychange', () => {
-  if (!document.hidden && access.value.state === 'out') void findOut(true)
+  if (!document.hidden && access.value.state === 'out') void findOut()
 })
 
 export const isUnauthorized = (error: unknown): boolean => error instanceof GatewayError && error.status === 401
 
-/**
- * Asks who we are. What is shown stays when nobody answers: the feed says that, and asks again.
- * @param stays also what is shown to nobody who is signed in
- */
-export async function findOut(stays = false): Promise<void> {
+/** Asks who we are. What is shown stays when nobody answers, also to nobody who is signed in: the feed says that, and asks again. */
+export async function findOut(): Promise<void> {
+  const asked = entries
   // asked by whoever met the end of it: the first of them says what it was
-  const out = (): Access =>
-    access.value.state === 'out' ? access.value : { state: 'out', hasExpired: access.value.state === 'in' }
+  const out = (): void => {
+    const { state } = access.value
+    if (state !== 'out' && asked === entries) access.value = { state: 'out', hasExpired: state === 'in' }
+  }
   try {
-    const me = await request<Me>('GET', '/console/me')
+    const me = await whoIsIn()
     if (me.authenticated) letIn(me)
-    else access.value = out()
+    else out()
   } catch (error) {
-    if (isUnauthorized(error)) access.value = out()
-    else if (!stays && access.value.state !== 'in') access.value = { state: 'unreachable', error }
+    const { state } = access.value
+    if (isUnauthorized(error)) out()
+    else if (state === 'asking' || state === 'unreachable') access.value = { state: 'unreachable', error }
   }
 }
+
+const whoIsIn = (): Promise<Me> => request<Me>('GET', '/console/me')
 
 /** Whom this page has shown something to. */
 let shownTo: string | undefined
@@ -65,6 +74,7 @@ let shownTo: string | undefined
 /** What one person has seen is not left for another: the page begins anew. */
 function letIn(me: Me): void {
   const who = JSON.stringify(me.caller ?? null)
+  if (access.value.state !== 'in') entries++
   if (shownTo === undefined || shownTo === who) access.value = { state: 'in', me }
   else location.reload()
   shownTo = who
@@ -75,9 +85,10 @@ const PATH = new URL(apiBase).pathname
 
 export async function signIn(token: string): Promise<void> {
   await request('POST', '/console/sessions', { body: { token, path: PATH } })
-  await findOut()
+  const me = await whoIsIn()
   // as where it is for https alone, and the page came by http
-  if (access.value.state === 'out') throw new Error(texts.signIn.notKept)
+  if (!me.authenticated) throw new Error(texts.signIn.notKept)
+  letIn(me)
 }
 
 export async function signOut(): Promise<void> {

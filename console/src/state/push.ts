@@ -3,6 +3,7 @@ import type { SessionNotification } from '../../../client/index.js'
 import { client } from '../api.js'
 import { keyBytes } from '../model/push-key.js'
 import { go } from '../route.js'
+import { texts } from '../texts.js'
 
 export type Told = SessionNotification['type']
 export const TOLD: readonly Told[] = ['permission_requested', 'turn_completed', 'session_error', 'session_closed']
@@ -75,13 +76,17 @@ export async function turnPushOn(events: readonly Told[]): Promise<void> {
   await lookAtPush()
 }
 
-/** Of this scope no page is ready: `serviceWorker.ready` would wait for ever. */
+/** Of this scope no page is ready: `serviceWorker.ready` would wait for ever. @throws where the browser has thrown the worker away */
 async function activated({ installing, waiting, active }: ServiceWorkerRegistration): Promise<void> {
   const worker = installing ?? waiting
   if (active || !worker) return
-  await new Promise<void>((resolve) => {
-    worker.addEventListener('statechange', () => worker.state === 'activated' && resolve())
-    if (worker.state === 'activated') resolve()
+  await new Promise<void>((resolve, reject) => {
+    const look = (): void => {
+      if (worker.state === 'activated') resolve()
+      else if (worker.state === 'redundant') reject(new Error(texts.settings.pushWorkerGone))
+    }
+    worker.addEventListener('statechange', look)
+    look()
   })
 }
 

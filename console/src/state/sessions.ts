@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals'
-import type { NotificationItem, SessionInfo } from '../../../client/index.js'
+import type { NotificationItem, Pages, SessionInfo } from '../../../client/index.js'
 import { client } from '../api.js'
 import { feedLink, onFeed } from './feed.js'
 
@@ -16,52 +16,84 @@ export const listing = signal<{ isLoaded: boolean; hasMore: boolean; error?: unk
   hasMore: false,
 })
 
-let pages: AsyncIterator<SessionInfo[]> | undefined
+let pages: Pages<SessionInfo> | undefined
+/** When the newest was created that a page has told of; of those after it some may not be known. */
+let readUpTo = 0
+
+/** What was told while a page is on its way, which may be older; undefined: it is gone. */
+let meanwhile: Map<string, SessionInfo | undefined> | undefined
+let isDue = false
 
 export function keepSession(session: SessionInfo): void {
   const other = known.value.get(session.id)
   if (other && other.lastSeq > session.lastSeq) return
   known.value = new Map(known.value).set(session.id, session)
+  meanwhile?.set(session.id, session)
 }
 
 export function forgetSession(id: string): void {
   const rest = new Map(known.value)
   rest.delete(id)
   known.value = rest
+  meanwhile?.set(id, undefined)
 }
 
-/** Reads the newest page; what is older and loaded stays. */
+/** Reads the newest page; what is older and loaded stays. One at a time: whoever comes meanwhile has it read again after that. */
 export async function refreshSessions(): Promise<void> {
-  const fresh = client.sessions.list({ limit: PAGE }).pages()[Symbol.asyncIterator]()
+  if (meanwhile) {
+    isDue = true
+    return
+  }
+  meanwhile = new Map()
   try {
-    const { value, done } = await fresh.next()
-    const page: SessionInfo[] = value ?? []
-    const isWhole = page.length < PAGE
-    const oldest = page.at(-1)?.createdAt ?? 0
-    const listed = new Set(page.map(({ id }) => id))
-    // one that was in the range of this page and is not on it is gone
-    const rest = [...known.value].filter(([id, { createdAt }]) => !listed.has(id) && !isWhole && createdAt < oldest)
-    known.value = new Map([...page.map((session) => [session.id, session] as const), ...rest])
-    if (!pages) {
-      pages = fresh
-      listing.value = { isLoaded: true, hasMore: !done && !isWhole }
-    } else listing.value = { isLoaded: true, hasMore: listing.value.hasMore }
+    await readNewest(meanwhile)
   } catch (error) {
     listing.value = { ...listing.value, error }
   }
+  meanwhile = undefined
+  if (!isDue) return
+  isDue = false
+  await refreshSessions()
+}
+
+async function readNewest(told: ReadonlyMap<string, SessionInfo | undefined>): Promise<void> {
+  const fresh = client.sessions.list({ limit: PAGE }).pages()[Symbol.asyncIterator]()
+  const { value } = await fresh.next()
+  const page: SessionInfo[] = value ?? []
+  const isWhole = fresh.isAtEnd
+  const oldest = page.at(-1)?.createdAt ?? 0
+  const listed = new Set(page.map(({ id }) => id))
+  // one that was in the range of this page and is not on it is gone
+  const rest = [...known.value].filter(([id, { createdAt }]) => !listed.has(id) && !isWhole && createdAt < oldest)
+  const all = new Map([...page.map((session) => [session.id, session] as const), ...rest])
+  for (const [id, session] of told)
+    if (!session) all.delete(id)
+    else if (session.lastSeq >= (all.get(id)?.lastSeq ?? 0)) all.set(id, session)
+  known.value = all
+  // more than a page of new ones lie between it and what was read before: what is earlier begins after it once more
+  const isApart = !isWhole && oldest >= readUpTo
+  if (!pages || isApart) {
+    pages = fresh
+    listing.value = { isLoaded: true, hasMore: !isWhole }
+  } else listing.value = { isLoaded: true, hasMore: listing.value.hasMore }
+  readUpTo = page[0]?.createdAt ?? 0
 }
 
 export async function loadEarlier(): Promise<void> {
+  const from = pages
   try {
-    const next = await pages?.next()
+    const next = await from?.next()
+    // what was read meanwhile begins anew
+    if (from !== pages) return
     if (!next || next.done) {
       listing.value = { isLoaded: true, hasMore: false }
       return
     }
     const all = new Map(known.value)
-    for (const session of next.value) all.set(session.id, session)
+    for (const session of next.value)
+      if (session.lastSeq >= (all.get(session.id)?.lastSeq ?? 0)) all.set(session.id, session)
     known.value = all
-    listing.value = { isLoaded: true, hasMore: next.value.length === PAGE }
+    listing.value = { isLoaded: true, hasMore: !from?.isAtEnd }
   } catch (error) {
     listing.value = { ...listing.value, error }
   }

@@ -55,6 +55,7 @@ export const profiles = {
   name: 'Name',
   nameHint: 'Letters, digits, dots, dashes; never changed.',
   save: 'Save',
+  clash: 'Somebody else has changed this meanwhile. Save again to have it as it stands here.',
   snapshot: 'What lies in its config directory',
   snapshotEmpty: 'Nothing of note.',
   settings: 'Settings',

@@ -47,6 +47,7 @@ export const settings = {
   pushIsOn: 'This browser is told.',
   pushOn: 'Turn on',
   pushStop: 'Turn off',
+  pushWorkerGone: 'The browser did not start what shows notifications. Try it again.',
   pushWhat: 'What to tell',
   pushTypes: {
     permission_requested: 'Something waits for me',

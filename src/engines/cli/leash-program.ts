@@ -90,9 +90,19 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
 
   /** The groups of agents that run, with when the agent began. */
   const groups = new Map<number, number | undefined>()
-  /** Also an agent whose environment nobody may read: programs that guard keys hide it. */
-  const ofGateway = (all: Entry[]): Entry[] =>
-    withStarted(all, (entry) => groups.get(entry.pid) === entry.startTime || bears(entry, [ownerMark]))
+  /**
+   * Also an agent whose environment nobody may read: programs that guard keys hide it.
+   * @param isOver the gateway is gone: nobody tells any more which agents have ended
+   */
+  const ofGateway = (all: Entry[], isOver = false): Entry[] => {
+    const startTimes = new Map(all.map(({ pid, startTime }) => [pid, startTime]))
+    const led = new Set<number>()
+    for (const [group, startTime] of groups) {
+      // While its leader is in the list the number of a group is no other's. One that is missing went just now: of others we are told.
+      if (startTimes.has(group) ? startTimes.get(group) === startTime : isOver) led.add(group)
+    }
+    return withStarted(all, (entry) => led.has(entry.pid) || led.has(entry.group) || bears(entry, [ownerMark]))
+  }
   /** Agents that are to be stopped, by their group, with their mark. */
   const paused = new Map<number, string | undefined>()
   /** When all of them are, by `performance.now()`; absent: only when the gateway is. */
@@ -198,7 +208,7 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
     const all = scan()
     if (all.length === 0) for (const group of groups.keys()) signal(-group, 'SIGKILL')
     const endAll = (found: Entry[], rounds: number) => {
-      if (kill(ofGateway(found)) > 0 && rounds > 1) setTimeout(() => endAll(scan(), rounds - 1), 50)
+      if (kill(ofGateway(found, true)) > 0 && rounds > 1) setTimeout(() => endAll(scan(), rounds - 1), 50)
       else process.exit()
     }
     endAll(all, 100)

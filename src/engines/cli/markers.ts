@@ -62,14 +62,22 @@ export async function endOrphans(): Promise<number> {
   })
 }
 
+/** Ends what matches, with all that this started and what is in its process groups. */
 async function endWhere(matches: (entry: ProcessEntry) => Promise<boolean>): Promise<number> {
   const all = await listProcesses()
   // A gateway that an agent started carries that agent's marker itself.
   const spared = ancestors(all)
-  const found = await Promise.all(
-    all.map(async (entry) => (!spared.has(entry.pid) && !entry.isZombie && (await matches(entry)) ? entry : undefined)),
+  const matching = await Promise.all(
+    all.map(async (entry) => !spared.has(entry.pid) && !entry.isZombie && (await matches(entry))),
   )
-  return found.filter((entry) => entry && tried(() => process.kill(entry.pid, 'SIGKILL'))).length
+  const meant = new Set(all.filter((_entry, n) => matching[n]).map(({ pid }) => pid))
+  for (let before = -1; before !== meant.size; ) {
+    before = meant.size
+    for (const { pid, parent, group } of all)
+      if (!spared.has(pid) && (meant.has(parent) || meant.has(group))) meant.add(pid)
+  }
+  return all.filter(({ pid, isZombie }) => meant.has(pid) && !isZombie && tried(() => process.kill(pid, 'SIGKILL')))
+    .length
 }
 
 function ancestors(all: readonly ProcessEntry[]): Set<number> {

@@ -1,5 +1,6 @@
 import {
   APICallError,
+  JSONParseError,
   jsonSchema,
   type LanguageModelUsage,
   type ModelMessage,
@@ -7,11 +8,14 @@ import {
   streamText,
   type ToolResultPart,
   type ToolSet,
+  TypeValidationError,
 } from 'ai'
 import type { MessageBlock, SessionEventOf } from '../../../schemas/events.js'
 import type { TokenUsage } from '../../../schemas/sessions.js'
 import { toError } from '../../errors.js'
 import { newId } from '../../lib/new-id.js'
+import { oneLine } from '../../lib/one-line.js'
+import { tokenCount } from '../token-usage.js'
 import type { LanguageModel } from './models.js'
 import type { ProviderTool, ToolResult } from './tool.js'
 
@@ -244,7 +248,7 @@ class AnswerBuilder {
 
   #complete(part: StreamPart): void {
     const name = part.toolName as string
-    const problem = part.invalid ? toError(part.error).message : inputProblem(part.input)
+    const problem = part.invalid ? invalidity(toError(part.error)) : inputProblem(part.input)
     const input = problem ? {} : part.input
     const index = this.#call(part.toolCallId as string, name)
     this.#open.delete(`call:${part.toolCallId}`)
@@ -267,6 +271,10 @@ function inputProblem(input: unknown): string | undefined {
   return isWithin(MAX_INPUT_DEPTH, input) ? undefined : `its input is nested deeper than ${MAX_INPUT_DEPTH} levels`
 }
 
+/** The SDK would tell all of the input again. */
+const invalidity = (error: Error): string =>
+  JSONParseError.isInstance(error.cause) ? `its input is no JSON: ${rootOf(error).message}` : error.message
+
 const isWithin = (levels: number, value: unknown): boolean =>
   typeof value !== 'object' ||
   value === null ||
@@ -278,16 +286,15 @@ const asJson = <T>(value: T): T =>
 /** Half a character in a transcript has some providers refuse every call from there on. */
 const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd')
 
-const count = (tokens: number | undefined) => (tokens !== undefined && tokens > 0 ? tokens : 0)
-
 /** The SDK's `inputTokens` holds the cached ones as well; here each token is counted in one place. */
 function tokenUsage(usage: LanguageModelUsage): TokenUsage {
   const details = usage.inputTokenDetails
-  const cacheReadTokens = count(details?.cacheReadTokens)
-  const cacheCreationTokens = count(details?.cacheWriteTokens)
+  const cacheReadTokens = tokenCount(details?.cacheReadTokens)
+  const cacheCreationTokens = tokenCount(details?.cacheWriteTokens)
+  const uncached = details?.noCacheTokens ?? tokenCount(usage.inputTokens) - cacheReadTokens - cacheCreationTokens
   return {
-    inputTokens: count(details?.noCacheTokens ?? count(usage.inputTokens) - cacheReadTokens - cacheCreationTokens),
-    outputTokens: count(usage.outputTokens),
+    inputTokens: tokenCount(uncached),
+    outputTokens: tokenCount(usage.outputTokens),
     cacheCreationTokens,
     cacheReadTokens,
   }
@@ -312,10 +319,28 @@ function describeUpstreamError(thrown: unknown, redact: ModelRequest['redact']):
   const told = (last as { message?: unknown } | null)?.message
   // an error within an answer is an object as the provider wrote it
   const error = toError(typeof told === 'string' && !(last instanceof Error) ? told : last)
-  const status = APICallError.isInstance(error) && error.statusCode ? `HTTP ${error.statusCode}: ` : ''
+  const status = APICallError.isInstance(error) ? error.statusCode : undefined
+  const misfit = misfitOf(error, redact)
+  const isCutOff = misfit === undefined && isUnread(error, status)
+  const said = misfit ?? redact(isCutOff ? rootOf(error).message : error.message).slice(0, MAX_ERROR_LENGTH)
+  const what = isCutOff ? 'The answer of the model broke off: ' : status ? `HTTP ${status}: ` : ''
   const tries = attempts > 1 ? ` (after ${attempts} attempts)` : ''
-  return `${status}${redact(error.message).slice(0, MAX_ERROR_LENGTH)}${tries}`
+  return `${what}${said}${tries}`
 }
+
+/** Of what a provider sent that is not of its protocol the SDK tells everything, and each of its own checks; here it is told by its beginning. */
+function misfitOf(error: Error, redact: ModelRequest['redact']): string | undefined {
+  if (JSONParseError.isInstance(error)) return `The provider sent what is no JSON: ${oneLine(redact(error.text))}`
+  if (TypeValidationError.isInstance(error))
+    return `The provider sent what its protocol does not have: ${oneLine(redact(JSON.stringify(error.value) ?? 'nothing'))}`
+  return error.cause instanceof Error ? misfitOf(error.cause, redact) : undefined
+}
+
+/** Of an answer that went well as far as it came the SDK, or the platform's fetch, tells no more than that its connection ended. */
+const isUnread = ({ message, cause }: Error, status: number | undefined): boolean =>
+  cause instanceof Error && (status === undefined ? message === 'terminated' : status >= 200 && status < 300)
+
+const rootOf = (error: Error): Error => (error.cause instanceof Error ? rootOf(error.cause) : error)
 
 /** Of the request itself: invalid, too large, not to be processed. */
 const INPUT_REFUSALS: readonly (number | undefined)[] = [400, 413, 422]

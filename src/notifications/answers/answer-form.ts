@@ -41,7 +41,7 @@ export const fieldsOf = (index: number) => ({ chosen: `choice-${index}`, written
 
 /** What a form says. @throws SG_ERR_VALIDATION with the field, and a sentence that a person reads without its name */
 export function answerOf(request: PermissionRequest, form: URLSearchParams): ResolvePermissionRequest {
-  const behavior = form.get('behavior')
+  const behavior = single(form, 'behavior')
   if (behavior === 'deny') {
     const message = written(form, 'message')
     return { behavior, ...(message && { message }) }
@@ -69,7 +69,14 @@ function chosenOf({ options, multiSelect }: Question, index: number, form: URLSe
 }
 
 function written(form: URLSearchParams, field: string): string {
-  const text = (form.get(field) ?? '').trim()
+  const text = (single(form, field) ?? '').trim()
   if (text.length > MAX_WRITTEN) throw invalidField(field, `Write at most ${MAX_WRITTEN} characters.`)
   return text
+}
+
+/** Of a field that is given twice none is taken: which of them was meant is not known. */
+function single(form: URLSearchParams, field: string): string | undefined {
+  const given = form.getAll(field)
+  if (given.length > 1) throw invalidField(field, 'The form says one thing twice.')
+  return given[0]
 }

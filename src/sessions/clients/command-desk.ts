@@ -1,12 +1,13 @@
 import type { SessionCommand, SessionCommandOf } from '../../../schemas/commands.js'
 import type { PermissionMode, ResolvePermissionRequest } from '../../../schemas/permissions.js'
 import type { Runner } from '../../engines/runner.js'
-import { GatewayError, toError } from '../../errors.js'
+import { GatewayError, invalidField, toError } from '../../errors.js'
 import type { Patience } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import { answeredBy, type Principal } from '../../principal.js'
 import { assertPermissionMode } from '../admission.js'
 import type { AnswerBearing } from '../asks/permissions.js'
+import { chosenWith } from '../kept/choice.js'
 import type { QueuedMessage } from '../kept/journal.js'
 import type { Asked, Choice } from '../kept/news.js'
 import type { SessionState } from '../session-state.js'
@@ -36,7 +37,11 @@ interface Commanded extends SessionState {
   accept(asked: Asked, key?: undefined, patience?: Patience): Promise<QueuedMessage | undefined>
   answerPermission(requestId: string, answer: ResolvePermissionRequest, bearing: AnswerBearing): Promise<void>
   interrupt(): Promise<void>
-  readonly engine: { keepSnapshot(): void; ask(question: () => Promise<void> | undefined): Promise<void> }
+  readonly engine: {
+    readonly begun: Promise<void>
+    keepSnapshot(): void
+    ask(question: () => Promise<void> | undefined): Promise<void>
+  }
 }
 
 /** Carries out the commands of one session, from sockets and REST alike. */
@@ -176,13 +181,15 @@ export class CommandDesk {
       )
     }
     // the turn before it may have ended by itself meanwhile: the one in progress is its own then
-    if (accepted && session.queued?.includes(accepted)) await this.#ask(() => this.#interrupt()).catch(onRefused)
+    if (accepted && session.inTurn && session.queued?.includes(accepted))
+      await this.#ask(() => this.#interrupt()).catch(onRefused)
   }
 
-  /** Of a session that falls asleep or is being woken nobody can end the turn before that is over. */
+  /** Of a turn that falls asleep or is being woken nobody can end it before that is over; a message that waits for an engine is not begun. */
   #interrupt(): Promise<void> {
     const session = this.#session
-    const isOnItsWay = session.frozen || session.parked || session.life.is === 'waking'
+    const { life } = session
+    const isOnItsWay = session.frozen || session.parked || (life.is === 'waking' && life.inTurn)
     return isOnItsWay ? this.#world.sleep.interrupt(session) : session.interrupt()
   }
 
@@ -195,14 +202,14 @@ export class CommandDesk {
     assertPermissionMode(mode, profile.info.engine, this.#world.disableBypassPermissions, 'mode')
     const runner = this.#runner()
     if (!runner.setPermissionMode || !runner.capabilities.permissionModes.includes(mode))
-      throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: `The engine of this session cannot switch to ${mode}.` })
+      throw invalidField('mode', `the engine of this session cannot switch to ${mode}.`, 'SG_ERR_UNSUPPORTED')
     await this.#choose({ permissionMode: mode }, () => runner.setPermissionMode?.(mode), bearing)
   }
 
   async #setModel(model: string | undefined, bearing: AnswerBearing): Promise<void> {
     const runner = this.#runner()
     if (!runner.setModel || !runner.capabilities.setModel)
-      throw new GatewayError('SG_ERR_UNSUPPORTED', { detail: 'The engine of this session cannot change its model.' })
+      throw invalidField('model', 'the engine of this session cannot change it.', 'SG_ERR_UNSUPPORTED')
     await this.#choose({ model: model ?? null }, () => runner.setModel?.(model), bearing)
   }
 
@@ -223,6 +230,9 @@ export class CommandDesk {
       await session.durable(bearing.patience).catch(() => {})
       throw error
     }
+    // a snapshot that was taken meanwhile may have been taken before
+    session.chosen = chosenWith(session.chosen, choice)
+    session.touch()
     session.engine.keepSnapshot()
     await session.durable(bearing.patience).catch(() => {})
   }
@@ -233,9 +243,10 @@ export class CommandDesk {
     return runner
   }
 
-  /** Runs changes one after the other. */
+  /** Runs changes one after the other; an engine that is starting yet can neither make one nor say which it could. */
   #changing(change: () => Promise<void>, patience: Patience | undefined): Promise<void> {
-    const outcome = apart(this.#change ?? Promise.resolve(), patience).then(change)
+    const begun = () => this.#ask(() => this.#session.engine.begun)
+    const outcome = apart((this.#change ?? Promise.resolve()).then(begun), patience).then(change)
     const settled = outcome.catch(() => {})
     this.#change = settled
     void settled.then(() => {

@@ -94,7 +94,7 @@ export class JournalWriter implements LogJournal {
   #pile(bytes: number): void {
     if (!this.backlog.add(bytes)) return
     // while writes go through, they keep up by themselves
-    const isStuck = this.#state === 'writing' && this.#clock.now() - this.#writingSince > PATIENCE_MS
+    const isStuck = this.#state === 'writing' && this.#clock.steady() - this.#writingSince > PATIENCE_MS
     if (this.#retry || isStuck) this.#owner.onBacklog(this.backlog.bytes)
   }
 
@@ -157,12 +157,12 @@ export class JournalWriter implements LogJournal {
   }
 
   /**
-   * The engine can go on from here. It may go on with the parts of its snapshot, too, so that a copy is kept.
+   * The engine can go on from here.
    * @param snapshot absent: it gives none, and turns are missing in what was kept earlier
    */
   keep(snapshot: RunnerSnapshot | undefined): void {
     if (!snapshot && this.isStale) return
-    if (snapshot) this.#snapshot = structuredClone(snapshot)
+    if (snapshot) this.#snapshot = snapshot
     this.isStale = !snapshot
     this.touch()
   }
@@ -347,7 +347,7 @@ export class JournalWriter implements LogJournal {
     const { id, log, key } = this.#owner
     this.#retry?.timer.cancel()
     this.#state = 'writing'
-    this.#writingSince = this.#clock.now()
+    this.#writingSince = this.#clock.steady()
     const { bytes } = this.backlog
     this.#waitingNow.push(...this.#waitingNext.splice(0))
     const write: JournalWrite = { id }

@@ -9,7 +9,8 @@ import type { UsageCount } from '../../usage/store.js'
 import type { KeptDelivery } from '../../webhooks/outbox.js'
 import type { AskedPlaces } from '../asks/waiting.js'
 import type { RunningTotals } from '../session-facts.js'
-import type { Choice, News } from './news.js'
+import type { Chosen } from './choice.js'
+import type { News } from './news.js'
 
 /** An event as it is sent: its JSON, never serialised again. */
 export interface JournaledEvent {
@@ -112,7 +113,7 @@ export interface JournaledState {
   executions?: readonly PendingExecution[]
   /** Ids of executions that were settled in this session's life. */
   settled?: readonly string[]
-  chosen?: Choice
+  chosen?: Chosen
   /** What engines came to that nothing was kept of. */
   before?: RunningTotals
   /** What the model calls of the turn in progress have told. */

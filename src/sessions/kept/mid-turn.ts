@@ -1,6 +1,7 @@
 import type { RunnerSnapshot } from '../../engines/runner.js'
 import { keptConfig, withChoice } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
+import { inSnapshot } from './choice.js'
 import type { JournalWrite, MidTurn } from './journal.js'
 
 /** What a turn waits for whose engine is about to be missed. */
@@ -22,7 +23,8 @@ export function asleep(
   isHeld = false,
 ): JournalWrite {
   const { id, log, profile, facts } = session
-  const state = session.state()
+  const chosen = inSnapshot(session.chosen)
+  const state = { ...session.state(), ...(chosen && { chosen }) }
   const write = { id, snapshot, state, reservedSeq: log.lastSeq }
   const events = log.toText()
   if (parksAt === undefined) return { ...write, log: { epoch: log.epoch, oldestSeq: log.oldestSeq, events } }

@@ -11,7 +11,9 @@ import type {
   SessionRunnerConfig,
 } from '../../engines/runner.js'
 import { type ErrorCode, GatewayError, toError } from '../../errors.js'
+import { caught } from '../../lib/caught.js'
 import { INTERRUPTED, interruptedResult, WITHDRAWN } from '../asks/deferred-executions.js'
+import { inSnapshot, takeUpChoice } from '../kept/choice.js'
 import type { JournalWrite } from '../kept/journal.js'
 import { asleep, midTurnAt } from '../kept/mid-turn.js'
 import { applyRunnerEvent } from '../session-facts.js'
@@ -29,6 +31,8 @@ const HISTORY_LOST: SessionEventBody = {
 export class EngineDesk implements RunnerOwner {
   readonly #session: SessionState
   readonly #turns: TurnDesk
+  /** Resolves when its first engine has started, or could not. */
+  begun: Promise<void> = Promise.resolve()
 
   constructor(session: SessionState, turns: TurnDesk) {
     this.#session = session
@@ -49,7 +53,7 @@ export class EngineDesk implements RunnerOwner {
       if (session.hears(link)) session.fail(toError(error).message, 'SG_ERR_ENGINE_START')
     }
     try {
-      this.#start(link).then(() => this.#onStarted(link), failed)
+      this.begun = this.#start(link).then(() => this.#onStarted(link), failed)
     } catch (error) {
       failed(error)
     }
@@ -81,6 +85,7 @@ export class EngineDesk implements RunnerOwner {
     const { life: before, facts, world } = session
     const { apiKeySource } = facts
     const inTurn = session.frozen || session.parked
+    const knowsBefore = inTurn || (before.is === 'asleep' && before.snapshot !== undefined)
     const link = new RunnerLink(runner, session, this)
     session.config = config
     session.become({ is: 'waking', link, inTurn })
@@ -88,7 +93,8 @@ export class EngineDesk implements RunnerOwner {
     // it may use other credentials than the one before
     else if (world.requireApiKey) facts.apiKeySource = undefined
     try {
-      await Promise.race([this.#start(link), givenUp])
+      const started = this.#start(link)
+      await Promise.race([knowsBefore ? started.then(() => takeUpChoice(session, runner)) : started, givenUp])
     } catch (error) {
       if (session.hears(link)) session.become(before.is === 'asleep' ? before : { is: 'asleep' })
       facts.apiKeySource ??= apiKeySource
@@ -99,7 +105,7 @@ export class EngineDesk implements RunnerOwner {
     session.become({ is: 'live', link })
     session.files = runner.files
     if (inTurn) this.#goOnWithTurn()
-    else this.#goOn(before.is === 'asleep' && before.snapshot !== undefined)
+    else this.#goOn(knowsBefore)
   }
 
   #showAwake(): void {
@@ -132,6 +138,7 @@ export class EngineDesk implements RunnerOwner {
     facts.statusDetail = undefined
     if (!knowsHistory) facts.countFromHere()
     if (!knowsHistory && facts.numTurns > 0) session.append(HISTORY_LOST)
+    if (session.chosen?.ahead) this.keepSnapshot()
     this.#turns.next()
     world.sleep.consider(session)
   }
@@ -288,11 +295,12 @@ export class EngineDesk implements RunnerOwner {
   #handResult(executionId: string, result: ExecutionResult): void {
     const session = this.#session
     session.goesOn()
-    try {
-      session.runner?.settleExecution?.(executionId, result)
-    } catch (error) {
-      session.fail(toError(error).message, 'SG_ERR_ENGINE_FAILED')
-    }
+    const { link } = session
+    if (!link) return
+    caught(
+      () => link.runner.settleExecution?.(executionId, result),
+      ({ message }) => session.hears(link) && session.fail(message, 'SG_ERR_ENGINE_FAILED'),
+    )
   }
 
   // ── going ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -302,15 +310,18 @@ export class EngineDesk implements RunnerOwner {
    * on from when it gives nothing: turns are missing in it.
    */
   keepSnapshot(): void {
-    const { id, writer, runner, world, started, serving, inTurn } = this.#session
-    if (!writer || !runner || !started || !serving || inTurn) return
+    const session = this.#session
+    const { id, writer, link, world, started, serving, inTurn } = session
+    if (!writer || !link || !started || !serving || inTurn) return
     try {
-      writer.keep(runner.snapshot?.())
+      const snapshot = link.snapshot()
+      session.chosen = inSnapshot(session.chosen)
+      writer.keep(snapshot)
     } catch (error) {
       writer.keep(undefined)
       world.logger.error({ sessionId: id, err: toError(error) }, 'the engine gave no snapshot')
     }
-    this.#session.midTurn = undefined
+    session.midTurn = undefined
   }
 
   /** Whether nothing happens here until somebody outside says something, and the engine can be built again then. */
@@ -347,9 +358,10 @@ export class EngineDesk implements RunnerOwner {
    */
   hold(since: number): JournalWrite | undefined {
     const session = this.#session
-    const snapshot = session.runner!.snapshot!()
+    const snapshot = session.link!.snapshot()!
     const write = session.writer ? undefined : asleep(session, snapshot, since, true)
     session.midTurn = midTurnAt(session, since)
+    session.chosen = inSnapshot(session.chosen)
     session.writer?.keep(snapshot)
     return write
   }
@@ -370,7 +382,7 @@ export class EngineDesk implements RunnerOwner {
   letGo(parks: boolean): void {
     const session = this.#session
     const link = session.link!
-    const snapshot = link.runner.snapshot?.()
+    const snapshot = link.snapshot()
     if (!parks) session.writer?.keep(snapshot)
     session.become({ is: 'leaving', snapshot, parks })
     session.permissions.suspend()
@@ -388,6 +400,7 @@ export class EngineDesk implements RunnerOwner {
     const session = this.#session
     const { snapshot } = this
     session.files = snapshot?.files && snapshotFiles(snapshot.files, since ?? session.facts.lastActivityAt)
+    session.chosen = inSnapshot(session.chosen)
     if (since === undefined) {
       session.become({ is: 'asleep', snapshot })
       return
@@ -398,13 +411,16 @@ export class EngineDesk implements RunnerOwner {
     session.showStatus(since)
   }
 
-  /** Tells that it is parked again, and why it could not go on; what the engine asked for meanwhile it will ask for again. */
-  showParkedAgain(detail: string): void {
+  /**
+   * Tells that it is parked again; what the engine asked for meanwhile it will ask for again.
+   * @param detail why it could not go on; undefined: nobody wants that any more
+   */
+  showParkedAgain(detail: string | undefined): void {
     const session = this.#session
     const { facts, executions, permissions, log } = session
     const { headSeq } = log
     const waits = new Set(session.midTurn?.waits)
-    const isNew = facts.statusDetail !== detail
+    const isNew = detail !== undefined && facts.statusDetail !== detail
     facts.statusDetail = detail
     executions.retain(waits)
     permissions.retain(waits, 'The engine that asked did not start.')

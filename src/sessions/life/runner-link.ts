@@ -5,6 +5,7 @@ import type {
   Runner,
   RunnerEvent,
   RunnerHost,
+  RunnerSnapshot,
 } from '../../engines/runner.js'
 import { GatewayError, toError } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
@@ -124,6 +125,16 @@ export class RunnerLink implements RunnerHost {
     if (!this.#isHeard) return
     this.waiting = true
     this.#owner.onWaitForExecutions()
+  }
+
+  /**
+   * What the next engine can go on from, as it would be read back: this one may go on with the parts of what it gives.
+   * @returns undefined when it gives none
+   * @throws what it throws; TypeError when that is not JSON: nothing could write it down
+   */
+  snapshot(): RunnerSnapshot | undefined {
+    const snapshot = this.runner.snapshot?.()
+    return snapshot && JSON.parse(JSON.stringify(snapshot))
   }
 
   /** Made when first asked for: most runners of idle sessions never do. */

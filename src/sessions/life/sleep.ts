@@ -80,7 +80,7 @@ export class Sleep implements SessionSleep, ResultTaker {
       const request = session?.pendingPermissions.find((one) => one.id === requestId)
       if (!session || !request) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
       assertAnswers(request, answer)
-      if (session.live) await session.answerPermission(requestId, answer, bearing)
+      if (session.live) await session.answerLive(requestId, answer, bearing)
       else await this.#deposit(id, [answerAsked(requestId, answer, bearing)], key && [key], patience)
     })
     await this.#waking.wake(id)
@@ -136,15 +136,12 @@ export class Sleep implements SessionSleep, ResultTaker {
   async deliver(id: string, executionId: string, result: ExecutionResult): Promise<boolean> {
     const asked: Asked = { type: 'result', executionId, result }
     const live = this.#live(id)
-    if (live && !this.isBusy(id)) {
-      await live.accept(asked)
-      return true
-    }
+    if (live && !this.isBusy(id)) return isTakenBy(live, asked)
     return this.#parts.mailbox.run(id, async () => {
       const session = this.#live(id)
-      if (session) await session.accept(asked)
-      else if (this.#parts.table.isParked(id)) await this.#deposit(id, [asked])
-      else return false
+      if (session) return isTakenBy(session, asked)
+      if (!this.#parts.table.isParked(id)) return false
+      await this.#deposit(id, [asked])
       return true
     })
   }
@@ -232,5 +229,16 @@ export class Sleep implements SessionSleep, ResultTaker {
   #live(id: string): Session | undefined {
     const session = this.#parts.table.resident(id)
     return session?.live ? session : undefined
+  }
+}
+
+/** False: the session has ended while that was written down. */
+async function isTakenBy(session: Session, asked: Asked): Promise<boolean> {
+  try {
+    await session.accept(asked)
+    return true
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === 'SG_ERR_SESSION_ENDED') return false
+    throw error
   }
 }

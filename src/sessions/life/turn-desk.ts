@@ -1,5 +1,6 @@
 import type { SessionEventOf } from '../../../schemas/events.js'
-import { GatewayError, toError } from '../../errors.js'
+import { GatewayError } from '../../errors.js'
+import { caught } from '../../lib/caught.js'
 import { newId } from '../../lib/new-id.js'
 import { within } from '../../lib/within.js'
 import { interruptedResult } from '../asks/deferred-executions.js'
@@ -84,9 +85,8 @@ export class TurnDesk {
   next(): void {
     const session = this.#session
     const { link, log } = session
-    const isReady = link && session.started && session.serving && this.#provenanceKnown
-    const opening = isReady ? this.#opening : undefined
-    const message = isReady ? (opening?.message ?? this.#begin()) : undefined
+    const opening = this.#isReady ? this.#opening : undefined
+    const message = this.#isReady ? (opening?.message ?? this.#begin()) : undefined
     if (!message || !link) return
     this.#opening = undefined
     link.handing = message
@@ -100,6 +100,12 @@ export class TurnDesk {
       })
   }
 
+  /** Whether there is an engine that takes messages. */
+  get #isReady(): boolean {
+    const { live, started, serving } = this.#session
+    return live && started && serving && this.#provenanceKnown
+  }
+
   /** Whether the engine was given the message of a turn that is in progress. */
   get isAtWork(): boolean {
     return this.#session.inTurn && !this.#opening
@@ -108,11 +114,10 @@ export class TurnDesk {
   #handOver(link: RunnerLink, { text, commandId }: QueuedMessage): void {
     link.handing = undefined
     link.begin()
-    try {
-      link.runner.send(text, commandId === undefined ? undefined : { commandId })
-    } catch (error) {
-      this.#session.fail(toError(error).message, 'SG_ERR_ENGINE_FAILED')
-    }
+    caught(
+      () => link.runner.send(text, commandId === undefined ? undefined : { commandId }),
+      ({ message }) => this.#session.hears(link) && this.#session.fail(message, 'SG_ERR_ENGINE_FAILED'),
+    )
   }
 
   /** With `requireApiKey` no prompt reaches an engine before it said whose credentials it uses. */
@@ -121,11 +126,16 @@ export class TurnDesk {
     return !world.requireApiKey || facts.apiKeySource !== undefined
   }
 
-  /** Ends the turn in progress; what it waited for elsewhere stays as it is. @param message why, for what waits for an answer */
-  async interrupt(message = BY_USER): Promise<void> {
+  /**
+   * Ends the turn in progress; what it waited for elsewhere stays as it is.
+   * @param message why, for what waits for an answer
+   * @param options.next also that of the message that waits for an engine to begin with
+   */
+  async interrupt(message = BY_USER, { next = false } = {}): Promise<void> {
     const { link } = this.#session
     this.denyWaits(message)
-    if (link?.handing) this.#endUnbegun(link)
+    const isUnbegun = link?.handing || this.#opening || (next && !this.#isReady && this.#begin())
+    if (isUnbegun) await this.#endUnbegun()
     else if (this.isAtWork) {
       link?.end()
       await link?.runner.interrupt()
@@ -153,14 +163,16 @@ export class TurnDesk {
     await within(TURN_END_GRACE_MS, Promise.race([over, ending]), { clock: session.world.clock })
   }
 
-  /** The engine was not given the message yet, so that there is nothing for it to tell. */
-  #endUnbegun(link: RunnerLink): void {
+  /** The engine was not given the message yet, so that there is nothing for it to tell; nor is it given that after a crash. */
+  async #endUnbegun(): Promise<void> {
     const session = this.#session
-    link.handing = undefined
+    if (session.link) session.link.handing = undefined
+    this.#opening = undefined
     session.inTurn = false
     session.append(endInterrupted(session.facts, 'The turn was interrupted.'))
     session.showStatus()
     setImmediate(() => this.next())
+    await session.durable().catch(() => {})
   }
 
   /** The end of a turn as it is told: one that was ended for the storage's sake, or for the end of the process, says so. */

@@ -94,10 +94,12 @@ export class Waking {
       await this.bringBack(session, session.engine.snapshot)
     } catch (error) {
       table.onEngine(session, false)
-      logger.error({ sessionId: id, err: toError(error) }, 'the engine of a session could not be started again')
+      const isCalledOff = error instanceof CalledOff
+      if (!isCalledOff)
+        logger.error({ sessionId: id, err: toError(error) }, 'the engine of a session could not be started again')
       if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
       if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
-      if (error instanceof CalledOff) throw new GatewayError('SG_ERR_SESSION_ENDED', { cause: error })
+      if (isCalledOff) throw new GatewayError('SG_ERR_SESSION_ENDED', { cause: error })
       if (!(error instanceof GatewayError)) throw new GatewayError('SG_ERR_ENGINE_START', { cause: error })
       if (isFinal(error.code, 'idle')) session.fail(error.message, error.code)
       throw error
@@ -113,8 +115,16 @@ export class Waking {
       if (this.#closed || session.ended) return
       session.facts.statusDetail = `Could not go on, and is tried again: ${reasonOf(error)}`
       session.touch()
-      this.#retry(session.id, () => this.goOn(session))
+      this.#retry(session.id, () => this.#goOnIfDue(session))
     }
+  }
+
+  /** What waited in it may have been interrupted since. */
+  async #goOnIfDue(session: Session): Promise<void> {
+    if (session.busy) return this.goOn(session)
+    this.#forget(session.id)
+    session.facts.statusDetail = undefined
+    session.touch()
   }
 
   async #wakeInTurn(id: string): Promise<void> {
@@ -148,13 +158,16 @@ export class Waking {
   async #onFailed(session: Session, snapshot: RunnerSnapshot, error: unknown): Promise<void> {
     const { id } = session
     const { keeping, table } = this.#parts
-    if (!(error instanceof CalledOff)) keeping.report(error, { sessionId: id, phase: 'wake' })
+    const isCalledOff = error instanceof CalledOff
+    if (!isCalledOff) keeping.report(error, { sessionId: id, phase: 'wake' })
+    // all is told of it
+    if (session.ended) return
     if (error instanceof GatewayError && isFinal(error.code, 'parked')) {
       session.fail(error.message, error.code)
       return
     }
     if (!this.#closed) this.#retry(id, () => this.wake(id))
-    session.engine.showParkedAgain(`Could not wake, and is tried again: ${reasonOf(error)}`)
+    session.engine.showParkedAgain(isCalledOff ? undefined : `Could not wake, and is tried again: ${reasonOf(error)}`)
     if (!keeping.hasAll)
       await keeping.write(asleep(session, snapshot)).then(
         () => {
@@ -190,6 +203,11 @@ export class Waking {
       })
       const { runner, config } = await Promise.race([building, givenUp])
       handedOver = true
+      // in the very turn in which its engine was built
+      if (session.ended) {
+        runner.close().catch(() => {})
+        throw new CalledOff('The session has ended.')
+      }
       await session.engine.wake(runner, config, givenUp)
     } finally {
       limit?.cancel()

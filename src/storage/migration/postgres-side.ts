@@ -1,5 +1,5 @@
-import type { Client } from 'pg'
 import { patched } from '../../jobs/patch.js'
+import type { Client } from '../postgres/driver.js'
 import { failureOf } from '../postgres/failures.js'
 import { Link } from '../postgres/link.js'
 import { Membership, takeLock } from '../postgres/membership.js'

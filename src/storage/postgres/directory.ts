@@ -37,7 +37,8 @@ export class PostgresCluster implements ClusterStorage {
   }
 
   get state(): 'serving' | 'frozen' | 'out' {
-    return this.#member?.state ?? 'out'
+    // one that has joined and whose database is not open yet may be asked for nothing
+    return (this.#database && this.#member?.state) ?? 'out'
   }
 
   nodes(): readonly ClusterNode[] {

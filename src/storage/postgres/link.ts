@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type pg from 'pg'
+import type { Client } from './driver.js'
 import { checkUrl, failureOf } from './failures.js'
 import { NamedStatements, Pipeline, type Row, type Statement } from './pipeline.js'
 import { inSchema } from './schema.js'
@@ -24,7 +24,7 @@ export interface LinkOptions {
 
 /** One connection to the database. */
 export class Link {
-  readonly client: pg.Client
+  readonly client: Client
   /** Resolves when it is lost or ended. */
   readonly lost: Promise<void>
   /** Of the process that serves it. */
@@ -38,7 +38,7 @@ export class Link {
   /** Until what was asked last is answered; never rejects. */
   #underWay: Promise<void> | undefined
 
-  private constructor(client: pg.Client, options: LinkOptions) {
+  private constructor(client: Client, options: LinkOptions) {
     const { schema, namedStatements, replyTimeoutMs = REPLY_TIMEOUT_MS } = options
     this.client = client
     this.#schema = schema
@@ -58,7 +58,7 @@ export class Link {
   static async open(options: LinkOptions, signal?: AbortSignal): Promise<Link> {
     const { url, place, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options
     checkUrl(url)
-    let client: pg.Client | undefined
+    let client: Client | undefined
     try {
       // loaded only now: most gateways have no use for it
       const { default: driver } = await import('pg')

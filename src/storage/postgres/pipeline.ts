@@ -1,4 +1,4 @@
-import type { Connection, Submittable } from 'pg'
+import type { Wire } from './driver.js'
 import { storable, type Value } from './values.js'
 
 export interface Statement {
@@ -68,7 +68,7 @@ export class NamedStatements {
  * Statements that travel together and are one transaction, which the server ends by itself: none of it is ever open while a packet is
  * under way. When one fails, nothing of them is done.
  */
-export class Pipeline implements Submittable {
+export class Pipeline {
   readonly done: Promise<Row[][]>
   readonly #statements: readonly Statement[]
   readonly #named: NamedStatements | undefined
@@ -92,7 +92,7 @@ export class Pipeline implements Submittable {
     })
   }
 
-  submit(connection: Connection): void {
+  submit(connection: Wire): void {
     const { stream } = connection
     stream.cork()
     for (const [index, { sql, values }] of this.#statements.entries()) this.#send(connection, index, sql, values)
@@ -100,7 +100,7 @@ export class Pipeline implements Submittable {
     stream.uncork()
   }
 
-  #send(connection: Connection, index: number, sql: string, values: readonly Value[]): void {
+  #send(connection: Wire, index: number, sql: string, values: readonly Value[]): void {
     let known = this.#named?.of(sql)
     if (!known) {
       known = this.#named?.add(sql) ?? { name: '' }

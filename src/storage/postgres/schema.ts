@@ -1,7 +1,7 @@
-import type { Client } from 'pg'
 import { StorageError } from '../storage.js'
 import { carriedStep } from './carried-schema.js'
 import { clusterStep, isOneOf, takeOver } from './cluster-schema.js'
+import type { Client } from './driver.js'
 import { restStep } from './rest-schema.js'
 
 /** What functions of ours raise. */

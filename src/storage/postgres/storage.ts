@@ -1,4 +1,5 @@
 import type { ClusterStorage } from '../cluster.js'
+import { forOneGateway } from '../held.js'
 import { type DatabaseStorage, databaseStorage, type OpenDatabase } from '../sql/storage.js'
 import { PostgresDatabase } from './database.js'
 import { PostgresCluster } from './directory.js'
@@ -52,7 +53,8 @@ export function createPostgresStorage(options: PostgresStorageOptions): Postgres
     options.now,
     true,
   )
-  return { ...storage, cluster, journal: { ...storage.journal, listed: listedSessions(cluster.call) } }
+  const journal = { ...storage.journal, listed: listedSessions(cluster.call) }
+  return forOneGateway({ ...storage, cluster, journal })
 }
 
 const linkOptions = ({ url, schema = SCHEMA, namedStatements = true }: PostgresStorageOptions): LinkOptions => ({

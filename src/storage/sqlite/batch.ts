@@ -10,6 +10,12 @@ export interface BatchOutcome {
   failures: { index: number; failure: Failure }[]
 }
 
+/** None of the calls is run. */
+export const refuseBatch = (calls: readonly Call[], failure: Failure): BatchOutcome => ({
+  results: calls.map(() => undefined),
+  failures: calls.map((_call, index) => ({ index, failure })),
+})
+
 /**
  * Runs calls in one transaction: they become durable together. When one fails by more than its own arguments, each runs in a
  * transaction of its own, so that it hurts no other.
@@ -29,7 +35,7 @@ export function runBatch(
       return outcome
     })
   } catch (error) {
-    if (calls.length === 1 && !along) return failed(error, path)
+    if (calls.length === 1 && !along) return refuseBatch(calls, failureOf(error, path))
   }
   const outcome: BatchOutcome = { results: [], failures: [] }
   for (const [index, call] of calls.entries()) {
@@ -39,11 +45,6 @@ export function runBatch(
   }
   return outcome
 }
-
-const failed = (error: unknown, path: string): BatchOutcome => ({
-  results: [undefined],
-  failures: [{ index: 0, failure: failureOf(error, path) }],
-})
 
 function runAll(operations: Operations, calls: readonly Call[]): BatchOutcome {
   const outcome: BatchOutcome = { results: [], failures: [] }

@@ -1,3 +1,4 @@
+import { forOneGateway } from '../held.js'
 import type { Call } from '../sql/call-queue.js'
 import { type DatabaseStorage, databaseStorage, notOpen, type OpenDatabase } from '../sql/storage.js'
 import { type HeldFile, holdFile } from './files.js'
@@ -65,9 +66,9 @@ export function createSqliteStorage(
     if (!file) throw notOpen(path)
     return file.path
   }
-  return {
+  return forOneGateway({
     ...databaseStorage(path, openDatabase, now),
     backup: async (copy) => backupSqlite(openPath(), copy),
     check: async () => doctorSqlite(openPath()),
-  }
+  })
 }

@@ -1,11 +1,12 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Call } from '../sql/call-queue.js'
 import type { EventBytes } from '../sql/operations.js'
-import { type BatchOutcome, runBatch } from './batch.js'
+import { type BatchOutcome, refuseBatch, runBatch } from './batch.js'
 import { type ConnectionOptions, openDatabase, operationsOf } from './connection.js'
 import { EventTexts } from './event-texts.js'
 import { failureOf } from './failures.js'
 import { Housekeeping } from './housekeeping.js'
+import { InPlace } from './in-place.js'
 import { InUse } from './in-use.js'
 import { dropUnanswered } from './tables/idempotency.js'
 import { inTransaction } from './transaction.js'
@@ -34,6 +35,7 @@ try {
   inTransaction(db, () => dropUnanswered(db))
   const operations = operationsOf(db)
   const housekeeping = new Housekeeping(db, operations, inUse)
+  const inPlace = new InPlace(options.path)
 
   port.on('message', (calls: Call[] | null) => {
     if (!calls) {
@@ -41,12 +43,16 @@ try {
         // Closing alone leaves the log full while a statement is not collected yet, or somebody else has the file open.
         db.exec(`PRAGMA busy_timeout = ${LAST_WAIT_MS}; PRAGMA wal_checkpoint(TRUNCATE)`)
         db.close()
+        inPlace.close()
       } finally {
         process.exit()
       }
     }
     texts.take(calls)
-    const outcome = runBatch(db, operations, calls, options.path, housekeeping.along(calls))
+    const problem = inPlace.problem()
+    const outcome = problem
+      ? refuseBatch(calls, problem)
+      : runBatch(db, operations, calls, options.path, housekeeping.along(calls))
     port.postMessage(outcome, buffersOf(calls, outcome))
     inUse.end()
     housekeeping.onAnswered()

@@ -249,3 +249,55 @@ t.test('the agent’s plan is told, by an update or by its tool', async (t) => {
   )
   t.strictSame(host.of('engine_event'), [])
 })
+
+t.test('what is said after the end of a turn is a message of its own', async (t) => {
+  const { runner, host } = await start(t)
+  const late = host.next('stream_delta')
+  await host.turn(runner, script({ late: 'afterwards ' }))
+  await late
+  const end = await host.turn(runner, script({ text: 'next' }))
+  t.strictSame(said(host.events), [
+    [null, 'afterwards '],
+    [null, 'next'],
+  ])
+  t.equal(end.result, 'next')
+})
+
+t.test('an answer to a prompt that says nothing of its end is told in a sentence', async (t) => {
+  const { runner, host } = await start(t)
+  const subtype = 'error_during_execution'
+  for (const answer of [null, {}, { stopReason: 7 }])
+    t.match(await host.turn(runner, script({ answer })), { subtype, errors: [/^The agent ended the turn without/] })
+  const unknown = await host.turn(runner, script({ answer: { stopReason: 'constructor' } }))
+  t.match(unknown, { subtype, errors: ['The turn ended with constructor.'] })
+  t.match(await host.turn(runner, 'hi'), { subtype: 'success', result: 'pong' })
+})
+
+t.test('what an agent says it has used counts where it can be a count', async (t) => {
+  const { runner, host } = await start(t)
+  const none = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
+  const of = async (token_count: object) =>
+    (await host.turn(runner, script({ answer: { stopReason: 'end_turn', _meta: { quota: { token_count } } } }))).usage
+  t.strictSame(await of({ input_tokens: '70', output_tokens: -5, cachedReadTokens: null }), none)
+  t.strictSame(await of({ input_tokens: 1e300, output_tokens: 5 }), { ...none, outputTokens: 5 })
+  const usage = { inputTokens: 'many', outputTokens: 6 }
+  await host.turn(runner, script({ raw: chunk('so', { _meta: { usage } }) }, { answer: { stopReason: 'end_turn' } }))
+  t.strictSame(host.of('turn_completed').at(-1)?.usage, { ...none, outputTokens: 6 })
+})
+
+t.test('a cost below nothing is none', async (t) => {
+  const { runner, host } = await start(t)
+  const costs = (amount: number) => ({
+    raw: { sessionUpdate: 'usage_update', used: 1, size: 10, cost: { amount, currency: 'USD' } },
+  })
+  t.equal((await host.turn(runner, script(costs(0.5)))).totalCostUsd, 0.5)
+  t.equal((await host.turn(runner, script(costs(-3)))).totalCostUsd, 0.5)
+  t.equal((await host.turn(runner, script(costs(0.75)))).totalCostUsd, 0.75)
+})
+
+t.test('an agent that writes a line which nobody could read is told of with that', async (t) => {
+  const { runner, host } = await start(t)
+  const failed = host.next('session_error')
+  runner.send(script({ line: 40 }))
+  t.match((await failed).message, /^The agent wrote a line of more than 32 MiB, which is not read\. The agent /)
+})

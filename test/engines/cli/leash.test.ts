@@ -1,13 +1,24 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, symlinkSync } from 'node:fs'
+import { mkdirSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Leash } from '../../../src/engines/cli/leash.js'
 import { leashProgram } from '../../../src/engines/cli/leash-program.js'
+import { endOrphans } from '../../../src/engines/cli/markers.js'
+import { tried } from '../../../src/lib/tried.js'
 import { forkCompiled } from '../../fixtures/compiled.js'
 import { isRunning, isStopped, leashOf, whenGone, whenStopped } from '../../fixtures/processes.js'
+
+/** An agent that ignores its end, and what it starts: in its group and apart, with its environment and without, its child and nobody's. */
+const HIDING = `trap "" TERM HUP
+  sleep 600 & child=$!
+  setsid sleep 600 & apart=$!
+  env -i setsid sh -c 'sleep 600' & unmarked=$!
+  orphan=$(env -i sh -c 'sleep 600 >/dev/null 2>&1 & echo $!')
+  echo $$ $child $apart $unmarked $orphan
+  while :; do sleep 1; done`
 
 /** A gateway with an agent that runs the script, and the processes that this tells of. */
 async function build(t: Test, script: string) {
@@ -18,18 +29,23 @@ async function build(t: Test, script: string) {
 }
 
 t.test('an agent whose gateway is killed does not work on, nor do its tools, wherever they hide', async (t) => {
-  const { gateway, pids } = await build(
-    t,
-    `trap "" TERM HUP
-    sleep 600 & child=$!
-    setsid sleep 600 & apart=$!
-    env -i setsid sh -c 'sleep 600' & unmarked=$!
-    echo $$ $child $apart $unmarked
-    while :; do sleep 1; done`,
-  )
-  t.equal(pids.length, 4)
+  const { gateway, pids } = await build(t, HIDING)
+  t.equal(pids.length, 5)
   gateway.kill('SIGKILL')
   for (const pid of pids) await whenGone(pid)
+})
+
+t.test('nor where the next gateway, which looks for orphans, is quicker than what was beside the first', async (t) => {
+  const { gateway, pids } = await build(t, HIDING)
+  const leash = await leashOf(gateway.pid!)
+  process.kill(leash, 'SIGSTOP')
+  await whenStopped(leash)
+  gateway.kill('SIGKILL')
+  await whenGone(gateway.pid!)
+  await endOrphans()
+  for (const pid of pids) await whenGone(pid)
+  process.kill(leash, 'SIGCONT')
+  await whenGone(leash)
 })
 
 t.test('the same when the gateway leaves in a hurry', async (t) => {
@@ -108,18 +124,25 @@ function startLeash(list: string, isSuccessor = false) {
   return spawn(process.execPath, ['-e', program], { stdio: ['pipe', 'ignore', 'inherit'] })
 }
 
-t.test('an agent whose environment nobody may read is let go and ended, another process like it is not', async (t) => {
+/** Where the kernel would list these processes, with nobody's environment. */
+function listOf(t: Test, pids: number[]): string {
   const list = t.testdir({})
+  for (const pid of pids) {
+    mkdirSync(join(list, `${pid}`))
+    symlinkSync(`/proc/${pid}/stat`, join(list, `${pid}`, 'stat'))
+  }
+  return list
+}
+
+t.test('an agent whose environment nobody may read is let go and ended, another process like it is not', async (t) => {
   const [agent, stranger] = [1, 2].map(() => {
     const child = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' })
     t.teardown(() => child.kill('SIGKILL'))
-    mkdirSync(join(list, `${child.pid}`))
-    symlinkSync(`/proc/${child.pid}/stat`, join(list, `${child.pid}`, 'stat'))
     return child.pid!
   })
   process.kill(agent!, 'SIGSTOP')
   await whenStopped(agent!)
-  const leash = startLeash(list, true)
+  const leash = startLeash(listOf(t, [agent!, stranger!]), true)
   leash.stdin.write(`${JSON.stringify({ began: agent })}\n`)
   await whenStopped(agent!, false)
   leash.stdin.end()
@@ -128,16 +151,30 @@ t.test('an agent whose environment nobody may read is let go and ended, another 
   t.ok(isRunning(stranger!))
 })
 
+t.test('what an agent left in its group is ended with the gateway, also where the agent itself is gone', async (t) => {
+  const agent = spawn('/bin/sh', ['-c', 'sleep 600 & echo $!; wait'], { detached: true })
+  t.teardown(() => agent.kill('SIGKILL'))
+  const left = Number(String((await once(agent.stdout, 'data'))[0]))
+  t.teardown(() => void tried(() => process.kill(left, 'SIGKILL')))
+  process.kill(agent.pid!, 'SIGSTOP')
+  await whenStopped(agent.pid!)
+  const list = listOf(t, [agent.pid!, left])
+  const leash = startLeash(list, true)
+  leash.stdin.write(`${JSON.stringify({ began: agent.pid })}\n`)
+  await whenStopped(agent.pid!, false)
+  rmSync(join(list, `${agent.pid}`), { recursive: true })
+  leash.stdin.end()
+  t.strictSame(await once(leash, 'exit'), [0, null])
+  await whenGone(left)
+})
+
 t.test('where processes are not listed, the groups of the agents that run are ended', async (t) => {
   const script = 'trap "" TERM HUP; sleep 600 & echo $!; while :; do sleep 1; done'
   const agents = [1, 2].map(() =>
     spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] }),
   )
   t.teardown(() => {
-    for (const { pid } of agents)
-      try {
-        process.kill(-pid!, 'SIGKILL')
-      } catch {}
+    for (const { pid } of agents) tried(() => process.kill(-pid!, 'SIGKILL'))
   })
   const children = await Promise.all(
     agents.map(async ({ stdout }) => Number(String((await once(stdout!.setEncoding('utf8'), 'data'))[0]))),

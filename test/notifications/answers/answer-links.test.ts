@@ -185,6 +185,9 @@ t.test('a question is answered by its options and in words', async (t) => {
     [right.replace('Fox', 'x'.repeat(2_001)), 'text-2'],
     [right.replace('behavior=allow', 'behavior=maybe'), 'behavior'],
     ['', 'behavior'],
+    [`${right}&behavior=deny`, 'behavior'],
+    [`${right}&text-2=Wolf`, 'text-2'],
+    ['behavior=deny&message=Yes&message=No', 'message'],
   ] as const)
     await t.rejects(send(form), { code: 'SG_ERR_VALIDATION', errors: [{ path }] }, form.slice(0, 60))
   t.equal(state.answers.length, 1)

@@ -6,6 +6,7 @@ import {
   chunksOf,
   type Entry,
   type Fate,
+  isUnsettled,
   isWaiting,
   keyOf,
   merged,
@@ -57,9 +58,10 @@ export class InboxState {
     this.#rereading.again()
   }
 
+  /** What was answered and is not settled stays under any kind: it may fail, and has to be given again. */
   show(kind: Kind): void {
     this.kind.value = kind
-    this.#entries.value = []
+    this.#entries.value = this.#entries.value.filter(isUnsettled)
     this.current.value = undefined
     this.chosen.value = new Set()
     this.readAt.value = undefined
@@ -113,7 +115,7 @@ export class InboxState {
     this.error.value = undefined
     this.readAt.value = Date.now()
     this.isCut.value = !isWhole
-    this.#set(merged(this.#entries.value, items, isWhole))
+    this.#set(merged(this.#entries.value, items, isWhole, (item) => kind === 'all' || item.kind === kind))
   }
 
   /** One, and on to the next that waits. */

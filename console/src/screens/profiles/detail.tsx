@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useMemo } from 'preact/hooks'
 import { GatewayError, type GetProfileResponse } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { bytes } from '../../model/format.js'
@@ -9,8 +9,9 @@ import { Fact } from '../../parts/fact.js'
 import { Failure, Loading } from '../../parts/notice.js'
 import { Page } from '../../parts/page.js'
 import { Line, Text } from '../../parts/untrusted.js'
-import { go, hrefTo } from '../../route.js'
+import { goer, hrefTo } from '../../route.js'
 import { access } from '../../state/me.js'
+import { Rereading } from '../../state/reread.js'
 import { texts } from '../../texts.js'
 import { Credentials, runsOn } from '../profiles.js'
 import { ProfileEditor } from './form.js'
@@ -22,20 +23,25 @@ export function ProfileDetail({ name }: { name: string }) {
   const found = useSignal<GetProfileResponse | undefined>(undefined)
   const error = useSignal<unknown>(undefined)
   const doing = useSignal<'edit' | 'remove' | undefined>(undefined)
-  const read = async (): Promise<void> => {
-    try {
-      found.value = await client.profiles.get(name)
-      error.value = undefined
-    } catch (failure) {
-      error.value = failure
-    }
-  }
-  useEffect(() => void read(), [])
+  const reading = useMemo(
+    () =>
+      new Rereading(async (signal) => {
+        try {
+          found.value = await client.profiles.get(name, { signal })
+          error.value = undefined
+        } catch (failure) {
+          if (!signal.aborted) error.value = failure
+        }
+      }),
+    [],
+  )
+  useEffect(() => reading.followLooks(), [])
   const close = (): void => {
     doing.value = undefined
   }
   const remove = async (): Promise<void> => {
     close()
+    const go = goer()
     try {
       await client.profiles.remove(name)
       go(hrefTo('profiles'))
@@ -67,7 +73,9 @@ export function ProfileDetail({ name }: { name: string }) {
       {error.value !== undefined && (
         <Failure
           error={error.value}
-          {...(!(error.value instanceof GatewayError && error.value.status === 404) && { retry: () => void read() })}
+          {...(!(error.value instanceof GatewayError && error.value.status === 404) && {
+            retry: () => reading.again(),
+          })}
         />
       )}
       {!found.value && error.value === undefined && <Loading />}
@@ -78,7 +86,7 @@ export function ProfileDetail({ name }: { name: string }) {
         </div>
       )}
       {doing.value === 'edit' && profile && (
-        <ProfileEditor profile={profile} onClose={close} onSaved={() => void read()} />
+        <ProfileEditor profile={profile} onClose={close} onSaved={() => reading.again()} />
       )}
       {doing.value === 'remove' && (
         <Confirm

@@ -1,15 +1,29 @@
 import { useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
-import { GatewayError, type PermissionMode, type ProfileInfo } from '../../../../client/index.js'
+import {
+  GatewayError,
+  type PermissionMode,
+  type ProfileInfo,
+  type UpdateProfileRequest,
+} from '../../../../client/index.js'
 import { client, sentenceOf } from '../../api.js'
 import { CreateKey } from '../../model/create-key.js'
 import { modesOf } from '../../model/modes.js'
-import { changesOf, EMPTY_PROFILE, formOf, type ProfileForm, profileOf, refusalsAt } from '../../model/profile-form.js'
+import {
+  changesOf,
+  EMPTY_PROFILE,
+  formOf,
+  type ProfileForm,
+  profileOf,
+  rebased,
+  refusalsAt,
+} from '../../model/profile-form.js'
 import { visibleLine } from '../../model/visible.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Field } from '../../parts/field.js'
 import { Failure } from '../../parts/notice.js'
 import { Segments } from '../../parts/segments.js'
+import { goer } from '../../route.js'
 import { texts } from '../../texts.js'
 
 const says = texts.profiles
@@ -26,39 +40,60 @@ export function ProfileEditor({
 }: {
   profile?: ProfileInfo
   onClose: () => void
-  onSaved: (profile: ProfileInfo) => void
+  /** Leads on to it, where somebody still waits for it. */
+  onSaved: (profile: ProfileInfo, go: (href: string) => void) => void
 }) {
-  const before = profile ? formOf(profile) : EMPTY_PROFILE
-  const form = useSignal<ProfileForm>(before)
+  /** What it was when it was read last. */
+  const before = useRef(profile ? formOf(profile) : EMPTY_PROFILE)
+  const form = useSignal<ProfileForm>(before.current)
   const error = useSignal<unknown>(undefined)
+  /** The fields that somebody else has changed meanwhile: whoever saves again means to. */
+  const clashes = useSignal<readonly (keyof ProfileForm)[]>([])
   const isBusy = useSignal(false)
   const key = useRef(new CreateKey())
   const set = <N extends keyof ProfileForm>(name: N, value: ProfileForm[N]): void => {
     form.value = { ...form.value, [name]: value }
   }
+  // after it was drawn: to the first of them
+  const toRefused = (): void =>
+    void requestAnimationFrame(() => document.querySelector<HTMLElement>('dialog[open] [aria-invalid="true"]')?.focus())
+  /** Takes in what somebody else has saved since. @returns what is still to be changed; undefined where somebody has to look first */
+  const changesNow = async (name: string): Promise<UpdateProfileRequest | undefined> => {
+    const now = formOf((await client.profiles.get(name)).profile)
+    const { form: wanted, clashes: found } = rebased(before.current, form.value, now)
+    before.current = now
+    form.value = wanted
+    clashes.value = found
+    if (found.length === 0) return changesOf(now, wanted)
+    toRefused()
+    return undefined
+  }
   const save = async (): Promise<void> => {
     if (isBusy.value) return
     isBusy.value = true
     error.value = undefined
+    clashes.value = []
+    const go = goer()
     try {
       if (!profile) {
         const wanted = profileOf(form.value)
-        onSaved(await client.profiles.create(wanted, key.current.for(wanted)))
+        onSaved(await client.profiles.create(wanted, key.current.for(wanted)), go)
       } else {
-        const changes = changesOf(before, form.value)
-        if (Object.keys(changes).length > 0) onSaved(await client.profiles.update(profile.name, changes))
+        const changes = await changesNow(profile.name)
+        if (!changes) return
+        if (Object.keys(changes).length > 0) onSaved(await client.profiles.update(profile.name, changes), go)
       }
       onClose()
     } catch (failure) {
       error.value = failure
-      // after it was drawn: to the first of them
-      requestAnimationFrame(() => document.querySelector<HTMLElement>('dialog[open] [aria-invalid="true"]')?.focus())
+      toRefused()
     } finally {
       isBusy.value = false
     }
   }
 
-  const { at, rest } = refusalsAt(error.value instanceof GatewayError ? error.value.errors : [])
+  const { at: refused, rest } = refusalsAt(error.value instanceof GatewayError ? error.value.errors : [])
+  const at = new Map([...clashes.value.map((name) => [name, says.clash] as const), ...refused])
   const { engine, limitsSession, capabilities } = form.value
   const isProvider = engine === 'provider'
 

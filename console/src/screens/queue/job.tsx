@@ -11,7 +11,7 @@ import { Empty, Failure, Loading } from '../../parts/notice.js'
 import { Page } from '../../parts/page.js'
 import { Time } from '../../parts/time.js'
 import { Line, Text } from '../../parts/untrusted.js'
-import { go, hrefTo } from '../../route.js'
+import { hrefTo } from '../../route.js'
 import type { QueueState } from '../../state/jobs.js'
 import { texts } from '../../texts.js'
 import { JobMark } from './board.js'
@@ -28,7 +28,9 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   const found = useSignal<Found | undefined>(undefined)
   const deliveries = useSignal<readonly WebhookDelivery[]>([])
   const error = useSignal<unknown>(undefined)
+  const refusal = useSignal<unknown>(undefined)
   const doing = useSignal<'cancel' | 'again' | undefined>(undefined)
+  const tries = useSignal(0)
   const known = state.jobs.value.get(id)
   // what an event told has the beginning of the prompt only
   const job = known && read.value ? { ...known, prompt: read.value.prompt } : read.value
@@ -44,25 +46,29 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
       const [own, tried] = await Promise.all([sessionsOf(job, signal), client.jobs.deliveries(id, { signal })])
       found.value = { job, ...own }
       deliveries.value = tried
-      error.value = undefined
     }
+    error.value = refusal.value = undefined
     load().catch((failure) => {
       if (signal.aborted) return
       error.value = failure
     })
     return () => aborter.abort()
-  }, [id, version])
+  }, [id, version, tries.value])
 
   const close = (): void => {
     doing.value = undefined
   }
   const cancel = async (): Promise<void> => {
     close()
+    refusal.value = undefined
     try {
       state.keep(await client.jobs.cancel(id))
     } catch (failure) {
-      error.value = failure
+      refusal.value = failure
     }
+  }
+  const retry = (): void => {
+    tries.value++
   }
   const back = { href: hrefTo('queue'), label: says.back }
   if (!job)
@@ -73,7 +79,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
         ) : (error.value as GatewayError).status === 404 ? (
           <Empty>{says.gone}</Empty>
         ) : (
-          <Failure error={error.value} />
+          <Failure error={error.value} retry={retry} />
         )}
       </Page>
     )
@@ -94,7 +100,8 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
         </>
       }
     >
-      {error.value !== undefined && <Failure error={error.value} />}
+      {error.value !== undefined && <Failure error={error.value} retry={retry} />}
+      {refusal.value !== undefined && <Failure error={refusal.value} />}
       <div class="job-head">
         <JobMark status={job.status} />
         {state.doing.value.has(id) && job.status === 'running' && (
@@ -138,7 +145,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
         <SubmitDialog
           from={job}
           onClose={close}
-          onSubmitted={(fresh) => {
+          onSubmitted={(fresh, go) => {
             state.keep(fresh)
             go(hrefTo('queue', fresh.id))
           }}

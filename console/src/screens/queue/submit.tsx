@@ -7,6 +7,7 @@ import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
 import { Field } from '../../parts/field.js'
 import { Failure } from '../../parts/notice.js'
+import { goer } from '../../route.js'
 import { texts } from '../../texts.js'
 
 const says = texts.queue
@@ -33,7 +34,8 @@ export function SubmitDialog({
 }: {
   from?: JobInfo
   onClose: () => void
-  onSubmitted: (job: JobInfo) => void
+  /** Leads on to it, where somebody still waits for it. */
+  onSubmitted: (job: JobInfo, go: (href: string) => void) => void
 }) {
   const values = useSignal<Record<Name, string>>({
     prompt: from?.prompt ?? '',
@@ -67,6 +69,7 @@ export function SubmitDialog({
     if (isBusy.value) return
     isBusy.value = true
     error.value = undefined
+    const go = goer()
     const { prompt, profile, cwd, model, attempts, priority, maxTokens, maxMinutes } = values.value
     const number = (text: string): number | undefined => (text.trim() === '' ? undefined : Number(text))
     const minutes = number(maxMinutes)
@@ -80,7 +83,7 @@ export function SubmitDialog({
       }
       const job = await client.jobs.submit(wanted, key.current.for(wanted))
       onClose()
-      onSubmitted(job)
+      onSubmitted(job, go)
     } catch (failure) {
       error.value = failure
     } finally {

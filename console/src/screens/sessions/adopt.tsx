@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { useRef } from 'preact/hooks'
 import type { CreateSessionRequest, SdkSession } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { Failure } from '../../parts/notice.js'
@@ -19,17 +20,21 @@ interface AdoptProps {
 export function Adopt({ profile, directory, isBusy, onChoose }: AdoptProps) {
   const found = useSignal<SdkSession[] | undefined>(undefined)
   const error = useSignal<unknown>(undefined)
+  const searches = useRef(0)
   const find = async (): Promise<void> => {
+    const mine = ++searches.current
+    const query = { ...(profile && { profile }), ...(directory && { dir: directory }), limit: 50 }
     error.value = undefined
-    try {
-      found.value = await client.sdkSessions.list({
-        ...(profile && { profile }),
-        ...(directory && { dir: directory }),
-        limit: 50,
-      })
-    } catch (failure) {
+    const result = await client.sdkSessions.list(query).then(
+      (sessions) => ({ sessions }),
+      (failure: unknown) => ({ failure }),
+    )
+    // what was looked for before, in another place, is not what is asked for now
+    if (mine !== searches.current) return
+    if ('sessions' in result) found.value = result.sessions
+    else {
       found.value = undefined
-      error.value = failure
+      error.value = result.failure
     }
   }
   const choose = ({ sessionId, cwd, profile: owner }: SdkSession, forkSession: boolean): void =>

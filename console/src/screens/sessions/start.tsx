@@ -9,7 +9,7 @@ import { Directory } from '../../parts/directory.js'
 import { Field } from '../../parts/field.js'
 import { Failure } from '../../parts/notice.js'
 import { Segments } from '../../parts/segments.js'
-import { go, hrefTo } from '../../route.js'
+import { goer, hrefTo } from '../../route.js'
 import { keepSession, sessions } from '../../state/sessions.js'
 import { texts } from '../../texts.js'
 import { Adopt } from './adopt.js'
@@ -52,6 +52,7 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
     if (isBusy.value) return
     isBusy.value = true
     error.value = undefined
+    const go = goer()
     try {
       const wanted: CreateSessionRequest = {
         cwd: directory.value.trim(),

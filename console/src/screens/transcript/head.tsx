@@ -10,7 +10,7 @@ import { Failure } from '../../parts/notice.js'
 import { Back } from '../../parts/page.js'
 import { Status } from '../../parts/status.js'
 import { Line } from '../../parts/untrusted.js'
-import { go, hrefTo } from '../../route.js'
+import { goer, hrefTo } from '../../route.js'
 import { forgetSession, keepSession } from '../../state/sessions.js'
 import { texts } from '../../texts.js'
 import type { TranscriptState } from './state.js'
@@ -19,8 +19,14 @@ const says = texts.transcript
 
 type Asking = 'menu' | 'rename' | 'end' | 'remove' | undefined
 
+interface HeadProps {
+  state: TranscriptState
+  onFind: () => void
+  onBegin: () => Promise<void>
+}
+
 /** Which session it is, how it stands, what it costs, and what can be done with it. */
-export function Head({ state, onFind }: { state: TranscriptState; onFind: () => void }) {
+export function Head({ state, onFind, onBegin }: HeadProps) {
   const asking = useSignal<Asking>(undefined)
   const session = state.session.value
   if (!session) return <header class="page-head transcript-head" />
@@ -66,7 +72,7 @@ export function Head({ state, onFind }: { state: TranscriptState; onFind: () => 
           <Icon name="more" />
         </button>
       </div>
-      {asking.value !== undefined && <Actions state={state} session={session} asking={asking} />}
+      {asking.value !== undefined && <Actions state={state} session={session} asking={asking} onBegin={onBegin} />}
     </header>
   )
 }
@@ -136,9 +142,10 @@ interface ActionsProps {
   state: TranscriptState
   session: SessionInfo
   asking: { value: Asking }
+  onBegin: () => Promise<void>
 }
 
-function Actions({ state, session, asking }: ActionsProps) {
+function Actions({ state, session, asking, onBegin }: ActionsProps) {
   const error = useSignal<unknown>(undefined)
   const title = useSignal(session.title)
   const done = useSignal<string | undefined>(undefined)
@@ -184,7 +191,7 @@ function Actions({ state, session, asking }: ActionsProps) {
           <button type="button" onClick={() => void save('json', 'download')()}>
             {says.downloadJson}
           </button>
-          <button type="button" onClick={() => void state.toStart().then(close)}>
+          <button type="button" onClick={() => void onBegin().then(close)}>
             {says.toBegin}
           </button>
           {(['rename', 'end', 'remove'] as const).map(
@@ -248,6 +255,7 @@ function Actions({ state, session, asking }: ActionsProps) {
               onClick={() =>
                 void attempt(async () => {
                   if (kind === 'end') return state.handle.close()
+                  const go = goer()
                   await client.sessions.remove(session.id)
                   forgetSession(session.id)
                   go(hrefTo('sessions'))

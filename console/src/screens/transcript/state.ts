@@ -42,6 +42,10 @@ export class TranscriptState {
   readonly #aborter = new AbortController()
   readonly #link = new LinkState()
   #attachment: Attachment | undefined
+  /** What failed last of what can be tried again from where somebody is, and what `error` was by it. */
+  #failed: { error: unknown; again: () => Promise<void> } | undefined
+  /** How often somebody has said where to be: what became of a move before the last is of no interest. */
+  #attempts = 0
 
   readonly session = signal<SessionInfo | undefined>(undefined)
   /** What is shown of the log. */
@@ -93,6 +97,7 @@ export class TranscriptState {
       keepSession(session)
       this.now.value = {
         ...emptyTranscript,
+        lastSeq: session.lastSeq,
         status: session.status,
         statusDetail: session.statusDetail,
         model: session.model,
@@ -101,10 +106,9 @@ export class TranscriptState {
         totalCostUsd: session.cost,
         usage: session.usage,
       }
-      await (seq === undefined ? this.#window.openEnd(session.lastSeq) : this.#window.openAt(seq))
-      this.#show()
+      await this.#moved(() => (seq === undefined ? this.#window.openEnd(session.lastSeq) : this.#window.openAt(seq)))
       this.isLoaded.value = true
-      void this.#follow(session.lastSeq)
+      void this.#follow()
       void this.#learn()
     })
   }
@@ -116,7 +120,7 @@ export class TranscriptState {
       if (this.error.value !== undefined) void this.open(seq)
     } else if (link.state === 'ended' && link.error !== undefined) {
       this.error.value = undefined
-      void this.#follow(this.#lastSeq)
+      void this.#follow()
     }
   }
 
@@ -125,8 +129,15 @@ export class TranscriptState {
     this.#attachment?.close()
   }
 
-  readonly earlier = (): Promise<void> => this.#move(() => this.#window.earlier())
-  readonly later = (): Promise<void> => this.#move(() => this.#window.later())
+  /** @param seq as for `open` */
+  async tryAgain(seq: number | undefined): Promise<void> {
+    const failed = this.#failed
+    // where somebody is, and not where they began
+    await (failed && failed.error === this.error.value ? failed.again() : this.open(seq))
+  }
+
+  readonly earlier = (): Promise<void> => this.#step(() => this.#window.earlier())
+  readonly later = (): Promise<void> => this.#step(() => this.#window.later())
   readonly toEnd = (): Promise<void> =>
     this.#move(async () => {
       if (!this.#window.atEnd) await this.#window.openEnd(this.#lastSeq)
@@ -170,26 +181,45 @@ export class TranscriptState {
     }
   }
 
-  async #attempt(act: () => Promise<unknown>): Promise<void> {
+  /** @returns what it failed with, unless nobody wants to know */
+  async #attempt(act: () => Promise<unknown>): Promise<unknown> {
+    const mine = ++this.#attempts
     try {
       this.error.value = undefined
       await act()
     } catch (error) {
-      if (this.#aborter.signal.aborted) return
+      if (this.#aborter.signal.aborted || mine !== this.#attempts) return
+      this.error.value = error
+      return error
+    }
+  }
+
+  async #move(act: () => Promise<unknown>): Promise<void> {
+    const error = await this.#attempt(() => this.#moved(act))
+    if (error !== undefined) this.#failed = { error, again: () => this.#move(act) }
+  }
+
+  /** What scrolling asks for: the failure of anything else stays said, and can be tried again. */
+  async #step(step: () => Promise<boolean>): Promise<void> {
+    const attempts = this.#attempts
+    const isOurs = (): boolean =>
+      attempts === this.#attempts && (this.error.value === undefined || this.error.value === this.#failed?.error)
+    try {
+      if ((await this.#moved(step)) && isOurs()) this.error.value = undefined
+    } catch (error) {
+      if (this.#aborter.signal.aborted || !isOurs()) return
+      this.#failed = { error, again: () => this.#step(step) }
       this.error.value = error
     }
   }
 
-  #move(act: () => Promise<unknown>): Promise<void> {
-    return this.#attempt(async () => {
-      try {
-        await act()
-      } catch (error) {
-        if (!(error instanceof LogChanged)) throw error
-        await this.#window.openEnd(this.#lastSeq)
-      }
-      this.#show()
+  async #moved<T>(act: () => Promise<T>): Promise<T | undefined> {
+    const moved = await act().catch((error: unknown) => {
+      if (!(error instanceof LogChanged)) throw error
+      return this.#window.openEnd(this.#lastSeq).then(() => undefined)
     })
+    this.#show()
+    return moved
   }
 
   #show(): void {
@@ -200,10 +230,11 @@ export class TranscriptState {
     })
   }
 
-  async #follow(lastSeq: number): Promise<void> {
-    const { epoch, through, atEnd } = this.#window
+  /** From where `now` is: the window may have read what has happened since, of which only events tell. */
+  async #follow(): Promise<void> {
+    const { epoch } = this.#window
     const attachment = this.handle.attach({
-      afterSeq: atEnd ? through : lastSeq,
+      afterSeq: this.now.value.lastSeq,
       ...(epoch !== undefined && { epoch }),
       signal: this.#aborter.signal,
     })

@@ -2,6 +2,7 @@ import { finished, type Readable, Writable } from 'node:stream'
 import {
   type ClientContext,
   client,
+  MessageTooLargeError,
   methods,
   ndJsonStream,
   type RequestPermissionRequest,
@@ -23,6 +24,8 @@ export interface AcpConnection {
   /** Resolves when the agent speaks no more; the signal then is aborted already. */
   readonly closed: Promise<void>
   readonly signal: AbortSignal
+  /** What it did for which it is heard no more, in a sentence; undefined when it ended by itself. */
+  readonly breach: string | undefined
 }
 
 /**
@@ -44,7 +47,15 @@ export function connectAcp({ child }: AgentProcess, listener: AcpListener): AcpC
     // Agents have notifications of their own, which must not be errors.
     .onNotification('*', () => {})
     .connect(stream)
-  return { agent: connection.agent, closed: connection.closed.catch(() => {}), signal: connection.signal }
+  const { agent, signal } = connection
+  return {
+    ...{ agent, signal, closed: connection.closed.catch(() => {}) },
+    get breach() {
+      const { reason } = signal
+      if (!(reason instanceof MessageTooLargeError)) return undefined
+      return `The agent wrote a line of more than ${reason.maxMessageBytes / 1024 ** 2} MiB, which is not read.`
+    },
+  }
 }
 
 /** As it is read; unlike Node's own, it does not go on with a pipe that somebody paused. */

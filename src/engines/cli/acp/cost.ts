@@ -34,6 +34,7 @@ export class SessionCost {
 
   /** @param isReplay it is told of what was before */
   told(agentUsd: number, isReplay: boolean): void {
+    if (agentUsd < 0) return
     if (isReplay) {
       this.#agentUsd ??= agentUsd
       return

@@ -289,7 +289,9 @@ export class AcpRunner implements Runner {
 
   /** @returns how the agent ended, in a sentence */
   async #end(agent: AgentProcess): Promise<string> {
-    const detail = await agent.lastWords()
+    const last = await agent.lastWords()
+    const breach = this.#connection?.breach
+    const detail = breach ? `${breach} ${last}` : last
     if (this.#isOpen && !this.#closing && !this.#isSpent) {
       this.#translator.flush()
       this.#emit({ type: 'session_error', message: detail, code: 'SG_ERR_ENGINE_FAILED' })

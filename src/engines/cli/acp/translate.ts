@@ -115,6 +115,8 @@ export class AcpTranslator {
   }
 
   startTurn(): void {
+    // what the agent said after the end of the turn before is no part of its next answer
+    this.flush()
     this.usage = NO_USAGE
     this.lastText = ''
   }

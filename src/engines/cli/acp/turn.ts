@@ -138,19 +138,31 @@ export class Turn {
   }
 }
 
+const NO_REASON = 'The agent ended the turn without saying how: its answer to the prompt has no stopReason.'
+/** Of what an agent calls an end that the protocol does not know. */
+const MAX_REASON = 200
+
 /** @param refusal what the agent said, when that may be the vendor's refusal in disguise */
-function endOf(answer: PromptResponse, refusal: string | undefined): TurnEnd {
+function endOf(answer: Partial<PromptResponse> | null | undefined, refusal: string | undefined): TurnEnd {
   const usage = turnUsage(answer)
   const ended = { ...(usage && { usage }) }
-  const subtype = SUBTYPES[answer.stopReason] ?? 'error_during_execution'
+  const reason: unknown = answer?.stopReason
+  if (typeof reason !== 'string')
+    return { subtype: 'error_during_execution', isError: true, errors: [NO_REASON], ...ended }
+  const subtype = SUBTYPES.get(reason) ?? 'error_during_execution'
   if (subtype === 'success' && refusal !== undefined && !(usage && usage.inputTokens + usage.outputTokens > 0))
     return { subtype: 'error_during_execution', isError: true, errors: [refusal], ...ended }
   const isError = subtype !== 'success' && subtype !== 'interrupted'
-  return { subtype, isError, ...ended, ...(isError && { errors: [`The turn ended with ${answer.stopReason}.`] }) }
+  return {
+    subtype,
+    isError,
+    ...ended,
+    ...(isError && { errors: [`The turn ended with ${reason.slice(0, MAX_REASON)}.`] }),
+  }
 }
 
-const SUBTYPES: Readonly<Record<string, TurnSubtype>> = {
-  end_turn: 'success',
-  cancelled: 'interrupted',
-  max_turn_requests: 'error_max_turns',
-}
+const SUBTYPES: ReadonlyMap<string, TurnSubtype> = new Map([
+  ['end_turn', 'success'],
+  ['cancelled', 'interrupted'],
+  ['max_turn_requests', 'error_max_turns'],
+])

@@ -1,20 +1,23 @@
 import type { TokenUsage } from '../../../../schemas/sessions.js'
+import { tokenCount } from '../../token-usage.js'
 
 /** Token counts as agents give them: under these names, or under the older ones with underscores. */
 interface Counts {
-  inputTokens?: number
-  outputTokens?: number
-  totalTokens?: number
-  thoughtTokens?: number
-  cachedReadTokens?: number
-  cachedWriteTokens?: number
-  input_tokens?: number
-  output_tokens?: number
+  inputTokens?: unknown
+  outputTokens?: unknown
+  totalTokens?: unknown
+  cachedReadTokens?: unknown
+  cachedWriteTokens?: unknown
+  input_tokens?: unknown
+  output_tokens?: unknown
 }
 
 /** What a prompt's answer says of the whole turn; undefined when it says nothing. */
 export function turnUsage(answer: unknown): TokenUsage | undefined {
-  const { usage, _meta } = answer as { usage?: Counts; _meta?: { quota?: { token_count?: Counts } } }
+  const { usage, _meta } = (answer ?? {}) as {
+    usage?: Counts | null
+    _meta?: { quota?: { token_count?: Counts } | null } | null
+  }
   const counts = usage ?? _meta?.quota?.token_count
   return counts && tokens(counts)
 }
@@ -26,12 +29,13 @@ export function callUsage(update: { _meta?: Record<string, unknown> | null }): T
 }
 
 function tokens(counts: Counts): TokenUsage {
-  const input = counts.inputTokens ?? counts.input_tokens ?? 0
-  const output = counts.outputTokens ?? counts.output_tokens ?? 0
-  const cacheReadTokens = counts.cachedReadTokens ?? 0
-  const cacheCreationTokens = counts.cachedWriteTokens ?? 0
+  const input = tokenCount(counts.inputTokens ?? counts.input_tokens)
+  const output = tokenCount(counts.outputTokens ?? counts.output_tokens)
+  const cacheReadTokens = tokenCount(counts.cachedReadTokens)
+  const cacheCreationTokens = tokenCount(counts.cachedWriteTokens)
+  const total = tokenCount(counts.totalTokens)
   // Some count what came from the cache among the input, as their total shows; it is not to be counted twice.
-  const isIncluded = counts.totalTokens !== undefined && counts.totalTokens <= input + output
+  const isIncluded = total > 0 && total <= input + output
   return {
     inputTokens: isIncluded ? Math.max(0, input - cacheReadTokens - cacheCreationTokens) : input,
     outputTokens: output,

@@ -1,5 +1,5 @@
 import type { TokenUsage } from '../../../../schemas/sessions.js'
-import { NO_USAGE, usageSince } from '../../token-usage.js'
+import { NO_USAGE, tokenCount, usageSince } from '../../token-usage.js'
 import type { SdkResult, SdkUsage } from './sdk.js'
 
 /** What survives a runner, so that its successor counts on. */
@@ -66,10 +66,10 @@ export class Totals {
 }
 
 export const messageUsage = (usage: SdkUsage): TokenUsage => ({
-  inputTokens: usage.input_tokens ?? 0,
-  outputTokens: usage.output_tokens ?? 0,
-  cacheCreationTokens: usage.cache_creation_input_tokens ?? 0,
-  cacheReadTokens: usage.cache_read_input_tokens ?? 0,
+  inputTokens: tokenCount(usage.input_tokens),
+  outputTokens: tokenCount(usage.output_tokens),
+  cacheCreationTokens: tokenCount(usage.cache_creation_input_tokens),
+  cacheReadTokens: tokenCount(usage.cache_read_input_tokens),
 })
 
 /** Over all models, helpers and calls that were cut off included. */
@@ -77,7 +77,7 @@ function tokensOf({ modelUsage }: SdkResult): TokenUsage | undefined {
   const models = Object.values(modelUsage ?? {})
   if (models.length === 0) return undefined
   const sum = (count: (model: (typeof models)[number]) => number | undefined) =>
-    models.reduce((total, model) => total + (count(model) ?? 0), 0)
+    models.reduce((total, model) => total + tokenCount(count(model)), 0)
   return {
     inputTokens: sum((model) => model.inputTokens),
     outputTokens: sum((model) => model.outputTokens),

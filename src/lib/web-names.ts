@@ -1,0 +1,18 @@
+/** Why no page has such an origin: a browser sends scheme, host and a port that is not the usual one. */
+export function originProblem(entry: string): string | undefined {
+  const url = URL.canParse(entry) ? new URL(entry) : undefined
+  if (url?.origin === entry) return undefined
+  // those of applications, which have no form that is known here
+  if (url?.origin === 'null' && /^[a-z][a-z0-9+.-]*:\/\/[^/?#]+$/.test(entry)) return undefined
+  const isWeb = url !== undefined && url.origin !== 'null'
+  const hint = isWeb ? `write ${url.origin}` : 'write it as https://app.example.com, each origin in an entry of its own'
+  return `no page has the origin ${JSON.stringify(entry)}; ${hint}`
+}
+
+/** Why nothing is sent to such a host. */
+export function hostProblem(entry: string): string | undefined {
+  if (/^(?:\[[0-9a-f:.]+\]|[^\s:/?#@[\]]+)(?::\d{1,5})?$/i.test(entry)) return undefined
+  const isUrl = entry.includes('/') && URL.canParse(entry) && new URL(entry).host !== ''
+  const hint = isUrl ? `write ${new URL(entry).host}` : 'write it as app.example.com, app.example.com:8443 or [::1]'
+  return `no host is named ${JSON.stringify(entry)}; ${hint}`
+}

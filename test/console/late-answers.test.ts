@@ -1,0 +1,319 @@
+import type { Page, Route } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { buildConsole as buildGuarded } from '../fixtures/console.js'
+import {
+  allAnswered,
+  buildConsole,
+  closeBrowserAfter,
+  openConsole,
+  skipWithoutChromium,
+} from '../fixtures/console-browser.js'
+
+const skip = skipWithoutChromium
+closeBrowserAfter(t)
+if (!skip) buildConsole()
+
+const { url, call, engine } = await buildServer(t, { console: true, script: {}, queue: { maxConcurrency: 1 } })
+const open = (at: string) => openConsole(t, `${url}/v1/console/`, { at })
+
+/** A session that has taken its first message. */
+async function started(title: string) {
+  const body = { cwd: SOME_CWD, profile: 'scripted', title, prompt: 'Begin' }
+  const { json } = await call('POST', '/sessions', body)
+  return { id: json.id as string, runner: engine.last }
+}
+
+interface Held {
+  /** Resolves when the first of them was asked for and answered, and the answer kept back. */
+  isHeld: Promise<void>
+  release: () => Promise<void>
+}
+
+/** Keeps the answers of the requests back that are meant: they are those of the moment in which they were asked for. */
+async function hold(
+  page: Page,
+  pattern: string | RegExp,
+  isMeant: (route: Route) => boolean = () => true,
+  as: Parameters<Route['fulfill']>[0] = {},
+): Promise<Held> {
+  let release = (): void => {}
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  let isOver = false
+  const answers: Promise<unknown>[] = []
+  let held = (): void => {}
+  const isHeld = new Promise<void>((resolve) => {
+    held = resolve
+  })
+  await page.route(pattern, async (route) => {
+    if (isOver || !isMeant(route)) return route.fallback()
+    const response = await route.fetch()
+    held()
+    // of one that the page has given up nothing is taken
+    answers.push(released.then(() => route.fulfill({ response, ...as })).catch(() => {}))
+  })
+  return {
+    isHeld,
+    async release() {
+      isOver = true
+      release()
+      await Promise.all(answers)
+      await allAnswered(page)
+      await page.evaluate('new Promise(requestAnimationFrame)')
+    },
+  }
+}
+
+t.test(
+  'the usage of a range that was left does not come in the place of the one that is looked at',
+  { skip },
+  async (t) => {
+    const { runner } = await started('Costs')
+    runner.complete()
+    const { page } = await open('usage?from=2020-01-01&to=2020-01-02')
+    const nothing = page.getByText('Nothing was used in this range.')
+    await nothing.waitFor()
+    const looksAt = (from: string, to: string) => page.goto(`${url}/v1/console/#/usage?from=${from}&to=${to}`)
+    const used = page.locator('.totals div').filter({ hasText: 'Turns' }).getByText('1', { exact: true })
+    await looksAt('2026-01-01', '2026-01-02')
+    await used.waitFor()
+    const late = await hold(page, '**/v1/usage?*', (route) => route.request().url().includes('from=2020'))
+    await looksAt('2020-01-01', '2020-01-03')
+    await late.isHeld
+    t.equal(await nothing.count(), 0, 'what is not known yet is not said')
+    await looksAt('2026-01-01', '2026-01-03')
+    await used.waitFor()
+    await late.release()
+    t.equal(await used.count(), 1)
+  },
+)
+
+t.test('what happens while a transcript is read is true of it then', { skip }, async (t) => {
+  const { id, runner } = await started('Turns')
+  const { page } = await open('sessions')
+  // a turn ends after the page has read how the session is, and before it reads what was said
+  await page.route(
+    `**/v1/sessions/${id}/events?*`,
+    async (route) => {
+      runner.say('Done')
+      runner.complete()
+      await route.fallback()
+    },
+    { times: 1 },
+  )
+  await page.getByRole('link', { name: 'Turns' }).click()
+  await page.getByRole('log').getByText('Done').waitFor()
+  await page.locator('.transcript-head').getByText('Idle').waitFor()
+  t.equal(await page.getByRole('button', { name: 'Interrupt' }).count(), 0)
+})
+
+t.test('a log that becomes another one while it is opened is opened anew', { skip }, async (t) => {
+  const { id, runner } = await started('Two logs')
+  runner.say('What there is')
+  const { page } = await open('sessions')
+  let pages = 0
+  // the first page is of the log before, which had more than that
+  await page.route(`**/v1/sessions/${id}/events?*`, async (route) => {
+    pages++
+    if (pages > 1) return route.fallback()
+    const response = await route.fetch()
+    const { lastSeq, ...rest } = await response.json()
+    await route.fulfill({ response, json: { ...rest, lastSeq: lastSeq + 1, epoch: 'the-log-before' } })
+  })
+  await page.getByRole('link', { name: 'Two logs' }).click()
+  await page.getByRole('log').getByText('What there is').waitFor()
+  t.ok(pages > 2, 'the log was read again')
+  t.equal(await page.getByRole('alert').count(), 0)
+})
+
+t.test('a list that comes late does not take back what was told since', { skip }, async (t) => {
+  const { runner } = await started('Listed')
+  const { page } = await open('sessions')
+  const row = page.locator('.session-row').filter({ hasText: 'Listed' })
+  await row.locator('.session-state').getByText('Running').waitFor()
+  await page.goto(`${url}/v1/console/#/queue`)
+  await page.getByRole('heading', { name: 'Queue', exact: true }).waitFor()
+  const late = await hold(page, '**/v1/sessions?*')
+  await page.goto(`${url}/v1/console/#/sessions`)
+  await late.isHeld
+  runner.complete()
+  await row.locator('.session-state').getByText('Idle').waitFor()
+  await late.release()
+  t.equal(await row.locator('.session-state').getByText('Idle').count(), 1)
+})
+
+t.test('whoever goes elsewhere in a transcript is not taken back by the move before', { skip }, async (t) => {
+  const { id, runner } = await started('Long')
+  for (let at = 0; at < 300; at++) runner.say(`Line ${at}`)
+  const { page } = await open(`sessions/${id}/20`)
+  const lineOf = (seq: number) => page.locator(`[data-seq="${seq}"]:focus`)
+  await lineOf(20).waitFor()
+  let isFirst = true
+  const late = await hold(page, `**/v1/sessions/${id}/events?*`, () => {
+    const wasFirst = isFirst
+    isFirst = false
+    return wasFirst
+  })
+  await page.getByRole('button', { name: 'Jump to live' }).click()
+  await late.isHeld
+  await page.goto(`${url}/v1/console/#/sessions/${id}/60`)
+  await late.release()
+  await lineOf(60).waitFor()
+
+  await page.getByRole('button', { name: 'Jump to live' }).click()
+  await page.getByText('Line 299').waitFor()
+  await page.getByRole('button', { name: 'Jump to live' }).waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'Actions' }).click()
+  await page.getByRole('button', { name: 'Go to the beginning' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  t.ok(await isSeen(page, 'Begin'))
+})
+
+const isSeen = (page: Page, text: string): Promise<boolean> =>
+  page
+    .getByRole('log')
+    .getByText(text, { exact: true })
+    .evaluate((element) => {
+      const { top, bottom } = element.getBoundingClientRect()
+      return top >= 0 && bottom <= (globalThis as unknown as { innerHeight: number }).innerHeight
+    })
+
+t.test('of two moves in a transcript the first one does not say late that it failed', { skip }, async (t) => {
+  const { id, runner } = await started('Long')
+  for (let at = 0; at < 300; at++) runner.say(`Line ${at}`)
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: `sessions/${id}/20`, loses: true })
+  const lineOf = (seq: number) => page.locator(`[data-seq="${seq}"]:focus`)
+  await lineOf(20).waitFor()
+  let asked = 0
+  const failure = { status: 500, json: { code: 'SG_ERR_INTERNAL', detail: 'Not now.' } }
+  const late = await hold(page, `**/v1/sessions/${id}/events?*`, () => asked++ === 0, failure)
+  await page.getByRole('button', { name: 'Jump to live' }).click()
+  await late.isHeld
+  await page.goto(`${url}/v1/console/#/sessions/${id}/60`)
+  await late.release()
+  await lineOf(60).waitFor()
+  t.equal(await page.getByText('Not now.').count(), 0)
+
+  // of one that is the last it is said, and that one is tried again
+  await page.route(`**/v1/sessions/${id}/events?*`, (route) => route.fulfill(failure), { times: 1 })
+  await page.getByRole('button', { name: 'Jump to live' }).click()
+  await page.getByText('Not now.').waitFor()
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByText('Line 299').waitFor()
+  t.equal(await page.getByText('Not now.').count(), 0)
+})
+
+t.test('the beginning is gone to also where all of the log is there', { skip }, async (t) => {
+  const { id, runner } = await started('Short')
+  for (let at = 0; at < 40; at++) runner.say(`Line ${at}`)
+  const { page } = await open(`sessions/${id}`)
+  await page.getByText('Line 39').waitFor()
+  t.notOk(await isSeen(page, 'Begin'))
+  await page.getByRole('button', { name: 'Actions' }).click()
+  await page.getByRole('button', { name: 'Go to the beginning' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))')
+  t.ok(await isSeen(page, 'Begin'))
+})
+
+t.test('what was begun leads nobody away from where they went since', { skip }, async (t) => {
+  const { id } = await started('Removed')
+  const { page } = await open(`sessions/${id}`)
+  await page.getByRole('log').getByText('Begin', { exact: true }).waitFor()
+  const late = await hold(page, `**/v1/sessions/${id}`, (route) => route.request().method() === 'DELETE')
+  await page.getByRole('button', { name: 'Actions' }).click()
+  await page.getByRole('button', { name: 'Remove', exact: true }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
+  await late.isHeld
+  await page.keyboard.press('Escape')
+  await page.goto(`${url}/v1/console/#/queue`)
+  await page.getByRole('heading', { name: 'Queue', exact: true }).waitFor()
+  await late.release()
+  t.match(page.url(), /#\/queue$/)
+})
+
+t.test('a page of jobs that comes late does not take back what was told since', { skip }, async (t) => {
+  const running = async () => (await call('GET', '/jobs?status=running')).json.length === 1
+  for (let at = 0; at < 60; at++)
+    await call('POST', '/jobs', { session: { cwd: SOME_CWD, profile: 'scripted', prompt: `Job ${at}` } })
+  await until(running, 'a job that runs')
+  const { page } = await open('queue')
+  const shown = page.locator('.column-running .job-card')
+  await shown.getByText('Job 0', { exact: true }).waitFor()
+  const late = await hold(page, '**/v1/jobs?*', (route) => route.request().url().includes('cursor='))
+  await page.locator('.column-queued').getByRole('button', { name: 'Load more' }).click()
+  await late.isHeld
+  const before = engine.last
+  before.complete()
+  await shown.getByText('Job 1', { exact: true }).waitFor()
+  await late.release()
+  t.equal(await shown.getByText('Job 1', { exact: true }).count(), 1)
+})
+
+/** A window of somebody whose sign-in has ended, with what was shown. */
+async function signedOut(t: Test) {
+  const { origin, call } = await buildGuarded(t, { script: {} })
+  const as = { authorization: 'Bearer token-of-ann' }
+  const { page } = await openConsole(t, `${origin}/v1/console/`, { at: 'usage', loses: true })
+  const enter = async () => {
+    await page.getByLabel('Token').fill('token-of-ann')
+    await page.keyboard.press('Enter')
+  }
+  await enter()
+  await page.locator('nav').getByText('Live').waitFor()
+  await page.getByText('Nothing was used in this range.').waitFor()
+  const [{ id }] = (await call('GET', '/console/sessions', undefined, as)).json
+  await call('DELETE', `/console/sessions/${id}`, undefined, as)
+  await page.getByText('Your sign-in has ended.').waitFor()
+  return { page, enter }
+}
+
+t.test('a refusal that comes late does not sign out who has signed in since', { skip }, async (t) => {
+  const { page, enter } = await signedOut(t)
+  const late = await hold(page, '**/v1/usage?*')
+  await page.evaluate("location.hash = '#/usage?from=2020-01-01&to=2020-01-02'")
+  await late.isHeld
+  await enter()
+  await page.getByText('Signed in as ann').waitFor()
+  await page.getByText('Your sign-in has ended.').waitFor({ state: 'detached' })
+  await late.release()
+  t.equal(await page.getByText('Your sign-in has ended.').count(), 0)
+})
+
+t.test('what is shown stays where it cannot be asked who has signed in', { skip }, async (t) => {
+  const { page, enter } = await signedOut(t)
+  await page.route('**/v1/console/me', (route) => route.abort())
+  await enter()
+  await page.getByText('The gateway did not answer.').waitFor()
+  t.equal(await page.getByText('Nothing was used in this range.').count(), 1)
+  await page.unroute('**/v1/console/me')
+  await enter()
+  await page.getByText('Your sign-in has ended.').waitFor({ state: 'detached' })
+  await page.locator('nav').getByText('Live').waitFor()
+})
+
+t.test('of two searches for what agents keep, the later one counts', { skip }, async (t) => {
+  const { page } = await open('sessions')
+  const kept = (summary: string) => [{ sessionId: summary, summary, lastModified: 0 }]
+  let answerFirst = (): void => {}
+  await page.route('**/v1/sdk-sessions?*', async (route) => {
+    const dir = new URL(route.request().url()).searchParams.get('dir')
+    if (dir === '/first') await new Promise<void>((resolve) => (answerFirst = resolve))
+    await route.fulfill({ json: kept(`In ${dir}`) })
+  })
+  await page.getByRole('button', { name: 'New session' }).click()
+  await page.getByLabel('Go on with an earlier one').check()
+  for (const dir of ['/first', '/second']) {
+    await page.getByLabel('Directory').fill(dir)
+    const asked = page.waitForRequest((request) => request.url().includes('/sdk-sessions?'))
+    await page.getByRole('button', { name: 'Find sessions' }).click()
+    await asked
+  }
+  await page.getByText('In /second').waitFor()
+  answerFirst()
+  await allAnswered(page)
+  await page.evaluate('new Promise(requestAnimationFrame)')
+  t.equal(await page.getByText('In /second').count(), 1)
+})

@@ -1,0 +1,132 @@
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { buildConsole, closeBrowserAfter, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+
+const skip = skipWithoutChromium
+closeBrowserAfter(t)
+if (!skip) buildConsole()
+
+const { url, call } = await buildServer(t, { console: true, script: {}, queue: { maxConcurrency: 1 } })
+
+/** Answers a list of `length` things, the newest first, in pages that hold no more than `most`. */
+async function lists(page: Page, path: string, thing: (at: number) => object, given: { length: number; most: number }) {
+  await page.route(`**/v1/${path}?*`, async (route) => {
+    const { searchParams } = new URL(route.request().url())
+    const status = searchParams.get('status')
+    if (status !== null && status !== 'succeeded') return route.fulfill({ json: [] })
+    const before = Number(searchParams.get('cursor') ?? given.length)
+    const count = Math.min(before, given.most, Number(searchParams.get('limit')))
+    const json = Array.from({ length: count }, (_, n) => thing(before - 1 - n))
+    const next = new URLSearchParams({ ...Object.fromEntries(searchParams), cursor: String(before - count) })
+    await route.fulfill({ json, ...(before > count && { headers: { link: `<${path}?${next}>; rel="next"` } }) })
+  })
+}
+
+/** Presses it for as long as there is more. @returns how often */
+async function loadAll(page: Page): Promise<number> {
+  const more = page.getByRole('button', { name: 'Load earlier' })
+  for (let presses = 0; ; presses++) {
+    if ((await more.count()) === 0) return presses
+    const answered = page.waitForResponse(/cursor=/)
+    await more.click()
+    await (await answered).finished()
+    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))')
+  }
+}
+
+const { json: known } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'Known' })
+const session = (at: number) => ({ ...known, id: `s${at}`, title: `Session ${at}.`, createdAt: 1_000 + at })
+const rows = (page: Page) => page.locator('.session-row')
+
+t.test('more new sessions than a page has leave no hole in the list', { skip }, async (t) => {
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox' })
+  const given = { length: 150, most: 100 }
+  await lists(page, 'sessions', session, given)
+  await page.goto(`${url}/v1/console/#/sessions`)
+  await rows(page).nth(99).waitFor()
+  t.equal(await loadAll(page), 1)
+  t.equal(await rows(page).count(), 150)
+
+  given.length = 400
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+  await page.getByText('Session 399.').waitFor()
+  await loadAll(page)
+  t.equal(await rows(page).count(), 400)
+  t.equal(await page.getByText('Session 275.').count(), 1)
+
+  given.length = 401
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+  await page.getByText('Session 400.').waitFor()
+  t.equal(await rows(page).count(), 401)
+  t.equal(await page.getByRole('button', { name: 'Load earlier' }).count(), 0, 'nothing is to be read twice')
+})
+
+t.test('a page that is short because what is on it is long is not taken for the last', { skip }, async (t) => {
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox' })
+  await lists(page, 'sessions', session, { length: 50, most: 20 })
+  await page.goto(`${url}/v1/console/#/sessions`)
+  await rows(page).nth(19).waitFor()
+  t.equal(await loadAll(page), 2)
+  t.equal(await rows(page).count(), 50)
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+  await page.waitForResponse(/sessions\?/)
+  t.equal(await rows(page).count(), 50)
+})
+
+t.test('jobs that are read anew while more are on their way leave no hole', { skip }, async (t) => {
+  await call('POST', '/jobs', { session: { cwd: SOME_CWD, profile: 'scripted', prompt: 'Known' } })
+  const [one] = (await call('GET', '/jobs')).json
+  const job = (at: number) => ({
+    ...one,
+    ...{ id: `j${at}`, prompt: `Job ${at}.`, status: 'succeeded', createdAt: 1_000 + at, finishedAt: 1_000 + at },
+  })
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox', loses: true })
+  const given = { length: 45, most: 15 }
+  await lists(page, 'jobs', job, given)
+  await page.goto(`${url}/v1/console/#/queue`)
+  const done = page.locator('.column-done')
+  await done.getByText('Job 44.').waitFor()
+  const more = done.getByRole('button', { name: 'Load earlier' })
+  await page.route('**/v1/jobs?*cursor=*', (route) => route.fulfill({ status: 500, json: {} }), { times: 1 })
+  await more.click()
+  const again = page.getByRole('button', { name: 'Try again' })
+  await again.waitFor()
+
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => {
+    const hold = (route: { fallback(): Promise<void> }) => {
+      release = () => void route.fallback()
+      resolve()
+    }
+    void page.route('**/v1/jobs?*cursor=*', hold, { times: 1 })
+  })
+  await more.click()
+  await held
+  given.length = 75
+  await again.click()
+  await done.getByText('Job 74.').waitFor()
+  const answered = page.waitForResponse(/cursor=/)
+  release()
+  await (await answered).finished()
+  await loadAll(page)
+  await until(async () => (await done.locator('.job-card').count()) === 75, 'all of them')
+})
+
+t.test('a job that could not be read is read when somebody tries again', { skip }, async (t) => {
+  const { json } = await call('POST', '/jobs', {
+    session: { cwd: SOME_CWD, profile: 'scripted', prompt: 'To be read' },
+  })
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox', loses: true })
+  const failure = { status: 500, json: { code: 'SG_ERR_INTERNAL', detail: 'Not now.' } }
+  for (const path of [`jobs/${json.id}`, `jobs/${json.id}/deliveries`]) {
+    await page.route(`**/v1/${path}`, (route) => route.fulfill(failure))
+    await page.goto(`${url}/v1/console/#/queue/${json.id}`)
+    await page.getByText('Not now.').waitFor()
+    await page.unroute(`**/v1/${path}`)
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByText('Not now.').waitFor({ state: 'detached' })
+    await page.getByText('To be read').waitFor()
+    await page.goto(`${url}/v1/console/#/inbox`)
+  }
+})

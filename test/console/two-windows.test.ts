@@ -1,0 +1,98 @@
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
+import { buildServer } from '../fixtures/build.js'
+import {
+  allAnswered,
+  buildConsole,
+  closeBrowserAfter,
+  openConsole,
+  skipWithoutChromium,
+} from '../fixtures/console-browser.js'
+
+const skip = skipWithoutChromium
+closeBrowserAfter(t)
+if (!skip) buildConsole()
+
+const { url, call } = await buildServer(t, {
+  console: true,
+  script: {},
+  authenticate: () => ({ canManageProfiles: true }),
+  profileStore: createMemoryProfileStore(),
+})
+const open = async (at: string): Promise<Page> => (await openConsole(t, `${url}/v1/console/`, { at, loses: true })).page
+const looks = (page: Page) => page.evaluate("dispatchEvent(new Event('focus'))")
+
+const PROFILE = { engine: 'provider', provider: { id: 'scripted', model: 'first' } }
+
+t.test('what another window has done to profiles is seen by who looks again', { skip }, async () => {
+  const page = await open('profiles')
+  await page.locator('nav').getByText('Live').waitFor()
+  await call('POST', '/profiles', { ...PROFILE, name: 'later', description: 'As it was' })
+  await looks(page)
+  await page.getByRole('link', { name: /later/ }).click()
+  await page.getByText('As it was').waitFor()
+  await call('PATCH', '/profiles/later', { description: 'As it is' })
+  await looks(page)
+  await page.getByText('As it is').waitFor()
+})
+
+t.test('of two windows that edit one profile the second takes nothing back unseen', { skip }, async (t) => {
+  await call('POST', '/profiles', { ...PROFILE, name: 'shared' })
+  const page = await open('profiles/shared')
+  const dialog = page.getByRole('dialog')
+  const edit = () => page.getByRole('button', { name: 'Edit' }).click()
+  const save = () => dialog.getByRole('button', { name: 'Save' }).click()
+  const profile = async () => (await call('GET', '/profiles/shared')).json.profile
+  const models = ['first', 'second', 'third']
+
+  await edit()
+  await call('PATCH', '/profiles/shared', { provider: { ...PROFILE.provider, models } })
+  await dialog.getByLabel('Description').fill('Ours')
+  await dialog.getByLabel('Model', { exact: true }).fill('second')
+  await save()
+  await dialog.waitFor({ state: 'detached' })
+  const ours = { description: 'Ours', provider: { id: 'scripted', model: 'second', models } }
+  t.match(await profile(), ours, 'what was changed here, and nothing else')
+
+  await edit()
+  await call('PATCH', '/profiles/shared', { provider: { id: 'scripted', model: 'third', models } })
+  await dialog.getByLabel('Model', { exact: true }).fill('fourth')
+  await save()
+  await dialog.getByText('Somebody else has changed this meanwhile.').waitFor()
+  await allAnswered(page)
+  t.equal((await profile()).provider.model, 'third')
+  t.equal(await dialog.getByLabel('Model', { exact: true }).inputValue(), 'fourth')
+  await save()
+  await dialog.waitFor({ state: 'detached' })
+  t.equal((await profile()).provider.model, 'fourth')
+})
+
+t.test('a worker that the browser throws away is told of, and waited for no longer', { skip }, async (t) => {
+  const page = await open('inbox')
+  const me = { required: false, authenticated: true, features: { queue: false, profileStore: false, webPush: true } }
+  await page.route('**/v1/console/me', (route) => route.fulfill({ json: me }))
+  await page.route('**/v1/notifications/vapid-key', (route) => route.fulfill({ json: { publicKey: 'AAAA' } }))
+  await page.addInitScript(`{
+    const worker = Object.assign(new EventTarget(), { state: 'installing' })
+    const become = (state) => {
+      worker.state = state
+      worker.dispatchEvent(new Event('statechange'))
+    }
+    const register = async () => {
+      setTimeout(() => become('installed'))
+      setTimeout(() => become('redundant'))
+      return { installing: worker, waiting: null, active: null }
+    }
+    Object.defineProperty(navigator, 'serviceWorker', {
+      value: Object.assign(new EventTarget(), { register, getRegistration: async () => undefined, startMessages() {} }),
+    })
+    Object.defineProperty(Notification, 'permission', { value: 'default' })
+    Notification.requestPermission = async () => 'granted'
+  }`)
+  await page.goto(`${url}/v1/console/#/settings`)
+  await page.reload()
+  await page.getByRole('button', { name: 'Turn on' }).click()
+  await page.getByText('The browser did not start what shows notifications.').waitFor()
+  t.equal(await page.getByRole('button', { name: 'Turn on' }).isEnabled(), true)
+})
