@@ -92,6 +92,28 @@ t.test('what an engine gave up before it was written down is nobody’s work', a
   t.match(await failed(), [{ executionId: 'e1', reason: 'withdrawn' }])
 })
 
+t.test('what its engine was let go over before it was written down is dispatched once it is', async (t) => {
+  const dispatched: string[] = []
+  const executions = {
+    tools: [],
+    onDispatch: ({ executionId }: { executionId: string }) => dispatched.push(executionId),
+  }
+  const { engine, journal, id, registry, clock } = await started(t, { executions, script: native })
+  const { host } = engine.last
+  journal.hold()
+  const given = host.deferExecution({ executionId: 'e1', toolName: 'elsewhere' })
+  void host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
+  await until(() => engine.last.closed || void clock.advance(100), 'parked meanwhile')
+  journal.broken = true
+  journal.release()
+  await t.rejects(given, { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  journal.broken = false
+  await until(async () => (await registry.get(id))?.status === 'parked' || void (await clock.advance(1_000)), 'parked')
+  await until(() => dispatched.length > 0, 'dispatched')
+  t.match((await registry.get(id))?.parked?.executions, [{ executionId: 'e1' }])
+  t.same(dispatched, ['e1'])
+})
+
 t.test('the id of a command that was refused can be used again', async (t) => {
   const { registry, engine, id } = await started(t)
   const busy = { type: 'user_message', text: 'now', id: 'c1', whenBusy: 'reject' } as const

@@ -31,6 +31,10 @@ export class DeferredExecutions {
     return [...this.#pending.values()].map(({ since: _since, ...execution }) => execution)
   }
 
+  has(executionId: string): boolean {
+    return this.#pending.has(executionId)
+  }
+
   get settled(): string[] {
     return [...(this.#settled ?? [])]
   }

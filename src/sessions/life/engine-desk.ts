@@ -12,12 +12,13 @@ import type {
 } from '../../engines/runner.js'
 import { type ErrorCode, GatewayError, toError } from '../../errors.js'
 import { caught } from '../../lib/caught.js'
-import { INTERRUPTED, interruptedResult, WITHDRAWN } from '../asks/deferred-executions.js'
+import { INTERRUPTED } from '../asks/deferred-executions.js'
 import { inSnapshot, takeUpChoice } from '../kept/choice.js'
 import type { JournalWrite } from '../kept/journal.js'
 import { asleep, midTurnAt } from '../kept/mid-turn.js'
 import { applyRunnerEvent } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
+import { Deferring } from './deferring.js'
 import { RunnerLink, type RunnerOwner } from './runner-link.js'
 import { snapshotFiles } from './snapshot-files.js'
 import type { TurnDesk } from './turn-desk.js'
@@ -31,12 +32,14 @@ const HISTORY_LOST: SessionEventBody = {
 export class EngineDesk implements RunnerOwner {
   readonly #session: SessionState
   readonly #turns: TurnDesk
+  readonly #deferring: Deferring
   /** Resolves when its first engine has started, or could not. */
   begun: Promise<void> = Promise.resolve()
 
   constructor(session: SessionState, turns: TurnDesk) {
     this.#session = session
     this.#turns = turns
+    this.#deferring = new Deferring(session)
   }
 
   // ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -218,62 +221,11 @@ export class EngineDesk implements RunnerOwner {
   /** The engine ends its turn by itself: nobody is to answer for that turn what else it asked for. */
   #giveUpRest(): void {
     this.#turns.denyWaits()
-    for (const { executionId } of this.#session.executions.list()) this.#giveUpOn(executionId, INTERRUPTED)
+    for (const { executionId } of this.#session.executions.list()) this.#deferring.giveUp(executionId, INTERRUPTED)
   }
 
-  #giveUpOn(executionId: string, result: ExecutionResult): void {
-    const { id: sessionId, world } = this.#session
-    world.executions
-      .submit(executionId, result)
-      .catch((error) => world.logger.error({ sessionId, err: toError(error) }, 'an execution goes on waiting'))
-  }
-
-  async onExecutionDeferred(link: RunnerLink, execution: DeferredExecution, takenBack?: AbortSignal): Promise<void> {
-    const { id, world } = this.#session
-    const { executionId, expiresAt } = execution
-    // one that was parked is deferred again by the next engine, which may give it up, too
-    if (world.executions.defer(id, executionId, expiresAt)) await this.#dispatch(link, execution, takenBack)
-    const giveUp = () => this.#giveUpOn(executionId, WITHDRAWN)
-    if (takenBack?.aborted) giveUp()
-    else takenBack?.addEventListener('abort', giveUp, { once: true })
-  }
-
-  /** @throws when it could not be written down, or is another session's; nothing waits then */
-  async #dispatch(link: RunnerLink, execution: DeferredExecution, takenBack?: AbortSignal): Promise<void> {
-    const session = this.#session
-    const { executions, world } = session
-    const { executionId } = execution
-    session.append(executions.add(execution, world.clock.now()))
-    const dispatch = world.dispatcher.plan(session.id, execution)
-    session.keepAlong(dispatch)
-    try {
-      await session.durable()
-      const first = await world.sessionOf(executionId)
-      if (first !== undefined && first !== session.id) throw new GatewayError('SG_ERR_EXECUTION_EXISTS')
-    } catch (error) {
-      dispatch.withdraw()
-      this.#takeBack(link, executionId, error)
-      throw error
-    }
-    // an agent that lost its patience with the storage may have called again
-    if (takenBack?.aborted) dispatch.withdraw()
-    // once the engine knows that it was taken, so that a result may come from inside the dispatch
-    else setImmediate(() => dispatch.send())
-  }
-
-  /** The engine is told that it was not taken, so that nobody waits for it. */
-  #takeBack(link: RunnerLink, executionId: string, error: unknown): void {
-    const session = this.#session
-    const { executions, world } = session
-    if (!session.hears(link) || !world.executions.claim(executionId)) return
-    const isAnothers = error instanceof GatewayError && error.code === 'SG_ERR_EXECUTION_EXISTS'
-    const why = interruptedResult(isAnothers ? error.message : 'It could not be written down.')
-    const told = executions.settle(executionId, why, world.clock.now())
-    if (isAnothers) {
-      executions.disown(executionId)
-      world.executions.disown(executionId)
-    }
-    session.append(told)
+  onExecutionDeferred(link: RunnerLink, execution: DeferredExecution, takenBack?: AbortSignal): Promise<void> {
+    return this.#deferring.take(link, execution, takenBack)
   }
 
   onWaitForExecutions(): void {

@@ -1,0 +1,76 @@
+import type { DeferredExecution, ExecutionResult } from '../../engines/runner.js'
+import { GatewayError, toError } from '../../errors.js'
+import { interruptedResult, WITHDRAWN } from '../asks/deferred-executions.js'
+import type { SessionState } from '../session-state.js'
+import type { RunnerLink } from './runner-link.js'
+
+const isAnothers = (error: unknown): error is GatewayError =>
+  error instanceof GatewayError && error.code === 'SG_ERR_EXECUTION_EXISTS'
+
+/** Takes the executions that an engine defers, and has them dispatched once they are written down. */
+export class Deferring {
+  readonly #session: SessionState
+
+  constructor(session: SessionState) {
+    this.#session = session
+  }
+
+  async take(link: RunnerLink, execution: DeferredExecution, takenBack?: AbortSignal): Promise<void> {
+    const { id, world } = this.#session
+    const { executionId, expiresAt } = execution
+    // one that was parked is deferred again by the next engine, which may give it up, too
+    if (world.executions.defer(id, executionId, expiresAt)) await this.#dispatch(link, execution, takenBack)
+    const giveUp = () => this.giveUp(executionId, WITHDRAWN)
+    if (takenBack?.aborted) giveUp()
+    else takenBack?.addEventListener('abort', giveUp, { once: true })
+  }
+
+  giveUp(executionId: string, result: ExecutionResult): void {
+    const { id: sessionId, world } = this.#session
+    world.executions
+      .submit(executionId, result)
+      .catch((error) => world.logger.error({ sessionId, err: toError(error) }, 'an execution goes on waiting'))
+  }
+
+  /** @throws when it could not be written down, or is another session's; nothing waits then, unless its engine was let go meanwhile */
+  async #dispatch(link: RunnerLink, execution: DeferredExecution, takenBack?: AbortSignal): Promise<void> {
+    const session = this.#session
+    const { executions, world } = session
+    const { executionId } = execution
+    session.append(executions.add(execution, world.clock.now()))
+    const dispatch = world.dispatcher.plan(session.id, execution)
+    session.keepAlong(dispatch)
+    try {
+      await session.durable()
+      const first = await world.sessionOf(executionId)
+      if (first !== undefined && first !== session.id) throw new GatewayError('SG_ERR_EXECUTION_EXISTS')
+    } catch (error) {
+      // the engine that goes on with the turn finds it deferred
+      if (!session.hears(link) && !session.ended && !isAnothers(error))
+        session.whenDurable(() => (executions.has(executionId) ? dispatch.send() : dispatch.withdraw()))
+      else {
+        dispatch.withdraw()
+        this.#takeBack(link, executionId, error)
+      }
+      throw error
+    }
+    // an agent that lost its patience with the storage may have called again
+    if (takenBack?.aborted) dispatch.withdraw()
+    // once the engine knows that it was taken, so that a result may come from inside the dispatch
+    else setImmediate(() => dispatch.send())
+  }
+
+  /** The engine is told that it was not taken, so that nobody waits for it. */
+  #takeBack(link: RunnerLink, executionId: string, error: unknown): void {
+    const session = this.#session
+    const { executions, world } = session
+    if (!session.hears(link) || !world.executions.claim(executionId)) return
+    const why = interruptedResult(isAnothers(error) ? error.message : 'It could not be written down.')
+    const told = executions.settle(executionId, why, world.clock.now())
+    if (isAnothers(error)) {
+      executions.disown(executionId)
+      world.executions.disown(executionId)
+    }
+    session.append(told)
+  }
+}
