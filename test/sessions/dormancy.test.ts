@@ -144,6 +144,27 @@ t.test('a session that is deleted while its engine is started again is no fault 
   t.same(errors, [])
 })
 
+t.test('a message that waits for the engine while a removal is refused is given to the engine', async (t) => {
+  const { registry, engine, clock, journal } = await buildJournaled(t, { idleReleaseMs, script: echo() })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(async () => (await registry.get(id))?.status === 'idle')
+  await clock.advance(idleReleaseMs)
+  let isFirst = true
+  engine.script.start = (runner) => {
+    if (!isFirst) return runner.init()
+    isFirst = false
+    return new Promise(() => {})
+  }
+  const sent = registry.send(id, { type: 'user_message', text: 'second' })
+  await until(() => engine.runners.length === 2)
+  journal.broken = true
+  await t.rejects(registry.close(id, 'client'), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  journal.broken = false
+  await sent
+  await until(() => engine.last.sent.length === 1)
+  t.match(engine.last.sent, [{ text: 'second' }])
+})
+
 t.test('one that its agent has lost ends with one error that says what to do', async (t) => {
   const { registry, engine, clock, id, session } = await idle(t)
   await clock.advance(idleReleaseMs)

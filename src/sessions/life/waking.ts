@@ -80,7 +80,16 @@ export class Waking {
    */
   async rouse(session: Session): Promise<void> {
     if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
-    await this.#parts.mailbox.run(session.id, () => this.#rouseInTurn(session))
+    const { mailbox } = this.#parts
+    try {
+      await mailbox.run(session.id, () => this.#rouseInTurn(session))
+    } catch (error) {
+      if (!(error instanceof CalledOff)) throw error
+      // the removal that it was called off for may be refused
+      await mailbox.run(session.id, () => {})
+      if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED', { cause: error })
+      await this.rouse(session)
+    }
   }
 
   async #rouseInTurn(session: Session): Promise<void> {
@@ -99,7 +108,7 @@ export class Waking {
         logger.error({ sessionId: id, err: toError(error) }, 'the engine of a session could not be started again')
       if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
       if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
-      if (isCalledOff) throw new GatewayError('SG_ERR_SESSION_ENDED', { cause: error })
+      if (isCalledOff) throw error
       if (!(error instanceof GatewayError)) throw new GatewayError('SG_ERR_ENGINE_START', { cause: error })
       if (isFinal(error.code, 'idle')) session.fail(error.message, error.code)
       throw error
