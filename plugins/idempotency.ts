@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, onSendHookHandler, preHandlerHookHandler } from 'fastify'
 import { GatewayError, invalidField, toError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
-import type { TakenKey } from '../src/idempotency/making.js'
+import { type TakenKey, takeKey } from '../src/idempotency/making.js'
 import { earlierFingerprintOf, fingerprintOf, scopedKey } from '../src/idempotency/scope.js'
 import type { KeyState, StoredAnswer } from '../src/idempotency/store.js'
-import { PATIENCE_MS, Patience, patiently } from '../src/lib/patience.js'
+import { KeyedLock } from '../src/lib/keyed-lock.js'
+import { PATIENCE_MS, Patience } from '../src/lib/patience.js'
 import { within } from '../src/lib/within.js'
 import { tellFailure } from './error-log.js'
 
@@ -29,17 +30,10 @@ const KEPT_HEADERS = ['content-type', 'location']
 export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }: Gateway): void {
   scope.decorateRequest('takenKey', undefined)
 
-  /** Takes a key; one that is taken only after its request was refused is free again. */
+  /** Answered ones that are about to be gone on from. */
+  const reopening = new KeyedLock()
   const begin = (key: string, fingerprint: string, patience: Patience): Promise<KeyState> =>
-    patiently(
-      clock,
-      async (isRefused) => {
-        const known = await idempotency.begin(key, fingerprint)
-        if (known.state === 'new' && isRefused()) await idempotency.release(key)
-        return known
-      },
-      { patience },
-    )
+    takeKey(idempotency, clock, { key, fingerprint, patience })
 
   /** Takes the key, or answers with what was answered before; true then. */
   async function replay(given: unknown, request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
@@ -55,13 +49,17 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
       fingerprint = earlierFingerprintOf(request.body)
       known = await begin(key, fingerprint, patience)
     }
+    const isUnfinished = request.routeOptions.config.isUnfinished ?? (() => false)
     let earlier: string | undefined
-    if (known.state === 'answered' && request.routeOptions.config.isUnfinished?.(known.answer.body)) {
-      earlier = known.answer.body
-      await idempotency.release(key)
+    if (known.state === 'answered' && isUnfinished(known.answer.body))
       // of several that come at once, one goes on
-      known = await begin(key, fingerprint, patience)
-    }
+      known = await reopening.run(key, async () => {
+        const still = await begin(key, fingerprint, patience)
+        if (still.state !== 'answered' || !isUnfinished(still.answer.body)) return still
+        earlier = still.answer.body
+        await idempotency.release(key)
+        return begin(key, fingerprint, patience)
+      })
     switch (known.state) {
       case 'new':
         request.takenKey = {

@@ -14,7 +14,8 @@ import {
 import { NoQuery } from '../schemas/sessions.js'
 import type { Cluster } from '../src/cluster/cluster.js'
 import type { Gateway } from '../src/gateway.js'
-import { answerOverNodes } from '../src/notifications/answers-over-nodes.js'
+import { inParts } from '../src/idempotency/parts.js'
+import { ANSWERS_KEY_HEADER, answerOverNodes } from '../src/notifications/answers-over-nodes.js'
 import { answerAll, answerDue, type GivenAnswer, isUnfinished } from '../src/notifications/bulk-answers.js'
 import { countOverNodes, pageOverNodes } from '../src/notifications/inbox-over-nodes.js'
 import { clientOf } from './hops.js'
@@ -22,7 +23,7 @@ import { linkNext } from './paging.js'
 
 /** What sessions need people for, over REST. */
 export const notificationRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = async (scope, { gateway }) => {
-  const { registry } = gateway
+  const { registry, idempotency, clock } = gateway
   const { logger } = gateway.options
   const { feed, inbox, nodes } = gateway.notifications
 
@@ -50,12 +51,12 @@ export const notificationRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }>
     },
     async (request) => {
       const { body, principal, headers, hop, takenKey } = request
-      const here = (answers: readonly GivenAnswer[]) => answerAll(answers, principal, { registry, logger })
+      const path = `${scope.prefix}/inbox/answers`
+      const key = takenKey?.key ?? (hop && headers[ANSWERS_KEY_HEADER]?.toString())
+      const once = key === undefined ? undefined : inParts({ key, path }, { store: idempotency, clock, logger })
+      const here = (answers: readonly GivenAnswer[]) => answerAll(answers, principal, { registry, logger, once })
       const over = (answers: readonly GivenAnswer[], cluster: Cluster) =>
-        answerOverNodes(answers, here, cluster, {
-          path: `${scope.prefix}/inbox/answers`,
-          ...{ headers, client: clientOf(request) },
-        })
+        answerOverNodes(answers, here, cluster, { path, headers, client: clientOf(request), key })
       // what another node passes on goes no further
       const cluster = hop ? undefined : gateway.cluster
       const results = await answerDue(body.answers, takenKey?.earlier, (answers) =>

@@ -1,5 +1,6 @@
-import { type Persistence, persistently } from '../lib/patience.js'
-import type { IdempotencyStore, KeptKey, Made, StoredAnswer } from './store.js'
+import type { Clock } from '../lib/clock.js'
+import { type Patience, type Persistence, patiently, persistently } from '../lib/patience.js'
+import type { IdempotencyStore, KeptKey, KeyState, Made, StoredAnswer } from './store.js'
 
 /** A key as its request has taken it. */
 export interface TakenKey {
@@ -10,6 +11,22 @@ export interface TakenKey {
   /** Milliseconds for which the request has waited for the storage by then. */
   waitedMs: number
 }
+
+/** Takes a key; one that is taken only after its request was refused is free again. @throws SG_ERR_STORE_UNAVAILABLE */
+export const takeKey = (
+  store: IdempotencyStore,
+  clock: Clock,
+  { key, fingerprint, patience }: Pick<TakenKey, 'key' | 'fingerprint'> & { patience: Patience },
+): Promise<KeyState> =>
+  patiently(
+    clock,
+    async (isRefused) => {
+      const known = await store.begin(key, fingerprint)
+      if (known.state === 'new' && isRefused()) await store.release(key)
+      return known
+    },
+    { patience },
+  )
 
 /** The key as it is kept with what its request makes. */
 export const keptWith = ({ key, fingerprint, path }: TakenKey, kind: Made['kind'], id: string): KeptKey => ({

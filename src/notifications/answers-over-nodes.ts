@@ -12,7 +12,12 @@ export interface SentAnswers {
   headers: Readonly<Record<string, string | readonly string[] | undefined>>
   /** As a `NodeRequest` has it. */
   client: string
+  /** Of the whole request, under which each answer is kept. */
+  key?: string | undefined
 }
+
+/** By which a node says under which key the answers that it passes on are to be kept. */
+export const ANSWERS_KEY_HEADER = 'sg-answers-key'
 
 /** Of the request as it came, and not of the part of it that goes on. */
 const OF_THE_WHOLE: ReadonlySet<string> = new Set([
@@ -20,6 +25,7 @@ const OF_THE_WHOLE: ReadonlySet<string> = new Set([
   'content-encoding',
   'transfer-encoding',
   'idempotency-key',
+  ANSWERS_KEY_HEADER,
 ])
 
 /**
@@ -86,12 +92,13 @@ async function sendTo(
   node: ClusterNode,
   answers: Answers,
   cluster: Pick<Cluster, 'ask'>,
-  { path, headers, client }: SentAnswers,
+  { path, headers, client, key }: SentAnswers,
 ): Promise<InboxAnswerResult[]> {
   const kept = Object.entries(headers).filter(([name]) => !OF_THE_WHOLE.has(name))
+  const sent = { ...Object.fromEntries(kept), ...(key !== undefined && { [ANSWERS_KEY_HEADER]: key }) }
   try {
     const response = await cluster.ask(node, {
-      ...{ method: 'POST', path, headers: Object.fromEntries(kept), client, body: JSON.stringify({ answers }) },
+      ...{ method: 'POST', path, headers: sent, client, body: JSON.stringify({ answers }) },
     })
     if (!response.ok) return refused(answers, 'SG_ERR_STORE_UNAVAILABLE')
     return ((await response.json()) as { results: InboxAnswerResult[] }).results

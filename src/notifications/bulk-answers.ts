@@ -1,6 +1,7 @@
 import type { AnswerInboxResponse, InboxAnswerResult } from '../../schemas/notifications.js'
 import { ResolvePermissionRequest } from '../../schemas/permissions.js'
-import { ERROR_CODES, GatewayError, statusOf, toError } from '../errors.js'
+import { ERROR_CODES, type ErrorCode, GatewayError, statusOf, toError } from '../errors.js'
+import type { DoPart } from '../idempotency/parts.js'
 import type { Logger } from '../lib/logger.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
 import type { Principal } from '../principal.js'
@@ -17,18 +18,27 @@ const checker: Checker<ResolvePermissionRequest> = compileSchema(ResolvePermissi
 
 /**
  * Gives each answer as the route of its request would: the answers to one session one after the other, those to others meanwhile.
+ * @param to.once where a repeat is to find each as it was
  * @returns what became of each, in their order; never rejects
  */
 export async function answerAll(
   answers: readonly GivenAnswer[],
   principal: Principal,
-  { registry, logger }: { registry: Pick<SessionRegistry, 'resolvePermission'>; logger: Logger },
+  to: {
+    registry: Pick<SessionRegistry, 'resolvePermission'>
+    logger: Logger
+    once?: DoPart | undefined
+  },
 ): Promise<InboxAnswerResult[]> {
-  const one = async ({ sessionId, requestId, ...answer }: GivenAnswer): Promise<InboxAnswerResult> => {
+  const { registry, logger, once = (_part, work) => work().then(() => {}) } = to
+  const one = async (given: GivenAnswer): Promise<InboxAnswerResult> => {
+    const { sessionId, requestId, ...answer } = given
     const whose = { sessionId, requestId }
     try {
       checker.assert(answer)
-      await registry.resolvePermission(sessionId, requestId, answer, principal, { channel: 'inbox' })
+      await once(given, (takenKey) =>
+        registry.resolvePermission(sessionId, requestId, answer, principal, { takenKey, channel: 'inbox' }),
+      )
       return { ...whose, resolved: true }
     } catch (error) {
       const refusal = error instanceof GatewayError ? error : new GatewayError('SG_ERR_INTERNAL', { cause: error })
@@ -46,8 +56,11 @@ export async function answerAll(
   )
 }
 
-/** Nothing was done, and it may be tried again. */
-const TRY_AGAIN: ReadonlySet<string> = new Set(ERROR_CODES.filter((code) => statusOf(code) === 503))
+/** Nothing was done, or the next try tells what was. */
+const TRY_AGAIN: ReadonlySet<string> = new Set<ErrorCode>([
+  ...ERROR_CODES.filter((code) => statusOf(code) === 503),
+  ...(['SG_ERR_NODE_LOST', 'SG_ERR_IDEMPOTENCY_IN_FLIGHT'] as const),
+])
 
 const isDue = (result: InboxAnswerResult): boolean => !result.resolved && TRY_AGAIN.has(result.code)
 

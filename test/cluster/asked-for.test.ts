@@ -6,7 +6,7 @@ import { overNodes } from '../../src/cluster/over-nodes.js'
 import { JobElsewhere } from '../../src/jobs/elsewhere.js'
 import { systemClock } from '../../src/lib/clock.js'
 import { silentLogger } from '../../src/lib/logger.js'
-import { answerOverNodes } from '../../src/notifications/answers-over-nodes.js'
+import { ANSWERS_KEY_HEADER, answerOverNodes } from '../../src/notifications/answers-over-nodes.js'
 import type { ClusterNode } from '../../src/storage/cluster.js'
 
 const NODE = { n: 2, name: 'b', url: 'http://127.0.0.1:1' } as ClusterNode
@@ -82,6 +82,23 @@ t.test('what is answered or asked of a session that went elsewhere is not refuse
     ...{ here: {} as never, waiting: () => ({}), basePath: '/v1', clock: systemClock, logger: silentLogger },
   })
   t.same(await sessions.waiting('s', 'r'), { waits: true })
+})
+
+t.test('the key that answers are kept under is the node’s to say, never its caller’s', async (t) => {
+  const asked: NodeRequest[] = []
+  const ask = async (_node: ClusterNode, request: NodeRequest) => {
+    asked.push(request)
+    return Response.json({ results: [{ ...ANSWER, resolved: true }] })
+  }
+  const cluster = { where: async () => NODE, ask, forget() {} }
+  const headers = { 'idempotency-key': 'k', [ANSWERS_KEY_HEADER]: 'forged', 'x-other': 'stays' }
+  const sent = { path: '/v1/inbox/answers', headers, client: 'http 203.0.113.5' }
+  await answerOverNodes([ANSWER], async () => [], cluster, sent)
+  await answerOverNodes([ANSWER], async () => [], cluster, { ...sent, key: 'scoped' })
+  t.same(
+    asked.map((request) => request.headers),
+    [{ 'x-other': 'stays' }, { 'x-other': 'stays', [ANSWERS_KEY_HEADER]: 'scoped' }],
+  )
 })
 
 t.test('nobody knows whether it was done what a node was asked for that did not answer', async (t) => {

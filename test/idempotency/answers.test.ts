@@ -81,3 +81,47 @@ for (const isParked of [false, true])
         for (const isDone of [false, true]) await dieAt(t, isParked, last, isDone)
     },
   )
+
+/** The same of the answers to two sessions, which are one request. */
+async function dieAmongSeveral(t: Test, last: number | undefined, isDone = true): Promise<number> {
+  const storage = createMemoryStorage()
+  const fate = { last: Number.POSITIVE_INFINITY, isDone, parts: PARTS }
+  const { view, dead, operations } = mortal(storage, fate)
+  const { call, registry, engine, bury } = await serve(t, view)
+  const answers: { sessionId: string; requestId: string; behavior: 'allow' }[] = []
+  for (const _one of [1, 2]) {
+    const { id: sessionId } = (await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 }))
+      .json
+    await until(() => engine.last.sent.length === 1)
+    void engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} }).catch(() => {})
+    await until(() => registry.here(sessionId)?.status === 'parked')
+    await registry.durable(sessionId)
+    const [asked] = (await registry.get(sessionId))!.parked!.permissions!
+    answers.push({ sessionId, requestId: asked!.id, behavior: 'allow' })
+  }
+  const before = operations()
+  if (last !== undefined) fate.last = before + last
+  const give = (world: { call: typeof call }) => world.call('POST', '/inbox/answers', { answers }, KEY)
+  const answered = give({ call }).then(({ status }) => status)
+  answered.catch(() => {})
+  await Promise.race([answered, dead])
+  await bury()
+  const writes = operations() - before
+
+  const next = await serve(t, storage)
+  const at = last === undefined ? 'not killed' : `${isDone ? 'after' : 'before'} write ${last}`
+  t.match((await give(next)).json, { results: [{ resolved: true }, { resolved: true }] }, at)
+  for (const { sessionId } of answers)
+    await until(async () => {
+      const { json } = await next.call('GET', `/sessions/${sessionId}/events`)
+      return json.events.filter(({ type }: { type: string }) => type === 'permission_resolved').length === 1
+    }, `${at}: told once`)
+  await next.bury()
+  return writes
+}
+
+t.test('a process that is killed at any write: of several answers each is repeated as it was', async (t) => {
+  const total = await dieAmongSeveral(t, undefined)
+  t.ok(total >= 3, `${total} writes`)
+  for (let last = 1; last <= total; last++) for (const isDone of [false, true]) await dieAmongSeveral(t, last, isDone)
+})

@@ -1,7 +1,9 @@
 import t, { type Test } from 'tap'
 import type { InboxItem } from '../../schemas/notifications.js'
 import { GatewayError } from '../../src/errors.js'
+import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
+import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { type BuildOptions, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled } from '../fixtures/journaled.js'
 import { native } from '../fixtures/parked.js'
@@ -252,6 +254,47 @@ t.test('the same key tries again what could not be kept, and nothing else', asyn
   t.match(await Promise.all([a.decision, b.decision]), [{ behavior: 'allow' }, { behavior: 'allow' }])
   const last = await give()
   t.same([last.json, last.headers.get('idempotent-replayed')], [again.json, 'true'], 'now it is done')
+})
+
+t.test('of two that try again at once with the same key, one does', async (t) => {
+  const storage = createMemoryStorage()
+  const { ask, call, registry } = await build(t, { storage })
+  const { id, item, decision } = await ask()
+  const answers = [{ sessionId: id, requestId: item.request.id, behavior: 'allow' }]
+  const give = () => call('POST', '/inbox/answers', { answers }, { 'idempotency-key': 'k' })
+  const resolve = registry.resolvePermission.bind(registry)
+  registry.resolvePermission = () => Promise.reject(new GatewayError('SG_ERR_STORE_UNAVAILABLE'))
+  t.match((await give()).json, { results: [{ resolved: false }] })
+  const gate = deferred()
+  let given = 0
+  registry.resolvePermission = async (...what) => {
+    given++
+    await gate.promise
+    return resolve(...what)
+  }
+  // both find it answered, and one is told so once the other goes on
+  const [met, goesOn] = [deferred(), deferred()]
+  const { begin } = storage.idempotency
+  let asked = 0
+  storage.idempotency.begin = async (...key) => {
+    const known = await begin(...key)
+    asked++
+    if (known.state === 'new') goesOn.resolve()
+    else if (asked === 1) await met.promise
+    else if (asked === 2) {
+      met.resolve()
+      await goesOn.promise
+    }
+    return known
+  }
+  const both = [give(), give()]
+  const refused = await Promise.race(both)
+  t.match(refused.json, { code: 'SG_ERR_IDEMPOTENCY_IN_FLIGHT' })
+  gate.resolve()
+  t.same((await Promise.all(both)).map(({ status }) => status).sort(), [200, 409])
+  t.equal(given, 1)
+  t.match(await decision, { behavior: 'allow' })
+  t.match((await give()).json, { results: [{ resolved: true }] })
 })
 
 t.test('what parked sessions wait for stays in its place over a restart, and leaves when it is answered', async (t) => {
