@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import type { PermissionDecision } from '../../src/engines/runner.js'
+import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
@@ -163,6 +164,38 @@ t.test('an answer takes the place of one that could not be kept', async (t) => {
   await second
   await until(() => decided.u1)
   t.equal(decided.u1?.behavior, 'deny')
+})
+
+t.test('until an answer that was refused late is taken back no other one is taken', async (t) => {
+  const { registry, gateway, journal, id, requestId, decided, clock, again } = await asked(t, ['u1'])
+  const answer = (behavior: 'allow' | 'deny') => registry.resolvePermission(id, requestId, { behavior }, UNLIMITED)
+  journal.hold()
+  const first = t.rejects(answer('allow'), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  await turns()
+  await clock.advance(PATIENCE_MS / 2)
+  // slow, not silent
+  await gateway.idempotency.begin('some', 'other')
+  await clock.advance(PATIENCE_MS / 2)
+  await first
+  const second = answer('deny').then(
+    () => 'taken',
+    ({ code }) => code,
+  )
+  await turns()
+  journal.release()
+  // what was held is written, and nothing after it
+  journal.hold()
+  await turns()
+  await clock.advance(PATIENCE_MS)
+  t.equal(await second, 'SG_ERR_STORE_UNAVAILABLE')
+  journal.release()
+  await turns()
+  await answer('deny')
+  await until(() => decided.u1)
+  t.equal(decided.u1?.behavior, 'deny')
+  const { registry: next } = await again()
+  const resolved = (await eventsOf({ registry: next }, id)).filter(({ type }) => type === 'permission_resolved')
+  t.match(resolved, [{ behavior: 'deny' }])
 })
 
 t.test(

@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import type { Clock, Timer } from '../../lib/clock.js'
-import { PATIENCE_MS, Patience, patiently, tooLate, unavailable } from '../../lib/patience.js'
+import { overdue, PATIENCE_MS, Patience, patiently, tooLate, unavailable } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import { along, type PlannedNotification } from '../../notifications/planned.js'
 import type { LogJournal } from '../log/event-log.js'
@@ -58,6 +58,8 @@ export class JournalWriter implements LogJournal {
   /** Its removal is decided, durably: what is told from now on is kept apart from it. */
   #isDecided = false
   #isAbandoned = false
+  /** Keys of news that was refused and is not taken back yet: what is kept under the same key meanwhile goes with it. */
+  readonly #overdue = new Set<string>()
   #retry: { timer: Timer; tries: number } | undefined
   #writingSince = 0
   /** What is being told right now; who comes meanwhile comes last. */
@@ -126,14 +128,20 @@ export class JournalWriter implements LogJournal {
     if (this.#removing) await this.#removalOver(this.#removing, patience)
     if (this.#isAbandoned) throw unavailable()
     if (this.removed) return
+    if (this.#overdue.has(news.key)) throw overdue()
     const deposited = async (isRefused: () => boolean) => {
       await this.#parts.journal.deposit(this.#owner.id, [news], key && [key])
       if (!isRefused()) return
       this.take(news.key)
       this.touch()
     }
+    const onLate = (working: Promise<void>) => {
+      this.#overdue.add(news.key)
+      const free = () => this.#overdue.delete(news.key)
+      working.then(() => this.after(free), free)
+    }
     try {
-      await patiently(this.#clock, deposited, { patience })
+      await patiently(this.#clock, deposited, { patience, onLate })
     } catch (error) {
       throw error instanceof GatewayError ? error : unavailable(error)
     }
