@@ -1,5 +1,4 @@
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
-import type { Runner } from '../engines/runner.js'
 import { GatewayError } from '../errors.js'
 import { keptWith } from '../idempotency/making.js'
 import { newId } from '../lib/new-id.js'
@@ -8,6 +7,7 @@ import type { PlannedNotification } from '../notifications/planned.js'
 import { nameOf, type Principal } from '../principal.js'
 import type { Archive } from './kept/archive.js'
 import type { Keeping } from './kept/keeping.js'
+import { START_LIMIT_MS } from './life/waking.js'
 import type { Places } from './places.js'
 import type { CreateOptions, RegistryOptions } from './registry-options.js'
 import { Session } from './session.js'
@@ -59,7 +59,11 @@ export class Creation {
     let session: Session | undefined
     let registered = false
     try {
-      const admitted = await admission.admit(request, options.principal, options.profile)
+      const isRun = options.jobId !== undefined
+      const admitted = await this.#inTime(admission.admit(request, options.principal, options.profile), {
+        isRun,
+        silent: 'buildRunnerConfig, or the file system that cwd is on, did not answer in time.',
+      })
       options.signal?.throwIfAborted()
       const { profile, request: asked, config } = admitted
       const { id = newId(), jobId, takenKey } = options
@@ -77,7 +81,10 @@ export class Creation {
         if (config.prompt !== undefined) session.turnDesk.open(config.prompt)
       }
       const building = admission.buildRunner(admitted, session.id, session.bridge)
-      const runner = await (jobId === undefined ? this.#unlessDrained(building) : building)
+      const runner = await this.#inTime(building, {
+        ...{ isRun, silent: 'The engine was not built in time.' },
+        discard: (late) => late.close(),
+      })
       try {
         // a run that was refused comes again: its engine must not have begun by then
         if (jobId !== undefined) await session.durable()
@@ -100,15 +107,30 @@ export class Creation {
     }
   }
 
-  #unlessDrained(building: Promise<Runner>): Promise<Runner> {
+  /**
+   * Waits for what a host's code has its part in, and not for ever.
+   * @param how.isRun of a job: the end of the process does not wait for it
+   * @param how.silent told the operator when nothing comes
+   * @throws SG_ERR_ENGINE_START · SG_ERR_SHUTTING_DOWN, and what still comes of it is discarded
+   */
+  #inTime<T>(
+    work: Promise<T>,
+    { isRun, silent, discard = () => {} }: { isRun: boolean; silent: string; discard?: (late: T) => unknown },
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
       const refuse = (refusal: GatewayError) => {
         reject(refusal)
-        building.then((late) => late.close()).catch(() => {})
+        work.then(discard).catch(() => {})
       }
-      if (this.#parts.isDraining()) refuse(shuttingDown())
-      this.#waiting.add(refuse)
-      building.then(resolve, reject).finally(() => this.#waiting.delete(refuse))
+      const limit = this.#parts.options.clock.after(START_LIMIT_MS, () =>
+        refuse(new GatewayError('SG_ERR_ENGINE_START', { cause: new Error(silent) })),
+      )
+      if (!isRun && this.#parts.isDraining()) refuse(shuttingDown())
+      if (!isRun) this.#waiting.add(refuse)
+      work.then(resolve, reject).finally(() => {
+        limit.cancel()
+        this.#waiting.delete(refuse)
+      })
     })
   }
 

@@ -140,6 +140,29 @@ t.test('an observer that ends the session inside an event cannot reorder the log
   )
 })
 
+t.test('a host whose code does not answer is waited for two minutes, and not at all at the end', async (t) => {
+  const hangs = () => new Promise<never>(() => {})
+  for (const hook of ['buildRunnerConfig', 'createEngineRunner'] as const) {
+    let asked = 0
+    const hang = () => {
+      asked++
+      return hangs()
+    }
+    const { registry, clock, gateway } = await buildGateway(t, { maxSessions: 1, [hook]: hang })
+    const first = registry.create({ cwd: SOME_CWD })
+    first.catch(() => {})
+    await until(() => asked === 1)
+    await t.rejects(registry.create({ cwd: SOME_CWD }), { code: 'SG_ERR_TOO_MANY' }, hook)
+    await clock.advance(120_000)
+    await t.rejects(first, { code: 'SG_ERR_ENGINE_START' }, hook)
+    const second = registry.create({ cwd: SOME_CWD })
+    second.catch(() => {})
+    await until(() => asked === 2, 'its place is another one’s')
+    void gateway.close()
+    await t.rejects(second, { code: 'SG_ERR_SHUTTING_DOWN' }, hook)
+  }
+})
+
 t.test('what buildRunnerConfig returns passes the same policy as a request', async (t) => {
   const forbidden = await buildGateway(t, {
     disableBypassPermissions: true,
