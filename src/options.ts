@@ -8,7 +8,7 @@ import { type ClusterOptions, type ResolvedClusterOptions, resolveClusterOptions
 import type { SignInOptions } from './console/sign-ins.js'
 import type { AgentDeclaration } from './engines/cli/agent-table.js'
 import type { CredentialProbe } from './engines/cli/credentials.js'
-import { assertDeferredToolNames } from './engines/deferred-tools.js'
+import { assertDeferredTools } from './engines/deferred-tools.js'
 import type { CreateEngineRunner, DeferredTool } from './engines/runner.js'
 import { optionError, toError } from './errors.js'
 import type { ExecutionDispatch } from './executions/dispatch.js'
@@ -205,7 +205,7 @@ export function resolveOptions(options: WorkerServerOptions): ResolvedOptions {
   if (!options.authenticate && options.allowUnauthenticated !== true)
     throw optionError('authenticate', 'is required; or set allowUnauthenticated: true, for local development only.')
   const logger = options.logger ?? silentLogger
-  assertDeferredToolNames(options.executions?.tools ?? [], 'executions.tools')
+  assertDeferredTools(options.executions?.tools ?? [], 'executions.tools')
   return {
     ...options,
     basePath: resolveBasePath(options.basePath),

@@ -1,7 +1,21 @@
 import { ASK_USER_QUESTION } from '../../schemas/permissions.js'
 import { optionError } from '../errors.js'
+import type { DeferredTool } from './runner.js'
 
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
+
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** What agents and model providers read of the schema of an input before they look at anything else. */
+const SCHEMA_FORMS: readonly [member: string, isTaken: (value: unknown) => boolean, form: string][] = [
+  ['type', (value) => value === 'object', '"object": a tool is given its input by name'],
+  [
+    'properties',
+    (value) => isObject(value) && Object.values(value as object).every(isObject),
+    'an object that has a schema for each name',
+  ],
+  ['required', (value) => Array.isArray(value) && value.every((name) => typeof name === 'string'), 'a list of names'],
+]
 
 /** Names of tools that sessions of the bundled provider engine have anyway. */
 const BUNDLED_NAMES = [
@@ -10,15 +24,24 @@ const BUNDLED_NAMES = [
 ]
 
 /**
- * Checks the names of deferred tools, which models are told and which must not hide another tool.
+ * Checks deferred tools: their names, which models are told and which must not hide another tool, and the schemas of their inputs as far
+ * as one that is none would cost every session all of its tools.
  * @param option where they were declared
  * @throws SG_ERR_OPTION
  */
-export function assertDeferredToolNames(tools: readonly { name: string }[], option: string): void {
+export function assertDeferredTools(
+  tools: readonly Pick<DeferredTool, 'name' | 'inputSchema'>[],
+  option: string,
+): void {
   const taken = new Set(BUNDLED_NAMES)
-  for (const { name } of tools) {
+  for (const [index, { name, inputSchema }] of tools.entries()) {
     if (!TOOL_NAME.test(name)) throw optionError(option, `${name} must match ${TOOL_NAME.source}`)
     if (taken.has(name)) throw optionError(option, `the name ${name} is taken`)
     taken.add(name)
+    for (const [member, isTaken, form] of SCHEMA_FORMS) {
+      const given = inputSchema?.[member]
+      if (given !== undefined && !isTaken(given))
+        throw optionError(`${option}.${index}.inputSchema.${member}`, `must be ${form}`)
+    }
   }
 }

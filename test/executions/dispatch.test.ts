@@ -108,21 +108,31 @@ t.test('a redelivery is not dispatched again, and a hook that fails hurts nobody
   t.match(await gateway.executions.submit('e1', ok), { applied: true })
 })
 
-t.test('tools that engines could not tell apart, or that cannot be dispatched, are refused at the start', async (t) => {
-  const open = { allowUnauthenticated: true, profiles: [] }
-  const cases: [string, object[]][] = [
-    ['executions.tools', [deploy, deploy]],
-    ['executions.tools', [{ ...deploy, name: 'fs_write' }]],
-    ['executions.tools', [{ ...deploy, name: 'has space' }]],
-    ['executions.tools.0.dispatch.url', [{ ...deploy, dispatch: { url: 'file:///etc/passwd' } }]],
-    [
-      'executions.tools.0.dispatch.headers.host',
-      [{ ...deploy, dispatch: { url: 'http://h/', headers: { host: 'x' } } }],
-    ],
-  ]
-  for (const [option, tools] of cases)
-    t.throws(() => createGateway({ ...open, executions: { tools: tools as never } }), {
-      code: 'SG_ERR_OPTION',
-      message: RegExp(`^${option}`),
-    })
-})
+t.test(
+  'tools that engines could not tell apart, or read, or that cannot be dispatched, are refused at the start',
+  async (t) => {
+    const open = { allowUnauthenticated: true, profiles: [] }
+    const cases: [string, object[]][] = [
+      ['executions.tools', [deploy, deploy]],
+      ['executions.tools', [{ ...deploy, name: 'fs_write' }]],
+      ['executions.tools', [{ ...deploy, name: 'has space' }]],
+      ['executions.tools.1.inputSchema.type', [deploy, { ...deploy, name: 'other', inputSchema: { type: 'string' } }]],
+      ['executions.tools.0.inputSchema.properties', [{ ...deploy, inputSchema: { properties: 3 } }]],
+      [
+        'executions.tools.0.inputSchema.properties',
+        [{ ...deploy, inputSchema: { properties: { version: 'string' } } }],
+      ],
+      ['executions.tools.0.inputSchema.required', [{ ...deploy, inputSchema: { type: 'object', required: true } }]],
+      ['executions.tools.0.dispatch.url', [{ ...deploy, dispatch: { url: 'file:///etc/passwd' } }]],
+      [
+        'executions.tools.0.dispatch.headers.host',
+        [{ ...deploy, dispatch: { url: 'http://h/', headers: { host: 'x' } } }],
+      ],
+    ]
+    for (const [option, tools] of cases)
+      t.throws(() => createGateway({ ...open, executions: { tools: tools as never } }), {
+        code: 'SG_ERR_OPTION',
+        message: RegExp(`^${option}`),
+      })
+  },
+)

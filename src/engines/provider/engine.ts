@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.js'
 import type { EgressGuardOptions } from '../../webhooks/egress.js'
-import { assertDeferredToolNames } from '../deferred-tools.js'
+import { assertDeferredTools } from '../deferred-tools.js'
 import type { CreateEngineRunner, DeferredTool } from '../runner.js'
 import type { ScratchLimits } from './files.js'
 import type { HostMcpServer } from './mcp.js'
@@ -39,7 +39,7 @@ export interface ProviderEngineOptions {
  * @throws {GatewayError} `SG_ERR_OPTION` for deferred tools whose names are not usable
  */
 export function providerEngine(options: ProviderEngineOptions = {}): CreateEngineRunner {
-  assertDeferredToolNames(options.deferredTools ?? [], 'deferredTools')
+  assertDeferredTools(options.deferredTools ?? [], 'deferredTools')
   let create: Promise<CreateEngineRunner> | undefined
   return async (context) => {
     // The SDK costs time and 20 MB to load, which a gateway without provider sessions need not spend.
