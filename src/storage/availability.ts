@@ -150,7 +150,12 @@ export class StorageWatch {
     if (!this.#silent) return
     this.#silent = false
     this.#logger.warn({}, 'the storage answers again')
-    if (!this.#probe) for (const run of [...this.#waiting]) run()
+    if (!this.#probe) this.#runWaiting()
+  }
+
+  #runWaiting(): void {
+    // what comes meanwhile waits for itself, and one of them may call another off
+    for (const run of [...this.#waiting]) if (this.#waiting.has(run)) run()
   }
 
   #onTaken(): void {
@@ -158,7 +163,7 @@ export class StorageWatch {
     this.#probe.cancel()
     this.#probe = undefined
     this.#logger.warn({}, 'the storage takes what it is given again')
-    for (const run of [...this.#waiting]) run()
+    this.#runWaiting()
   }
 
   #onFailed(error: unknown): void {
