@@ -79,6 +79,7 @@ export class StorageWatch {
     this.storage = Object.assign(Object.create(given) as GatewayStorage, Object.fromEntries(watched), {
       open: async () => {
         take(given, this)
+        given.onAway?.((error) => this.#onFailed(error))
         await given.open()
       },
       close: () => this.#close(),

@@ -45,6 +45,8 @@ export interface GatewayStorage {
   readonly atTurnsEnd?: (work: () => void) => void
   /** Makes the parts usable; does nothing when they are. Rejects when another process holds the storage, and what cannot be read. */
   open(): Promise<void>
+  /** Who is told while it cannot be reached, although nothing is asked of it. Absent: whoever asks for something finds out. */
+  onAway?(listener: (error: StorageError) => void): void
   /** Writes a little for good, and takes it away again. Rejects when it cannot. Absent: what callers ask for says whether it can. */
   probe?(): Promise<void>
   /** Resolves when everything that was asked for is done and the storage may be opened again, here or by another process. */

@@ -78,6 +78,28 @@ if (hasPostgres()) {
     t.match((await command(t, cwd, storage, ['doctor'])).said, /in use by +nobody/)
   })
 
+  t.test('a daemon that nobody asks for anything says that its database is gone, and that it is back', async (t) => {
+    const { url: at, daemon } = await startDaemon(t, { storage: { postgres: { url, schema: 'idle' } } })
+    const readiness = async () => (await (await fetch(new URL('/readyz', at))).json()) as { status: string }
+    const says = (status: string) => until(async () => (await readiness()).status === status, status)
+    await says('ready')
+    await server.end('SIGINT')
+    await says('storage_unavailable')
+    t.match(await daemon.logged('the storage fails; nothing that has to be kept is taken until it works'), {
+      err: { code: 'POSTGRES_UNREACHABLE' },
+    })
+    await server.restart()
+    await says('ready')
+    await daemon.logged('the storage takes what it is given again')
+
+    await server.query(`DELETE FROM idle.members;
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'session-gateway'`)
+    await says('storage_unavailable')
+    t.match(await daemon.logged('this process has lost the storage; nothing is taken any more'), {
+      err: { code: 'STORAGE_FENCED' },
+    })
+  })
+
   t.test('what is wrong with the database is told with what to do about it, and never with the password', async (t) => {
     const cwd = t.testdir()
     await server.query(`CREATE ROLE guest LOGIN PASSWORD 'guest-secret'`)

@@ -35,6 +35,7 @@ export class PostgresDatabase {
   readonly #options: LinkOptions
   readonly #self: Self
   readonly #onEnd: () => void
+  readonly #onUnreachable: (error: StorageError) => void
   readonly #sessions = new KnownSessions()
   #link: Link | undefined
   #term = 0
@@ -55,18 +56,30 @@ export class PostgresDatabase {
   readonly #over = new AbortController()
   #reconnecting: Promise<void> | undefined
 
-  private constructor(options: LinkOptions, self: Self, onEnd: () => void) {
+  private constructor(
+    options: LinkOptions,
+    self: Self,
+    onUnreachable: (error: StorageError) => void,
+    onEnd: () => void,
+  ) {
     this.#options = options
     this.#self = self
+    this.#onUnreachable = onUnreachable
     this.#onEnd = onEnd
   }
 
   /**
+   * @param onUnreachable told of every try to connect again that fails
    * @param onEnd told once that nothing is taken any more: declared dead, ahead of the database, or closed
    * @throws StorageError
    */
-  static async open(options: LinkOptions, self: Self, onEnd = () => {}): Promise<PostgresDatabase> {
-    const database = new PostgresDatabase(options, self, onEnd)
+  static async open(
+    options: LinkOptions,
+    self: Self,
+    onUnreachable: (error: StorageError) => void = () => {},
+    onEnd = () => {},
+  ): Promise<PostgresDatabase> {
+    const database = new PostgresDatabase(options, self, onUnreachable, onEnd)
     await database.#connect()
     return database
   }
@@ -236,6 +249,7 @@ export class PostgresDatabase {
         return
       } catch (error) {
         this.#away = failureOf(error, this.#options.place)
+        this.#onUnreachable(this.#away)
       }
       const isWaitedFor = this.#queue.underWay.length > 0
       await sleep(delayAfter(tries, RECONNECT), undefined, { ref: isWaitedFor, signal: this.#over.signal }).catch(

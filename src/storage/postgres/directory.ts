@@ -3,6 +3,7 @@ import type { EndedStatus } from '../../sessions/kept/journal.js'
 import type { ClusterEvents, ClusterNode, ClusterStorage, NodeAnnouncement, Place } from '../cluster.js'
 import type { OpenDatabase } from '../sql/storage.js'
 import { notOpen } from '../sql/storage.js'
+import type { StorageError } from '../storage.js'
 import { carriedFiles } from './carried.js'
 import { PostgresDatabase } from './database.js'
 import type { LinkOptions } from './link.js'
@@ -15,13 +16,15 @@ const MOST_TRIES = 5
 /** A schema as several processes share it. */
 export class PostgresCluster implements ClusterStorage {
   readonly #place: string
+  readonly #onUnreachable: (error: StorageError) => void
   readonly #listeners = new Listeners<ClusterEvents>((error) => process.emitWarning(error))
   #announced: { node: NodeAnnouncement; leaseMs: number } | undefined
   #member: Member | undefined
   #database: PostgresDatabase | undefined
 
-  constructor(place: string) {
+  constructor(place: string, onUnreachable: (error: StorageError) => void) {
     this.#place = place
+    this.#onUnreachable = onUnreachable
   }
 
   announce(node: NodeAnnouncement, leaseMs: number): void {
@@ -96,7 +99,8 @@ export class PostgresCluster implements ClusterStorage {
     })
     this.#member = member
     try {
-      const database = await PostgresDatabase.open(options, { n: member.n, isOneOfMany: true }, () => member.lose())
+      const self = { n: member.n, isOneOfMany: true }
+      const database = await PostgresDatabase.open(options, self, this.#onUnreachable, () => member.lose())
       this.#database = database
       return {
         isOneOfMany: true,

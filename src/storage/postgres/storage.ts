@@ -1,6 +1,7 @@
 import type { ClusterStorage } from '../cluster.js'
 import { forOneGateway } from '../held.js'
 import { type DatabaseStorage, databaseStorage, type OpenDatabase } from '../sql/storage.js'
+import type { StorageError } from '../storage.js'
 import { PostgresDatabase } from './database.js'
 import { PostgresCluster } from './directory.js'
 import { placeOf } from './failures.js'
@@ -41,20 +42,27 @@ const SCHEMA = 'session_gateway'
  */
 export function createPostgresStorage(options: PostgresStorageOptions): PostgresStorage {
   const place = placeOf(options.url)
-  const cluster = new PostgresCluster(place)
+  let tell: (error: StorageError) => void = () => {}
+  const onUnreachable = (error: StorageError) => tell(error)
+  const cluster = new PostgresCluster(place, onUnreachable)
   const storage = databaseStorage(
     place,
     async () =>
       swept(
         await (cluster.isAnnounced
           ? cluster.open(linkOptions(options), directOptions(options))
-          : openDatabase(options)),
+          : openDatabase(options, onUnreachable)),
       ),
     options.now,
     true,
   )
   const journal = { ...storage.journal, listed: listedSessions(cluster.call) }
-  return forOneGateway({ ...storage, cluster, journal })
+  return forOneGateway({
+    ...{ ...storage, cluster, journal },
+    onAway(listener) {
+      tell = listener
+    },
+  })
 }
 
 const linkOptions = ({ url, schema = SCHEMA, namedStatements = true }: PostgresStorageOptions): LinkOptions => ({
@@ -67,10 +75,14 @@ export const directOptions = (options: PostgresStorageOptions): LinkOptions => (
   namedStatements: false,
 })
 
-async function openDatabase(options: PostgresStorageOptions): Promise<OpenDatabase> {
+async function openDatabase(
+  options: PostgresStorageOptions,
+  onUnreachable: (error: StorageError) => void,
+): Promise<OpenDatabase> {
   const membership = await Membership.join(directOptions(options))
   try {
-    const database = await PostgresDatabase.open(linkOptions(options), { n: membership.n, isOneOfMany: false })
+    const self = { n: membership.n, isOneOfMany: false }
+    const database = await PostgresDatabase.open(linkOptions(options), self, onUnreachable)
     return {
       call: database.call,
       atTurnsEnd: database.atTurnsEnd,
