@@ -132,6 +132,14 @@ if (hasPostgres()) {
     await t.rejects(createPostgresStorage({ url, schema: 'pg_gateway' }).open(), { code: 'POSTGRES_SCHEMA' })
     const open = createPostgresStorage({ url: guest }).open()
     await t.rejects(open, { code: 'POSTGRES_RIGHTS', message: /this user lacks rights/ })
+    await server.query(`GRANT CREATE ON DATABASE postgres TO guest`)
+    const restored = createPostgresStorage({ url: guest, schema: 'restored' })
+    await restored.open()
+    await restored.close()
+    await server.query('ALTER TABLE restored.events OWNER TO gateway; REVOKE CREATE ON DATABASE postgres FROM guest')
+    await t.rejects(checkPostgres({ url: guest, schema: 'restored' }), {
+      message: 'guest may not use every table of the schema restored: ALTER TABLE restored.events OWNER TO guest',
+    })
     await server.query('CREATE SCHEMA foreigner; CREATE TABLE foreigner.members (id int)')
     await t.rejects(checkPostgres({ url, schema: 'foreigner' }), { message: /has tables of something else/ })
     await t.rejects(createPostgresStorage({ url, schema: 'foreigner' }).open(), { code: 'STORAGE_FOREIGN' })

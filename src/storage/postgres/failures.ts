@@ -62,7 +62,7 @@ const MEANINGS: readonly (readonly [RegExp, code: string, meaning: (place: strin
     /^42501$/,
     'POSTGRES_RIGHTS',
     (place) =>
-      `${place}: this user lacks rights. It must own the schema of the gateway, or be allowed to make it: GRANT CREATE ON DATABASE … TO …`,
+      `${place}: this user lacks rights. It must own the schema of the gateway with all that is in it, or be allowed to make it: GRANT CREATE ON DATABASE … TO …`,
   ],
   [
     /^25006$/,

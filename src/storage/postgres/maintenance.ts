@@ -34,7 +34,12 @@ export interface PostgresReport {
 const SERVER = `SELECT version() AS version, pg_is_in_recovery() AS standby, current_user AS "user",
   current_setting('fsync') AS fsync,
   current_setting('server_encoding') AS encoding, has_database_privilege(current_database(), 'CREATE') AS may,
-  (SELECT pg_has_role(nspowner, 'USAGE') OR has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = $1) AS uses`
+  (SELECT pg_has_role(nspowner, 'USAGE') OR has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = $1) AS uses,
+  (SELECT array_agg(format('%I.%I', nspname, relname) ORDER BY relname)
+    FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname = $1 AND to_regclass(format('%I.schema_versions', nspname)) IS NOT NULL AND relkind = 'r'
+      AND NOT (has_table_privilege(pg_class.oid, 'SELECT') AND has_table_privilege(pg_class.oid, 'INSERT')
+        AND has_table_privilege(pg_class.oid, 'UPDATE') AND has_table_privilege(pg_class.oid, 'DELETE'))) AS denied`
 const SIZES = `SELECT relname AS name, pg_stat_get_live_tuples(oid) AS rows, pg_total_relation_size(oid) AS bytes
   FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relkind = 'r'`
 const ORPHANS = `SELECT
@@ -111,7 +116,7 @@ async function look(
 ): Promise<PostgresReport> {
   return withLink(options, async (link, schema) => {
     const { rows } = await link.client.query(SERVER, [schema])
-    const { version, standby, user, fsync, encoding, may, uses } = rows[0]
+    const { version, standby, user, fsync, encoding, may, uses, denied } = rows[0]
     const problems: string[] = []
     if (standby) problems.push('the server is a standby, which only reads: name the primary')
     if (encoding !== 'UTF8') problems.push(`the database is encoded in ${encoding}: make one with ENCODING 'UTF8'`)
@@ -125,11 +130,17 @@ async function look(
       problems.push(
         `${user} may not use the schema ${schema}: ALTER SCHEMA ${quoted(schema)} OWNER TO ${user}, and its tables`,
       )
+    // as a restore by another user leaves them
+    if (uses && denied)
+      problems.push(
+        `${user} may not use every table of the schema ${schema}: ` +
+          denied.map((table: string) => `ALTER TABLE ${table} OWNER TO ${user}`).join('; '),
+      )
     let found: Partial<PostgresReport> = {}
     let schemaVersion: number | undefined
     try {
-      schemaVersion = uses ? await versionOf(link.client, schema) : 0
-      if (schemaVersion > 0) found = await ours(link, schema, schemaVersion)
+      if (!denied) schemaVersion = uses ? await versionOf(link.client, schema) : 0
+      if (schemaVersion) found = await ours(link, schema, schemaVersion)
     } catch (error) {
       problems.push(failureOf(error instanceof StatementError ? error.error : error, placeOf(options.url)).message)
     }
