@@ -1,7 +1,7 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Target } from '../src/cluster/cluster.js'
+import { NodeUnreachable, type Target } from '../src/cluster/cluster.js'
 import { endToEnd, type HopRefused, hopRefusal, wasUnsent } from '../src/cluster/hop-client.js'
 import type { OwnNode } from '../src/cluster/own-node.js'
 import { GatewayError } from '../src/errors.js'
@@ -100,6 +100,8 @@ class Forwarding {
   readonly #body: ReplayableBody
   /** Of the last attempt, when the node did not let this one in. */
   #refusal: HopRefused | undefined
+  /** Of the last attempt that failed, for the log. */
+  #failure: NodeUnreachable | undefined
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -125,11 +127,12 @@ class Forwarding {
       cluster.forget(target)
       if (outcome === 'lost') this.#assertSize(this.#body.bytes)
       if (outcome === 'lost' && !(REPEATABLE.has(request.method) && this.#body.isEmpty))
-        throw new GatewayError('SG_ERR_NODE_LOST')
+        throw new GatewayError('SG_ERR_NODE_LOST', { cause: this.#failure })
       if (isLast || !this.#body.canReplay) break
     }
-    const detail = this.#refusal && { detail: this.#refusal.message, cause: this.#refusal }
-    throw new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S, ...detail })
+    const detail = this.#refusal && { detail: this.#refusal.message }
+    const cause = this.#refusal ?? this.#failure
+    throw new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S, cause, ...detail })
   }
 
   /** The owner would refuse it and hang up, in the midst of what is still being sent. */
@@ -160,12 +163,16 @@ class Forwarding {
         }
         resolve(outcome)
       }
-      asked.on('error', () => settle(wasUnsent(asked) ? 'unsent' : 'lost'))
+      const fails = (outcome: Outcome, error: unknown) => {
+        if (!isSettled) this.#failure = new NodeUnreachable(node, outcome !== 'lost', error)
+        settle(outcome)
+      }
+      asked.on('error', (error) => fails(wasUnsent(asked) ? 'unsent' : 'lost', error))
       asked.once('response', (answer) => {
         this.#refusal = hopRefusal(answer)
         if (this.#refusal || answer.statusCode === 421) {
           answer.resume()
-          settle('elsewhere')
+          fails('elsewhere', new Error('Another node answers there, or it does not have this any more.'))
           if (!this.#body.isSent) asked.destroy()
           return
         }

@@ -75,11 +75,12 @@ async function passOn(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const refused = () => new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S })
+  const refused = (cause?: unknown) =>
+    new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S, cause })
   const { method, raw, headers } = request
   const asked = { method, path: raw.url ?? '', headers, client: clientOf(request) }
   const lost = (error: unknown): never => {
-    throw wasUnheard(error) ? refused() : new GatewayError('SG_ERR_NODE_LOST', { cause: error })
+    throw wasUnheard(error) ? refused(error) : new GatewayError('SG_ERR_NODE_LOST', { cause: error })
   }
   const answer = await cluster.ask(node, asked).catch(lost)
   if (answer.status === 421) throw refused()

@@ -59,7 +59,7 @@ export class NodeUnreachable extends Error {
   readonly unsent: boolean
 
   constructor(node: ClusterNode, unsent: boolean, cause: unknown) {
-    super(`The node ${node.name} cannot be reached.`, { cause })
+    super(`The node ${node.name} cannot be reached at ${node.url}, its cluster.url.`, { cause })
     this.node = node
     this.unsent = unsent
   }

@@ -355,13 +355,28 @@ if (hasPostgres()) {
   })
 
   t.test('an owner that cannot be reached is a 503, and nothing was done', async (t: Test) => {
-    const { nodes, join } = await clusterOf(t, ['a'])
+    const told: { err?: Error }[] = []
+    const logger = { ...silentLogger, error: (fields: object) => void told.push(fields) }
+    const { nodes, join } = await clusterOf(t, ['a'], { logger })
     const [a] = nodes
     const cut = await join('cut', { cluster: unreachable })
     const id = await sessionOn(cut)
     isProblem(t, await a.call('GET', `/sessions/${id}`), 503, 'SG_ERR_NODE_UNREACHABLE')
     const { status, headers } = await a.call('DELETE', `/sessions/${id}`)
     t.match({ status, after: headers.get('retry-after') }, { status: 503, after: '2' })
+    const why = {
+      message: /^The node cut cannot be reached at http:\/\/127\.0\.0\.1:1,/,
+      cause: { code: 'ECONNREFUSED' },
+    }
+    t.match(told, [{ err: { cause: why } }, { err: { cause: why } }], 'its operator is told which one, and where')
+    // as with the address of a third node
+    const astray = await join('astray', { cluster: { url: a.storage.cluster!.nodes()[0]!.url } })
+    const there = await sessionOn(astray)
+    told.length = 0
+    isProblem(t, await cut.call('GET', `/sessions/${there}`), 503, 'SG_ERR_NODE_UNREACHABLE')
+    t.match(told, [
+      { err: { cause: { message: /^The node astray/, cause: { message: /^Another node answers there/ } } } },
+    ])
     t.equal((await cut.call('GET', `/sessions/${id}`)).status, 200)
   })
 
