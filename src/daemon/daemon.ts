@@ -15,7 +15,7 @@ import { secretsOf } from './redact.js'
 import { RejoiningServer } from './rejoining-server.js'
 import { serverOptions } from './server-options.js'
 import { StartError } from './start-error.js'
-import { createTokenLookup } from './tokens.js'
+import { createTokenLookup, tokenWarnings } from './tokens.js'
 
 /** Everything the daemon consists of, checked and wired, before it listens. */
 export interface PreparedServer {
@@ -58,7 +58,7 @@ export async function prepareServer(
     secrets: secretsOf(config, process.env),
     ...(destination && { destination }),
   })
-  for (const { path, message } of [...loaded.warnings, ...notificationWarnings(config)])
+  for (const { path, message } of [...loaded.warnings, ...tokenWarnings(config), ...notificationWarnings(config)])
     logger.warn({ file: loaded.file, ...(path && { path }) }, message)
   const build = (onLost?: () => void) => construct(loaded, hooks, logger, onLost)
   if (!config.cluster) return { server: build(), logger, hooks, authenticates }

@@ -4,6 +4,7 @@ import type { ConfigToken } from '../../schemas/config.js'
 import { type Clock, systemClock } from '../lib/clock.js'
 import { type CallerNamed, nameOf, normalizePrincipal, type PrincipalClaims } from '../principal.js'
 import { type ConfigProblem, memberPath } from './config-problem.js'
+import type { EffectiveConfig } from './load-config.js'
 
 /** Prefix of generated tokens, by which secret scanners and the log's censor know one. */
 const TOKEN_PREFIX = 'sgw_'
@@ -38,6 +39,29 @@ export function tokenProblems(tokens: readonly ConfigToken[]): ConfigProblem[] {
     if (Number.isNaN(expiryOf(token)))
       problems.push({ path: `${path}.expiresAt`, message: 'expected an ISO 8601 date or epoch milliseconds' })
     return problems
+  })
+}
+
+/** What of tokens can be served, and still lets in nobody, or into nothing. A profile may also be made later, where there is a `profileStore`. */
+export function tokenWarnings(
+  { auth, profiles, profileStore }: Pick<EffectiveConfig, 'auth' | 'profiles' | 'profileStore'>,
+  clock: Clock = systemClock,
+): ConfigProblem[] {
+  const known = profiles && !profileStore ? profiles.map(({ name }) => name) : undefined
+  return (auth?.tokens ?? []).flatMap((token, at) => {
+    const path = memberPath('auth.tokens', at)
+    const end = expiryOf(token)
+    const warnings = (token.allowedProfiles ?? []).flatMap((name, index) => {
+      if (!known || known.includes(name)) return []
+      const message = `there is no profile ${JSON.stringify(name)}, which the token would be for; declared are ${known.join(', ') || 'none'}`
+      return [{ path: memberPath(`${path}.allowedProfiles`, index), message }]
+    })
+    if (end <= clock.now())
+      warnings.push({
+        path: `${path}.expiresAt`,
+        message: `the token lets nobody in: it ended at ${new Date(end).toJSON() ?? end}; give a later time, or take it out`,
+      })
+    return warnings
   })
 }
 

@@ -5,6 +5,7 @@ import {
   generateToken,
   hashToken,
   tokenProblems,
+  tokenWarnings,
 } from '../../src/daemon/tokens.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
@@ -76,6 +77,24 @@ t.test('names and tokens are unique, dates are dates', async (t) => {
     ['auth.tokens[1].name', 'auth.tokens[1].sha256', 'auth.tokens[1].expiresAt'],
   )
   t.strictSame(tokenProblems([{ name: 'a', sha256, expiresAt: '2026-12-31' }]), [])
+})
+
+t.test('a token that lets nobody in, or into nothing, is told of', async (t) => {
+  const clock = new VirtualClock()
+  const sha256 = hashToken('token')
+  const profiles = [{ name: 'demo' }]
+  const typo = { name: 'typo', sha256, allowedProfiles: ['demo', 'dem'] }
+  const over = { name: 'over', sha256, expiresAt: clock.now() }
+  const fine = { name: 'fine', sha256, allowedProfiles: ['demo'], expiresAt: clock.now() + 1 }
+  t.match(tokenWarnings({ auth: { tokens: [typo, fine, over] }, profiles }, clock), [
+    { path: 'auth.tokens[0].allowedProfiles[1]', message: /^there is no profile "dem", .* declared are demo$/ },
+    {
+      path: 'auth.tokens[2].expiresAt',
+      message: `it ended at ${new Date(clock.now()).toISOString()}; give a later time`,
+    },
+  ])
+  const made = { auth: { tokens: [typo] }, profiles, profileStore: true as const }
+  t.same(tokenWarnings(made, clock), [], 'a profile may be made later')
 })
 
 t.test('a name stands for its token, while that is valid', async (t) => {
