@@ -1,6 +1,6 @@
 import { type CredentialOptions, Credentials } from './credentials.js'
 import { Http, type Query, readFile } from './http.js'
-import { type List, listOf, pagedList } from './list.js'
+import { type List, listIn, listOf, pagedList } from './list.js'
 import { type WatchNotifications, watchNotifications } from './notifications.js'
 import { type Fetch, type Platform, platform, type SocketConstructor } from './platform.js'
 import { type WaitForJob, waitForJob, watchQueue } from './queue.js'
@@ -47,11 +47,19 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
   })
   const http = new Http(baseUrl, surroundings, new Credentials(credentials, WebSocket !== undefined))
 
-  const get = <T>(path: string, { signal }: CallOptions = {}, query?: Query) =>
-    http.json<T>('GET', path, { signal, query })
-  const create = <T>(path: string, body: unknown, { signal, idempotencyKey }: CreateOptions = {}) =>
+  const get = <T>(path: string, has: keyof T & string, { signal }: CallOptions = {}, query?: Query) =>
+    http.json<T>('GET', path, { signal, query, has })
+  const getList = async <T>(path: string, { signal }: CallOptions = {}, query?: Query) =>
+    listIn<T>(await http.json('GET', path, { signal, query }))
+  const create = <T>(
+    path: string,
+    has: keyof T & string,
+    body: unknown,
+    { signal, idempotencyKey }: CreateOptions = {},
+  ) =>
     http.json<T>('POST', path, {
       body,
+      has,
       signal,
       repeatable: true,
       headers: { 'idempotency-key': idempotencyKey ?? surroundings.newId() },
@@ -66,14 +74,14 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
       list: (query: Omit<wire.ListSessionsQuery, 'cursor'> & CallOptions = {}): List<wire.SessionInfo> =>
         listOf(http, '/sessions', withoutSignal(query), query.signal),
       create: (request: wire.CreateSessionRequest, options?: CreateOptions) =>
-        create<wire.SessionInfo>('/sessions', request, options),
-      get: (id: string, options?: CallOptions) => get<wire.SessionInfo>(`/sessions/${segment(id)}`, options),
+        create<wire.SessionInfo>('/sessions', 'id', request, options),
+      get: (id: string, options?: CallOptions) => get<wire.SessionInfo>(`/sessions/${segment(id)}`, 'id', options),
       /** `null` gives it back the title that it has by itself. */
       rename: (id: string, title: string | null, { signal }: CallOptions = {}) =>
-        http.json<wire.SessionInfo>('PATCH', `/sessions/${segment(id)}`, { body: { title }, signal }),
+        http.json<wire.SessionInfo>('PATCH', `/sessions/${segment(id)}`, { body: { title }, signal, has: 'id' }),
       /** Closes and removes it. @returns what it was at the end */
       remove: (id: string, { signal }: CallOptions = {}) =>
-        http.json<wire.SessionInfo>('DELETE', `/sessions/${segment(id)}`, { signal }),
+        http.json<wire.SessionInfo>('DELETE', `/sessions/${segment(id)}`, { signal, has: 'id' }),
       /** What has happened so far; `session(id).attach()` goes on with what does. */
       events: (
         id: string,
@@ -85,16 +93,18 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
           body: command,
           signal,
           repeatable: command.id !== undefined,
+          has: 'ok',
         }),
       /** Answers an approval or a question; the first answer wins. */
       resolvePermission: (id: string, requestId: string, answer: Answer, options?: CreateOptions) =>
         create<{ resolved: true }>(
           `/sessions/${segment(id)}/permissions/${segment(requestId)}`,
+          'resolved',
           decisionOf(answer),
           options,
         ),
       files: async (id: string, options?: CallOptions) =>
-        (await get<{ files: wire.SessionFileInfo[] }>(`/sessions/${segment(id)}/files`, options)).files,
+        (await get<{ files: wire.SessionFileInfo[] }>(`/sessions/${segment(id)}/files`, 'files', options)).files,
       /** The content of a file, to be read in whatever form the platform offers. */
       file: async (id: string, path: string, { signal }: CallOptions = {}) =>
         (
@@ -112,13 +122,13 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
       /** Oldest first. */
       list: (query: Omit<wire.ListInboxQuery, 'cursor'> & CallOptions = {}): List<wire.InboxItem> =>
         listOf(http, '/inbox', withoutSignal(query), query.signal),
-      count: (options?: CallOptions) => get<wire.InboxCount>('/inbox/count', options),
+      count: (options?: CallOptions) => get<wire.InboxCount>('/inbox/count', 'permissions', options),
       /** Answers several at once; rejects only when none was looked at. @returns what became of each, in their order */
       answer: async (answers: { sessionId: string; requestId: string; answer: Answer }[], options?: CreateOptions) => {
         const body = {
           answers: answers.map(({ answer, ...whose }) => ({ ...whose, ...decisionOf(answer) })),
         }
-        return (await create<wire.AnswerInboxResponse>('/inbox/answers', body, options)).results
+        return (await create<wire.AnswerInboxResponse>('/inbox/answers', 'results', body, options)).results
       },
     },
 
@@ -130,10 +140,10 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
       watch: (options?: WatchNotifications) => watchNotifications(http, options),
       /** What became of telling it, by every channel. */
       deliveries: (id: string, options?: CallOptions) =>
-        get<wire.WebhookDelivery[]>(`/notifications/${segment(id)}/deliveries`, options),
+        getList<wire.WebhookDelivery>(`/notifications/${segment(id)}/deliveries`, options),
       /** The `applicationServerKey` for `pushManager.subscribe`. */
       vapidKey: async (options?: CallOptions) =>
-        (await get<wire.VapidKeyResponse>('/notifications/vapid-key', options)).publicKey,
+        (await get<wire.VapidKeyResponse>('/notifications/vapid-key', 'publicKey', options)).publicKey,
       /** Has a browser told by web push, which it is until `expiresAt`: each call begins that time anew. */
       subscribe: (subscription: BrowserSubscription, { signal, ...wanted }: SubscribeOptions = {}) =>
         http.json<wire.PushSubscriptionInfo>('POST', '/notifications/subscriptions', {
@@ -149,12 +159,12 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
     usage: {
       /** Tokens, cost, turns, approvals and jobs, summed by day unless `by` says otherwise. */
       get: ({ signal, ...query }: wire.UsageQuery & CallOptions = {}) =>
-        get<wire.UsageReport>('/usage', { signal }, query),
+        get<wire.UsageReport>('/usage', 'rows', { signal }, query),
     },
 
     /** Directories that a session may start in, as far as one is typed. */
     directories: ({ signal, ...query }: wire.ListDirectoriesQuery & CallOptions = {}) =>
-      get<wire.ListDirectoriesResponse>('/directories', { signal }, query),
+      get<wire.ListDirectoriesResponse>('/directories', 'directories', { signal }, query),
 
     executions: {
       /** Delivers the result of a deferred execution. `applied: false`: it had one already. */
@@ -163,17 +173,19 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
           body: result,
           signal,
           repeatable: true,
+          has: 'applied',
         }),
     },
 
     profiles: {
-      list: (options?: CallOptions) => get<wire.ListProfilesResponse>('/profiles', options),
-      get: (name: string, options?: CallOptions) => get<wire.GetProfileResponse>(`/profiles/${segment(name)}`, options),
+      list: (options?: CallOptions) => get<wire.ListProfilesResponse>('/profiles', 'profiles', options),
+      get: (name: string, options?: CallOptions) =>
+        get<wire.GetProfileResponse>(`/profiles/${segment(name)}`, 'profile', options),
       create: (profile: wire.CreateProfileRequest, options?: CreateOptions) =>
-        create<wire.ProfileInfo>('/profiles', profile, options),
+        create<wire.ProfileInfo>('/profiles', 'name', profile, options),
       /** `null` clears a field, an object replaces that object, what is left out stays. */
       update: (name: string, changes: wire.UpdateProfileRequest, { signal }: CallOptions = {}) =>
-        http.json<wire.ProfileInfo>('PATCH', `/profiles/${segment(name)}`, { body: changes, signal }),
+        http.json<wire.ProfileInfo>('PATCH', `/profiles/${segment(name)}`, { body: changes, signal, has: 'name' }),
       remove: (name: string, { signal }: CallOptions = {}) =>
         http.json<void>('DELETE', `/profiles/${segment(name)}`, { signal }),
     },
@@ -181,7 +193,7 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
     /** Sessions that agents keep on disk, which `resume` of a create takes. */
     sdkSessions: {
       list: ({ signal, ...query }: wire.ListSdkSessionsQuery & CallOptions = {}) =>
-        get<wire.SdkSession[]>('/sdk-sessions', { signal }, query),
+        getList<wire.SdkSession>('/sdk-sessions', { signal }, query),
       /** Deletes what the agent itself keeps of a session, and with it all that was said. */
       remove: (sessionId: string, { signal, ...query }: wire.DeleteSdkSessionQuery & CallOptions = {}) =>
         http.json<void>('DELETE', `/sdk-sessions/${segment(sessionId)}`, { query, signal }),
@@ -191,18 +203,18 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
       list: (query: Omit<wire.ListJobsQuery, 'cursor'> & CallOptions = {}): List<wire.JobInfo> =>
         listOf(http, '/jobs', withoutSignal(query), query.signal),
       submit: (request: wire.CreateJobRequest, options?: CreateOptions) =>
-        create<wire.JobInfo>('/jobs', request, options),
-      get: (id: string, options?: CallOptions) => get<wire.JobInfo>(`/jobs/${segment(id)}`, options),
+        create<wire.JobInfo>('/jobs', 'id', request, options),
+      get: (id: string, options?: CallOptions) => get<wire.JobInfo>(`/jobs/${segment(id)}`, 'id', options),
       cancel: (id: string, { signal }: CallOptions = {}) =>
-        http.json<wire.JobInfo>('DELETE', `/jobs/${segment(id)}`, { signal, repeatable: true }),
+        http.json<wire.JobInfo>('DELETE', `/jobs/${segment(id)}`, { signal, repeatable: true, has: 'id' }),
       deliveries: (id: string, options?: CallOptions) =>
-        get<wire.WebhookDelivery[]>(`/jobs/${segment(id)}/deliveries`, options),
+        getList<wire.WebhookDelivery>(`/jobs/${segment(id)}/deliveries`, options),
       /** Resolves to the job once it has ended, whatever becomes of the connection until then. */
       wait: (id: string, options?: WaitForJob) => waitForJob(http, id, options),
     },
 
     queue: {
-      stats: (options?: CallOptions) => get<wire.QueueStats>('/queue', options),
+      stats: (options?: CallOptions) => get<wire.QueueStats>('/queue', 'running', options),
       /** Jobs and counts as they change. There is no replay: list the jobs again at every `queue_attached`. */
       watch: ({ signal }: CallOptions = {}) => watchQueue(http, signal),
     },
@@ -220,6 +232,7 @@ function eventsOf(http: Http, id: string, from: Query, signal?: AbortSignal): Li
     const { events, nextAfterSeq, lastSeq, epoch }: Page = await http.json('GET', `/sessions/${segment(id)}/events`, {
       query,
       signal,
+      has: 'events',
     })
     const isLast = nextAfterSeq >= lastSeq
     return { page: events, next: isLast ? undefined : { ...from, afterSeq: nextAfterSeq, epoch } }

@@ -140,7 +140,7 @@ export class Commands {
   async #post(pending: Pending): Promise<void> {
     this.#isPosting = true
     try {
-      await this.#http.json('POST', `${this.#path}/commands`, { body: pending.frame, repeatable: true })
+      await this.#http.json('POST', `${this.#path}/commands`, { body: pending.frame, repeatable: true, has: 'ok' })
       pending.resolve()
     } catch (error) {
       // whoever follows the session waits for the connection to come back, and so do its commands

@@ -41,6 +41,10 @@ export class GatewayError extends Error {
 export const unreachable = (detail: string, cause?: unknown, status = 0): GatewayError =>
   new GatewayError(detail, { status, code: UNREACHABLE, cause })
 
+/** An answer of success from a server of something else; with a status of 0 it may have been cut off. */
+export const strange = (what: string, status = 200, cause?: unknown): GatewayError =>
+  unreachable(`The server answered with ${what}, and not as a gateway does.`, cause, status)
+
 /** Makes an error of an answer that is none of success. */
 export async function refusalOf(response: Response, now: number): Promise<GatewayError> {
   const { status } = response

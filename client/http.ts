@@ -1,5 +1,5 @@
 import type { Credentials } from './credentials.js'
-import { GatewayError, refusalOf, UNREACHABLE, unreachable } from './errors.js'
+import { GatewayError, refusalOf, strange, UNREACHABLE, unreachable } from './errors.js'
 import { backoffMs, type Platform, sleep, unlessAborted } from './platform.js'
 
 /** A value that is left out when it is undefined. */
@@ -12,6 +12,8 @@ export interface Call {
   signal?: AbortSignal | undefined
   /** Whether doing it twice is doing it once. GET always is. */
   repeatable?: boolean
+  /** A field that the answer of a gateway has. */
+  has?: string
 }
 
 const MAX_TRIES = 5
@@ -49,9 +51,11 @@ export class Http {
     return new URL(this.url(path, query), page).href.replace(/^http/, 'ws')
   }
 
-  /** The JSON of the answer; undefined when it has none. */
+  /** The JSON of the answer; undefined when it has none. @throws GatewayError also when it lacks what the call says that it has */
   async json<T>(method: string, path: string, call: Call = {}): Promise<T> {
-    return (await this.exchange(method, path, call, readJson)).body as T
+    const { body } = await this.exchange(method, path, call, readJson)
+    if (call.has !== undefined && !(call.has in Object(body))) throw strange('something else')
+    return body as T
   }
 
   /** One request and the reading of its answer, tried again where that is safe. */
@@ -67,7 +71,11 @@ export class Http {
       const token = await unlessAborted(this.credentials.token(), call.signal)
       const error = await this.#once(method, path, call, read).catch((thrown: unknown) => {
         call.signal?.throwIfAborted()
-        return thrown instanceof GatewayError ? thrown : unreachable(`No answer from ${this.baseUrl}.`, thrown)
+        if (thrown instanceof GatewayError) return thrown
+        // cut off, or of a server that is no gateway
+        return thrown instanceof SyntaxError
+          ? strange('no JSON', 0, thrown)
+          : unreachable(`No answer from ${this.baseUrl}.`, thrown)
       })
       if (!(error instanceof GatewayError)) return error
       if (error.status === 401 && !renewed && (await unlessAborted(this.credentials.renew(token), call.signal))) {

@@ -1,4 +1,4 @@
-import { unreachable } from './errors.js'
+import { strange } from './errors.js'
 import type { Http, Query } from './http.js'
 
 /** A list that is fetched page by page, as far as it is read. Each iteration starts from the beginning. */
@@ -24,9 +24,13 @@ function nextQuery(link: string | null): Query | undefined {
 export const listOf = <T>(http: Http, path: string, query: Query, signal?: AbortSignal): List<T> =>
   pagedList(query, async (query) => {
     const { body, headers } = await http.exchange('GET', path, { query, signal }, (response) => response.json())
-    if (!Array.isArray(body)) throw unreachable('The server answered with no list, and not as a gateway does.')
-    return { page: body as T[], next: nextQuery(headers.get('link')) }
+    return { page: listIn<T>(body), next: nextQuery(headers.get('link')) }
   })
+
+export function listIn<T>(body: unknown): T[] {
+  if (!Array.isArray(body)) throw strange('no list')
+  return body
+}
 
 /** One page, and what asks for the one after it. */
 type Fetched<T> = { page: T[]; next: Query | undefined }

@@ -58,7 +58,7 @@ export async function waitForJob(http: Http, id: string, { signal, onConnection 
 async function readJob(http: Http, id: string, signal?: AbortSignal): Promise<JobInfo> {
   for (let tries = 0; ; tries++)
     try {
-      return await http.json<JobInfo>('GET', `/jobs/${encodeURIComponent(id)}`, { signal })
+      return await http.json<JobInfo>('GET', `/jobs/${encodeURIComponent(id)}`, { signal, has: 'id' })
     } catch (error) {
       if (!(error instanceof GatewayError) || isFinal(error, true)) throw error
       await sleep(http.platform, Math.max(backoffMs(http.platform, tries), error.retryAfterMs ?? 0), signal)

@@ -1,4 +1,4 @@
-import { GatewayError, unreachable } from './errors.js'
+import { GatewayError, strange, unreachable } from './errors.js'
 import type { Http, Query } from './http.js'
 import type { Platform, SocketLike } from './platform.js'
 
@@ -138,6 +138,8 @@ export async function overEventStream(http: Http, follower: Follower, signal: Ab
     })
     untimed()
     if (response.status === 204) return { isComplete: true }
+    const type = response.headers.get('content-type')
+    if (type && !type.startsWith('text/event-stream')) throw strange('no event stream')
     for await (const data of messagesOf(response, () => watched.heard())) {
       follower.onFrame(JSON.parse(data), wire)
       if (follower.isFull()) return { isPaused: true }

@@ -78,7 +78,7 @@ t.test('what cannot be done twice is not tried again unless it was refused', asy
     answers(w, problem(502, 'SG_ERR_NODE_LOST'))
     await t.rejects(run(w, call()), { status: 502, code: 'SG_ERR_NODE_LOST' })
     t.equal(w.requests.length, 2, 'nobody knows whether it was done')
-    answers(w, problem(429, 'SG_ERR_TOO_MANY'), Response.json({}))
+    answers(w, problem(429, 'SG_ERR_TOO_MANY'), Response.json({ id: 's1', name: 'p', ok: true }))
     await run(w, call())
     t.equal(w.requests.length, 4, 'the gateway said that it did nothing')
     // a proxy may have passed the request on
@@ -201,8 +201,10 @@ t.test('a token that is no longer taken is asked for again, once for all request
       return `token-${asked.length}`
     },
   })
-  w.answer = ({ headers }) =>
-    headers.get('authorization') === 'Bearer token-2' ? Response.json([]) : problem(401, 'SG_ERR_UNAUTHENTICATED')
+  w.answer = ({ headers, url }) =>
+    headers.get('authorization') === 'Bearer token-2'
+      ? Response.json(url.pathname === '/v1/queue' ? { running: 0 } : [])
+      : problem(401, 'SG_ERR_UNAUTHENTICATED')
   await Promise.all([w.client.sessions.list().toArray(), w.client.jobs.list().toArray(), w.client.queue.stats()])
   t.strictSame(asked, [{}, { rejected: 'token-1' }])
   w.answer = () => problem(401, 'SG_ERR_UNAUTHENTICATED')
@@ -253,6 +255,50 @@ t.test('what is no list is told of as that: a server of something else answered'
     const fails = run(w, w.client.sessions.list().toArray())
     await t.rejects(fails, { name: 'GatewayError', code: 'SG_CLIENT_UNREACHABLE', message: /no list/ })
   }
+})
+
+t.test('what is no answer of a gateway is told of as that, and nothing is made of it', async (t) => {
+  const w = world()
+  const { sessions, jobs, profiles, inbox, queue, usage, executions, sdkSessions, notifications } = w.client
+  const result = { status: 'ok', output: { type: 'text', value: '' } } as const
+  const calls: (() => Promise<unknown>)[] = [
+    () => sessions.create({ cwd: '/' }),
+    () => sessions.get('s1'),
+    () => sessions.rename('s1', 'x'),
+    () => sessions.remove('s1'),
+    () => sessions.events('s1').toArray(),
+    () => sessions.command('s1', { type: 'ping', id: '1' }),
+    () => w.client.session('s1').send('x'),
+    () => sessions.resolvePermission('s1', 'r1', 'allow'),
+    () => sessions.files('s1'),
+    () => jobs.submit({ session: { cwd: '/', prompt: 'x' } }),
+    () => jobs.get('j1'),
+    () => jobs.cancel('j1'),
+    () => jobs.deliveries('j1'),
+    () => profiles.list(),
+    () => profiles.get('p'),
+    () => profiles.create({ name: 'p' }),
+    () => profiles.update('p', {}),
+    () => inbox.count(),
+    () => inbox.answer([]),
+    () => queue.stats(),
+    () => usage.get(),
+    () => executions.resolve('e1', result),
+    () => sdkSessions.list(),
+    () => notifications.vapidKey(),
+  ]
+  for (const [index, call] of calls.entries())
+    for (const body of ['{}', 'null', '"text"', '']) {
+      answers(w, new Response(body))
+      const refusal = { name: 'GatewayError', code: 'SG_CLIENT_UNREACHABLE', message: /not as a gateway does/ }
+      await t.rejects(run(w, call()), refusal, `call ${index}, answered with ${body}`)
+    }
+  w.answer = () => new Response('<title>A router</title>', { headers: { 'content-type': 'text/html' } })
+  await t.rejects(run(w, sessions.get('s1')), { message: /no JSON, and not as a gateway does/ })
+  const following = w.client.session('s1').attach()[Symbol.asyncIterator]().next()
+  await w.settle()
+  w.socket.drop(1006)
+  await t.rejects(following, { status: 200, message: /no event stream, and not as a gateway does/ })
 })
 
 t.test('every operation of a gateway has its method', async (t) => {
