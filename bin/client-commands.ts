@@ -80,7 +80,7 @@ function addSessions(program: Command): void {
   withOutput(client(sessions, 'ls', 'list sessions, newest first', ['sessions ls --status awaiting_approval']))
     .addOption(new Option('--status <status>', 'only these').choices(STATUSES))
     .option('--profile <name>', 'only of this profile')
-    .option('--limit <number>', 'at most so many', numberFromOne)
+    .option('--limit <number>', 'at most so many', numberFrom(1))
     .action(guarded(async (options) => (await load()).list(options)))
   withOutput(client(sessions, 'show', 'tell everything about a session', ['sessions show 1f3a']))
     .argument('<id>', 'its id, or the beginning of it')
@@ -91,7 +91,7 @@ function addSessions(program: Command): void {
   ])
     .argument('<id>', 'its id, or the beginning of it')
     .option('--json', 'print each event as a line of JSON')
-    .option('--from <seq>', 'only what came after this event', wholeNumber)
+    .option('--from <seq>', 'only what came after this event', numberFrom(0))
     .action(guarded(async (id: string, options) => (await load()).attach(id, options)))
   client(sessions, 'send', 'say something to a session', ['sessions send 1f3a "And now the tests."'])
     .argument('<id>', 'its id, or the beginning of it')
@@ -140,7 +140,7 @@ function addJobs(program: Command): void {
     .action(guarded(async (words: string[], options) => (await load()).submit(words, options)))
   withOutput(client(jobs, 'ls', 'list jobs, newest first', ['jobs ls --status running']))
     .addOption(new Option('--status <status>', 'only these').choices(JOB_STATUSES))
-    .option('--limit <number>', 'at most so many', numberFromOne)
+    .option('--limit <number>', 'at most so many', numberFrom(1))
     .action(guarded(async (options) => (await load()).list(options)))
   withOutput(client(jobs, 'show', 'tell everything about a job', ['jobs show 1f3a']))
     .argument('<id>', 'its id, or the beginning of it')
@@ -276,10 +276,12 @@ Examples:
     )
 }
 
-function numberFromOne(text: string): number {
-  if (wholeNumber(text) >= 1) return Number(text)
-  throw new InvalidArgumentError('Expected a number from 1.')
-}
+const numberFrom =
+  (least: number) =>
+  (text: string): number => {
+    if (wholeNumber(text) >= least) return Number(text)
+    throw new InvalidArgumentError(`Expected a number from ${least}.`)
+  }
 
 function wholeNumber(text: string): number {
   if (/^-?\d{1,15}$/.test(text)) return Number(text)

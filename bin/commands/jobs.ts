@@ -1,8 +1,8 @@
 import pc from 'picocolors'
-import { type Client, GatewayError, type JobInfo, type JobStatus, type QueueStats } from '../../client/index.js'
+import type { Client, JobInfo, JobStatus, QueueStats } from '../../client/index.js'
 import { Away } from '../terminal/away.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
-import { CommandFailure, EXIT } from '../terminal/exit.js'
+import { CommandFailure, EXIT, offered } from '../terminal/exit.js'
 import { jobId } from '../terminal/find.js'
 import {
   ago,
@@ -88,7 +88,11 @@ export async function list(options: Options & { status?: JobStatus; limit?: numb
     })(),
   )
   if (jobs.length === 0 && (options.output ?? 'table') === 'table')
-    return note('There are no jobs. Submit one: session-gateway jobs submit "…"')
+    return note(
+      status
+        ? 'None of the jobs is like that. See all of them: session-gateway jobs ls'
+        : 'There are no jobs. Submit one: session-gateway jobs submit "…"',
+    )
   printList(jobs, COLUMNS, options)
 }
 
@@ -234,13 +238,5 @@ async function firstJobs(gateway: Client, signal: AbortSignal): Promise<JobInfo[
   return []
 }
 
-/** A gateway without a queue has no such path. */
-async function withQueue<T>(call: Promise<T>): Promise<T> {
-  try {
-    return await call
-  } catch (error) {
-    if (error instanceof GatewayError && error.code === 'SG_ERR_NOT_FOUND')
-      throw new CommandFailure('This gateway has no queue. Its operator turns it on with "queue": {} in gateway.json.')
-    throw error
-  }
-}
+const withQueue = <T>(call: Promise<T>): Promise<T> =>
+  offered(call, 'This gateway has no queue. Its operator turns it on with "queue": {} in gateway.json.')

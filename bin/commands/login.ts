@@ -1,5 +1,4 @@
-import { createClient } from '../../client/index.js'
-import { connectionOf, gatewayUrl } from '../terminal/connection.js'
+import { clientOf, connectionOf, gatewayUrl } from '../terminal/connection.js'
 import { CommandFailure, EXIT } from '../terminal/exit.js'
 import { isInteractive } from '../terminal/keys.js'
 import { removeLogin, writeLogin } from '../terminal/login-file.js'
@@ -10,7 +9,7 @@ import { readStdin } from '../terminal/stdin.js'
 export async function login(given: string | undefined, flags: { url?: string; token?: string }): Promise<void> {
   const url = await urlOf(given ?? flags.url)
   const token = flags.token ?? (process.env.SESSION_GATEWAY_TOKEN || (await askToken()))
-  await createClient({ baseUrl: url, ...(token && { token }) }).profiles.list()
+  await clientOf({ url, token }).profiles.list()
   const file = writeLogin({ url, ...(token && { token }) })
   note(`Logged in to ${url}. The token is in ${file}, for your eyes only.`)
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { CreateProfileRequest, ProfileInfo, UpdateProfileRequest } from '../../client/index.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
-import { CommandFailure, EXIT } from '../terminal/exit.js'
+import { CommandFailure, EXIT, offered } from '../terminal/exit.js'
 import { note, type OutputOptions, printList, printOne } from '../terminal/output.js'
 import { readStdin } from '../terminal/stdin.js'
 
@@ -70,7 +70,7 @@ const fieldsOf = (profile: ProfileInfo): [string, unknown][] => [
 
 export async function create(name: string, options: Options & ProfileFlags): Promise<void> {
   const given = await profileOf(options)
-  const profile = await connect(options).profiles.create({ ...given, name } as CreateProfileRequest)
+  const profile = await kept(connect(options).profiles.create({ ...given, name } as CreateProfileRequest))
   printOne(profile, fieldsOf(profile), options)
 }
 
@@ -79,17 +79,23 @@ export async function edit(name: string, options: Options & ProfileFlags): Promi
   const changes = { ...(await profileOf(options)), ...cleared }
   if (Object.keys(changes).length === 0)
     throw new CommandFailure('Nothing is to be changed. See session-gateway profiles edit --help.', EXIT.usage)
-  const profile = await connect(options).profiles.update(name, changes as UpdateProfileRequest)
+  const profile = await kept(connect(options).profiles.update(name, changes as UpdateProfileRequest))
   printOne(profile, fieldsOf(profile), options)
 }
 
 export async function remove(names: string[], options: Options): Promise<void> {
   const gateway = connect(options)
   for (const name of names) {
-    await gateway.profiles.remove(name)
+    await kept(gateway.profiles.remove(name))
     note(`Removed ${name}.`)
   }
 }
+
+const kept = <T>(call: Promise<T>): Promise<T> =>
+  offered(
+    call,
+    'This gateway keeps no profiles of its callers. Its operator turns that on with "profileStore": true in gateway.json.',
+  )
 
 /** What the flags say, on top of what the file says. */
 async function profileOf(flags: ProfileFlags): Promise<object> {

@@ -23,6 +23,8 @@ import { promptOf } from './run.js'
 
 type Options = ConnectionOptions & OutputOptions
 
+const NO_FILES = 'This session has no files.'
+
 const COLUMNS: Column<SessionInfo>[] = [
   { title: 'id', of: ({ id }) => id.slice(0, 8) },
   { title: 'status', of: ({ status }) => status },
@@ -44,7 +46,11 @@ export async function list(
     sessions.push(session)
   }
   if (sessions.length === 0 && (options.output ?? 'table') === 'table')
-    return note('There are no sessions. Start one: session-gateway run "…"')
+    return note(
+      status || profile !== undefined
+        ? 'None of the sessions is like that. See all of them: session-gateway sessions ls'
+        : 'There are no sessions. Start one: session-gateway run "…"',
+    )
   printList(sessions, COLUMNS, options)
 }
 
@@ -74,7 +80,8 @@ const fieldsOf = (session: SessionInfo): [string, unknown][] => [
 
 function waitsFor({ pendingPermissions, parked }: SessionInfo): string {
   const executions = parked?.executions.map(({ executionId, toolName }) => `${toolName} (${executionId})`) ?? []
-  const approvals = pendingPermissions > 0 ? [`${pendingPermissions} approvals`] : []
+  const approvals =
+    pendingPermissions > 0 ? [pendingPermissions === 1 ? '1 approval' : `${pendingPermissions} approvals`] : []
   return [...approvals, ...executions].join(', ')
 }
 
@@ -119,6 +126,7 @@ export async function files(prefix: string, options: Options): Promise<void> {
   const gateway = connect(options)
   const id = await sessionId(gateway, prefix)
   const found = await gateway.sessions.files(id)
+  if (found.length === 0 && (options.output ?? 'table') === 'table') return note(NO_FILES)
   printList(
     found,
     [
@@ -139,7 +147,7 @@ export async function pull(
   const gateway = connect(options)
   const id = await sessionId(gateway, prefix)
   const wanted = paths.length > 0 ? paths : (await gateway.sessions.files(id)).map(({ path }) => path)
-  if (wanted.length === 0) return note('This session has no files.')
+  if (wanted.length === 0) return note(NO_FILES)
   const folder = resolve(options.into ?? '.')
   const files = wanted.map((path) => ({ path, target: targetOf(folder, path, options.force === true) }))
   for (const { path, target } of files) {

@@ -9,6 +9,9 @@ export interface ConnectionOptions {
 
 export const DEFAULT_URL = 'http://127.0.0.1:8787/v1'
 
+/** What is no printable character of Latin-1. */
+const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/
+
 /** A gateway's address with its base path, which is `/v1` when none is named. */
 export function gatewayUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -29,7 +32,13 @@ export function connectionOf({ url, token }: ConnectionOptions): { url: string; 
   return { url: address, token: given ?? (login && gatewayUrl(login.url) === address ? login.token : undefined) }
 }
 
-export function connect(options: ConnectionOptions): Client {
-  const { url, token } = connectionOf(options)
-  return createClient({ baseUrl: url, token })
+export const connect = (options: ConnectionOptions): Client => clientOf(connectionOf(options))
+
+export function clientOf({ url, token }: { url: string; token?: string | undefined }): Client {
+  if (token && UNSENDABLE.test(token.trim()))
+    throw new CommandFailure(
+      'The token has characters in it that no header can carry: was it copied whole?',
+      EXIT.usage,
+    )
+  return createClient({ baseUrl: url, ...(token && { token }) })
 }

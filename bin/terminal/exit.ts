@@ -20,6 +20,9 @@ Exit codes:
   4    the gateway cannot be reached
   130  interrupted`
 
+const NO_PATH = 'SG_ERR_NOT_FOUND'
+const BASE_PATH = 'Is the base path of the gateway in its address? See --url.'
+
 /** An end with a sentence for a person and an exit code. */
 export class CommandFailure extends Error {
   readonly exitCode: number
@@ -43,11 +46,25 @@ export const guarded =
     }
   }
 
+/** What a gateway does not offer to anybody has no path there. @throws CommandFailure that says how it comes to be offered */
+export async function offered<T>(call: Promise<T>, otherwise: string): Promise<T> {
+  try {
+    return await call
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === NO_PATH) throw new CommandFailure(`${otherwise}\n${BASE_PATH}`)
+    throw error
+  }
+}
+
 /** Ends the process quietly once whoever read its output has what they wanted, as `head` does. */
 export function endWithReader(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit()
     throw error
+  })
+  // notes that nobody reads any more end nothing: the answer may still be wanted
+  process.stderr.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
   })
 }
 
@@ -82,6 +99,7 @@ function explainRefusal({ code, status, detail, errors }: GatewayError): { messa
       message: `${detail}\nName a token with --token, SESSION_GATEWAY_TOKEN or session-gateway login.`,
       exitCode: EXIT.denied,
     }
+  if (code === NO_PATH) return { message: `${detail}\n${BASE_PATH}`, exitCode: EXIT.failed }
   const exitCode = status === 403 ? EXIT.denied : status === 400 ? EXIT.usage : EXIT.failed
   return { message: `${detail}${fields}`, exitCode }
 }

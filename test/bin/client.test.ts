@@ -100,6 +100,7 @@ t.test('sessions are listed, shown, talked to, renamed, fetched from and removed
   t.match(listed.stdout, /^ID +STATUS +PROFILE +ACTIVE +TITLE\n/)
   t.match(listed.stdout, RegExp(`^${short} +idle +demo +\\S+ ago +The report$`, 'm'))
   t.equal(JSON.parse((await run(['sessions', 'ls', '--output', 'jsonl'])).stdout).id, id)
+  t.match(await run(['sessions', 'ls', '--status', 'failed']), { code: 0, stdout: '', stderr: /^None of the sessions/ })
   t.match((await run(['sessions', 'show', short])).stdout, RegExp(`^id +${id}\n`))
   t.equal(JSON.parse((await run(['sessions', 'show', short, '--output', 'json'])).stdout).title, 'The report')
   t.match(await run(['sessions', 'show', 'ffff']), { code: 1, stderr: /no session whose id begins with ffff/ })
@@ -121,6 +122,7 @@ t.test('sessions are listed, shown, talked to, renamed, fetched from and removed
       stdout: '',
       stderr: /outside of/,
     })
+  t.match(await run(['sessions', 'attach', short, '--from', '-1']), { code: 2, stderr: /Expected a number from 0/ })
   t.match(await run(['sessions', 'send', short, script({ text: 'Again.' })]), { code: 0 })
   await until(async () => (await client.sessions.get(id)).numTurns >= 2)
   t.equal((await run(['open', short])).stdout, `${url}/sessions/${id}\n`)
@@ -211,6 +213,7 @@ t.test('jobs are submitted, watched and canceled', async (t) => {
   const id = submitted.stdout.trim()
   t.match(await run(['jobs', 'watch', id.slice(0, 8)]), { code: 0 })
   t.equal((await client.jobs.get(id)).status, 'succeeded')
+  t.match(await run(['jobs', 'ls', '--status', 'failed']), { code: 0, stdout: '', stderr: /^None of the jobs/ })
   t.match(await run(['jobs', 'ls', '--limit', '0']), { code: 2, stderr: /Expected a number from 1/ })
   t.match((await run(['jobs', 'ls'])).stdout, RegExp(`^${id.slice(0, 8)} +succeeded +demo`, 'm'))
   t.match((await run(['jobs', 'show', id.slice(0, 8)])).stdout, /^result +Worked\.$/m)
@@ -239,6 +242,25 @@ t.test('profiles are created, shown, changed and removed', async (t) => {
     code: 0,
   })
   t.match(await run(['profiles', 'rm', 'second', 'third']), { code: 0 })
+})
+
+t.test('what is not offered, is elsewhere or cannot be sent is told of with what to do', async (t) => {
+  const { url, cwd } = await startDaemon(t)
+  const run = (args: string[]) => runPlain([...args, '--url', url], { cwd, env: { SESSION_GATEWAY_TOKEN: TOKEN } })
+  for (const words of [
+    ['create', 'x', '--provider', 'demo'],
+    ['edit', 'x', '--description', 'y'],
+    ['rm', 'x'],
+  ])
+    t.match(await run(['profiles', ...words]), { code: 1, stderr: /keeps no profiles of its callers.*"profileStore"/ })
+  t.match(await run(['jobs', 'ls']), { code: 1, stderr: /no queue.*\nIs the base path/ })
+  t.match(await runPlain(['sessions', 'ls', '--url', `${url}2`], { cwd }), {
+    code: 1,
+    stderr: /nothing at this path\.\nIs the base/,
+  })
+  for (const token of ['“pasted”', 'two\nlines'])
+    for (const words of [['sessions', 'ls'], ['login']])
+      t.match(await run([...words, '--token', token]), { code: 2, stderr: /The token has characters .* no header/ })
 })
 
 t.test('login keeps the token for its gateway alone, for its owner alone', async (t) => {

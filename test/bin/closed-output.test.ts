@@ -20,3 +20,16 @@ t.test('a command whose reader has read enough ends quietly', async (t) => {
     t.equal(stderr, '', words.join(' '))
   }
 })
+
+t.test('whoever reads the notes no more gets the answer all the same', async (t) => {
+  const { url, cwd } = await startDaemon(t)
+  const bin = join(compiledPackage(), 'bin/session-gateway.js')
+  const words = ['run', '@@[{"text":"An answer."}]@@', '--url', url]
+  const env = { ...process.env, SESSION_GATEWAY_TOKEN: TOKEN }
+  const line = '{ "$@" 2>&1 >&3 | true; } 3>&1'
+  const { stdout } = await promisify(execFile)('/bin/sh', ['-c', line, 'sh', process.execPath, bin, ...words], {
+    cwd: join(cwd, 'work'),
+    env,
+  })
+  t.equal(stdout, 'An answer.\n')
+})

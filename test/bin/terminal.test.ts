@@ -50,10 +50,16 @@ t.test('approvals are given with one key, from the first word to the file', { sk
 })
 
 t.test('whoever waits for a job is told that the gateway is away', { skip }, async (t) => {
-  const { terminal, daemon } = await world(t)
+  const { terminal, daemon, client } = await world(t)
   const waiting = terminal(['jobs', 'submit', '--wait', script({ hang: true })])
   await waiting.shows('Job ')
   const watching = terminal(['jobs', 'watch', '--output', 'jsonl'])
+  const [job] = await client.jobs.list().toArray()
+  // what is told of once it watches
+  await until(async () => {
+    await client.jobs.submit({ session: { cwd: job!.cwd, prompt: 'Next' } })
+    return watching.text.includes('"job_submitted"')
+  })
   daemon.child.kill('SIGKILL')
   for (const screen of [waiting, watching]) await screen.shows('The connection is lost. Trying again')
 })
