@@ -67,6 +67,11 @@ t.test('a session of an agent that loads its sessions goes on after a restart', 
     { result: /"sessionId":"scripted-session"/ },
     'it was loaded',
   )
+  t.match(
+    events.findLast((event) => event.type === 'capabilities'),
+    { models: [{ value: 'small' }, { value: 'large' }], commands: [{ name: 'tidy' }] },
+    'both what it told before it was loaded and after',
+  )
   t.notOk(events.some((event) => 'replay' in event))
   t.notOk(events.some((event) => event.type === 'engine_event'))
 })

@@ -64,6 +64,7 @@ export class AcpRunner implements Runner {
   readonly #pausing = new Pausing()
   readonly #early: RunnerEvent[] = []
   readonly #commandsTold = deferred()
+  #commands: AvailableCommand[] = []
   /** Present while one is in progress. */
   #turn: Turn | undefined
   #closing: Promise<void> | undefined
@@ -233,7 +234,7 @@ export class AcpRunner implements Runner {
     const init = await systemInit(this.#setup, session, this.#config.model, this.#mode)
     this.#isOpen = true
     this.#emit(init)
-    if (this.#config.models.length > 0) this.#tellCapabilities([])
+    if (this.#config.models.length > 0 || this.#commands.length > 0) this.#tellCapabilities()
     for (const event of this.#early.splice(0)) if (withHistory || !('replay' in event)) this.#emit(event)
   }
 
@@ -309,7 +310,9 @@ export class AcpRunner implements Runner {
     }
     if (update.sessionUpdate === 'available_commands_update') {
       this.#commandsTold.resolve()
-      this.#tellCapabilities(update.availableCommands)
+      this.#commands = update.availableCommands
+      // before that its models are not known
+      if (this.#isOpen) this.#tellCapabilities()
     }
     if (update.sessionUpdate === 'current_mode_update') this.#modeIs(update.currentModeId)
     this.#translator.translate(update)
@@ -364,8 +367,8 @@ export class AcpRunner implements Runner {
     this.#emit({ type: 'permission_mode_changed', mode })
   }
 
-  #tellCapabilities(commands: AvailableCommand[]): void {
-    this.#emit(capabilities(this.#config?.models ?? [], commands))
+  #tellCapabilities(): void {
+    this.#emit(capabilities(this.#config?.models ?? [], this.#commands))
   }
 
   #control(command: (session: SessionConfig) => Promise<void>): Promise<void> {
