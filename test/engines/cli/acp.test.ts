@@ -191,7 +191,10 @@ t.test('mode and model change while it runs; what the agent refuses is a refusal
     ['large', 'small'],
     'the model is known again',
   )
-  await t.rejects(runner.setModel!('nonsense'), { code: 'SG_ERR_ENGINE_REFUSED', message: /no such value/ })
+  await t.rejects(runner.setModel!('nonsense'), {
+    code: 'SG_ERR_ENGINE_REFUSED',
+    message: /no such value\. The agent offers no model nonsense; it offers small, large\.$/,
+  })
   await t.rejects(runner.setPermissionMode!('auto'), { code: 'SG_ERR_PERMISSION_MODE' })
   t.match((await host.turn(runner, script({ tell: 'mode' }))).result, 'plan')
 })

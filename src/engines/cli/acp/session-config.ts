@@ -1,4 +1,5 @@
 import type { ClientContext, SessionConfigOption } from '@agentclientprotocol/sdk'
+import { reasonOf } from './connection.js'
 
 /** What a session says of itself when it is opened. `models` is of an earlier protocol, which some agents still speak. */
 export interface SessionAnswer {
@@ -78,9 +79,23 @@ export class SessionConfig {
   async setModel(value: string | undefined): Promise<void> {
     const chosen = value ?? this.#defaultModel
     if (!this.#model || chosen === undefined) throw new Error('The agent does not let its model be chosen.')
-    await this.#model.set(chosen)
+    try {
+      await this.#model.set(chosen)
+    } catch (error) {
+      if (this.models.length === 0 || this.models.some((one) => one.value === chosen)) throw error
+      throw new Error(`${reasonOf(error)}. The agent offers no model ${chosen}; it offers ${listed(this.models)}.`)
+    }
     this.#model.current = chosen
   }
+}
+
+/** Some agents offer hundreds. */
+const MOST_LISTED = 20
+
+function listed(models: readonly ModelChoice[]): string {
+  const rest = models.length - MOST_LISTED
+  const names = models.slice(0, MOST_LISTED).map(({ value }) => value)
+  return `${names.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`
 }
 
 /** What a client may choose of one kind. */
