@@ -27,7 +27,7 @@ import { priorCostUsd } from './prior-cost.js'
 import { openSession, stateGone } from './session.js'
 import { SessionConfig } from './session-config.js'
 import type { AcpSetup, AcpState } from './setup.js'
-import { inputOf, ToolCalls } from './tool-calls.js'
+import { hasBegun, inputOf, ToolCalls } from './tool-calls.js'
 import { AcpTranslator } from './translate.js'
 import { Turn } from './turn.js'
 
@@ -106,7 +106,7 @@ export class AcpRunner implements Runner {
     return { sessionId: this.#sdkSessionId }
   }
 
-  /** Its process did not listen and was ended. */
+  /** Its process did not listen, or would have left running what was interrupted, and was ended. */
   get isSpent(): boolean {
     return this.#isSpent
   }
@@ -269,6 +269,10 @@ export class AcpRunner implements Runner {
     })
     // That the agent itself is gone is told by its end.
     if (!end) return
+    if (end.subtype === 'interrupted' && this.#setup.row.acp?.runsOn && this.#calls.open().some(hasBegun)) {
+      this.#isSpent = true
+      await this.#process?.stop()
+    }
     this.#turn = undefined
     if (end.subtype === 'success') this.#isFresh = false
     if (!this.#isFresh && !this.#hasTranscript)
@@ -325,7 +329,10 @@ export class AcpRunner implements Runner {
     const call = this.#calls.learn(request.toolCall, request.options)
     this.#translator.tellCall(call)
     const shown = inputOf(call)
-    if (this.#granted.has(call)) return answerTo(request, { behavior: 'allow' }, shown)
+    if (this.#granted.has(call)) {
+      call.isAllowed = true
+      return answerTo(request, { behavior: 'allow' }, shown)
+    }
     const byMode = () => answerOfMode(this.#mode, agentModeOf(this.#setup.row, this.#mode), request)
     const answer =
       byMode() ??
@@ -345,6 +352,7 @@ export class AcpRunner implements Runner {
     if (!answer || takenBack.aborted) return CANCELLED
     // nothing is done in plan mode, whatever was allowed, and whenever it was asked for
     const decision = this.#mode === 'plan' ? (byMode() ?? answer) : answer
+    call.isAllowed = decision.behavior === 'allow'
     if (decision.behavior === 'deny') {
       call.isDenied = true
       if (decision.interrupt) void this.interrupt()

@@ -19,6 +19,8 @@ export interface KnownCall {
   isDone: boolean
   /** Nobody allowed it; some agents then say no more of it. */
   isDenied: boolean
+  /** It was allowed when the agent asked; some agents do not say that it runs then. */
+  isAllowed: boolean
 }
 
 /**
@@ -39,7 +41,8 @@ export class ToolCalls {
     const call: KnownCall = known ?? {
       ...{ id: told.toolCallId, parent: null, name: toolNameOf(told, this.#naming, options) },
       ...{ input: {}, shown: [], content: [] },
-      ...{ terminal: '', status: 'pending', isTold: false, isDone: false, isDenied: false },
+      ...{ terminal: '', status: 'pending', isTold: false, isDone: false },
+      ...{ isDenied: false, isAllowed: false },
     }
     if (!known) this.#calls.set(call.id, call)
     // Once a name was said it is the call's, in requests and results alike.
@@ -67,6 +70,10 @@ export class ToolCalls {
     return [...this.#calls.values()]
   }
 }
+
+/** Whether it may have done something by now. */
+export const hasBegun = ({ isDenied, isAllowed, status }: KnownCall): boolean =>
+  !isDenied && (isAllowed || status === 'in_progress')
 
 const isFilled = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && Object.keys(value).length > 0

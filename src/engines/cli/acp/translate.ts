@@ -7,11 +7,14 @@ import type { AcpTraits } from '../agent-table.js'
 import { planOf, planOfCall } from '../plan.js'
 import type { SessionCost } from './cost.js'
 import { MessagesInProgress, type Speaker } from './messages.js'
-import { inputOf, type KnownCall, resultOf, type ToolCalls } from './tool-calls.js'
+import { hasBegun, inputOf, type KnownCall, resultOf, type ToolCalls } from './tool-calls.js'
 import { parentOf } from './tool-names.js'
 import { callUsage } from './usage.js'
 
 type Chunk = Extract<SessionUpdate, { sessionUpdate: 'agent_message_chunk' | 'agent_thought_chunk' }>
+
+const NOT_CARRIED_OUT = 'The call was not carried out.'
+const CUT_OFF = 'The turn ended while this was running. It may have taken effect, in part or as a whole.'
 
 interface TranslatorParts {
   emit(event: RunnerEvent): void
@@ -109,7 +112,7 @@ export class AcpTranslator {
   endTurn(): void {
     this.flush()
     for (const call of this.#parts.calls.open()) {
-      if (call.isTold) this.#result(call, 'The call was not carried out.', true)
+      if (call.isTold) this.#result(call, hasBegun(call) ? CUT_OFF : NOT_CARRIED_OUT, true)
       this.#parts.calls.forget(call.id)
     }
   }

@@ -1,0 +1,61 @@
+import { mkdtempSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { cliEngine } from '../../../src/engines/cli/index.js'
+import { ScriptedHost } from '../../fixtures/scripted-host.js'
+
+const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
+
+/** A runner of the scripted agent, under the name of the row that is to be applied to it; what it asks is allowed. */
+async function start(t: Test, name: string) {
+  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-cut-off-')))
+  const engine = cliEngine({
+    agents: [{ name, command: process.execPath, args: [AGENT], modes: { default: 'ask' } }],
+  })
+  const runner = await engine({
+    ...{ sessionId: 'session-1', config: { cwd }, profile: { name: 'p', engine: 'cli', agent: name } },
+    bridge: { execute: () => Promise.reject(new Error('not here')) },
+  })
+  const host = new ScriptedHost()
+  host.answer = () => ({ behavior: 'allow' })
+  t.teardown(() => runner.close())
+  await runner.start(host)
+  const interrupted = async (...steps: object[]) => {
+    const [end, spoke] = [host.next('turn_completed'), host.next('stream_delta')]
+    runner.send(JSON.stringify([...steps, { text: 'on' }, { hang: true }]))
+    await spoke
+    await runner.interrupt()
+    return (await end).subtype
+  }
+  return { runner, host, interrupted }
+}
+
+const call = (toolCallId: string, status: string) => ({ toolCallId, title: toolCallId, status, rawInput: { n: 1 } })
+const allowed = {
+  asks: { toolCall: call('allowed', 'pending'), options: [{ optionId: 'once', name: 'Allow', kind: 'allow_once' }] },
+}
+const told = (id: string, status: string) => ({ raw: { sessionUpdate: 'tool_call', ...call(id, status) } })
+
+t.test('of a call that ran when the turn was interrupted nobody says that it did nothing', async (t) => {
+  const { runner, host, interrupted } = await start(t, 'scripted')
+  t.equal(await interrupted(told('next', 'pending'), allowed, told('running', 'in_progress')), 'interrupted')
+  t.match(
+    host.of('user_message').map(({ message }) => message.content),
+    [
+      [{ tool_use_id: 'allowed', content: /may have taken effect/, is_error: true }],
+      [{ tool_use_id: 'running', content: /may have taken effect/, is_error: true }],
+    ],
+  )
+  t.notOk(runner.isSpent)
+})
+
+t.test('an agent whose commands run on is ended with one that is interrupted', async (t) => {
+  const { runner, host, interrupted } = await start(t, 'codex')
+  t.equal(await interrupted(told('next', 'pending')), 'interrupted')
+  t.notOk(runner.isSpent, 'not where none runs')
+  t.equal(await interrupted(allowed), 'interrupted')
+  t.ok(runner.isSpent, 'its successor goes on')
+  t.strictSame(host.of('session_error'), [])
+})
