@@ -43,6 +43,8 @@ const READS: ReadonlySet<string> = new Set([
     'isHeldUp',
   ],
 ])
+/** What gives no promise, or need not: whoever asks hears what it throws. */
+const PLAIN: ReadonlySet<string> = new Set(['onWork', 'owned'])
 /** What may well take long. */
 const LONG: ReadonlySet<string> = new Set(['list', 'awake', 'restTotals', 'prune', 'subscriptions'])
 
@@ -76,14 +78,17 @@ export class StorageWatch {
       const part = given[name]
       return part ? [[name, this.#watched(part)]] : []
     })
-    this.storage = Object.assign(Object.create(given) as GatewayStorage, Object.fromEntries(watched), {
+    const ours = {
+      ...Object.fromEntries(watched),
       open: async () => {
         take(given, this)
         given.onAway?.((error) => this.#onFailed(error))
         await given.open()
       },
       close: () => this.#close(),
-    })
+    }
+    // not assigned: its parts may be getters, or frozen
+    this.storage = Object.create(given, Object.getOwnPropertyDescriptors(ours)) as GatewayStorage
   }
 
   /** False from the first failure until something was written again, and while the storage does not answer. */
@@ -113,7 +118,7 @@ export class StorageWatch {
     return eachCall(part, (name, call) => {
       // what is not even asked cannot happen later
       if (this.#silent) return Promise.reject(new StorageError('STORAGE_SILENT', 'The storage does not answer.'))
-      const answer = call()
+      const answer = PLAIN.has(name) ? call() : refused(call)
       if (!(answer instanceof Promise)) return answer
       const isLong = LONG.has(name)
       if (!isLong) this.#onAsked()
@@ -220,6 +225,15 @@ export const refusing = <Store extends object>(store: Store): Store =>
     }
   })
 
+/** A store may find out that it cannot before it has a promise to give. */
+function refused(call: () => unknown): unknown {
+  try {
+    return call()
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
 function refuse(error: unknown): never {
   if (error instanceof GatewayError || isRefusal(error)) throw error
   throw unavailable(error)
@@ -228,7 +242,8 @@ function refuse(error: unknown): never {
 /** The same object, whose methods are called by `around`. */
 function eachCall<T extends object>(target: T, around: (name: string, call: () => unknown) => unknown): T {
   const known = new Map<PropertyKey, unknown>()
-  return new Proxy(target, {
+  // not around the object itself: of one that is frozen a proxy may show nothing else
+  return new Proxy(Object.create(target) as T, {
     get(_target, name) {
       const member: unknown = Reflect.get(target, name)
       if (typeof member !== 'function') return member

@@ -2,7 +2,64 @@ import t from 'tap'
 import { silentLogger } from '../../src/lib/logger.js'
 import { StorageWatch } from '../../src/storage/availability.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
+import type { GatewayStorage } from '../../src/storage/storage.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
+
+const watched = (storage: GatewayStorage) =>
+  new StorageWatch(storage, { clock: new VirtualClock(), logger: silentLogger })
+
+t.test('what throws before it gives a promise has refused, as what rejects', async (t) => {
+  const memory = createMemoryStorage()
+  const journal: GatewayStorage['journal'] = Object.create(memory.journal, {
+    write: {
+      value: () => {
+        throw new Error('it is closed')
+      },
+    },
+  })
+  const watch = watched({ ...memory, journal })
+  t.equal(watch.available, true)
+  await t.rejects(watch.storage.journal.write({ id: 'one' }), { message: 'it is closed' })
+  t.equal(watch.available, false)
+})
+
+t.test('what a host throws instead of listening for work is not swallowed', async (t) => {
+  const memory = createMemoryStorage()
+  const queue: GatewayStorage['queue'] = Object.create(memory.queue, {
+    onWork: {
+      value: () => {
+        throw new Error('no connection')
+      },
+    },
+  })
+  t.throws(() => watched({ ...memory, queue }).storage.queue.onWork!(() => {}), { message: 'no connection' })
+})
+
+t.test('a storage whose parts nobody can replace is watched as any other', async (t) => {
+  const memory = createMemoryStorage()
+  class Hosts {
+    readonly profiles = memory.profiles
+    readonly queue = memory.queue
+    readonly idempotency = memory.idempotency
+    readonly outbox = memory.outbox
+    get journal() {
+      return memory.journal
+    }
+    open() {
+      return memory.open()
+    }
+    close() {
+      return memory.close()
+    }
+  }
+  for (const storage of [Object.freeze({ ...memory }), new Hosts()]) {
+    const watch = watched(storage)
+    await watch.storage.open()
+    t.not(watch.storage.journal, memory.journal)
+    t.same(await watch.storage.profiles.list(), [])
+    await watch.storage.close()
+  }
+})
 
 t.test(
   'what one that waited for the storage calls off is not done, and what it begins to wait for is not done at once',
