@@ -1,4 +1,5 @@
-import type { Server } from 'node:http'
+import { once } from 'node:events'
+import type { Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { endUpgrade, limitConnections } from '../plugins/connections.js'
@@ -8,9 +9,11 @@ import { RequestLog } from '../plugins/request-log.js'
 import { GatewayError } from './errors.js'
 import { createGateway, MAX_ID_LENGTH, type Surroundings } from './gateway.js'
 import type { JobQueue } from './jobs/queue.js'
+import { systemClock } from './lib/clock.js'
 import { descriptorLimit } from './lib/descriptors.js'
 import type { Logger } from './lib/logger.js'
 import { keepTickShape } from './lib/tick-shape.js'
+import { within } from './lib/within.js'
 import type { WorkerServerOptions } from './options.js'
 import type { SessionRegistry } from './sessions/registry.js'
 
@@ -33,6 +36,8 @@ export interface WorkerServer {
 const HEADERS_MS = 20_000
 const REQUEST_MS = 60_000
 const CHECK_MS = 5_000
+/** What was asked before the gateway was drained is answered, most of it with a refusal: so long is waited for the last of that. */
+const ANSWER_MS = 1_000
 /** What is stored may be much, and its disk slow: reading it takes as long as it takes. */
 const NO_START_LIMIT = 0
 
@@ -41,6 +46,7 @@ const NO_START_LIMIT = 0
  * @throws SG_ERR_OPTION on every startup failure that can be seen now
  */
 export function createWorkerServer(options: WorkerServerOptions, surroundings: Surroundings = {}): WorkerServer {
+  const { clock = systemClock } = surroundings
   const gateway = createGateway(options, surroundings)
   keepTickShape()
   const app = fastify({
@@ -67,6 +73,11 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     app.setNotFoundHandler((request, reply) => sendProblem(new GatewayError('SG_ERR_NOT_FOUND'), request, reply))
   if (gateway.options.console && gateway.options.basePath !== '') leadToConsole(app, gateway.options.basePath)
   app.register(gatewayPlugin, { ...options, gateway })
+  const underWay = new Set<ServerResponse>()
+  app.server.on('request', (_request, response: ServerResponse) => {
+    underWay.add(response)
+    response.once('close', () => underWay.delete(response))
+  })
   return {
     server: app.server,
     registry: gateway.registry,
@@ -80,7 +91,12 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     },
     async close() {
       // drained first, while connections are still answered: 503
+      const endsAt = clock.now() + gateway.options.shutdownTimeoutMs
       await gateway.close()
+      // streams have begun to be answered, and end with what comes now
+      const unanswered = [...underWay].filter(({ headersSent }) => !headersSent)
+      const leftMs = Math.max(0, Math.min(ANSWER_MS, endsAt - clock.now()))
+      await within(leftMs, Promise.all(unanswered.map((response) => once(response, 'close'))), { clock })
       await app.close().catch((error) => {
         // a start that was called off is told to who waits for it
         if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_SHUTTING_DOWN') throw error

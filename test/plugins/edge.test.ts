@@ -325,6 +325,30 @@ t.test(
   },
 )
 
+t.test('what was asked before the shutdown is answered, also when nothing else is left to wait for', async (t) => {
+  let letIn = () => {}
+  let asking = () => {}
+  const begun = new Promise<void>((resolve) => {
+    asking = resolve
+  })
+  const { port, worker, registry } = await buildServer(t, {
+    authenticate: () =>
+      new Promise((resolve) => {
+        letIn = () => resolve({})
+        asking()
+      }),
+  })
+  const asked = rawRequest(port, { path: '/v1/sessions' })
+  await begun
+  const closed = worker.close()
+  await t.rejects(registry.create({ cwd: SOME_CWD }), { code: 'SG_ERR_SHUTTING_DOWN' })
+  // nothing holds up the gateway itself, which is closed within these
+  for (let turns = 0; turns < 200; turns++) await new Promise(setImmediate)
+  letIn()
+  t.match(await asked, { status: 200, json: [] })
+  await closed
+})
+
 t.test('as many engines as one likes are built at once without a warning of the process', async (t) => {
   const warnings: Error[] = []
   const onWarning = (warning: Error) => warnings.push(warning)
