@@ -12,7 +12,7 @@ export interface Draft {
 const MAX_KEPT = 20
 const drafts = new Map<string, Draft>()
 
-/** Of the last few requests that were answered: when an answer does not get there, or is not taken, its words are there again. */
+/** Of the last few requests: when somebody looks elsewhere meanwhile, or an answer is not taken, its words are there again. */
 export function draftOf(requestId: string): Draft {
   const draft = drafts.get(requestId) ?? {}
   drafts.delete(requestId)

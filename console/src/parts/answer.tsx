@@ -4,7 +4,7 @@ import { draftOf } from '../model/drafts.js'
 import { questionsOf } from '../model/questions.js'
 import '../styles/answer.css'
 import { texts } from '../texts.js'
-import { Deny } from './answer/deny.js'
+import { Deny, useFocusBack } from './answer/deny.js'
 import { InputEditor } from './answer/editor.js'
 import { Questions } from './answer/questions.js'
 import { Members } from './members.js'
@@ -55,6 +55,7 @@ function Approval({ request, onAnswer }: Pick<AnswerFormProps, 'request' | 'onAn
   const close = (): void => {
     doing.value = undefined
   }
+  const buttons = useFocusBack(doing.value === 'deny')
   if (doing.value === 'deny')
     return (
       <Deny
@@ -67,7 +68,7 @@ function Approval({ request, onAnswer }: Pick<AnswerFormProps, 'request' | 'onAn
       />
     )
   return (
-    <div class="form-row">
+    <div class="form-row" ref={buttons}>
       <button type="button" class="primary" data-key="allow" onClick={() => onAnswer('allow')}>
         {says.allow}
       </button>

@@ -19,6 +19,8 @@ export function Dialog({
   useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null
     element.current?.showModal()
+    // the platform begins with what is first, which closes it
+    element.current?.querySelector<HTMLElement>('form :is(input:not([type="radio"]), select, textarea)')?.focus()
     return () => before?.focus()
   }, [])
   return (

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { sentenceOf } from '../api.js'
 import { isUnauthorized, signIn } from '../state/me.js'
 import { texts } from '../texts.js'
@@ -15,6 +15,10 @@ export function SignIn({ hasExpired = false }: { hasExpired?: boolean }) {
   const isBusy = useSignal(false)
   /** By a dialog, which lets nothing else be reached: what is filled in there is not to be given up for a sign-in. */
   const isCovered = useSignal(hasExpired && document.querySelector('dialog[open]') !== null)
+  // over what somebody is in the middle of it takes no key
+  useLayoutEffect(() => {
+    if (!hasExpired) input.current?.focus()
+  }, [])
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
     const token = input.current?.value.trim() ?? ''

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import type { RefObject } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { ResolvePermissionRequest } from '../../../../client/index.js'
 import { draftOf } from '../../model/drafts.js'
@@ -25,7 +26,8 @@ export function Deny({
   const interrupts = useSignal(before?.interrupt ?? false)
   // before the next key comes: what is typed at once is the reason, and answers nothing
   useLayoutEffect(() => input.current?.focus(), [])
-  const deny = (): void => {
+  /** What is written so far, which is there again for whoever looks elsewhere before it is sent. */
+  const written = () => {
     const message = input.current?.value.trim()
     const denial = {
       behavior: 'deny' as const,
@@ -33,8 +35,9 @@ export function Deny({
       ...(interrupts.value && { interrupt: true }),
     }
     if (requestId !== undefined) draftOf(requestId).denial = denial
-    onDeny(denial)
+    return denial
   }
+  const deny = (): void => onDeny(written())
   return (
     <form
       class="form deny"
@@ -56,6 +59,7 @@ export function Deny({
             rows={2}
             defaultValue={before?.message}
             dir="auto"
+            onInput={written}
             onKeyDown={(event) => {
               if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
               event.preventDefault()
@@ -77,6 +81,7 @@ export function Deny({
             checked={interrupts.value}
             onChange={(event) => {
               interrupts.value = event.currentTarget.checked
+              written()
             }}
           />
           {says.interrupt}
@@ -84,4 +89,15 @@ export function Deny({
       </div>
     </form>
   )
+}
+
+/** Gives the focus back to the button in whose place the form was, when that was given up. @returns for what the button is in */
+export function useFocusBack(isOpen: boolean): RefObject<HTMLDivElement | null> {
+  const buttons = useRef<HTMLDivElement>(null)
+  const wasOpen = useRef(isOpen)
+  useLayoutEffect(() => {
+    if (wasOpen.current && !isOpen) buttons.current?.querySelector<HTMLElement>('[data-key="deny"]')?.focus()
+    wasOpen.current = isOpen
+  }, [isOpen])
+  return buttons
 }

@@ -6,7 +6,7 @@ import { draftOf } from '../../model/drafts.js'
 import type { Question } from '../../model/questions.js'
 import { texts } from '../../texts.js'
 import { Line, Text } from '../untrusted.js'
-import { Deny } from './deny.js'
+import { Deny, useFocusBack } from './deny.js'
 
 const says = texts.answer
 
@@ -28,15 +28,16 @@ export function Questions({
   const denies = useSignal(false)
   const choose = (at: number, choice: Choice): void => {
     choices.value = choices.value.map((one, place) => (place === at ? choice : one))
+    draftOf(requestId).choices = choices.value
     missing.value = missing.value.filter((place) => place !== at)
   }
   const submit = (): void => {
     const given = answersFrom(questions, choices.value)
     missing.value = given.missing
     if (given.missing.length > 0) return
-    draftOf(requestId).choices = choices.value
     onAnswer({ answers: given.answers })
   }
+  const buttons = useFocusBack(denies.value)
   return (
     <>
       <form
@@ -57,7 +58,7 @@ export function Questions({
           />
         ))}
         {waits && !denies.value && (
-          <div class="form-row">
+          <div class="form-row" ref={buttons}>
             <button type="submit" class="primary">
               {says.answer}
             </button>

@@ -1,11 +1,13 @@
 import { type Entry, isWaiting, summaryOf } from '../../model/inbox.js'
 import { AnswerForm } from '../../parts/answer.js'
+import { hasKeyFocus } from '../../parts/key-focus.js'
 import { Failure } from '../../parts/notice.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
 import { hrefTo } from '../../route.js'
 import { texts } from '../../texts.js'
 import { FateLine } from './fate.js'
+import { focusRow } from './keys.js'
 import type { InboxState } from './state.js'
 
 const says = texts.inbox
@@ -75,7 +77,11 @@ function Body({ entry, state }: Pick<RowProps, 'entry' | 'state'>) {
         request={request}
         isQuestion={item.kind === 'question'}
         waits={isWaiting(entry)}
-        onAnswer={(answer) => void state.answer(entry.key, answer)}
+        onAnswer={(answer) => {
+          const isByKeys = hasKeyFocus()
+          void state.answer(entry.key, answer)
+          if (isByKeys) requestAnimationFrame(() => focusRow(document.querySelector<HTMLElement>('.asks')))
+        }}
       />
       <p class="ask-foot quiet-text">
         <a href={hrefTo('sessions', session.id, item.seq)}>{says.openSession}</a>

@@ -1,5 +1,11 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
-import { type Answer, GatewayError, type InboxAnswerResult, UNREACHABLE } from '../../../../client/index.js'
+import {
+  type Answer,
+  GatewayError,
+  type InboxAnswerResult,
+  type InboxItem,
+  UNREACHABLE,
+} from '../../../../client/index.js'
 import { client } from '../../api.js'
 import {
   type Behavior,
@@ -96,22 +102,18 @@ export class InboxState {
 
   async #read(): Promise<void> {
     const kind = this.kind.value
-    const items = []
-    let isWhole = true
+    const items: InboxItem[] = []
+    const filter = kind === 'all' ? {} : { kind }
+    const pages = client.inbox.list(filter).pages()[Symbol.asyncIterator]()
     try {
-      const filter = kind === 'all' ? {} : { kind }
-      for await (const page of client.inbox.list(filter).pages()) {
-        items.push(...page)
-        if (items.length < MAX_SHOWN) continue
-        isWhole = false
-        break
-      }
+      while (!pages.isAtEnd && items.length < MAX_SHOWN) items.push(...((await pages.next()).value ?? []))
     } catch (error) {
       this.error.value = error
       return
     }
     // something else is to be shown by now
     if (kind !== this.kind.value) return
+    const isWhole = pages.isAtEnd
     this.error.value = undefined
     this.readAt.value = Date.now()
     this.isCut.value = !isWhole

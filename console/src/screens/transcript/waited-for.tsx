@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { Answer, PermissionRequest } from '../../../../client/index.js'
 import { questionsOf } from '../../model/questions.js'
 import { AnswerForm } from '../../parts/answer.js'
+import { hasKeyFocus } from '../../parts/key-focus.js'
 import { Failure } from '../../parts/notice.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
@@ -9,6 +10,8 @@ import { texts } from '../../texts.js'
 import type { TranscriptState } from './state.js'
 
 const says = texts.transcript
+
+const focusComposer = (): void => document.querySelector<HTMLElement>('.composer textarea')?.focus()
 
 /** What the session waits for, always in sight: who can answer does so here. */
 export function WaitedFor({ state }: { state: TranscriptState }) {
@@ -63,7 +66,11 @@ function Asked({ request, state }: { request: PermissionRequest; state: Transcri
         request={request}
         isQuestion={isQuestion}
         waits={!isSending.value}
-        onAnswer={(given) => void answer(given)}
+        onAnswer={(given) => {
+          const isByKeys = hasKeyFocus()
+          void answer(given)
+          if (isByKeys) requestAnimationFrame(focusComposer)
+        }}
       />
       {isSending.value && <p class="quiet-text">{says.onItsWay}</p>}
       {request.expiresAt !== undefined && (
