@@ -43,7 +43,7 @@ export class TranscriptState {
   readonly #link = new LinkState()
   #attachment: Attachment | undefined
   /** What failed last of what can be tried again from where somebody is, and what `error` was by it. */
-  #failed: { error: unknown; again: () => Promise<void> } | undefined
+  #failed: { error: unknown; again: () => Promise<void>; isStep: boolean } | undefined
   /** How often somebody has said where to be: what became of a move before the last is of no interest. */
   #attempts = 0
 
@@ -196,19 +196,22 @@ export class TranscriptState {
 
   async #move(act: () => Promise<unknown>): Promise<void> {
     const error = await this.#attempt(() => this.#moved(act))
-    if (error !== undefined) this.#failed = { error, again: () => this.#move(act) }
+    if (error !== undefined) this.#failed = { error, again: () => this.#move(act), isStep: false }
   }
 
   /** What scrolling asks for: the failure of anything else stays said, and can be tried again. */
   async #step(step: () => Promise<boolean>): Promise<void> {
     const attempts = this.#attempts
-    const isOurs = (): boolean =>
-      attempts === this.#attempts && (this.error.value === undefined || this.error.value === this.#failed?.error)
+    const isOurs = (): boolean => {
+      const error = this.error.value
+      const isOfStep = this.#failed?.isStep === true && this.#failed.error === error
+      return attempts === this.#attempts && (error === undefined || isOfStep)
+    }
     try {
       if ((await this.#moved(step)) && isOurs()) this.error.value = undefined
     } catch (error) {
       if (this.#aborter.signal.aborted || !isOurs()) return
-      this.#failed = { error, again: () => this.#step(step) }
+      this.#failed = { error, again: () => this.#step(step), isStep: true }
       this.error.value = error
     }
   }
