@@ -66,6 +66,12 @@ export interface BrokenAnswer {
   isInputRefused?: true
 }
 
+/**
+ * What a session is stands in the gateway alone: OpenAI's models, and Azure's, are otherwise referred to what their vendor keeps of it for a
+ * month, or keeps none of.
+ */
+const VENDOR_KEEPS_NOTHING = { openai: { store: false } }
+
 /** After an error an answer may still tell its usage; milliseconds. */
 const REST_AFTER_ERROR_MS = 2_000
 
@@ -120,6 +126,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
       system: request.system,
       messages: request.messages,
       tools: request.tools,
+      providerOptions: VENDOR_KEEPS_NOTHING,
       ...(request.maxOutputTokens !== undefined && { maxOutputTokens: request.maxOutputTokens }),
       abortSignal: AbortSignal.any([request.signal, rest.signal]),
       onError: () => {},

@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { type ProviderEngineOptions, providerEngine } from '../../../src/engines/provider/index.js'
 import { script, startModelEndpoint } from '../../fixtures/model-endpoint.js'
@@ -37,6 +39,46 @@ t.test('a provider from a package that is installed is imported when it is named
   t.equal(requests[0]?.headers['x-api-key'], 'sk-mine')
   const answered = requests[1]?.body.messages.at(1)?.content
   t.match(answered, [{ type: 'thinking', thinking: 'well', signature: 'signature' }, { text: 'Writing.' }, { id: 'w' }])
+})
+
+t.test('a model of OpenAI is shown the session itself, not what its vendor has kept of it', async (t) => {
+  // biome-ignore lint/suspicious/noExplicitAny: a body of which a few fields are read
+  const asked: any[] = []
+  const server = createServer(async (request, response) => {
+    let text = ''
+    for await (const piece of request) text += piece
+    asked.push(JSON.parse(text))
+    const content = [{ type: 'output_text', text: `answer ${asked.length}`, annotations: [] }]
+    const item = { type: 'message', id: `msg_${asked.length}`, role: 'assistant', status: 'completed', content }
+    const about = { id: `resp_${asked.length}`, object: 'response', created_at: 1, model: 'm' }
+    const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 }
+    const delta = { item_id: item.id, output_index: 0, content_index: 0, delta: content[0]!.text }
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    for (const frame of [
+      { type: 'response.created', response: { ...about, status: 'in_progress', output: [] } },
+      { type: 'response.output_item.added', output_index: 0, item: { ...item, content: [] } },
+      { type: 'response.output_text.delta', ...delta },
+      { type: 'response.output_item.done', output_index: 0, item },
+      { type: 'response.completed', response: { ...about, status: 'completed', output: [item], usage } },
+    ])
+      response.write(`data: ${JSON.stringify(frame)}\n\n`)
+    response.end()
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  t.teardown(() => server.close())
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  const { runner, host } = await build({ id: 'openai', model: 'm', baseUrl }, { env: { OPENAI_API_KEY: 'sk' } })
+  t.teardown(() => runner.close())
+  for (const turn of [1, 2]) {
+    runner.send(`question ${turn}`)
+    t.match(await host.turn(turn), { subtype: 'success', result: `answer ${turn}` })
+  }
+  t.equal(asked[1].store, false)
+  t.match(asked[1].input.slice(-3), [
+    { role: 'user', content: [{ text: 'question 1' }] },
+    { role: 'assistant', content: [{ text: 'answer 1' }] },
+    { role: 'user', content: [{ text: 'question 2' }] },
+  ])
 })
 
 t.test('a package that is not installed is named with the line that installs it', async (t) => {
