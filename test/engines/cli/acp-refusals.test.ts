@@ -75,3 +75,40 @@ t.test('an agent that dies while it starts is told of with its last words', asyn
     [{ message: 'The agent exited with code 1. It said: no credentials' }],
   )
 })
+
+const HELLO = { protocolVersion: 1, agentCapabilities: {} }
+for (const [what, answers, message] of [
+  [
+    'is nobody',
+    { initialize: null },
+    'The agent does not speak the Agent Client Protocol: its answer to initialize is null.',
+  ],
+  [
+    'speaks another version',
+    { initialize: { protocolVersion: 2 } },
+    'The agent speaks version 2 of the Agent Client Protocol; the gateway speaks version 1.',
+  ],
+  ['opens nothing', { initialize: HELLO, 'session/new': null }, 'The agent opened a session and gave it no sessionId.'],
+  [
+    'opens a session without a name',
+    { initialize: HELLO, 'session/new': { sessionId: 5 } },
+    'The agent opened a session and gave it no sessionId.',
+  ],
+  [
+    'has modes of its own kind',
+    { initialize: HELLO, 'session/new': { sessionId: 's', configOptions: 'y' } },
+    'What the agent says of its modes and models is not of the Agent Client Protocol.',
+  ],
+] as const)
+  t.test(`an agent that ${what} is not begun with, and that is said`, async (t) => {
+    const answer = `({ id, method }) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result: (${JSON.stringify(answers)})[method] }))`
+    const lines = `require('node:readline').createInterface({ input: process.stdin })`
+    const { api, create } = await build(t, ['-e', `${lines}.on('line', (line) => (${answer})(JSON.parse(line)))`])
+    const { json } = await create({ prompt: 'hi' })
+    const client = await attach(t, api, json.id)
+    await client.untilEvent('session_error')
+    t.match(
+      client.events.filter(({ type }) => type === 'session_error'),
+      [{ code: 'SG_ERR_ENGINE_START', message }],
+    )
+  })

@@ -25,7 +25,7 @@ import { prepareLoad } from './overwritten.js'
 import { agentModeOf, answerOfMode, answerTo, CANCELLED, modeOfAgent } from './permissions.js'
 import { priorCostUsd } from './prior-cost.js'
 import { openSession, stateGone } from './session.js'
-import { SessionConfig } from './session-config.js'
+import { type SessionConfig, sessionConfig } from './session-config.js'
 import type { AcpSetup, AcpState } from './setup.js'
 import { hasBegun, inputOf, ToolCalls } from './tool-calls.js'
 import { AcpTranslator } from './translate.js'
@@ -227,7 +227,7 @@ export class AcpRunner implements Runner {
     this.#translator.isReplaying = false
     this.#sdkSessionId = session.sessionId
     if (session.canResume) this.snapshot = () => this.#snapshot()
-    this.#config = new SessionConfig(agent, session.sessionId, session.answer)
+    this.#config = sessionConfig(agent, session.sessionId, session.answer)
     await this.#configure(this.#config)
     if (this.#setup.row.acp?.listsToolsLate && this.#setup.hostedTools)
       await within(LISTING_MS, this.#setup.hostedTools.listed)

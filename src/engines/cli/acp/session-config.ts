@@ -1,4 +1,5 @@
 import type { ClientContext, SessionConfigOption } from '@agentclientprotocol/sdk'
+import { startError } from '../../../errors.js'
 import { reasonOf } from './connection.js'
 
 /** What a session says of itself when it is opened. `models` is of an earlier protocol, which some agents still speak. */
@@ -86,6 +87,15 @@ export class SessionConfig {
       throw new Error(`${reasonOf(error)}. The agent offers no model ${chosen}; it offers ${listed(this.models)}.`)
     }
     this.#model.current = chosen
+  }
+}
+
+/** @throws GatewayError when what the agent says of its modes and models cannot be read */
+export function sessionConfig(...told: ConstructorParameters<typeof SessionConfig>): SessionConfig {
+  try {
+    return new SessionConfig(...told)
+  } catch (error) {
+    throw startError('What the agent says of its modes and models is not of the Agent Client Protocol.', error)
   }
 }
 

@@ -6,6 +6,9 @@ import { isForgotten } from './forgotten.js'
 import { acpMcpServers } from './mcp.js'
 import type { SessionAnswer } from './session-config.js'
 
+/** Of the protocol. */
+const VERSION = 1
+
 /** A session that is open at the agent. */
 export interface OpenedSession {
   sessionId: string
@@ -42,13 +45,14 @@ export async function openSession(
 ): Promise<OpenedSession> {
   const hello = await agent
     .request('initialize', {
-      protocolVersion: 1,
+      protocolVersion: VERSION,
       clientCapabilities: {},
       clientInfo: { name: 'session-gateway', version: '1' },
     })
     .catch((error) => {
       throw startError(`The agent does not speak the Agent Client Protocol: ${reasonOf(error)}`, error)
     })
+  assertSpoken(hello)
   const open = () => opened(agent, setup, earlier, hello)
   try {
     return await open()
@@ -103,8 +107,26 @@ async function opened(
           : error
     }
   }
-  const answer = await agent.request<SessionAnswer & { sessionId: string }>('session/new', place)
-  return { sessionId: answer.sessionId, answer, isResumed: false, ...common }
+  const answer = await agent.request<SessionAnswer | null>('session/new', place)
+  return { sessionId: idOf(answer), answer: answer ?? {}, isResumed: false, ...common }
+}
+
+/** @throws GatewayError when what the agent said of itself is not of a version of the protocol that is spoken here */
+function assertSpoken(hello: Partial<InitializeResponse> | null): void {
+  if (typeof hello !== 'object' || hello === null)
+    throw startError(`The agent does not speak the Agent Client Protocol: its answer to initialize is ${hello}.`)
+  const { protocolVersion } = hello
+  if (typeof protocolVersion === 'number' && protocolVersion !== VERSION)
+    throw startError(
+      `The agent speaks version ${protocolVersion} of the Agent Client Protocol; the gateway speaks version ${VERSION}.`,
+    )
+}
+
+/** @throws GatewayError when the session has none */
+function idOf(answer: { sessionId?: unknown } | null): string {
+  const id = answer?.sessionId
+  if (typeof id !== 'string' || id === '') throw startError('The agent opened a session and gave it no sessionId.')
+  return id
 }
 
 function remedy(
@@ -130,8 +152,7 @@ async function forked(
   sessionId: string,
   place: { cwd: string; mcpServers: McpServer[] },
 ): Promise<string> {
-  const answer = await agent.request<{ sessionId: string }>('session/fork', { ...place, sessionId })
-  return answer.sessionId
+  return idOf(await agent.request<{ sessionId?: unknown } | null>('session/fork', { ...place, sessionId }))
 }
 
 /** The session cannot go on, whatever is tried. */
