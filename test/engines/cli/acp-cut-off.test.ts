@@ -33,18 +33,18 @@ async function start(t: Test, name: string) {
 }
 
 const call = (toolCallId: string, status: string) => ({ toolCallId, title: toolCallId, status, rawInput: { n: 1 } })
-const allowed = {
-  asks: { toolCall: call('allowed', 'pending'), options: [{ optionId: 'once', name: 'Allow', kind: 'allow_once' }] },
+const asked = {
+  asks: { toolCall: call('asked', 'pending'), options: [{ optionId: 'once', name: 'Allow', kind: 'allow_once' }] },
 }
 const told = (id: string, status: string) => ({ raw: { sessionUpdate: 'tool_call', ...call(id, status) } })
 
 t.test('of a call that ran when the turn was interrupted nobody says that it did nothing', async (t) => {
   const { runner, host, interrupted } = await start(t, 'scripted')
-  t.equal(await interrupted(told('next', 'pending'), allowed, told('running', 'in_progress')), 'interrupted')
+  t.equal(await interrupted(told('next', 'pending'), asked, told('running', 'in_progress')), 'interrupted')
   t.match(
     host.of('user_message').map(({ message }) => message.content),
     [
-      [{ tool_use_id: 'allowed', content: /may have taken effect/, is_error: true }],
+      [{ tool_use_id: 'asked', content: /may have taken effect/, is_error: true }],
       [{ tool_use_id: 'running', content: /may have taken effect/, is_error: true }],
     ],
   )
@@ -55,7 +55,18 @@ t.test('an agent whose commands run on is ended with one that is interrupted', a
   const { runner, host, interrupted } = await start(t, 'codex')
   t.equal(await interrupted(told('next', 'pending')), 'interrupted')
   t.notOk(runner.isSpent, 'not where none runs')
-  t.equal(await interrupted(allowed), 'interrupted')
+  t.equal(await interrupted(asked), 'interrupted')
   t.ok(runner.isSpent, 'its successor goes on')
   t.strictSame(host.of('session_error'), [])
+})
+
+t.test('a call that was not allowed, of which the agent says no more than that it failed, says why', async (t) => {
+  const { runner, host } = await start(t, 'scripted')
+  host.answer = () => ({ behavior: 'deny' })
+  const failed = { raw: { sessionUpdate: 'tool_call_update', toolCallId: 'asked', status: 'failed' } }
+  await host.turn(runner, JSON.stringify([asked, failed]))
+  t.match(
+    host.of('user_message').map(({ message }) => message.content),
+    [[{ tool_use_id: 'asked', content: 'The user does not allow this.', is_error: true }]],
+  )
 })

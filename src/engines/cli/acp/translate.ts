@@ -13,6 +13,7 @@ import { callUsage } from './usage.js'
 
 type Chunk = Extract<SessionUpdate, { sessionUpdate: 'agent_message_chunk' | 'agent_thought_chunk' }>
 
+const NOT_ALLOWED = 'The user does not allow this.'
 const NOT_CARRIED_OUT = 'The call was not carried out.'
 const CUT_OFF = 'The turn ended while this was running. It may have taken effect, in part or as a whole.'
 
@@ -156,7 +157,8 @@ export class AcpTranslator {
     this.#messages.end(call.id)
     this.#messages.end(call.parent)
     this.#parts.calls.forget(call.id)
-    this.#result(call, resultOf(call), call.status === 'failed')
+    const result = resultOf(call)
+    this.#result(call, call.isDenied && result === '' ? NOT_ALLOWED : result, call.status === 'failed')
     if (call.parent === null && call.status === 'completed') this.#planned(planOfCall(call.name, call.input))
   }
 
@@ -212,7 +214,7 @@ export class AcpTranslator {
     // The agent goes on without a word about the calls that were denied.
     for (const call of this.#parts.calls.open().filter((one) => one.isDenied && one.parent === speaker)) {
       this.#parts.calls.forget(call.id)
-      this.#result(call, 'The user does not allow this.', true)
+      this.#result(call, NOT_ALLOWED, true)
     }
     this.#parts.emit({
       type: 'assistant_message',
