@@ -4,6 +4,7 @@ import {
   jsonSchema,
   type LanguageModelUsage,
   type ModelMessage,
+  NoOutputGeneratedError,
   RetryError,
   streamText,
   type ToolResultPart,
@@ -71,6 +72,8 @@ export interface BrokenAnswer {
  * month, or keeps none of.
  */
 const VENDOR_KEEPS_NOTHING = { openai: { store: false } }
+
+const BROKEN_OFF = 'The answer of the model broke off.'
 
 /** After an error an answer may still tell its usage; milliseconds. */
 const REST_AFTER_ERROR_MS = 2_000
@@ -148,7 +151,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
         if (finishReason === 'error') error ??= 'The model ended its answer with an error.'
         // the SDK makes up the end of an answer that has none
         if (finishReason === 'other' && rawFinishReason === undefined && usage.outputTokens === undefined)
-          error ??= 'The answer of the model broke off.'
+          error ??= BROKEN_OFF
       } else if (error === undefined) {
         answer.take(part)
       }
@@ -326,7 +329,7 @@ function describeUpstreamError(thrown: unknown, redact: ModelRequest['redact']):
   const told = (last as { message?: unknown } | null)?.message
   // an error within an answer is an object as the provider wrote it
   const error = toError(typeof told === 'string' && !(last instanceof Error) ? told : last)
-  const status = APICallError.isInstance(error) ? error.statusCode : undefined
+  const status = APICallError.isInstance(error) && !UNREADABLE.test(error.message) ? error.statusCode : undefined
   const misfit = misfitOf(error, redact)
   const isCutOff = misfit === undefined && isUnread(error, status)
   const said = misfit ?? redact(isCutOff ? rootOf(error).message : error.message).slice(0, MAX_ERROR_LENGTH)
@@ -335,11 +338,17 @@ function describeUpstreamError(thrown: unknown, redact: ModelRequest['redact']):
   return `${what}${said}${tries}`
 }
 
+/** How the package of Anthropic tells of it where it is the first of an answer, as an error 500 that nobody sent. */
+const UNREADABLE = /^JSON parsing failed: Text: (.*)\.\nError message: /s
+
 /** Of what a provider sent that is not of its protocol the SDK tells everything, and each of its own checks; here it is told by its beginning. */
 function misfitOf(error: Error, redact: ModelRequest['redact']): string | undefined {
   if (JSONParseError.isInstance(error)) return `The provider sent what is no JSON: ${oneLine(redact(error.text))}`
   if (TypeValidationError.isInstance(error))
     return `The provider sent what its protocol does not have: ${oneLine(redact(JSON.stringify(error.value) ?? 'nothing'))}`
+  if (NoOutputGeneratedError.isInstance(error) && !(error.cause instanceof Error)) return BROKEN_OFF
+  const unreadable = UNREADABLE.exec(error.message)?.[1]
+  if (unreadable !== undefined) return `The provider sent what is no JSON: ${oneLine(redact(unreadable))}`
   return error.cause instanceof Error ? misfitOf(error.cause, redact) : undefined
 }
 

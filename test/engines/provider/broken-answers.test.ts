@@ -41,6 +41,25 @@ t.test('one that breaks before the first word is no success with the status of o
   t.notMatch(errors[0], /HTTP 200|successful/)
 })
 
+for (const [body, told] of [
+  ['data: {nonsense', 'The provider sent what is no JSON: {nonsense'],
+  ['<html>Welcome!</html>', 'The answer of the model broke off.'],
+] as const)
+  t.test(`nor is what Anthropic's package makes of ${body}`, async (t) => {
+    const server = createServer((request, response) => {
+      request.resume().once('end', () => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.end(`${body}\n\n`)
+      })
+    })
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    t.teardown(() => server.close())
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+    const { runner, host } = await openAt(t, url, 'anthropic')
+    runner.send('hi')
+    t.strictSame((await host.turn(1)).errors, [told])
+  })
+
 t.test('counts that can be none are nothing, and parts of a token are none', async (t) => {
   const { url } = await startModelEndpoint(t)
   const { runner, host } = await openAt(t, url)
