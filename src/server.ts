@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import type { Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
@@ -91,12 +90,13 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     },
     async close() {
       // drained first, while connections are still answered: 503
-      const endsAt = clock.now() + gateway.options.shutdownTimeoutMs
+      const endsAt = clock.steady() + gateway.options.shutdownTimeoutMs
       await gateway.close()
       // streams have begun to be answered, and end with what comes now
       const unanswered = [...underWay].filter(({ headersSent }) => !headersSent)
-      const leftMs = Math.max(0, Math.min(ANSWER_MS, endsAt - clock.now()))
-      await within(leftMs, Promise.all(unanswered.map((response) => once(response, 'close'))), { clock })
+      const answered = unanswered.map((response) => new Promise<void>((resolve) => response.once('close', resolve)))
+      const leftMs = Math.max(0, Math.min(ANSWER_MS, endsAt - clock.steady()))
+      await within(leftMs, Promise.all(answered), { clock })
       await app.close().catch((error) => {
         // a start that was called off is told to who waits for it
         if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_SHUTTING_DOWN') throw error
