@@ -42,7 +42,7 @@ export function releasing(store: IdempotencyStore, persistence: Persistence): Id
     if (due.has(key)) await store.release(key)
     due.delete(key)
   }
-  return Object.assign(Object.create(store) as IdempotencyStore, {
+  const ours: Pick<IdempotencyStore, 'begin' | 'release'> = {
     async begin(key: string, fingerprint: string) {
       // its request may come again before the storage was asked once more
       await releaseDue(key)
@@ -52,7 +52,9 @@ export function releasing(store: IdempotencyStore, persistence: Persistence): Id
       due.add(key)
       await releaseDue(key).catch(() => void persistently(() => releaseDue(key), persistence))
     },
-  })
+  }
+  // not assigned: the store may be frozen
+  return Object.create(store, Object.getOwnPropertyDescriptors(ours)) as IdempotencyStore
 }
 
 /**

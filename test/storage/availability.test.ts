@@ -3,6 +3,7 @@ import { silentLogger } from '../../src/lib/logger.js'
 import { StorageWatch } from '../../src/storage/availability.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import type { GatewayStorage } from '../../src/storage/storage.js'
+import { buildGateway, SOME_CWD } from '../fixtures/build.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const watched = (storage: GatewayStorage) =>
@@ -59,6 +60,15 @@ t.test('a storage whose parts nobody can replace is watched as any other', async
     t.same(await watch.storage.profiles.list(), [])
     await watch.storage.close()
   }
+})
+
+t.test('nor need anything of them be replaced: all of it may be frozen', async (t) => {
+  const parts = Object.entries(createMemoryStorage()).map(([name, part]) => [name, Object.freeze(part)])
+  const storage: GatewayStorage = Object.freeze(Object.fromEntries(parts))
+  const { registry } = await buildGateway(t, { storage })
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  await registry.durable(id)
+  t.ok(await storage.journal.get(id))
 })
 
 t.test(
