@@ -118,19 +118,22 @@ export class Creation {
     { isRun, silent, discard = () => {} }: { isRun: boolean; silent: string; discard?: (late: T) => unknown },
   ): Promise<T> {
     return new Promise((resolve, reject) => {
+      const waitNoMore = () => {
+        limit.cancel()
+        this.#waiting.delete(refuse)
+      }
+      // once: what comes late is discarded once
       const refuse = (refusal: GatewayError) => {
+        waitNoMore()
         reject(refusal)
         work.then(discard).catch(() => {})
       }
       const limit = this.#parts.options.clock.after(START_LIMIT_MS, () =>
         refuse(new GatewayError('SG_ERR_ENGINE_START', { cause: new Error(silent) })),
       )
-      if (!isRun && this.#parts.isDraining()) refuse(shuttingDown())
       if (!isRun) this.#waiting.add(refuse)
-      work.then(resolve, reject).finally(() => {
-        limit.cancel()
-        this.#waiting.delete(refuse)
-      })
+      if (!isRun && this.#parts.isDraining()) refuse(shuttingDown())
+      work.then(resolve, reject).finally(waitNoMore)
     })
   }
 

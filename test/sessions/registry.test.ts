@@ -1,6 +1,8 @@
 import t from 'tap'
+import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { ScriptedEngine } from '../fixtures/scripted-engine.js'
 
 const profiles = ['a', 'b'].map((name) => ({ name, engine: 'provider' as const, provider: { id: 'scripted' } }))
 
@@ -161,6 +163,30 @@ t.test('a host whose code does not answer is waited for two minutes, and not at 
     void gateway.close()
     await t.rejects(second, { code: 'SG_ERR_SHUTTING_DOWN' }, hook)
   }
+})
+
+t.test('an engine that is built too late is closed once, also when the gateway closed meanwhile', async (t) => {
+  const built = deferred()
+  let asked = 0
+  let closed = 0
+  const engine = new ScriptedEngine({ close: () => void closed++ })
+  const { registry, clock, gateway } = await buildGateway(t, {
+    createEngineRunner: async (context) => {
+      asked++
+      await built.promise
+      return engine.create(context)
+    },
+  })
+  const created = registry.create({ cwd: SOME_CWD })
+  created.catch(() => {})
+  await until(() => asked === 1)
+  await clock.advance(120_000)
+  await t.rejects(created, { code: 'SG_ERR_ENGINE_START' })
+  await gateway.close()
+  built.resolve()
+  await until(() => closed > 0)
+  await new Promise(setImmediate)
+  t.equal(closed, 1)
 })
 
 t.test('what buildRunnerConfig returns passes the same policy as a request', async (t) => {
