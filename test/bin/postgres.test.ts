@@ -140,6 +140,10 @@ if (hasPostgres()) {
     await t.rejects(checkPostgres({ url: guest, schema: 'restored' }), {
       message: 'guest may not use every table of the schema restored: ALTER TABLE restored.events OWNER TO guest',
     })
+    await server.query('ALTER SCHEMA restored OWNER TO gateway')
+    await t.rejects(checkPostgres({ url: guest, schema: 'restored' }), {
+      message: 'guest may not use the schema restored: ALTER SCHEMA "restored" OWNER TO guest, and its tables',
+    })
     await server.query('CREATE SCHEMA foreigner; CREATE TABLE foreigner.members (id int)')
     await t.rejects(checkPostgres({ url, schema: 'foreigner' }), { message: /has tables of something else/ })
     await t.rejects(createPostgresStorage({ url, schema: 'foreigner' }).open(), { code: 'STORAGE_FOREIGN' })

@@ -31,13 +31,15 @@ export interface PostgresReport {
   unswept: number
 }
 
+// names that are looked up, by to_regclass too, end the statement in a schema that the user may not use
 const SERVER = `SELECT version() AS version, pg_is_in_recovery() AS standby, current_user AS "user",
   current_setting('fsync') AS fsync,
   current_setting('server_encoding') AS encoding, has_database_privilege(current_database(), 'CREATE') AS may,
   (SELECT pg_has_role(nspowner, 'USAGE') OR has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = $1) AS uses,
   (SELECT array_agg(format('%I.%I', nspname, relname) ORDER BY relname)
     FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE nspname = $1 AND to_regclass(format('%I.schema_versions', nspname)) IS NOT NULL AND relkind = 'r'
+    WHERE nspname = $1 AND relkind = 'r'
+      AND EXISTS (SELECT FROM pg_class AS ours WHERE ours.relnamespace = pg_namespace.oid AND ours.relname = 'schema_versions')
       AND NOT (has_table_privilege(pg_class.oid, 'SELECT') AND has_table_privilege(pg_class.oid, 'INSERT')
         AND has_table_privilege(pg_class.oid, 'UPDATE') AND has_table_privilege(pg_class.oid, 'DELETE'))) AS denied`
 const SIZES = `SELECT relname AS name, pg_stat_get_live_tuples(oid) AS rows, pg_total_relation_size(oid) AS bytes
@@ -139,7 +141,8 @@ async function look(
     let found: Partial<PostgresReport> = {}
     let schemaVersion: number | undefined
     try {
-      if (!denied) schemaVersion = uses ? await versionOf(link.client, schema) : 0
+      if (!uses) schemaVersion = 0
+      else if (!denied) schemaVersion = await versionOf(link.client, schema)
       if (schemaVersion) found = await ours(link, schema, schemaVersion)
     } catch (error) {
       problems.push(failureOf(error instanceof StatementError ? error.error : error, placeOf(options.url)).message)
