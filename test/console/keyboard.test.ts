@@ -75,6 +75,23 @@ t.test('an answer in a session leads to what is said next', { skip }, async (t) 
   await page.locator('.composer textarea').and(focused(page)).waitFor()
 })
 
+t.test('a key that is held down answers, and sends nothing that is not finished', { skip }, async (t) => {
+  const { id, ask, consoleUrl } = await world(t)
+  const allowed = ask('Bash', { command: 'npm test' })
+  const { page } = await openConsole(t, consoleUrl, { at: `sessions/${id}` })
+  const composer = page.locator('.composer textarea')
+  await composer.fill('And now')
+  await page.getByRole('button', { name: 'Allow', exact: true }).focus()
+  await page.keyboard.down('Enter')
+  t.match(await allowed, { behavior: 'allow' })
+  await composer.and(focused(page)).waitFor()
+  await page.keyboard.down('Enter')
+  await page.keyboard.up('Enter')
+  t.equal(await composer.inputValue(), 'And now')
+  await page.keyboard.press('Enter')
+  await page.locator('.composer textarea:placeholder-shown').waitFor()
+})
+
 t.test('what is begun in an answer is there for whoever has looked elsewhere', { skip }, async (t) => {
   const { id, ask, consoleUrl } = await world(t)
   const answered = ask('AskUserQuestion', { questions: [{ question: 'What title?', options: [{ label: 'None' }] }] })

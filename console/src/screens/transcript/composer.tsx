@@ -69,7 +69,8 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
     const isMod = event.ctrlKey || event.metaKey
     if (event.key === 'Enter' && !event.shiftKey && (isMod || !isPhone.matches)) {
       event.preventDefault()
-      send()
+      // a key that is still held down has answered something: the focus came here meanwhile
+      if (!event.repeat) send()
     } else if (event.key === 'ArrowUp' && !text.value.slice(0, element.selectionEnd).includes('\n')) {
       if (recall(-1)) event.preventDefault()
     } else if (event.key === 'ArrowDown' && !text.value.slice(element.selectionStart).includes('\n')) {
