@@ -92,6 +92,25 @@ t.test('a key that is held down answers, and sends nothing that is not finished'
   await page.locator('.composer textarea:placeholder-shown').waitFor()
 })
 
+for (const [button, label, decision] of [
+  ['Deny…', 'Reason', { behavior: 'deny', message: 'Enough' }],
+  ['Edit', 'command', { behavior: 'allow', updatedInput: { command: 'Enough' } }],
+] as const)
+  t.test(`a key that is held down opens ${button}, and answers nothing`, { skip }, async (t) => {
+    const { id, ask, consoleUrl } = await world(t)
+    const decided = ask('Bash', { command: 'npm test' })
+    const { page } = await openConsole(t, consoleUrl, { at: `sessions/${id}` })
+    await page.getByRole('button', { name: button }).focus()
+    await page.keyboard.down('Enter')
+    const field = page.getByLabel(label, { exact: true })
+    await field.and(focused(page)).waitFor()
+    await page.keyboard.down('Enter')
+    await page.keyboard.up('Enter')
+    await Promise.race([decided, field.fill('Enough')])
+    await page.keyboard.press('Enter')
+    t.match(await decided, decision)
+  })
+
 t.test('what is begun in an answer is there for whoever has looked elsewhere', { skip }, async (t) => {
   const { id, ask, consoleUrl } = await world(t)
   const answered = ask('AskUserQuestion', { questions: [{ question: 'What title?', options: [{ label: 'None' }] }] })

@@ -24,7 +24,16 @@ export function Dialog({
     return () => before?.focus()
   }, [])
   return (
-    <dialog ref={element} aria-labelledby={id} onClose={onClose}>
+    <dialog
+      ref={element}
+      aria-labelledby={id}
+      onClose={onClose}
+      onKeyDown={(event) => {
+        // a key that is still held down has opened it
+        if (event.repeat && event.key === 'Enter' && !(event.target instanceof HTMLTextAreaElement))
+          event.preventDefault()
+      }}
+    >
       <header class="dialog-head">
         <h2 id={id}>{title}</h2>
         <button type="button" class="bare" aria-label={texts.shell.close} onClick={() => element.current?.close()}>

@@ -63,7 +63,8 @@ export function Deny({
             onKeyDown={(event) => {
               if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
               event.preventDefault()
-              deny()
+              // a key that is still held down has opened this
+              if (!event.repeat) deny()
             }}
           />
         )}
