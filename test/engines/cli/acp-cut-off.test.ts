@@ -1,27 +1,9 @@
-import { mkdtempSync, realpathSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { cliEngine } from '../../../src/engines/cli/index.js'
-import { ScriptedHost } from '../../fixtures/scripted-host.js'
-
-const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
+import { startAcp } from '../../fixtures/scripted-acp.js'
 
 /** A runner of the scripted agent, under the name of the row that is to be applied to it; what it asks is allowed. */
 async function start(t: Test, name: string) {
-  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-cut-off-')))
-  const engine = cliEngine({
-    agents: [{ name, command: process.execPath, args: [AGENT], modes: { default: 'ask' } }],
-  })
-  const runner = await engine({
-    ...{ sessionId: 'session-1', config: { cwd }, profile: { name: 'p', engine: 'cli', agent: name } },
-    bridge: { execute: () => Promise.reject(new Error('not here')) },
-  })
-  const host = new ScriptedHost()
-  host.answer = () => ({ behavior: 'allow' })
-  t.teardown(() => runner.close())
-  await runner.start(host)
+  const { runner, host } = await startAcp(t, { name, answer: () => ({ behavior: 'allow' }) })
   const interrupted = async (...steps: object[]) => {
     const [end, spoke] = [host.next('turn_completed'), host.next('stream_delta')]
     runner.send(JSON.stringify([...steps, { text: 'on' }, { hang: true }]))

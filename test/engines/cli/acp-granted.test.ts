@@ -1,16 +1,11 @@
-import { mkdtempSync, realpathSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import type { PermissionMode } from '../../../schemas/permissions.js'
 import { GrantedTools } from '../../../src/engines/cli/acp/granted.js'
 import { BUILT_IN_AGENTS, cliEngine } from '../../../src/engines/cli/index.js'
 import type { HostedTools } from '../../../src/engines/hosted-tools.js'
 import { createWorkerServer } from '../../../src/server.js'
-import { ScriptedHost } from '../../fixtures/scripted-host.js'
+import { acpFolder, SCRIPTED_ACP, startAcp } from '../../fixtures/scripted-acp.js'
 
-const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
 const hostedTools: HostedTools = {
   server: 'session-gateway',
   tools: [{ name: 'deploy', description: 'Deploys.', inputSchema: {} }],
@@ -19,22 +14,14 @@ const hostedTools: HostedTools = {
   execution: () => ({ executionId: 'e' }),
   answer: () => {},
 }
-const folder = () => realpathSync(mkdtempSync(join(tmpdir(), 'acp-granted-')))
 
 /** A runner of the scripted agent, under the name of the row that is to be applied to it. */
-async function start(t: Test, name: string, permissionMode: PermissionMode) {
+function start(t: Test, name: string, permissionMode: PermissionMode) {
   const modes = { default: 'ask', dontAsk: 'ask', plan: 'plan' }
-  const engine = cliEngine({ agents: [{ name, command: process.execPath, args: [AGENT], modes }] })
-  const runner = await engine({
-    ...{ sessionId: 'session-1', config: { cwd: folder(), permissionMode }, hostedTools },
-    profile: { name: 'p', engine: 'cli', agent: name },
-    bridge: { execute: () => Promise.reject(new Error('not here')) },
+  return startAcp(t, {
+    ...{ name, modes, config: { permissionMode }, hostedTools },
+    answer: () => ({ behavior: 'deny' }),
   })
-  const host = new ScriptedHost()
-  host.answer = () => ({ behavior: 'deny' })
-  t.teardown(() => runner.close())
-  await runner.start(host)
-  return { runner, host }
 }
 
 const options = [
@@ -107,7 +94,7 @@ t.test('qwen, which asks without a name, is told at its start', (t) => {
 })
 
 t.test('a server of a caller that could be taken for the gateway’s own is refused', async (t) => {
-  const agents = [{ name: 'scripted', command: process.execPath, args: [AGENT] }]
+  const agents = [{ name: 'scripted', command: process.execPath, args: [SCRIPTED_ACP] }]
   const worker = createWorkerServer(
     {
       ...{ allowUnauthenticated: true, profiles: [{ name: 'scripted', agent: 'scripted' }], agents },
@@ -121,7 +108,7 @@ t.test('a server of a caller that could be taken for the gateway’s own is refu
     const response = await fetch(`${url}/v1/sessions`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ cwd: folder(), mcpServers: { [name]: { command: 'x' } } }),
+      body: JSON.stringify({ cwd: acpFolder(), mcpServers: { [name]: { command: 'x' } } }),
     })
     const { errors } = (await response.json()) as { errors?: { path: string }[] }
     return [response.status, errors?.[0]?.path]

@@ -1,7 +1,3 @@
-import { mkdtempSync, realpathSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { FIRST_SILENCE_MS } from '../../../src/engines/cli/acp/turn.js'
 import { ANSWER_MS, INTERRUPT_GRACE_MS } from '../../../src/engines/cli/control.js'
@@ -9,27 +5,18 @@ import { BUILT_IN_AGENTS, cliEngine } from '../../../src/engines/cli/index.js'
 import { createWorkerServer } from '../../../src/server.js'
 import { attach } from '../../fixtures/client.js'
 import { processesOf } from '../../fixtures/processes.js'
-import { ScriptedHost } from '../../fixtures/scripted-host.js'
+import { acpFolder, SCRIPTED_ACP, startAcp } from '../../fixtures/scripted-acp.js'
 import { VirtualClock } from '../../fixtures/virtual-clock.js'
 
-const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
-const folder = () => realpathSync(mkdtempSync(join(tmpdir(), 'acp-silence-')))
 const declared = (name: string, env: Record<string, string> = {}) => [
-  { name, command: process.execPath, args: [AGENT], env, modes: { default: 'ask' } },
+  { name, command: process.execPath, args: [SCRIPTED_ACP], env, modes: { default: 'ask' } },
 ]
 const script = (...steps: object[]) => JSON.stringify(steps)
 const DEAF = script({ text: 'begun' }, { deaf: true })
 
 async function start(t: Test, name = 'scripted') {
   const clock = new VirtualClock()
-  const engine = cliEngine({ agents: declared(name), clock })
-  const runner = await engine({
-    ...{ sessionId: 'session-1', config: { cwd: folder() }, profile: { name: 'p', engine: 'cli', agent: name } },
-    bridge: { execute: () => Promise.reject(new Error('not here')) },
-  })
-  const host = new ScriptedHost()
-  t.teardown(() => runner.close())
-  await runner.start(host)
+  const { runner, host } = await startAcp(t, { name, clock })
   /** Begins a turn that comes to nothing. */
   const hang = async (text: string) => {
     const spoke = host.next('stream_delta')
@@ -111,7 +98,7 @@ for (const { canLoad, ...env } of [{ canLoad: true }, { canLoad: false, ACP_NO_L
       const response = await fetch(`${api}/sessions`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ cwd: folder() }),
+        body: JSON.stringify({ cwd: acpFolder() }),
       })
       const { id } = (await response.json()) as { id: string }
       const client = await attach(t, api, id)

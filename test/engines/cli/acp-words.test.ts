@@ -1,30 +1,8 @@
-import { mkdtempSync, realpathSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { cliEngine } from '../../../src/engines/cli/index.js'
 import type { RunnerEvent } from '../../../src/engines/runner.js'
-import { ScriptedHost } from '../../fixtures/scripted-host.js'
+import { startAcp } from '../../fixtures/scripted-acp.js'
 
-const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
-
-/** A runner of the scripted agent, under the name of the row that is to be applied to it. */
-async function start(t: Test, name = 'scripted') {
-  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-words-')))
-  const engine = cliEngine({
-    agents: [{ name, command: process.execPath, args: [AGENT], modes: { default: 'ask' } }],
-  })
-  const runner = await engine({
-    ...{ sessionId: 'session-1', config: { cwd }, profile: { name: 'p', engine: 'cli', agent: name } },
-    bridge: { execute: () => Promise.reject(new Error('not here')) },
-  })
-  const host = new ScriptedHost()
-  t.teardown(() => runner.close())
-  await runner.start(host)
-  return { runner, host }
-}
-
+const start = (t: Test, name?: string) => startAcp(t, { name })
 const script = (...steps: object[]) => JSON.stringify(steps)
 const chunk = (text: string, more: object = {}) => ({
   sessionUpdate: 'agent_message_chunk',
