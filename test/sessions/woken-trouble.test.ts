@@ -1,8 +1,12 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
+import { GatewayError } from '../../src/errors.js'
 import { UNLIMITED } from '../../src/principal.js'
-import { type BuildOptions, SOME_CWD, until } from '../fixtures/build.js'
+import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled, testStorage } from '../fixtures/journaled.js'
-import { buildParked, ok } from '../fixtures/parked.js'
+import { buildParked, native, ok } from '../fixtures/parked.js'
 import { type Script, ScriptedEngine } from '../fixtures/scripted-engine.js'
 
 /** A parked session that has its result, and whose engine is being started again. */
@@ -142,4 +146,177 @@ t.test('no engine is left of a run that is ended while one is built for it, when
     await created.catch((error) => t.match(error, { code: 'SG_ERR_SESSION_ENDED' }))
     await until(() => engine.last.closed, `the end of the engine after ${wait}`)
   }
+})
+
+t.test('a repeated result hastens a wake that failed', async (t) => {
+  let broken = true
+  const start: Script['start'] = (runner) => {
+    if (broken && runner.context.restore) throw new Error('no memory')
+    runner.init()
+  }
+  const { registry, engine, executions, id, park } = await buildParked(t, { script: { start } })
+  await park()
+  t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
+  t.match(await registry.get(id), { status: 'parked', statusDetail: /did not start/, parked: { executions: [] } })
+  broken = false
+  t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
+  t.equal((await registry.get(id))?.status, 'running')
+  t.same(engine.last.settled, [{ executionId: 'e1', result: ok }])
+})
+
+t.test('a directory that is not there yet costs neither the session nor the result that was confirmed', async (t) => {
+  const cwd = join(realpathSync(mkdtempSync(join(tmpdir(), 'parked-'))), 'mount')
+  mkdirSync(cwd)
+  const { registry, engine, executions, id, park, clock, store, events } = await buildParked(t, { request: { cwd } })
+  await park()
+  rmSync(cwd, { recursive: true })
+  t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
+  t.match(await registry.get(id), { status: 'parked', statusDetail: /^Could not wake, .* cwd: does not exist/ })
+  t.match((await events()).at(-1), { type: 'status_changed', status: 'parked', detail: /does not exist/ })
+  const told = (await events()).length
+  await clock.advance(60_000)
+  t.equal((await events()).length, told, 'and says it once')
+
+  const after = await buildGateway(t, { parking: { store }, script: native, clock })
+  await until(async () => (await after.registry.get(id))?.statusDetail?.includes('does not exist'))
+  t.match(await after.registry.get(id), { status: 'parked' }, 'neither does a restart')
+  await after.gateway.close()
+
+  mkdirSync(cwd)
+  t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
+  t.equal((await registry.get(id))?.status, 'running')
+  t.notOk((await registry.get(id))?.statusDetail)
+  t.same(engine.last.settled, [{ executionId: 'e1', result: ok }])
+})
+
+t.test('an engine that cannot be built, whatever it says, keeps the park and is tried again', async (t) => {
+  const refusals = [new Error('ENOENT'), new GatewayError('SG_ERR_UNSUPPORTED'), new GatewayError('SG_ERR_TOO_MANY')]
+  const script: Script = {
+    ...native,
+    start: (runner) => {
+      const refusal = runner.context.restore && refusals.shift()
+      if (refusal) throw refusal
+      runner.init()
+    },
+  }
+  const { registry, engine, executions, id, park, clock } = await buildParked(t, { script })
+  await park()
+  t.match(await executions.submit('e1', ok), { applied: true })
+  for (const [at, delayMs] of [1_000, 2_000, 4_000].entries()) {
+    await until(() => engine.runners.length === at + 2 && engine.last.closed, 'the next try')
+    await until(async () => (await registry.get(id))?.status === 'parked')
+    t.match(await registry.get(id), { statusDetail: /tried again/ })
+    await clock.advance(delayMs)
+  }
+  await until(() => engine.last.settled.length === 1)
+  t.match(await registry.get(id), { status: 'running' })
+})
+
+t.test('what policy forbids by now ends the session', async (t) => {
+  const roots = [realpathSync(mkdtempSync(join(tmpdir(), 'root-')))]
+  const { executions, id, park, store, gateway } = await buildParked(t)
+  await park()
+  await gateway.close()
+  t.ok(executions)
+  const after = await buildGateway(t, { parking: { store }, script: native, allowedCwdRoots: roots })
+  t.match(await after.gateway.executions.submit('e1', ok), { applied: true })
+  t.match(await after.registry.get(id), { status: 'failed', statusDetail: /outside/ })
+})
+
+t.test('a parked session that its agent has lost ends with one error that says what to do', async (t) => {
+  const script: Script = {
+    ...native,
+    start: (runner) => {
+      if (runner.context.restore) throw new GatewayError('SG_ERR_AGENT_STATE_GONE')
+      runner.init()
+    },
+  }
+  const { registry, executions, id, park, store, clock, events, engine } = await buildParked(t, { script })
+  await park()
+  t.match(await executions.submit('e1', ok), { applied: true })
+  t.match(await registry.get(id), { status: 'failed', statusDetail: /Create a new session/ })
+  t.match(
+    (await events()).filter(({ type }) => type === 'session_error'),
+    [{ code: 'SG_ERR_AGENT_STATE_GONE' }],
+  )
+  await until(async () => (await store.get(id)) === undefined)
+  await clock.advance(600_000)
+  t.equal(engine.runners.length, 2, 'it is not tried again')
+})
+
+t.test('an answer is told once, however many tries the wake takes', async (t) => {
+  let broken = true
+  const start: Script['start'] = (runner) => {
+    if (broken && runner.context.restore) throw new Error('no memory')
+    runner.init()
+  }
+  const { registry, engine, id, clock, events } = await buildParked(t, {
+    request: { approvalTimeoutMs: 0 },
+    script: { start },
+  })
+  void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  const [request] = (await registry.get(id))!.parked!.permissions!
+  await registry.resolvePermission(id, request!.id, { behavior: 'allow' }, UNLIMITED)
+  t.match(await registry.get(id), { status: 'parked', pendingPermissions: 0 })
+  await clock.advance(1_000)
+  broken = false
+  await clock.advance(2_000)
+  await until(async () => (await registry.get(id))?.status === 'running')
+  t.equal((await events()).filter(({ type }) => type === 'permission_resolved').length, 1)
+})
+
+t.test('what an engine asked that then did not start is told to be denied, and waits for nobody', async (t) => {
+  const { registry, executions, id, park, events } = await buildParked(t, {
+    request: { approvalTimeoutMs: 0 },
+    script: {
+      async start(runner) {
+        runner.init()
+        if (!runner.context.restore) return
+        void runner.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
+        await new Promise(setImmediate)
+        throw new Error('no memory')
+      },
+    },
+  })
+  await park()
+  await executions.submit('e1', ok)
+  t.match(await registry.get(id), { status: 'parked', pendingPermissions: 0 })
+  const told = await events()
+  t.match(told.at(-2), { type: 'permission_resolved', behavior: 'deny', resolvedBy: 'policy' })
+  t.match(told.at(-1), { type: 'status_changed', status: 'parked', detail: /tried again/ })
+})
+
+t.test('DELETE does not wait for an engine that does not start', async (t) => {
+  const start: Script['start'] = (runner) => {
+    runner.init()
+    return runner.context.restore ? new Promise<void>(() => {}) : undefined
+  }
+  const { registry, engine, executions, id, park, store } = await buildParked(t, { script: { start } })
+  await park()
+  const answer = executions.submit('e1', ok)
+  await until(() => engine.runners.length === 2)
+  t.match(await registry.close(id), { status: 'closed' })
+  t.match(await answer, { applied: true })
+  t.ok(engine.last.closed)
+  t.equal(await store.get(id), undefined)
+})
+
+t.test('an engine that does not start is given up on, and tried again', async (t) => {
+  let hangs = true
+  const start: Script['start'] = (runner) => {
+    runner.init()
+    return hangs && runner.context.restore ? new Promise<void>(() => {}) : undefined
+  }
+  const { registry, engine, executions, id, park, clock } = await buildParked(t, { script: { start } })
+  await park()
+  const answer = executions.submit('e1', ok)
+  await until(() => engine.runners.length === 2)
+  await clock.advance(5_000)
+  t.match(await answer, { applied: true }, 'whoever brought the result is not kept waiting')
+  hangs = false
+  await clock.advance(120_000)
+  await until(async () => (await registry.get(id))?.status === 'running')
+  t.ok(engine.runners[1]!.closed)
+  t.equal(engine.last.settled.length, 1)
 })
