@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import type { GatewayError, JobInfo, SessionInfo, WebhookDelivery } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { isOver } from '../../model/board.js'
@@ -22,6 +22,8 @@ const says = texts.queue
 /** The sessions of a job are among those that were created since; as many pages of them are looked through. */
 const MAX_PAGES = 5
 
+const versionOf = ({ status, attempt, sessionId }: JobInfo): string => [status, attempt, sessionId].join()
+
 /** All of one job. */
 export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   const read = useSignal<JobInfo | undefined>(undefined)
@@ -35,7 +37,9 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   // what an event told has the beginning of the prompt only
   const job = known && read.value ? { ...known, prompt: read.value.prompt } : read.value
 
-  const version = known && [known.status, known.attempt, known.sessionId].join()
+  // what this page has just read itself is no news
+  const news = useRef<string | undefined>(undefined)
+  if (known && versionOf(known) !== (read.value && versionOf(read.value))) news.current = versionOf(known)
   useEffect(() => {
     const aborter = new AbortController()
     const { signal } = aborter
@@ -53,7 +57,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
       error.value = failure
     })
     return () => aborter.abort()
-  }, [id, version, tries.value])
+  }, [id, news.current, tries.value])
 
   const close = (): void => {
     doing.value = undefined
