@@ -61,7 +61,15 @@ async function nodes(server: PostgresServer, count: number): Promise<Writer[]> {
   const opened: Writer[] = []
   for (let n = 0; n < count; n++) {
     const storage = createPostgresStorage({ url: server.url, schema })
-    const node = { name: `node-${n}`, url: 'http://127.0.0.1:1', protocol: 1, version: '0', slots: 0, config: '' }
+    const node = {
+      name: `node-${n}`,
+      url: 'http://127.0.0.1:1',
+      protocol: 1,
+      version: '0',
+      slots: 0,
+      config: '',
+      profiles: [],
+    }
     storage.cluster!.announce(node, LEASE_MS)
     await storage.open()
     opened.push(await journal(storage, `of-${n}`))

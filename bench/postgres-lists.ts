@@ -36,7 +36,7 @@ export async function postgresLists(): Promise<void> {
   const storage = createPostgresStorage({ url: server.url, schema: 'lists' })
   try {
     storage.cluster!.announce(
-      { name: 'a', url: 'http://127.0.0.1:1', protocol: 1, version: '0', slots: 0, config: '' },
+      { name: 'a', url: 'http://127.0.0.1:1', protocol: 1, version: '0', slots: 0, config: '', profiles: [] },
       LEASE_MS,
     )
     await storage.open()

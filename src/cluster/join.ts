@@ -18,6 +18,7 @@ export function joinCluster(
     ...{ options: cluster, storage: shared, hops, clock, logger },
     slots: options.queue ? (options.queue.maxConcurrency ?? 1) : 0,
     digest: digestOf(options, prefix),
+    profiles: options.profiles?.map(({ name }) => name) ?? [],
   })
 }
 

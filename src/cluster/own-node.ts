@@ -23,6 +23,8 @@ export interface OwnNodeOptions {
   slots: number
   /** Of what all nodes must have alike. */
   digest: string
+  /** Names of those that are declared. */
+  profiles: readonly string[]
 }
 
 interface KnownPlace {
@@ -92,7 +94,7 @@ export class OwnNode implements Cluster {
 
   /** Before the storage is opened, which joins. */
   announce(): void {
-    const { slots, digest } = this.#parts
+    const { slots, digest, profiles } = this.#parts
     const node = {
       name: this.options.node,
       url: this.#url,
@@ -100,6 +102,7 @@ export class OwnNode implements Cluster {
       version: VERSION,
       slots,
       config: digest,
+      profiles,
     }
     this.#parts.storage.announce(node, this.options.leaseMs)
   }

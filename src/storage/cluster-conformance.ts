@@ -14,8 +14,12 @@ export interface TestNode {
 }
 
 export interface ClusterWorld {
-  /** A further node of the same cluster. @param leaseMs default: short, so that a test can wait for its end */
-  node(name: string, leaseMs?: number): Promise<TestNode>
+  /**
+   * A further node of the same cluster, which has a queue.
+   * @param leaseMs default: short, so that a test can wait for its end
+   * @param profiles that it declares; default: none
+   */
+  node(name: string, leaseMs?: number, profiles?: readonly string[]): Promise<TestNode>
 }
 
 /** One thing that nodes of every storage with `cluster` do together. */
@@ -127,6 +131,26 @@ export const clusterConformance: readonly ClusterCase[] = [
       assert.deepEqual(await b.storage.journal.awake!(), [])
       assert.deepEqual(await b.storage.outbox.list(), [])
       assert.deepEqual(await b.storage.idempotency.left!(), [])
+    },
+  },
+  {
+    name: 'leaves jobs to the nodes that have their profile, as long as there is one',
+    async run(world) {
+      const has = await world.node('has', LONG_MS, ['one'])
+      const lacks = await world.node('lacks', LONG_MS, ['other'])
+      const of = (id: string, profile: string) => {
+        const { info, request } = jobOf(id)
+        return { request, info: { ...info, profile } }
+      }
+      const claimed = async ({ storage }: TestNode, limit = 9) =>
+        (await storage.queue.claim!(limit)).jobs.map(({ info }) => info.id)
+      for (const job of [of('a', 'one'), of('b', 'one'), of('c', 'of nobody')]) await has.storage.queue.add(job)
+      assert.deepEqual(await claimed(lacks), ['c'], 'what nobody has is claimed by somebody, who says so')
+      assert.deepEqual(await claimed(has, 1), ['a'])
+      await has.storage.cluster.drain()
+      assert.deepEqual(await claimed(lacks), [], 'it is still there')
+      await has.storage.close()
+      assert.deepEqual(await claimed(lacks), ['b'])
     },
   },
   {

@@ -14,10 +14,12 @@ export interface NodeAnnouncement {
   slots: number
   /** Digest of what all nodes must have alike. */
   config: string
+  /** Names of the profiles that it declares. As long as it lives and has a queue, their jobs are left to it by nodes that do not. */
+  profiles: readonly string[]
 }
 
 /** A node that is alive, as far as the database knows. */
-export interface ClusterNode extends NodeAnnouncement {
+export interface ClusterNode extends Omit<NodeAnnouncement, 'profiles'> {
   /** Of this run of it; never given again. */
   n: number
   /** It is about to leave: it takes nothing new. */

@@ -156,6 +156,24 @@ if (hasPostgres()) {
     t.equal((await runnerOf([b, back], third)).name, 'a')
   })
 
+  t.test('a job whose profile not every node has yet is run by one that has it', async (t) => {
+    const queue = { maxConcurrency: 4 }
+    const { nodes, join } = await clusterOf(t, ['before'], { queue })
+    const profiles = ['scripted', 'new'].map((name) => ({ name, engine: 'provider' as const, provider: { id: name } }))
+    const after = await join('after', { queue: { maxConcurrency: 1 }, profiles })
+    await until(() => nodes[0].storage.cluster!.nodes().length === 2, 'both')
+    const submit = async (profile: string) =>
+      (await after.call('POST', '/jobs', { session: { ...JOB.session, profile } })).json.id
+    const jobs = [await submit('new'), await submit('new'), await submit('new')]
+    for (const id of jobs) {
+      // beside a node with free slots, which go to what it has
+      t.equal((await runnerOf([after], id)).name, 'after')
+      t.equal((await runnerOf(nodes, await submitted(nodes[0]))).name, 'before')
+      complete(await turnOf(after))
+      await until(async () => (await statusAt(nodes[0], id)) === 'succeeded', 'it is done')
+    }
+  })
+
   t.test('it goes anywhere where agents share what they keep', async (t) => {
     const { nodes } = await clusterOf(t, ['a', 'b'], { ...CLI, agentState: 'shared' })
     const jobs = [await submitted(nodes[0]), await submitted(nodes[0])]

@@ -35,7 +35,7 @@ async function nodesOf<Names extends string[]>(
   const started = async (name: string) => {
     const storage = createPostgresStorage({ url: server.url(), schema })
     const { maxConcurrency: slots = 1 } = options
-    const node = { name, url: `http://${name}.test`, protocol: 1, version: '1', slots, config: '' }
+    const node = { name, url: `http://${name}.test`, protocol: 1, version: '1', slots, config: '', profiles: [] }
     storage.cluster.announce(node, 10_000)
     await storage.open()
     t.teardown(() => storage.close())

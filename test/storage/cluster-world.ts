@@ -16,8 +16,7 @@ export async function clusterWorld(t: Test, { now = Date.now }: { now?: () => nu
   return {
     server,
     schema,
-    /** @param slots of jobs; 0: it has no queue */
-    async node(name: string, leaseMs = LEASE_MS, slots = 1): Promise<TestNode> {
+    async node(name: string, leaseMs = LEASE_MS, profiles: readonly string[] = [], slots = 1): Promise<TestNode> {
       const sockets = new Set<Socket>()
       let isCut = false
       const proxy = createServer((client) => {
@@ -36,7 +35,7 @@ export async function clusterWorld(t: Test, { now = Date.now }: { now?: () => nu
       const url = server.url({ host: `127.0.0.1:${(proxy.address() as AddressInfo).port}` })
       const storage = createPostgresStorage({ url, schema, now })
       storage.cluster.announce(
-        { name, url: `http://${name}.test`, protocol: 1, version: '1', slots, config: 'c' },
+        { name, url: `http://${name}.test`, protocol: 1, version: '1', slots, config: 'c', profiles },
         leaseMs,
       )
       t.teardown(async () => {

@@ -38,7 +38,7 @@ if (hasPostgres()) {
     const world = await clusterWorld(t)
     const storage = createPostgresStorage({ url: server.url(), schema: world.schema })
     storage.cluster.announce(
-      { name: 'a', url: 'http://a.test', protocol: 1, version: '1', slots: 1, config: 'c' },
+      { name: 'a', url: 'http://a.test', protocol: 1, version: '1', slots: 1, config: 'c', profiles: [] },
       LONG_MS,
     )
     t.teardown(() => storage.close())
@@ -91,7 +91,10 @@ if (hasPostgres()) {
 
     const single = await postgresWorld(t)
     const node = createPostgresStorage({ url: server.url(), schema: single.schema })
-    node.cluster.announce({ name: 'n', url: 'u', protocol: 1, version: '1', slots: 1, config: 'c' }, LONG_MS)
+    node.cluster.announce(
+      { name: 'n', url: 'u', protocol: 1, version: '1', slots: 1, config: 'c', profiles: [] },
+      LONG_MS,
+    )
     await t.rejects(node.open(), { code: 'STORAGE_HELD', message: new RegExp(`process ${process.pid} on host`) })
     await single.storage.journal.write(firstWrite('one'))
   })
@@ -116,7 +119,10 @@ if (hasPostgres()) {
     await storage.close()
     const node = createPostgresStorage({ url: server.url(), schema })
     t.teardown(() => node.close())
-    node.cluster.announce({ name: 'n', url: 'u', protocol: 1, version: '1', slots: 1, config: 'c' }, LONG_MS)
+    node.cluster.announce(
+      { name: 'n', url: 'u', protocol: 1, version: '1', slots: 1, config: 'c', profiles: [] },
+      LONG_MS,
+    )
     await node.open()
     t.match(await node.cluster.placeOfExecution('x1'), { id: 'one', owner: { n: node.cluster.n, name: 'n' } })
     t.match((await node.journal.listed!({ limit: 9, status: 'idle' })).sessions, [{ id: 'one' }])
@@ -209,7 +215,11 @@ if (hasPostgres()) {
   t.test('a dead node is left to one that runs jobs by those that run none', async (t) => {
     const world = await clusterWorld(t)
     const a = await world.node('a')
-    const idle = [await world.node('x', 2_000, 0), await world.node('y', 2_000, 0), await world.node('z', 2_000, 0)]
+    const idle = [
+      await world.node('x', 2_000, [], 0),
+      await world.node('y', 2_000, [], 0),
+      await world.node('z', 2_000, [], 0),
+    ]
     const b = await world.node('b')
     await until(() => idle.every(({ storage }) => storage.cluster.nodes().length === 5))
     await running(a, 'job')
@@ -223,14 +233,14 @@ if (hasPostgres()) {
   t.test('where no node is left that runs jobs, the next one finds those of a dead node', async (t) => {
     const world = await clusterWorld(t)
     const a = await world.node('a')
-    const x = await world.node('x', 2_000, 0)
+    const x = await world.node('x', 2_000, [], 0)
     await running(a, 'job')
     await a.storage.journal.write(firstWrite('one'))
     const told = toldOf(x)
     a.cut()
     t.match(await told, { sessionIds: ['one'], jobIds: [] })
     t.same(await ownedBy(x), [])
-    t.same(await ownedBy(await world.node('y', 2_000, 0)), [])
+    t.same(await ownedBy(await world.node('y', 2_000, [], 0)), [])
     const b = await world.node('b')
     t.same(await ownedBy(b), ['job'])
     t.match(await b.storage.cluster.placeOfSession('one'), { owner: { name: 'x' } })

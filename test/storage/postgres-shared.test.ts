@@ -22,7 +22,7 @@ async function members(t: Test) {
   const schema = `shared_${++schemas}`
   const joined = async (name: string) => {
     const storage = createPostgresStorage({ url: server.url(), schema })
-    const node = { name, url: `http://${name}.test`, protocol: 1, version: '1', slots: 1, config: '' }
+    const node = { name, url: `http://${name}.test`, protocol: 1, version: '1', slots: 1, config: '', profiles: [] }
     storage.cluster.announce(node, 10_000)
     await storage.open()
     t.teardown(() => storage.close())

@@ -64,7 +64,7 @@ if (hasPostgres()) {
 
   t.test('and as a node, which takes over what nobody has', async (t) => {
     const read = await (await manyEnded(t)).of(async (storage) => {
-      const member = { name: 'a', url: 'http://a.test', protocol: 1, version: '1', slots: 1, config: '' }
+      const member = { name: 'a', url: 'http://a.test', protocol: 1, version: '1', slots: 1, config: '', profiles: [] }
       storage.cluster.announce(member, 10_000)
       await storage.open()
     })

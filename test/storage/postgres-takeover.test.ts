@@ -41,7 +41,7 @@ async function takeOver(t: Test, server: TestPostgres, schema: string, sessions:
   const joined = async (name: string, url: string) => {
     const storage = createPostgresStorage({ url, schema })
     storage.cluster.announce(
-      { name, url: `http://${name}.test`, protocol: 1, version: '1', slots: 1, config: '' },
+      { name, url: `http://${name}.test`, protocol: 1, version: '1', slots: 1, config: '', profiles: [] },
       10_000,
     )
     await storage.open()

@@ -8,7 +8,7 @@ import type { Link, LinkOptions } from './link.js'
 import { type Holder, isGone, LOOK_AGAIN_MS, type Neighbour, nameOf, neighboursAsked } from './membership.js'
 import { statement } from './plan.js'
 import { DELETE_SINGLE, INSERT, JOIN_IN_TURN, NAMESAKES } from './tables/members.js'
-import { integerArray } from './values.js'
+import { integerArray, textArray } from './values.js'
 
 interface Namesake extends Holder {
   n: number
@@ -32,7 +32,7 @@ export interface Entered {
 export async function enter(
   link: Link,
   options: LinkOptions,
-  { name, url, protocol, version, slots, config }: NodeAnnouncement,
+  { name, url, protocol, version, slots, config, profiles }: NodeAnnouncement,
   leaseMs: number,
 ): Promise<Entered> {
   const startedAt = Date.now() - process.uptime() * 1000
@@ -52,7 +52,7 @@ export async function enter(
       const gone = integerArray(namesakes.map(({ n }) => n))
       const [, , mine, found] = await link.run([
         ...[statement(JOIN_IN_TURN, options.schema), statement(DELETE_SINGLE)],
-        ...[statement(INSERT, ...values, gone), neighboursAsked(leaseMs)],
+        ...[statement(INSERT, ...values, gone, textArray(profiles)), neighboursAsked(leaseMs)],
       ])
       if (mine!.length > 0) return { n: mine![0]!.n as number, since, neighbours: found as unknown as Neighbour[] }
     }

@@ -276,6 +276,8 @@ const MIGRATIONS: readonly Step[] = [
   },
   // a takeover that reads what it takes and nothing else
   { usableFrom: 3, sql: takeOver(3, 'ended IS NULL AND asleep IS NULL', isOneOf, RAISED.fenced) },
+  // jobs are left to the nodes that have their profile; null: of an older version, which does not say
+  { usableFrom: 3, sql: 'ALTER TABLE @members ADD COLUMN profiles text[]' },
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */

@@ -18,12 +18,18 @@ const ADD = `INSERT INTO @jobs (id, status, profile, priority, created_at, next_
 const TAKE_DUE = `UPDATE @jobs SET ready = true WHERE n = ANY (ARRAY(
   SELECT n FROM @jobs WHERE NOT ready AND next_run_at <= $1 ORDER BY n FOR UPDATE SKIP LOCKED))`
 const IS_SPENT = `SELECT coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) >= $2::double precision AS spent`
+/** Profiles that other nodes have, who claim, and this one has not: a node without one would fail its jobs. */
+const FOREIGN = `foreign_ones AS MATERIALIZED (SELECT ARRAY(
+    SELECT unnest(profiles) FROM @members JOIN @leases USING (n) WHERE term >= 0 AND slots > 0 AND until >= clock_timestamp()
+    EXCEPT SELECT unnest(profiles) FROM @members WHERE n = $6
+  ) AS profiles)`
 /** The first that are ready, and nobody else's. @param of which of them */
-const first = (of: string): string => `SELECT n, priority FROM @jobs WHERE ready ${of}
+const first = (of: string): string => `SELECT n, priority FROM @jobs
+    WHERE ready ${of} AND profile <> ALL ((SELECT profiles FROM foreign_ones)::text[])
       AND NOT ($1::text IS NOT NULL AND coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) >= $2::double precision)
     ORDER BY priority DESC, n LIMIT $3 FOR UPDATE SKIP LOCKED`
 /** What begins with the claim is decided here: no job is read before, so that many may claim at once. */
-const claim = (free: string): string => `WITH ${free},
+const claim = (free: string): string => `WITH ${FOREIGN}, ${free},
   places AS (SELECT ARRAY(SELECT n FROM free ORDER BY priority DESC, n) AS n)
   UPDATE @jobs AS j SET rev = rev + 1, status = 'running', ready = NULL, next_run_at = NULL, begins = false, owner = $6, claim = $4,
     claimed = CASE WHEN begins THEN coalesce(($5::text[])[array_position((SELECT n FROM places), j.n)], '{}') ELSE '{}' END

@@ -8,8 +8,8 @@ export const NAMESAKES = `SELECT n, name, url, host, pid, started_at AS "started
   FROM @members JOIN @leases USING (n) WHERE name = $1 AND term >= 0 AND until >= clock_timestamp()`
 /** Unless another one of its name is alive. @param $11 members that are known to be gone */
 export const INSERT = `WITH mine AS (
-    INSERT INTO @members (host, pid, started_at, version, name, url, protocol, slots, config)
-    SELECT $1, $2::bigint, $3::double precision, $4, $5, $6, $7::integer, $8::integer, $9
+    INSERT INTO @members (host, pid, started_at, version, name, url, protocol, slots, config, profiles)
+    SELECT $1, $2::bigint, $3::double precision, $4, $5, $6, $7::integer, $8::integer, $9, $12::text[]
     WHERE NOT EXISTS (SELECT FROM @members JOIN @leases USING (n)
       WHERE name = $5 AND term >= 0 AND until >= clock_timestamp() AND n <> ALL ($11::bigint[]))
     RETURNING n
