@@ -41,7 +41,8 @@ t.test(
     const { page, complaints } = await open()
     const { id } = await gateway.client.sessions.create({
       cwd: gateway.work,
-      prompt: `@@[{"text":${JSON.stringify('Many words. '.repeat(400))}}]@@`,
+      // it is being written for as long as it takes to look at it
+      prompt: `@@[{"text":${JSON.stringify('Many words. '.repeat(400))},"hang":true}]@@`,
     })
     await page.evaluate((hash) => {
       ;(globalThis as unknown as { location: { hash: string } }).location.hash = hash
@@ -99,6 +100,8 @@ t.test(`a socket that is cut ${CUTS} times: what is shown is the log`, { skip },
     .getByRole('log')
     .getByText(/^Turn over/)
     .waitFor()
+  // what is read anew is drawn from its end
+  await page.getByRole('log').getByText('The session begins here.').waitFor()
   const events = await gateway.client.sessions.events(id).toArray()
   const items = foldTranscript(events).items.toArray()
   t.strictSame(

@@ -6,6 +6,7 @@ import {
   allAnswered,
   buildConsole,
   closeBrowserAfter,
+  isLive,
   openConsole,
   skipWithoutChromium,
 } from '../fixtures/console-browser.js'
@@ -15,7 +16,7 @@ closeBrowserAfter(t)
 if (!skip) buildConsole()
 
 const { url, call, engine } = await buildServer(t, { console: true, script: {}, queue: { maxConcurrency: 1 } })
-const open = (at: string) => openConsole(t, `${url}/v1/console/`, { at })
+const open = (t: Test, at: string) => openConsole(t, `${url}/v1/console/`, { at })
 
 /** A session that has taken its first message. */
 async function started(title: string) {
@@ -33,7 +34,7 @@ interface Held {
 /** Keeps the answers of the requests back that are meant: they are those of the moment in which they were asked for. */
 async function hold(
   page: Page,
-  pattern: string | RegExp,
+  pattern: string | ((url: URL) => boolean),
   isMeant: (route: Route) => boolean = () => true,
   as: Parameters<Route['fulfill']>[0] = {},
 ): Promise<Held> {
@@ -61,7 +62,6 @@ async function hold(
       release()
       await Promise.all(answers)
       await allAnswered(page)
-      await page.evaluate('new Promise(requestAnimationFrame)')
     },
   }
 }
@@ -72,7 +72,7 @@ t.test(
   async (t) => {
     const { runner } = await started('Costs')
     runner.complete()
-    const { page } = await open('usage?from=2020-01-01&to=2020-01-02')
+    const { page } = await open(t, 'usage?from=2020-01-01&to=2020-01-02')
     const nothing = page.getByText('Nothing was used in this range.')
     await nothing.waitFor()
     const looksAt = (from: string, to: string) => page.goto(`${url}/v1/console/#/usage?from=${from}&to=${to}`)
@@ -92,7 +92,7 @@ t.test(
 
 t.test('what happens while a transcript is read is true of it then', { skip }, async (t) => {
   const { id, runner } = await started('Turns')
-  const { page } = await open('sessions')
+  const { page } = await open(t, 'sessions')
   // a turn ends after the page has read how the session is, and before it reads what was said
   await page.route(
     `**/v1/sessions/${id}/events?*`,
@@ -112,7 +112,7 @@ t.test('what happens while a transcript is read is true of it then', { skip }, a
 t.test('a log that becomes another one while it is opened is opened anew', { skip }, async (t) => {
   const { id, runner } = await started('Two logs')
   runner.say('What there is')
-  const { page } = await open('sessions')
+  const { page } = await open(t, 'sessions')
   let pages = 0
   // the first page is of the log before, which had more than that
   await page.route(`**/v1/sessions/${id}/events?*`, async (route) => {
@@ -130,11 +130,12 @@ t.test('a log that becomes another one while it is opened is opened anew', { ski
 
 t.test('a list that comes late does not take back what was told since', { skip }, async (t) => {
   const { runner } = await started('Listed')
-  const { page } = await open('sessions')
+  const { page } = await open(t, 'sessions')
   const row = page.locator('.session-row').filter({ hasText: 'Listed' })
   await row.locator('.session-state').getByText('Running').waitFor()
   await page.goto(`${url}/v1/console/#/queue`)
   await page.getByRole('heading', { name: 'Queue', exact: true }).waitFor()
+  await isLive(page)
   const late = await hold(page, '**/v1/sessions?*')
   await page.goto(`${url}/v1/console/#/sessions`)
   await late.isHeld
@@ -147,15 +148,10 @@ t.test('a list that comes late does not take back what was told since', { skip }
 t.test('whoever goes elsewhere in a transcript is not taken back by the move before', { skip }, async (t) => {
   const { id, runner } = await started('Long')
   for (let at = 0; at < 300; at++) runner.say(`Line ${at}`)
-  const { page } = await open(`sessions/${id}/20`)
+  const { page } = await open(t, `sessions/${id}/20`)
   const lineOf = (seq: number) => page.locator(`[data-seq="${seq}"]:focus`)
   await lineOf(20).waitFor()
-  let isFirst = true
-  const late = await hold(page, `**/v1/sessions/${id}/events?*`, () => {
-    const wasFirst = isFirst
-    isFirst = false
-    return wasFirst
-  })
+  const late = await hold(page, endOf(id))
   await page.getByRole('button', { name: 'Jump to live' }).click()
   await late.isHeld
   await page.goto(`${url}/v1/console/#/sessions/${id}/60`)
@@ -170,6 +166,10 @@ t.test('whoever goes elsewhere in a transcript is not taken back by the move bef
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   t.ok(await isSeen(page, 'Begin'))
 })
+
+/** The part of a log of 300 lines that a move to its end asks for: what is read around a line that is looked at is far before it. */
+const endOf = (id: string) => (url: URL) =>
+  url.pathname.endsWith(`/sessions/${id}/events`) && Number(url.searchParams.get('afterSeq')) > 200
 
 const isSeen = (page: Page, text: string): Promise<boolean> =>
   page
@@ -186,9 +186,8 @@ t.test('of two moves in a transcript the first one does not say late that it fai
   const { page } = await openConsole(t, `${url}/v1/console/`, { at: `sessions/${id}/20`, loses: true })
   const lineOf = (seq: number) => page.locator(`[data-seq="${seq}"]:focus`)
   await lineOf(20).waitFor()
-  let asked = 0
   const failure = { status: 500, json: { code: 'SG_ERR_INTERNAL', detail: 'Not now.' } }
-  const late = await hold(page, `**/v1/sessions/${id}/events?*`, () => asked++ === 0, failure)
+  const late = await hold(page, endOf(id), undefined, failure)
   await page.getByRole('button', { name: 'Jump to live' }).click()
   await late.isHeld
   await page.goto(`${url}/v1/console/#/sessions/${id}/60`)
@@ -197,7 +196,7 @@ t.test('of two moves in a transcript the first one does not say late that it fai
   t.equal(await page.getByText('Not now.').count(), 0)
 
   // of one that is the last it is said, and that one is tried again
-  await page.route(`**/v1/sessions/${id}/events?*`, (route) => route.fulfill(failure), { times: 1 })
+  await page.route(endOf(id), (route) => route.fulfill(failure), { times: 1 })
   await page.getByRole('button', { name: 'Jump to live' }).click()
   await page.getByText('Not now.').waitFor()
   await page.getByRole('button', { name: 'Try again' }).click()
@@ -208,7 +207,7 @@ t.test('of two moves in a transcript the first one does not say late that it fai
 t.test('the beginning is gone to also where all of the log is there', { skip }, async (t) => {
   const { id, runner } = await started('Short')
   for (let at = 0; at < 40; at++) runner.say(`Line ${at}`)
-  const { page } = await open(`sessions/${id}`)
+  const { page } = await open(t, `sessions/${id}`)
   await page.getByText('Line 39').waitFor()
   t.notOk(await isSeen(page, 'Begin'))
   await page.getByRole('button', { name: 'Actions' }).click()
@@ -220,7 +219,7 @@ t.test('the beginning is gone to also where all of the log is there', { skip }, 
 
 t.test('what was begun leads nobody away from where they went since', { skip }, async (t) => {
   const { id } = await started('Removed')
-  const { page } = await open(`sessions/${id}`)
+  const { page } = await open(t, `sessions/${id}`)
   await page.getByRole('log').getByText('Begin', { exact: true }).waitFor()
   const late = await hold(page, `**/v1/sessions/${id}`, (route) => route.request().method() === 'DELETE')
   await page.getByRole('button', { name: 'Actions' }).click()
@@ -239,7 +238,7 @@ t.test('a page of jobs that comes late does not take back what was told since', 
   for (let at = 0; at < 60; at++)
     await call('POST', '/jobs', { session: { cwd: SOME_CWD, profile: 'scripted', prompt: `Job ${at}` } })
   await until(running, 'a job that runs')
-  const { page } = await open('queue')
+  const { page } = await open(t, 'queue')
   const shown = page.locator('.column-running .job-card')
   await shown.getByText('Job 0', { exact: true }).waitFor()
   const late = await hold(page, '**/v1/jobs?*', (route) => route.request().url().includes('cursor='))
@@ -262,7 +261,7 @@ async function signedOut(t: Test) {
     await page.keyboard.press('Enter')
   }
   await enter()
-  await page.locator('nav').getByText('Live').waitFor()
+  await isLive(page)
   await page.getByText('Nothing was used in this range.').waitFor()
   const [{ id }] = (await call('GET', '/console/sessions', undefined, as)).json
   await call('DELETE', `/console/sessions/${id}`, undefined, as)
@@ -291,11 +290,11 @@ t.test('what is shown stays where it cannot be asked who has signed in', { skip 
   await page.unroute('**/v1/console/me')
   await enter()
   await page.getByText('Your sign-in has ended.').waitFor({ state: 'detached' })
-  await page.locator('nav').getByText('Live').waitFor()
+  await isLive(page)
 })
 
 t.test('of two searches for what agents keep, the later one counts', { skip }, async (t) => {
-  const { page } = await open('sessions')
+  const { page } = await open(t, 'sessions')
   const kept = (summary: string) => [{ sessionId: summary, summary, lastModified: 0 }]
   let answerFirst = (): void => {}
   await page.route('**/v1/sdk-sessions?*', async (route) => {
@@ -314,6 +313,5 @@ t.test('of two searches for what agents keep, the later one counts', { skip }, a
   await page.getByText('In /second').waitFor()
   answerFirst()
   await allAnswered(page)
-  await page.evaluate('new Promise(requestAnimationFrame)')
   t.equal(await page.getByText('In /second').count(), 1)
 })

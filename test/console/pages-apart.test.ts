@@ -1,7 +1,14 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import { buildConsole, closeBrowserAfter, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+import {
+  allAnswered,
+  buildConsole,
+  closeBrowserAfter,
+  isLive,
+  openConsole,
+  skipWithoutChromium,
+} from '../fixtures/console-browser.js'
 
 const skip = skipWithoutChromium
 closeBrowserAfter(t)
@@ -30,33 +37,36 @@ async function loadAll(page: Page): Promise<number> {
     if ((await more.count()) === 0) return presses
     const answered = page.waitForResponse(/cursor=/)
     await more.click()
-    await (await answered).finished()
-    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))')
+    await answered
+    await allAnswered(page)
   }
 }
 
 const { json: known } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'Known' })
 const session = (at: number) => ({ ...known, id: `s${at}`, title: `Session ${at}.`, createdAt: 1_000 + at })
 const rows = (page: Page) => page.locator('.session-row')
+/** Comes back to the window, which makes it read the list again. */
+const looks = (page: Page) => page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
 
 t.test('more new sessions than a page has leave no hole in the list', { skip }, async (t) => {
   const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox' })
   const given = { length: 150, most: 100 }
   await lists(page, 'sessions', session, given)
+  await isLive(page)
   await page.goto(`${url}/v1/console/#/sessions`)
   await rows(page).nth(99).waitFor()
   t.equal(await loadAll(page), 1)
   t.equal(await rows(page).count(), 150)
 
   given.length = 400
-  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+  await looks(page)
   await page.getByText('Session 399.').waitFor()
   await loadAll(page)
   t.equal(await rows(page).count(), 400)
   t.equal(await page.getByText('Session 275.').count(), 1)
 
   given.length = 401
-  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+  await looks(page)
   await page.getByText('Session 400.').waitFor()
   t.equal(await rows(page).count(), 401)
   t.equal(await page.getByRole('button', { name: 'Load earlier' }).count(), 0, 'nothing is to be read twice')
@@ -65,12 +75,14 @@ t.test('more new sessions than a page has leave no hole in the list', { skip }, 
 t.test('a page that is short because what is on it is long is not taken for the last', { skip }, async (t) => {
   const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox' })
   await lists(page, 'sessions', session, { length: 50, most: 20 })
+  // of a page that is not live nobody has it read again
+  await isLive(page)
   await page.goto(`${url}/v1/console/#/sessions`)
   await rows(page).nth(19).waitFor()
   t.equal(await loadAll(page), 2)
   t.equal(await rows(page).count(), 50)
-  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-  await page.waitForResponse(/sessions\?/)
+  await Promise.all([page.waitForResponse(/sessions\?/), looks(page)])
+  await allAnswered(page)
   t.equal(await rows(page).count(), 50)
 })
 
@@ -108,7 +120,8 @@ t.test('jobs that are read anew while more are on their way leave no hole', { sk
   await done.getByText('Job 74.').waitFor()
   const answered = page.waitForResponse(/cursor=/)
   release()
-  await (await answered).finished()
+  await answered
+  await allAnswered(page)
   await loadAll(page)
   await until(async () => (await done.locator('.job-card').count()) === 75, 'all of them')
 })

@@ -1,5 +1,6 @@
 import t from 'tap'
 import {
+  allAnswered,
   axe,
   closeBrowserAfter,
   consoleWorld,
@@ -17,7 +18,15 @@ const LOOKS: [string, WindowOptions][] = [
   ['dark', { dark: true }],
   ['phone', { width: 320, height: 640 }],
 ]
-const SCREENS = ['inbox', 'queue', 'usage', 'profiles', 'profiles/demo', 'settings']
+/** With what is at the head of each. */
+const SCREENS = [
+  ['inbox', 'Inbox'],
+  ['queue', 'Queue'],
+  ['usage', 'Usage'],
+  ['profiles', 'Profiles'],
+  ['profiles/demo', 'demo'],
+  ['settings', 'Settings and health'],
+] as const
 
 t.test(
   'every screen is what axe approves of, in light, in dark and on a phone',
@@ -58,11 +67,11 @@ t.test(
     for (const [look, options] of LOOKS)
       await t.test(look, async (t) => {
         const { page, complaints, strangers } = await openConsole(t, world.consoleUrl, options)
-        for (const screen of [...SCREENS, `queue/${failed.id}`]) {
+        for (const [screen, heading] of [...SCREENS, [`queue/${failed.id}`, 'Job'] as const]) {
           await page.goto(`${page.url().split('#')[0]}#/${screen}`)
-          await page.waitForLoadState('networkidle')
-          await page.locator('main h1').waitFor()
+          await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor()
           await page.locator('.loading').first().waitFor({ state: 'detached' })
+          await allAnswered(page)
           if (screen === 'inbox') await page.locator('.ask-head').nth(1).click()
           const name = screen.replace(failed.id, 'job').replace('/', '-')
           await shot(page, `${name}-${look}`)

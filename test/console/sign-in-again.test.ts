@@ -1,10 +1,11 @@
 import type { Page } from 'playwright-core'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { SOME_CWD } from '../fixtures/build.js'
 import { buildConsole } from '../fixtures/console.js'
 import {
   buildConsole as build,
   closeBrowserAfter,
+  isLive,
   openConsole,
   skipWithoutChromium,
 } from '../fixtures/console-browser.js'
@@ -16,14 +17,14 @@ if (!skip) build()
 const ANN = 'token-of-ann'
 const { origin, call } = await buildConsole(t, { script: {} })
 const as = (token: string) => ({ authorization: `Bearer ${token}` })
-const open = (at: string) => openConsole(t, `${origin}/v1/console/`, { at, loses: true })
+const open = (t: Test, at: string) => openConsole(t, `${origin}/v1/console/`, { at, loses: true })
 async function enter(page: Page, token: string): Promise<void> {
   await page.getByLabel('Token').fill(token)
   await page.keyboard.press('Enter')
 }
 
 t.test('a browser that does not keep the cookie is told so', { skip }, async (t) => {
-  const { page, complaints } = await open('sessions')
+  const { page, complaints } = await open(t, 'sessions')
   await page.route('**/console/sessions', (route) => route.fulfill({ status: 201, json: {} }))
   await enter(page, ANN)
   await page.getByText('this browser did not keep the cookie').waitFor()
@@ -32,7 +33,7 @@ t.test('a browser that does not keep the cookie is told so', { skip }, async (t)
 
 t.test('who signs out of what has ended meanwhile is out, and leaves nothing', { skip }, async (t) => {
   await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'Of ann' }, as(ANN))
-  const { page } = await open('sessions')
+  const { page } = await open(t, 'sessions')
   await enter(page, ANN)
   await page.getByRole('link', { name: 'Of ann' }).first().waitFor()
   // before any stream of the page was told of it
@@ -47,13 +48,13 @@ t.test('who signs out of what has ended meanwhile is out, and leaves nothing', {
 
 t.test('two windows of a browser are of one caller', { skip }, async (t) => {
   await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'Seen by both' }, as(ANN))
-  const { page: one, context } = await open('sessions')
+  const { page: one, context } = await open(t, 'sessions')
   const two = await context.newPage()
   await two.goto(`${origin}/v1/console/#/sessions`)
   await two.getByLabel('Token').waitFor()
   await enter(one, ANN)
   await one.getByText('Signed in as ann').waitFor()
-  await one.locator('nav').getByText('Live').waitFor()
+  await isLive(one)
   await enter(two, 'token-of-ben')
   await two.getByText('Signed in as ben').waitFor()
   await one.getByText('Signed in as ben').waitFor()

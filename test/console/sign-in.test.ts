@@ -7,6 +7,7 @@ import {
   axe,
   buildConsole as build,
   closeBrowserAfter,
+  isLive,
   openConsole,
   shot,
   skipWithoutChromium,
@@ -43,7 +44,6 @@ async function enter(page: Page, token = ANN): Promise<void> {
   await page.getByLabel('Token').fill(token)
   await page.keyboard.press('Enter')
 }
-const isLive = (page: Page) => page.locator('nav').getByText('Live').waitFor()
 const ended = (page: Page) => page.getByText('Your sign-in has ended.').waitFor()
 
 t.test('who is not let in signs in, is signed out from elsewhere, and goes on', { skip }, async (t) => {
@@ -244,9 +244,9 @@ for (const { strips, passesHost } of [
       const [cookie] = await context.cookies(`${proxy.origin}/agents/v1`)
       t.equal(cookie?.path, '/agents/v1')
       t.strictSame(await context.cookies(`${proxy.origin}/elsewhere`), [])
-      await page.getByRole('link', { name: 'Proxied' }).click()
       const sockets: string[] = []
       page.on('websocket', (socket) => sockets.push(socket.url()))
+      await page.getByRole('link', { name: 'Proxied' }).click()
       await page.getByRole('textbox', { name: 'Message' }).fill('Through?')
       await page.keyboard.press('Enter')
       await page.getByRole('log').getByText('Through?').waitFor()

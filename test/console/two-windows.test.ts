@@ -1,11 +1,12 @@
 import type { Page } from 'playwright-core'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { buildServer } from '../fixtures/build.js'
 import {
   allAnswered,
   buildConsole,
   closeBrowserAfter,
+  isLive,
   openConsole,
   skipWithoutChromium,
 } from '../fixtures/console-browser.js'
@@ -20,14 +21,15 @@ const { url, call } = await buildServer(t, {
   authenticate: () => ({ canManageProfiles: true }),
   profileStore: createMemoryProfileStore(),
 })
-const open = async (at: string): Promise<Page> => (await openConsole(t, `${url}/v1/console/`, { at, loses: true })).page
+const open = async (t: Test, at: string): Promise<Page> =>
+  (await openConsole(t, `${url}/v1/console/`, { at, loses: true })).page
 const looks = (page: Page) => page.evaluate("dispatchEvent(new Event('focus'))")
 
 const PROFILE = { engine: 'provider', provider: { id: 'scripted', model: 'first' } }
 
-t.test('what another window has done to profiles is seen by who looks again', { skip }, async () => {
-  const page = await open('profiles')
-  await page.locator('nav').getByText('Live').waitFor()
+t.test('what another window has done to profiles is seen by who looks again', { skip }, async (t) => {
+  const page = await open(t, 'profiles')
+  await isLive(page)
   await call('POST', '/profiles', { ...PROFILE, name: 'later', description: 'As it was' })
   await looks(page)
   await page.getByRole('link', { name: /later/ }).click()
@@ -39,7 +41,7 @@ t.test('what another window has done to profiles is seen by who looks again', { 
 
 t.test('of two windows that edit one profile the second takes nothing back unseen', { skip }, async (t) => {
   await call('POST', '/profiles', { ...PROFILE, name: 'shared' })
-  const page = await open('profiles/shared')
+  const page = await open(t, 'profiles/shared')
   const dialog = page.getByRole('dialog')
   const edit = () => page.getByRole('button', { name: 'Edit' }).click()
   const save = () => dialog.getByRole('button', { name: 'Save' }).click()
@@ -69,7 +71,7 @@ t.test('of two windows that edit one profile the second takes nothing back unsee
 })
 
 t.test('a worker that the browser throws away is told of, and waited for no longer', { skip }, async (t) => {
-  const page = await open('inbox')
+  const page = await open(t, 'inbox')
   const me = { required: false, authenticated: true, features: { queue: false, profileStore: false, webPush: true } }
   await page.route('**/v1/console/me', (route) => route.fulfill({ json: me }))
   await page.route('**/v1/notifications/vapid-key', (route) => route.fulfill({ json: { publicKey: 'AAAA' } }))
