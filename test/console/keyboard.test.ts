@@ -66,6 +66,34 @@ t.test('the focus is where to go on, after each answer and each answer that was 
   t.strictSame(complaints, [])
 })
 
+t.test('whoever writes before the next frame is drawn goes on writing', { skip }, async (t) => {
+  const { ask, consoleUrl } = await world(t)
+  const [allowed, denied] = ['npm test', 'rm -r dist'].map((command) => ask('Bash', { command }))
+  const { page } = await openConsole(t, consoleUrl)
+  await row(page, 'rm -r dist').waitFor()
+  await page.keyboard.press('j')
+  await row(page, 'npm test').locator('.ask-head').and(focused(page)).waitFor()
+  await page.evaluate(`{
+    const late = []
+    const { requestAnimationFrame } = globalThis
+    globalThis.requestAnimationFrame = (act) => late.push(act)
+    globalThis.draw = () => new Promise((resolve) => {
+      globalThis.requestAnimationFrame = requestAnimationFrame
+      for (const act of [...late, resolve]) requestAnimationFrame(act)
+    })
+  }`)
+  await page.keyboard.press('a')
+  t.match(await allowed, { behavior: 'allow' })
+  await page.keyboard.press('d')
+  const reason = page.getByLabel('Reason')
+  await reason.and(focused(page)).waitFor()
+  await page.evaluate('draw()')
+  await page.keyboard.type('a key for each row')
+  t.equal(await reason.inputValue(), 'a key for each row')
+  await page.keyboard.press('Enter')
+  t.match(await denied, { behavior: 'deny', message: 'a key for each row' })
+})
+
 t.test('an answer in a session leads to what is said next', { skip }, async (t) => {
   const { id, ask, consoleUrl } = await world(t)
   const allowed = ask('Bash', { command: 'npm test' })

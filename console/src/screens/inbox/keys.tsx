@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { focusDrawn } from '../../parts/key-focus.js'
 import { texts } from '../../texts.js'
 import type { InboxState } from './state.js'
 
@@ -23,8 +24,7 @@ export function useKeys(state: InboxState, list: RefObject<HTMLElement | null>):
       if (key === 'j' || key === 'k') {
         state.move(key === 'j' ? 1 : -1)
         event.preventDefault()
-        // after it was drawn
-        requestAnimationFrame(() => focusRow(list.current))
+        focusDrawn(() => focusRow(list.current))
         return
       }
       const name = BUTTONS[key]
@@ -34,7 +34,7 @@ export function useKeys(state: InboxState, list: RefObject<HTMLElement | null>):
       if (!button) return
       event.preventDefault()
       button.click()
-      if (name === 'allow') requestAnimationFrame(() => focusRow(list.current))
+      if (name === 'allow') focusDrawn(() => focusRow(list.current))
     }
     document.addEventListener('keydown', onKey)
     return () => document.removeEventListener('keydown', onKey)

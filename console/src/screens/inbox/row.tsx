@@ -1,6 +1,6 @@
 import { type Entry, isWaiting, summaryOf } from '../../model/inbox.js'
 import { AnswerForm } from '../../parts/answer.js'
-import { hasKeyFocus } from '../../parts/key-focus.js'
+import { focusDrawn, hasKeyFocus } from '../../parts/key-focus.js'
 import { Failure } from '../../parts/notice.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
@@ -80,7 +80,7 @@ function Body({ entry, state }: Pick<RowProps, 'entry' | 'state'>) {
         onAnswer={(answer) => {
           const isByKeys = hasKeyFocus()
           void state.answer(entry.key, answer)
-          if (isByKeys) requestAnimationFrame(() => focusRow(document.querySelector<HTMLElement>('.asks')))
+          if (isByKeys) focusDrawn(() => focusRow(document.querySelector<HTMLElement>('.asks')))
         }}
       />
       <p class="ask-foot quiet-text">

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { Answer, PermissionRequest } from '../../../../client/index.js'
 import { questionsOf } from '../../model/questions.js'
 import { AnswerForm } from '../../parts/answer.js'
-import { hasKeyFocus } from '../../parts/key-focus.js'
+import { focusDrawn, hasKeyFocus } from '../../parts/key-focus.js'
 import { Failure } from '../../parts/notice.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
@@ -69,7 +69,7 @@ function Asked({ request, state }: { request: PermissionRequest; state: Transcri
         onAnswer={(given) => {
           const isByKeys = hasKeyFocus()
           void answer(given)
-          if (isByKeys) requestAnimationFrame(focusComposer)
+          if (isByKeys) focusDrawn(focusComposer)
         }}
       />
       {isSending.value && <p class="quiet-text">{says.onItsWay}</p>}
