@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs'
 import type { Page } from 'playwright-core'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { buildServer, until } from '../fixtures/build.js'
 import { buildConsole, closeBrowserAfter, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
 
@@ -19,7 +19,7 @@ const { url, call } = await buildServer(t, {
     { name: 'cli', engine: 'cli' },
   ],
 })
-const open = (at: string) => openConsole(t, `${url}/v1/console/`, { at, loses: true })
+const open = (t: Test, at: string) => openConsole(t, `${url}/v1/console/`, { at, loses: true })
 
 /** The gateway does what it is asked to by POST, and its first answer is lost. */
 async function losesAnswer(page: Page, path: string): Promise<void> {
@@ -33,7 +33,7 @@ async function losesAnswer(page: Page, path: string): Promise<void> {
 }
 
 t.test('whoever presses again after a lost answer gets what was made', { skip }, async (t) => {
-  const { page } = await open('sessions')
+  const { page } = await open(t, 'sessions')
   await losesAnswer(page, 'sessions')
   await page.getByRole('button', { name: 'New session' }).click()
   const dialog = page.getByRole('dialog')
@@ -58,8 +58,38 @@ t.test('whoever presses again after a lost answer gets what was made', { skip },
   t.equal((await call('GET', '/jobs')).json.length, 1)
 })
 
+for (const [at, path, opens, presses] of [
+  ['sessions', 'sessions', 'New session', 'Start session'],
+  ['queue', 'jobs', 'Submit a job', 'Submit'],
+] as const)
+  t.test(`whoever presses "${presses}" before the profiles are there asks for the same again`, { skip }, async (t) => {
+    const { url, call } = await buildServer(t, { console: true, script: {}, queue: {}, allowedCwdRoots: [root] })
+    const { page } = await openConsole(t, `${url}/v1/console/`, { at, loses: true })
+    await losesAnswer(page, path)
+    let release = (): void => {}
+    const isAsked = new Promise<void>((resolve) => {
+      void page.route('**/v1/profiles', (route) => {
+        release = () => void route.continue()
+        resolve()
+      })
+    })
+    await page.getByRole('button', { name: opens }).click()
+    await isAsked
+    const dialog = page.getByRole('dialog')
+    if (path === 'jobs') await dialog.getByLabel('Prompt').fill('Pressed at once')
+    await dialog.getByLabel('Directory').fill(root)
+    const press = dialog.getByRole('button', { name: presses, exact: true })
+    await press.click()
+    release()
+    await dialog.getByLabel('Profile').waitFor()
+    await dialog.getByText('The server answered 500').waitFor()
+    await press.click()
+    await dialog.waitFor({ state: 'detached' })
+    t.equal((await call('GET', `/${path}`)).json.length, 1)
+  })
+
 t.test('a mode that another profile does not have is not asked for', { skip }, async (t) => {
-  const { page } = await open('sessions')
+  const { page } = await open(t, 'sessions')
   await page.getByRole('button', { name: 'New session' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Directory').fill(root)
@@ -74,7 +104,7 @@ t.test('a mode that another profile does not have is not asked for', { skip }, a
 })
 
 t.test('a screen that comes late does not take the place of the one that was gone to since', { skip }, async (t) => {
-  const { page } = await open('sessions')
+  const { page } = await open(t, 'sessions')
   await page.getByRole('heading', { name: 'Sessions' }).waitFor()
   let release = (): void => {}
   const held = new Promise<string>((resolve) => {
@@ -98,7 +128,7 @@ t.test(
   { skip },
   async (t) => {
     const [one] = (await call('GET', '/jobs')).json
-    const { page } = await open('inbox')
+    const { page } = await open(t, 'inbox')
     let isRefused = false
     await page.route('**/v1/jobs?*', (route) => {
       const { searchParams } = new URL(route.request().url())

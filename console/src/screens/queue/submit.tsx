@@ -52,8 +52,10 @@ export function SubmitDialog({
   const isBusy = useSignal(false)
   const key = useRef(new CreateKey())
 
+  // a press does not overtake them: one that is made again has to ask for the same
+  const listed = useRef<Promise<void> | undefined>(undefined)
   useEffect(() => {
-    client.profiles.list().then(
+    listed.current = client.profiles.list().then(
       (answer) => {
         profiles.value = answer.profiles
         const first = answer.profiles[0]?.name
@@ -70,6 +72,7 @@ export function SubmitDialog({
     isBusy.value = true
     error.value = undefined
     const go = goer()
+    await listed.current
     const { prompt, profile, cwd, model, attempts, priority, maxTokens, maxMinutes } = values.value
     const number = (text: string): number | undefined => (text.trim() === '' ? undefined : Number(text))
     const minutes = number(maxMinutes)

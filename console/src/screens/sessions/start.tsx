@@ -35,8 +35,10 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
   const isBusy = useSignal(false)
   const key = useRef(new CreateKey())
 
+  // a press does not overtake them: one that is made again has to ask for the same
+  const listed = useRef<Promise<void> | undefined>(undefined)
   useEffect(() => {
-    client.profiles.list().then(
+    listed.current = client.profiles.list().then(
       (answer) => {
         profiles.value = answer.profiles
         profile.value ||= answer.profiles[0]?.name ?? ''
@@ -53,6 +55,7 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
     isBusy.value = true
     error.value = undefined
     const go = goer()
+    await listed.current
     try {
       const wanted: CreateSessionRequest = {
         cwd: directory.value.trim(),
