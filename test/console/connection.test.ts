@@ -2,7 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { foldTranscript } from '../../client/index.js'
-import { buildConsole, closeBrowserAfter, openConsole, shot, skipWithoutChromium } from '../fixtures/console-browser.js'
+import {
+  allAnswered,
+  buildConsole,
+  closeBrowserAfter,
+  isLive,
+  openConsole,
+  shot,
+  skipWithoutChromium,
+} from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 import { mortalDaemon, TOKEN } from '../fixtures/daemon-process.js'
 import { rounds } from '../fixtures/rounds.js'
@@ -114,6 +122,18 @@ t.test(`a socket that is cut ${CUTS} times: what is shown is the log`, { skip },
     t.equal(text.split(step.text.slice(0, 40)).length, 2, `${step.text.slice(0, 8)} is there once`)
   t.equal(proxy.cuts, CUTS)
   t.strictSame(complaints, [])
+})
+
+t.test('whoever comes back to the window as the connection does sees what is new', { skip }, async (t) => {
+  const { proxy, open } = await world(t)
+  const { page } = await open()
+  await isLive(page)
+  proxy.cut()
+  await page.locator('nav').getByText('Caught up, nothing missed').waitFor()
+  await allAnswered(page)
+  await page.route('**/v1/sessions?*', () => {})
+  await page.evaluate("void document.dispatchEvent(new Event('visibilitychange'))")
+  t.equal(await page.evaluate('new Promise((resolve) => setTimeout(() => resolve(requestsUnderWay)))'), 1)
 })
 
 t.test('two windows answer the same request: the first wins, the other is told', { skip }, async (t) => {

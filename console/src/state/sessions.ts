@@ -114,7 +114,9 @@ export function followSessions(): () => void {
     before = link.state
   })
   const look = (): void => {
-    if (!document.hidden && feedLink.value.state === 'live') void refreshSessions()
+    const { state } = feedLink.value
+    // what was missed while it was away is said for as long as somebody stays
+    if (!document.hidden && (state === 'live' || state === 'back')) void refreshSessions()
   }
   const timer = setInterval(look, REFRESH_MS)
   document.addEventListener('visibilitychange', look)
