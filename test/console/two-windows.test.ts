@@ -70,6 +70,23 @@ t.test('of two windows that edit one profile the second takes nothing back unsee
   t.equal((await profile()).provider.model, 'fourth')
 })
 
+t.test('why a profile is not deleted stays said when the profile is read again', { skip }, async (t) => {
+  await call('POST', '/profiles', { ...PROFILE, name: 'kept' })
+  const page = await open(t, 'profiles/kept')
+  const refused = { status: 409, json: { code: 'SG_ERR_CONFLICT', detail: 'Not this one.' } }
+  await page.route('**/v1/profiles/kept', (route) =>
+    route.request().method() === 'DELETE' ? route.fulfill(refused) : route.fallback(),
+  )
+  await page.getByRole('button', { name: 'Delete…' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+  await page.getByText('Not this one.').waitFor()
+  t.equal(await page.getByRole('button', { name: 'Try again' }).count(), 0, 'which would read it')
+  await isLive(page)
+  await Promise.all([page.waitForResponse('**/v1/profiles/kept'), looks(page)])
+  await allAnswered(page)
+  t.equal(await page.getByText('Not this one.').count(), 1)
+})
+
 t.test('a worker that the browser throws away is told of, and waited for no longer', { skip }, async (t) => {
   const page = await open(t, 'inbox')
   const me = { required: false, authenticated: true, features: { queue: false, profileStore: false, webPush: true } }

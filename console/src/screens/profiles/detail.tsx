@@ -22,6 +22,7 @@ const says = texts.profiles
 export function ProfileDetail({ name }: { name: string }) {
   const found = useSignal<GetProfileResponse | undefined>(undefined)
   const error = useSignal<unknown>(undefined)
+  const refusal = useSignal<unknown>(undefined)
   const doing = useSignal<'edit' | 'remove' | undefined>(undefined)
   const reading = useMemo(
     () =>
@@ -41,12 +42,13 @@ export function ProfileDetail({ name }: { name: string }) {
   }
   const remove = async (): Promise<void> => {
     close()
+    refusal.value = undefined
     const go = goer()
     try {
       await client.profiles.remove(name)
       go(hrefTo('profiles'))
     } catch (failure) {
-      error.value = failure
+      refusal.value = failure
     }
   }
   const now = access.value
@@ -78,6 +80,7 @@ export function ProfileDetail({ name }: { name: string }) {
           })}
         />
       )}
+      {refusal.value !== undefined && <Failure error={refusal.value} />}
       {!found.value && error.value === undefined && <Loading />}
       {found.value && (
         <div class="profile-detail">
