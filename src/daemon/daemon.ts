@@ -3,10 +3,10 @@ import { GatewayError, toError } from '../errors.js'
 import { descriptorLimit, descriptorRemedy } from '../lib/descriptors.js'
 import { createWorkerServer, type WorkerServer } from '../server.js'
 import type { ConfigProblem } from './config-problem.js'
-import { firstSessionProblems } from './first-session.js'
+import { agentWarnings, firstSessionProblems } from './first-session.js'
 import { type Hooks, loadHooks, unusableHooks } from './hooks.js'
 import { hostProblems } from './host-problems.js'
-import { listenProblems } from './listen-rules.js'
+import { lacksAddress, listenProblems, NO_SUCH_ADDRESS } from './listen-rules.js'
 import type { LoadedConfig } from './load-config.js'
 import { createLogger } from './logger.js'
 import { firstCommands } from './next-steps.js'
@@ -58,8 +58,9 @@ export async function prepareServer(
     secrets: secretsOf(config, process.env),
     ...(destination && { destination }),
   })
-  for (const { path, message } of [...loaded.warnings, ...tokenWarnings(config), ...notificationWarnings(config)])
-    logger.warn({ file: loaded.file, ...(path && { path }) }, message)
+  const agents = thorough ? await agentWarnings(loaded) : []
+  const warnings = [...loaded.warnings, ...tokenWarnings(config), ...notificationWarnings(config), ...agents]
+  for (const { path, message } of warnings) logger.warn({ file: loaded.file, ...(path && { path }) }, message)
   const build = (onLost?: () => void) => construct(loaded, hooks, logger, onLost)
   if (!config.cluster) return { server: build(), logger, hooks, authenticates }
   const server = new RejoiningServer(build, logger)
@@ -133,11 +134,9 @@ function listenFailure(error: NodeJS.ErrnoException, host: string, port: number)
       return `${where}: another process does; stop it, or choose another port with --port or listen.port`
     case 'EACCES':
       return `${where}: this user may not use that port; choose one above 1023 with --port or listen.port`
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return `${where}: this machine has no such address; correct --host or listen.host`
     default:
-      return `${where}: ${error.message}`
+      return lacksAddress(error)
+        ? `${where}: ${NO_SUCH_ADDRESS}; correct --host or listen.host`
+        : `${where}: ${error.message}`
   }
 }

@@ -1,5 +1,5 @@
-import { accessSync, constants, existsSync, lstatSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { accessSync, constants, existsSync, lstatSync, mkdtempSync, rmdirSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { ProfileOptions } from '../../schemas/profiles.js'
 import { assertInstalled, DEFAULT_AGENT } from '../engines/cli/index.js'
 import { PROVIDER_IDS } from '../engines/provider/index.js'
@@ -14,6 +14,7 @@ import { checkPostgres } from '../storage/postgres/maintenance.js'
 import { checkSqlite } from '../storage/sqlite/maintenance.js'
 import { type ConfigProblem, memberPath } from './config-problem.js'
 import type { Hooks } from './hooks.js'
+import { addressProblems } from './listen-rules.js'
 import type { EffectiveConfig, LoadedConfig } from './load-config.js'
 
 /**
@@ -30,7 +31,27 @@ export async function firstSessionProblems(
   const found = profiles.map((profile, index) => profileProblems(profile, memberPath('profiles', index), world))
   if (profiles.length === 0 && !profileStore) found.push(undeclaredProblems(world))
   const storage = await storageProblems(config)
-  return [...originProblems(config), ...folderProblems(config), ...storage, ...(await Promise.all(found)).flat()]
+  return [
+    ...(await addressProblems(config)),
+    ...originProblems(config),
+    ...folderProblems(config),
+    ...storage,
+    ...(await Promise.all(found)).flat(),
+  ]
+}
+
+/** Agents that cannot be started, and that no declared profile runs: one that is made while the gateway runs might. */
+export async function agentWarnings(
+  { config, secretEnv }: LoadedConfig,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<ConfigProblem[]> {
+  const { agents = [], profiles = [] } = config
+  const found = agents.map(async ({ name }, index): Promise<ConfigProblem[]> => {
+    if (profiles.some(({ agent }) => agent === name)) return []
+    const message = await agentProblem({ name, agent: name }, { config, hooks: {}, env, secretEnv })
+    return message === undefined ? [] : [{ path: memberPath('agents', index), message }]
+  })
+  return (await Promise.all(found)).flat()
 }
 
 interface World {
@@ -112,14 +133,20 @@ function folderProblems({ storage, parking, profileStore }: EffectiveConfig): Co
     ['parking.store.dir', parking?.store?.dir],
     ['profileStore.file', typeof profileStore === 'object' ? dirname(profileStore.file) : undefined],
   ]
-  const isFolder = typeof storage === 'object' && 'sqlite' in storage && isDirectory(storage.sqlite)
+  const message = typeof storage === 'object' && 'sqlite' in storage ? fileProblem(storage.sqlite) : undefined
   return [
-    ...(isFolder ? [{ path: 'storage.sqlite', message: `${storage.sqlite} is a directory; name a file in it` }] : []),
+    ...(message === undefined ? [] : [{ path: 'storage.sqlite', message }]),
     ...places.flatMap(([path, folder]) => {
       const message = folder !== undefined && folderProblem(folder)
       return message ? [{ path, message }] : []
     }),
   ]
+}
+
+function fileProblem(path: string): string | undefined {
+  const stats = tried(() => statSync(path))
+  if (!stats || stats.isFile()) return undefined
+  return stats.isDirectory() ? `${path} is a directory; name a file in it` : `${path} is no file; name another one`
 }
 
 const isDirectory = (path: string): boolean => tried(() => statSync(path))?.isDirectory() === true
@@ -139,13 +166,17 @@ function makingProblem(folder: string): string | undefined {
   return existsSync(parent) ? `${parent} is not a directory` : makingProblem(parent)
 }
 
+/** Tried, as there are places that take nothing whatever their rights say: /proc, a disk without an inode left. */
 function writingProblem(folder: string): string | undefined {
   try {
     accessSync(folder, constants.W_OK | constants.X_OK)
+    rmdirSync(mkdtempSync(join(folder, '.session-gateway-check-')))
     return undefined
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    return code === 'EROFS' ? `${folder} is on a disk that is read-only` : `this user may not write to ${folder}`
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'EROFS') return `${folder} is on a disk that is read-only`
+    const isDenied = code === 'EACCES' || code === 'EPERM'
+    return isDenied ? `this user may not write to ${folder}` : `nothing can be made in ${folder}: ${message}`
   }
 }
 

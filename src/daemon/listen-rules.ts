@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { ConfigProblem } from './config-problem.js'
 import type { EffectiveConfig } from './load-config.js'
@@ -36,4 +38,33 @@ export function listenProblems(
         'add auth.tokens and remove allowUnauthenticated, or listen on 127.0.0.1',
     },
   ]
+}
+
+/** Why a server cannot listen on an address, when its port is not why. */
+export const NO_SUCH_ADDRESS = 'this machine has no such address'
+const LACKS_ADDRESS: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'])
+export const lacksAddress = ({ code = '' }: NodeJS.ErrnoException): boolean => LACKS_ADDRESS.has(code)
+
+/** Addresses to listen on that this machine does not have: tried with any port, as the one that is meant may be in use, by the gateway itself. */
+export async function addressProblems({ listen, cluster }: Pick<EffectiveConfig, 'listen' | 'cluster'>) {
+  const places: [path: string, host: string][] = [
+    ['listen.host', listen.host],
+    ...(cluster ? [['cluster.listen.host', cluster.listen.host] as [string, string]] : []),
+  ]
+  const problems: ConfigProblem[] = []
+  for (const [path, host] of places)
+    if (!(await isOfThisMachine(host))) problems.push({ path, message: `${NO_SUCH_ADDRESS}: ${host}` })
+  return problems
+}
+
+async function isOfThisMachine(host: string): Promise<boolean> {
+  const server = createServer((socket) => socket.destroy())
+  try {
+    await once(server.listen(0, host), 'listening')
+    return true
+  } catch (error) {
+    return !lacksAddress(error as NodeJS.ErrnoException)
+  } finally {
+    server.close()
+  }
 }

@@ -1,7 +1,7 @@
 import { chmodSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { firstSessionProblems } from '../../src/daemon/first-session.js'
+import { agentWarnings, firstSessionProblems } from '../../src/daemon/first-session.js'
 import type { Hooks } from '../../src/daemon/hooks.js'
 import { loadConfig } from '../../src/daemon/load-config.js'
 import { loadDriver } from '../../src/storage/sqlite/driver.js'
@@ -73,6 +73,25 @@ t.test('an agent that is not installed is named with what installs it', async (t
   t.strictSame(await problems(t, { profiles: [], profileStore: true }, { env }), [], 'managed ones are to come')
 })
 
+t.test('an agent that no profile runs yet is told of when it could not be started', async (t) => {
+  const file = join(t.testdir(), 'gateway.json')
+  const agents = [
+    { name: 'mine', command: '/nowhere/mine-acp' },
+    { name: 'here', command: process.execPath },
+  ]
+  writeFileSync(file, JSON.stringify({ allowUnauthenticated: true, profiles: [DEMO], agents }), { mode: 0o600 })
+  t.match(await agentWarnings(loadConfig(file, {}, {}), {}), [
+    { path: 'agents[0]', message: /mine is not installed: it needs the command \/nowhere\/mine-acp/ },
+  ])
+})
+
+t.test('an address that this machine does not have is told before the start refuses it', async (t) => {
+  const auth = { tokens: [{ name: 'a', sha256: '0'.repeat(64) }] }
+  const foreign = { allowUnauthenticated: false, auth, listen: { host: '192.0.2.1' } }
+  t.match(await problems(t, foreign), [{ path: 'listen.host', message: 'this machine has no such address: 192.0.2.1' }])
+  t.strictSame(await problems(t, { listen: { host: 'localhost' } }), [])
+})
+
 t.test('an origin that no page has is told with the one that was meant', async (t) => {
   const allowedOrigins = ['https://ok.example', 'https://a.example/', 'https://b.example:443', 'c.example', '*', 'null']
   t.match(await problems(t, { allowedOrigins }), [
@@ -112,6 +131,9 @@ t.test('a place for the database where none can be made is told', async (t) => {
   t.match(await told('a-file/gateway.db'), at(/a-file is not a directory$/))
   t.match(await told('a-file/not/yet/gateway.db'), at(/a-file is not a directory$/))
   t.match(await told('a-link/not/yet/gateway.db'), at(/a-link is a link that leads nowhere$/))
+  t.match(await told('/dev/null'), at(/^\/dev\/null is no file; name another one$/))
+  if (process.platform === 'linux')
+    t.match(await told('/proc/not-yet/gateway.db'), at(/^nothing can be made in \/proc: |may not write to \/proc$/))
   if (process.getuid?.() === 0) return
   chmodSync(join(folder, 'closed'), 0o500)
   for (const sqlite of ['closed/gateway.db', 'closed/not/yet/gateway.db'])
