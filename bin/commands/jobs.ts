@@ -68,6 +68,8 @@ export async function submit(words: string[], options: SubmitOptions): Promise<v
   note(pc.dim(`Job ${job.id}`))
   const aborter = new AbortController()
   const { onConnection } = new Away({ goesOn: goesOn(job.id), leave: (failure) => aborter.abort(failure) })
+  // a second one ends the process by the signal
+  process.once('SIGINT', () => aborter.abort(new CommandFailure(goesOn(job.id), EXIT.interrupted)))
   const ended = await gateway.jobs.wait(job.id, { signal: aborter.signal, onConnection })
   if ((options.output ?? 'table') === 'table') print(safe(ended.result?.text ?? ended.error ?? ended.status))
   else printOne(ended, [], options)
