@@ -78,6 +78,18 @@ if (hasPostgres()) {
     await second.close()
   })
 
+  t.test('whose schema was dropped beneath it says what to do', async (t) => {
+    const { storage, schema } = await postgresWorld(t)
+    await storage.journal.write(firstWrite('one'))
+    await server.query(`DROP SCHEMA ${schema} CASCADE`)
+    const gone = {
+      code: 'POSTGRES_TABLES_GONE',
+      message: /was dropped or replaced\. .*restore a backup and start it again/,
+    }
+    await t.rejects(storage.journal.write(firstWrite('two')), gone)
+    await t.rejects(storage.journal.list(), gone)
+  })
+
   t.test('one that was taken for dead writes nothing any more, not even what was under way', async (t) => {
     const { storage, schema } = await postgresWorld(t)
     await storage.journal.write(firstWrite('one'))

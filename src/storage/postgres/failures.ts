@@ -65,6 +65,12 @@ const MEANINGS: readonly (readonly [RegExp, code: string, meaning: (place: strin
       `${place}: this user lacks rights. It must own the schema of the gateway with all that is in it, or be allowed to make it: GRANT CREATE ON DATABASE … TO …`,
   ],
   [
+    /^(42P01|42703|42883|3F000)$/,
+    'POSTGRES_TABLES_GONE',
+    (place) =>
+      `${place} lacks tables of this gateway: the database, its schema or a part of it was dropped or replaced. Stop the gateway, restore a backup and start it again; where there is no such schema a start begins with nothing`,
+  ],
+  [
     /^25006$/,
     'POSTGRES_READ_ONLY',
     (place) => `${place} only reads: it is a standby, or set to. Name the primary in the url.`,
