@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Problem } from '../schemas/errors.js'
-import { type ErrorCode, GatewayError } from '../src/errors.js'
+import { type ErrorCode, GatewayError, toReader } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { newId } from '../src/lib/new-id.js'
 import { hearErrors, tellFailure } from './error-log.js'
@@ -42,9 +42,12 @@ const STATUS_HEADERS: Record<number, Record<string, string | number>> = {
 const helpingHeaders = (status: number, { raw }: FastifyRequest): Record<string, string | number> =>
   status === 426 && raw.httpVersionMajor >= 2 ? {} : (STATUS_HEADERS[status] ?? {})
 
+const READS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
+
 /** What is wrong, in the words of the catalogue; remembered for the request's line in the log. */
 export function toGatewayError(error: FastifyError, request: FastifyRequest): GatewayError {
-  const refusal = inCatalogue(error)
+  const found = inCatalogue(error)
+  const refusal = READS.has(request.method) ? toReader(found) : found
   codes.set(request, refusal.code)
   const { statusCode, code } = refusal
   if (statusCode >= 500) tellFailure(request, { err: refusal, code }, 'request failed')

@@ -100,6 +100,12 @@ const CATALOGUE = {
   SG_ERR_OPTION: [500, 'An option is not valid.'],
 } as const satisfies Record<string, readonly [status: number, detail: string]>
 
+/** What is said instead to whoever only reads: there is nothing that could have been done. */
+const TO_READERS: Partial<Record<keyof typeof CATALOGUE, string>> = {
+  SG_ERR_NODE_UNREACHABLE: 'The node that has this cannot be reached. Try again shortly.',
+  SG_ERR_STORE_UNAVAILABLE: 'The storage does not answer as it should, so this cannot be read. Try again shortly.',
+}
+
 export type ErrorCode = keyof typeof CATALOGUE
 export const ERROR_CODES = Object.keys(CATALOGUE) as ErrorCode[]
 
@@ -138,6 +144,14 @@ export class GatewayError extends Error {
     this.retryAfterS = options.retryAfterS
     this.allow = options.allow
   }
+}
+
+/** A refusal in words that fit a request which changes nothing. */
+export function toReader(error: GatewayError): GatewayError {
+  const { code, message, cause, retryAfterS } = error
+  const detail = TO_READERS[code]
+  if (detail === undefined || message !== CATALOGUE[code][1]) return error
+  return new GatewayError(code, { detail, cause, ...(retryAfterS !== undefined && { retryAfterS }) })
 }
 
 /** A 400 about one field, named in `errors` and in the sentence. */

@@ -155,7 +155,7 @@ export class HopRefused extends Error {
     const why = isLate
       ? 'the clocks of the two are more than 30 s apart'
       : 'cluster.secret is not the same at both of them'
-    super(`The node that has this does not let this one in, so nothing was done: ${why}.`)
+    super(`The node that has this does not let this one in: ${why}. Nothing was asked of it.`)
   }
 }
 

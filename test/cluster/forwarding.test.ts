@@ -361,9 +361,12 @@ if (hasPostgres()) {
     const [a] = nodes
     const cut = await join('cut', { cluster: unreachable })
     const id = await sessionOn(cut)
-    isProblem(t, await a.call('GET', `/sessions/${id}`), 503, 'SG_ERR_NODE_UNREACHABLE')
-    const { status, headers } = await a.call('DELETE', `/sessions/${id}`)
+    const read = await a.call('GET', `/sessions/${id}`)
+    isProblem(t, read, 503, 'SG_ERR_NODE_UNREACHABLE')
+    t.equal(read.json.detail, 'The node that has this cannot be reached. Try again shortly.')
+    const { status, headers, json } = await a.call('DELETE', `/sessions/${id}`)
     t.match({ status, after: headers.get('retry-after') }, { status: 503, after: '2' })
+    t.match(json.detail, 'so nothing was done')
     const why = {
       message: /^The node cut cannot be reached at http:\/\/127\.0\.0\.1:1,/,
       cause: { code: 'ECONNREFUSED' },
