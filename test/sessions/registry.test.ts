@@ -165,6 +165,19 @@ t.test('a host whose code does not answer is waited for two minutes, and not at 
   }
 })
 
+t.test('an engine whose start does not answer fails its session after two minutes, and is closed', async (t) => {
+  let closed = 0
+  const hang = { start: () => new Promise<never>(() => {}), close: () => void closed++ }
+  const { registry, clock } = await buildGateway(t, { maxSessions: 1, script: hang })
+  const { id, status } = await registry.create({ cwd: SOME_CWD })
+  t.equal(status, 'starting')
+  await clock.advance(120_000)
+  const { status: after, statusDetail } = (await registry.get(id))!
+  t.match({ after, statusDetail }, { after: 'failed', statusDetail: 'The engine did not start in time.' })
+  t.equal(closed, 1)
+  await t.resolves(registry.create({ cwd: SOME_CWD }), 'its place is another one’s')
+})
+
 t.test('an engine that is built too late is closed once, also when the gateway closed meanwhile', async (t) => {
   const built = deferred()
   let asked = 0

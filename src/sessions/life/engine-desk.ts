@@ -22,6 +22,7 @@ import { Deferring } from './deferring.js'
 import { RunnerLink, type RunnerOwner } from './runner-link.js'
 import { snapshotFiles } from './snapshot-files.js'
 import type { TurnDesk } from './turn-desk.js'
+import { START_LIMIT_MS } from './waking.js'
 
 const HISTORY_LOST: SessionEventBody = {
   type: 'engine_event',
@@ -55,11 +56,17 @@ export class EngineDesk implements RunnerOwner {
     const failed = (error: unknown) => {
       if (session.hears(link)) session.fail(toError(error).message, 'SG_ERR_ENGINE_START')
     }
+    // a command-line agent has a limit of its own, which does not run while it waits for others to start
+    const limit =
+      session.profile.info.engine === 'cli'
+        ? undefined
+        : session.world.clock.after(START_LIMIT_MS, () => failed(new Error('The engine did not start in time.')))
     try {
       this.begun = this.#start(link).then(() => this.#onStarted(link), failed)
     } catch (error) {
       failed(error)
     }
+    this.begun.then(() => limit?.cancel())
   }
 
   #start(link: RunnerLink): Promise<void> {
