@@ -118,8 +118,9 @@ export class StorageWatch {
     return eachCall(part, (name, call) => {
       // what is not even asked cannot happen later
       if (this.#silent) return Promise.reject(new StorageError('STORAGE_SILENT', 'The storage does not answer.'))
-      const answer = PLAIN.has(name) ? call() : refused(call)
-      if (!(answer instanceof Promise)) return answer
+      if (PLAIN.has(name)) return call()
+      // one that does all of it before it returns need not have been given a promise by its host
+      const answer = Promise.resolve(refused(call))
       const isLong = LONG.has(name)
       if (!isLong) this.#onAsked()
       answer.then(

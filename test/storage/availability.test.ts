@@ -24,6 +24,16 @@ t.test('what throws before it gives a promise has refused, as what rejects', asy
   t.equal(watch.available, false)
 })
 
+t.test('what gives no promise, as it is done by then, is taken', async (t) => {
+  const memory = createMemoryStorage()
+  const journal: GatewayStorage['journal'] = Object.create(memory.journal, {
+    write: { value: (...given: Parameters<typeof memory.journal.write>) => void memory.journal.write(...given) },
+  })
+  const { registry } = await buildGateway(t, { storage: { ...memory, journal } })
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  t.match(await memory.journal.list(), [{ id }])
+})
+
 t.test('what a host throws instead of listening for work is not swallowed', async (t) => {
   const memory = createMemoryStorage()
   const queue: GatewayStorage['queue'] = Object.create(memory.queue, {
