@@ -199,6 +199,42 @@ t.test('until an answer that was refused late is taken back no other one is take
 })
 
 t.test(
+  'nor is one when the session has parked meanwhile, and a crash does not bring the refused one back',
+  async (t) => {
+    const { registry, gateway, journal, id, requestId, clock, leave, again } = await asked(t, ['u1'])
+    const answer = (behavior: 'allow' | 'deny') => registry.resolvePermission(id, requestId, { behavior }, UNLIMITED)
+    journal.hold()
+    const first = t.rejects(answer('allow'), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+    await turns()
+    leave()
+    // its own patience, and then that of the park
+    for (let waitedMs = 0; waitedMs < 2 * PATIENCE_MS; waitedMs += PATIENCE_MS / 2) {
+      await gateway.idempotency.begin(`slow, not silent ${waitedMs}`, 'some')
+      await clock.advance(PATIENCE_MS / 2)
+      await turns()
+    }
+    await first
+    await until(async () => !(await registry.open(id, UNLIMITED)).live)
+    const second = answer('deny').then(
+      () => 'taken',
+      ({ code }) => code,
+    )
+    await turns()
+    journal.release()
+    journal.hold()
+    await turns()
+    await clock.advance(PATIENCE_MS)
+    t.equal(await second, 'SG_ERR_STORE_UNAVAILABLE')
+    journal.release()
+    await turns()
+    await answer('deny')
+    const { registry: next } = await again()
+    const resolved = (await eventsOf({ registry: next }, id)).filter(({ type }) => type === 'permission_resolved')
+    t.match(resolved, [{ behavior: 'deny' }])
+  },
+)
+
+t.test(
   'a result for a session that ends while it is written down is not applied, as it is not afterwards',
   async (t) => {
     const { registry, engine, journal, gateway } = await buildJournaled(t)

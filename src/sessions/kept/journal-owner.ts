@@ -2,6 +2,7 @@ import type { KeptKey } from '../../idempotency/store.js'
 import type { Clock } from '../../lib/clock.js'
 import type { EventLog } from '../log/event-log.js'
 import type { JournaledOrigin, JournaledState, SessionJournal } from './journal.js'
+import type { Overdue } from './overdue.js'
 
 /** Whose session is written down. */
 export interface JournalOwner {
@@ -31,4 +32,5 @@ export interface JournalWriterParts {
   atTurnsEnd(work: () => void): void
   /** Bytes that wait to be written, of all sessions. */
   backlog: { bytes: number }
+  readonly overdue: Overdue
 }

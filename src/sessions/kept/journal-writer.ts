@@ -58,8 +58,6 @@ export class JournalWriter implements LogJournal {
   /** Its removal is decided, durably: what is told from now on is kept apart from it. */
   #isDecided = false
   #isAbandoned = false
-  /** Keys of news that was refused and is not taken back yet: what is kept under the same key meanwhile goes with it. */
-  readonly #overdue = new Set<string>()
   #retry: { timer: Timer; tries: number } | undefined
   #writingSince = 0
   /** What is being told right now; who comes meanwhile comes last. */
@@ -128,17 +126,18 @@ export class JournalWriter implements LogJournal {
     if (this.#removing) await this.#removalOver(this.#removing, patience)
     if (this.#isAbandoned) throw unavailable()
     if (this.removed) return
-    if (this.#overdue.has(news.key)) throw overdue()
+    const { id } = this.#owner
+    // what is kept under the same key meanwhile goes with it
+    if (this.#parts.overdue.has(id, news.key)) throw overdue()
     const deposited = async (isRefused: () => boolean) => {
-      await this.#parts.journal.deposit(this.#owner.id, [news], key && [key])
+      await this.#parts.journal.deposit(id, [news], key && [key])
       if (!isRefused()) return
       this.take(news.key)
       this.touch()
     }
     const onLate = (working: Promise<void>) => {
-      this.#overdue.add(news.key)
-      const free = () => this.#overdue.delete(news.key)
-      working.then(() => this.after(free), free)
+      const free = this.#parts.overdue.add(id, [news.key])
+      working.then(() => (this.#isAbandoned ? free() : this.after(free)), free)
     }
     try {
       await patiently(this.#clock, deposited, { patience, onLate })
@@ -287,6 +286,7 @@ export class JournalWriter implements LogJournal {
   /** The session is another node's: nothing of it is written or told any more. */
   abandon(): void {
     this.#isAbandoned = true
+    this.#parts.overdue.forget(this.#owner.id)
     this.#writeNoMore()
     this.#events = []
     this.#told = []

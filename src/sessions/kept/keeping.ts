@@ -28,6 +28,7 @@ import type {
 } from './journal.js'
 import type { JournalWriterParts } from './journal-owner.js'
 import { type News, newsOf } from './news.js'
+import { Overdue } from './overdue.js'
 import type { SessionStore } from './store.js'
 
 export type ParkingPhase = 'park' | 'wake' | 'adopt' | 'store'
@@ -68,14 +69,13 @@ export class Keeping implements JournalWriterParts {
   readonly journal: SessionJournal
   readonly retryAfter: Clock['after']
   readonly backlog = { bytes: 0 }
+  readonly overdue = new Overdue()
   readonly oneWrite: boolean
   readonly atTurnsEnd: (work: () => void) => void
   readonly #onError: OnParkingError | undefined
   readonly #logger: Logger
   readonly #clock: Clock
   readonly #lock = new KeyedLock()
-  /** How much of each session was refused since the storage did not answer, and is not taken back yet. */
-  readonly #overdue = new Map<string, number>()
   /** Sessions whose last write failed. */
   readonly #unwritable = new Set<string>()
 
@@ -145,7 +145,7 @@ export class Keeping implements JournalWriterParts {
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */
   get(id: string, patience?: Patience): Promise<JournaledWhole | undefined> {
-    return this.#askedOf(id, () => this.journal.get(id), patience)
+    return this.#guarded(id, () => this.#inTurn(id, () => this.journal.get(id), { patience }))
   }
 
   /** False: there is no such session. @throws SG_ERR_STORE_UNAVAILABLE, and then nothing of it is kept */
@@ -155,13 +155,13 @@ export class Keeping implements JournalWriterParts {
     keys?: readonly KeptKey[] | undefined,
     patience?: Patience,
   ): Promise<boolean> {
+    const taken = news.map(({ key }) => key)
     const deposited = async (isRefused: () => boolean) => {
       const isThere = await this.journal.deposit(id, news, keys)
-      if (isThere && isRefused())
-        await this.#takeBack(() => this.journal.write({ id, taken: news.map(({ key }) => key) }))
+      if (isThere && isRefused()) await this.#takeBack(() => this.journal.write({ id, taken }))
       return isThere
     }
-    return this.#askedOf(id, deposited, patience)
+    return this.#guarded(id, () => this.#inTurn(id, deposited, { patience, keys: taken }))
   }
 
   /** Writes a session that sleeps, into a journal that has no other. @throws what the journal throws · SG_ERR_STORE_UNAVAILABLE */
@@ -209,10 +209,11 @@ export class Keeping implements JournalWriterParts {
 
   /** Removes what is kept of a session that nobody asked about. @throws SG_ERR_STORE_UNAVAILABLE */
   async erase(id: string, session: KeptSession | undefined): Promise<void> {
-    await this.#askedOf(id, async () => {
+    const erased = async () => {
       if (session && this.hasAll) await session.erase()
       else if (!session || session.midTurn) await this.journal.remove(id)
-    })
+    }
+    await this.#guarded(id, () => this.#inTurn(id, erased))
     if (session) session.midTurn = undefined
     this.#unwritable.delete(id)
   }
@@ -233,28 +234,22 @@ export class Keeping implements JournalWriterParts {
   /**
    * One after the other: until what was refused is taken back nothing more is asked about the session, so that nobody goes on from it.
    */
-  async #inTurn<T>(id: string, work: (isRefused: () => boolean) => Promise<T>, patience?: Patience): Promise<T> {
-    if (this.#overdue.has(id)) throw overdue()
-    const count = (by: 1 | -1) => {
-      const left = (this.#overdue.get(id) ?? 0) + by
-      if (left > 0) this.#overdue.set(id, left)
-      else this.#overdue.delete(id)
-    }
+  async #inTurn<T>(
+    id: string,
+    work: (isRefused: () => boolean) => Promise<T>,
+    { patience, keys = [] }: { patience?: Patience | undefined; keys?: readonly string[] } = {},
+  ): Promise<T> {
+    if (this.overdue.has(id)) throw overdue()
     const inTurn = (isRefused: () => boolean) =>
       this.#lock.run(id, () => {
         if (isRefused()) throw overdue()
         return work(isRefused)
       })
     const onLate = (working: Promise<T>) => {
-      count(1)
-      const done = () => count(-1)
+      const done = this.overdue.add(id, keys)
       working.then(done, done)
     }
     return patiently(this.#clock, inTurn, { onLate, patience })
-  }
-
-  #askedOf<T>(id: string, work: (isRefused: () => boolean) => Promise<T>, patience?: Patience): Promise<T> {
-    return this.#guarded(id, () => this.#inTurn(id, work, patience))
   }
 
   async #guarded<T>(sessionId: string | undefined, work: () => Promise<T>): Promise<T> {
