@@ -35,6 +35,12 @@ export class DeferredExecutions {
     return this.#pending.has(executionId)
   }
 
+  /** Whether it is on the list, or was taken off it for its result. */
+  knows(executionId: string): boolean {
+    const isOff = this.#takenOff?.has(executionId) || this.#settled?.has(executionId)
+    return isOff || this.#pending.has(executionId)
+  }
+
   get settled(): string[] {
     return [...(this.#settled ?? [])]
   }

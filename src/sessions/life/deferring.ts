@@ -20,6 +20,7 @@ export class Deferring {
     const { executionId, expiresAt } = execution
     // one that was parked is deferred again by the next engine, which may give it up, too
     if (world.executions.defer(id, executionId, expiresAt)) await this.#dispatch(link, execution, takenBack)
+    else if (!this.#session.executions.knows(executionId)) await this.#takeAgain(execution)
     const giveUp = () => this.giveUp(executionId, WITHDRAWN)
     if (takenBack?.aborted) giveUp()
     else takenBack?.addEventListener('abort', giveUp, { once: true })
@@ -30,6 +31,14 @@ export class Deferring {
     world.executions
       .submit(executionId, result)
       .catch((error) => world.logger.error({ sessionId, err: toError(error) }, 'an execution goes on waiting'))
+  }
+
+  /** It was dispatched for an engine whose start failed, and nobody waited for it since. @throws SG_ERR_STORE_UNAVAILABLE */
+  async #takeAgain(execution: DeferredExecution): Promise<void> {
+    const session = this.#session
+    session.executions.add(execution, session.world.clock.now())
+    session.touch()
+    await session.durable()
   }
 
   /** @throws when it could not be written down, or is another session's; nothing waits then, unless its engine was let go meanwhile */
@@ -47,7 +56,12 @@ export class Deferring {
     } catch (error) {
       // the engine that goes on with the turn finds it deferred
       if (!session.hears(link) && !session.ended && !isAnothers(error))
-        session.whenDurable(() => (executions.has(executionId) ? dispatch.send() : dispatch.withdraw()))
+        session.whenDurable(() => {
+          if (executions.has(executionId)) return dispatch.send()
+          dispatch.withdraw()
+          // the engine did not start: for the next one it is dispatched when that defers it
+          if (!executions.knows(executionId)) world.executions.disown(executionId)
+        })
       else {
         dispatch.withdraw()
         this.#takeBack(link, executionId, error)
@@ -71,6 +85,8 @@ export class Deferring {
       executions.disown(executionId)
       world.executions.disown(executionId)
     }
+    // one that goes on from an earlier snapshot defers it again, and is told by this
+    else session.midTurn?.results.push({ executionId, result: why, told: true })
     session.append(told)
   }
 }
