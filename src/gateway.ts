@@ -14,7 +14,7 @@ import { Executions } from './executions/executions.js'
 import { buildNotifications } from './gateway-notifications.js'
 import type { Gateway, Surroundings } from './gateway-shape.js'
 import { goOnWithOthers } from './gateway-take-over.js'
-import { answerLeft, releasing } from './idempotency/making.js'
+import { answerLeft, settling } from './idempotency/making.js'
 import type { KeptKey, Made } from './idempotency/store.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { shown } from './jobs/patch.js'
@@ -79,7 +79,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const { allowPrivateNetworks = true, allowedHosts } = options.webhookPolicy ?? {}
   const egress = { allowPrivateNetworks, allowedHosts }
   const idempotency = storage?.idempotency
-    ? releasing(refusing(storage.idempotency), { logger, retryAfter })
+    ? settling(refusing(storage.idempotency), { logger, retryAfter })
     : createMemoryIdempotencyStore({ now: () => clock.now() })
   /** A part of the storage keeps a request's key in the write that makes what was asked for; for others it is kept right before. */
   const keepKeyFor = (part: object | undefined, ours: object | undefined) =>

@@ -34,24 +34,27 @@ export const keptWith = ({ key, fingerprint, path }: TakenKey, kind: Made['kind'
   made: { kind, id, location: kind === 'answer' ? path : `${path}/${id}` },
 })
 
-/** A store in which a key that is to be free becomes so, however long the storage takes nothing. */
-export function releasing(store: IdempotencyStore, persistence: Persistence): IdempotencyStore {
-  /** Keys that the storage still has to let go of. */
-  const due = new Set<string>()
-  const releaseDue = async (key: string) => {
-    if (due.has(key)) await store.release(key)
-    due.delete(key)
+/** A store in which a key becomes free, or answered, in the end, however long the storage takes nothing. */
+export function settling(store: IdempotencyStore, persistence: Persistence): IdempotencyStore {
+  /** What the storage still has to do with keys, the last of each. */
+  const due = new Map<string, () => Promise<void>>()
+  const settleDue = async (key: string) => {
+    const settle = due.get(key)
+    await settle?.()
+    if (due.get(key) === settle) due.delete(key)
   }
-  const ours: Pick<IdempotencyStore, 'begin' | 'release'> = {
+  const settleAtLast = async (key: string, settle: () => Promise<void>) => {
+    due.set(key, settle)
+    await settleDue(key).catch(() => void persistently(() => settleDue(key), persistence))
+  }
+  const ours: Pick<IdempotencyStore, 'begin' | 'complete' | 'release'> = {
     async begin(key: string, fingerprint: string) {
       // its request may come again before the storage was asked once more
-      await releaseDue(key)
+      await settleDue(key)
       return store.begin(key, fingerprint)
     },
-    async release(key: string) {
-      due.add(key)
-      await releaseDue(key).catch(() => void persistently(() => releaseDue(key), persistence))
-    },
+    complete: (key: string, answer: StoredAnswer) => settleAtLast(key, () => store.complete(key, answer)),
+    release: (key: string) => settleAtLast(key, () => store.release(key)),
   }
   // not assigned: the store may be frozen
   return Object.create(store, Object.getOwnPropertyDescriptors(ours)) as IdempotencyStore

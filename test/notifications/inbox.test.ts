@@ -256,6 +256,23 @@ t.test('the same key tries again what could not be kept, and nothing else', asyn
   t.same([last.json, last.headers.get('idempotent-replayed')], [again.json, 'true'], 'now it is done')
 })
 
+t.test('answers whose keys could not be completed are repeated once the storage takes them', async (t) => {
+  const storage = createMemoryStorage()
+  const { complete } = storage.idempotency
+  const { ask, call } = await build(t, { storage })
+  const [a, b] = [await ask(), await ask()]
+  const answers = [a, b].map(({ id, item }) => ({ sessionId: id, requestId: item.request.id, behavior: 'allow' }))
+  const give = () => call('POST', '/inbox/answers', { answers }, { 'idempotency-key': 'k' })
+  storage.idempotency.complete = () => Promise.reject(new Error('no space left on device'))
+  const told = { results: [{ resolved: true }, { resolved: true }] }
+  t.match((await give()).json, told)
+  t.equal((await give()).status, 503, 'it is not said to be in progress')
+  storage.idempotency.complete = complete
+  const again = await give()
+  t.match([again.status, again.headers.get('idempotent-replayed')], [200, 'true'])
+  t.match(again.json, told)
+})
+
 t.test('of two that try again at once with the same key, one does', async (t) => {
   const storage = createMemoryStorage()
   const { ask, call, registry } = await build(t, { storage })
