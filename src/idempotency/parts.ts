@@ -23,13 +23,22 @@ const DONE: StoredAnswer = { status: 200, headers: { 'content-type': 'applicatio
  * key of its own, together with what it makes.
  * @param whole the key of the request, and its path
  */
-export const inParts =
-  (whole: Pick<TakenKey, 'key' | 'path'>, { store, clock, logger }: PartsOptions): DoPart =>
-  async (part, work) => {
+export function inParts(whole: Pick<TakenKey, 'key' | 'path'>, { store, clock, logger }: PartsOptions): DoPart {
+  /** What this request has found done, or did. */
+  const done = new Set<string>()
+  return async (part, work) => {
     const key = fingerprintOf([whole.key, part])
+    // the same once more in one request is what it is without a key
+    if (done.has(key)) {
+      await work()
+      return
+    }
     const patience = new Patience(clock)
     const { state } = await takeKey(store, clock, { key, fingerprint: key, patience })
-    if (state === 'answered') return
+    if (state === 'answered') {
+      done.add(key)
+      return
+    }
     // an earlier request may be at it still, at a node that was given up on
     if (state !== 'new') throw new GatewayError('SG_ERR_IDEMPOTENCY_IN_FLIGHT', { retryAfterS: 1 })
     const remember = (asked: Promise<void>) =>
@@ -42,5 +51,7 @@ export const inParts =
       await remember(store.release(key))
       throw error
     }
+    done.add(key)
     await remember(store.complete(key, DONE))
   }
+}

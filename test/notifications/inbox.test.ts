@@ -256,6 +256,19 @@ t.test('the same key tries again what could not be kept, and nothing else', asyn
   t.same([last.json, last.headers.get('idempotent-replayed')], [again.json, 'true'], 'now it is done')
 })
 
+t.test(
+  'of two that are the same in one request with a key the second comes too late, as it does without one',
+  async (t) => {
+    const { ask, call } = await build(t)
+    const { id, item } = await ask()
+    const answer = { sessionId: id, requestId: item.request.id, behavior: 'allow' }
+    const give = () => call('POST', '/inbox/answers', { answers: [answer, answer] }, { 'idempotency-key': 'k' })
+    const told = { results: [{ resolved: true }, { resolved: false, code: 'SG_ERR_PERMISSION_NOT_FOUND' }] }
+    t.match((await give()).json, told)
+    t.match((await give()).json, told)
+  },
+)
+
 t.test('answers whose keys could not be completed are repeated once the storage takes them', async (t) => {
   const storage = createMemoryStorage()
   const { complete } = storage.idempotency
