@@ -1,4 +1,5 @@
 import t from 'tap'
+import { silentLogger } from '../../src/lib/logger.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
@@ -263,6 +264,26 @@ t.test('while the journal takes nothing, nothing is confirmed; afterwards everyt
       .map((event) => JSON.stringify(event).match(/kept for later|refused|taken/)?.[0]),
     ['kept for later', 'taken'],
   )
+})
+
+t.test('that a session cannot be written down is told once for each reason, however long it lasts', async (t) => {
+  const told: string[] = []
+  const note = (fields: { sessionId?: string }, message: string) => {
+    if (fields.sessionId !== undefined) told.push(message)
+  }
+  const logger = { ...silentLogger, error: note as typeof silentLogger.error }
+  const { registry, journal, engine, clock, gateway } = await buildJournaled(t, { logger })
+  await registry.create({ cwd: SOME_CWD })
+  for (const outage of [1, 2]) {
+    journal.broken = true
+    engine.last.say('kept for later')
+    await until(() => !gateway.ready, 'not ready')
+    for (let tries = 0; tries < 10; tries++) await clock.advance(30_000)
+    t.same(told, Array(outage).fill('a session cannot be written down; it is tried again'))
+    journal.broken = false
+    await clock.advance(60_000)
+    await until(() => gateway.ready, 'ready again')
+  }
 })
 
 t.test('a log longer than the memory is read on from the journal', async (t) => {

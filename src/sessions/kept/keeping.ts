@@ -77,7 +77,7 @@ export class Keeping implements JournalWriterParts {
   readonly #clock: Clock
   readonly #lock = new KeyedLock()
   /** Sessions whose last write failed. */
-  readonly #unwritable = new Set<string>()
+  readonly #unwritable = new Map<string, string>()
 
   constructor(
     journal: SessionJournal,
@@ -114,8 +114,12 @@ export class Keeping implements JournalWriterParts {
       this.#unwritable.delete(sessionId)
       return
     }
-    this.#unwritable.add(sessionId)
-    this.#logger.error({ sessionId, err: toError(error) }, 'a session cannot be written down; it is tried again')
+    const failure = toError(error)
+    const before = this.#unwritable.get(sessionId)
+    this.#unwritable.set(sessionId, failure.message)
+    // once for what keeps every try of a session from being made, however long it lasts
+    if (before !== failure.message)
+      this.#logger.error({ sessionId, err: failure }, 'a session cannot be written down; it is tried again')
   }
 
   /** What the journal gives of sessions at rest; undefined: they are in memory. */
