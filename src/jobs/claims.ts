@@ -54,6 +54,8 @@ export class Claims {
   /** Refused submissions that are being taken back. */
   readonly #disowning = new Set<Promise<void>>()
   readonly #poll: Poll
+  /** Why the last try to claim failed. */
+  #failure: string | undefined
 
   constructor(options: ClaimsOptions) {
     this.#options = options
@@ -142,8 +144,13 @@ export class Claims {
         claimed = true
       }
       this.#tellPause()
+      this.#failure = undefined
     } catch (error) {
-      logger.error({ err: toError(error) }, 'jobs could not be claimed; it is tried again')
+      const failure = toError(error)
+      // once for what lets no try succeed, however long it lasts
+      if (failure.message !== this.#failure)
+        logger.error({ err: failure }, 'jobs could not be claimed; it is tried again')
+      this.#failure = failure.message
       clock.after(CLAIM_RETRY_MS, () => this.wake())
     } finally {
       this.#claiming = false

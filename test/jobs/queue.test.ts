@@ -1,6 +1,7 @@
 import t from 'tap'
 import { type ErrorCode, GatewayError } from '../../src/errors.js'
 import { retryDelay } from '../../src/jobs/job.js'
+import { silentLogger } from '../../src/lib/logger.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { type FakeSession, jobRequest, jobWorld, PROFILE, settle } from '../fixtures/job-world.js'
 
@@ -389,3 +390,17 @@ t.test(
     t.equal(heard, 0)
   },
 )
+
+t.test('that jobs cannot be claimed is told once, however long it lasts', async (t) => {
+  const full = () => Promise.reject(new Error('no space left'))
+  const adapter = Object.assign(createMemoryQueueAdapter({ now: () => 0 }), { claimNext: full, claim: full })
+  const told: string[] = []
+  const error: typeof silentLogger.error = (_fields: unknown, message?: unknown) => void told.push(String(message))
+  const { queue, clock } = await jobWorld(t, { adapter, logger: { ...silentLogger, error } })
+  await queue.submit(jobRequest())
+  for (let tries = 0; tries < 5; tries++) {
+    await settle()
+    await clock.advance(5_000)
+  }
+  t.same(told, ['jobs could not be claimed; it is tried again'])
+})
