@@ -19,10 +19,9 @@ import { asleep, midTurnAt } from '../kept/mid-turn.js'
 import { applyRunnerEvent } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
 import { Deferring } from './deferring.js'
-import { RunnerLink, type RunnerOwner } from './runner-link.js'
+import { RunnerLink, type RunnerOwner, START_LIMIT_MS } from './runner-link.js'
 import { snapshotFiles } from './snapshot-files.js'
 import type { TurnDesk } from './turn-desk.js'
-import { START_LIMIT_MS } from './waking.js'
 
 const HISTORY_LOST: SessionEventBody = {
   type: 'engine_event',

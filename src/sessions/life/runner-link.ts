@@ -14,6 +14,8 @@ import type { QueuedMessage } from '../kept/journal.js'
 
 /** How long a runner may take to close before it is left behind. */
 const CLOSE_GRACE_MS = 10_000
+/** How long an engine may take to start, or to be built, before it is left behind; one agent has to wait for the next minute first. */
+export const START_LIMIT_MS = 120_000
 
 /** The session that a runner serves. */
 interface ServedSession {

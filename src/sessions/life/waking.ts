@@ -14,13 +14,12 @@ import type { Session } from '../session.js'
 import { withChoice } from '../session-facts.js'
 import type { SessionTable } from '../session-table.js'
 import { isFinal, nodeAway, reasonOf } from './refusals.js'
+import { START_LIMIT_MS } from './runner-link.js'
 
 /** Between tries to start an engine for what waits. */
 const RETRY: Backoff = { firstMs: 1_000, longestMs: 5 * 60_000 }
 /** How long whoever brought the news waits for the session to be live again; the news is durable by then. */
 const WAKE_PATIENCE_MS = 5_000
-/** How long an engine may take to start, or to be built, before it is left behind; one agent has to wait for the next minute first. */
-export const START_LIMIT_MS = 120_000
 
 /** Nobody wants the start any more. */
 class CalledOff extends Error {}
