@@ -443,8 +443,9 @@ if (hasPostgres()) {
     await once(relay, 'listening')
     t.teardown(() => relay.close())
     const port = (relay.address() as AddressInfo).port
-    toOwner = await freePort()
     const { nodes, join } = await clusterOf(t, ['a'])
+    // not before: whatever connects to something is given a port of the same range
+    toOwner = await freePort()
     const owner = await join('owner', {
       cluster: { url: `http://127.0.0.1:${port}`, listen: { host: '127.0.0.1', port: toOwner } },
     })
