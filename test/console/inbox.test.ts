@@ -142,6 +142,7 @@ t.test('an answer that fails while another kind is looked at says so', { skip },
   await page.getByRole('radio', { name: 'Questions' }).check()
   await (await read).finished()
   await row(page, 'npm test').getByText('Sending: allow').waitFor()
+  t.equal(await page.getByRole('button', { name: /^Hide/ }).count(), 0)
   fail()
   await row(page, 'npm test').getByText('Not now.').waitFor()
   await page.unroute('**/inbox/answers')

@@ -67,6 +67,8 @@ export const withFate = (entries: readonly Entry[], key: string, fate: Fate): En
 
 export const isWaiting = ({ fate }: Entry): boolean => fate.state === 'waiting'
 
+export const isSettled = ({ fate }: Entry): boolean => fate.state === 'mine' || fate.state === 'elsewhere'
+
 /** Whether an answer of ours is on its way, or did not get there. */
 export const isUnsettled = ({ fate }: Entry): boolean =>
   fate.state === 'sending' || (fate.state === 'waiting' && fate.error !== undefined)

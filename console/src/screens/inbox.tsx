@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import { isWaiting } from '../model/inbox.js'
+import { isSettled, isWaiting } from '../model/inbox.js'
 import { Empty, Failure, Loading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
 import { Segments } from '../parts/segments.js'
@@ -26,7 +26,7 @@ export function screen() {
 
   const entries = state.entries.value
   const waits = entries.filter(isWaiting).length
-  const answered = entries.length - waits
+  const answered = entries.filter(isSettled).length
   const isAway = feedLink.value.state === 'away'
   const error = state.error.value
   return (

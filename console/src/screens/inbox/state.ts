@@ -12,9 +12,11 @@ import {
   chunksOf,
   type Entry,
   type Fate,
+  isSettled,
   isUnsettled,
   isWaiting,
   keyOf,
+  keyOfItem,
   merged,
   nextWaiting,
   type Settled,
@@ -50,6 +52,8 @@ export class InboxState {
   readonly chosen = signal<ReadonlySet<string>>(new Set())
   readonly #rereading = new Rereading(() => this.#read())
   readonly #looking = new Set<string>()
+  /** What was settled while the list is on its way, which may be older. */
+  readonly #meanwhile = new Set<string>()
   /** The same answer that is sent again has the same key, as the first may have been taken. */
   readonly #keys = new Map<string, string>()
 
@@ -85,7 +89,7 @@ export class InboxState {
   }
 
   hideAnswered(): void {
-    this.#set(this.#entries.value.filter(({ fate }) => fate.state === 'waiting' || fate.state === 'sending'))
+    this.#set(this.#entries.value.filter((entry) => !isSettled(entry)))
     if (!this.#find(this.current.value)) this.current.value = undefined
   }
 
@@ -102,11 +106,12 @@ export class InboxState {
 
   async #read(): Promise<void> {
     const kind = this.kind.value
-    const items: InboxItem[] = []
+    const listed: InboxItem[] = []
+    this.#meanwhile.clear()
     const filter = kind === 'all' ? {} : { kind }
     const pages = client.inbox.list(filter).pages()[Symbol.asyncIterator]()
     try {
-      while (!pages.isAtEnd && items.length < MAX_SHOWN) items.push(...((await pages.next()).value ?? []))
+      while (!pages.isAtEnd && listed.length < MAX_SHOWN) listed.push(...((await pages.next()).value ?? []))
     } catch (error) {
       this.error.value = error
       return
@@ -117,6 +122,7 @@ export class InboxState {
     this.error.value = undefined
     this.readAt.value = Date.now()
     this.isCut.value = !isWhole
+    const items = listed.filter((item) => !this.#meanwhile.has(keyOfItem(item)))
     this.#set(merged(this.#entries.value, items, isWhole, (item) => kind === 'all' || item.kind === kind))
   }
 
@@ -154,8 +160,12 @@ export class InboxState {
       const results = await whenThere(() => client.inbox.answer(answers, { idempotencyKey }))
       this.#keys.delete(body)
       let entriesNow: readonly Entry[] = this.#entries.value
-      for (const result of results)
-        entriesNow = withFate(entriesNow, keyOf(result.sessionId, result.requestId), fateOf(result, behavior))
+      for (const result of results) {
+        const key = keyOf(result.sessionId, result.requestId)
+        const fate = fateOf(result, behavior)
+        if (fate.state !== 'waiting') this.#meanwhile.add(key)
+        entriesNow = withFate(entriesNow, key, fate)
+      }
       this.#set(entriesNow)
       return results.filter(({ resolved }) => resolved).length
     } catch (error) {
