@@ -1,24 +1,21 @@
 import {
-  APICallError,
   JSONParseError,
   jsonSchema,
   type LanguageModelUsage,
   type ModelMessage,
-  NoOutputGeneratedError,
-  RetryError,
   streamText,
   type ToolResultPart,
   type ToolSet,
-  TypeValidationError,
 } from 'ai'
 import type { MessageBlock, SessionEventOf } from '../../../schemas/events.js'
 import type { TokenUsage } from '../../../schemas/sessions.js'
 import { toError } from '../../errors.js'
 import { newId } from '../../lib/new-id.js'
-import { oneLine } from '../../lib/one-line.js'
 import { tokenCount } from '../token-usage.js'
 import type { LanguageModel } from './models.js'
+import { ToldUsage } from './told-usage.js'
 import type { ProviderTool, ToolResult } from './tool.js'
+import { BROKEN_OFF, describeUpstreamError, refusesInput, rootOf } from './upstream-error.js'
 
 // Everything that depends on the version of the AI SDK's loop is in this file. A call never runs a tool: the SDK is shown tools that
 // cannot execute, and the turn runs them itself, between two calls.
@@ -59,7 +56,7 @@ export interface ModelAnswer {
 /** A call that did not come to its end, with the text and the thinking that had arrived. */
 export interface BrokenAnswer {
   blocks: MessageBlock[]
-  /** Absent when the answer has no end at all. */
+  /** Absent when nothing was told of it. */
   spent?: Spent
   /** Absent when the call was aborted. */
   error?: string
@@ -72,8 +69,6 @@ export interface BrokenAnswer {
  * month, or keeps none of.
  */
 const VENDOR_KEEPS_NOTHING = { openai: { store: false } }
-
-const BROKEN_OFF = 'The answer of the model broke off.'
 
 /** After an error an answer may still tell its usage; milliseconds. */
 const REST_AFTER_ERROR_MS = 2_000
@@ -114,15 +109,19 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
   let error: string | undefined
   let isInputRefused = false
   let spent: Spent | undefined
+  const told = new ToldUsage()
   const onError = (thrown: unknown) => {
     error ??= describeUpstreamError(thrown, request.redact)
     isInputRefused ||= refusesInput(thrown)
   }
-  const broken = (): BrokenAnswer => ({
-    blocks: answer.spoken,
-    ...(spent && { spent }),
-    ...(error !== undefined && !request.signal.aborted && { error, ...(isInputRefused && { isInputRefused }) }),
-  })
+  const broken = (): BrokenAnswer => {
+    const used = spent ?? (told.usage && { usage: told.usage, reportedCostUsd: undefined })
+    return {
+      blocks: answer.spoken,
+      ...(used && { spent: used }),
+      ...(error !== undefined && !request.signal.aborted && { error, ...(isInputRefused && { isInputRefused }) }),
+    }
+  }
   try {
     const result = streamText({
       model: request.model,
@@ -132,20 +131,25 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
       providerOptions: VENDOR_KEEPS_NOTHING,
       ...(request.maxOutputTokens !== undefined && { maxOutputTokens: request.maxOutputTokens }),
       abortSignal: AbortSignal.any([request.signal, rest.signal]),
+      includeRawChunks: true,
       onError: () => {},
     })
     let finishReason = 'other'
     let model = request.modelId
     for await (const part of result.fullStream) {
       if (part.type === 'abort') return broken()
-      if (part.type === 'error') {
+      if (part.type === 'raw') {
+        told.take(part.rawValue)
+      } else if (part.type === 'error') {
         onError(part.error)
         restTimer ??= setTimeout(() => rest.abort(), REST_AFTER_ERROR_MS)
       } else if (part.type === 'start-step') {
         part.warnings.forEach(request.onWarning)
       } else if (part.type === 'finish-step') {
         const { usage, rawFinishReason } = part
-        spent = { usage: tokenUsage(usage), reportedCostUsd: reportedCost(usage, part.providerMetadata) }
+        const isMadeUp = usage.inputTokens === undefined && usage.outputTokens === undefined
+        const used = (isMadeUp && told.usage) || tokenUsage(usage)
+        spent = { usage: used, reportedCostUsd: reportedCost(usage, part.providerMetadata) }
         finishReason = part.finishReason
         model = part.response.modelId || model
         if (finishReason === 'error') error ??= 'The model ended its answer with an error.'
@@ -319,50 +323,6 @@ function reportedCost(usage: LanguageModelUsage, metadata: unknown): number | un
   }
   return undefined
 }
-
-const MAX_ERROR_LENGTH = 1000
-
-/** What the provider said, with its status code; of several attempts the last. */
-function describeUpstreamError(thrown: unknown, redact: ModelRequest['redact']): string {
-  const attempts = RetryError.isInstance(thrown) ? thrown.errors.length : 1
-  const last = RetryError.isInstance(thrown) ? thrown.lastError : thrown
-  const told = (last as { message?: unknown } | null)?.message
-  // an error within an answer is an object as the provider wrote it
-  const error = toError(typeof told === 'string' && !(last instanceof Error) ? told : last)
-  const status = APICallError.isInstance(error) && !UNREADABLE.test(error.message) ? error.statusCode : undefined
-  const misfit = misfitOf(error, redact)
-  const isCutOff = misfit === undefined && isUnread(error, status)
-  const said = misfit ?? redact(isCutOff ? rootOf(error).message : error.message).slice(0, MAX_ERROR_LENGTH)
-  const what = isCutOff ? 'The answer of the model broke off: ' : status ? `HTTP ${status}: ` : ''
-  const tries = attempts > 1 ? ` (after ${attempts} attempts)` : ''
-  return `${what}${said}${tries}`
-}
-
-/** How the package of Anthropic tells of it where it is the first of an answer, as an error 500 that nobody sent. */
-const UNREADABLE = /^JSON parsing failed: Text: (.*)\.\nError message: /s
-
-/** Of what a provider sent that is not of its protocol the SDK tells everything, and each of its own checks; here it is told by its beginning. */
-function misfitOf(error: Error, redact: ModelRequest['redact']): string | undefined {
-  if (JSONParseError.isInstance(error)) return `The provider sent what is no JSON: ${oneLine(redact(error.text))}`
-  if (TypeValidationError.isInstance(error))
-    return `The provider sent what its protocol does not have: ${oneLine(redact(JSON.stringify(error.value) ?? 'nothing'))}`
-  if (NoOutputGeneratedError.isInstance(error) && !(error.cause instanceof Error)) return BROKEN_OFF
-  const unreadable = UNREADABLE.exec(error.message)?.[1]
-  if (unreadable !== undefined) return `The provider sent what is no JSON: ${oneLine(redact(unreadable))}`
-  return error.cause instanceof Error ? misfitOf(error.cause, redact) : undefined
-}
-
-/** Of an answer that went well as far as it came the SDK, or the platform's fetch, tells no more than that its connection ended. */
-const isUnread = ({ message, cause }: Error, status: number | undefined): boolean =>
-  cause instanceof Error && (status === undefined ? message === 'terminated' : status >= 200 && status < 300)
-
-const rootOf = (error: Error): Error => (error.cause instanceof Error ? rootOf(error.cause) : error)
-
-/** Of the request itself: invalid, too large, not to be processed. */
-const INPUT_REFUSALS: readonly (number | undefined)[] = [400, 413, 422]
-
-const refusesInput = (thrown: unknown): boolean =>
-  APICallError.isInstance(thrown) && INPUT_REFUSALS.includes(thrown.statusCode)
 
 /** The results of one answer's calls, as the model is shown them. */
 export const toolMessage = (results: { id: string; name: string; result: ToolResult }[]): ModelMessage => ({

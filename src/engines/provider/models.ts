@@ -3,6 +3,7 @@ import type { streamText } from 'ai'
 import type { ProviderRef } from '../../../schemas/profiles.js'
 import { startError, toError } from '../../errors.js'
 import { DEMO_MODEL, demoModel } from './demo.js'
+import { eventStreamFetch } from './event-stream.js'
 import { PEERS, type Peer, PROVIDER_IDS } from './peers.js'
 
 export type LanguageModel = Exclude<Parameters<typeof streamText>[0]['model'], string>
@@ -69,7 +70,7 @@ async function openModels(
   const settings = {
     ...(apiKey && { apiKey }),
     ...(provider.baseUrl && { baseURL: provider.baseUrl }),
-    ...(options.fetch && { fetch: options.fetch }),
+    fetch: eventStreamFetch(options.fetch ?? fetch),
   }
   if (provider.id === 'demo') return (modelId) => demoModel(modelId, { chunkDelayMs: options.demoChunkDelayMs })
   if (provider.id === 'openai-compatible') {

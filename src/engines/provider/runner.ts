@@ -191,7 +191,7 @@ export class ProviderRunner implements Runner {
     this.#emit({
       type: 'turn_completed',
       ...outcome,
-      isError: outcome.subtype !== 'success',
+      isError: outcome.subtype !== 'success' && outcome.subtype !== 'interrupted',
       durationMs: this.#elapsed(active),
       numTurns: state.totals.numTurns,
       totalCostUsd: state.totals.costUsd,

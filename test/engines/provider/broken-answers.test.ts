@@ -105,3 +105,94 @@ t.test('the input of a call that is no JSON is not told again', async (t) => {
   t.ok(isError)
   t.match(content, /^The call of fs_write is not valid: its input is no JSON: .{1,100}$/)
 })
+
+/** A vendor that gives each request the next of these answers. */
+async function vendorThatSays(t: Test, answers: { status?: number; headers?: Record<string, string>; body: string }[]) {
+  const server = createServer((request, response) => {
+    request.resume().once('end', () => {
+      const { status = 200, headers, body } = answers.shift()!
+      response.writeHead(status, { 'content-type': 'application/json', ...headers })
+      response.end(body)
+    })
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  t.teardown(() => server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+}
+
+for (const vendor of ['openai-compatible', 'anthropic'])
+  t.test(`a document in place of the stream of ${vendor} is told as that`, async (t) => {
+    const html = '<!doctype html><title>Sign in</title>'
+    const url = await vendorThatSays(t, [
+      { body: ' {"error":{"message":"Suspended."}}' },
+      { body: html, headers: { 'content-type': 'text/html; charset=utf-8' } },
+    ])
+    const { runner, host } = await openAt(t, url, vendor)
+    const told = 'The provider answered with'
+    runner.send('hi')
+    t.strictSame((await host.turn(1)).errors, [
+      `${told} application/json, not with a stream of events: {"error":{"message":"Suspended."}}`,
+    ])
+    runner.send('hi')
+    t.strictSame((await host.turn(2)).errors, [`${told} text/html, not with a stream of events: ${html}`])
+  })
+
+t.test('a stream that is sent as another type is read all the same', async (t) => {
+  const delta = { choices: [{ index: 0, delta: { content: 'fine' }, finish_reason: 'stop' }] }
+  const url = await vendorThatSays(t, [{ body: `data: ${JSON.stringify(delta)}\n\ndata: [DONE]\n\n` }])
+  const { runner, host } = await openAt(t, url)
+  runner.send('hi')
+  t.equal((await host.turn(1)).result, 'fine')
+})
+
+t.test('a stream without an end, and a call without a name, are told in sentences of their own', async (t) => {
+  const frame = (delta: object) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: null }] })}\n\n`
+  const call = { index: 0, id: 'a', function: { arguments: '{}' } }
+  const headers = { 'content-type': 'text/event-stream' }
+  const url = await vendorThatSays(t, [
+    { headers, body: frame({ content: 'half' }) },
+    { headers, body: frame({ tool_calls: [call] }) },
+  ])
+  const { runner, host } = await openAt(t, url)
+  runner.send('hi')
+  t.strictSame((await host.turn(1)).errors, ['The answer of the model broke off.'])
+  runner.send('hi')
+  t.strictSame((await host.turn(2)).errors, [
+    `The provider sent what its protocol does not have: ${JSON.stringify(call)}`,
+  ])
+})
+
+t.test('a refusal that is not written as its vendor would is told by its body, and when to try again', async (t) => {
+  const url = await vendorThatSays(t, [
+    { status: 404, body: '{"error":"model not loaded"}' },
+    { status: 403, body: '<html><h1>No</h1><hr>proxy</html>', headers: { 'content-type': 'text/html' } },
+    { status: 401, body: '' },
+    { status: 402, body: '{"error":{"message":"Pay first"}}', headers: { 'retry-after': '3600' } },
+  ])
+  const { runner, host } = await openAt(t, url)
+  const told = async (turn: number) => {
+    runner.send('hi')
+    return (await host.turn(turn)).errors?.[0]
+  }
+  t.equal(await told(1), 'HTTP 404: Not Found: {"error":"model not loaded"}')
+  t.equal(await told(2), 'HTTP 403: Forbidden: No proxy')
+  t.equal(await told(3), 'HTTP 401: Unauthorized')
+  t.equal(await told(4), 'HTTP 402: Pay first (to be tried again in 3600 s)')
+})
+
+for (const [vendor, inputTokens] of [
+  ['anthropic', 1000],
+  ['openai-compatible', 800],
+] as const)
+  t.test(`what an answer of ${vendor} has told of its usage counts when it breaks off or is interrupted`, async (t) => {
+    const endpoint = await startModelEndpoint(t)
+    const { runner, host } = await openAt(t, endpoint.url, vendor)
+    const used = { inputTokens, cacheReadTokens: 200 }
+    runner.send(script({ text: 'half', breaksOff: true }))
+    t.match((await host.turn(1)).usage, used)
+    runner.send(script({ text: 'half', breaksOff: true, hang: true }))
+    await host.until(() => host.of('stream_delta').length > 1)
+    await runner.interrupt()
+    t.match(await host.turn(2), { subtype: 'interrupted', usage: used })
+  })

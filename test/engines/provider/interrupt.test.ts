@@ -31,7 +31,7 @@ t.test('in the middle of an answer: the words so far are kept, and the session g
     { type: 'text', text: 'half an answer' },
   ])
   t.equal(answer?.uuid, host.of('stream_delta')[0]?.uuid)
-  t.match(host.events.at(-1), { type: 'turn_completed', subtype: 'interrupted', isError: true })
+  t.match(host.events.at(-1), { type: 'turn_completed', subtype: 'interrupted', isError: false })
   await requests[0]?.closed
   t.pass('the endpoint was hung up on')
 

@@ -330,7 +330,11 @@ t.test('an answer that breaks off is an error, and what it is known to have cost
   t.teardown(() => runner.close())
   const usage = { inputTokens: 800, outputTokens: 50, cacheCreationTokens: 0, cacheReadTokens: 200 }
   runner.send(script({ text: 'half an', breaksOff: true }))
-  t.match(await host.turn(1), { subtype: 'error_during_execution', errors: [/without a finish/], usage })
+  t.match(await host.turn(1), {
+    subtype: 'error_during_execution',
+    errors: ['The answer of the model broke off.'],
+    usage,
+  })
   runner.send(script({ text: 'half an', breaksOff: true, error: 'overloaded' }))
   const end = await host.turn(2)
   t.match(end, { subtype: 'error_during_execution', errors: ['overloaded'], usage })
