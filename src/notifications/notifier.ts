@@ -1,3 +1,4 @@
+import type { SessionEventOf } from '../../schemas/events.js'
 import type { SessionNotification } from '../../schemas/notifications.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { MomentEvent } from '../engines/event-types.js'
@@ -78,7 +79,7 @@ function notificationOf(
       const session = info()
       const { isError, durationMs, numTurns, totalCostUsd } = event
       const text = isError ? (event.errors?.[0] ?? event.result) : event.result
-      const preview = oneLine(text ?? '') || (isError ? 'The turn failed.' : 'The turn is finished.')
+      const preview = oneLine(text ?? '') || wordsOf(event)
       const result = { isError, durationMs, numTurns, totalCostUsd }
       return { type, sessionId: session.id, seq, ts, session, preview, result }
     }
@@ -96,3 +97,6 @@ function notificationOf(
       return undefined
   }
 }
+
+const wordsOf = ({ subtype, isError }: SessionEventOf<'turn_completed'>): string =>
+  isError ? 'The turn failed.' : subtype === 'interrupted' ? 'The turn was interrupted.' : 'The turn is finished.'

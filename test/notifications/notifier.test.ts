@@ -108,3 +108,14 @@ t.test('a webhook that cannot be one keeps the gateway from starting', async (t)
     await t.rejects(buildServer(t, { notifications: { webhook } }), { code: 'SG_ERR_OPTION' }, JSON.stringify(webhook))
   await t.rejects(buildServer(t, { queue: { webhookSecret: 'whsec_$' } }), { code: 'SG_ERR_OPTION' })
 })
+
+t.test('what is told of a turn that somebody interrupted says so', async (t) => {
+  const previews: string[] = []
+  const onNotification = ({ preview }: { preview: string }) => void previews.push(preview)
+  const { call, engine } = await buildServer(t, { notifications: { onNotification } })
+  await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'x' })
+  await until(() => engine.runners.length === 1 && engine.last.sent.length === 1)
+  engine.last.complete({ subtype: 'interrupted', isError: false })
+  await until(() => previews.length > 0)
+  t.strictSame(previews, ['The turn was interrupted.'])
+})
