@@ -1,6 +1,7 @@
 import { computed, signal } from '@preact/signals'
 import { GatewayError } from '../../../client/index.js'
 import { apiBase, request, whenSignedOut } from '../api.js'
+import { keepFor } from '../model/kept.js'
 import { texts } from '../texts.js'
 import { turnPushOff } from './push.js'
 
@@ -74,6 +75,7 @@ let shownTo: string | undefined
 /** What one person has seen is not left for another: the page begins anew. */
 function letIn(me: Me): void {
   const who = JSON.stringify(me.caller ?? null)
+  keepFor(who)
   if (access.value.state !== 'in') entries++
   if (shownTo === undefined || shownTo === who) access.value = { state: 'in', me }
   else location.reload()
@@ -102,6 +104,7 @@ export async function signOut(): Promise<void> {
       if (!isUnauthorized(error)) throw error
     })
   }
+  keepFor(undefined)
   access.value = { state: 'out', hasExpired: false }
   location.reload()
 }

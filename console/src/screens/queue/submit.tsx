@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { GatewayError, type JobInfo, type ProfileInfo } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { CreateKey } from '../../model/create-key.js'
+import { keep, useKeptForm } from '../../model/kept.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
 import { Field } from '../../parts/field.js'
@@ -37,7 +38,8 @@ export function SubmitDialog({
   /** Leads on to it, where somebody still waits for it. */
   onSubmitted: (job: JobInfo, go: (href: string) => void) => void
 }) {
-  const values = useSignal<Record<Name, string>>({
+  const draft = `job.${from?.id ?? 'new'}`
+  const values = useKeptForm<Record<Name, string>>(draft, () => ({
     prompt: from?.prompt ?? '',
     profile: from?.profile ?? '',
     cwd: from?.cwd ?? '',
@@ -46,7 +48,7 @@ export function SubmitDialog({
     priority: '',
     maxTokens: '',
     maxMinutes: '',
-  })
+  }))
   const profiles = useSignal<readonly ProfileInfo[]>([])
   const error = useSignal<unknown>(undefined)
   const isBusy = useSignal(false)
@@ -85,6 +87,7 @@ export function SubmitDialog({
         ...given('maxDurationMs', minutes === undefined ? undefined : Math.round(minutes * 60_000)),
       }
       const job = await client.jobs.submit(wanted, key.current.for(wanted))
+      keep(draft, undefined)
       onClose()
       onSubmitted(job, go)
     } catch (failure) {

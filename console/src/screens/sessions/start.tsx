@@ -1,8 +1,9 @@
-import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useSignal, useSignalEffect } from '@preact/signals'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { CreateSessionRequest, GatewayError, PermissionMode, ProfileInfo } from '../../../../client/index.js'
 import { client, sentenceOf } from '../../api.js'
 import { CreateKey } from '../../model/create-key.js'
+import { keep, keptAs } from '../../model/kept.js'
 import { modesOf } from '../../model/modes.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
@@ -22,14 +23,26 @@ const modelsOf = (profile: ProfileInfo | undefined): string[] =>
     (model): model is string => model !== undefined,
   )
 
+interface Begun {
+  profile: string
+  directory: string
+  mode: '' | PermissionMode
+  model: string
+  prompt: string
+}
+
+/** Under which what was filled in is kept. */
+const DRAFT = 'session'
+
 /** Starts a session, or goes on with one that an agent keeps. */
 export function StartDialog({ onClose }: { onClose: () => void }) {
   const profiles = useSignal<ProfileInfo[]>([])
-  const profile = useSignal('')
-  const directory = useSignal(sessions.value[0]?.cwd ?? '')
-  const mode = useSignal<'' | PermissionMode>('')
-  const model = useSignal('')
-  const prompt = useSignal('')
+  const begun = useMemo(() => keptAs<Begun>(DRAFT), [])
+  const profile = useSignal(begun?.profile ?? '')
+  const directory = useSignal(begun?.directory ?? sessions.value[0]?.cwd ?? '')
+  const mode = useSignal<'' | PermissionMode>(begun?.mode ?? '')
+  const model = useSignal(begun?.model ?? '')
+  const prompt = useSignal(begun?.prompt ?? '')
   const isAdopting = useSignal(false)
   const error = useSignal<unknown>(undefined)
   const isBusy = useSignal(false)
@@ -48,6 +61,12 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
       },
     )
   }, [])
+
+  useSignalEffect(() => {
+    const written = { directory: directory.value, mode: mode.value, model: model.value, prompt: prompt.value }
+    const isBegun = written.prompt !== '' || written.model !== '' || written.mode !== ''
+    keep(DRAFT, isBegun ? { ...written, profile: profile.value } : undefined)
+  })
 
   /** @param more of the one to go on with */
   const start = async (more?: Partial<CreateSessionRequest>): Promise<void> => {
@@ -68,6 +87,7 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
         }),
       }
       const session = await client.sessions.create(wanted, key.current.for(wanted))
+      keep(DRAFT, undefined)
       keepSession(session)
       onClose()
       go(hrefTo('sessions', session.id))

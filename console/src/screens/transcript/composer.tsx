@@ -1,13 +1,15 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
+import { keep, keptAs } from '../../model/kept.js'
 import { Icon } from '../../parts/icon.js'
 import { Failure } from '../../parts/notice.js'
 import { texts } from '../../texts.js'
 import type { TranscriptState } from './state.js'
 
 const says = texts.transcript.composer
-/** What was begun in a session, and what was said in any, for as long as the page is there. */
-const drafts = new Map<string, string>()
+/** Under which what was begun in a session is kept. */
+const draftIn = (sessionId: string): string => `message.${sessionId}`
+/** What was said in any session, for as long as the page is there. */
 const history: string[] = []
 const MAX_HISTORY = 100
 
@@ -15,7 +17,7 @@ const isPhone = matchMedia('(pointer: coarse)')
 
 /** What to say next. Enter sends, Shift+Enter begins a line; on a phone Enter is a line. The arrow keys go through what was said. */
 export function Composer({ state, onSent }: { state: TranscriptState; onSent: () => void }) {
-  const text = useSignal(drafts.get(state.id) ?? '')
+  const text = useSignal(keptAs<string>(draftIn(state.id)) ?? '')
   const place = useSignal(history.length)
   /** What was being written when somebody began to look at what was said. */
   const begun = useRef('')
@@ -34,8 +36,7 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
 
   const put = (value: string): void => {
     text.value = value
-    if (value) drafts.set(state.id, value)
-    else drafts.delete(state.id)
+    keep(draftIn(state.id), value || undefined)
   }
   const send = (): void => {
     const said = text.value.trim()

@@ -1,0 +1,42 @@
+import t from 'tap'
+import { buildConsole } from '../fixtures/console.js'
+import {
+  buildConsole as build,
+  closeBrowserAfter,
+  openConsole,
+  skipWithoutChromium,
+} from '../fixtures/console-browser.js'
+
+const skip = skipWithoutChromium
+closeBrowserAfter(t)
+if (!skip) build()
+
+const { origin } = await buildConsole(t, { script: {} })
+
+t.test(
+  'what is begun in a form is there again after the page is loaded anew, and for nobody else',
+  { skip },
+  async (t) => {
+    const { page } = await openConsole(t, `${origin}/v1/console/`, { at: 'sessions', loses: true })
+    const enter = async (token: string) => {
+      await page.getByLabel('Token').fill(token)
+      await page.keyboard.press('Enter')
+    }
+    const prompt = () => page.getByRole('dialog').getByLabel('First message')
+    const openForm = () => page.getByRole('button', { name: 'New session' }).first().click()
+    await enter('token-of-ann')
+    await page.getByText('Signed in as ann').waitFor()
+    await openForm()
+    await prompt().fill('Half a thou')
+    await page.reload()
+    await page.getByText('Signed in as ann').waitFor()
+    await openForm()
+    t.equal(await prompt().inputValue(), 'Half a thou')
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await enter('token-of-ben')
+    await page.getByText('Signed in as ben').waitFor()
+    await openForm()
+    t.equal(await prompt().inputValue(), '')
+  },
+)
