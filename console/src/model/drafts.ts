@@ -1,11 +1,20 @@
 import type { ResolvePermissionRequest } from '../../../client/index.js'
 import type { Choice } from './choices.js'
+import type { Values } from './input-form.js'
+
+export interface Editing {
+  way: 'form' | 'json'
+  values: Values
+  text: string
+}
 
 /** What a person wrote in answer to a request. */
 export interface Draft {
   denial?: Extract<ResolvePermissionRequest, { behavior: 'deny' }>
   /** The input of the tool, as it was edited. */
   input?: Record<string, unknown> | undefined
+  /** The form, or the text, in which it is being edited. */
+  editing?: Editing | undefined
   choices?: readonly Choice[]
 }
 

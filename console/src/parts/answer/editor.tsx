@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals'
+import { useSignal, useSignalEffect } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import type { PermissionRequest } from '../../../../client/index.js'
 import { draftOf } from '../../model/drafts.js'
@@ -43,9 +43,14 @@ export function InputEditor({
   const fields = useMemo(() => fieldsOf(schemaOf(input), input), [input])
   const before = useMemo(() => wholeJson(input), [input])
   const edited = draftOf(id).input ?? input
-  const way = useSignal<'form' | 'json'>(fields ? 'form' : 'json')
-  const values = useSignal<Values>(fields ? valuesOf(fields, edited) : {})
-  const text = useSignal(wholeJson(edited))
+  const begun = useMemo(() => draftOf(id).editing, [id])
+  const way = useSignal<'form' | 'json'>(begun?.way ?? (fields ? 'form' : 'json'))
+  const values = useSignal<Values>(begun?.values ?? (fields ? valuesOf(fields, edited) : {}))
+  const text = useSignal(begun?.text ?? wholeJson(edited))
+  // also what cannot be sent yet: whoever closes this finds it as it was
+  useSignalEffect(() => {
+    draftOf(id).editing = { way: way.value, values: values.value, text: text.value }
+  })
   const problems = useSignal<ReadonlyMap<string, FieldProblem>>(new Map())
   const jsonProblem = useSignal<string | undefined>(undefined)
 
