@@ -12,7 +12,7 @@ const DOCUMENT = /^\s*[{[<]/
  * does not stream sends it, and tells nothing of it; here it is refused, and told by its beginning.
  */
 export const eventStreamFetch =
-  (inner: typeof fetch): typeof fetch =>
+  (inner: typeof fetch, redact: (text: string) => string): typeof fetch =>
   async (...request) => {
     const response = await inner(...request)
     const type = response.headers.get('content-type')?.split(';')[0]?.trim() ?? ''
@@ -27,11 +27,12 @@ export const eventStreamFetch =
         chunks.push(value)
       }
     }
-    await read(() => begun().trim() !== '')
+    const isMuch = () => chunks.reduce((bytes, { length }) => bytes + length, 0) >= MAX_BYTES
+    await read(() => begun().trim() !== '' || isMuch())
     if (!DOCUMENT.test(begun())) return new Response(goingOn(chunks, reader), response)
-    await read(() => chunks.reduce((bytes, { length }) => bytes + length, 0) >= MAX_BYTES).catch(() => {})
+    await read(isMuch).catch(() => {})
     reader.cancel().catch(() => {})
-    const message = `The provider answered with ${type}, not with a stream of events: ${oneLine(begun())}`
+    const message = `The provider answered with ${type}, not with a stream of events: ${oneLine(redact(begun()))}`
     throw new APICallError({ message, url: response.url, requestBodyValues: {}, isRetryable: false })
   }
 

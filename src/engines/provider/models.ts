@@ -46,11 +46,12 @@ export async function openProvider(provider: ProviderRef, options: ModelSourceOp
       throw startError(`The key of provider ${provider.id} is none that managed profiles may use here.`)
     throw startError(`The environment variable ${keyEnv} holds the key of provider ${provider.id}, and is not set.`)
   }
+  const redact = (text: string) => (apiKey ? text.replaceAll(apiKey, '[redacted]') : text)
   return {
     apiKeySource: keyEnv ?? 'none',
     models: modelList(provider),
-    open: await openModels(provider, peer, apiKey, options),
-    redact: (text) => (apiKey ? text.replaceAll(apiKey, '[redacted]') : text),
+    open: await openModels(provider, peer, apiKey, { ...options, redact }),
+    redact,
   }
 }
 
@@ -65,12 +66,12 @@ async function openModels(
   provider: ProviderRef,
   peer: Peer | undefined,
   apiKey: string | undefined,
-  options: ModelSourceOptions,
+  options: ModelSourceOptions & Pick<ModelSource, 'redact'>,
 ): Promise<ModelSource['open']> {
   const settings = {
     ...(apiKey && { apiKey }),
     ...(provider.baseUrl && { baseURL: provider.baseUrl }),
-    fetch: eventStreamFetch(options.fetch ?? fetch),
+    fetch: eventStreamFetch(options.fetch ?? fetch, options.redact),
   }
   if (provider.id === 'demo') return (modelId) => demoModel(modelId, { chunkDelayMs: options.demoChunkDelayMs })
   if (provider.id === 'openai-compatible') {

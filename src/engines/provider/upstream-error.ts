@@ -16,6 +16,8 @@ type Redact = (text: string) => string
 export const BROKEN_OFF = 'The answer of the model broke off.'
 
 const MAX_ERROR_LENGTH = 1000
+/** Of a body, for its first words to be found. */
+const MAX_BODY_LENGTH = 65_536
 
 /** What the provider said, with its status code; of several attempts the last. */
 export function describeUpstreamError(thrown: unknown, redact: Redact): string {
@@ -27,18 +29,19 @@ export function describeUpstreamError(thrown: unknown, redact: Redact): string {
   const status = APICallError.isInstance(error) && !UNREADABLE.test(error.message) ? error.statusCode : undefined
   const misfit = misfitOf(error, redact)
   const isCutOff = misfit === undefined && isUnread(error, status)
-  const said = misfit ?? redact(isCutOff ? rootOf(error).message : wordsOf(error)).slice(0, MAX_ERROR_LENGTH)
+  const said = misfit ?? (isCutOff ? redact(rootOf(error).message) : wordsOf(error, redact)).slice(0, MAX_ERROR_LENGTH)
   const what = isCutOff ? 'The answer of the model broke off: ' : status ? `HTTP ${status}: ` : ''
   const remarks = [...(attempts > 1 ? [`after ${attempts} attempts`] : []), ...waitOf(error)]
   return `${what}${said}${remarks.length > 0 ? ` (${remarks.join('; ')})` : ''}`
 }
 
 /** Of an answer that is not written as its vendor would, the SDK tells no more than the name of its status. */
-function wordsOf(error: Error): string {
+function wordsOf(error: Error, redact: Redact): string {
   if (!APICallError.isInstance(error) || (error.message && error.message !== STATUS_CODES[error.statusCode ?? 0]))
-    return error.message
-  const body = error.responseBody ?? ''
-  const words = oneLine(/^\s*</.test(body) ? htmlToText(body, new URL('about:blank')) : body)
+    return redact(error.message)
+  const body = (error.responseBody ?? '').slice(0, MAX_BODY_LENGTH)
+  // before it is cut: half a key is no key to look for
+  const words = oneLine(redact(/^\s*</.test(body) ? htmlToText(body, new URL('about:blank')) : body))
   return [error.message, words].filter((part) => part).join(': ')
 }
 

@@ -2,12 +2,13 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { providerEngine } from '../../../src/engines/provider/engine.js'
+import { eventStreamFetch } from '../../../src/engines/provider/event-stream.js'
 import { script, startModelEndpoint } from '../../fixtures/model-endpoint.js'
 import { open } from './host.js'
 
-const openAt = async (t: Test, url: string, id = 'openai-compatible') => {
+const openAt = async (t: Test, url: string, id = 'openai-compatible', key = 'k') => {
   const provider = { id, baseUrl: url, apiKeyEnv: 'KEY', model: 'fake' }
-  const opened = await open(providerEngine({ env: { KEY: 'k' } }), { provider })
+  const opened = await open(providerEngine({ env: { KEY: key } }), { provider })
   t.teardown(() => opened.runner.close())
   return opened
 }
@@ -179,6 +180,31 @@ t.test('a refusal that is not written as its vendor would is told by its body, a
   t.equal(await told(2), 'HTTP 403: Forbidden: No proxy')
   t.equal(await told(3), 'HTTP 401: Unauthorized')
   t.equal(await told(4), 'HTTP 402: Pay first (to be tried again in 3600 s)')
+})
+
+t.test('of a key that is told where a body is cut nothing is told', async (t) => {
+  const key = `sk-${'7'.repeat(60)}`
+  const body = JSON.stringify({ error: `${'no '.repeat(35)}${key}` })
+  const url = await vendorThatSays(t, [{ status: 403, body }, { body }])
+  const { runner, host } = await openAt(t, url, 'openai-compatible', key)
+  for (const turn of [1, 2]) {
+    runner.send('hi')
+    t.match((await host.turn(turn)).errors, [/no no(?!.*sk-7)/])
+  }
+})
+
+t.test('a stream that begins with much white space is read on as any other', async (t) => {
+  const body = new ReadableStream({
+    start: (controller) => controller.enqueue(new TextEncoder().encode(' '.repeat(8192))),
+  })
+  const reached = eventStreamFetch(
+    async () => new Response(body, { headers: { 'content-type': 'text/plain' } }),
+    (text) => text,
+  )
+  const response = await reached('http://127.0.0.1')
+  const reader = response.body!.getReader()
+  t.equal((await reader.read()).value?.length, 8192)
+  await reader.cancel()
 })
 
 for (const [vendor, inputTokens] of [
