@@ -194,9 +194,9 @@ export class StorageWatch {
 
   #probeLater(): void {
     this.#probe = this.#clock.after(PROBE_MS, () => {
-      const probe = this.#given.probe?.()
-      if (probe)
-        probe.then(
+      const given = this.#given
+      if (given.probe)
+        Promise.resolve(refused(() => given.probe!())).then(
           () => this.#onTaken(),
           () => this.#probe && !this.#closed && this.#probeLater(),
         )

@@ -34,6 +34,24 @@ t.test('what gives no promise, as it is done by then, is taken', async (t) => {
   t.match(await memory.journal.list(), [{ id }])
 })
 
+t.test('a probe that is done when it returns, or throws by then, is one all the same', async (t) => {
+  const memory = createMemoryStorage()
+  const clock = new VirtualClock()
+  let isFull = true
+  const act = () => {
+    if (isFull) throw new Error('no space left on device')
+  }
+  const journal: GatewayStorage['journal'] = Object.create(memory.journal, { write: { value: act } })
+  const given = { ...memory, journal, probe: act as unknown as () => Promise<void> }
+  const watch = new StorageWatch(given, { clock, logger: silentLogger })
+  await t.rejects(watch.storage.journal.write({ id: 'one' }))
+  await clock.advance(1_000)
+  t.equal(watch.available, false)
+  isFull = false
+  await clock.advance(1_000)
+  t.equal(watch.available, true)
+})
+
 t.test('what a host throws instead of listening for work is not swallowed', async (t) => {
   const memory = createMemoryStorage()
   const queue: GatewayStorage['queue'] = Object.create(memory.queue, {
