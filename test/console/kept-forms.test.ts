@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { Authenticate } from '../../src/options.js'
 import { buildConsole } from '../fixtures/console.js'
 import {
   buildConsole as build,
@@ -40,3 +41,26 @@ t.test(
     t.equal(await prompt().inputValue(), '')
   },
 )
+
+t.test('what somebody has begun who has no name is not there for the next who has none', { skip }, async (t) => {
+  const authenticate: Authenticate = ({ headers }) =>
+    /^Bearer token-\d+$/.test(headers.authorization ?? '') ? {} : null
+  const { origin } = await buildConsole(t, { script: {}, authenticate })
+  const { page } = await openConsole(t, `${origin}/v1/console/`, { at: 'sessions', loses: true })
+  const prompt = () => page.getByRole('dialog').getByLabel('First message')
+  const openForm = () => page.getByRole('button', { name: 'New session' }).first().click()
+  const enter = async (token: string) => {
+    await page.getByLabel('Token').fill(token)
+    await page.keyboard.press('Enter')
+    await openForm()
+  }
+  await enter('token-1')
+  await prompt().fill('Half a thou')
+  await page.reload()
+  await openForm()
+  t.equal(await prompt().inputValue(), 'Half a thou')
+  await page.context().clearCookies()
+  await page.reload()
+  await enter('token-2')
+  t.equal(await prompt().inputValue(), '')
+})

@@ -72,10 +72,20 @@ const whoIsIn = (): Promise<Me> => request<Me>('GET', '/console/me')
 /** Whom this page has shown something to. */
 let shownTo: string | undefined
 
+/**
+ * Whose drafts are kept in this window; undefined: of a host's callers who have no names nobody knows. Of another gateway at the same origin
+ * they are another one's.
+ */
+function ownerOf({ required, caller, signIn }: Me): string | undefined {
+  const isKnown = !required || caller?.name !== undefined
+  return isKnown || signIn ? JSON.stringify([PATH, isKnown ? caller : signIn!.id]) : undefined
+}
+
 /** What one person has seen is not left for another: the page begins anew. */
 function letIn(me: Me): void {
   const who = JSON.stringify(me.caller ?? null)
-  keepFor(who)
+  const owner = ownerOf(me)
+  if (owner !== undefined || shownTo === undefined) keepFor(owner)
   if (access.value.state !== 'in') entries++
   if (shownTo === undefined || shownTo === who) access.value = { state: 'in', me }
   else location.reload()
