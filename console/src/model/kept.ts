@@ -16,13 +16,16 @@ function tried<T>(act: () => T): T | undefined {
 export const keptAs = <T>(name: string): T | undefined =>
   tried(() => JSON.parse(sessionStorage.getItem(PREFIX + name) ?? 'null') as T | null) ?? undefined
 
+/** Whose it is. Absent: nobody's who could be told from another one. */
+let owner: string | undefined
+
 /** Keeps it, or nothing any more. */
 export const keep = (name: string, value: unknown): void =>
-  void tried(() =>
-    value === undefined
-      ? sessionStorage.removeItem(PREFIX + name)
-      : sessionStorage.setItem(PREFIX + name, JSON.stringify(value)),
-  )
+  void tried(() => {
+    if (value === undefined) return sessionStorage.removeItem(PREFIX + name)
+    if (owner !== undefined) sessionStorage.setItem(OWNER, owner)
+    sessionStorage.setItem(PREFIX + name, JSON.stringify(value))
+  })
 
 /** The values of a form, as they were filled in when the form, or the page, was left. To be forgotten once they are sent. */
 export function useKeptForm<T extends object>(name: string, empty: () => T): Signal<T> {
@@ -36,10 +39,10 @@ export function useKeptForm<T extends object>(name: string, empty: () => T): Sig
 
 /** What one person has begun to write is not there for another. */
 export function keepFor(who: string | undefined): void {
+  owner = who
   tried(() => {
     if (who !== undefined && sessionStorage.getItem(OWNER) === who) return
     for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key)
-    if (who === undefined) sessionStorage.removeItem(OWNER)
-    else sessionStorage.setItem(OWNER, who)
+    sessionStorage.removeItem(OWNER)
   })
 }
