@@ -175,6 +175,18 @@ if (hasPostgres()) {
     }
   })
 
+  t.test('a job that is left to a node fails when that comes back without its profile', async (t) => {
+    const { nodes, join } = await clusterOf(t, ['a', 'b'], CLI)
+    const [a, b] = nodes
+    const [first, second] = [await submitted(a), await submitted(a)]
+    t.equal((await runnerOf(nodes, first)).name, 'a')
+    await turnOf(a)
+    await a.stop()
+    await join('a', { queue: {}, profiles: [{ name: 'other', engine: 'cli' }] })
+    await until(async () => (await statusAt(b, second)) === 'failed', 'it has failed')
+    t.match((await b.call('GET', `/jobs/${second}`)).json.error, /no longer exists/)
+  })
+
   t.test('it goes anywhere where agents share what they keep', async (t) => {
     const { nodes } = await clusterOf(t, ['a', 'b'], { ...CLI, agentState: 'shared' })
     const jobs = [await submitted(nodes[0]), await submitted(nodes[0])]
