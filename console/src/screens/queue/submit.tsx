@@ -61,7 +61,10 @@ export function SubmitDialog({
       (answer) => {
         profiles.value = answer.profiles
         const first = answer.profiles[0]?.name
-        if (!values.value.profile && first !== undefined) values.value = { ...values.value, profile: first }
+        const { profile } = values.value
+        // one that was kept may be gone by now; that of a job which is to run again is not made another one
+        const isThere = (profile && profile === from?.profile) || answer.profiles.some(({ name }) => name === profile)
+        if (!isThere && first !== undefined) values.value = { ...values.value, profile: first }
       },
       (failure) => {
         error.value = failure

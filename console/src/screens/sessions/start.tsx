@@ -54,7 +54,8 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
     listed.current = client.profiles.list().then(
       (answer) => {
         profiles.value = answer.profiles
-        profile.value ||= answer.profiles[0]?.name ?? ''
+        // one that was kept may be gone by now
+        if (!answer.profiles.some(({ name }) => name === profile.value)) profile.value = answer.profiles[0]?.name ?? ''
       },
       (failure) => {
         error.value = failure
