@@ -3,7 +3,9 @@ import { type Signal, useSignal, useSignalEffect } from '@preact/signals'
 const PREFIX = 'session-gateway.draft.'
 const OWNER = 'session-gateway.drafts-of'
 
-/** A browser that keeps nothing for pages is none the worse: what is written is then there until the page is left. */
+/** What the browser keeps for no page, or is too long for it: there until the page is left. */
+const unkept = new Map<string, string>()
+
 function tried<T>(act: () => T): T | undefined {
   try {
     return act()
@@ -14,18 +16,24 @@ function tried<T>(act: () => T): T | undefined {
 
 /** What was written under this name in this window, also before it was loaded again. */
 export const keptAs = <T>(name: string): T | undefined =>
-  tried(() => JSON.parse(sessionStorage.getItem(PREFIX + name) ?? 'null') as T | null) ?? undefined
+  tried(() => JSON.parse(unkept.get(name) ?? sessionStorage.getItem(PREFIX + name) ?? 'null') as T | null) ?? undefined
 
 /** Whose it is. Absent: nobody's who could be told from another one. */
 let owner: string | undefined
 
 /** Keeps it, or nothing any more. */
-export const keep = (name: string, value: unknown): void =>
-  void tried(() => {
-    if (value === undefined) return sessionStorage.removeItem(PREFIX + name)
+export function keep(name: string, value: unknown): void {
+  unkept.delete(name)
+  tried(() => sessionStorage.removeItem(PREFIX + name))
+  if (value === undefined) return
+  const text = JSON.stringify(value)
+  const isKept = tried(() => {
     if (owner !== undefined) sessionStorage.setItem(OWNER, owner)
-    sessionStorage.setItem(PREFIX + name, JSON.stringify(value))
+    sessionStorage.setItem(PREFIX + name, text)
+    return true
   })
+  if (!isKept) unkept.set(name, text)
+}
 
 /** The values of a form, as they were filled in when the form, or the page, was left. To be forgotten once they are sent. */
 export function useKeptForm<T extends object>(name: string, empty: () => T): Signal<T> {
@@ -39,6 +47,7 @@ export function useKeptForm<T extends object>(name: string, empty: () => T): Sig
 
 /** What one person has begun to write is not there for another. */
 export function keepFor(who: string | undefined): void {
+  if (who === undefined || who !== owner) unkept.clear()
   owner = who
   tried(() => {
     if (who !== undefined && sessionStorage.getItem(OWNER) === who) return
