@@ -1,4 +1,5 @@
-import { type Signal, useSignal, useSignalEffect } from '@preact/signals'
+import { effect, type Signal, useSignal } from '@preact/signals'
+import { useLayoutEffect } from 'preact/hooks'
 
 const PREFIX = 'session-gateway.draft.'
 const OWNER = 'session-gateway.drafts-of'
@@ -35,11 +36,14 @@ export function keep(name: string, value: unknown): void {
   if (!isKept) unkept.set(name, text)
 }
 
+/** Runs `write` with each change of the signals that it reads, and at once: what is left before a frame was drawn is kept, too. */
+export const useKeeping = (write: () => void): void => useLayoutEffect(() => effect(write), [])
+
 /** The values of a form, as they were filled in when the form, or the page, was left. To be forgotten once they are sent. */
 export function useKeptForm<T extends object>(name: string, empty: () => T): Signal<T> {
   const values = useSignal<T>({ ...empty(), ...keptAs<T>(name) })
   const begun = useSignal(values.peek())
-  useSignalEffect(() => {
+  useKeeping(() => {
     if (values.value !== begun.peek()) keep(name, values.value)
   })
   return values

@@ -1,4 +1,4 @@
-import { useSignal, useSignalEffect } from '@preact/signals'
+import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import type { PermissionRequest } from '../../../../client/index.js'
 import { draftOf } from '../../model/drafts.js'
@@ -12,6 +12,7 @@ import {
   valuesOf,
 } from '../../model/input-form.js'
 import { parsedObject, wholeJson } from '../../model/json.js'
+import { useKeeping } from '../../model/kept.js'
 import { visibleLine } from '../../model/visible.js'
 import { texts } from '../../texts.js'
 import { Dialog } from '../dialog.js'
@@ -48,7 +49,7 @@ export function InputEditor({
   const values = useSignal<Values>(begun?.values ?? (fields ? valuesOf(fields, edited) : {}))
   const text = useSignal(begun?.text ?? wholeJson(edited))
   // also what cannot be sent yet: whoever closes this finds it as it was
-  useSignalEffect(() => {
+  useKeeping(() => {
     draftOf(id).editing = { way: way.value, values: values.value, text: text.value }
   })
   const problems = useSignal<ReadonlyMap<string, FieldProblem>>(new Map())

@@ -1,9 +1,9 @@
-import { useSignal, useSignalEffect } from '@preact/signals'
+import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { CreateSessionRequest, GatewayError, PermissionMode, ProfileInfo } from '../../../../client/index.js'
 import { client, sentenceOf } from '../../api.js'
 import { CreateKey } from '../../model/create-key.js'
-import { keep, keptAs } from '../../model/kept.js'
+import { keep, keptAs, useKeeping } from '../../model/kept.js'
 import { modesOf } from '../../model/modes.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
@@ -63,7 +63,7 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
     )
   }, [])
 
-  useSignalEffect(() => {
+  useKeeping(() => {
     const written = { directory: directory.value, mode: mode.value, model: model.value, prompt: prompt.value }
     const isBegun = written.prompt !== '' || written.model !== '' || written.mode !== ''
     keep(DRAFT, isBegun ? { ...written, profile: profile.value } : undefined)
