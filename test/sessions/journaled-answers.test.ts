@@ -166,18 +166,11 @@ t.test('an answer takes the place of one that could not be kept', async (t) => {
   t.equal(decided.u1?.behavior, 'deny')
 })
 
-t.test('until an answer that was refused late is taken back no other one is taken', async (t) => {
-  const { registry, gateway, journal, id, requestId, decided, clock, again } = await asked(t, ['u1'])
-  const answer = (behavior: 'allow' | 'deny') => registry.resolvePermission(id, requestId, { behavior }, UNLIMITED)
-  journal.hold()
-  const first = t.rejects(answer('allow'), { code: 'SG_ERR_STORE_UNAVAILABLE' })
-  await turns()
-  await clock.advance(PATIENCE_MS / 2)
-  // slow, not silent
-  await gateway.idempotency.begin('some', 'other')
-  await clock.advance(PATIENCE_MS / 2)
-  await first
-  const second = answer('deny').then(
+type Journaled = Awaited<ReturnType<typeof buildJournaled>>
+
+/** A second answer, while the first one that was refused is being written: it is taken once that is taken back, and not before. */
+async function denied(t: Test, journal: Journaled['journal'], clock: Journaled['clock'], deny: () => Promise<unknown>) {
+  const second = deny().then(
     () => 'taken',
     ({ code }) => code,
   )
@@ -190,12 +183,31 @@ t.test('until an answer that was refused late is taken back no other one is take
   t.equal(await second, 'SG_ERR_STORE_UNAVAILABLE')
   journal.release()
   await turns()
-  await answer('deny')
-  await until(() => decided.u1)
-  t.equal(decided.u1?.behavior, 'deny')
+  await deny()
+}
+
+/** Also after a restart. */
+async function isDenied(t: Test, again: Journaled['again'], id: string) {
   const { registry: next } = await again()
   const resolved = (await eventsOf({ registry: next }, id)).filter(({ type }) => type === 'permission_resolved')
   t.match(resolved, [{ behavior: 'deny' }])
+}
+
+t.test('until an answer that was refused late is taken back no other one is taken', async (t) => {
+  const { registry, gateway, journal, id, requestId, decided, clock, again } = await asked(t, ['u1'])
+  const answer = (behavior: 'allow' | 'deny') => registry.resolvePermission(id, requestId, { behavior }, UNLIMITED)
+  journal.hold()
+  const first = t.rejects(answer('allow'), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  await turns()
+  await clock.advance(PATIENCE_MS / 2)
+  // slow, not silent
+  await gateway.idempotency.begin('some', 'other')
+  await clock.advance(PATIENCE_MS / 2)
+  await first
+  await denied(t, journal, clock, () => answer('deny'))
+  await until(() => decided.u1)
+  t.equal(decided.u1?.behavior, 'deny')
+  await isDenied(t, again, id)
 })
 
 t.test(
@@ -215,22 +227,8 @@ t.test(
     }
     await first
     await until(async () => !(await registry.open(id, UNLIMITED)).live)
-    const second = answer('deny').then(
-      () => 'taken',
-      ({ code }) => code,
-    )
-    await turns()
-    journal.release()
-    journal.hold()
-    await turns()
-    await clock.advance(PATIENCE_MS)
-    t.equal(await second, 'SG_ERR_STORE_UNAVAILABLE')
-    journal.release()
-    await turns()
-    await answer('deny')
-    const { registry: next } = await again()
-    const resolved = (await eventsOf({ registry: next }, id)).filter(({ type }) => type === 'permission_resolved')
-    t.match(resolved, [{ behavior: 'deny' }])
+    await denied(t, journal, clock, () => answer('deny'))
+    await isDenied(t, again, id)
   },
 )
 
