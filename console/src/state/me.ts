@@ -1,8 +1,8 @@
 import { computed, signal } from '@preact/signals'
 import { GatewayError } from '../../../client/index.js'
 import { apiBase, request, whenSignedOut } from '../api.js'
-import { keepFor } from '../model/kept.js'
 import { texts } from '../texts.js'
+import { keepFor } from './kept.js'
 import { turnPushOff } from './push.js'
 
 /** What `GET /console/me` tells: who is asking, and what this gateway has. */

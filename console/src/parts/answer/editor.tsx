@@ -12,8 +12,8 @@ import {
   valuesOf,
 } from '../../model/input-form.js'
 import { parsedObject, wholeJson } from '../../model/json.js'
-import { useKeeping } from '../../model/kept.js'
 import { visibleLine } from '../../model/visible.js'
+import { useKeeping } from '../../state/kept.js'
 import { texts } from '../../texts.js'
 import { Dialog } from '../dialog.js'
 import { Field } from '../field.js'

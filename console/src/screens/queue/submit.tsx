@@ -3,12 +3,12 @@ import { useEffect, useRef } from 'preact/hooks'
 import { GatewayError, type JobInfo, type ProfileInfo } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { CreateKey } from '../../model/create-key.js'
-import { keep, useKeptForm } from '../../model/kept.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
 import { Field } from '../../parts/field.js'
 import { Failure } from '../../parts/notice.js'
 import { goer } from '../../route.js'
+import { keep, useKeptForm } from '../../state/kept.js'
 import { texts } from '../../texts.js'
 
 const says = texts.queue

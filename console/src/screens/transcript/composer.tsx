@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { keep, keptAs } from '../../model/kept.js'
 import { Icon } from '../../parts/icon.js'
 import { Failure } from '../../parts/notice.js'
+import { keep, keptAs } from '../../state/kept.js'
 import { texts } from '../../texts.js'
 import type { TranscriptState } from './state.js'
 
