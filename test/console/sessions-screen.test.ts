@@ -3,17 +3,16 @@ import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
 import t from 'tap'
 import type { SdkSession } from '../../client/index.js'
-import { buildServer, until } from '../fixtures/build.js'
+import { buildServer } from '../fixtures/build.js'
 import {
   axe,
   buildConsole,
   closeBrowserAfter,
-  isLive,
+  goTo,
   openConsole,
   shot,
   skipWithoutChromium,
 } from '../fixtures/console-browser.js'
-import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
 
 const skip = skipWithoutChromium
@@ -27,7 +26,7 @@ const kept: SdkSession[] = [
   { sessionId: 'kept-2', summary: 'Tools', lastModified: 1_700_000_001_000, cwd: join(root, 'tools'), profile: 'cli' },
 ]
 const asked: object[] = []
-const { url, port, call, engine } = await buildServer(t, {
+const { url, call, engine } = await buildServer(t, {
   console: true,
   script: { capabilities: { resume: true, fork: true } },
   allowedCwdRoots: [root],
@@ -50,10 +49,6 @@ async function session(more: object = {}) {
 }
 const eventsOf = async (id: string) => (await call('GET', `/sessions/${id}/events?limit=1000`)).json.events
 
-const goTo = (page: Page, hash: string) =>
-  page.evaluate((to) => {
-    ;(globalThis as unknown as { location: { hash: string } }).location.hash = to
-  }, hash)
 const logOf = (page: Page): Locator => page.getByRole('log')
 const messageOf = (page: Page): Locator => page.getByRole('textbox', { name: 'Message' })
 /** The line that has the focus, once it is the one. */
@@ -391,111 +386,3 @@ t.test(
     t.equal(await message.inputValue(), 'Third')
   },
 )
-
-t.test(
-  'away: what was known stays readable, and what is answered is sent when the gateway is back',
-  { skip },
-  async (t) => {
-    const proxy = await cuttingProxy(t)
-    proxy.target = port
-    const [one, two] = [await session({ title: 'Asks one' }), await session({ title: 'Never looked at' })]
-    two.runner.say('There after all')
-    const settled = one.runner.host.requestPermission({
-      toolName: 'Bash',
-      toolUseId: 't',
-      input: { command: 'make it' },
-    })
-    const { page, complaints } = await openConsole(t, `${proxy.origin}/v1/console/`, { at: 'sessions', loses: true })
-    await page.getByRole('link', { name: 'Never looked at' }).waitFor()
-    await goTo(page, '#/inbox')
-    await page.locator('.ask-head', { hasText: 'make it' }).waitFor()
-    let failed = 0
-    page.on('requestfailed', (request) => void (/inbox\/answers/.test(request.url()) && failed++))
-    proxy.target = undefined
-    proxy.cut()
-    await page.getByText('Your answers are sent when the connection is back.').waitFor()
-    await page.locator('.ask-head', { hasText: 'make it' }).click()
-    await page.getByRole('button', { name: 'Allow', exact: true }).click()
-    await page.getByText('Sending: allow…').waitFor()
-    t.strictSame(await axe(page), [])
-    await shot(page, 'inbox-away')
-    // as often as the client tries by itself
-    await until(() => failed === 5, 'the last try')
-    t.equal(await page.getByText('Sending: allow…').count(), 1)
-    await goTo(page, '#/sessions')
-    await page.getByRole('link', { name: 'Asks one' }).waitFor()
-    await page.getByRole('link', { name: 'Never looked at' }).click()
-    await page.locator('.transcript').getByRole('button', { name: 'Try again' }).waitFor()
-    proxy.target = port
-    t.match(await settled, { behavior: 'allow' })
-    await logOf(page).getByText('There after all').waitFor()
-    t.equal(await page.locator('.transcript').getByRole('button', { name: 'Try again' }).count(), 0)
-    t.strictSame(complaints, [])
-  },
-)
-
-t.test('a message that is on its way gets there when another screen is looked at', { skip }, async (t) => {
-  const proxy = await cuttingProxy(t)
-  proxy.target = port
-  const { id, runner } = await session({ title: 'Left' })
-  const { page, complaints } = await openConsole(t, `${proxy.origin}/v1/console/`, {
-    at: 'inbox',
-    loses: true,
-  })
-  // what shows a screen has to be there before the gateway is away
-  await page.getByRole('heading', { name: 'Inbox' }).waitFor()
-  await goTo(page, `#/sessions/${id}`)
-  await isLive(page)
-  await messageOf(page).waitFor()
-  proxy.target = undefined
-  proxy.cut()
-  await page
-    .locator('nav')
-    .getByText(/Reconnecting/)
-    .first()
-    .waitFor()
-  await messageOf(page).fill('Wait for me')
-  await messageOf(page).press('Enter')
-  await logOf(page).getByText('On its way…').waitFor()
-  await goTo(page, '#/inbox')
-  await page.getByRole('heading', { name: 'Inbox' }).waitFor()
-  await goTo(page, `#/sessions/${id}`)
-  await logOf(page).getByText('Wait for me').waitFor()
-  await goTo(page, '#/inbox')
-  proxy.target = port
-  await until(() => runner.sent.length === 1, 'the message')
-  t.equal(runner.sent[0]!.text, 'Wait for me')
-  t.strictSame(complaints, [])
-})
-
-t.test('what is tried again after a failure is followed once', { skip }, async (t) => {
-  const { id, runner } = await session({ title: 'Long' })
-  for (let n = 0; n < 400; n++) runner.say(`Line ${n}`)
-  const { page } = await openConsole(t, consoleUrl, { at: 'sessions', loses: true })
-  const open = new Set<object>()
-  page.on('websocket', (socket) => {
-    if (!socket.url().includes(id)) return
-    open.add(socket)
-    socket.on('close', () => open.delete(socket))
-  })
-  await goTo(page, `#/sessions/${id}`)
-  await logOf(page).getByText('Line 399', { exact: true }).waitFor()
-  await until(() => open.size === 1, 'a socket')
-  // where the move begins to read, and no step from where the window is
-  const atBegin = (url: URL) => url.pathname.endsWith('/events') && Number(url.searchParams.get('afterSeq')) < 2
-  await page.route(atBegin, (route) =>
-    route.fulfill({ status: 500, json: { code: 'SG_ERR_INTERNAL', detail: 'Not now.' } }),
-  )
-  await goTo(page, `#/sessions/${id}/1`)
-  const again = page.locator('.transcript').getByRole('button', { name: 'Try again' })
-  await again.waitFor()
-  await page.unroute(atBegin)
-  const sockets = new Set(open)
-  page.on('websocket', (socket) => socket.url().includes(id) && sockets.add(socket))
-  await again.click()
-  await logOf(page).getByText('Line 0', { exact: true }).waitFor()
-  runner.say('One more')
-  await page.getByRole('button', { name: /1 new/ }).waitFor()
-  t.equal(open.size, 1)
-  t.strictSame([...sockets], [...open], 'the part of the log is read again, and the session followed as before')
-})
