@@ -6,6 +6,7 @@ import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { type Persistence, persistently } from '../lib/patience.js'
 import type { Standstill } from '../lib/standstill.js'
+import { Attempts } from './attempts.js'
 import type {
   Delivery,
   FindTarget,
@@ -16,11 +17,11 @@ import type {
   StoredDelivery,
 } from './delivery.js'
 import { FailingTargets } from './failing-targets.js'
+import { GoneTargets, saysGone } from './gone-targets.js'
 import type { DeliveryOutbox, KeptDelivery } from './outbox.js'
-import { type PostError, type PostOutcome, post, type Tried, timed } from './post.js'
-import { deliveryHeaders } from './signing.js'
+import type { PostError, PostOutcome, Tried } from './post.js'
 import { type ConnectionLimits, Slots } from './slots.js'
-import type { WebhookTarget, WriteRequest } from './target.js'
+import type { WebhookTarget } from './target.js'
 import { WaitingCounts } from './waiting.js'
 
 /** How deliveries went, since the start. */
@@ -58,21 +59,8 @@ const MAX_WAITING = 256
 const HELD_UP_MS = 250
 /** A receiver that asks for more patience than this gets this much. */
 const MAX_PAUSE_MS = 60 * 60 * 1000
-/** Targets remembered as gone. */
-const MAX_GONE = 10_000
-const GONE: readonly number[] = [410]
 /** Failures that another attempt would not change. */
 const FINAL: ReadonlySet<string> = new Set<PostError>(['blocked', 'unwritten'])
-
-const isGone = ({ goneStatuses = GONE }: WebhookTarget, status: number | undefined): boolean =>
-  status !== undefined && goneStatuses.includes(status)
-
-const signedJson =
-  ({ id, payload }: Delivery, { signingKeys }: WebhookTarget): WriteRequest =>
-  (now) => {
-    const body = Buffer.from(JSON.stringify(payload))
-    return { body, headers: deliveryHeaders(id, body, signingKeys, Math.floor(now / 1000)) }
-  }
 
 const UNWANTED: PlannedDelivery = { kept: undefined, keep() {}, send() {}, withdraw() {} }
 
@@ -89,10 +77,10 @@ export class WebhookDeliverer {
   readonly #outlasts: boolean
   readonly #persistence: Persistence
   readonly #lanes = new Map<string, Lane>()
-  readonly #gone = new Set<string>()
+  readonly #gone: GoneTargets
+  readonly #attempts: Attempts
   readonly #stop = new AbortController()
   readonly #slots: Slots
-  readonly #standstill: Standstill | undefined
   /** Lanes that have not come to rest. */
   #running = 0
   readonly #waiting = new WaitingCounts()
@@ -106,15 +94,17 @@ export class WebhookDeliverer {
   constructor(options: DelivererOptions) {
     const { clock, logger, outbox, outlasts, connections, standstill } = options
     const { retryAfter = (delayMs, run) => clock.after(delayMs, run) } = options
-    this.#standstill = standstill
     this.#clock = clock
     this.#logger = logger
     this.#outbox = outbox
     this.#outlasts = outlasts
     this.#persistence = { logger, retryAfter, signal: this.#stop.signal }
     this.#slots = new Slots(connections)
+    this.#gone = new GoneTargets(outbox, (key) => this.#rememberGone(key))
+    const { signal } = this.#stop
+    this.#attempts = new Attempts({ clock, logger, gone: this.#gone, slots: this.#slots, standstill, signal })
     // every attempt under way listens to it
-    setMaxListeners(0, this.#stop.signal)
+    setMaxListeners(0, signal)
   }
 
   enqueue(laneId: string, delivery: Delivery): void {
@@ -149,7 +139,7 @@ export class WebhookDeliverer {
    * @throws what the outbox throws
    */
   async restore(findTarget: FindTarget, takeOver: (kept: LeftDelivery) => void = () => {}): Promise<void> {
-    await this.#learnGone()
+    await this.#gone.learn()
     this.#findTarget = findTarget
     this.#takeOver = takeOver
     await this.#goOn(await this.#outbox.list(), takeOver)
@@ -163,13 +153,8 @@ export class WebhookDeliverer {
    */
   async takeUp(lanes: readonly string[], takeOver = this.#takeOver): Promise<void> {
     if (lanes.length === 0) return
-    await this.#learnGone()
+    await this.#gone.learn()
     await this.#goOn(await this.#outbox.list(lanes), takeOver)
-  }
-
-  /** What receivers have told other processes. */
-  async #learnGone(): Promise<void> {
-    for (const key of (await this.#outbox.gone?.()) ?? []) this.#gone.add(key)
   }
 
   #isHere({ lane, id }: { lane: string; id: string }): boolean {
@@ -204,7 +189,7 @@ export class WebhookDeliverer {
 
   /** Drops what is known about a lane; what still waits in it is delivered. */
   forget(laneId: string): void {
-    this.#gone.delete(laneId)
+    this.#gone.forget(laneId)
     this.#ask(this.#outbox.forget(laneId))
   }
 
@@ -319,8 +304,7 @@ export class WebhookDeliverer {
   async #deliver(laneId: string, lane: Lane, delivery: Delivery): Promise<boolean> {
     const { target } = delivery
     for (let attempt = 1; ; attempt++) {
-      const outcome = await this.#attempt(delivery)
-      // another delivery to it was told so while this one waited for its turn
+      const outcome = await this.#attempts.make(delivery)
       if (outcome === 'unwanted') return true
       if (outcome) {
         this.#record(laneId, delivery, attempt, outcome)
@@ -332,7 +316,7 @@ export class WebhookDeliverer {
         return true
       }
       this.counts.failedAttempts++
-      const isLast = attempt >= target.attempts || isGone(target, status) || FINAL.has(error)
+      const isLast = attempt >= target.attempts || saysGone(target, status) || FINAL.has(error)
       if (!isLast || error === 'stopped') {
         if (await this.#pause(lane, delayAfter(attempt, { firstMs: target.retryDelayMs }), outcome ?? {})) continue
         if (this.#outlasts) return false
@@ -340,49 +324,6 @@ export class WebhookDeliverer {
       this.#lose(laneId, delivery, error, status)
       return true
     }
-  }
-
-  /** @returns undefined when it was not made, as this process is ending */
-  async #attempt(delivery: Delivery): Promise<Tried | 'unwanted' | undefined> {
-    const { id, target } = delivery
-    const unwritten = () => timed(this.#clock, () => ({ error: 'unwritten' }))
-    const namedBy = target.name === undefined ? 'caller' : 'operator'
-    const receiver = target.slot ?? (URL.canParse(target.url) ? new URL(target.url).origin : target.url)
-    // what has to be read for it is read before it takes a connection from others
-    const write = await this.#tried(id, () => target.write?.(delivery) ?? signedJson(delivery, target))
-    if (!write) return unwritten()
-    if (!(await this.#slots.take(receiver, namedBy))) return undefined
-    try {
-      if (this.#gone.has(target.key)) return 'unwanted'
-      const written = await this.#tried(id, () => write(this.#clock.now()))
-      if (!written) return await unwritten()
-      const { signal } = this.#stop
-      if (this.#standstill?.stands) await this.#standstill.passed(signal)
-      const outcome = await timed(this.#clock, () => post(target, written, this.#clock, signal))
-      // before the next one may ask
-      if (isGone(target, outcome.status)) this.#onGone(target)
-      return outcome
-    } finally {
-      this.#slots.give(receiver, namedBy)
-    }
-  }
-
-  /** @returns undefined when it failed, which is logged */
-  async #tried<T>(delivery: string, step: () => T | Promise<T>): Promise<T | undefined> {
-    try {
-      return await step()
-    } catch (error) {
-      this.#logger.error({ err: toError(error), delivery }, 'a delivery could not be written')
-      return undefined
-    }
-  }
-
-  #onGone({ key, onGone }: WebhookTarget): void {
-    // what waits in other lanes is unwanted from now on
-    this.#gone.add(key)
-    if (this.#gone.size > MAX_GONE) this.#gone.delete(this.#gone.keys().next().value!)
-    if (onGone) onGone()
-    else this.#rememberGone(key)
   }
 
   /** @returns whether this process tries again */
@@ -400,8 +341,7 @@ export class WebhookDeliverer {
   }
 
   #rememberGone(key: string): void {
-    const { rememberGone } = this.#outbox
-    if (this.#outlasts && rememberGone) this.#ask(rememberGone.call(this.#outbox, key))
+    if (this.#outlasts && this.#outbox.rememberGone) this.#ask(this.#outbox.rememberGone(key))
   }
 
   #record(laneId: string, delivery: Delivery, attempt: number, { at, durationMs, status, error }: Tried): void {
