@@ -148,6 +148,7 @@ export class Commands {
         this.#wires.size > 0 &&
         error instanceof GatewayError &&
         mayPass(error, true) &&
+        !isForGiver(error, pending) &&
         (error.retryAfterMs ?? 0) <= MAX_WAIT_MS
       if (!isWorthWaiting) pending.reject(error)
     }
@@ -155,3 +156,7 @@ export class Commands {
     this.#flush()
   }
 }
+
+/** What the storage did not take, as often as it was tried, is told to whoever can give it again; of what a tool has done nobody would. */
+const isForGiver = ({ code }: GatewayError, { frame }: Pending): boolean =>
+  code === 'SG_ERR_STORE_UNAVAILABLE' && !frame.type.startsWith('tool_call_')

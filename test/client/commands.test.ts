@@ -190,6 +190,48 @@ t.test('a command that the storage did not take is tried again', async (t) => {
   )
 })
 
+t.test(
+  'a command that the storage does not take is told in the end, the result of a tool goes on to be tried',
+  async (t) => {
+    const w = world()
+    const attachment = w.session.attach({ executeTool: async () => ({ type: 'text', value: 'content' }) })
+    await w.settle()
+    let takes = false
+    w.answer = () => (takes ? OK() : problem(503, 'SG_ERR_STORE_UNAVAILABLE', { 'retry-after': '5' }))
+    const refuse = () => {
+      const { id } = w.socket.sent.at(-1)!
+      w.socket.say({ type: 'command_error', id, code: 'SG_ERR_STORE_UNAVAILABLE', message: 'Not now.' })
+    }
+    const tries = async (count: number) => {
+      for (let at = 0; at < count; at++) {
+        await w.settle()
+        await w.clock.advance(5_000)
+        // the connection is there all along
+        w.socket.say({ type: 'pong' })
+      }
+      await w.settle()
+    }
+    w.socket.say(attached())
+    const sent = watched(w.session.answer('r1', 'allow'))
+    refuse()
+    await tries(6)
+    t.match(sent.state, { code: 'SG_ERR_STORE_UNAVAILABLE', status: 503 })
+    t.equal(w.requests.length, 5)
+    w.socket.say({ type: 'tool_call_request', executionId: 'x1', toolName: 'read', input: {} })
+    await w.settle()
+    refuse()
+    await tries(12)
+    takes = true
+    await tries(6)
+    t.strictSame(
+      w.requests.slice(5).map(({ body }) => (body as { type: string }).type),
+      Array(w.requests.length - 5).fill('tool_call_result'),
+    )
+    t.ok(w.requests.length > 10, 'for longer than a person is made to wait')
+    attachment.close()
+  },
+)
+
 t.test('who is told to come back much later is not kept waiting, and does not come at once', async (t) => {
   const w = await attachedWorld()
   const stream = eventStream()
