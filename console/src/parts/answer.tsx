@@ -7,6 +7,7 @@ import { texts } from '../texts.js'
 import { Deny, useFocusBack } from './answer/deny.js'
 import { InputEditor } from './answer/editor.js'
 import { Questions } from './answer/questions.js'
+import { useWriting } from './answer/writing.js'
 import { Members } from './members.js'
 import { Line, Text } from './untrusted.js'
 
@@ -18,10 +19,12 @@ interface AnswerFormProps {
   /** Whether it can be answered now; otherwise it is shown alone. */
   waits: boolean
   onAnswer: (answer: Answer) => void
+  /** Told whether somebody is in the middle of an answer, which is not to be taken away unsent. */
+  onWriting?: (isWriting: boolean) => void
 }
 
 /** What an agent asks, and the answers to it: leave to run a tool, as it is or with another input, or a question. */
-export function AnswerForm({ request, isQuestion, waits, onAnswer }: AnswerFormProps) {
+export function AnswerForm({ request, isQuestion, waits, onAnswer, onWriting }: AnswerFormProps) {
   const { title, description, decisionReason, input } = request
   const asked = isQuestion ? questionsOf(request) : undefined
   return (
@@ -38,28 +41,34 @@ export function AnswerForm({ request, isQuestion, waits, onAnswer }: AnswerFormP
         </p>
       )}
       {asked ? (
-        <Questions requestId={request.id} questions={asked} waits={waits} onAnswer={onAnswer} />
+        <Questions requestId={request.id} questions={asked} waits={waits} onAnswer={onAnswer} onWriting={onWriting} />
       ) : (
         <>
           {isQuestion && <p class="notice">{says.noQuestion}</p>}
           <Members value={input} />
-          {waits && <Approval request={request} onAnswer={onAnswer} />}
+          <Approval request={request} waits={waits} onAnswer={onAnswer} onWriting={onWriting} />
         </>
       )}
     </>
   )
 }
 
-function Approval({ request, onAnswer }: Pick<AnswerFormProps, 'request' | 'onAnswer'>) {
+type ApprovalProps = Pick<AnswerFormProps, 'request' | 'waits' | 'onAnswer'> & {
+  onWriting: AnswerFormProps['onWriting'] | undefined
+}
+
+function Approval({ request, waits, onAnswer, onWriting }: ApprovalProps) {
   const doing = useSignal<'deny' | 'edit' | undefined>(undefined)
   const close = (): void => {
     doing.value = undefined
   }
+  useWriting(doing.value !== undefined, onWriting)
   const buttons = useFocusBack(doing.value === 'deny')
   if (doing.value === 'deny')
     return (
       <Deny
         requestId={request.id}
+        waits={waits}
         onCancel={close}
         onDeny={(answer) => {
           close()
@@ -67,33 +76,39 @@ function Approval({ request, onAnswer }: Pick<AnswerFormProps, 'request' | 'onAn
         }}
       />
     )
+  if (!waits && doing.value === undefined) return null
   return (
     <div class="form-row" ref={buttons}>
-      <button type="button" class="primary" data-key="allow" onClick={() => onAnswer('allow')}>
-        {says.allow}
-      </button>
-      <button
-        type="button"
-        data-key="deny"
-        onClick={() => {
-          doing.value = 'deny'
-        }}
-      >
-        {says.denyWith}
-      </button>
-      <button
-        type="button"
-        class="quiet"
-        data-key="edit"
-        onClick={() => {
-          doing.value = 'edit'
-        }}
-      >
-        {says.edit}
-      </button>
+      {waits && (
+        <>
+          <button type="button" class="primary" data-key="allow" onClick={() => onAnswer('allow')}>
+            {says.allow}
+          </button>
+          <button
+            type="button"
+            data-key="deny"
+            onClick={() => {
+              doing.value = 'deny'
+            }}
+          >
+            {says.denyWith}
+          </button>
+          <button
+            type="button"
+            class="quiet"
+            data-key="edit"
+            onClick={() => {
+              doing.value = 'edit'
+            }}
+          >
+            {says.edit}
+          </button>
+        </>
+      )}
       {doing.value === 'edit' && (
         <InputEditor
           request={request}
+          waits={waits}
           onClose={close}
           onAllow={(updatedInput) => {
             draftOf(request.id).input = updatedInput

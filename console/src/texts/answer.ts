@@ -30,4 +30,5 @@ export const answer = {
   shortest: (n: number) => `At least ${n} characters.`,
   longest: (n: number) => `At most ${n} characters.`,
   expires: 'Denied unless somebody answers:',
+  settled: 'This does not wait any more. What you have written was not sent; it can be copied from here.',
 }

@@ -5,6 +5,7 @@ import type { ResolvePermissionRequest } from '../../../../client/index.js'
 import { draftOf } from '../../model/drafts.js'
 import { texts } from '../../texts.js'
 import { Field } from '../field.js'
+import { Settled } from './writing.js'
 
 const says = texts.answer
 
@@ -14,12 +15,15 @@ export function Deny({
   onDeny,
   onCancel,
   label = says.deny,
+  waits = true,
 }: {
   /** Undefined where several are denied at once. */
   requestId?: string
   onDeny: (answer: ResolvePermissionRequest) => void
   onCancel: () => void
   label?: string
+  /** Whether it can be answered still. What is written stays, and so does the focus: the next letters are meant for it. */
+  waits?: boolean
 }) {
   const input = useRef<HTMLTextAreaElement>(null)
   const before = requestId === undefined ? undefined : draftOf(requestId).denial
@@ -37,7 +41,9 @@ export function Deny({
     if (requestId !== undefined) draftOf(requestId).denial = denial
     return denial
   }
-  const deny = (): void => onDeny(written())
+  const deny = (): void => {
+    if (waits) onDeny(written())
+  }
   return (
     <form
       class="form deny"
@@ -51,12 +57,14 @@ export function Deny({
         onCancel()
       }}
     >
+      {!waits && <Settled />}
       <Field label={says.reason} hint={says.reasonHint}>
         {(given) => (
           <textarea
             {...given}
             ref={input}
             rows={2}
+            readOnly={!waits}
             defaultValue={before?.message}
             dir="auto"
             onInput={written}
@@ -70,23 +78,27 @@ export function Deny({
         )}
       </Field>
       <div class="form-row">
-        <button type="submit" class="danger">
-          {label}
-        </button>
+        {waits && (
+          <button type="submit" class="danger">
+            {label}
+          </button>
+        )}
         <button type="button" class="quiet" onClick={onCancel}>
-          {texts.shell.cancel}
+          {waits ? texts.shell.cancel : texts.shell.close}
         </button>
-        <label class="tick">
-          <input
-            type="checkbox"
-            checked={interrupts.value}
-            onChange={(event) => {
-              interrupts.value = event.currentTarget.checked
-              written()
-            }}
-          />
-          {says.interrupt}
-        </label>
+        {waits && (
+          <label class="tick">
+            <input
+              type="checkbox"
+              checked={interrupts.value}
+              onChange={(event) => {
+                interrupts.value = event.currentTarget.checked
+                written()
+              }}
+            />
+            {says.interrupt}
+          </label>
+        )}
       </div>
     </form>
   )

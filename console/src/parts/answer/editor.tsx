@@ -18,6 +18,7 @@ import { texts } from '../../texts.js'
 import { Dialog } from '../dialog.js'
 import { Field } from '../field.js'
 import { Segments } from '../segments.js'
+import { Settled } from './writing.js'
 
 const says = texts.answer
 
@@ -33,10 +34,13 @@ function wordsOf(problem: FieldProblem): string {
 /** The input of a tool, edited before it is allowed: as a form where one can be made, and as JSON always. */
 export function InputEditor({
   request: { id, toolName, input },
+  waits,
   onAllow,
   onClose,
 }: {
   request: PermissionRequest
+  /** Whether it can be answered still. */
+  waits: boolean
   /** Without an input: it was not changed. */
   onAllow: (input: Record<string, unknown> | undefined) => void
   onClose: () => void
@@ -82,10 +86,12 @@ export function InputEditor({
         class="form"
         onSubmit={(event) => {
           event.preventDefault()
+          if (!waits) return
           const edited = made()
           if (edited) onAllow(wholeJson(edited) === before ? undefined : edited)
         }}
       >
+        {!waits && <Settled />}
         <div class="form-row spread">
           <p class="quiet-text">{says.editLead}</p>
           {hasForm && (
@@ -130,9 +136,9 @@ export function InputEditor({
         )}
         <div class="form-end">
           <button type="button" class="quiet" onClick={onClose}>
-            {texts.shell.cancel}
+            {waits ? texts.shell.cancel : texts.shell.close}
           </button>
-          <button type="submit" class="primary">
+          <button type="submit" class="primary" disabled={!waits}>
             {says.allowEdited}
           </button>
         </div>

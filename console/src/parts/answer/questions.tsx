@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useId } from 'preact/hooks'
+import { useId, useLayoutEffect } from 'preact/hooks'
 import type { Answer } from '../../../../client/index.js'
 import { answersFrom, type Choice, NOTHING, toggled, written } from '../../model/choices.js'
 import { draftOf } from '../../model/drafts.js'
@@ -7,6 +7,7 @@ import type { Question } from '../../model/questions.js'
 import { texts } from '../../texts.js'
 import { Line, Text } from '../untrusted.js'
 import { Deny, useFocusBack } from './deny.js'
+import { Settled, useWriting } from './writing.js'
 
 const says = texts.answer
 
@@ -16,16 +17,25 @@ export function Questions({
   questions,
   waits,
   onAnswer,
+  onWriting,
 }: {
   requestId: string
   questions: readonly Question[]
   /** Whether it can be answered now. */
   waits: boolean
   onAnswer: (answer: Answer) => void
+  onWriting: ((isWriting: boolean) => void) | undefined
 }) {
   const choices = useSignal<readonly Choice[]>(draftOf(requestId).choices ?? questions.map(() => NOTHING))
   const missing = useSignal<readonly number[]>([])
   const denies = useSignal(false)
+  const isSent = useSignal(!waits)
+  const isWriting = !isSent.value && (denies.value || choices.value.some(({ other }) => other !== ''))
+  useWriting(isWriting, onWriting)
+  // one that was not taken is to be given again
+  useLayoutEffect(() => {
+    if (waits) isSent.value = false
+  }, [waits])
   const choose = (at: number, choice: Choice): void => {
     choices.value = choices.value.map((one, place) => (place === at ? choice : one))
     draftOf(requestId).choices = choices.value
@@ -34,7 +44,8 @@ export function Questions({
   const submit = (): void => {
     const given = answersFrom(questions, choices.value)
     missing.value = given.missing
-    if (given.missing.length > 0) return
+    if (given.missing.length > 0 || !waits) return
+    isSent.value = true
     onAnswer({ answers: given.answers })
   }
   const buttons = useFocusBack(denies.value)
@@ -53,10 +64,11 @@ export function Questions({
             question={question}
             choice={choices.value[at]!}
             isMissing={missing.value.includes(at)}
-            isDisabled={!waits}
+            waits={waits}
             onChange={(choice) => choose(at, choice)}
           />
         ))}
+        {!waits && isWriting && !denies.value && <Settled />}
         {waits && !denies.value && (
           <div class="form-row" ref={buttons}>
             <button type="submit" class="primary">
@@ -68,9 +80,10 @@ export function Questions({
           </div>
         )}
       </form>
-      {waits && denies.value && (
+      {denies.value && (
         <Deny
           requestId={requestId}
+          waits={waits}
           onCancel={() => (denies.value = false)}
           onDeny={(answer) => {
             denies.value = false
@@ -86,18 +99,18 @@ function OneQuestion({
   question: { question, header, options, multiSelect },
   choice,
   isMissing,
-  isDisabled,
+  waits,
   onChange,
 }: {
   question: Question
   choice: Choice
   isMissing: boolean
-  isDisabled: boolean
+  waits: boolean
   onChange: (choice: Choice) => void
 }) {
   const id = useId()
   return (
-    <fieldset class="ask-question" disabled={isDisabled} aria-describedby={isMissing ? `${id}-error` : undefined}>
+    <fieldset class="ask-question" aria-describedby={isMissing ? `${id}-error` : undefined}>
       <legend>
         {header && <Line text={header} length={40} class="ask-question-head" />}
         <Text text={question} first={1_000} class="prose" />
@@ -108,6 +121,7 @@ function OneQuestion({
             type={multiSelect ? 'checkbox' : 'radio'}
             name={id}
             checked={choice.labels.includes(label)}
+            disabled={!waits}
             onChange={() => onChange(toggled(choice, label, multiSelect))}
           />
           <span>
@@ -122,6 +136,8 @@ function OneQuestion({
           type="text"
           dir="auto"
           value={choice.other}
+          // with the focus where it is: the next letters are meant for it
+          readOnly={!waits}
           onInput={(event) => onChange(written(choice, event.currentTarget.value, multiSelect))}
         />
       </label>

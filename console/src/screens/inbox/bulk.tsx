@@ -22,7 +22,8 @@ export function BulkBar({
   const approvals = state.entries.value.filter((entry) => entry.item.kind === 'permission' && isWaiting(entry))
   const chosen = approvals.filter(({ key }) => state.chosen.value.has(key))
   const count = chosen.length
-  if (approvals.length === 0) return null
+  // a reason that is being written is not taken away
+  if (approvals.length === 0 && asks.value !== 'deny') return null
   const send = async (answer: Answer): Promise<void> => {
     asks.value = undefined
     onDone(await state.answerChosen(answer))
@@ -80,7 +81,7 @@ export function BulkBar({
               </button>
             </div>
           ) : (
-            <Deny onCancel={close} onDeny={(answer) => void send(answer)} />
+            <Deny waits={count > 0} onCancel={close} onDeny={(answer) => void send(answer)} />
           )}
         </Dialog>
       )}

@@ -67,6 +67,8 @@ export function Row({ entry, state, isOpen, isChosen }: RowProps) {
   )
 }
 
+const focusOpen = (): void => focusRow(document.querySelector<HTMLElement>('.asks'))
+
 function Body({ entry, state }: Pick<RowProps, 'entry' | 'state'>) {
   const { item } = entry
   const { request, session } = item
@@ -80,7 +82,11 @@ function Body({ entry, state }: Pick<RowProps, 'entry' | 'state'>) {
         onAnswer={(answer) => {
           const isByKeys = hasKeyFocus()
           void state.answer(entry.key, answer)
-          if (isByKeys) focusDrawn(() => focusRow(document.querySelector<HTMLElement>('.asks')))
+          if (isByKeys) focusDrawn(focusOpen)
+        }}
+        onWriting={(isWriting) => {
+          // what was settled meanwhile was looked at once more, and has no button to go back to
+          if (!isWriting && !isWaiting(entry)) focusDrawn(focusOpen)
         }}
       />
       <p class="ask-foot quiet-text">

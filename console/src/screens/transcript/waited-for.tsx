@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { useRef } from 'preact/hooks'
 import type { Answer, PermissionRequest } from '../../../../client/index.js'
 import { questionsOf } from '../../model/questions.js'
 import { AnswerForm } from '../../parts/answer.js'
@@ -16,18 +17,35 @@ const focusComposer = (): void => document.querySelector<HTMLElement>('.composer
 /** What the session waits for, always in sight: who can answer does so here. */
 export function WaitedFor({ state }: { state: TranscriptState }) {
   const { permissions, executions } = state.now.value.waitingFor
-  const [first] = permissions
+  const isWriting = useSignal(false)
+  const shown = useRef<PermissionRequest | undefined>(undefined)
+  const before = shown.current
+  const same = permissions.find(({ id }) => id === before?.id)
+  // what somebody is in the middle of answering stays until they are done with it
+  const first = same ?? (isWriting.value ? before : permissions[0])
+  shown.current = first
+  const isSettled = first !== undefined && !permissions.includes(first)
   if (!first && executions.length === 0) return null
   return (
     <section class="waited-for" aria-label={says.waitsFor}>
       {first && (
         <>
-          <p class="waited-head" role="status">
-            <span class="ask-mark" aria-hidden="true" />
-            {says.waitsForYou}
-            {permissions.length > 1 && <span class="quiet-text">{says.andMore(permissions.length - 1)}</span>}
-          </p>
-          <Asked key={first.id} request={first} state={state} />
+          {!isSettled && (
+            <p class="waited-head" role="status">
+              <span class="ask-mark" aria-hidden="true" />
+              {says.waitsForYou}
+              {permissions.length > 1 && <span class="quiet-text">{says.andMore(permissions.length - 1)}</span>}
+            </p>
+          )}
+          <Asked
+            key={first.id}
+            request={first}
+            state={state}
+            isSettled={isSettled}
+            onWriting={(is) => {
+              isWriting.value = is
+            }}
+          />
         </>
       )}
       {executions.map(({ executionId, toolName, expiresAt }) => (
@@ -40,7 +58,14 @@ export function WaitedFor({ state }: { state: TranscriptState }) {
   )
 }
 
-function Asked({ request, state }: { request: PermissionRequest; state: TranscriptState }) {
+interface AskedProps {
+  request: PermissionRequest
+  state: TranscriptState
+  isSettled: boolean
+  onWriting: (isWriting: boolean) => void
+}
+
+function Asked({ request, state, isSettled, onWriting }: AskedProps) {
   const error = useSignal<unknown>(undefined)
   const isSending = useSignal(false)
   const answer = async (given: Answer): Promise<void> => {
@@ -65,15 +90,19 @@ function Asked({ request, state }: { request: PermissionRequest; state: Transcri
       <AnswerForm
         request={request}
         isQuestion={isQuestion}
-        waits={!isSending.value}
+        waits={!isSending.value && !isSettled}
         onAnswer={(given) => {
           const isByKeys = hasKeyFocus()
           void answer(given)
           if (isByKeys) focusDrawn(focusComposer)
         }}
+        onWriting={(isWriting) => {
+          onWriting(isWriting)
+          if (!isWriting && isSettled) focusDrawn(focusComposer)
+        }}
       />
       {isSending.value && <p class="quiet-text">{says.onItsWay}</p>}
-      {request.expiresAt !== undefined && (
+      {request.expiresAt !== undefined && !isSettled && (
         <p class="quiet-text">
           {texts.answer.expires} <Time at={request.expiresAt} />
         </p>

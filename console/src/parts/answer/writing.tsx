@@ -1,0 +1,18 @@
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import { texts } from '../../texts.js'
+
+/** What somebody is in the middle of answering was settled meanwhile. */
+export const Settled = () => (
+  <p class="notice" role="alert">
+    {texts.answer.settled}
+  </p>
+)
+
+/** Tells whenever somebody begins to write an answer, or is done with it. */
+export function useWriting(isWriting: boolean, onWriting: ((isWriting: boolean) => void) | undefined): void {
+  const told = useRef(false)
+  useLayoutEffect(() => {
+    if (told.current !== isWriting) onWriting?.(isWriting)
+    told.current = isWriting
+  }, [isWriting])
+}

@@ -1,0 +1,120 @@
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import {
+  axe,
+  buildConsole,
+  closeBrowserAfter,
+  openConsole,
+  shot,
+  skipWithoutChromium,
+} from '../fixtures/console-browser.js'
+
+closeBrowserAfter(t)
+const skip = skipWithoutChromium
+if (!skip) buildConsole()
+
+const QUESTION = {
+  questions: [{ question: 'Which one?', header: 'Which', options: [{ label: 'Red' }], multiSelect: false }],
+}
+
+/** A session that asks for these inputs, and the window of somebody who looks at it. */
+async function world(t: Test, inputs: object[], at: (id: string) => string = () => 'inbox') {
+  const { url, call, engine } = await buildServer(t, { console: true, script: {} })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', approvalTimeoutMs: 0 })
+  for (const input of inputs)
+    void engine.last.host.requestPermission({
+      toolName: 'questions' in input ? 'AskUserQuestion' : 'Bash',
+      toolUseId: 't',
+      input: { ...input },
+    })
+  const waiting = async (): Promise<{ request: { id: string } }[]> => (await call('GET', '/inbox')).json
+  await until(async () => (await waiting()).length === inputs.length, 'what is asked')
+  /** Somebody else answers what was asked first. */
+  const settle = async () => {
+    const [{ request }] = (await waiting()) as [{ request: { id: string } }]
+    await call('POST', `/sessions/${json.id}/permissions/${request.id}`, { behavior: 'allow' })
+  }
+  const { page, complaints } = await openConsole(t, `${url}/v1/console/`, { at: at(json.id) })
+  return { page, complaints, waiting, settle }
+}
+const SETTLED = 'This does not wait any more.'
+const headOf = (page: Page, text: string) => page.locator('.ask', { hasText: text }).locator('.ask-head')
+const reasonOf = (page: Page) => page.getByLabel('Reason')
+const focused = (page: Page) => page.locator(':focus')
+
+t.test('what is typed when somebody else answers first answers nothing, and can be copied', { skip }, async (t) => {
+  const { page, complaints, waiting, settle } = await world(t, [{ command: 'first' }, { command: 'second' }])
+  await headOf(page, 'first').click()
+  await page.keyboard.press('d')
+  await page.keyboard.type('Not as it is: ')
+  await settle()
+  await page.getByText(SETTLED).waitFor()
+  t.strictSame(await axe(page), [])
+  await shot(page, 'inbox-settled-meanwhile')
+  // each of these letters is a key of the inbox
+  await page.keyboard.type('jade')
+  await page.keyboard.press('Enter')
+  t.equal(await reasonOf(page).inputValue(), 'Not as it is: ')
+  await page.keyboard.press('Escape')
+  await headOf(page, 'first').and(focused(page)).waitFor()
+  t.equal(await page.getByText(SETTLED).count(), 0)
+  t.equal((await waiting()).length, 1)
+  t.strictSame(complaints, [])
+})
+
+t.test('an input that is edited, and own words to a question, stay as well', { skip }, async (t) => {
+  const { page, complaints, waiting, settle } = await world(t, [{ command: 'first' }, QUESTION, { command: 'last' }])
+  await headOf(page, 'first').click()
+  await page.keyboard.press('e')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('command').fill('first, with care')
+  await settle()
+  await dialog.getByText(SETTLED).waitFor()
+  t.equal(await dialog.getByRole('button', { name: 'Allow with this input' }).isEnabled(), false)
+  t.equal(await dialog.getByLabel('command').inputValue(), 'first, with care')
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+
+  await headOf(page, 'Which one?').click()
+  const own = page.getByLabel('Your own words')
+  await own.fill('Neither')
+  await settle()
+  await page.getByText(SETTLED).waitFor()
+  await own.and(focused(page)).waitFor()
+  await page.keyboard.type('jade')
+  t.equal(await own.inputValue(), 'Neither')
+  t.equal((await waiting()).length, 1)
+  t.strictSame(complaints, [])
+})
+
+t.test('a reason for several stays when none of them waits any more', { skip }, async (t) => {
+  const { page, settle } = await world(t, [{ command: 'only' }])
+  await page.getByLabel('Choose all approvals').check()
+  await page.getByRole('button', { name: 'Deny 1…' }).click()
+  await reasonOf(page).fill('Too many at once')
+  await settle()
+  await page.getByText(SETTLED).waitFor()
+  t.equal(await reasonOf(page).inputValue(), 'Too many at once')
+  await page.getByRole('dialog').locator('form').getByRole('button', { name: 'Close' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+})
+
+t.test('in a session a reason stays, and what waits next comes after it', { skip }, async (t) => {
+  const inputs = [{ command: 'first' }, { command: 'second' }]
+  const { page, complaints, settle } = await world(t, inputs, (id) => `sessions/${id}`)
+  const asked = page.getByRole('region', { name: 'What is waited for' })
+  await asked.getByText('first').waitFor()
+  await asked.getByRole('button', { name: 'Deny…' }).click()
+  await page.keyboard.type('Not as it is')
+  await settle()
+  await asked.getByText(SETTLED).waitFor()
+  t.strictSame(await axe(page), [])
+  await reasonOf(page).and(focused(page)).waitFor()
+  t.equal(await reasonOf(page).inputValue(), 'Not as it is')
+  await asked.getByRole('button', { name: 'Close' }).press('Enter')
+  await asked.getByText('second').waitFor()
+  await page.getByLabel('Message').and(focused(page)).waitFor()
+  t.equal(await asked.getByText('first').count(), 0)
+  t.strictSame(complaints, [])
+})
