@@ -18,7 +18,7 @@ if (!skip) buildConsole()
 const { url, call } = await buildServer(t, {
   console: true,
   script: {},
-  authenticate: () => ({ canManageProfiles: true }),
+  authenticate: () => ({ name: 'ann', canManageProfiles: true }),
   profileStore: createMemoryProfileStore(),
 })
 const open = async (t: Test, at: string): Promise<Page> =>
@@ -68,6 +68,38 @@ t.test('of two windows that edit one profile the second takes nothing back unsee
   await save()
   await dialog.waitFor({ state: 'detached' })
   t.equal((await profile()).provider.model, 'fourth')
+})
+
+t.test('what is begun of a profile outlives a reload, and takes nothing back either', { skip }, async (t) => {
+  await call('POST', '/profiles', { ...PROFILE, name: 'reloaded' })
+  const page = await open(t, 'profiles/reloaded')
+  const dialog = page.getByRole('dialog')
+  const edit = () => page.getByRole('button', { name: 'Edit' }).click()
+  const description = dialog.getByLabel('Description')
+  await edit()
+  await description.fill('Half a thou')
+  await call('PATCH', '/profiles/reloaded', { provider: { id: 'scripted', model: 'second' } })
+  await page.reload()
+  await edit()
+  t.equal(await description.inputValue(), 'Half a thou')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  const { profile } = (await call('GET', '/profiles/reloaded')).json
+  t.match(profile, { description: 'Half a thou', provider: { model: 'second' } })
+  await edit()
+  await description.fill('Another thou')
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  await edit()
+  t.equal(await description.inputValue(), 'Half a thou', 'what was given up is not there again')
+
+  await page.goto(`${url}/v1/console/#/profiles`)
+  const create = () => page.getByRole('button', { name: 'New profile' }).click()
+  await create()
+  await dialog.getByLabel('Name', { exact: true }).fill('half-a-pro')
+  await page.reload()
+  await create()
+  t.equal(await dialog.getByLabel('Name', { exact: true }).inputValue(), 'half-a-pro')
 })
 
 t.test('why a profile is not deleted stays said when the profile is read again', { skip }, async (t) => {

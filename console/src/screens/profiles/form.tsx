@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useRef } from 'preact/hooks'
+import { useMemo, useRef } from 'preact/hooks'
 import {
   GatewayError,
   type PermissionMode,
@@ -24,6 +24,7 @@ import { Field } from '../../parts/field.js'
 import { Failure } from '../../parts/notice.js'
 import { Segments } from '../../parts/segments.js'
 import { goer } from '../../route.js'
+import { keep, keptAs, useKeeping } from '../../state/kept.js'
 import { texts } from '../../texts.js'
 
 const says = texts.profiles
@@ -31,6 +32,12 @@ const says = texts.profiles
 type TextName = {
   [N in keyof ProfileForm]: ProfileForm[N] extends string ? (string extends ProfileForm[N] ? N : never) : never
 }[keyof ProfileForm]
+
+/** What was filled in, and what it was made from: what somebody else has changed by the time that it is there again is not taken back. */
+interface Begun {
+  before: ProfileForm
+  form: ProfileForm
+}
 
 /** A managed profile, new or changed. What is wrong with it the gateway says, at the field that it is about. */
 export function ProfileEditor({
@@ -43,9 +50,19 @@ export function ProfileEditor({
   /** Leads on to it, where somebody still waits for it. */
   onSaved: (profile: ProfileInfo, go: (href: string) => void) => void
 }) {
+  const draft = profile ? `profile.${profile.name}` : 'profile'
+  const begun = useMemo(() => keptAs<Begun>(draft), [])
   /** What it was when it was read last. */
-  const before = useRef(profile ? formOf(profile) : EMPTY_PROFILE)
-  const form = useSignal<ProfileForm>(before.current)
+  const before = useRef(begun?.before ?? (profile ? formOf(profile) : EMPTY_PROFILE))
+  const form = useSignal<ProfileForm>(begun?.form ?? before.current)
+  useKeeping(() => {
+    const isBegun = JSON.stringify(form.value) !== JSON.stringify(before.current)
+    keep(draft, isBegun ? { before: before.current, form: form.value } : undefined)
+  })
+  const giveUp = (): void => {
+    keep(draft, undefined)
+    onClose()
+  }
   const error = useSignal<unknown>(undefined)
   /** The fields that somebody else has changed meanwhile: whoever saves again means to. */
   const clashes = useSignal<readonly (keyof ProfileForm)[]>([])
@@ -83,7 +100,7 @@ export function ProfileEditor({
         if (!changes) return
         if (Object.keys(changes).length > 0) onSaved(await client.profiles.update(profile.name, changes), go)
       }
-      onClose()
+      giveUp()
     } catch (failure) {
       error.value = failure
       toRefused()
@@ -228,7 +245,7 @@ export function ProfileEditor({
         )}
         {at.size > 0 && rest.map(({ path, message }) => <p key={path} class="field-error">{`${path}: ${message}`}</p>)}
         <div class="form-end">
-          <button type="button" class="quiet" onClick={onClose}>
+          <button type="button" class="quiet" onClick={giveUp}>
             {texts.shell.cancel}
           </button>
           <button type="submit" class="primary" disabled={isBusy.value}>
