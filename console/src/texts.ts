@@ -12,6 +12,8 @@ const shell = {
   navigation: 'Screens',
   more: 'More',
   loading: 'Loading…',
+  readingProfiles: 'The profiles are being read…',
+  underway: 'Waits for the gateway…',
   notFound: 'There is no such screen.',
   failedToLoad: 'This part of the console could not be loaded.',
   noAnswer: 'The gateway did not answer.',

@@ -141,3 +141,33 @@ t.test('what is tried again after a failure is followed once', { skip }, async (
   t.equal(open.size, 1)
   t.strictSame([...sockets], [...open], 'the part of the log is read again, and the session followed as before')
 })
+
+t.test('a form says that it waits for a gateway that is away, and goes on when that is back', { skip }, async (t) => {
+  const proxy = await cuttingProxy(t)
+  proxy.target = port
+  const { page, complaints } = await openConsole(t, `${proxy.origin}/v1/console/`, { at: 'sessions', loses: true })
+  const begin = page.getByRole('button', { name: 'New session' }).first()
+  await begin.waitFor()
+  await isLive(page)
+  proxy.target = undefined
+  proxy.cut()
+  await begin.click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('The profiles are being read…').waitFor()
+  await dialog.getByLabel('Directory').fill(SOME_CWD)
+  await dialog.getByLabel('First message').fill('Said while it was away')
+  const start = dialog.getByRole('button', { name: 'Start session' })
+  await start.click()
+  await dialog.getByText('Waits for the gateway…').waitFor()
+  t.strictSame(await axe(page), [])
+  await shot(page, 'start-away')
+  // as often as the client tries by itself
+  await dialog.getByRole('button', { name: 'Try again' }).waitFor()
+  t.equal(await start.isEnabled(), true)
+  t.equal(await dialog.getByText('Waits for the gateway…').count(), 0)
+  proxy.target = port
+  await dialog.getByLabel('Profile', { exact: true }).waitFor()
+  await start.click()
+  await logOf(page).getByText('Said while it was away').waitFor()
+  t.strictSame(complaints, [])
+})

@@ -24,6 +24,13 @@ export const Loading = () => (
   </p>
 )
 
+/** In a form: what was asked for is on its way. */
+export const Underway = ({ children = texts.shell.underway }: { children?: ComponentChildren }) => (
+  <p class="loading underway quiet-text" role="status">
+    {children}
+  </p>
+)
+
 /** What a list says of its reading: that it failed, and that there is nothing yet. */
 export const Reading = ({ error, isLoaded, retry }: { error: unknown; isLoaded: boolean; retry: () => void }) => {
   if (error !== undefined) return <Failure error={error} retry={retry} />

@@ -21,7 +21,7 @@ import {
 import { visibleLine } from '../../model/visible.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Field } from '../../parts/field.js'
-import { Failure } from '../../parts/notice.js'
+import { Failure, Underway } from '../../parts/notice.js'
 import { Segments } from '../../parts/segments.js'
 import { goer } from '../../route.js'
 import { keep, keptAs, useKeeping } from '../../state/kept.js'
@@ -245,6 +245,7 @@ export function ProfileEditor({
         )}
         {at.size > 0 && rest.map(({ path, message }) => <p key={path} class="field-error">{`${path}: ${message}`}</p>)}
         <div class="form-end">
+          {isBusy.value && <Underway />}
           <button type="button" class="quiet" onClick={giveUp}>
             {texts.shell.cancel}
           </button>

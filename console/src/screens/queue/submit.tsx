@@ -1,12 +1,13 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
-import { GatewayError, type JobInfo, type ProfileInfo } from '../../../../client/index.js'
+import { useRef } from 'preact/hooks'
+import { GatewayError, type JobInfo } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { CreateKey } from '../../model/create-key.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
 import { Field } from '../../parts/field.js'
-import { Failure } from '../../parts/notice.js'
+import { Failure, Underway } from '../../parts/notice.js'
+import { OfferedState, useOffered } from '../../parts/offered-profiles.js'
 import { goer } from '../../route.js'
 import { keep, useKeptForm } from '../../state/kept.js'
 import { texts } from '../../texts.js'
@@ -49,39 +50,29 @@ export function SubmitDialog({
     maxTokens: '',
     maxMinutes: '',
   }))
-  const profiles = useSignal<readonly ProfileInfo[]>([])
   const error = useSignal<unknown>(undefined)
   const isBusy = useSignal(false)
   const key = useRef(new CreateKey())
 
-  // a press does not overtake them: one that is made again has to ask for the same
-  const listed = useRef<Promise<void> | undefined>(undefined)
-  useEffect(() => {
-    listed.current = client.profiles.list().then(
-      (answer) => {
-        profiles.value = answer.profiles
-        const first = answer.profiles[0]?.name
-        const { profile } = values.value
-        // one that was kept may be gone by now; that of a job which is to run again is not made another one
-        const isThere = (profile && profile === from?.profile) || answer.profiles.some(({ name }) => name === profile)
-        if (!isThere && first !== undefined) values.value = { ...values.value, profile: first }
-      },
-      (failure) => {
-        error.value = failure
-      },
-    )
-  }, [])
+  const offered = useOffered((all) => {
+    const first = all[0]?.name
+    const { profile } = values.value
+    // one that was kept may be gone by now; that of a job which is to run again is not made another one
+    const isThere = (profile && profile === from?.profile) || all.some(({ name }) => name === profile)
+    if (!isThere && first !== undefined) values.value = { ...values.value, profile: first }
+  })
+  const profiles = offered.profiles.value ?? []
 
   const submit = async (): Promise<void> => {
     if (isBusy.value) return
     isBusy.value = true
     error.value = undefined
     const go = goer()
-    await listed.current
-    const { prompt, profile, cwd, model, attempts, priority, maxTokens, maxMinutes } = values.value
     const number = (text: string): number | undefined => (text.trim() === '' ? undefined : Number(text))
-    const minutes = number(maxMinutes)
     try {
+      if (!(await offered.listed())) return
+      const { prompt, profile, cwd, model, attempts, priority, maxTokens, maxMinutes } = values.value
+      const minutes = number(maxMinutes)
       const wanted = {
         session: { prompt, cwd: cwd.trim(), ...(profile && { profile }), ...(model.trim() && { model: model.trim() }) },
         ...given('attempts', number(attempts)),
@@ -103,7 +94,9 @@ export function SubmitDialog({
   const refusal = error.value instanceof GatewayError ? error.value : undefined
   const refusalOf = (name: Name): string | undefined =>
     refusal?.errors.find(({ path }) => path.replace(/^\//, '').replaceAll('/', '.') === PATHS[name])?.message
-  const isAtField = (Object.keys(PATHS) as Name[]).some(refusalOf)
+  const isAtField = (Object.keys(PATHS) as Name[]).some(
+    (name) => refusalOf(name) && (name !== 'profile' || profiles.length > 0),
+  )
   /** What an input of this name has. */
   const bound = (name: Name) => ({
     value: values.value[name],
@@ -129,12 +122,13 @@ export function SubmitDialog({
         <Field label={says.prompt} error={refusalOf('prompt')}>
           {(given) => <textarea {...given} {...bound('prompt')} rows={5} dir="auto" required />}
         </Field>
+        <OfferedState {...offered} />
         <div class="pair">
-          {profiles.value.length > 0 && (
+          {profiles.length > 0 && (
             <Field label={says.profile} error={refusalOf('profile')}>
               {(given) => (
                 <select {...given} {...bound('profile')}>
-                  {profiles.value.map(({ name }) => (
+                  {profiles.map(({ name }) => (
                     <option key={name}>{name}</option>
                   ))}
                 </select>
@@ -165,6 +159,7 @@ export function SubmitDialog({
         </details>
         {error.value !== undefined && !isAtField && <Failure error={error.value} />}
         <div class="form-end">
+          {isBusy.value && <Underway />}
           <button type="submit" class="primary" disabled={isBusy.value}>
             {says.submitAction}
           </button>

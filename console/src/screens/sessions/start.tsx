@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { useMemo, useRef } from 'preact/hooks'
 import type { CreateSessionRequest, GatewayError, PermissionMode, ProfileInfo } from '../../../../client/index.js'
 import { client, sentenceOf } from '../../api.js'
 import { CreateKey } from '../../model/create-key.js'
@@ -7,7 +7,8 @@ import { modesOf } from '../../model/modes.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
 import { Field } from '../../parts/field.js'
-import { Failure } from '../../parts/notice.js'
+import { Failure, Underway } from '../../parts/notice.js'
+import { OfferedState, useOffered } from '../../parts/offered-profiles.js'
 import { Segments } from '../../parts/segments.js'
 import { goer, hrefTo } from '../../route.js'
 import { keep, keptAs, useKeeping } from '../../state/kept.js'
@@ -36,7 +37,6 @@ const DRAFT = 'session'
 
 /** Starts a session, or goes on with one that an agent keeps. */
 export function StartDialog({ onClose }: { onClose: () => void }) {
-  const profiles = useSignal<ProfileInfo[]>([])
   const begun = useMemo(() => keptAs<Begun>(DRAFT), [])
   const profile = useSignal(begun?.profile ?? '')
   const directory = useSignal(begun?.directory ?? sessions.value[0]?.cwd ?? '')
@@ -48,20 +48,11 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
   const isBusy = useSignal(false)
   const key = useRef(new CreateKey())
 
-  // a press does not overtake them: one that is made again has to ask for the same
-  const listed = useRef<Promise<void> | undefined>(undefined)
-  useEffect(() => {
-    listed.current = client.profiles.list().then(
-      (answer) => {
-        profiles.value = answer.profiles
-        // one that was kept may be gone by now
-        if (!answer.profiles.some(({ name }) => name === profile.value)) profile.value = answer.profiles[0]?.name ?? ''
-      },
-      (failure) => {
-        error.value = failure
-      },
-    )
-  }, [])
+  const offered = useOffered((all) => {
+    // one that was kept may be gone by now
+    if (!all.some(({ name }) => name === profile.value)) profile.value = all[0]?.name ?? ''
+  })
+  const profiles = offered.profiles.value ?? []
 
   useKeeping(() => {
     const written = { directory: directory.value, mode: mode.value, model: model.value, prompt: prompt.value }
@@ -75,8 +66,8 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
     isBusy.value = true
     error.value = undefined
     const go = goer()
-    await listed.current
     try {
+      if (!(await offered.listed())) return
       const wanted: CreateSessionRequest = {
         cwd: directory.value.trim(),
         ...(profile.value && { profile: profile.value }),
@@ -99,11 +90,13 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
     }
   }
 
-  const chosen = profiles.value.find(({ name }) => name === profile.value)
+  const chosen = profiles.find(({ name }) => name === profile.value)
   const refusals = (error.value as GatewayError | undefined)?.errors ?? []
   const refusalOf = (field: string): string | undefined =>
     refusals.find(({ path }) => path.replace(/^\//, '') === field)?.message
-  const isAtField = ['cwd', 'profile', 'permissionMode', 'model', 'prompt'].some(refusalOf)
+  const isAtField = ['cwd', 'permissionMode', 'model', 'prompt', ...(profiles.length > 0 ? ['profile'] : [])].some(
+    refusalOf,
+  )
   return (
     <Dialog title={says.title} onClose={onClose}>
       <form
@@ -124,7 +117,8 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
             isAdopting.value = how === 'adopt'
           }}
         />
-        {profiles.value.length > 0 && (
+        <OfferedState {...offered} />
+        {profiles.length > 0 && (
           <Field label={texts.sessions.profile} hint={chosen?.description} error={refusalOf('profile')}>
             {(given) => (
               <select
@@ -132,11 +126,11 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
                 value={profile.value}
                 onChange={(event) => {
                   profile.value = event.currentTarget.value
-                  const next = profiles.value.find(({ name }) => name === profile.value)
+                  const next = profiles.find(({ name }) => name === profile.value)
                   if (mode.value && !modesOf(next?.engine).includes(mode.value)) mode.value = ''
                 }}
               >
-                {profiles.value.map(({ name }) => (
+                {profiles.map(({ name }) => (
                   <option key={name}>{name}</option>
                 ))}
               </select>
@@ -224,8 +218,11 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
             {sentenceOf(error.value)}
           </p>
         )}
-        {!isAdopting.value && (
+        {isAdopting.value ? (
+          isBusy.value && <Underway />
+        ) : (
           <div class="form-end">
+            {isBusy.value && <Underway />}
             <button type="submit" class="primary" disabled={isBusy.value}>
               {says.submit}
             </button>
