@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { Authenticate } from '../../src/options.js'
+import { buildServer } from '../fixtures/build.js'
 import { buildConsole, TOKENS } from '../fixtures/console.js'
 import {
   buildConsole as build,
@@ -110,4 +111,17 @@ t.test('a browser that keeps nothing has what was begun until the page is left',
   await dialog.waitFor({ state: 'detached' })
   await open()
   t.equal(await dialog.getByLabel('First message').inputValue(), 'Half a thou')
+})
+
+t.test('a browser that lets pages keep nothing at all shows the screens all the same', { skip }, async (t) => {
+  const { url } = await buildServer(t, { console: true, script: {} })
+  const { page, complaints } = await openConsole(t, `${url}/v1/console/`, { at: 'sessions' })
+  await page.addInitScript(`for (const name of ['localStorage', 'sessionStorage'])
+    Object.defineProperty(globalThis, name, { get() { throw new DOMException('blocked', 'SecurityError') } })`)
+  await page.reload()
+  await page.getByText('No session yet.').waitFor()
+  await page.getByRole('link', { name: 'Inbox' }).click()
+  await page.locator('.empty, .notice-bad').first().waitFor()
+  t.match(await page.locator('main').innerText(), /Nothing waits for you/)
+  t.strictSame(complaints, [])
 })

@@ -19,6 +19,11 @@ function tried<T>(act: () => T): T | undefined {
 export const keptAs = <T>(name: string): T | undefined =>
   tried(() => JSON.parse(unkept.get(name) ?? sessionStorage.getItem(PREFIX + name) ?? 'null') as T | null) ?? undefined
 
+/** A choice that was made in this browser, in any window; undefined also where the browser keeps nothing. */
+export const remembered = (name: string): string | undefined => tried(() => localStorage.getItem(name)) ?? undefined
+
+export const remember = (name: string, value: string): void => void tried(() => localStorage.setItem(name, value))
+
 /** Whose it is. Absent: nobody's who could be told from another one. */
 let owner: string | undefined
 

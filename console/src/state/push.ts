@@ -4,6 +4,7 @@ import { client } from '../api.js'
 import { keyBytes } from '../model/push-key.js'
 import { go } from '../route.js'
 import { texts } from '../texts.js'
+import { remember, remembered } from './kept.js'
 
 export type Told = SessionNotification['type']
 export const TOLD: readonly Told[] = ['permission_requested', 'turn_completed', 'session_error', 'session_closed']
@@ -49,7 +50,7 @@ const KEPT = 'push-events'
 export async function renewPush(): Promise<void> {
   if (!isSupported() || Notification.permission !== 'granted') return
   const known = await subscription().catch(() => undefined)
-  const events = TOLD.filter((type) => (localStorage.getItem(KEPT) ?? '').split(',').includes(type))
+  const events = TOLD.filter((type) => (remembered(KEPT) ?? '').split(',').includes(type))
   if (known) await client.notifications.subscribe(known, { events }).catch(() => {})
 }
 
@@ -68,7 +69,7 @@ export async function turnPushOn(events: readonly Told[]): Promise<void> {
   })
   try {
     await client.notifications.subscribe(made, { events: [...events] })
-    localStorage.setItem(KEPT, events.join())
+    remember(KEPT, events.join())
   } catch (error) {
     await made.unsubscribe()
     throw error

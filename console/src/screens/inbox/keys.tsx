@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { focusDrawn } from '../../parts/key-focus.js'
+import { remember, remembered } from '../../state/kept.js'
 import { texts } from '../../texts.js'
 import type { InboxState } from './state.js'
 
@@ -9,7 +10,7 @@ const says = texts.inbox
 const KEPT = 'inbox-keys'
 
 /** Single keys get in the way of who speaks to the browser, or types with difficulty: they can be turned off. */
-const areOn = signal(localStorage.getItem(KEPT) !== 'off')
+const areOn = signal(remembered(KEPT) !== 'off')
 
 /** What a key asks of the open row: it has the button for it. */
 const BUTTONS: Readonly<Record<string, string>> = { a: 'allow', d: 'deny', e: 'edit', x: 'choose' }
@@ -56,7 +57,7 @@ export function KeyHints() {
           checked={areOn.value}
           onChange={(event) => {
             areOn.value = event.currentTarget.checked
-            localStorage.setItem(KEPT, areOn.value ? 'on' : 'off')
+            remember(KEPT, areOn.value ? 'on' : 'off')
           }}
         />
         {says.keys}
