@@ -16,6 +16,7 @@ import type { Gateway, Surroundings } from './gateway-shape.js'
 import { goOnWithOthers } from './gateway-take-over.js'
 import { answerLeft, settling } from './idempotency/making.js'
 import type { KeptKey, Made } from './idempotency/store.js'
+import { answering, unstarted } from './jobs/adapter-answers.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { shown } from './jobs/patch.js'
 import { JobQueue } from './jobs/queue.js'
@@ -181,7 +182,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     const kept = isOurs ? storage?.queue : given.adapter
     return new JobQueue({
       ...given,
-      adapter: kept ? refusing(kept) : createMemoryQueueAdapter({ now: () => clock.now() }),
+      adapter: kept ? refusing(answering(kept)) : createMemoryQueueAdapter({ now: () => clock.now() }),
       keepKey: keepKeyFor(kept, storage?.queue),
       oneWrite: isOurs && storage?.oneWrite === true,
       ...{ clock, logger, retryAfter, standstill, admission, profiles, deliverer, guard },
@@ -364,7 +365,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       () => moveFormer(),
       () => registry.adopt(),
       () => outward.start(),
-      () => queue?.start(),
+      () => (options.queue?.adapter ? queue?.start().catch(unstarted) : queue?.start()),
       () => answerLeft(idempotency, findMade),
     ]
     for (const step of steps) {

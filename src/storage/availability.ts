@@ -1,5 +1,6 @@
 import { GatewayError, toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
+import { eachCall } from '../lib/each-call.js'
 import type { Logger } from '../lib/logger.js'
 import { PATIENCE_MS, unavailable } from '../lib/patience.js'
 import { giveBack, isOfAnother, take } from './held.js'
@@ -220,7 +221,7 @@ export const refusing = <Store extends object>(store: Store): Store =>
   eachCall(store, (_name, call) => {
     try {
       const answer = call()
-      return answer instanceof Promise ? answer.catch(refuse) : answer
+      return isPromiseLike(answer) ? Promise.resolve(answer).catch(refuse) : answer
     } catch (error) {
       return refuse(error)
     }
@@ -235,25 +236,11 @@ function refused(call: () => unknown): unknown {
   }
 }
 
+/** What query builders give is a promise, and none of Node's. */
+const isPromiseLike = (answer: unknown): answer is PromiseLike<unknown> =>
+  typeof (answer as { then?: unknown } | undefined)?.then === 'function'
+
 function refuse(error: unknown): never {
   if (error instanceof GatewayError || isRefusal(error)) throw error
   throw unavailable(error)
-}
-
-/** The same object, whose methods are called by `around`. */
-function eachCall<T extends object>(target: T, around: (name: string, call: () => unknown) => unknown): T {
-  const known = new Map<PropertyKey, unknown>()
-  // not around the object itself: of one that is frozen a proxy may show nothing else
-  return new Proxy(Object.create(target) as T, {
-    get(_target, name) {
-      const member: unknown = Reflect.get(target, name)
-      if (typeof member !== 'function') return member
-      if (!known.has(name)) {
-        // looked up at each call: a host may have replaced it
-        const call = (given: unknown[]) => Reflect.apply(Reflect.get(target, name) as typeof member, target, given)
-        known.set(name, (...given: unknown[]) => around(String(name), () => call(given)))
-      }
-      return known.get(name)
-    },
-  })
 }

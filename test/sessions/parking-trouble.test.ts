@@ -1,6 +1,7 @@
 import t from 'tap'
 import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
+import type { ParkedSessionRecord } from '../../src/sessions/kept/store.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
@@ -320,4 +321,34 @@ t.test('a result for a session that has ended is not applied, and not unknown wh
   await registry.end(id)
   t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
   t.match(await registry.get(id), { status: 'closed' })
+})
+
+t.test('what a store of the host has that is no parked session keeps no other one from being adopted', async (t) => {
+  const { gateway, id, park, store } = await buildParked(t)
+  await park()
+  await gateway.close()
+  const kept = (await store.get(id))!
+  const failures: unknown[] = []
+  const onError = (error: Error, context: unknown) => void failures.push([error.message, context])
+  const list = async () => [null, {}, kept] as ParkedSessionRecord[]
+  let answer: unknown = kept
+  const mixed = Object.assign(Object.create(store), { list, get: async () => answer }) as MemorySessionStore
+  const { registry } = await buildGateway(t, { parking: { store: mixed, onError }, script: native })
+  t.same(
+    (await registry.list()).map((session) => session.id),
+    [id],
+  )
+  t.match(failures, [
+    [/^parking\.store gave something else than a parked session .* It was left in place\.$/, { phase: 'adopt' }],
+    [/record\.id: /, { phase: 'adopt' }],
+  ])
+  answer = 42
+  await t.rejects(registry.send(id, { type: 'interrupt' }), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  answer = kept
+  t.equal((await registry.get(id))?.status, 'parked')
+})
+
+t.test('a store of the host that lists nothing is named when the gateway starts', async (t) => {
+  const store = Object.assign(new MemorySessionStore(), { list: async () => undefined as never })
+  await t.rejects(buildGateway(t, { parking: { store } }), { message: 'parking.store: list() gave no list.' })
 })

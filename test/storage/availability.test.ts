@@ -1,6 +1,6 @@
 import t from 'tap'
 import { silentLogger } from '../../src/lib/logger.js'
-import { StorageWatch } from '../../src/storage/availability.js'
+import { refusing, StorageWatch } from '../../src/storage/availability.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import type { GatewayStorage } from '../../src/storage/storage.js'
 import { buildGateway, SOME_CWD } from '../fixtures/build.js'
@@ -121,3 +121,10 @@ t.test(
     t.same(done, ['first', 'third'])
   },
 )
+
+t.test('what a query builder gives is a promise as any other, and refuses as one', async (t) => {
+  // biome-ignore lint/suspicious/noThenProperty: it is what makes it one
+  const query = { then: (_done: unknown, failed: (error: Error) => void) => failed(new Error('no connection')) }
+  const store = refusing({ list: () => query as unknown as Promise<string[]> })
+  await t.rejects(store.list(), { code: 'SG_ERR_STORE_UNAVAILABLE', cause: { message: 'no connection' } })
+})

@@ -7,6 +7,7 @@ import { makeDirectory } from '../../lib/make-directory.js'
 import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
+import { ParkedRecord } from '../record/parked-record.js'
 import { acquireProcessLock } from './process-lock.js'
 import { unless } from './unless.js'
 
@@ -17,26 +18,7 @@ const DRAFT_NAME = /^[0-9a-f]{64}\.json\.\d+$/
 const READS_AT_ONCE = 32
 const READ_BYTES = 64 * 1024
 
-/** What has to hold before a file is believed; the snapshot inside is the engine's own to check. */
-const Contents = Type.Object({
-  version: Type.Literal(VERSION),
-  record: Type.Object({
-    id: Type.String({ minLength: 1 }),
-    info: Type.Object({ id: Type.String(), lastSeq: Type.Integer(), createdAt: Type.Number() }),
-    profile: Type.String(),
-    generation: Type.String(),
-    config: Type.Object({ cwd: Type.String() }),
-    snapshot: Type.Object({ engine: Type.String() }),
-    executions: Type.Array(Type.Object({ executionId: Type.String(), toolName: Type.String() })),
-    results: Type.Array(Type.Object({ executionId: Type.String() })),
-    permissions: Type.Array(Type.Object({ id: Type.String(), toolUseId: Type.String() })),
-    decisions: Type.Array(Type.Object({ toolUseId: Type.String(), requestId: Type.String() })),
-    hasNews: Type.Boolean(),
-    settled: Type.Array(Type.String()),
-    log: Type.Object({ epoch: Type.String(), oldestSeq: Type.Integer(), events: Type.String() }),
-    parkedAt: Type.Number(),
-  }),
-})
+const Contents = Type.Object({ version: Type.Literal(VERSION), record: ParkedRecord })
 const contents: Checker<unknown> = compileSchema(Contents)
 
 /**

@@ -12,6 +12,7 @@ import type {
 import { type News, newsOf } from '../../sessions/kept/news.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
 import { derivedTitle } from '../../sessions/session-facts.js'
+import { listedRecords, storedRecord } from './parked-record.js'
 
 /**
  * A session whose wake a crash cut off has told events that nobody knows any more: its numbering goes on so much later that none of
@@ -28,7 +29,7 @@ export function recordJournal(store: SessionStore): SessionJournal {
   const find = async (id: string): Promise<ParkedSessionRecord | undefined> => {
     const known = fresh.get(id)
     fresh.delete(id)
-    return known?.record ?? (await store.get(id))
+    return known?.record ?? (await storedRecord(store, id))
   }
   const save = async (record: ParkedSessionRecord): Promise<void> => {
     fresh.delete(record.id)
@@ -60,7 +61,7 @@ export function recordJournal(store: SessionStore): SessionJournal {
         return true
       }),
     async list(onUnreadable) {
-      const records = await store.list(onUnreadable)
+      const records = await listedRecords(store, onUnreadable)
       for (const record of records.filter(({ hasNews, isHeld }) => hasNews || isHeld)) {
         record.info.lastSeq += LOST_SEQS
         record.log.epoch = newId()
@@ -86,7 +87,7 @@ export function recordJournal(store: SessionStore): SessionJournal {
 
 /** Moves what a store has of parked sessions into a journal that has every session; what cannot be read stays. */
 export async function moveParked(store: SessionStore, journal: SessionJournal, onFailed: (error: unknown) => void) {
-  for (const record of await store.list(onFailed))
+  for (const record of await listedRecords(store, onFailed))
     try {
       const { id, profile, generation, config, epoch, state, snapshot, reservedSeq } = wholeOf(record)
       const events = record.log.events === '' ? [] : record.log.events.split('\n')

@@ -1,0 +1,50 @@
+import { Type } from '@sinclair/typebox'
+import { compileSchema } from '../../lib/validation.js'
+import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
+
+/** What has to hold before a record is believed; the snapshot inside is the engine's own to check. */
+export const ParkedRecord = Type.Object({
+  id: Type.String({ minLength: 1 }),
+  info: Type.Object({ id: Type.String(), lastSeq: Type.Integer(), createdAt: Type.Number() }),
+  profile: Type.String(),
+  generation: Type.String(),
+  config: Type.Object({ cwd: Type.String() }),
+  snapshot: Type.Object({ engine: Type.String() }),
+  executions: Type.Array(Type.Object({ executionId: Type.String(), toolName: Type.String() })),
+  results: Type.Array(Type.Object({ executionId: Type.String() })),
+  permissions: Type.Array(Type.Object({ id: Type.String(), toolUseId: Type.String() })),
+  decisions: Type.Array(Type.Object({ toolUseId: Type.String(), requestId: Type.String() })),
+  hasNews: Type.Boolean(),
+  settled: Type.Array(Type.String()),
+  log: Type.Object({ epoch: Type.String(), oldestSeq: Type.Integer(), events: Type.String() }),
+  parkedAt: Type.Number(),
+})
+const shape = compileSchema(ParkedRecord)
+
+/** What a store lists, without what is no record: that is told, left where it is, and keeps no other session from being adopted. */
+export async function listedRecords(
+  store: SessionStore,
+  onUnreadable: (error: Error) => void = () => {},
+): Promise<ParkedSessionRecord[]> {
+  const list: unknown = await store.list(onUnreadable)
+  if (!Array.isArray(list)) throw new Error('parking.store: list() gave no list.')
+  return list.filter((record) => {
+    const problem = problemOf(record)
+    if (problem) onUnreadable(new Error(`${problem} It was left in place.`))
+    return !problem
+  })
+}
+
+/** @throws Error that says what is wrong with what the store has of this session */
+export async function storedRecord(store: SessionStore, id: string): Promise<ParkedSessionRecord | undefined> {
+  // a host's may well give null
+  const record = (await store.get(id)) ?? undefined
+  const problem = record && problemOf(record)
+  if (problem) throw new Error(problem)
+  return record
+}
+
+function problemOf(record: unknown): string | undefined {
+  const [problem] = shape.errors(record, 'record')
+  return problem && `parking.store gave something else than a parked session (${problem.path}: ${problem.message}).`
+}
