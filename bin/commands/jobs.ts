@@ -137,7 +137,7 @@ export async function watch(prefix: string | undefined, options: Options): Promi
   const gateway = connect(options)
   const only = prefix === undefined ? undefined : await withQueue(jobId(gateway, prefix))
   // what is not there is waited for only where it was there before
-  if (only === undefined) await withQueue(gateway.queue.stats())
+  await withQueue<unknown>(only === undefined ? gateway.queue.stats() : gateway.jobs.get(only))
   const isBoard = process.stdout.isTTY && (options.output ?? 'table') === 'table'
   const aborter = new AbortController()
   const { signal } = aborter

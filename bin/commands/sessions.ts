@@ -88,6 +88,8 @@ function waitsFor({ pendingPermissions, parked }: SessionInfo): string {
 export async function attach(prefix: string, options: Options & { json?: boolean; from?: number }): Promise<void> {
   const gateway = connect(options)
   const id = await sessionId(gateway, prefix)
+  // a gateway that is not there is waited for only where it was there before
+  await gateway.sessions.get(id)
   const takesLines = isInteractive() && !options.json
   if (takesLines) note('Type to talk. Ctrl-C interrupts, twice leaves; Ctrl-D leaves.')
   const outcome = await new Conversation(gateway.session(id), {

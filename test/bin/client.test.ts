@@ -63,10 +63,15 @@ t.test(
       code: 4,
       stderr: /No answer from .*\nIs it running/,
     })
-    t.match(await run(['jobs', 'watch', '--url', 'http://127.0.0.1:1/v1']), {
-      code: 4,
-      stderr: /^session-gateway: No answer/,
-    })
+    for (const follow of [
+      ['jobs', 'watch'],
+      ['jobs', 'watch', session!.id],
+      ['sessions', 'attach', session!.id],
+    ])
+      t.match(await run([...follow, '--url', 'http://127.0.0.1:1/v1']), {
+        code: 4,
+        stderr: /^session-gateway: No answer/,
+      })
     const unfit = await run(['run', 'x', '--mode', 'none'])
     t.match(unfit, { code: 2, stderr: /^session-gateway: permissionMode: Expected one of .*\n$/ }, 'said once')
     t.match(await run(['run', 'x', '--profile', 'none']), { code: 2, stderr: /no such profile/ })
