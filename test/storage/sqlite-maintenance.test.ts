@@ -4,6 +4,7 @@ import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { sqliteSource } from '../../src/storage/migration/sqlite-side.js'
 import { loadDriver } from '../../src/storage/sqlite/driver.js'
 import { backupSqlite, doctorSqlite } from '../../src/storage/sqlite/maintenance.js'
 import { SCHEMA_VERSION } from '../../src/storage/sqlite/schema.js'
@@ -49,6 +50,25 @@ t.test('a backup overwrites nothing, and leaves nothing behind when it fails', a
   t.notOk(existsSync(`${target}-copy`))
   await storage.close()
   await t.rejects(storage.backup(`${target}-copy`), { code: 'STORAGE_CLOSED' })
+})
+
+t.test('a database that this account may not look for is not said to be missing', async (t) => {
+  const dir = t.testdir()
+  const path = join(dir, 'gateway.db')
+  writeFileSync(path, '')
+  chmodSync(dir, 0)
+  const isRoot = process.geteuid!() === 0
+  const refusal = { code: 'EACCES', message: /^This account may not look for .*gateway\.db: be the one/ }
+  // root may look everywhere
+  if (isRoot) process.seteuid!(65534)
+  try {
+    await t.rejects(doctorSqlite(path), refusal)
+    await t.rejects(backupSqlite(path, `${path}-copy`), refusal)
+    await t.rejects(sqliteSource(path), refusal)
+  } finally {
+    if (isRoot) process.seteuid!(0)
+    chmodSync(dir, 0o700)
+  }
 })
 
 t.test('both work on a database that another process holds', async (t) => {

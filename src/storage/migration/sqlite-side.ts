@@ -4,6 +4,7 @@ import { openDatabase } from '../sqlite/connection.js'
 import { type Database, loadDriver, rowsOf } from '../sqlite/driver.js'
 import { failureOf, Refusal, resultCodeOf } from '../sqlite/failures.js'
 import { type HeldFile, holdFile } from '../sqlite/files.js'
+import { existing } from '../sqlite/maintenance.js'
 import { FIND_BY_STATE, SCHEMA_VERSION, versionOf } from '../sqlite/schema.js'
 import { StorageError } from '../storage.js'
 import { COPIED, type CopiedRow, type CopiedTable, jobColumns, orderOf, type Side, type Target } from './tables.js'
@@ -59,10 +60,7 @@ export async function isSameFile(one: string, other: string): Promise<boolean> {
 
 /** A database that is only read, and held for as long. @throws StorageError, LockHeldError */
 export async function sqliteSource(file: string): Promise<Side> {
-  const path = await realpath(resolve(file)).catch(() => {
-    throw new StorageError('ENOENT', `There is no database ${resolve(file)}.`)
-  })
-  return letGoIfRefused(await holdFile(path), onlyRead)
+  return letGoIfRefused(await holdFile(await existing(file)), onlyRead)
 }
 
 async function onlyRead({ path, release }: HeldFile): Promise<Side> {

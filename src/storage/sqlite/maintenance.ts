@@ -109,12 +109,19 @@ async function intoNewFile<T>(target: string, what: string, work: (path: string)
   }
 }
 
-async function existing(file: string): Promise<string> {
+/** The real path of a database that is there. @throws StorageError */
+export async function existing(file: string): Promise<string> {
   try {
     const path = await realpath(file)
     if ((await stat(path)).isFile()) return path
-  } catch {
-    // Told below.
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    // whether it is there this account is not told
+    if (code === 'EACCES' || code === 'EPERM')
+      throw new StorageError(
+        code,
+        `This account may not look for ${resolve(file)}: be the one that the gateway runs as.`,
+      )
   }
   throw new StorageError('ENOENT', `There is no database ${resolve(file)}.`)
 }
