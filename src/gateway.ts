@@ -182,7 +182,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     const kept = isOurs ? storage?.queue : given.adapter
     return new JobQueue({
       ...given,
-      adapter: kept ? refusing(answering(kept)) : createMemoryQueueAdapter({ now: () => clock.now() }),
+      adapter: kept ? refusing(isOurs ? kept : answering(kept)) : createMemoryQueueAdapter({ now: () => clock.now() }),
       keepKey: keepKeyFor(kept, storage?.queue),
       oneWrite: isOurs && storage?.oneWrite === true,
       ...{ clock, logger, retryAfter, standstill, admission, profiles, deliverer, guard },
