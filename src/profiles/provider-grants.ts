@@ -68,7 +68,7 @@ export class ProviderGrants {
     const isOperators =
       baseUrl !== undefined && this.#endpoints.some((listed) => listed.baseUrl === comparable(baseUrl))
     const { dispatcher } = isOperators ? this.#operatorGuard : this.#guard
-    const reach = (input: string, init?: object) => guardedFetch(input, { ...init, dispatcher, redirect: 'error' })
+    const reach = (input: string, init?: object) => guardedFetch(input, { redirect: 'error', ...init, dispatcher })
     return reach as unknown as typeof fetch
   }
 

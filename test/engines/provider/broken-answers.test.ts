@@ -61,6 +61,27 @@ for (const [body, told] of [
     t.strictSame((await host.turn(1)).errors, [told])
   })
 
+for (const vendor of ['openai-compatible', 'anthropic'])
+  for (const status of [302, 307, 308])
+    t.test(`a ${status} is not followed with the key of ${vendor}, and where it points is told`, async (t) => {
+      const seen: string[] = []
+      const server = createServer((request, response) => {
+        seen.push(`${request.method} ${request.url}`)
+        request.resume().once('end', () => response.writeHead(status, { location: '/elsewhere/k?key=k' }).end('moved'))
+      })
+      await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+      t.teardown(() => server.close())
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const { runner, host } = await openAt(t, `${url}/v1`, vendor, 'secret-key')
+      runner.send('hi')
+      const end = await host.turn(1)
+      const told = `HTTP ${status}: The provider redirects to ${url}/elsewhere/k?key=k, which is not followed: `
+      t.match(end, { subtype: 'error_during_execution', isError: true })
+      t.match(end.errors?.[0], told)
+      t.equal(seen.length, 1)
+      t.match(seen[0], /^POST \/v1\//)
+    })
+
 t.test('counts that can be none are nothing, and parts of a token are none', async (t) => {
   const { url } = await startModelEndpoint(t)
   const { runner, host } = await openAt(t, url)
