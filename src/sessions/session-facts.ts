@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import type { SessionEventBody, SessionEventOf } from '../../schemas/events.js'
+import type { SessionEventOf } from '../../schemas/events.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo, SessionStatus, TokenUsage } from '../../schemas/sessions.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
@@ -253,12 +253,19 @@ function addUsage(total: TokenUsage, turn: Partial<TokenUsage> | undefined): voi
   total.cacheReadTokens += countOf(turn?.cacheReadTokens) ?? 0
 }
 
-/** The end of a turn that no engine could tell; what its calls have told is used up all the same. */
-export function endInterrupted(facts: SessionFacts, reason: string): SessionEventBody {
+/**
+ * The end of a turn that no engine could tell; what its calls have told is used up all the same.
+ * @param isError whether it was cut off; not when somebody wanted it to end
+ */
+export function endInterrupted(
+  facts: SessionFacts,
+  reason: string,
+  isError: boolean,
+): SessionEventOf<'turn_completed'> {
   const { numTurns, cost, turnUsage: usage = nothingUsed() } = facts
   facts.turnUsage = undefined
   addUsage(facts.usage, usage)
-  const end = { type: 'turn_completed', subtype: 'interrupted', isError: true, durationMs: 0 } as const
+  const end = { type: 'turn_completed', subtype: 'interrupted', isError, durationMs: 0 } as const
   return { ...end, numTurns, totalCostUsd: cost, errors: [reason], usage }
 }
 

@@ -169,7 +169,7 @@ export class TurnDesk {
     if (session.link) session.link.handing = undefined
     this.#opening = undefined
     session.inTurn = false
-    session.append(endInterrupted(session.facts, 'The turn was interrupted.'))
+    session.append(this.endOf(endInterrupted(session.facts, 'The turn was interrupted.', false)))
     session.showStatus()
     setImmediate(() => this.next())
     await session.durable().catch(() => {})
@@ -211,7 +211,7 @@ export class TurnDesk {
     if (session.inTurn) {
       this.#opening = undefined
       session.inTurn = false
-      session.append(endInterrupted(session.facts, message))
+      session.append(endInterrupted(session.facts, message, true))
     }
     session.showStatus()
   }
