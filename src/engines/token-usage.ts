@@ -1,4 +1,7 @@
+import type { SessionEventOf } from '../../schemas/events.js'
 import type { TokenUsage } from '../../schemas/sessions.js'
+
+type ContextUsage = SessionEventOf<'context_usage'>['usage']
 
 export const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
 
@@ -9,6 +12,13 @@ const MAX_TOKENS = 1e12
 export function tokenCount(told: unknown): number {
   const count = typeof told === 'number' ? Math.round(told) : 0
   return count > 0 && count <= MAX_TOKENS ? count : 0
+}
+
+/** How full a context is, where both counts can be counts; else undefined. */
+export function contextUsage(used: unknown, room: unknown): ContextUsage | undefined {
+  const [totalTokens, maxTokens] = [tokenCount(used), tokenCount(room)]
+  if (maxTokens === 0 || (totalTokens === 0 && used !== 0)) return undefined
+  return { totalTokens, maxTokens, percentage: Math.min(100, Math.round((totalTokens / maxTokens) * 100)) }
 }
 
 /** Each count, made of those of two. */

@@ -78,10 +78,18 @@ t.test('an agent that no profile runs yet is told of when it could not be starte
   const agents = [
     { name: 'mine', command: '/nowhere/mine-acp' },
     { name: 'here', command: process.execPath },
+    { name: 'plain', command: file },
   ]
   writeFileSync(file, JSON.stringify({ allowUnauthenticated: true, profiles: [DEMO], agents }), { mode: 0o600 })
   t.match(await agentWarnings(loadConfig(file, {}, {}), {}), [
-    { path: 'agents[0]', message: /mine is not installed: it needs the command \/nowhere\/mine-acp/ },
+    {
+      path: 'agents[0]',
+      message: /mine is not installed: it needs the command \/nowhere\/mine-acp, which does not exist$/,
+    },
+    {
+      path: 'agents[2]',
+      message: /plain cannot be started: its command .*gateway\.json is no file that may be executed$/,
+    },
   ])
 })
 

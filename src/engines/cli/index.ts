@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import type { ProfileInfo } from '../../../schemas/profiles.js'
 import { invalidField, startError } from '../../errors.js'
 import { type Clock, systemClock } from '../../lib/clock.js'
@@ -207,10 +208,11 @@ function refuseUnsupported(config: SessionRunnerConfig, row: AgentRow): void {
 function requireExecutable(command: string, row: AgentRow, env: Environment): string {
   const found = findExecutable(command, env)
   if (found) return found
+  if (command.includes('/') && existsSync(command))
+    throw startError(`The agent ${row.name} cannot be started: its command ${command} is no file that may be executed.`)
   const install = row.package && command === row.command ? ` Run: npm i -g ${row.package}` : ''
-  throw startError(
-    `The agent ${row.name} is not installed: it needs the command ${command}, which is not in the PATH of its sessions.${install}`,
-  )
+  const where = command.includes('/') ? 'which does not exist' : 'which is not in the PATH of its sessions'
+  throw startError(`The agent ${row.name} is not installed: it needs the command ${command}, ${where}.${install}`)
 }
 
 function stateOf<State extends { agent: string }>(

@@ -273,6 +273,27 @@ t.test('a cost below nothing is none', async (t) => {
   t.equal((await host.turn(runner, script(costs(0.75)))).totalCostUsd, 0.75)
 })
 
+t.test('how full its context is is told where that can be so', async (t) => {
+  const { runner, host } = await start(t)
+  const counts: [unknown, unknown][] = [
+    [1e300, 10],
+    [-1, 10],
+    [5, 1e300],
+    [5, 0],
+    [0, 10],
+    [25, 10],
+  ]
+  const told = counts.map(([used, size]) => ({ raw: { sessionUpdate: 'usage_update', used, size } }))
+  await host.turn(runner, script(...told, { text: 'so' }))
+  t.strictSame(
+    host.of('context_usage').map(({ usage }) => usage),
+    [
+      { totalTokens: 0, maxTokens: 10, percentage: 0 },
+      { totalTokens: 25, maxTokens: 10, percentage: 100 },
+    ],
+  )
+})
+
 t.test('an agent that writes a line which nobody could read is told of with that', async (t) => {
   const { runner, host } = await start(t)
   const failed = host.next('session_error')

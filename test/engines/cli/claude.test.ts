@@ -435,7 +435,7 @@ t.test('the death of the agent ends the session', async (t) => {
   const { runner, host } = await start(t)
   const died = host.next('session_error')
   runner.send(script({ die: 'exited with code 143' }))
-  t.match(await died, { message: /exited with code 143/, code: 'SG_ERR_ENGINE_FAILED' })
+  t.match(await died, { message: /exited with code 143\.$/, code: 'SG_ERR_ENGINE_FAILED' })
 })
 
 t.test('close is no death', async (t) => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { SessionUpdate } from '@agentclientprotocol/sdk'
 import type { MessageBlock, OtherBlock, PlanEntry } from '../../../../schemas/events.js'
 import type { RunnerEvent } from '../../runner.js'
-import { addUsage, NO_USAGE } from '../../token-usage.js'
+import { addUsage, contextUsage, NO_USAGE } from '../../token-usage.js'
 import type { AcpTraits } from '../agent-table.js'
 import { planOf, planOfCall } from '../plan.js'
 import type { SessionCost } from './cost.js'
@@ -181,9 +181,8 @@ export class AcpTranslator {
 
   #used({ used, size, cost }: Extract<SessionUpdate, { sessionUpdate: 'usage_update' }>): void {
     if (cost?.currency === 'USD') this.#parts.cost.told(cost.amount, this.isReplaying)
-    if (this.isReplaying || size <= 0) return
-    const percentage = Math.round((used / size) * 100)
-    this.#parts.emit({ type: 'context_usage', usage: { totalTokens: used, maxTokens: size, percentage } })
+    const usage = contextUsage(used, size)
+    if (usage && !this.isReplaying) this.#parts.emit({ type: 'context_usage', usage })
   }
 
   #planned(entries: PlanEntry[] | undefined): void {

@@ -12,6 +12,7 @@ import type {
   RunnerHost,
   RunnerSnapshot,
 } from '../../runner.js'
+import { contextUsage } from '../../token-usage.js'
 import type { Written } from '../carry/carried-runner.js'
 import { answered, control } from '../control.js'
 import { beginLaunch, type Launch } from '../launch.js'
@@ -314,7 +315,8 @@ export class ClaudeRunner implements Runner {
     } catch (error) {
       failure = toError(error).message
     }
-    const detail = [failure, await this.#process?.lastWords()].filter(Boolean).join(' ')
+    const said = failure && !/[.!?]$/.test(failure) ? `${failure}.` : failure
+    const detail = [said, await this.#process?.lastWords()].filter(Boolean).join(' ')
     if (this.#isOpen && !this.#closing && !this.isSpent) {
       this.#emit({ type: 'session_error', message: detail, code: 'SG_ERR_ENGINE_FAILED' })
       void this.close()
@@ -420,10 +422,9 @@ export class ClaudeRunner implements Runner {
   }
 
   async #tellContextUsage(): Promise<void> {
-    const usage = await this.#query?.getContextUsage({ detail: 'summary' }).catch(() => undefined)
-    if (!usage || this.#closing) return
-    const { totalTokens, maxTokens, percentage } = usage
-    this.#emit({ type: 'context_usage', usage: { totalTokens, maxTokens, percentage } })
+    const told = await this.#query?.getContextUsage({ detail: 'summary' }).catch(() => undefined)
+    const usage = contextUsage(told?.totalTokens, told?.maxTokens)
+    if (usage && !this.#closing) this.#emit({ type: 'context_usage', usage })
   }
 
   #control(command: (query: SdkQuery) => Promise<void>): Promise<void> {
