@@ -65,7 +65,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const { logger } = options
   const watch = options.storage && new StorageWatch(options.storage, { clock: outerClock, logger })
   const storage = watch?.storage
-  const cluster = joinCluster(options, { clock, logger, prefix: surroundings.prefix })
+  const cluster = joinCluster(options, {
+    ...{ clock, logger, prefix: surroundings.prefix },
+    profiles: () => profiles.declaredNames,
+  })
   const wait: Clock['after'] = watch?.retryAfter ?? ((delayMs, run) => clock.after(delayMs, run))
   const retryAfter = standstill?.through(wait) ?? wait
   const profileStore =

@@ -8,7 +8,18 @@ import { OwnNode } from './own-node.js'
 /** This process's place among others; undefined where it is alone. */
 export function joinCluster(
   options: ResolvedOptions,
-  { clock, logger, prefix = '' }: { clock: Clock; logger: Logger; prefix?: string | undefined },
+  {
+    clock,
+    logger,
+    profiles,
+    prefix = '',
+  }: {
+    clock: Clock
+    logger: Logger
+    /** Names of those that there are from the start on. */
+    profiles: () => readonly string[]
+    prefix?: string | undefined
+  },
 ): OwnNode | undefined {
   const { cluster, storage } = options
   if (!cluster || !storage?.cluster) return undefined
@@ -18,7 +29,7 @@ export function joinCluster(
     ...{ options: cluster, storage: shared, hops, clock, logger },
     slots: options.queue ? (options.queue.maxConcurrency ?? 1) : 0,
     digest: digestOf(options, prefix),
-    profiles: options.profiles?.map(({ name }) => name) ?? [],
+    profiles,
   })
 }
 

@@ -23,8 +23,8 @@ export interface OwnNodeOptions {
   slots: number
   /** Of what all nodes must have alike. */
   digest: string
-  /** Names of those that are declared. */
-  profiles: readonly string[]
+  /** Names of those that there are from the start on. */
+  profiles: () => readonly string[]
 }
 
 interface KnownPlace {
@@ -102,7 +102,7 @@ export class OwnNode implements Cluster {
       version: VERSION,
       slots,
       config: digest,
-      profiles,
+      profiles: profiles(),
     }
     this.#parts.storage.announce(node, this.options.leaseMs)
   }
@@ -167,10 +167,11 @@ export class OwnNode implements Cluster {
   }
 
   async #settle(target: Target, place: Place): Promise<'here' | ClusterNode> {
-    const keeper = place.owner ?? keeperOf(place, this.self, this.#parts.storage.nodes())
-    if (keeper) return this.#at(target, keeper)
+    if (place.owner) return this.#at(target, place.owner)
     // while it is queued or over, every node says the same of it
-    return 'job' in target ? 'here' : this.#claim(target, place.id)
+    if ('job' in target) return 'here'
+    const keeper = keeperOf(place, this.self, this.#parts.storage.nodes())
+    return keeper ? this.#at(target, keeper) : this.#claim(target, place.id)
   }
 
   async #at(target: Target, node: ClusterNode): Promise<'here' | ClusterNode> {

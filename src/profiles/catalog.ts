@@ -148,6 +148,11 @@ export class ProfileCatalog {
     await this.#grants.close()
   }
 
+  /** Of those that there are from the start on, declared or found. */
+  get declaredNames(): string[] {
+    return [...this.#declared.keys()]
+  }
+
   /** Whether profiles can be created, changed and deleted at all. */
   get isManageable(): boolean {
     return this.#managed !== undefined

@@ -52,6 +52,14 @@ function takes({ storage }: TestNode): Taken[] {
   return taken
 }
 
+/** From then on it takes over, too. @returns what it took with that session */
+const tookOver = ({ storage }: TestNode, sessionId: string): Promise<Taken> =>
+  new Promise((resolve) => {
+    storage.cluster.on('taken', (taken) => {
+      if (taken.sessionIds.includes(sessionId)) resolve(taken)
+    })
+  })
+
 const key = { key: 'k', fingerprint: 'f', made: { kind: 'session', id: 'one', location: '/v1/sessions/one' } } as const
 
 /** One thing of each kind, all of them this node's. */
@@ -151,6 +159,31 @@ export const clusterConformance: readonly ClusterCase[] = [
       assert.deepEqual(await claimed(lacks), [], 'it is still there')
       await has.storage.close()
       assert.deepEqual(await claimed(lacks), ['b'])
+    },
+  },
+  {
+    name: 'leaves sessions and jobs of a node that is gone to those that have their profile, as long as there is one',
+    async run(world) {
+      const gone = await world.node('gone', LONG_MS, ['one'])
+      const lacks = await world.node('lacks', LONG_MS, ['other'])
+      const has = await world.node('has', LONG_MS, ['one'])
+      const session = (id: string, profile: string) => {
+        const { origin, ...first } = sessionOf(id)
+        return gone.storage.journal.write({ ...first, origin: { ...origin!, profile } })
+      }
+      await Promise.all([session('a', 'one'), session('b', 'of nobody')])
+      await gone.storage.queue.add(jobOf('job'))
+      await gone.storage.queue.claimNext()
+      const ownerOf = async (id: string) => (await lacks.storage.cluster.placeOfSession(id))?.owner?.name
+      const [first, other] = [tookOver(lacks, 'b'), tookOver(lacks, 'a')]
+      await gone.storage.close()
+      await first
+      assert.deepEqual([await ownerOf('a'), await ownerOf('b')], [undefined, 'lacks'])
+      const second = await tookOver(has, 'a')
+      assert.deepEqual(second, { ...second, sessionIds: ['a'], jobIds: ['job'] })
+      assert.equal((await lacks.storage.cluster.placeOfJob('job'))?.owner?.name, 'has')
+      await has.storage.close()
+      assert.deepEqual((await other).jobIds, ['job'], 'what no living node has')
     },
   },
   {

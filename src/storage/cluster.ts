@@ -14,12 +14,17 @@ export interface NodeAnnouncement {
   slots: number
   /** Digest of what all nodes must have alike. */
   config: string
-  /** Names of the profiles that it declares. As long as it lives and has a queue, their jobs are left to it by nodes that do not. */
+  /**
+   * Names of the profiles that it declares. As long as it lives, their sessions are left to it by nodes that do not, and their jobs if it
+   * has a queue.
+   */
   profiles: readonly string[]
 }
 
 /** A node that is alive, as far as the database knows. */
 export interface ClusterNode extends Omit<NodeAnnouncement, 'profiles'> {
+  /** Said of those that `nodes` gives. */
+  profiles?: readonly string[]
   /** Of this run of it; never given again. */
   n: number
   /** It is about to leave: it takes nothing new. */
@@ -40,17 +45,25 @@ export interface Place {
 }
 
 /**
- * The other node that has something, or that it is left to: its home, as long as that is there. Undefined: it is this one's, or may be.
+ * The other node that has a session, or that it is left to, as long as that is there: its home, or one that has its profile where this one
+ * has not. Undefined: it is this one's, or may be.
  * @param self this node's number and name
  */
 export function keeperOf(
-  { owner, home }: Place,
+  { owner, home, profile }: Place,
   self: { n: number; name: string },
   nodes: readonly ClusterNode[],
 ): ClusterNode | undefined {
   if (owner) return owner.n === self.n ? undefined : owner
-  if (home === undefined || home === self.name) return undefined
-  return nodes.find(({ name, draining }) => name === home && !draining)
+  if (home === self.name) return undefined
+  if (home !== undefined) return nodes.find(({ name, draining }) => name === home && !draining)
+  return declarerOf(profile, self.n, nodes)
+}
+
+/** Another node that declares a profile which this one does not: here its sessions would fail. */
+export function declarerOf(profile: string, n: number, nodes: readonly ClusterNode[]): ClusterNode | undefined {
+  const having = nodes.filter(({ profiles }) => profiles?.includes(profile))
+  return having.some((node) => node.n === n) ? undefined : having.find(({ draining }) => !draining)
 }
 
 /** What was a dead node's and is this one's now, by one write. */

@@ -279,6 +279,25 @@ if (hasPostgres()) {
     },
   )
 
+  t.test('sessions whose profile not every node has are left to those that have it', async (t: Test) => {
+    const profiles = ['scripted', 'new'].map((name) => ({ name, engine: 'provider' as const, provider: { id: name } }))
+    const { nodes, join } = await clusterOf(t, ['lacks'], LEASE)
+    const [lacks] = nodes
+    const [gone, has] = [await join('gone', { profiles }), await join('has', { profiles })]
+    await until(() => lacks.storage.cluster!.nodes().length === 3, 'all of them')
+    const ids = [await create(gone, { profile: 'new', prompt: 'one' }), await create(gone, { profile: 'new' })]
+    await until(async () => (await keptStatus(has, ids[0]!)) === 'running', 'in a turn')
+    gone.cutOff()
+    await until(async () => (await statusAt(lacks, ids[0]!)) === 'idle', 'the end of its turn')
+    for (const id of ids) {
+      const say = () => lacks.call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: 'more' })
+      await until(async () => (await say()).status === 200, 'a message that is taken')
+      t.match(has.engine.last.context.sessionId, id)
+    }
+    t.equal(lacks.engine.runners.length, 0)
+    t.match(await infoAt(lacks, ids[0]!), { status: 'running' })
+  })
+
   t.test('an agent whose state is shared goes on anywhere', async (t: Test) => {
     const { nodes } = await clusterOf(t, ['a', 'b'], { ...LEASE, ...CLI, agentState: 'shared' })
     const [a, b] = nodes

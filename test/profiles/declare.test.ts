@@ -153,6 +153,7 @@ t.test('a detected default in a root for work is told, not refused', async (t) =
   const { logger, warnings } = recorder()
   const catalog = await buildCatalog({ declared: undefined, env: { HOME }, allowedCwdRoots: [HOME], logger })
   t.equal(catalog.resolve(undefined, UNLIMITED).info.name, 'default')
+  t.same(catalog.declaredNames, ['default'])
   t.match(warnings, [{ message: /allowedCwdRoots/ }])
 })
 

@@ -272,9 +272,9 @@ if (hasPostgres()) {
   t.test('a node that cannot take over what it finds at its start has left again', async (t) => {
     const world = await clusterWorld(t)
     const a = await world.node('a', LONG_MS)
-    await server.query(`ALTER FUNCTION ${world.schema}.take_over_3 RENAME TO broken`)
+    await server.query(`ALTER FUNCTION ${world.schema}.take_over_4 RENAME TO broken`)
     await t.rejects(world.node('b', LONG_MS))
-    await server.query(`ALTER FUNCTION ${world.schema}.broken RENAME TO take_over_3`)
+    await server.query(`ALTER FUNCTION ${world.schema}.broken RENAME TO take_over_4`)
     const b = await world.node('b', LONG_MS)
     t.same(
       b.storage.cluster.nodes().map(({ n }) => n),

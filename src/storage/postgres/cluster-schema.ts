@@ -4,6 +4,17 @@ export const isIn = (keys: string): string => `key IN (${keys})`
 export const isOneOf = (keys: string): string => `key = ANY (ARRAY(${keys}))`
 
 /**
+ * What is not left to others: those that declare its profile, which this one does not. What a queue ran is left to those that have one. They
+ * find it as what nobody has, when they see that its node is gone.
+ */
+export const hasNoOther = `(home = my_name OR profile <> ALL (ARRAY(
+          SELECT unnest(profiles) FROM @members JOIN @leases USING (n)
+          WHERE term >= 0 AND NOT draining AND until >= clock_timestamp()
+            AND (slots > 0 OR (SELECT slots FROM @members WHERE n = me) = 0)
+          EXCEPT SELECT unnest(profiles) FROM @members WHERE n = me
+        )))`
+
+/**
  * The step to schemas that several processes share: what each of them has; null: nobody of them.
  * @param raised codes of what functions raise
  * @param id the type of names
@@ -60,12 +71,14 @@ export const clusterStep = (raised: { fenced: string; stale: string }, id: strin
  * @param isAwake which sessions somebody has to work with
  * @param isAmong what a key is, if it is one of those that a query gives
  * @param fenced code of what it raises
+ * @param isFor which of the sessions and jobs are for this one
  */
 export const takeOver = (
   version: number,
   isAwake: string,
   isAmong: (keys: string) => string,
   fenced: string,
+  isFor = 'true',
 ): string => `-- Makes all that a member had this one's, if the member has left, or is silent for longer than its lease; of no victim, what nobody has.
   -- Both are judged while nobody can change it: the lease, which a beat would renew, and what the victim is writing, which is waited for.
   CREATE FUNCTION @take_over_${version}(me bigint, my_victim bigint, is_known_dead boolean, guard_ms bigint, lock_ms bigint)
@@ -110,11 +123,13 @@ export const takeOver = (
       UPDATE @sessions SET owner = me
       WHERE ${isAmong(`SELECT key FROM @sessions WHERE ${isAwake} UNION SELECT session FROM @news`)}
         AND (owner = ANY (gone) OR (my_victim IS NULL AND owner IS NULL AND (home IS NULL OR home = my_name)))
+        AND ${isFor}
       RETURNING key, id
     ) SELECT coalesce(json_agg(id ORDER BY key), '[]') INTO session_ids FROM mine;
     WITH mine AS (
       UPDATE @jobs SET owner = me
-      WHERE status IN ('running', 'parked') AND (owner = ANY (gone) OR (my_victim IS NULL AND owner IS NULL)) RETURNING n, id
+      WHERE status IN ('running', 'parked') AND (owner = ANY (gone) OR (my_victim IS NULL AND owner IS NULL))
+        AND ${isFor} RETURNING n, id
     ) SELECT coalesce(json_agg(id ORDER BY n), '[]') INTO job_ids FROM mine;
     WITH mine AS (
       UPDATE @deliveries SET owner = me WHERE owner = ANY (gone) OR (my_victim IS NULL AND owner IS NULL) RETURNING lane

@@ -29,7 +29,7 @@ const HOLDERS = `SELECT host, pid, started_at AS "startedAt", version, name, coa
   FROM @members LEFT JOIN @leases USING (n) WHERE term >= 0 ORDER BY n DESC`
 /** Before several could have it. */
 const HOLDERS_THEN = `SELECT host, pid, started_at AS "startedAt", version, NULL AS name, false AS "isAlive" FROM @members ORDER BY n DESC`
-const NEIGHBOURS = `SELECT n, name, url, protocol, version, slots, config, draining, host, pid, started_at AS "startedAt",
+const NEIGHBOURS = `SELECT n, name, url, protocol, version, slots, config, to_json(profiles)::text AS profiles, draining, host, pid, started_at AS "startedAt",
     term < 0 AS "hasLeft", coalesce(until < clock_timestamp(), true) AS "isExpired",
     CASE WHEN isfinite(until) THEN extract(epoch FROM until - clock_timestamp())::double precision * 1000 END AS "leftMs",
     pg_postmaster_start_time() < clock_timestamp() - $1 * interval '1 millisecond' AS "isServerUp"
@@ -146,7 +146,9 @@ interface FoundHolder extends Omit<Holder, 'name'> {
 }
 
 /** One of several processes, as the others see it. */
-export interface Neighbour extends ClusterNode {
+export interface Neighbour extends Omit<ClusterNode, 'profiles'> {
+  /** A list as JSON; null: it is of a version that does not say. */
+  profiles: string | null
   host: string
   pid: number
   startedAt: number

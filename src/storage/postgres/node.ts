@@ -41,6 +41,8 @@ export class Member {
   #lastBeat = performance.now()
   /** Members, living or not, of the last beat. */
   #seen: ReadonlySet<number> = new Set()
+  /** A member has gone since this one last looked for what nobody has. */
+  #isSomebodyGone = false
   /** Milliseconds that the leases of the others had left then. */
   #leases: readonly number[] = []
   /** It has left, or was declared dead. */
@@ -76,6 +78,8 @@ export class Member {
     })
     this.#takeOver = new TakeOver({ ...options, connectTimeoutMs: leaseMs }, n, leaseMs, runsJobs, (taken) => {
       told.onTaken(taken)
+      // some of it may have been left to them
+      if (taken.from && this.#link) void this.#nudges.tell(this.#link, 'nodes')
       listeners.emit('taken', taken)
     })
     this.#use(link)
@@ -281,17 +285,13 @@ export class Member {
     if (since - this.#lastBeat > this.#leaseMs / 2) this.#inTouchSince = since
     this.#lastBeat = since
     const isLongHere = since - this.#inTouchSince >= this.#leaseMs
-    const isSomebodyGone = [...this.#seen].some((n) => neighbours.every((one) => one.n !== n))
+    if ([...this.#seen].some((n) => neighbours.every((one) => one.n !== n))) this.#isSomebodyGone = true
     this.#seen = new Set(neighbours.map(({ n }) => n))
-    if (this.#isJoined && !this.#isDraining && !this.#isLeaving && this.#listeners.has('taken'))
-      this.#takeOver.begin(
-        this.#taking(
-          neighbours.filter(
-            (one) => one.n !== this.n && (one.hasLeft || (one.isExpired && one.isServerUp && isLongHere)),
-          ),
-        ),
-        isSomebodyGone,
-      )
+    if (!this.#isJoined || this.#isDraining || this.#isLeaving || !this.#listeners.has('taken')) return
+    const isToTake = (one: Neighbour) =>
+      one.n !== this.n && (one.hasLeft || (one.isExpired && one.isServerUp && isLongHere))
+    this.#takeOver.begin(this.#taking(neighbours.filter(isToTake)), this.#isSomebodyGone)
+    this.#isSomebodyGone = false
   }
 
   /** Without those that ran jobs, where these are for others. */

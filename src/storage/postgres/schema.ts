@@ -1,6 +1,6 @@
 import { StorageError } from '../storage.js'
 import { carriedStep } from './carried-schema.js'
-import { clusterStep, isOneOf, takeOver } from './cluster-schema.js'
+import { clusterStep, hasNoOther, isOneOf, takeOver } from './cluster-schema.js'
 import type { Client } from './driver.js'
 import { restStep } from './rest-schema.js'
 
@@ -278,6 +278,11 @@ const MIGRATIONS: readonly Step[] = [
   { usableFrom: 3, sql: takeOver(3, 'ended IS NULL AND asleep IS NULL', isOneOf, RAISED.fenced) },
   // jobs are left to the nodes that have their profile; null: of an older version, which does not say
   { usableFrom: 3, sql: 'ALTER TABLE @members ADD COLUMN profiles text[]' },
+  // and so are sessions, and jobs that run
+  {
+    usableFrom: 3,
+    sql: takeOver(4, 'ended IS NULL AND asleep IS NULL', isOneOf, RAISED.fenced, hasNoOther),
+  },
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */

@@ -7,7 +7,7 @@ import { statement } from './plan.js'
 /** Of a row that somebody else has for longer than one waits. */
 const LOCKED = '55P03'
 
-const TAKE = 'SELECT @take_over_3($1, $2, $3, $4, $5) AS taken'
+const TAKE = 'SELECT @take_over_4($1, $2, $3, $4, $5) AS taken'
 /** Of a node that runs none: one that does finds them when it joins, or sees that a member is gone. */
 const LEAVE_JOBS = `UPDATE @jobs SET owner = 0 WHERE owner = $1 AND status IN ('running', 'parked')`
 /** One that was stopped in the middle of a batch, or is cut off, has what it sent so far open until somebody ends it. */
@@ -70,10 +70,11 @@ export class TakeOver {
 
   /**
    * Unless it is at it. What fails is tried again with the next beat.
-   * @param isSomebodyGone one that runs no jobs may have taken it over, and left its jobs to nobody
+   * @param isSomebodyGone who has taken it over may have left some of it to nobody: jobs when it runs none, and what has a profile that it
+   * has not
    */
   begin(victims: readonly Victim[], isSomebodyGone: boolean): void {
-    if (isSomebodyGone) this.#isToLook = this.#runsJobs
+    if (isSomebodyGone) this.#isToLook = true
     if (victims.length === 0 && !this.#isUnsure && !this.#isToLook) return
     void this.#run(async () => [...victims, ...(this.#isToLook ? [null] : [])])
   }
@@ -110,7 +111,7 @@ export class TakeOver {
       }
     } catch {
       // with the next beat
-      this.#isToLook = this.#runsJobs
+      this.#isToLook = true
     } finally {
       await link?.end()
     }
@@ -141,7 +142,8 @@ export class TakeOver {
     for (const row of rows!) {
       const victim = row.victim as number
       const taken = takenOf(victim, row)
-      if (!this.#told.has(victim) && !this.#isOver) this.#onTaken(this.#runsJobs ? taken : { ...taken, jobIds: [] })
+      const isNew = !this.#told.has(victim) && !(victim === NOBODY && isNothing(taken))
+      if (isNew && !this.#isOver) this.#onTaken(this.#runsJobs ? taken : { ...taken, jobIds: [] })
       this.#told.add(victim)
       await link.run([statement(TOLD, this.#me, victim)])
       // nobody may have something again
@@ -149,6 +151,9 @@ export class TakeOver {
     }
   }
 }
+
+const isNothing = ({ sessionIds, jobIds, lanes, keys }: Taken): boolean =>
+  [sessionIds, jobIds, lanes, keys].every(({ length }) => length === 0)
 
 function takenOf(victim: number, { taken }: Row): Taken {
   const { name, ...all } = JSON.parse(taken as string) as { name: string | null } & Omit<Taken, 'from'>

@@ -29,6 +29,7 @@ export const DRAIN = 'UPDATE @members SET draining = true WHERE n = $1'
 export const livingOf = (me: number, neighbours: readonly Neighbour[]): ClusterNode[] =>
   neighbours
     .filter(({ n, hasLeft, isExpired }) => n === me || (!hasLeft && !isExpired))
-    .map(({ n, name, url, protocol, version, slots, config, draining }) => ({
+    .map(({ n, name, url, protocol, version, slots, config, draining, profiles }) => ({
       ...{ n, name, url, protocol, version, slots, config, draining },
+      profiles: JSON.parse(profiles ?? '[]') as string[],
     }))
