@@ -44,12 +44,19 @@ export const EXCHANGE_PATH = '/cluster/v1'
 const PATIENCE_MS = 2_000
 /** Before a node that did not hear it is told again. */
 const AGAIN_MS = 1_000
+/** One that did not answer so often in a row is an operator's to look at. */
+const SILENT_TIMES = 3
 
 /** One node as this one tells it of changes: what came while it was told goes together with the next. */
 interface Line {
   pending: Set<Change>
   telling: Promise<void> | undefined
+  /** How often in a row it was not there. */
+  silent: number
 }
+
+/** It is there, and does not take it now. */
+class Refused extends Error {}
 
 /** What nodes tell and ask each other beside the requests that they pass on. */
 export class Exchange {
@@ -98,7 +105,7 @@ export class Exchange {
   }
 
   async #tellOne(node: ClusterNode, change: Change): Promise<void> {
-    const line = this.#lines.get(node.n) ?? { pending: new Set(), telling: undefined }
+    const line = this.#lines.get(node.n) ?? { pending: new Set(), telling: undefined, silent: 0 }
     this.#lines.set(node.n, line)
     line.pending.add(change)
     // what is under way was read before
@@ -117,8 +124,11 @@ export class Exchange {
     const told: ChangesTold = { from: n(), changed, ...(changed.includes('inbox') && { waiting: waiting() }) }
     try {
       await this.#post(node, '/changes', told)
+      line.silent = 0
     } catch (error) {
       this.#onSilent(node, error)
+      line.silent = error instanceof Refused ? 0 : line.silent + 1
+      if (line.silent === SILENT_TIMES) this.#onAway(node, error)
       this.#again(node, changed)
     }
   }
@@ -143,7 +153,7 @@ export class Exchange {
         signal: late.signal,
         headers: { 'content-type': 'application/json' },
       })
-      if (!response.ok) throw new Error(`it answered ${response.status}`)
+      if (!response.ok) throw new Refused(`it answered ${response.status}`)
       return response.text()
     }
     const onLate = (): never => {
@@ -152,6 +162,15 @@ export class Exchange {
       throw error
     }
     return within(PATIENCE_MS, asked(), { clock, onLate })
+  }
+
+  /** Else the first request that is passed on would tell of it. */
+  #onAway({ n, name, url }: ClusterNode, error: unknown): void {
+    if (this.#closed || !this.#parts.peers.others().some((other) => other.n === n)) return
+    this.#parts.logger.warn(
+      { err: toError(error), node: name, url },
+      'another node cannot be reached, and what it has is a 503 here: look at its cluster.url, its cluster.listen and what is between the two',
+    )
   }
 
   #onSilent(node: ClusterNode, error: unknown): void {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { Exchange, type Peers } from '../../src/cluster/exchange.js'
-import { silentLogger } from '../../src/lib/logger.js'
+import { type Logger, silentLogger } from '../../src/lib/logger.js'
 import type { ClusterNode } from '../../src/storage/cluster.js'
 import { until } from '../fixtures/build.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
@@ -8,7 +8,7 @@ import { VirtualClock } from '../fixtures/virtual-clock.js'
 const nodeOf = (n: number) => ({ n, name: `node ${n}` }) as ClusterNode
 
 /** Of two others, the second of which begins to answer and says no more. */
-function world() {
+function world(logger: Logger = silentLogger) {
   const clock = new VirtualClock()
   const asked: string[] = []
   const heard: number[] = []
@@ -26,7 +26,7 @@ function world() {
       return new Response(new ReadableStream({ start: (body) => body.enqueue(new TextEncoder().encode('{"wai')) }))
     },
   }
-  const parts = { peers, n: () => 0, waiting: () => ({}) as never, basePath: '/v1', clock, logger: silentLogger }
+  const parts = { peers, n: () => 0, waiting: () => ({}) as never, basePath: '/v1', clock, logger }
   return { clock, asked, heard, exchange: new Exchange(parts), isGivenUp: () => signal?.aborted }
 }
 
@@ -48,4 +48,18 @@ t.test('so is one that is told something: it holds up nobody, and is told again'
   await clock.advance(1_000)
   await until(() => asked.length > 2, 'the second is told again')
   t.same(asked.slice(2), ['2 /v1/cluster/v1/changes'])
+})
+
+t.test('an operator is told once of one that is never there', async (t) => {
+  const warned: object[] = []
+  const { clock, exchange, asked } = world({ ...silentLogger, warn: (fields: object) => warned.push(fields) } as Logger)
+  void exchange.tell('inbox')
+  for (let times = 1; times <= 5; times++) {
+    await until(() => asked.filter((one) => one.startsWith('2')).length === times, 'it is told')
+    t.equal(warned.length, times > 3 ? 1 : 0, `before it has failed ${times} times`)
+    await clock.advance(2_000)
+    await new Promise(setImmediate)
+    await clock.advance(1_000)
+  }
+  t.match(warned, [{ node: 'node 2', err: { message: /no answer/ } }])
 })
