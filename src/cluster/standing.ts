@@ -61,7 +61,7 @@ export class Standing {
     )
     this.#unsubscribe = [
       cluster.on('beat', ({ leftMs }) => this.#onBeat(leftMs)),
-      cluster.on('frozen', () => this.#freeze()),
+      cluster.on('frozen', ({ reason }) => this.#freeze(reason)),
       cluster.on('thawed', () => this.#thaw()),
       cluster.on('lost', () => this.#lose()),
     ]
@@ -110,13 +110,16 @@ export class Standing {
     if (this.#parts.cluster.state === 'serving') this.#thaw()
   }
 
-  #freeze(): void {
+  #freeze(reason?: Error): void {
     if (this.#state !== 'serving') return
     const { standstill, engines, clock, leaseMs, logger } = this.#parts
     this.#state = 'frozen'
     standstill.stop()
     engines.pause()
-    logger.warn({ leaseMs }, 'the database does not answer in time; nothing is served or done until it does')
+    logger.warn(
+      { leaseMs, ...(reason && { err: reason }) },
+      'the database does not renew the lease of this node in time; nothing is served or done until it does',
+    )
     this.listeners.emit('frozen', {})
     this.#moves = clock.after(leaseMs, () => this.listeners.emit('moved', {}))
   }

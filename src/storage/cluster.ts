@@ -83,8 +83,8 @@ export interface Taken {
 export type ClusterEvents = {
   /** The lease was renewed: without another renewal `frozen` comes after so long. */
   beat: { leftMs: number }
-  /** The lease may run out: nothing may be shown, begun or accepted until `thawed`. */
-  frozen: Record<string, never>
+  /** The lease may run out: nothing may be shown, begun or accepted until `thawed`. `reason`: why it was not renewed, for the log. */
+  frozen: { reason?: Error }
   thawed: Record<string, never>
   /** Declared dead: what this process had is others'. Whatever it asks for from now on is refused with `STORAGE_FENCED`. */
   lost: Record<string, never>

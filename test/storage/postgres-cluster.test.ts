@@ -81,6 +81,17 @@ if (hasPostgres()) {
     )
   })
 
+  t.test('a node that freezes says why its lease is not renewed', async (t) => {
+    const world = await clusterWorld(t)
+    const { storage } = await world.node('a')
+    const frozen = new Promise<{ reason?: Error }>((resolve) => storage.cluster.on('frozen', resolve))
+    const thawed = new Promise((resolve) => storage.cluster.on('thawed', resolve))
+    await server.query(`ALTER TABLE ${world.schema}.leases RENAME TO elsewhere`)
+    t.match((await frozen).reason, { code: 'POSTGRES_TABLES_GONE', message: /leases/ })
+    await server.query(`ALTER TABLE ${world.schema}.elsewhere RENAME TO leases`)
+    await thawed
+  })
+
   t.test('one that is alone is refused while nodes have the schema, and the other way round', async (t) => {
     const world = await clusterWorld(t)
     const { storage } = await world.node('a', LONG_MS)

@@ -39,6 +39,8 @@ export class Member {
   /** Since then it has been in touch with the database without a gap. */
   #inTouchSince = performance.now()
   #lastBeat = performance.now()
+  /** Why the last beat failed. */
+  #failure: Error | undefined
   /** Members, living or not, of the last beat. */
   #seen: ReadonlySet<number> = new Set()
   /** A member has gone since this one last looked for what nobody has. */
@@ -73,7 +75,7 @@ export class Member {
     this.#nudges = new Nudges(n, options.schema)
     this.#lease = new Lease(leaseMs, {
       onRenewed: (leftMs) => listeners.emit('beat', { leftMs }),
-      onFrozen: () => listeners.emit('frozen', {}),
+      onFrozen: () => listeners.emit('frozen', this.#failure ? { reason: this.#failure } : {}),
       onThawed: () => listeners.emit('thawed', {}),
     })
     this.#takeOver = new TakeOver({ ...options, connectTimeoutMs: leaseMs }, n, leaseMs, runsJobs, (taken) => {
@@ -268,7 +270,8 @@ export class Member {
       }
       this.#onBeat(since, neighbours as unknown as Neighbour[])
       return true
-    } catch {
+    } catch (error) {
+      this.#failure = failureOf(error instanceof StatementError ? error.error : error, this.#options.place)
       // it was cut, or is not there yet: the next one connects again
       this.#link?.destroy()
       return false
@@ -278,6 +281,7 @@ export class Member {
   }
 
   #onBeat(since: number, neighbours: readonly Neighbour[]): void {
+    this.#failure = undefined
     if (!this.#lease.renew(since)) return
     this.#see(neighbours)
     this.#leases = neighbours.flatMap(({ n, leftMs }) => (n === this.n || leftMs === null || leftMs < 0 ? [] : leftMs))
