@@ -167,11 +167,23 @@ export class OwnNode implements Cluster {
   }
 
   async #settle(target: Target, place: Place): Promise<'here' | ClusterNode> {
-    if (place.owner) return this.#at(target, place.owner)
+    if (place.owner) return (await this.#leftTo(target, place)) ?? this.#at(target, place.owner)
     // while it is queued or over, every node says the same of it
     if ('job' in target) return 'here'
     const keeper = keeperOf(place, this.self, this.#parts.storage.nodes())
     return keeper ? this.#at(target, keeper) : this.#claim(target, place.id)
+  }
+
+  /** A session that this node took up while nobody had its profile, and that sleeps, goes to one that has it by now. */
+  async #leftTo(target: Target, { owner, ...place }: Place): Promise<ClusterNode | undefined> {
+    const { storage } = this.#parts
+    if (owner?.n !== storage.n || 'job' in target || place.ended) return undefined
+    const keeper = keeperOf(place, this.self, storage.nodes())
+    if (!keeper) return undefined
+    await this.#takingUp
+    if (this.isResident({ session: place.id })) return undefined
+    await storage.release([place.id])
+    return keeper
   }
 
   async #at(target: Target, node: ClusterNode): Promise<'here' | ClusterNode> {

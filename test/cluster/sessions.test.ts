@@ -298,6 +298,25 @@ if (hasPostgres()) {
     t.match(await infoAt(lacks, ids[0]!), { status: 'running' })
   })
 
+  t.test('a session that was taken up while nobody had its profile goes to the first that has it again', async (t) => {
+    const profiles = ['scripted', 'new'].map((name) => ({ name, engine: 'provider' as const, provider: { id: name } }))
+    const { nodes, join } = await clusterOf(t, ['lacks'])
+    const [lacks] = nodes
+    const has = await join('has', { profiles })
+    const id = await create(has, { profile: 'new' })
+    await has.stop()
+    await until(() => lacks.storage.cluster!.nodes().length === 1, 'it is alone')
+    t.match(await infoAt(lacks, id), { status: 'idle' })
+    t.equal((await lacks.storage.cluster!.placeOfSession(id))?.owner?.name, 'lacks')
+    await until(() => !lacks.worker.registry.has(id), 'it is at rest')
+    const again = await join('has', { profiles })
+    await until(() => lacks.storage.cluster!.nodes().length === 2, 'both')
+    const say = () => lacks.call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: 'more' })
+    t.match(await say(), { status: 200 })
+    t.match(again.engine.last.sent, [{ text: 'more' }])
+    t.match(await infoAt(lacks, id), { status: 'running' })
+  })
+
   t.test('an agent whose state is shared goes on anywhere', async (t: Test) => {
     const { nodes } = await clusterOf(t, ['a', 'b'], { ...LEASE, ...CLI, agentState: 'shared' })
     const [a, b] = nodes
