@@ -62,8 +62,12 @@ export function keepInStep({
   }
   const unsubscribe = [inbox.listeners.on('changed', () => void exchange.tell('inbox')), storage.on('nodes', onNodes)]
   let timer: Timer
+  let hasTold = false
   const lookLater = () => {
     timer = clock.after(LOOK_MS, async () => {
+      // those that were there before: whether they can be reached is known before anybody asks for what they have
+      if (!hasTold && storage.state === 'serving') void exchange.tell('inbox')
+      hasTold ||= storage.state === 'serving'
       try {
         if (storage.state === 'serving') await Promise.all([signIns?.refreshed(), subscriptions?.refreshed()])
       } catch (error) {

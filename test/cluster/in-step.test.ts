@@ -28,3 +28,22 @@ t.test(
     t.same(inbox.count(UNLIMITED), { permissions: 1, questions: 2 })
   },
 )
+
+t.test('a node that has joined tries those that were there before, once', async (t) => {
+  const clock = new VirtualClock()
+  const asked: string[] = []
+  const peers = {
+    others: () => [{ n: 2, name: 'two' } as ClusterNode],
+    async ask({ name }: ClusterNode) {
+      asked.push(name)
+      return Response.json({})
+    },
+  }
+  const shared = { clock, logger: silentLogger }
+  const exchange = new Exchange({ ...shared, peers, n: () => 1, waiting: () => ({}), basePath: '/v1' })
+  const inbox = new Inbox({ logger: silentLogger, find: () => undefined })
+  const parts = { feed: {} as never, signIns: undefined, subscriptions: undefined }
+  t.teardown(keepInStep({ ...shared, ...parts, exchange, storage: new ScriptedCluster(), peers, inbox }))
+  for (let times = 0; times < 3; times++) await clock.advance(5_000)
+  t.same(asked, ['two'])
+})
