@@ -136,13 +136,9 @@ export async function cancel(prefixes: string[], options: Options): Promise<void
 export async function watch(prefix: string | undefined, options: Options): Promise<void> {
   const gateway = connect(options)
   const only = prefix === undefined ? undefined : await withQueue(jobId(gateway, prefix))
-  // what is not there is waited for only where it was there before
-  await withQueue<unknown>(only === undefined ? gateway.queue.stats() : gateway.jobs.get(only))
   const isBoard = process.stdout.isTTY && (options.output ?? 'table') === 'table'
   const aborter = new AbortController()
   const { signal } = aborter
-  const board = isBoard ? await startBoard(gateway, signal) : undefined
-  const following = gateway.queue.watch({ signal })
   // also where an answer is waited for that does not come
   const leave = () => aborter.abort()
   let failure: CommandFailure | undefined
@@ -153,12 +149,18 @@ export async function watch(prefix: string | undefined, options: Options): Promi
       leave()
     },
   })
-  // the board has the screen to itself
-  if (!board) following.onConnection(away.onConnection)
   // not once: whoever hides the cursor ends the process by the signal when no listener is left by its turn
   process.on('SIGINT', leave)
+  let board: Awaited<ReturnType<typeof startBoard>> | undefined
   let last: JobInfo | undefined
   try {
+    // what is not there is waited for only where it was there before
+    const first = only === undefined ? gateway.queue.stats({ signal }) : gateway.jobs.get(only, { signal })
+    await withQueue<unknown>(first)
+    if (isBoard) board = await startBoard(gateway, signal)
+    const following = gateway.queue.watch({ signal })
+    // the board has the screen to itself
+    if (!board) following.onConnection(away.onConnection)
     for await (const frame of following) {
       if (frame.type === 'queue_attached' && only !== undefined) last = await gateway.jobs.get(only, { signal })
       if (frame.type === 'job_event' && (only === undefined || frame.event.job.id === only)) last = frame.event.job

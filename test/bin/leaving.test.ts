@@ -9,17 +9,24 @@ import { compiledPackage } from '../fixtures/compiled.js'
 const JOB = '00000000-0000-4000-8000-000000000000'
 const STATS = { queued: 0, running: 1, parked: 0, paused: false, maxConcurrency: 1, dailyTokensUsed: 0 }
 
-const COMMANDS: [what: string, args: string[]][] = [
-  ['a job that is followed', ['jobs', 'watch', JOB]],
-  ['a job that was submitted', ['jobs', 'submit', '--wait', 'Hello.']],
+const COMMANDS: [what: string, args: string[], answered: number][] = [
+  ['a job that is to be followed', ['jobs', 'watch', JOB], 0],
+  ['a job that is followed', ['jobs', 'watch', JOB], 1],
+  ['a job that was submitted', ['jobs', 'submit', '--wait', 'Hello.'], 0],
 ]
-for (const [what, args] of COMMANDS)
+for (const [what, args, answered] of COMMANDS)
   t.test(`Ctrl-C leaves ${what} also while an answer is waited for that does not come`, async (t) => {
     let asked = (_path: string): void => {}
     const isAsked = new Promise<string>((resolve) => {
       asked = resolve
     })
+    let reads = 0
     const server = createServer((request, response) => {
+      if (request.method === 'GET' && request.url === `/v1/jobs/${JOB}` && reads++ < answered) {
+        response.setHeader('content-type', 'application/json')
+        response.end(JSON.stringify({ id: JOB, status: 'running' }))
+        return
+      }
       if (request.method === 'POST') {
         response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify({ id: JOB }))
         return

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
 import type { PermissionMode, SessionInfo } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { count, money } from '../../model/format.js'
@@ -6,7 +7,7 @@ import { modesOf } from '../../model/modes.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Field } from '../../parts/field.js'
 import { Icon } from '../../parts/icon.js'
-import { Failure } from '../../parts/notice.js'
+import { Failure, Underway } from '../../parts/notice.js'
 import { Back } from '../../parts/page.js'
 import { Status } from '../../parts/status.js'
 import { Line } from '../../parts/untrusted.js'
@@ -149,16 +150,29 @@ function Actions({ state, session, asking, onBegin }: ActionsProps) {
   const error = useSignal<unknown>(undefined)
   const title = useSignal(session.title)
   const done = useSignal<string | undefined>(undefined)
+  const isBusy = useSignal(false)
+  const isShown = useRef(true)
+  useEffect(
+    () => () => {
+      isShown.current = false
+    },
+    [],
+  )
   const close = (): void => {
     asking.value = undefined
   }
   const attempt = async (act: () => Promise<unknown>): Promise<void> => {
+    if (isBusy.value) return
+    isBusy.value = true
     error.value = undefined
     try {
       await act()
-      close()
+      // by then another one may be open
+      if (isShown.current) close()
     } catch (failure) {
       error.value = failure
+    } finally {
+      isBusy.value = false
     }
   }
   const save = (format: 'markdown' | 'json', how: 'copy' | 'download') => async (): Promise<void> => {
@@ -236,7 +250,8 @@ function Actions({ state, session, asking, onBegin }: ActionsProps) {
             )}
           </Field>
           <div class="form-end">
-            <button type="submit" class="primary">
+            {isBusy.value && <Underway />}
+            <button type="submit" class="primary" disabled={isBusy.value}>
               {texts.sessions.save}
             </button>
           </div>
@@ -246,12 +261,14 @@ function Actions({ state, session, asking, onBegin }: ActionsProps) {
         <div class="form">
           <p>{texts.sessions[`${kind}Explain`]}</p>
           <div class="form-end">
+            {isBusy.value && <Underway />}
             <button type="button" onClick={close}>
               {texts.shell.cancel}
             </button>
             <button
               type="button"
               class="danger"
+              disabled={isBusy.value}
               onClick={() =>
                 void attempt(async () => {
                   if (kind === 'end') return state.handle.close()
