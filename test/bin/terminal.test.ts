@@ -13,6 +13,7 @@ import { startDaemon } from '../fixtures/daemon-process.js'
 import { CTRL_C, CTRL_D, hasTerminals, runPlain, Terminal } from '../fixtures/terminal.js'
 
 const script = (...answers: object[]): string => `@@${JSON.stringify(answers)}@@`
+const ID = 's'.repeat(36)
 const skip = !hasTerminals && 'there is no script(1) to make terminals with'
 
 async function world(t: Test) {
@@ -160,6 +161,8 @@ t.test('what was answered while the log was out of reach is no longer asked', { 
       response.setHeader('content-type', 'application/json').end('{"ok":true}')
     } else if (request.url?.includes('/events')) {
       followers.push(response.writeHead(200, { 'content-type': 'text/event-stream' }))
+    } else if (request.url === `/v1/sessions/${ID}`) {
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ id: ID, status: 'idle' }))
     } else response.writeHead(404).end()
     awake()
   })
@@ -175,7 +178,7 @@ t.test('what was answered while the log was out of reach is no longer asked', { 
     for (const frame of frames) followers.at(-1)!.write(`data: ${JSON.stringify(frame)}\n\n`)
   }
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
-  const screen = new Terminal(t, ['sessions', 'attach', 's'.repeat(36), '--url', url], { cwd: t.testdir() })
+  const screen = new Terminal(t, ['sessions', 'attach', ID, '--url', url], { cwd: t.testdir() })
   await came(() => followers.length === 1)
   const request = { id: 'r1', toolUseId: 'u1', toolName: 'write', input: { path: 'a' } }
   say([attached(), { type: 'event', event: { type: 'permission_requested', seq: 1, ts: 1, request } }])
