@@ -241,6 +241,25 @@ if (hasPostgres()) {
     t.same(await ownedBy(b), ['job'])
   })
 
+  t.test('what is left to the nodes that have its profile is for those of them that run jobs', async (t) => {
+    const world = await clusterWorld(t)
+    const has = ['one', 'p']
+    const [a, lacks] = [await world.node('a', LONG_MS, has), await world.node('lacks', LONG_MS)]
+    const [x, b] = [await world.node('x', 2_000, has, 0), await world.node('b', 2_000, has)]
+    await until(() => [lacks, x, b].every(({ storage }) => storage.cluster.nodes().length === 4))
+    await running(a, 'job')
+    await a.storage.journal.write(firstWrite('one'))
+    const told = toldOf(lacks)
+    await a.storage.close()
+    t.match(await told, { sessionIds: [], jobIds: [] })
+    let beats = 0
+    x.storage.cluster.on('beat', () => beats++)
+    void toldOf(x)
+    await until(() => beats > 2, 'it has looked, and so has what it would have taken')
+    t.match(await toldOf(b), { sessionIds: ['one'], jobIds: ['job'] })
+    t.match(await b.storage.cluster.placeOfSession('one'), { owner: { name: 'b' } })
+  })
+
   t.test('where no node is left that runs jobs, the next one finds those of a dead node', async (t) => {
     const world = await clusterWorld(t)
     const a = await world.node('a')

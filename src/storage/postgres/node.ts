@@ -294,7 +294,7 @@ export class Member {
     if (!this.#isJoined || this.#isDraining || this.#isLeaving || !this.#listeners.has('taken')) return
     const isToTake = (one: Neighbour) =>
       one.n !== this.n && (one.hasLeft || (one.isExpired && one.isServerUp && isLongHere))
-    this.#takeOver.begin(this.#taking(neighbours.filter(isToTake)), this.#isSomebodyGone)
+    this.#takeOver.begin(this.#taking(neighbours.filter(isToTake)), this.#isSomebodyGone, this.#leavesJobs)
     this.#isSomebodyGone = false
   }
 
@@ -303,7 +303,7 @@ export class Member {
     return gone.filter(({ slots }) => slots === 0 || !this.#leavesJobs)
   }
 
-  /** What a dead one had that ran jobs is for those that run them, as long as there are any. */
+  /** What a dead one had that ran jobs is for those that run them, as long as there are any; so is what was left to nobody. */
   get #leavesJobs(): boolean {
     return !this.#runsJobs && this.#nodes.some(({ slots, draining }) => slots > 0 && !draining)
   }

@@ -72,11 +72,13 @@ export class TakeOver {
    * Unless it is at it. What fails is tried again with the next beat.
    * @param isSomebodyGone who has taken it over may have left some of it to nobody: jobs when it runs none, and what has a profile that it
    * has not
+   * @param isForOthers what nobody has is, for now: sessions go to one node with the jobs that they are of
    */
-  begin(victims: readonly Victim[], isSomebodyGone: boolean): void {
+  begin(victims: readonly Victim[], isSomebodyGone: boolean, isForOthers: boolean): void {
     if (isSomebodyGone) this.#isToLook = true
-    if (victims.length === 0 && !this.#isUnsure && !this.#isToLook) return
-    void this.#run(async () => [...victims, ...(this.#isToLook ? [null] : [])])
+    const looks = this.#isToLook && !isForOthers
+    if (victims.length === 0 && !this.#isUnsure && !looks) return
+    void this.#run(async () => [...victims, ...(looks ? [null] : [])])
   }
 
   /** Those that have left by now. */
