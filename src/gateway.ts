@@ -167,7 +167,8 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     sharing,
   })
 
-  cluster?.onResidence('session', (id) => registry.has(id))
+  cluster?.onResidence('session', (id) => registry.has(id) && !registry.shared?.isForAnother(id))
+  cluster?.onLeft(async (id) => registry.shared?.leave(id) ?? false)
   cluster?.onTaken('sessions', ({ sessionIds }) => registry.shared?.takeUp(sessionIds))
 
   const cliProfiles = new CliProfiles({

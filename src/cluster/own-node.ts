@@ -42,6 +42,7 @@ export class OwnNode implements Cluster {
   readonly #nodeListeners = new Set<(nodes: readonly ClusterNode[]) => void>()
   readonly #takeUps = new Map<TakenKind, TakeUp>()
   readonly #residence = new Map<TargetKind, (id: string) => boolean>()
+  #letGo: ((sessionId: string) => Promise<boolean>) | undefined
   /** Owners of what is elsewhere, by kind and id. */
   readonly #places = new Map<string, KnownPlace>()
   /** What is being claimed for somebody, by id. */
@@ -132,6 +133,11 @@ export class OwnNode implements Cluster {
     this.#residence.set(kind, isHere)
   }
 
+  /** @param letGo leaves a session to whoever claims it; resolves with false when something is done with it here */
+  onLeft(letGo: (sessionId: string) => Promise<boolean>): void {
+    this.#letGo = letGo
+  }
+
   isResident(target: Target): boolean {
     const [kind, id] = partsOf(target)
     return this.#residence.get(kind)?.(id) ?? false
@@ -181,9 +187,7 @@ export class OwnNode implements Cluster {
     const keeper = keeperOf(place, this.self, storage.nodes())
     if (!keeper) return undefined
     await this.#takingUp
-    if (this.isResident({ session: place.id })) return undefined
-    await storage.release([place.id])
-    return keeper
+    return (await this.#letGo?.(place.id)) ? keeper : undefined
   }
 
   async #at(target: Target, node: ClusterNode): Promise<'here' | ClusterNode> {

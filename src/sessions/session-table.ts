@@ -343,6 +343,16 @@ export class SessionTable {
     }
   }
 
+  /** Lets go of a session at once. @returns false when something is done with it */
+  leave(id: string, disconnect: (session: Session) => void): boolean {
+    const entry = this.#entries.get(id)
+    if (!entry || this.#holders > 0 || this.#mailbox.isHeld(id) || entry.session?.isAtRest === false) return false
+    if (entry.session) disconnect(entry.session)
+    this.remove(id)
+    this.onLetGo?.(id)
+    return true
+  }
+
   unloadLater(id: string): void {
     const entry = this.#entries.get(id)
     if (!entry || entry.releasing) return

@@ -1,14 +1,18 @@
 import { CLOSE } from '../../schemas/close-codes.js'
 import { toError } from '../errors.js'
 import { persistently } from '../lib/patience.js'
-import { keeperOf } from '../storage/cluster.js'
+import { declarerOf, keeperOf } from '../storage/cluster.js'
 import { isUnreadable } from '../storage/storage.js'
 import type { Archive, ArchiveParts } from './kept/archive.js'
 import { isTerminal, type JournaledWhole } from './kept/journal.js'
+import type { Session } from './session.js'
+import { infoOf } from './session-table.js'
 import type { Sharing } from './sharing.js'
 
 /** Sessions that are taken up at once. */
 const PAGE = 250
+
+const disconnect = ({ clients }: Session): void => clients.disconnectAll(CLOSE.sessionMoved)
 
 export interface SharedSessionsParts
   extends Pick<ArchiveParts, 'logger' | 'retryAfter' | 'keeping' | 'table' | 'executions' | 'sleep' | 'telling'> {
@@ -21,7 +25,9 @@ export class SharedSessions {
   readonly #parts: SharedSessionsParts
   /** Sessions that are on their way to whoever asks for them next. */
   readonly #leaving = new Map<string, Promise<void>>()
-  /** The same, of this turn of the event loop. */
+  /** Those that are being read for somebody here. */
+  readonly #coming = new Set<string>()
+  /** Those that leave, of this turn of the event loop. */
   readonly #left: string[] = []
   #releasing: Promise<void> = Promise.resolve()
 
@@ -69,11 +75,35 @@ export class SharedSessions {
     const { sharing, table, keeping } = this.#parts
     const { id } = left
     await this.#leaving.get(id)
-    const place = await sharing.storage.placeOfSession(id)
-    const owner = place?.owner ?? (place && (await sharing.storage.claim(id))?.owner)
-    if (owner?.n !== sharing.storage.n || table.get(id)) return
-    const now = await keeping.get(id)
-    if (now) await this.#enter(now)
+    this.#coming.add(id)
+    try {
+      const place = await sharing.storage.placeOfSession(id)
+      const owner = place?.owner ?? (place && (await sharing.storage.claim(id))?.owner)
+      if (owner?.n !== sharing.storage.n || table.get(id)) return
+      const now = await keeping.get(id)
+      if (now) await this.#enter(now)
+    } finally {
+      this.#coming.delete(id)
+    }
+  }
+
+  /** Whether a session that is here had better go on at another node, which has its profile. The run of a job stays with the job. */
+  isForAnother(id: string): boolean {
+    const { table, sharing } = this.#parts
+    const { n } = sharing.storage
+    const entry = table.get(id)
+    if (!entry || entry.session?.live || !declarerOf(entry.profile, n, sharing.storage.nodes())) return false
+    return infoOf(entry).jobId === undefined
+  }
+
+  /** Leaves a session to the node that asks for it next. @returns false when something is done with it here */
+  async leave(id: string): Promise<boolean> {
+    const { table } = this.#parts
+    if (this.#coming.has(id)) return false
+    if (!table.get(id)) this.#letGo(id)
+    else if (!this.isForAnother(id) || !table.leave(id, disconnect)) return false
+    await this.#leaving.get(id)
+    return true
   }
 
   /** Whether another node has it, or it is left to one that is there. */
@@ -98,8 +128,7 @@ export class SharedSessions {
   /** Sessions whose engine starts on one node alone are left to it when it is there. */
   #onNodes(): void {
     const { table, sharing } = this.#parts
-    for (const { name, draining } of sharing.storage.nodes())
-      if (!draining) table.leaveTo(name, (session) => session.clients.disconnectAll(CLOSE.sessionMoved))
+    for (const { name, draining } of sharing.storage.nodes()) if (!draining) table.leaveTo(name, disconnect)
   }
 
   #letGo(id: string): void {

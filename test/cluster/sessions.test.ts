@@ -317,6 +317,29 @@ if (hasPostgres()) {
     t.match(await infoAt(lacks, id), { status: 'running' })
   })
 
+  t.test('so does one that waits there for an answer, with the answer', async (t) => {
+    const profiles = ['scripted', 'new'].map((name) => ({ name, engine: 'provider' as const, provider: { id: name } }))
+    const { nodes, join } = await clusterOf(t, ['lacks'], { script: native, parking: { parkDelayMs: 0 } })
+    const [lacks] = nodes
+    const has = await join('has', { profiles })
+    const id = await create(has, { profile: 'new', prompt: 'ask', approvalTimeoutMs: 0 })
+    void has.engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: { path: 'a' } })
+    await until(async () => (await keptStatus(lacks, id)) === 'parked', 'parked')
+    const [request] = (await infoAt(lacks, id)).parked!.permissions!
+    await has.stop()
+    await until(() => lacks.worker.registry.has(id), 'it was taken up')
+    const again = await join('has', { profiles })
+    await until(() => lacks.storage.cluster!.nodes().length === 2, 'both')
+    const answer = () => lacks.call('POST', `/sessions/${id}/permissions/${request!.id}`, { behavior: 'allow' })
+    t.match(await answer(), { status: 200 })
+    await until(async () => (await statusAt(lacks, id)) !== 'parked', 'it goes on')
+    t.match(await infoAt(lacks, id), { status: 'running' })
+    t.equal(again.engine.runners.length, 1)
+    t.notOk(lacks.worker.registry.has(id))
+    t.match((await answer()).json, { code: 'SG_ERR_PERMISSION_NOT_FOUND' })
+    t.same((await lacks.call('GET', '/inbox')).json, [])
+  })
+
   t.test('an agent whose state is shared goes on anywhere', async (t: Test) => {
     const { nodes } = await clusterOf(t, ['a', 'b'], { ...LEASE, ...CLI, agentState: 'shared' })
     const [a, b] = nodes
