@@ -23,8 +23,9 @@ interface Pending {
   overHttp?: boolean
 }
 
+const STORE = 'SG_ERR_STORE_UNAVAILABLE'
 /** A socket told of these; over HTTP they pass. */
-const PASSING = new Set(['SG_ERR_SHUTTING_DOWN', 'SG_ERR_STORE_UNAVAILABLE'])
+const PASSING = new Set(['SG_ERR_SHUTTING_DOWN', STORE])
 const FRAME_TOO_LARGE = 1009
 /** In the place of a connection that was let go until what came is read: who reads may be waiting for a command, which goes over HTTP. */
 const UNREAD: Wire = { name: 'event-stream' }
@@ -151,6 +152,8 @@ export class Commands {
         !isForGiver(error, pending) &&
         (error.retryAfterMs ?? 0) <= MAX_WAIT_MS
       if (!isWorthWaiting) pending.reject(error)
+      // whoever speaks is told, too, and not kept waiting behind what goes on to be tried
+      else if (error.code === STORE) this.#pending = [...this.#pending.filter((other) => other !== pending), pending]
     }
     this.#isPosting = false
     this.#flush()
@@ -159,4 +162,4 @@ export class Commands {
 
 /** What the storage did not take, as often as it was tried, is told to whoever can give it again; of what a tool has done nobody would. */
 const isForGiver = ({ code }: GatewayError, { frame }: Pending): boolean =>
-  code === 'SG_ERR_STORE_UNAVAILABLE' && !frame.type.startsWith('tool_call_')
+  code === STORE && !frame.type.startsWith('tool_call_')

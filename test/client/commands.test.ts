@@ -232,6 +232,35 @@ t.test(
   },
 )
 
+t.test('the result of a tool that the storage does not take keeps nobody waiting who speaks behind it', async (t) => {
+  const w = world()
+  const attachment = w.session.attach({ executeTool: async () => ({ type: 'text', value: 'content' }) })
+  await w.settle()
+  w.answer = () => problem(503, 'SG_ERR_STORE_UNAVAILABLE', { 'retry-after': '5' })
+  let refused = 0
+  const refuse = () => {
+    for (const { id } of w.socket.sent.slice(refused).filter(({ type }) => type !== 'ping'))
+      w.socket.say({ type: 'command_error', id, code: 'SG_ERR_STORE_UNAVAILABLE', message: 'Not now.' })
+    refused = w.socket.sent.length
+  }
+  w.socket.say(attached())
+  w.socket.say({ type: 'tool_call_request', executionId: 'x1', toolName: 'read', input: {} })
+  await w.settle()
+  refuse()
+  const sent = watched(w.session.send('hello'))
+  const typeOf = ({ body }: { body?: unknown }) => (body as { type: string }).type
+  for (let at = 0; at < 20; at++) {
+    await w.settle()
+    refuse()
+    await w.clock.advance(5_000)
+    w.socket.say({ type: 'pong' })
+  }
+  t.match(sent.state, { code: 'SG_ERR_STORE_UNAVAILABLE', status: 503 })
+  t.equal(w.requests.filter((one) => typeOf(one) === 'user_message').length, 5)
+  t.equal(typeOf(w.requests.at(-1)!), 'tool_call_result', 'which goes on to be tried')
+  attachment.close()
+})
+
 t.test('who is told to come back much later is not kept waiting, and does not come at once', async (t) => {
   const w = await attachedWorld()
   const stream = eventStream()
