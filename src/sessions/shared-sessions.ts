@@ -87,13 +87,14 @@ export class SharedSessions {
     }
   }
 
-  /** Whether a session that is here had better go on at another node, which has its profile. The run of a job stays with the job. */
+  /** Whether a session that sleeps here had better go on at another node, which has its profile. The run of a job stays with the job. */
   isForAnother(id: string): boolean {
     const { table, sharing } = this.#parts
     const { n } = sharing.storage
     const entry = table.get(id)
     if (!entry || entry.session?.live || !declarerOf(entry.profile, n, sharing.storage.nodes())) return false
-    return infoOf(entry).jobId === undefined
+    const { jobId, status } = infoOf(entry)
+    return jobId === undefined && (status === 'idle' || status === 'parked')
   }
 
   /** Leaves a session to the node that asks for it next. @returns false when something is done with it here */
