@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { Ms, Secret, Section } from './config-parts.js'
+import { Certificate, Ms, Secret, Section } from './config-parts.js'
 
 const NodeSecret = Secret({ minLength: 32 })
 
@@ -27,9 +27,9 @@ export const clusterSection = Section(
     tls: Type.Optional(
       Section(
         {
-          cert: Secret({ description: 'PEM: certificate of this node, for the host of `url`, signed by `ca`.' }),
+          cert: Certificate({ description: 'PEM: certificate of this node, for the host of `url`, signed by `ca`.' }),
           key: Secret({ description: 'PEM: its private key.' }),
-          ca: Secret({ description: 'PEM: who signs the certificates of all nodes, and of nobody else.' }),
+          ca: Certificate({ description: 'PEM: who signs the certificates of all nodes, and of nobody else.' }),
         },
         {
           description:

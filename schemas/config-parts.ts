@@ -9,6 +9,8 @@ export const SECRET_MARK = 'x-secret'
 export const PATH_MARK = 'x-path'
 
 export const Secret = (options: SchemaOptions = {}) => Type.String({ minLength: 1, [SECRET_MARK]: true, ...options })
+/** Given as secrets are, from a file of its own perhaps, though everybody may read it. */
+export const Certificate = (options: SchemaOptions) => Secret({ ...options, [SECRET_MARK]: 'public' })
 export const SecretUrl = (options: SchemaOptions) => Secret({ ...options, [SECRET_MARK]: 'url' })
 export const SecretRecord = (options: SchemaOptions) => Type.Record(Type.String(), Secret(), options)
 export const Path = (options: SchemaOptions = {}) => Type.String({ minLength: 1, [PATH_MARK]: true, ...options })

@@ -13,6 +13,8 @@ const FILE_REFERENCE = {
 
 export const isSecret = (schema: TSchema): boolean => schema[SECRET_MARK] !== undefined
 export const isSecretUrl = (schema: TSchema): boolean => schema[SECRET_MARK] === 'url'
+/** Given as secrets are, and no secret. */
+export const isPublic = (schema: TSchema): boolean => schema[SECRET_MARK] === 'public'
 export const isPath = (schema: TSchema): boolean => schema[PATH_MARK] !== undefined
 export const isCommand = (schema: TSchema): boolean => schema[PATH_MARK] === 'command'
 

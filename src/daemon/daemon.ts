@@ -2,6 +2,7 @@ import type { DestinationStream, Logger } from 'pino'
 import { GatewayError, toError } from '../errors.js'
 import { descriptorLimit, descriptorRemedy } from '../lib/descriptors.js'
 import { createWorkerServer, type WorkerServer } from '../server.js'
+import { certificateWarnings } from './certificate-warnings.js'
 import type { ConfigProblem } from './config-problem.js'
 import { agentWarnings, firstSessionProblems } from './first-session.js'
 import { type Hooks, loadHooks, unusableHooks } from './hooks.js'
@@ -59,7 +60,13 @@ export async function prepareServer(
     ...(destination && { destination }),
   })
   const agents = thorough ? await agentWarnings(loaded) : []
-  const warnings = [...loaded.warnings, ...tokenWarnings(config), ...notificationWarnings(config), ...agents]
+  const warnings = [
+    ...loaded.warnings,
+    ...tokenWarnings(config),
+    ...notificationWarnings(config),
+    ...certificateWarnings(config),
+    ...agents,
+  ]
   for (const { path, message } of warnings) logger.warn({ file: loaded.file, ...(path && { path }) }, message)
   const build = (onLost?: () => void) => construct(loaded, hooks, logger, onLost)
   if (!config.cluster) return { server: build(), logger, hooks, authenticates }

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { TSchema } from '@sinclair/typebox'
 import { type ConfigProblem, memberPath, shortPath } from './config-problem.js'
-import { isCommand, isPath, isSecret, isSecretUrl, memberSchema, variantFor } from './config-schema.js'
+import { isCommand, isPath, isPublic, isSecret, isSecretUrl, memberSchema, variantFor } from './config-schema.js'
 import { passwordsOf } from './redact.js'
 
 const MAX_SECRET_BYTES = 64 * 1024
@@ -44,7 +44,7 @@ export function resolveConfig(schema: TSchema, raw: unknown, file: string, env: 
     if (Array.isArray(value))
       return value.map((item, index) => resolveValue(known && memberSchema(known), item, memberPath(path, index)))
     if (typeof value !== 'object' || value === null) return value
-    if (known && isSecret(known)) return readSecret(value, path)
+    if (known && isSecret(known)) return readSecret(value, path, isPublic(known))
     const members = Object.entries(value).map(([key, member]) => [
       key,
       resolveValue(known && memberSchema(known, key), member, memberPath(path, key)),
@@ -56,8 +56,8 @@ export function resolveConfig(schema: TSchema, raw: unknown, file: string, env: 
     const substituted = substitute(text, path)
     if (!known) return substituted
     if (isSecret(known) && !path.startsWith('agents')) result.secretVariables.push(...variablesIn(text))
-    if (isSecret(known) && substituted === text && (!isSecretUrl(known) || passwordsOf(text).length > 0))
-      result.holdsSecrets = true
+    const isHere = isSecret(known) && !isPublic(known) && substituted === text
+    if (isHere && (!isSecretUrl(known) || passwordsOf(text).length > 0)) result.holdsSecrets = true
     if (!isPath(known) || substituted === '' || (isCommand(known) && !substituted.includes('/'))) return substituted
     return absolute(substituted, path)
   }
@@ -82,7 +82,7 @@ export function resolveConfig(schema: TSchema, raw: unknown, file: string, env: 
     return resolve(folder, text)
   }
 
-  function readSecret(value: object, path: string): unknown {
+  function readSecret(value: object, path: string, forAll: boolean): unknown {
     const keys = Object.keys(value)
     const target = (value as { file?: unknown }).file
     if (typeof target !== 'string' || target === '' || keys.length !== 1) {
@@ -91,19 +91,19 @@ export function resolveConfig(schema: TSchema, raw: unknown, file: string, env: 
     }
     const secretFile = absolute(substitute(target, path), path)
     try {
-      return readSecretFile(secretFile, path)
+      return readSecretFile(secretFile, path, forAll)
     } catch (error) {
       result.problems.push({ path, message: `${shortPath(secretFile)}: ${readingProblem(error)}` })
       return undefined
     }
   }
 
-  function readSecretFile(secretFile: string, path: string): string {
+  function readSecretFile(secretFile: string, path: string, forAll: boolean): string {
     const stats = statSync(secretFile)
     if (stats.size > MAX_SECRET_BYTES) throw new Error(`larger than ${MAX_SECRET_BYTES} bytes, so not a secret`)
     const secret = readFileSync(secretFile, 'utf8').replace(/\r?\n$/, '')
     if (secret === '') throw new Error('the file is empty')
-    if (isOpenToOthers(stats.mode))
+    if (!forAll && isOpenToOthers(stats.mode))
       result.warnings.push({
         path,
         message: `${shortPath(secretFile)} can be read by every user of this machine; chmod 600 ${shortPath(secretFile)}`,

@@ -188,6 +188,24 @@ t.test('files that everybody may read are warned about when they hold secrets', 
   t.match(loadConfig(join(folder, 'inline.json'), {}, {}).warnings, [{ path: '', message: /chmod 600 .*inline\.json/ }])
 })
 
+t.test('certificates may be read by everybody, their key may not', async (t) => {
+  const file = { file: 'pem' }
+  const cluster = { node: 'a', url: 'https://a:1', listen: { host: 'a', port: 1 }, secret: '${SECRET}' }
+  const env = { SECRET: 'a secret of nodes that is long enough for them', KEY: 'canary' }
+  const folder = t.testdir({
+    'open.json': JSON.stringify({ cluster: { ...cluster, tls: { cert: file, key: file, ca: file } } }),
+    'inline.json': JSON.stringify({ cluster: { ...cluster, tls: { cert: 'PEM', key: '${KEY}', ca: 'PEM' } } }),
+    pem: 'canary',
+  })
+  for (const name of ['open.json', 'inline.json', 'pem']) chmodSync(join(folder, name), 0o644)
+  const { warnings } = loadConfig(join(folder, 'open.json'), {}, env)
+  t.strictSame(
+    warnings.map(({ path }) => path),
+    ['cluster.tls.key'],
+  )
+  t.strictSame(loadConfig(join(folder, 'inline.json'), {}, env).warnings, [])
+})
+
 t.test('everything that is wrong is told at once, in the order of the file, with line, column and path', async (t) => {
   const error = refusal(
     t,

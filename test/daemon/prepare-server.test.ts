@@ -1,13 +1,15 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { certificateWarnings } from '../../src/daemon/certificate-warnings.js'
 import type { ConfigError } from '../../src/daemon/config-problem.js'
 import { prepareServer, start } from '../../src/daemon/daemon.js'
 import { isLoopbackHost } from '../../src/daemon/listen-rules.js'
-import { loadConfig } from '../../src/daemon/load-config.js'
+import { type EffectiveConfig, loadConfig } from '../../src/daemon/load-config.js'
 import { firstCommands } from '../../src/daemon/next-steps.js'
 import { redactConfig, secretsOf } from '../../src/daemon/redact.js'
 import { hashToken } from '../../src/daemon/tokens.js'
+import { EXPIRED_TLS, NODE_TLS } from '../fixtures/tls.js'
 
 const TOKENS = { tokens: [{ name: 'a', sha256: hashToken('x') }] }
 const DEMO = { name: 'demo', engine: 'provider', provider: { id: 'demo' } }
@@ -183,15 +185,17 @@ t.test('the configuration is shown without its secrets', async (t) => {
   )
 })
 
+const CLUSTER = {
+  ...{ node: 'a', url: 'http://127.0.0.1:1', listen: { host: '127.0.0.1', port: 1 } },
+  secret: 'of nobody else, and long enough for it',
+}
+
 t.test('a node that is only looked at tells nobody that it leaves', async (t) => {
   const { prepare, log } = build(t, {
     auth: TOKENS,
     profiles: [DEMO],
     storage: { postgres: { url: 'postgres://localhost/none' } },
-    cluster: {
-      ...{ node: 'a', url: 'http://127.0.0.1:1', listen: { host: '127.0.0.1', port: 1 } },
-      secret: 'of nobody else, and long enough for it',
-    },
+    cluster: CLUSTER,
   })
   const { server } = await prepare()
   await server.close()
@@ -199,4 +203,29 @@ t.test('a node that is only looked at tells nobody that it leaves', async (t) =>
     log().filter(({ msg }) => !msg.startsWith('it holds secrets')),
     [],
   )
+})
+
+t.test('a certificate of nodes that has expired, or soon will have, is told of', async (t) => {
+  const { prepare, log } = build(t, {
+    auth: TOKENS,
+    profiles: [DEMO],
+    storage: { postgres: { url: 'postgres://localhost/none' } },
+    cluster: { ...CLUSTER, url: 'https://127.0.0.1:1', tls: EXPIRED_TLS },
+  })
+  const { server } = await prepare()
+  await server.close()
+  t.match(
+    log().filter(({ msg }) => !msg.startsWith('it holds secrets')),
+    [{ level: 'warn', path: 'cluster.tls.cert', msg: /^it has expired on 2021-01-01, and no node takes it; give/ }],
+  )
+  const at = (date: string) =>
+    certificateWarnings({ cluster: { tls: NODE_TLS } } as EffectiveConfig, Date.parse(date)).map(
+      ({ path, message }) => `${path}: ${message.split(',')[0]}`,
+    )
+  t.strictSame(at('2126-10-16'), [])
+  t.strictSame(at('2126-10-17'), [
+    'cluster.tls.cert: it expires on 2126-10-30',
+    'cluster.tls.ca: it expires on 2126-10-30',
+  ])
+  t.match(at('2001-01-01'), [/^cluster\.tls\.cert: it is valid from 20/, /^cluster\.tls\.ca: it is valid from 20/])
 })
