@@ -72,8 +72,8 @@ export const sendProblem = (error: FastifyError, request: FastifyRequest, reply:
   reply.send(problemIn(error, request, reply))
 
 /** Answers in a scope are the gateway's own, refusals too, whatever the host makes of its own. */
-export function answerAsOwn(scope: FastifyInstance, { options }: Gateway): void {
-  hearErrors(scope, options.logger)
+export function answerAsOwn(scope: FastifyInstance, gateway: Gateway): void {
+  hearErrors(scope, gateway)
   serializeFirst(scope)
   // that of the host would be asked instead
   scope.setReplySerializer(undefined as never)

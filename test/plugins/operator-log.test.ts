@@ -5,6 +5,7 @@ import { cliEngine } from '../../src/engines/cli/index.js'
 import { createWorkerServer } from '../../src/server.js'
 import { type BuildOptions, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
+import { failingDisk } from '../fixtures/failing-disk.js'
 import { ok } from '../fixtures/parked.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
@@ -107,6 +108,34 @@ t.test('a request is told with its caller, address and the code of its refusal',
     { level: 'warn', address: '127.0.0.1', status: 401, code: 'SG_ERR_UNAUTHENTICATED' },
   ])
   t.notOk('caller' in said('request')[1]!)
+})
+
+t.test('what refuses every request is told once while it lasts, and only when it has a cause', async (t) => {
+  const { disk, storage } = failingDisk()
+  let closed = () => {}
+  const close = () =>
+    new Promise<void>((resolve) => {
+      closed = resolve
+    })
+  const { said, as, create, clock, worker, api } = await build(t, 'info', { storage, script: { close } })
+  const failed = () => said('request failed').map(({ code }) => code)
+  const tryToCreate = async () => (await as('ada')('POST', '/sessions', { cwd: SOME_CWD })).status
+  const client = await attach(t, api, await create(), '', { headers: { 'x-user': 'ada' } })
+  disk.fails = 'SQLITE_FULL'
+  for (const _ of [1, 2, 3]) t.equal(await tryToCreate(), 503)
+  t.strictSame(failed(), ['SG_ERR_STORE_UNAVAILABLE'])
+  await clock.advance(60_000)
+  for (const _ of [1, 2]) t.equal(await tryToCreate(), 503)
+  t.strictSame(failed(), ['SG_ERR_STORE_UNAVAILABLE', 'SG_ERR_STORE_UNAVAILABLE'], 'it lasts')
+  t.equal(said('request').filter(({ code }) => code === 'SG_ERR_STORE_UNAVAILABLE').length, 5)
+  disk.fails = undefined
+  const closing = worker.close()
+  await client.untilClosed()
+  t.equal(await tryToCreate(), 503)
+  t.match(said('request').at(-1), { level: 'info', status: 503, code: 'SG_ERR_SHUTTING_DOWN' })
+  t.equal(failed().length, 2)
+  closed()
+  await closing
 })
 
 t.test('debug tells every event without its content; what was said is in a trace alone', async (t) => {
