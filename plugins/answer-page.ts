@@ -19,11 +19,16 @@ const HEADLINES: Record<number, string> = {
   413: 'That is too much',
   415: 'That is no answer',
   429: 'Slow down',
+  502: 'Look again shortly',
   503: 'Try again shortly',
 }
 
 /** Where the sentence of the catalogue speaks of an API. */
-const TEXTS: Record<number, string> = { 413: 'Write less.', 415: 'Use the form of the page.' }
+const TEXTS: Record<number, string> = {
+  413: 'Write less.',
+  415: 'Use the form of the page.',
+  502: 'Whether your answer was taken is not known. Open the link again: it says so.',
+}
 
 /** Where links lead: a page that shows what is asked, and whose form answers it. The link is the credential, and there is no other. */
 export const answerPages: FastifyPluginAsync<{ links: AnswerLinks }> = async (scope, { links }) => {

@@ -1,4 +1,4 @@
-import { unavailable } from '../lib/patience.js'
+import { GatewayError } from '../errors.js'
 import type { AnswerableSessions } from '../notifications/answers/answer-links.js'
 import {
   type AnswerableReply,
@@ -7,9 +7,12 @@ import {
 } from '../notifications/answers/sessions-over-nodes.js'
 import type { AskNodes, InboxAnswer } from '../notifications/inbox-over-nodes.js'
 import type { ClusterStorage } from '../storage/cluster.js'
+import { wasUnheard } from './cluster.js'
 import { Exchange, type ExchangeParts } from './exchange.js'
 import { keepInStep, type SharedHere } from './in-step.js'
 import type { OwnNode } from './own-node.js'
+
+const RETRY_AFTER_S = 2
 
 /** This node's notifications, inbox and answers as a part of those of all nodes. */
 export interface OverNodes {
@@ -39,7 +42,10 @@ export function overNodes(
     return exchange.askOne<AnswerableReply>(place, '/answers', question).catch((cause) => {
       // it may be somebody else's by now
       cluster.forget({ session: question.sessionId })
-      throw unavailable(cause)
+      const isUndone = question.ask !== 'resolve' || wasUnheard(cause)
+      throw isUndone
+        ? new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S, cause })
+        : new GatewayError('SG_ERR_NODE_LOST', { cause })
     })
   }
   const sessions = answerableOverNodes(here, async (question) => {

@@ -103,7 +103,7 @@ async function sendTo(
     if (!response.ok) return refused(answers, 'SG_ERR_STORE_UNAVAILABLE')
     return ((await response.json()) as { results: InboxAnswerResult[] }).results
   } catch (error) {
-    return refused(answers, wasUnheard(error) ? 'SG_ERR_STORE_UNAVAILABLE' : 'SG_ERR_NODE_LOST')
+    return refused(answers, wasUnheard(error) ? 'SG_ERR_NODE_UNREACHABLE' : 'SG_ERR_NODE_LOST')
   }
 }
 

@@ -1,5 +1,6 @@
 import fastify from 'fastify'
 import t from 'tap'
+import { answerPages } from '../../plugins/answer-page.js'
 import { jobRoutes } from '../../plugins/jobs.js'
 import { type NodeRequest, NodeUnreachable } from '../../src/cluster/cluster.js'
 import { overNodes } from '../../src/cluster/over-nodes.js'
@@ -110,6 +111,28 @@ t.test('nobody knows whether it was done what a node was asked for that did not 
     t.match(await cancel(), { code: 'SG_ERR_NODE_LOST' })
   }
   const { give, cancel } = fails(true)
-  t.match(await give(), { resolved: false, code: 'SG_ERR_STORE_UNAVAILABLE' })
+  t.match(await give(), { resolved: false, code: 'SG_ERR_NODE_UNREACHABLE' })
   t.match(await cancel(), { code: 'SG_ERR_NODE_UNREACHABLE' })
+})
+
+t.test('an answer by a link to what another node has is refused for that node, and not for the storage', async (t) => {
+  const linksOver = (unsent: boolean) => {
+    const ask = () => Promise.reject(new NodeUnreachable(NODE, unsent, undefined))
+    const cluster = { self: { n: 1 }, others: () => [NODE], where: async () => NODE, forget() {}, ask }
+    return overNodes(cluster as never, {} as never, {
+      ...{ here: {} as never, waiting: () => ({}), basePath: '/v1', clock: systemClock, logger: silentLogger },
+    }).sessions
+  }
+  const unreachable = { code: 'SG_ERR_NODE_UNREACHABLE', retryAfterS: 2, cause: { name: 'NodeUnreachable' } }
+  await t.rejects(linksOver(true).resolve('s', 'r', { behavior: 'deny' }), unreachable)
+  await t.rejects(linksOver(false).waiting('s', 'r'), unreachable, 'looking does nothing')
+  const lost = linksOver(false).resolve('s', 'r', { behavior: 'deny' })
+  await t.rejects(lost, { code: 'SG_ERR_NODE_LOST' })
+  const app = fastify()
+  t.teardown(() => app.close())
+  await app.register(answerPages, { links: { nameOf: async () => undefined, answer: () => lost } as never })
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+  const page = await app.inject({ method: 'POST', url: '/answer?token=x', headers, payload: 'behavior=deny' })
+  t.equal(page.statusCode, 502)
+  t.match(page.body, /Whether your answer was taken is not known\. Open the link again/)
 })

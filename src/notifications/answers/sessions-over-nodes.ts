@@ -13,7 +13,7 @@ export type AnswerableReply = { given?: unknown } | { refused: { code: ErrorCode
 
 /**
  * Asks the node that has the session; undefined: it is this one.
- * @throws SG_ERR_STORE_UNAVAILABLE while nobody can say, or that node does not answer
+ * @throws SG_ERR_STORE_UNAVAILABLE while nobody can say · SG_ERR_NODE_UNREACHABLE when nothing was done · SG_ERR_NODE_LOST when nobody knows
  */
 export type AskOwner = (question: AnswerableQuestion) => Promise<AnswerableReply | undefined>
 
