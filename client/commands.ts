@@ -9,12 +9,13 @@ export type CommandBody = SessionCommand extends infer C ? (C extends unknown ? 
 export interface CommandOptions {
   /** Names the command: the same id is carried out once, however often it is sent, also by another process. Default: a new one. */
   commandId?: string | undefined
-  /** Gives up waiting; a command that was sent may be carried out all the same. */
+  /** Gives up: nothing is sent any more. A command that was sent may be carried out all the same. */
   signal?: AbortSignal | undefined
 }
 
 interface Pending {
   frame: CommandBody & { id: string }
+  signal: AbortSignal | undefined
   resolve(): void
   reject(error: unknown): void
   /** The connection that it was sent over and that has not answered. */
@@ -62,6 +63,7 @@ export class Commands {
       const fail = settle(() => reject(failure))
       const pending: Pending = {
         frame: { ...body, id: commandId },
+        signal,
         resolve: settle(resolve),
         reject(error) {
           failure = error
@@ -140,8 +142,10 @@ export class Commands {
 
   async #post(pending: Pending): Promise<void> {
     this.#isPosting = true
+    const { frame: body, signal } = pending
     try {
-      await this.#http.json('POST', `${this.#path}/commands`, { body: pending.frame, repeatable: true, has: 'ok' })
+      // with the signal: what was given up is not tried again, and holds up nothing
+      await this.#http.json('POST', `${this.#path}/commands`, { body, signal, repeatable: true, has: 'ok' })
       pending.resolve()
     } catch (error) {
       // whoever follows the session waits for the connection to come back, and so do its commands

@@ -44,6 +44,7 @@ export class Stream<T> implements AsyncIterable<T> {
   #renewals = 0
   #wasLive = false
   #liveSince = Infinity
+  #isRead = false
 
   constructor(http: Http, source: Source, signal?: AbortSignal) {
     this.#http = http
@@ -88,9 +89,13 @@ export class Stream<T> implements AsyncIterable<T> {
 
   /** Everything that has come since the last batch: for a reader who draws once for all of it. */
   async *batches(): AsyncGenerator<T[], void, undefined> {
+    // two would each get a part, and one of them would wait for ever
+    if (this.#isRead) throw new Error('This is being read already: a second reader attaches, or watches, anew.')
+    this.#isRead = true
     try {
       for (let batch = await this.#inbox.take(); batch; batch = await this.#inbox.take()) yield batch
     } finally {
+      this.#isRead = false
       this.#end()
     }
   }

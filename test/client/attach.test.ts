@@ -411,6 +411,20 @@ t.test('what is not read is not kept without end', async (t) => {
   t.equal(attachment.connection.state, 'ended', 'leaving the loop lets go')
 })
 
+t.test('a second loop over what is being read is refused, and takes nothing from the first', async (t) => {
+  const world = follow()
+  await world.settle()
+  await startsWith(world, 1)
+  const second: AttachItem[] = []
+  t.match(await read(world.attachment, second), { message: /is being read already/ })
+  await startsWith(world, 2)
+  t.strictSame(second, [])
+  t.strictSame(world.seqs(), [1, 2])
+  world.attachment.close()
+  t.equal(await world.over, 'ended')
+  t.equal(await read(world.attachment, second), 'ended', 'one after the other is fine')
+})
+
 t.test('who lets go when the connection is lost leaves nothing that waits', async (t) => {
   const world = follow()
   world.attachment.onConnection(({ state }) => state === 'reconnecting' && world.attachment.close())

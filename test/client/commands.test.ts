@@ -307,6 +307,25 @@ t.test('who gives up waiting is told, and nothing is sent again', async (t) => {
   t.strictSame(w.socket.sent, [])
 })
 
+t.test('what was given up while the storage takes nothing is not said later, and holds up nothing', async (t) => {
+  const w = world()
+  w.answer = () => problem(503, 'SG_ERR_STORE_UNAVAILABLE')
+  const aborter = new AbortController()
+  const sent = watched(w.session.send('given up', { signal: aborter.signal }))
+  const next = watched(w.session.send('next'))
+  await w.settle()
+  w.answer = OK
+  aborter.abort()
+  await w.settle()
+  t.match(sent.state, { name: 'AbortError' })
+  t.equal(next.state, 'done')
+  await w.clock.advance(60_000)
+  t.strictSame(
+    w.requests.map(({ body }) => (body as { text: string }).text),
+    ['given up', 'next'],
+  )
+})
+
 t.test('a tool that throws before it promises anything has failed as well', async (t) => {
   const w = world()
   const attachment = w.session.attach({
