@@ -34,7 +34,13 @@ export class Http {
   readonly platform: Platform
   readonly credentials: Credentials
 
+  /** @throws TypeError for what could never be asked, or followers would try it for ever */
   constructor(baseUrl: string, platform: Platform, credentials: Credentials) {
+    const { protocol, username, password } = parsed(baseUrl) ?? {}
+    if (!/^https?:$/.test(protocol ?? '') || username || password)
+      throw new TypeError(
+        'baseUrl is the address of a gateway with its base path, as in http://127.0.0.1:8787/v1, and without credentials.',
+      )
     this.baseUrl = baseUrl.replace(/\/+$/, '')
     this.platform = platform
     this.credentials = credentials
@@ -47,8 +53,7 @@ export class Http {
   }
 
   socketUrl(path: string, query?: Query): string {
-    const page = (globalThis as { location?: { href: string } }).location?.href
-    return new URL(this.url(path, query), page).href.replace(/^http/, 'ws')
+    return parsed(this.url(path, query))!.href.replace(/^http/, 'ws')
   }
 
   /** The JSON of the answer; undefined when it has none. @throws GatewayError also when it lacks what the call says that it has */
@@ -136,6 +141,16 @@ export class Http {
       done()
       throw error
     }
+  }
+}
+
+/** In a page, as its links are. */
+function parsed(url: string): URL | undefined {
+  const page = (globalThis as { location?: { href: string } }).location?.href
+  try {
+    return new URL(url, page)
+  } catch {
+    return undefined
   }
 }
 
