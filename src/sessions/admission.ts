@@ -3,6 +3,7 @@ import { Dictionary, Milliseconds } from '../../schemas/common.js'
 import { CLI_PERMISSION_MODES, type PermissionMode, PROVIDER_PERMISSION_MODES } from '../../schemas/permissions.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import { CreateSessionRequest, type Engine } from '../../schemas/sessions.js'
+import { lackOf, letGo } from '../engines/built-runner.js'
 import type {
   ClientBridge,
   CreateEngineRunner,
@@ -146,17 +147,18 @@ export class Admission {
     const fetch = profiles.fetchFor(profile.info)
     if (fetch) context.fetch = fetch
     let runner: Runner
+    let lack: string | undefined
     try {
       runner = await create(context)
+      lack = lackOf(runner)
     } catch (error) {
       throw startFailure(error)
     }
-    if (!isRunner(runner))
-      throw new GatewayError('SG_ERR_ENGINE_START', { detail: 'createEngineRunner returned no runner.' })
+    if (lack) throw new GatewayError('SG_ERR_ENGINE_START', { detail: lack })
     try {
       assertRunnerCan(config, runner.capabilities)
     } catch (refusal) {
-      await runner.close().catch(() => {})
+      await letGo(runner)
       throw refusal
     }
     return runner
@@ -239,14 +241,6 @@ export function pathOrRefusal(resolved: PathResult, field: string): string {
     case 'invalid':
       throw invalidField(field, 'must be an absolute path of at most 4096 bytes.', 'SG_ERR_CWD_INVALID')
   }
-}
-
-/** A host's code returns what it likes. */
-function isRunner(built: unknown): built is Runner {
-  if (typeof built !== 'object' || built === null) return false
-  const { start, send, interrupt, close, capabilities } = built as Partial<Runner>
-  const isWhole = [start, send, interrupt, close].every((member) => typeof member === 'function')
-  return isWhole && Array.isArray(capabilities?.permissionModes)
 }
 
 /** A refusal of ours says what to do; what a host's code threw may hold anything and goes to the log only, as the cause. */

@@ -1,4 +1,5 @@
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
+import { letGo } from '../engines/built-runner.js'
 import { GatewayError } from '../errors.js'
 import { keptWith } from '../idempotency/making.js'
 import { newId } from '../lib/new-id.js'
@@ -90,7 +91,7 @@ export class Creation {
         if (jobId !== undefined) await session.durable()
         this.#assertBegins(session)
       } catch (error) {
-        await runner.close().catch(() => {})
+        await letGo(runner)
         throw error
       }
       if (!registered) register(session, options.principal)

@@ -1,7 +1,7 @@
 import fastify from 'fastify'
 import t, { type Test } from 'tap'
 import type { SessionNotification } from '../../schemas/notifications.js'
-import gatewayPlugin, { type GatewayPluginOptions, type Principal } from '../../src/index.js'
+import gatewayPlugin, { type GatewayPluginOptions, type Principal, type RunnerHost } from '../../src/index.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
 import { ScriptedEngine } from '../fixtures/scripted-engine.js'
@@ -87,6 +87,56 @@ t.test('a factory that returns no runner is an engine that could not be started'
     t.match(answer.json(), { code: 'SG_ERR_ENGINE_START', detail: 'createEngineRunner returned no runner.' })
     t.same(await host.gateway.registry.list(), [], 'nothing is left registered')
   }
+})
+
+t.test('what a runner lacks is named', async (t) => {
+  const methods = { start: async () => {}, send() {}, interrupt: async () => {}, close: async () => {} }
+  const capabilities = { permissionModes: ['default'] }
+  for (const [made, lack] of [
+    [{ ...methods, capabilities, send: undefined, close: 'none' }, 'send(), no close()'],
+    [{ ...methods, capabilities: { permissionModes: 'default' } }, 'list in capabilities.permissionModes'],
+  ] as const) {
+    const { host } = await build(t, { createEngineRunner: () => made as never })
+    const answer = await host.inject({
+      method: 'POST',
+      url: '/v1/sessions',
+      payload: { cwd: SOME_CWD, profile: 'demo' },
+    })
+    t.match(answer.json().detail, `It has no ${lack}.`)
+  }
+  const throwing = Object.defineProperty({ ...methods }, 'capabilities', {
+    get() {
+      throw new Error('not yet')
+    },
+  })
+  const { host } = await build(t, { createEngineRunner: () => throwing as never })
+  const answer = await host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD, profile: 'demo' } })
+  t.match(answer.json(), { code: 'SG_ERR_ENGINE_START' })
+})
+
+t.test('methods of a runner that are done when they return are taken', async (t) => {
+  let told: RunnerHost | undefined
+  const runner = {
+    capabilities: { permissionModes: ['default'] },
+    start(host: RunnerHost) {
+      told = host
+    },
+    send() {},
+    interrupt() {},
+    close() {},
+  }
+  const errors: string[] = []
+  const logger = { info() {}, warn() {}, error: (_: object, message: string) => void errors.push(message) }
+  const { host } = await build(t, { createEngineRunner: () => runner as never, logger })
+  const create = (payload: object) =>
+    host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD, profile: 'demo', ...payload } })
+  const refused = await create({ permissionMode: 'plan' })
+  t.equal(refused.statusCode, 400, 'also to let go of one that cannot do what was asked')
+  const { id, status } = (await create({})).json()
+  t.ok(told)
+  t.equal(status, 'idle')
+  t.equal((await host.inject({ method: 'DELETE', url: `/v1/sessions/${id}` })).json().status, 'closed')
+  t.strictSame(errors, [])
 })
 
 t.test('a second gateway at the same path is refused when it is registered', async (t) => {

@@ -61,14 +61,20 @@ for (const isJournaled of [true, false]) {
 }
 
 /** What no storage can write down. */
-const notJson: Script['snapshot'] = () => ({ engine: 'scripted', state: 1n })
+const notJson: NonNullable<Script['snapshot']> = () => ({ engine: 'scripted', state: 1n })
+const promised = (async () => ({ engine: 'scripted', state: 1 })) as unknown as NonNullable<Script['snapshot']>
 
-for (const storage of [testStorage(), undefined]) {
+for (const [storage, snapshot, what] of [
+  [testStorage(), notJson, 'not JSON'],
+  [undefined, notJson, 'not JSON'],
+  [testStorage(), promised, 'a promise'],
+  [undefined, promised, 'a promise'],
+] as const) {
   const where = storage ? 'a journal' : 'a store of what is parked'
-  t.test(`with ${where}: an engine whose snapshot is not JSON stays, and its session goes on`, async (t) => {
+  t.test(`with ${where}: an engine whose snapshot is ${what} stays, and its session goes on`, async (t) => {
     const failed: unknown[] = []
     const parking = { parkDelayMs: 0, onError: (error: Error) => void failed.push(error) }
-    const script: Script = { snapshot: notJson }
+    const script: Script = { snapshot }
     const { registry, engine, executions, id } = await buildParked(t, {
       script,
       ...(storage ? { storage } : {}),

@@ -70,8 +70,8 @@ export class EngineDesk implements RunnerOwner {
 
   #start(link: RunnerLink): Promise<void> {
     const { standstill } = this.#session.world
-    if (!standstill?.stands) return link.runner.start(link)
-    return standstill.passed(link.signal).then(() => link.runner.start(link))
+    if (!standstill?.stands) return link.start()
+    return standstill.passed(link.signal).then(() => link.start())
   }
 
   #onStarted(link: RunnerLink): void {

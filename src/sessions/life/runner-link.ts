@@ -61,6 +61,11 @@ export class RunnerLink implements RunnerHost {
     this.#owner = owner
   }
 
+  /** Of one that is done when it returns, and gives no promise, too; a promise stays what it is: who starts at once has started then. */
+  start(): Promise<void> {
+    return Promise.resolve(this.runner.start(this))
+  }
+
   get #isHeard(): boolean {
     return this.#session.hears(this)
   }
@@ -132,10 +137,12 @@ export class RunnerLink implements RunnerHost {
   /**
    * What the next engine can go on from, as it would be read back: this one may go on with the parts of what it gives.
    * @returns undefined when it gives none
-   * @throws what it throws; TypeError when that is not JSON: nothing could write it down
+   * @throws what it throws; TypeError when that is not JSON, or a promise: nothing could write it down
    */
   snapshot(): RunnerSnapshot | undefined {
     const snapshot = this.runner.snapshot?.()
+    if (typeof (snapshot as Partial<Promise<never>> | undefined)?.then === 'function')
+      throw new TypeError('snapshot() gave a promise: what it gives must be there when it returns.')
     return snapshot && JSON.parse(JSON.stringify(snapshot))
   }
 
@@ -170,11 +177,8 @@ export class RunnerLink implements RunnerHost {
         logger.error({ sessionId, err: toError(error) }, 'the engine failed to close')
         closed()
       }
-      try {
-        this.runner.close().then(closed, failed)
-      } catch (error) {
-        failed(error)
-      }
+      const closing = async () => this.runner.close()
+      closing().then(closed, failed)
     })
   }
 }

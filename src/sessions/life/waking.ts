@@ -1,3 +1,4 @@
+import { letGo } from '../../engines/built-runner.js'
 import type { RunnerSnapshot } from '../../engines/runner.js'
 import { GatewayError, toError } from '../../errors.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
@@ -207,13 +208,13 @@ export class Waking {
         runner: await admission.buildRunner(admitted, session.id, session.bridge, snapshot),
       }))
       givenUp.catch(() => {
-        if (!handedOver) building.then(({ runner }) => runner.close()).catch(() => {})
+        if (!handedOver) building.then(({ runner }) => letGo(runner)).catch(() => {})
       })
       const { runner, config } = await Promise.race([building, givenUp])
       handedOver = true
       // in the very turn in which its engine was built
       if (session.ended) {
-        runner.close().catch(() => {})
+        void letGo(runner)
         throw new CalledOff('The session has ended.')
       }
       await session.engine.wake(runner, config, givenUp)
