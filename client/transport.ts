@@ -162,13 +162,19 @@ async function* messagesOf({ body }: Response, heard: () => void): AsyncGenerato
   if (!body) return
   const reader = body.getReader()
   const decoder = new TextDecoder()
-  let rest = ''
-  for (;;) {
+  const rest: string[] = []
+  for (let last = ''; ; ) {
     const { done, value } = await reader.read()
     if (done) return
     heard()
-    const messages = (rest + decoder.decode(value, { stream: true })).split('\n\n')
-    rest = messages.pop()!
+    const text = decoder.decode(value, { stream: true })
+    rest.push(text)
+    // only what is new is searched: a message of many parts would be read as often as it has parts
+    const isWhole = (last + text).includes('\n\n')
+    last = text.at(-1) ?? last
+    if (!isWhole) continue
+    const messages = rest.splice(0).join('').split('\n\n')
+    rest.push(messages.pop()!)
     for (const message of messages)
       for (const line of message.split('\n')) if (line.startsWith('data: ')) yield line.slice(6)
   }

@@ -1,0 +1,27 @@
+import t from 'tap'
+import { clientOn } from '../../client/client.js'
+import { until } from '../fixtures/build.js'
+import { attached, eventFrame, eventStream, fakePlatform, said } from '../fixtures/client-platform.js'
+
+t.test('an event that comes in very many parts is not searched again with each', async (t) => {
+  const stream = eventStream()
+  const world = fakePlatform()
+  world.answer = () => stream.response
+  const options = { baseUrl: 'http://gateway.test/v1', headers: { 'x-key': 'k' } }
+  const attachment = clientOn(world.platform, options).session('s1').attach()
+  const lengths: number[] = []
+  const over = (async () => {
+    for await (const event of attachment) lengths.push(JSON.stringify(event).length)
+  })()
+  await world.settle()
+  stream.say(attached())
+  const event = said(1, 'a'.repeat(20 << 20))
+  const message = `data: ${JSON.stringify(eventFrame(event))}\n`
+  for (let at = 0; at < message.length; at += 1024) stream.write(message.slice(at, at + 1024))
+  stream.write('\n')
+  stream.say(eventFrame(said(2)))
+  await until(() => lengths.length === 2)
+  t.strictSame(lengths, [JSON.stringify(event).length, JSON.stringify(said(2)).length])
+  attachment.close()
+  await over
+})
