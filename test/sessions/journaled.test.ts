@@ -131,7 +131,7 @@ t.test('an interrupt before the engine was given the message ends the turn witho
   t.equal(engine.last.sent.length, 0)
   t.match(
     (await events(id)).filter(({ type }) => type === 'turn_completed'),
-    [{ subtype: 'interrupted', isError: true }],
+    [{ subtype: 'interrupted', isError: false }],
   )
 })
 
