@@ -88,6 +88,26 @@ for (const [at, path, opens, presses] of [
     t.equal((await call('GET', `/${path}`)).json.length, 1)
   })
 
+t.test('a directory that is filled in while somebody begins to write gives way to that', { skip }, async (t) => {
+  const { page } = await open(t, 'inbox')
+  let release = (): void => {}
+  const isAsked = new Promise<void>((resolve) => {
+    void page.route('**/v1/directories?prefix=', (route) => {
+      release = () => void route.continue()
+      resolve()
+    })
+  })
+  await page.goto(`${url}/v1/console/#/queue`)
+  await page.getByRole('button', { name: 'Submit a job' }).click()
+  const directory = page.getByRole('dialog').getByLabel('Directory')
+  await isAsked
+  await directory.focus()
+  release()
+  await until(async () => (await directory.inputValue()) === root)
+  await page.keyboard.insertText('/elsewhere')
+  t.equal(await directory.inputValue(), '/elsewhere')
+})
+
 t.test('a mode that another profile does not have is not asked for', { skip }, async (t) => {
   const { page } = await open(t, 'sessions')
   await page.getByRole('button', { name: 'New session' }).click()

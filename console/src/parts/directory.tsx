@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks'
 import { client } from '../api.js'
 import { Field } from './field.js'
 
@@ -20,6 +20,13 @@ export function Directory({ label, hint, error, value, onValue }: DirectoryProps
   const list = useId()
   /** Nobody has typed. What somebody empties stays empty. */
   const isUntouched = useRef(value === '')
+  const input = useRef<HTMLInputElement>(null)
+  const filledIn = useRef<string | undefined>(undefined)
+  // in the frame in which it is filled in: whoever types, or pastes, just then takes its place, and does not go on behind it
+  useLayoutEffect(() => {
+    if (value === filledIn.current && document.activeElement === input.current) input.current?.select()
+    filledIn.current = undefined
+  }, [value])
   useEffect(() => {
     const aborter = new AbortController()
     const timer = setTimeout(async () => {
@@ -28,7 +35,10 @@ export function Directory({ label, hint, error, value, onValue }: DirectoryProps
         offers.value = directories
         // the one place there is
         const [only] = directories
-        if (isUntouched.current && value === '' && only !== undefined && directories.length === 1) onValue(only)
+        if (isUntouched.current && value === '' && only !== undefined && directories.length === 1) {
+          filledIn.current = only
+          onValue(only)
+        }
         isUntouched.current = false
       } catch {
         // typing it out works all the same
@@ -45,6 +55,7 @@ export function Directory({ label, hint, error, value, onValue }: DirectoryProps
         <>
           <input
             {...given}
+            ref={input}
             list={list}
             required
             spellcheck={false}
