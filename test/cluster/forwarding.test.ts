@@ -1,57 +1,15 @@
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { CLIENT_HEADER, HOP_HEADER, type HopMessage, signHop } from '../../src/cluster/hop-signature.js'
-import { type Clock, systemClock } from '../../src/lib/clock.js'
-import { silentLogger } from '../../src/lib/logger.js'
-import { StorageError } from '../../src/storage/storage.js'
+import { CLIENT_HEADER, HOP_HEADER, signHop } from '../../src/cluster/hop-signature.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { attach, refusedUpgrade } from '../fixtures/client.js'
-import { CLUSTER_SECRET, clusterOf, type TestNode } from '../fixtures/cluster.js'
-import { freePort } from '../fixtures/free-port.js'
+import { CLUSTER_SECRET, clusterOf, sessionOn } from '../fixtures/cluster.js'
 import { isProblem } from '../fixtures/problem.js'
 import { hasPostgres } from '../storage/postgres-world.js'
 
-/** A session on one node, with one turn that was answered. */
-async function sessionOn(node: TestNode): Promise<string> {
-  const { json } = await node.call('POST', '/sessions', { cwd: SOME_CWD })
-  await node.call('POST', `/sessions/${json.id}/commands`, { type: 'user_message', text: 'hello' })
-  node.engine.last.say('hello back', 'm1')
-  node.engine.last.complete()
-  await until(async () => (await node.call('GET', `/sessions/${json.id}/events`)).text.includes('turn_completed'))
-  return json.id
-}
-
-/** What a node says of itself to whoever holds the secret. */
-async function askAsNode(
-  to: TestNode,
-  message: Partial<HopMessage> & { path: string },
-  { n = to.storage.cluster!.n, secret = CLUSTER_SECRET, now = Date.now(), signature = '' } = {},
-) {
-  const { url } = to.storage.cluster!.nodes().find((node) => node.n === to.storage.cluster!.n)!
-  const whole = { method: 'GET', ...message }
-  const signed = signature || signHop(secret, { from: 1, to: n }, whole, now)
-  // fetch would send what gets a 421 once more
-  const asked = httpRequest(`${url}${whole.path}`, {
-    method: whole.method,
-    headers: { [HOP_HEADER]: signed, ...(whole.authorization && { authorization: whole.authorization }) },
-  }).end()
-  const [response] = (await once(asked, 'response')) as [IncomingMessage]
-  let text = ''
-  for await (const chunk of response) text += chunk
-  return { signed, status: response.statusCode, json: JSON.parse(text) as { code?: string } }
-}
-
-interface Told {
-  msg: string
-  reason?: string
-}
-
 const authenticate = ({ headers }: { headers: { authorization?: string } }) =>
   headers.authorization === 'Bearer right' ? { name: 'somebody' } : null
-/** Where nobody listens. */
-const unreachable = { url: 'http://127.0.0.1:1' }
 const right = { authorization: 'Bearer right' }
 
 if (hasPostgres()) {
@@ -147,86 +105,6 @@ if (hasPostgres()) {
     await readUntil('more')
     gone.abort()
     await until(async () => (await clients()) === 0, 'the end of the reader at the owner')
-  })
-
-  t.test('nothing but what another node has signed comes in as a hop, and once', async (t: Test) => {
-    const { nodes } = await clusterOf(t, ['a', 'b'])
-    const [a, b] = nodes
-    const id = await sessionOn(a)
-    const path = `/v1/sessions/${id}`
-    const { signed, status } = await askAsNode(a, { path })
-    t.equal(status, 200)
-    const refused = { status: 403, json: { code: 'SG_ERR_HOP_REFUSED' } }
-    t.match(await askAsNode(a, { path }, { signature: signed }), refused, 'replayed')
-    t.match(await askAsNode(a, { path }, { signature: 'v1.nonsense' }), refused, 'no signature')
-    t.match(await askAsNode(a, { path }, { secret: `${CLUSTER_SECRET}!` }), refused, 'of another secret')
-    t.match(await askAsNode(a, { path }, { now: Date.now() - 31_000 }), refused, 'too old')
-    const forOther = signHop(
-      CLUSTER_SECRET,
-      { from: 1, to: a.storage.cluster!.n },
-      { method: 'GET', path: '/v1/other' },
-      Date.now(),
-    )
-    t.match(await askAsNode(a, { path }, { signature: forOther }), refused, 'for another path')
-    const withAuthorization = signHop(
-      CLUSTER_SECRET,
-      { from: 1, to: a.storage.cluster!.n },
-      { method: 'GET', path, authorization: 'Bearer one' },
-      Date.now(),
-    )
-    t.match(
-      await askAsNode(a, { path, authorization: 'Bearer two' }, { signature: withAuthorization }),
-      refused,
-      'with credentials of somebody else',
-    )
-    t.match(await askAsNode(a, { path }, { n: 999_999 }), { status: 421, json: { code: 'SG_ERR_WRONG_NODE' } })
-    t.match(await askAsNode(b, { path }), { status: 421, json: { code: 'SG_ERR_WRONG_NODE' } }, 'not passed on again')
-    const fresh = signHop(CLUSTER_SECRET, { from: 1, to: b.storage.cluster!.n }, { method: 'GET', path }, Date.now())
-    isProblem(t, await b.call('GET', `/sessions/${id}`, undefined, { [HOP_HEADER]: fresh }), 403, 'SG_ERR_HOP_REFUSED')
-    const { url } = a.storage.cluster!.nodes().find(({ name }) => name === 'a')!
-    t.equal((await fetch(`${url}/v1/sessions`)).status, 403, 'nobody is let in unsigned')
-  })
-
-  t.test('nodes that do not let each other in say so to callers as what the operator has to mend', async (t: Test) => {
-    const told: Told[] = []
-    const logger = { ...silentLogger, warn: (fields: object, msg: string) => void told.push({ ...fields, msg }) }
-    const { nodes, join } = await clusterOf(t, ['a'], { logger })
-    const [a] = nodes
-    const secret = `${CLUSTER_SECRET}!`
-    // as one whose clock is wrong sees the time; its lease goes by the database's
-    const clock: Clock = { ...systemClock, now: () => Date.now() + 5 * 60_000 }
-    const onA = await sessionOn(a)
-    for (const [name, wrong, why] of [
-      ['b', { secret }, /cluster\.secret/],
-      ['c', { clock }, /clocks .* 30 s/],
-    ] as const) {
-      const node = await join(name, { ...wrong, logger: silentLogger })
-      await until(() => node.storage.cluster!.nodes().length > 1, 'another node')
-      for (const body of [undefined, { type: 'user_message', text: 'go on' }]) {
-        const answer = await node.call(body ? 'POST' : 'GET', `/sessions/${onA}${body ? '/commands' : ''}`, body)
-        isProblem(t, answer, 503, 'SG_ERR_NODE_UNREACHABLE')
-        t.match(answer.json.detail, why)
-        t.equal(answer.headers.get('sg-hop-refused'), null)
-      }
-      const upgrade = await refusedUpgrade(`${node.api.replace('http', 'ws')}/sessions/${onA}/ws`)
-      t.match(
-        { ...upgrade, ...JSON.parse(upgrade.body) },
-        { status: 503, code: 'SG_ERR_NODE_UNREACHABLE', detail: why },
-      )
-    }
-    t.equal((await a.call('GET', `/sessions/${onA}`)).json.numTurns, 1, 'nothing was done')
-    const refusals = told.filter(({ reason }) => reason).map(({ reason }) => reason)
-    t.same(refusals.sort(), ['forged', 'late'], 'each is told once, however often they ask')
-  })
-
-  t.test('two secrets are taken while they are exchanged', async (t: Test) => {
-    const next = `${CLUSTER_SECRET}, the next one`
-    const { nodes, join } = await clusterOf(t, ['a'], { secret: [CLUSTER_SECRET, next] })
-    const [a] = nodes
-    const b = await join('b', { secret: [next, CLUSTER_SECRET] })
-    const [onA, onB] = [await sessionOn(a), await sessionOn(b)]
-    t.equal((await b.call('GET', `/sessions/${onA}`)).status, 200)
-    t.equal((await a.call('GET', `/sessions/${onB}`)).status, 200)
   })
 
   t.test('bodies go through as they come, however large', async (t: Test) => {
@@ -341,127 +219,4 @@ if (hasPostgres()) {
       t.equal(c.engine.runners.length, 0)
     },
   )
-
-  t.test('what nodes ask each other in their own name is nobody else’s', async (t: Test) => {
-    const { nodes } = await clusterOf(t, ['a'])
-    const [a] = nodes
-    const unknown = (await a.call('POST', '/cluster/v1/nothing', {})).json
-    for (const path of ['changes', 'inbox', 'answers']) {
-      const answer = await a.call('POST', `/cluster/v1/${path}`, {})
-      isProblem(t, answer, 404, 'SG_ERR_NOT_FOUND')
-      t.same({ ...answer.json, requestId: unknown.requestId, instance: unknown.instance }, unknown, path)
-    }
-    isProblem(t, await a.call('GET', '/cluster/v1/queue-events'), 404, 'SG_ERR_NOT_FOUND')
-  })
-
-  t.test('an owner that cannot be reached is a 503, and nothing was done', async (t: Test) => {
-    const told: { err?: Error }[] = []
-    const logger = { ...silentLogger, error: (fields: object) => void told.push(fields) }
-    const { nodes, join } = await clusterOf(t, ['a'], { logger })
-    const [a] = nodes
-    const cut = await join('cut', { cluster: unreachable })
-    const id = await sessionOn(cut)
-    const read = await a.call('GET', `/sessions/${id}`)
-    isProblem(t, read, 503, 'SG_ERR_NODE_UNREACHABLE')
-    t.equal(read.json.detail, 'The node that has this cannot be reached. Try again shortly.')
-    const { status, headers, json } = await a.call('DELETE', `/sessions/${id}`)
-    t.match({ status, after: headers.get('retry-after') }, { status: 503, after: '2' })
-    t.match(json.detail, 'so nothing was done')
-    const why = {
-      message: /^The node cut cannot be reached at http:\/\/127\.0\.0\.1:1,/,
-      cause: { code: 'ECONNREFUSED' },
-    }
-    t.match(told, [{ err: { cause: why } }], 'its operator is told which one, and where')
-    t.equal(told.length, 1, 'once for both')
-    // as with the address of a third node
-    const astray = await join('astray', { cluster: { url: a.storage.cluster!.nodes()[0]!.url } })
-    const there = await sessionOn(astray)
-    told.length = 0
-    isProblem(t, await cut.call('GET', `/sessions/${there}`), 503, 'SG_ERR_NODE_UNREACHABLE')
-    t.match(told, [
-      { err: { cause: { message: /^The node astray/, cause: { message: /^Another node answers there/ } } } },
-    ])
-    t.equal((await cut.call('GET', `/sessions/${id}`)).status, 200)
-  })
-
-  t.test('a port that is taken is said by the name of its option', async (t: Test) => {
-    const { nodes, join } = await clusterOf(t, ['a'])
-    const { url } = nodes[0].storage.cluster!.nodes()[0]!
-    const listen = { host: '127.0.0.1', port: Number(new URL(url).port) }
-    await t.rejects(join('b', { cluster: { listen } }), {
-      ...{ code: 'SG_ERR_OPTION', errors: [{ path: 'cluster.listen' }] },
-      message: /another process/,
-    })
-    t.equal(nodes[0].storage.cluster!.nodes().length, 1, 'it has not joined')
-  })
-
-  t.test('a database that goes away between two questions of a request is a 503', async (t: Test) => {
-    const { nodes } = await clusterOf(t, ['a'])
-    const [a] = nodes
-    const cluster = a.storage.cluster!
-    const ask = cluster.placeOfExecution.bind(cluster)
-    let asked = 0
-    Object.assign(cluster, {
-      placeOfExecution: (id: string) =>
-        ++asked > 1 ? Promise.reject(new StorageError('STORAGE_FAILED', 'connection lost')) : ask(id),
-    })
-    const result = { status: 'ok', output: { type: 'text', value: '' } }
-    isProblem(t, await a.call('POST', '/executions/unknown/result', result), 503, 'SG_ERR_STORE_UNAVAILABLE')
-    t.equal(asked, 2)
-  })
-
-  t.test('and one that goes away while a session comes into memory that is this node’s already', async (t: Test) => {
-    const { nodes } = await clusterOf(t, ['a', 'b'])
-    const [a, b] = nodes
-    const id = await sessionOn(a)
-    await a.stop()
-    // as it is when what came of that was not heard
-    t.equal((await b.storage.cluster!.claim(id))?.owner?.n, b.storage.cluster!.n)
-    const journal = b.storage.journal!
-    const get = journal.get.bind(journal)
-    let asked = 0
-    Object.assign(journal, {
-      get: (id: string) =>
-        ++asked === 2 ? Promise.reject(new StorageError('STORAGE_FAILED', 'connection lost')) : get(id),
-    })
-    const say = () => b.call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: 'more' })
-    isProblem(t, await say(), 503, 'SG_ERR_STORE_UNAVAILABLE')
-    t.equal(asked, 2)
-    t.match(await say(), { status: 200 })
-  })
-
-  t.test('an owner that goes away in the midst of its answer: nobody takes what came for whole', async (t: Test) => {
-    // where the others reach it: what it says passes, until it is cut
-    let toOwner = 0
-    const passed: Socket[] = []
-    const relay = createServer((client) => {
-      const owner = connect(toOwner, '127.0.0.1')
-      passed.push(client)
-      owner.on('error', () => {}).on('data', (chunk) => client.write(chunk))
-      client.on('error', () => {}).on('data', (chunk) => owner.write(chunk))
-      client.on('close', () => owner.destroy())
-    }).listen(0, '127.0.0.1')
-    await once(relay, 'listening')
-    t.teardown(() => relay.close())
-    const port = (relay.address() as AddressInfo).port
-    const { nodes, join } = await clusterOf(t, ['a'])
-    // not before: whatever connects to something is given a port of the same range
-    toOwner = await freePort()
-    const owner = await join('owner', {
-      cluster: { url: `http://127.0.0.1:${port}`, listen: { host: '127.0.0.1', port: toOwner } },
-    })
-    const id = await sessionOn(owner)
-    const [a] = nodes
-    t.equal((await a.call('GET', `/sessions/${id}`)).status, 200)
-    const stream = await fetch(`${a.api}/sessions/${id}/events`, { headers: { accept: 'text/event-stream' } })
-    const reader = stream.body!.getReader()
-    t.match(new TextDecoder().decode((await reader.read()).value), /event: attached|data:/)
-    for (const socket of passed) socket.destroy()
-    await t.rejects(async () => {
-      while (!(await reader.read()).done);
-    }, 'its end is none')
-    const other = await sessionOn(a)
-    t.equal((await a.call('GET', `/sessions/${other}`)).status, 200, 'nobody else is harmed')
-    t.equal((await a.call('GET', `/sessions/${id}`)).status, 200, 'and it is asked again')
-  })
 }
