@@ -4,24 +4,62 @@ import type { QueueAdapter } from './adapter.js'
 
 interface Answer {
   what: string
-  fits: (answer: unknown) => boolean
+  /** The answer as the queue takes it; undefined: it is none. */
+  taken: (answer: unknown) => unknown
 }
 
-const isRecord = (answer: unknown): boolean => {
-  const { info, request } = (answer ?? {}) as { info?: { id?: unknown; status?: unknown }; request?: unknown }
-  return typeof info?.id === 'string' && typeof info.status === 'string' && typeof request === 'object'
+/** Drivers of databases give a `bigint`, and a sum, as text, so that no digit is lost; a total has none to lose. */
+function numberOf(answer: unknown): number | undefined {
+  const isText = typeof answer === 'bigint' || (typeof answer === 'string' && /^-?\d+$/.test(answer))
+  const number = isText ? Number(answer) : answer
+  if (isText && !Number.isSafeInteger(number)) return undefined
+  return Number.isFinite(number) ? (number as number) : undefined
 }
-const RECORD: Answer = { what: 'a job or null', fits: (answer) => answer == null || isRecord(answer) }
-const NUMBER: Answer = { what: 'a number', fits: Number.isFinite }
+
+/** The same with a number at `name`; undefined when there is none. */
+function withNumber(answer: unknown, name: string): unknown {
+  const number = numberOf((answer as Record<string, unknown> | null | undefined)?.[name])
+  return number === undefined ? undefined : { ...(answer as object), [name]: number }
+}
+
+function recordOf(answer: unknown): unknown {
+  const { info, request, position } = (answer ?? {}) as {
+    info?: { id?: unknown; status?: unknown }
+    request?: unknown
+    position?: unknown
+  }
+  if (typeof info?.id !== 'string' || typeof info.status !== 'string' || typeof request !== 'object') return undefined
+  // of what is a number already nothing is copied
+  return typeof (position ?? 0) === 'number' ? answer : withNumber(answer, 'position')
+}
+
+/** Of a list, each by itself. */
+function eachOf(answer: unknown, one: (item: unknown) => unknown): unknown[] | undefined {
+  if (!Array.isArray(answer)) return undefined
+  const taken = answer.map(one)
+  return taken.includes(undefined) ? undefined : taken
+}
+
+const RECORD: Answer = {
+  what: 'a job or null',
+  taken: (answer) => (answer == null ? null : recordOf(answer)),
+}
+const NUMBER: Answer = { what: 'a number', taken: numberOf }
 
 const ANSWERS = new Map<string, Answer>(
   Object.entries({
     claimNext: RECORD,
     get: RECORD,
     update: RECORD,
-    list: { what: 'a list of jobs', fits: (answer) => Array.isArray(answer) && answer.every(isRecord) },
+    list: { what: 'a list of jobs', taken: (answer) => eachOf(answer, recordOf) },
     addDailyTokens: NUMBER,
     dailyTokens: NUMBER,
+    settle: { what: 'a job and the total of a day', taken: (answer) => withNumber(answer, 'dailyTokens') },
+    counts: { what: 'a list of counts', taken: (answer) => eachOf(answer, (item) => withNumber(item, 'count')) },
+    delayed: {
+      what: 'a list of jobs and when they fall due',
+      taken: (answer) => eachOf(answer, (item) => withNumber(item, 'nextRunAt')),
+    },
   } satisfies Partial<Record<keyof QueueAdapter, Answer>>),
 )
 
@@ -42,8 +80,8 @@ export function unstarted(error: unknown): never {
   throw error
 }
 
-async function checked(name: string, { what, fits }: Answer, call: () => unknown): Promise<unknown> {
-  const answer = await call()
-  if (!fits(answer)) throw new Error(`${name}() of the queue's adapter gave something else than ${what}.`)
+async function checked(name: string, { what, taken }: Answer, call: () => unknown): Promise<unknown> {
+  const answer = taken(await call())
+  if (answer === undefined) throw new Error(`${name}() of the queue's adapter gave something else than ${what}.`)
   return answer
 }

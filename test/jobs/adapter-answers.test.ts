@@ -1,7 +1,9 @@
 import t from 'tap'
-import type { QueueAdapter } from '../../src/jobs/adapter.js'
+import type { JobFilter, QueueAdapter } from '../../src/jobs/adapter.js'
+import { newJob } from '../../src/jobs/job.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const JOB = { session: { cwd: SOME_CWD, prompt: 'go' } }
 
@@ -40,7 +42,7 @@ t.test('an answer that is none is a refusal that says so in the log, and not a f
 t.test('a total that is no number is tried again and told, and holds no other job without a word', async (t) => {
   const inner = adapterWith({})
   const logged: string[] = []
-  let isWrong = true
+  let isWrong = false
   const addDailyTokens = (day: string, tokens: number) => (isWrong ? undefined : inner.addDailyTokens(day, tokens))
   const logger = {
     info() {},
@@ -49,6 +51,7 @@ t.test('a total that is no number is tried again and told, and holds no other jo
   }
   const adapter = adapterWith({ ...inner, addDailyTokens } as Wrong)
   const { gateway, engine, clock } = await buildGateway(t, { logger, queue: { adapter, dailyTokenLimit: 1_000 } })
+  isWrong = true
   const first = await gateway.queue!.submit(JOB)
   await until(() => engine.runners[0]?.sent.length === 1)
   engine.runners[0]!.complete()
@@ -69,4 +72,40 @@ t.test('a queue that cannot start says why in the words of its adapter', async (
     code: 'SG_ERR_OPTION',
     message: "queue.adapter: list() of the queue's adapter gave something else than a list of jobs.",
   })
+  const added: number[] = []
+  const addDailyTokens = (_day: string, tokens: number) => void added.push(tokens)
+  await t.rejects(buildGateway(t, { queue: { adapter: adapterWith({ addDailyTokens } as Wrong) } }), {
+    code: 'SG_ERR_OPTION',
+    message: "queue.adapter: addDailyTokens() of the queue's adapter gave something else than a number.",
+  })
+  t.same(added, [0], 'a total that is not given would be added to again with each try')
+})
+
+t.test('a number that a driver gives as text, as those of bigint columns are, is a number', async (t) => {
+  const clock = new VirtualClock()
+  const inner = createMemoryQueueAdapter({ now: () => clock.now() })
+  const asText = (name: string) => (item: object) => ({ ...item, [name]: String(item[name as never]) })
+  const adapter = adapterWith({
+    ...{ add: inner.add, claimNext: inner.claimNext, get: inner.get, update: inner.update, prune: inner.prune },
+    addDailyTokens: async (...given: [string, number]) => String(await inner.addDailyTokens(...given)),
+    dailyTokens: async (day: string) => BigInt(await inner.dailyTokens(day)),
+    list: async (filter: JobFilter) => (await inner.list(filter)).map(asText('position')),
+    counts: async () => (await inner.counts!()).map(asText('count')),
+    delayed: async (...given: [number, number]) => (await inner.delayed!(...given)).map(asText('nextRunAt')),
+  } as Wrong)
+  const request = { ...JOB, runAt: clock.now() + 60_000 }
+  const given = { now: clock.now(), profile: 'scripted', generation: 'g1', cwd: SOME_CWD }
+  for (const id of ['left-1', 'left-2']) await inner.add({ request, info: newJob(request, { ...given, id }) })
+  const { gateway, engine } = await buildGateway(t, { clock, queue: { adapter, dailyTokenLimit: 10 } })
+  const queue = gateway.queue!
+  for (const usage of [7, 8]) {
+    const { id } = await queue.submit(JOB)
+    await until(() => engine.runners.at(-1)?.sent.length === 1 && engine.runners.at(-1)?.turns === 0)
+    t.match(await queue.stats(), { queued: 2, running: 1, paused: false })
+    engine.runners.at(-1)!.complete({
+      usage: { inputTokens: usage, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
+    })
+    await until(async () => (await queue.get(id))?.status === 'succeeded')
+  }
+  t.match(await queue.stats(), { queued: 2, running: 0, dailyTokensUsed: 15, paused: true })
 })
