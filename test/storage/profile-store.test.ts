@@ -220,15 +220,21 @@ t.test('whose lock it is', async (t) => {
   }
 })
 
-t.test('a lock that was taken from us by hand is not removed under its new holder', async (t) => {
-  const path = join(t.testdir(), 'profiles.json')
-  const store = createFileProfileStore(path)
-  await store.save(one)
-  const theirs = JSON.stringify({ pid: 1, host: 'elsewhere', startedAt: 0 })
-  writeFileSync(`${path}.lock`, theirs)
-  await store.close()
-  t.equal(readFileSync(`${path}.lock`, 'utf8'), theirs)
-})
+t.test(
+  'a lock that was taken from us by hand ends the use of the file, and is not removed under its new holder',
+  async (t) => {
+    const path = join(t.testdir(), 'profiles.json')
+    const store = createFileProfileStore(path)
+    await store.save(one)
+    const theirs = JSON.stringify({ pid: 1, host: 'elsewhere', startedAt: 0 })
+    writeFileSync(`${path}.lock`, theirs)
+    await t.rejects(store.save({ ...one, name: 'late' }), /was removed while it was held/)
+    await t.rejects(store.delete(one.name), /was removed while it was held/)
+    t.match(readFileSync(path, 'utf8'), `"${one.name}"`)
+    await store.close()
+    t.equal(readFileSync(`${path}.lock`, 'utf8'), theirs)
+  },
+)
 
 t.test('killed at any moment, it has what was confirmed, and can be read', async (t) => {
   for (const acknowledged of [1, 2, 5, 9]) {

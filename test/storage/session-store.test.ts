@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   utimesSync,
   writeFileSync,
@@ -127,6 +128,29 @@ t.test('a second process is refused and told who holds it; once that one is gone
   await t.rejects(buildGateway(t, { parking: { store } }), /In use by process/, 'the gateway does not start')
   await kill()
   t.same(await store.list(), [])
+  await store.close?.()
+})
+
+t.test('a store whose lock was removed writes nothing any more, also when nobody has taken its place', async (t) => {
+  const dir = t.testdir()
+  const store = createFileSessionStore({ dir })
+  await store.save(someRecord('mine'))
+  rmSync(join(dir, '.lock'))
+  const lost =
+    /\.lock was removed while it was held, so that another process could take over\. .* end it, or start it again/
+  await t.rejects(store.save(someRecord('mine')), lost)
+  const { kill } = await holder(t, dir)
+  const uses: (() => Promise<unknown>)[] = [
+    () => store.save(someRecord('new')),
+    () => store.delete('mine'),
+    () => store.get('mine'),
+  ]
+  for (const use of uses) await t.rejects(use, lost)
+  await kill()
+  await t.rejects(store.delete('mine'), lost, 'who had it may have written')
+  t.equal(records(dir).length, 1)
+  await store.close?.()
+  t.equal((await store.list()).length, 1, 'opened again, it takes up what is there')
   await store.close?.()
 })
 

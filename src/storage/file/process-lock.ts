@@ -16,40 +16,60 @@ export interface LockHolder {
   birth?: string
 }
 
+/** A lock as this process holds it. */
+export interface ProcessLock {
+  /** @throws LockLostError when somebody removed it, so that another process could take it: for good, as that one may have written */
+  assertHeld(): Promise<void>
+  release(): Promise<void>
+}
+
 /** Another process holds the lock; `message` says which, and what to do when it does not. */
 export class LockHeldError extends Error {
   override readonly name = 'LockHeldError'
 }
 
+/** The lock was removed while it was held; `message` says what to do. */
+export class LockLostError extends Error {
+  override readonly name = 'LockLostError'
+}
+
 const MAX_TRIES = 20
 
 /** Locks of this process, by path: whoever asks again shares, and the last one to release gives it up. */
-const held = new Map<string, { users: number; content: string }>()
+const held = new Map<string, { users: number; content: string; isLost: boolean }>()
 const turns = new KeyedLock()
 
 /**
  * Takes a lock for this process. A lock whose process is gone is taken over; one of another host never is, for nobody here can tell.
  * @param path of the lock file, absolute and without links, in a directory that exists
- * @returns releases it
  * @throws LockHeldError
  */
-export async function acquireProcessLock(path: string): Promise<() => Promise<void>> {
+export async function acquireProcessLock(path: string): Promise<ProcessLock> {
   const lock = await turns.run(path, async () => {
-    const lock = held.get(path) ?? { users: 0, content: await take(path) }
+    const lock = held.get(path) ?? { users: 0, content: await take(path), isLost: false }
     lock.users += 1
     held.set(path, lock)
     return lock
   })
   let released: Promise<void> | undefined
-  return () => {
-    released ??= turns.run(path, async () => {
-      lock.users -= 1
-      if (lock.users > 0) return
-      held.delete(path)
-      // Somebody may have removed ours by hand, and another process taken its place.
-      if ((await textOf(path)) === lock.content) await rm(path, { force: true })
-    })
-    return released
+  return {
+    async assertHeld() {
+      lock.isLost ||= (await textOf(path)) !== lock.content
+      if (lock.isLost)
+        throw new LockLostError(
+          `${path} was removed while it was held, so that another process could take over. This one writes nothing any more; end it, or start it again once the other has ended.`,
+        )
+    },
+    release() {
+      released ??= turns.run(path, async () => {
+        lock.users -= 1
+        if (lock.users > 0) return
+        held.delete(path)
+        // Somebody may have removed ours by hand, and another process taken its place.
+        if ((await textOf(path)) === lock.content) await rm(path, { force: true })
+      })
+      return released
+    },
   }
 }
 

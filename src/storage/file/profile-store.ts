@@ -11,7 +11,7 @@ import { makeDirectory } from '../../lib/make-directory.js'
 import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
 import type { ProfileStore } from '../../profiles/store.js'
-import { acquireProcessLock } from './process-lock.js'
+import { acquireProcessLock, type ProcessLock } from './process-lock.js'
 import { unless } from './unless.js'
 
 const Contents = Type.Object(
@@ -38,7 +38,7 @@ const changes = new KeyedLock()
 interface LockedFile {
   /** Where the file really is. */
   path: string
-  release(): Promise<void>
+  lock: ProcessLock
 }
 
 export type { FileProfileStore }
@@ -79,7 +79,7 @@ class FileProfileStore implements ProfileStore {
     this.#locked = undefined
     // A lock that could not be taken need not be given back, and whoever wanted it was told.
     const file = await locked?.catch(() => undefined)
-    if (file) await changes.run(file.path, () => file.release())
+    if (file) await changes.run(file.path, () => file.lock.release())
   }
 
   async #inTurn<T>(work: (path: string) => Promise<T>): Promise<T> {
@@ -90,8 +90,12 @@ class FileProfileStore implements ProfileStore {
         this.#locked = undefined
       })
     }
-    const { path } = await this.#locked
-    return changes.run(path, () => work(path))
+    const { path, lock } = await this.#locked
+    return changes.run(path, async () => {
+      // who has lost it may have company
+      await lock.assertHeld()
+      return work(path)
+    })
   }
 }
 
@@ -102,7 +106,7 @@ async function lockFile(given: string): Promise<LockedFile> {
   const path = await realpath(given).catch(async () => join(await realpath(directory), basename(given)))
   const { mode } = await stat(dirname(path))
   if (isOpenToAll(mode)) throw new Error(openToAllMessage(dirname(path)))
-  return { path, release: await acquireProcessLock(`${path}.lock`) }
+  return { path, lock: await acquireProcessLock(`${path}.lock`) }
 }
 
 async function readProfiles(path: string): Promise<StoredProfile[]> {

@@ -8,7 +8,7 @@ import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
 import { ParkedRecord } from '../record/parked-record.js'
-import { acquireProcessLock } from './process-lock.js'
+import { acquireProcessLock, type ProcessLock } from './process-lock.js'
 import { unless } from './unless.js'
 
 const VERSION = 1
@@ -30,7 +30,7 @@ export const createFileSessionStore = ({ dir }: { dir: string }): SessionStore =
 
 class FileSessionStore implements SessionStore {
   readonly #dir: string
-  #held: Promise<() => Promise<void>> | undefined
+  #held: Promise<ProcessLock> | undefined
   #closed = false
 
   constructor(dir: string) {
@@ -75,17 +75,17 @@ class FileSessionStore implements SessionStore {
     this.#closed = true
     const held = this.#held
     this.#held = undefined
-    const release = await held?.catch(() => undefined)
-    await release?.()
+    const lock = await held?.catch(() => undefined)
+    await lock?.release()
   }
 
   #fileOf(id: string): string {
     return join(this.#dir, `${createHash('sha256').update(id).digest('hex')}.json`)
   }
 
-  /** Makes the directory and takes its lock, once. */
-  #hold(): Promise<() => Promise<void>> {
-    if (this.#closed) return Promise.reject(new Error(`The session store in ${this.#dir} is closed.`))
+  /** Makes the directory and takes its lock, once, and looks whether that is still there: who has lost it may have company. */
+  async #hold(): Promise<void> {
+    if (this.#closed) throw new Error(`The session store in ${this.#dir} is closed.`)
     if (!this.#held) {
       const held = take(this.#dir)
       this.#held = held
@@ -94,23 +94,24 @@ class FileSessionStore implements SessionStore {
         if (this.#held === held) this.#held = undefined
       })
     }
-    return this.#held
+    const lock = await this.#held
+    await lock.assertHeld()
   }
 }
 
-/** Makes the directory, takes its lock and clears up after a process that was killed. @returns releases the lock */
-async function take(dir: string): Promise<() => Promise<void>> {
+/** Makes the directory, takes its lock and clears up after a process that was killed. */
+async function take(dir: string): Promise<ProcessLock> {
   await makeDirectory(dir)
   const { mode } = await stat(dir)
   if (isOpenToAll(mode)) throw new Error(openToAllMessage(dir))
-  const release = await acquireProcessLock(join(await realpath(dir), '.lock'))
+  const lock = await acquireProcessLock(join(await realpath(dir), '.lock'))
   const startedAt = Date.now() - process.uptime() * 1000
   for (const name of (await readdir(dir)).filter((name) => DRAFT_NAME.test(name))) {
     const draft = join(dir, name)
     const { mtimeMs } = await stat(draft)
     if (mtimeMs < startedAt) await rm(draft, { force: true })
   }
-  return release
+  return lock
 }
 
 /**

@@ -23,12 +23,12 @@ export async function holdFile(given: string): Promise<HeldFile> {
   if (held.has(path)) throw new StorageError('STORAGE_HELD', `${path} is in use by another storage of this process.`)
   held.add(path)
   try {
-    const release = await acquireProcessLock(`${path}.lock`)
+    const lock = await acquireProcessLock(`${path}.lock`)
     // Made by SQLite, it could be read by every account.
     await open(path, 'a', 0o600).then(
       (file) => file.close(),
       (error) =>
-        release().then(() => {
+        lock.release().then(() => {
           throw error
         }),
     )
@@ -36,7 +36,7 @@ export async function holdFile(given: string): Promise<HeldFile> {
       path,
       release: async () => {
         held.delete(path)
-        await release()
+        await lock.release()
       },
     }
   } catch (error) {
