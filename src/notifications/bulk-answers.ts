@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { AnswerInboxResponse, InboxAnswerResult } from '../../schemas/notifications.js'
 import { ResolvePermissionRequest } from '../../schemas/permissions.js'
 import { ERROR_CODES, type ErrorCode, GatewayError, statusOf, toError } from '../errors.js'
@@ -80,6 +81,17 @@ export async function answerDue<T>(
 ): Promise<InboxAnswerResult[]> {
   if (earlier === undefined) return give(answers)
   const results = resultsOf(earlier)
-  const given = await give(answers.filter((_answer, index) => isDue(results[index]!)))
-  return results.map((result) => (isDue(result) ? given.shift()! : result))
+  // the same as one that was given then comes too late, as it does in one request
+  const isLate = (answer: T) =>
+    results.some(({ resolved }, index) => resolved && isDeepStrictEqual(answers[index], answer))
+  const becomes = results.map((result, index) =>
+    !isDue(result) ? result : isLate(answers[index]!) ? tooLate(result) : undefined,
+  )
+  const given = await give(answers.filter((_answer, index) => becomes[index] === undefined))
+  return becomes.map((result) => result ?? given.shift()!)
+}
+
+function tooLate({ sessionId, requestId }: InboxAnswerResult): InboxAnswerResult {
+  const { code, message: detail } = new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
+  return { sessionId, requestId, resolved: false, code, detail }
 }

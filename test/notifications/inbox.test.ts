@@ -269,6 +269,22 @@ t.test(
   },
 )
 
+t.test('the second of two that are the same comes too late also when it is tried again with the key', async (t) => {
+  const { ask, call, registry } = await build(t)
+  const { id, item } = await ask()
+  const answer = { sessionId: id, requestId: item.request.id, behavior: 'allow' }
+  const give = () => call('POST', '/inbox/answers', { answers: [answer, answer] }, { 'idempotency-key': 'k' })
+  const resolve = registry.resolvePermission.bind(registry)
+  let asked = 0
+  registry.resolvePermission = async (...given) => {
+    if (++asked === 2) throw new GatewayError('SG_ERR_STORE_UNAVAILABLE')
+    return resolve(...given)
+  }
+  const told = (code: string) => ({ results: [{ resolved: true }, { resolved: false, code }] })
+  t.match((await give()).json, told('SG_ERR_STORE_UNAVAILABLE'))
+  t.match((await give()).json, told('SG_ERR_PERMISSION_NOT_FOUND'))
+})
+
 t.test('answers whose keys could not be completed are repeated once the storage takes them', async (t) => {
   const storage = createMemoryStorage()
   const { complete } = storage.idempotency
