@@ -1,6 +1,7 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { prettyFactory } from 'pino-pretty'
 import { createCensor, REDACTED } from './redact.js'
+import { StandardOutput } from './standard-output.js'
 
 export interface LoggerOptions {
   level: string
@@ -34,8 +35,9 @@ const SECRET_KEYS = [
  */
 export function createLogger(options: LoggerOptions): Logger {
   const censor = createCensor(options.secrets)
-  const destination = options.destination ?? pino.destination({ fd: 1, sync: true })
-  return pino(
+  const output = new StandardOutput()
+  const destination = options.destination ?? output
+  const logger = pino(
     {
       level: options.level,
       base: null,
@@ -47,6 +49,8 @@ export function createLogger(options: LoggerOptions): Logger {
     },
     options.pretty ? prettyDestination(destination) : destination,
   )
+  output.onTakenAgain = (lines) => logger.warn({ lines }, 'lines of this log could not be written, and are lost')
+  return logger
 }
 
 /** In this process and at once: what was said last must be out when the process dies. */

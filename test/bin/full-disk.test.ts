@@ -1,11 +1,21 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { hashToken } from '../../src/daemon/tokens.js'
 import { until } from '../fixtures/build.js'
 import { DEMO, runDaemon, TOKEN } from '../fixtures/daemon-process.js'
+import { freePort } from '../fixtures/free-port.js'
 import { runPlain } from '../fixtures/terminal.js'
 
 const canMount = spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0
@@ -155,4 +165,17 @@ t.test('what finds no room on a disk says on which, and leaves nothing there', {
   writeFileSync(join(disk, 'filler'), Buffer.alloc(3.9 * 1024 * 1024))
   t.match(await run('migrate', '--from', elsewhere, '--to', target), noRoom)
   t.strictSame(readdirSync(disk).sort(), ['filler', 'new.db'], 'an empty one, which the next takes')
+})
+
+t.test('a daemon whose log nobody can write any more serves on', { skip: !existsSync('/dev/full') }, async (t) => {
+  const cwd = t.testdir()
+  const port = await freePort()
+  const config = { listen: { port }, profiles: [DEMO], allowUnauthenticated: true, storage: 'memory' }
+  writeFileSync(join(cwd, 'gateway.json'), JSON.stringify(config))
+  const daemon = runDaemon(t, [], { cwd, logTo: '/dev/full' })
+  const ask = () => fetch(`http://127.0.0.1:${port}/v1/profiles`).then(({ status }) => status)
+  await until(() => ask().catch(() => daemon.child.exitCode !== null), 'it serves, or has ended')
+  t.equal(await ask(), 200)
+  daemon.child.kill('SIGTERM')
+  t.match(await daemon.exited, { code: 0 })
 })
