@@ -53,7 +53,7 @@ export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
     '/profiles/:name',
     {
       config: { owner: 'any' },
-      onRequest: async ({ params, principal }) => void profiles.authorize(principal, params.name),
+      onRequest: async ({ params, principal }) => void profiles.authorizeChange(principal, params.name),
       schema: { params: ProfileParams, body: UpdateProfileRequest, response: { 200: ProfileInfo } },
     },
     async ({ params, body, principal }) => profiles.update(params.name, body, principal),

@@ -240,15 +240,14 @@ export class ProfileCatalog {
 
   /** Merges into a managed profile; `null` clears. @throws as `create`, SG_ERR_PROFILE_DECLARED (403), SG_ERR_PROFILE_NOT_FOUND (404) */
   async update(name: string, request: UpdateProfileRequest, principal: Principal): Promise<ProfileInfo> {
-    const managed = this.authorize(principal, name)
-    const updated = await managed.update(name, request, principal)
+    const updated = await this.authorizeChange(principal, name).update(name, request, principal)
     this.#listeners.emit('change', { type: 'updated', name })
     return this.#shown(updated)
   }
 
   /** Sessions that run go on; what is queued or parked fails when its turn comes. @throws as `update` */
   async remove(name: string, principal: Principal): Promise<void> {
-    await this.authorize(principal, name).remove(name)
+    await this.authorizeChange(principal, name).remove(name)
     this.#listeners.emit('change', { type: 'deleted', name })
   }
 
@@ -261,6 +260,13 @@ export class ProfileCatalog {
     if (principal.canManageProfiles !== true) throw new GatewayError('SG_ERR_PROFILES_NOT_MANAGEABLE')
     if (name !== undefined) assertVisible(name, principal)
     return this.#managed
+  }
+
+  /** Whether the caller may change or delete this one, whatever the body says. @throws as `authorize`, SG_ERR_PROFILE_DECLARED (403) */
+  authorizeChange(principal: Principal, name: string): ManagedProfiles {
+    const managed = this.authorize(principal, name)
+    if (this.#declared.has(name)) throw new GatewayError('SG_ERR_PROFILE_DECLARED')
+    return managed
   }
 
   /** The agent that runs a `cli` profile. */

@@ -190,7 +190,6 @@ export class ManagedProfiles {
   }
 
   #existing(name: string): ManagedProfile {
-    if (this.#options.declared.has(name)) throw new GatewayError('SG_ERR_PROFILE_DECLARED')
     const found = this.#profiles.get(name)
     if (!found) throw new GatewayError('SG_ERR_PROFILE_NOT_FOUND')
     return found

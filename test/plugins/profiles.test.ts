@@ -148,6 +148,8 @@ t.test('every refusal of a change and of a deletion', async (t) => {
     ['outside the limits, unknown', 'PATCH', 'gone', change, managerOf('x'), 403, 'SG_ERR_PROFILE_FORBIDDEN'],
     ['outside the limits, nonsense', 'PATCH', 'm', { no: 1 }, managerOf('x'), 403, 'SG_ERR_PROFILE_FORBIDDEN'],
     ['declared', 'PATCH', 'a', change, manager, 403, 'SG_ERR_PROFILE_DECLARED'],
+    ['declared, a new name', 'PATCH', 'a', { name: 'n' }, manager, 403, 'SG_ERR_PROFILE_DECLARED'],
+    ['declared, no body', 'PATCH', 'a', undefined, manager, 403, 'SG_ERR_PROFILE_DECLARED'],
     ['unknown', 'PATCH', 'gone', change, manager, 404, 'SG_ERR_PROFILE_NOT_FOUND'],
     ['a new name', 'PATCH', 'm', { name: 'n' }, manager, 400, 'SG_ERR_VALIDATION'],
     ['the same name', 'PATCH', 'm', { name: 'm' }, manager, 400, 'SG_ERR_VALIDATION'],
