@@ -118,7 +118,7 @@ export class TranscriptEditor {
         this.#set({ closedReason: event.reason, streaming: [], waitingFor: { permissions: [], executions: [] } })
         return
       case 'plan_updated':
-        this.#set({ plan: event.entries })
+        this.#set({ plan: event.entries ?? [] })
     }
   }
 
@@ -235,8 +235,11 @@ function without<T>(items: readonly T[], isOut: (item: T) => boolean): readonly 
 }
 
 const sum = (a: TokenUsage, b: TokenUsage): TokenUsage => ({
-  inputTokens: a.inputTokens + b.inputTokens,
-  outputTokens: a.outputTokens + b.outputTokens,
-  cacheCreationTokens: a.cacheCreationTokens + b.cacheCreationTokens,
-  cacheReadTokens: a.cacheReadTokens + b.cacheReadTokens,
+  inputTokens: a.inputTokens + amount(b?.inputTokens),
+  outputTokens: a.outputTokens + amount(b?.outputTokens),
+  cacheCreationTokens: a.cacheCreationTokens + amount(b?.cacheCreationTokens),
+  cacheReadTokens: a.cacheReadTokens + amount(b?.cacheReadTokens),
 })
+
+/** Earlier gateways kept whatever an engine said. */
+const amount = (tokens: unknown): number => (typeof tokens === 'number' ? tokens : 0)

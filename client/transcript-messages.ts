@@ -4,8 +4,12 @@ import type { Message, SessionEvent } from './types.js'
 type EventOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>
 export type Block = { type: string; [field: string]: unknown }
 
-export const blocksOf = ({ content }: Message): Block[] =>
-  typeof content === 'string' ? (content ? [{ type: 'text', text: content }] : []) : (content as Block[])
+/** Earlier gateways kept whatever an engine said. */
+export function blocksOf(message: Message | undefined): Block[] {
+  const content: unknown = message?.content
+  if (typeof content === 'string') return content ? [{ type: 'text', text: content }] : []
+  return Array.isArray(content) ? content.filter((block) => typeof block?.type === 'string') : []
+}
 
 export function partOf(block: Block): MessagePart {
   if (block.type === 'text') return { type: 'text', text: String(block.text) }
@@ -39,6 +43,7 @@ export function grown(
   streaming: readonly StreamingMessage[],
   { uuid, blockIndex, delta, parentToolUseId }: EventOf<'stream_delta'>,
 ): readonly StreamingMessage[] {
+  if (!delta?.type) return streaming
   const index = streaming.findIndex((message) => message.uuid === uuid)
   const message: StreamingMessage = streaming[index] ?? {
     uuid,

@@ -207,8 +207,8 @@ export const derivedTitle = ({
 }): string => engineTitle ?? firstPrompt ?? (basename(cwd) || cwd)
 
 /** What an engine says may be of any type, and a SessionInfo that cannot be serialised would spoil every list it is in. */
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
-const countOf = (value: unknown): number | undefined => (Number.isFinite(value) ? (value as number) : undefined)
+export const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+export const countOf = (value: unknown): number | undefined => (Number.isFinite(value) ? (value as number) : undefined)
 
 /** Takes in what an event says. */
 export function applyRunnerEvent(facts: SessionFacts, event: RunnerEvent): void {
@@ -244,9 +244,14 @@ export function applyRunnerEvent(facts: SessionFacts, event: RunnerEvent): void 
   }
 }
 
-const nothingUsed = (): TokenUsage => ({ inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 })
+export const nothingUsed = (): TokenUsage => ({
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheCreationTokens: 0,
+  cacheReadTokens: 0,
+})
 
-function addUsage(total: TokenUsage, turn: Partial<TokenUsage> | undefined): void {
+export function addUsage(total: TokenUsage, turn: Partial<TokenUsage> | undefined): void {
   total.inputTokens += countOf(turn?.inputTokens) ?? 0
   total.outputTokens += countOf(turn?.outputTokens) ?? 0
   total.cacheCreationTokens += countOf(turn?.cacheCreationTokens) ?? 0

@@ -145,6 +145,37 @@ t.test('a gap starts anew from the snapshot', async (t) => {
   t.equal(transcript.items.length, 1)
 })
 
+t.test('what an earlier gateway kept of an engine that told nonsense is left out, and the rest is shown', async (t) => {
+  const odd: unknown[] = [
+    undefined,
+    null,
+    5,
+    'x',
+    {},
+    [],
+    [null],
+    [5],
+    [{}],
+    { content: 5 },
+    { content: [null, 5, {}] },
+  ]
+  const nonsense = odd.flatMap((value) => [
+    event({ type: 'system_init', tools: value }),
+    event({ type: 'capabilities', models: value }),
+    event({ type: 'user_message', message: value }),
+    event({ type: 'assistant_message', message: value }),
+    event({ type: 'stream_delta', delta: value }),
+    event({ type: 'turn_completed', usage: value }),
+    event({ type: 'turn_completed', usage: { inputTokens: value } }),
+    event({ type: 'plan_updated', entries: value }),
+  ])
+  const transcript = foldTranscript([said(1), ...nonsense, turn()])
+  t.match(transcript.items.at(0), { kind: 'message' })
+  t.match(transcript.items.at(-1), { kind: 'turn', subtype: 'success' })
+  t.match(transcript.usage, { inputTokens: 8, outputTokens: 0 })
+  t.strictSame(foldTranscript([event({ type: 'plan_updated' })]).plan, [])
+})
+
 t.test('what was seen before changes nothing', async (t) => {
   const transcript = foldTranscript([said(1), said(2)])
   t.equal(foldTranscript([said(1), said(2)], transcript), transcript)

@@ -1,9 +1,7 @@
 import t from 'tap'
+import { foldTranscript } from '../../client/index.js'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
-import { expectNoEvents } from '../fixtures/documented.js'
-
-expectNoEvents(t)
 
 const loop: { self?: unknown } = {}
 loop.self = loop
@@ -45,6 +43,101 @@ t.test('what an engine reports of itself never spoils an answer', async (t) => {
   const client = await attach(t, api, json.id)
   await client.untilFrame('synced')
   t.same(client.attached.session, { ...info, attachedClients: 1 })
+})
+
+/** An event of each type that an engine tells, as it is to be. */
+const whole: Record<string, object> = {
+  system_init: {
+    ...{ sdkSessionId: 's', model: 'm', cwd: '/', apiKeySource: 'none', permissionMode: 'default' },
+    ...{ tools: [], skills: [], slashCommands: [], mcpServers: [] },
+  },
+  capabilities: { models: [{ value: 'm', displayName: 'M' }], commands: [{ name: 'c' }] },
+  permission_mode_changed: { mode: 'default' },
+  user_message: { message: { role: 'user', content: 'x' }, uuid: 'u', parentToolUseId: null },
+  assistant_message: {
+    message: { role: 'assistant', content: [{ type: 'text', text: 'x' }] },
+    ...{ uuid: 'a', parentToolUseId: null },
+  },
+  stream_delta: { uuid: 'd', blockIndex: 0, delta: { type: 'text', text: 'x' }, parentToolUseId: null },
+  turn_completed: {
+    ...{ subtype: 'success', isError: false, durationMs: 1, numTurns: 1, totalCostUsd: 0 },
+    usage: { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
+  },
+  execution_dispatched: { executionId: 'e', toolName: 'x', backend: 'client' },
+  execution_result: { executionId: 'e', output: { type: 'text', value: 'x' } },
+  file_delivered: { path: 'x', bytes: 1 },
+  context_usage: { usage: { totalTokens: 1, maxTokens: 2, percentage: 50 } },
+  plan_updated: { entries: [{ content: 'x', status: 'pending' }] },
+  rate_limit: { info: {} },
+}
+
+t.test('events of the wrong shape are told of by their field, and spoil no transcript', async (t) => {
+  const warned: object[] = []
+  const warn = (fields: object, message: string) => {
+    if (message.includes('wrong shape')) warned.push(fields)
+  }
+  const { call, engine, api } = await buildServer(t, { logger: { info() {}, warn, error() {} } })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  const client = await attach(t, api, json.id)
+  const { host } = engine.last
+  for (const [type, body] of Object.entries(whole)) {
+    for (const name of Object.keys(body)) {
+      const { [name as never]: _, ...others } = body
+      for (const value of [undefined, null, true, Number.NaN, { toString: null }, [null]])
+        host.emit({ type, ...others, [name]: value } as never)
+    }
+  }
+  t.strictSame(
+    warned.map(({ type }: { type?: string }) => type),
+    Object.keys(whole),
+    'each type once',
+  )
+  t.match(warned[0], { sessionId: json.id, type: 'system_init', problem: /^sdkSessionId: Expected string/ })
+  engine.last.say('I go on.')
+  engine.last.complete()
+  await client.until(
+    ({ events }) => events.at(-1)?.type === 'turn_completed' && JSON.stringify(events).includes('go on'),
+  )
+  const { events } = (await call('GET', `/sessions/${json.id}/events?limit=1000`)).json
+  t.ok(events.some(({ payload }: { payload?: { type?: string } }) => payload?.type === 'assistant_message'))
+  t.match(foldTranscript(events).items.toArray().at(-2), { parts: [{ text: 'I go on.' }] })
+})
+
+t.test('a turn whose end has the wrong shape has ended, as far as the engine said how', async (t) => {
+  const { call, engine } = await buildServer(t)
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  const ends = [
+    [
+      { isError: false, result: 'done' },
+      { subtype: 'success', isError: false, result: 'done', durationMs: 0 },
+    ],
+    [{ subtype: 'interrupted' }, { subtype: 'interrupted', isError: false }],
+    [
+      { isError: true, errors: ['a', 5] },
+      { subtype: 'error_during_execution', isError: true, errors: ['a'] },
+    ],
+    [{ usage: { inputTokens: 7 } }, { isError: true, errors: [/did not say how the turn ended \(subtype: /] }],
+  ]
+  for (const [said] of ends) engine.last.host.emit({ type: 'turn_completed', ...said } as never)
+  const { events } = (await call('GET', `/sessions/${json.id}/events`)).json
+  const told = events.filter(({ type }: { type: string }) => type === 'turn_completed')
+  t.match(
+    told,
+    ends.map(([, shown]) => shown),
+  )
+  t.match((await call('GET', `/sessions/${json.id}`)).json, { status: 'idle', usage: { inputTokens: 7 } })
+})
+
+t.test('an engine that dies without a word of why has died', async (t) => {
+  const { call, engine } = await buildServer(t)
+  for (const message of [undefined, 5, { toString: null }]) {
+    const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+    engine.last.host.emit({ type: 'session_error', message, code: {} } as never)
+    t.match((await call('GET', `/sessions/${json.id}`)).json, {
+      status: 'failed',
+      statusDetail: 'The engine failed, and did not say why.',
+    })
+  }
 })
 
 t.test('what cannot be shown to anybody is a rejection to the engine, and waits for nobody', async (t) => {

@@ -250,7 +250,19 @@ t.test("an event that is no JSON, or not an engine's to tell, harms nobody else"
   const circular: Record<string, unknown> = {}
   circular.self = circular
   runner.host.emit({ type: 'engine_event', payload: circular })
-  t.match(session.info(), { status: 'failed', statusDetail: /not JSON/ })
+  t.match(session.info(), { status: 'failed', statusDetail: /cannot be taken: It is not JSON: .*circular/ })
+})
+
+t.test('an event that throws when it is looked at is told by what it throws', async (t) => {
+  const { session, runner } = await buildSession(t)
+  const torn = {
+    type: 'model_changed',
+    get model(): string {
+      throw new TypeError('the model is gone')
+    },
+  } as const
+  runner.host.emit(torn)
+  t.match(session.info(), { status: 'failed', statusDetail: /cannot be taken: the model is gone$/ })
 })
 
 t.test('requireApiKey: no prompt reaches an engine before it said whose credentials it uses', async (t) => {

@@ -13,10 +13,11 @@ import type {
 import { type ErrorCode, GatewayError, toError } from '../../errors.js'
 import { caught } from '../../lib/caught.js'
 import { INTERRUPTED } from '../asks/deferred-executions.js'
+import { reshaped, wrongIn } from '../engine-events.js'
 import { inSnapshot, takeUpChoice } from '../kept/choice.js'
 import type { JournalWrite } from '../kept/journal.js'
 import { asleep, midTurnAt } from '../kept/mid-turn.js'
-import { applyRunnerEvent } from '../session-facts.js'
+import { applyRunnerEvent, textOf } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
 import { Deferring } from './deferring.js'
 import { RunnerLink, type RunnerOwner, START_LIMIT_MS } from './runner-link.js'
@@ -28,11 +29,15 @@ const HISTORY_LOST: SessionEventBody = {
   payload: { type: 'history_lost', message: 'The engine was started anew and does not know what was said before.' },
 }
 
+const UNEXPLAINED = 'The engine failed, and did not say why.'
+
 /** How a session comes by its engine, hears it, lets it go and gets another one. */
 export class EngineDesk implements RunnerOwner {
   readonly #session: SessionState
   readonly #turns: TurnDesk
   readonly #deferring: Deferring
+  /** Types of events that came in another shape. */
+  #misshapen: Set<string> | undefined
   /** Resolves when its first engine has started, or could not. */
   begun: Promise<void> = Promise.resolve()
 
@@ -168,16 +173,17 @@ export class EngineDesk implements RunnerOwner {
       applyRunnerEvent(facts, event)
       if (row.goesOn) session.goesOn()
       if (event.type === 'turn_completed') session.inTurn = false
-      if (event.type !== 'session_error')
-        session.append(event.type === 'turn_completed' ? this.#turns.endOf(event) : event)
+      const shown = event.type === 'session_error' ? undefined : this.#shapely(event)
+      if (shown) session.append(shown.type === 'turn_completed' ? this.#turns.endOf(shown) : shown)
       // what a call has used is known after a crash, too
       if (event.type === 'assistant_message' && facts.turnUsage) session.touch()
     } catch (error) {
-      const message = `The engine emitted an event that is not JSON: ${toError(error).message}`
+      const message = `The engine emitted an event that cannot be taken: ${toError(error).message}`
       session.fail(message, 'SG_ERR_ENGINE_FAILED')
       return
     }
-    if (event.type === 'session_error') session.fail(String(event.message), event.code as ErrorCode | undefined)
+    if (event.type === 'session_error')
+      session.fail(textOf(event.message) ?? UNEXPLAINED, textOf(event.code) as ErrorCode | undefined)
     // before a turn can begin in it
     else if (world.disableBypassPermissions && facts.permissionMode === 'bypassPermissions')
       session.fail('The engine runs in bypassPermissions, which this gateway disables.', 'SG_ERR_BYPASS_DISABLED')
@@ -185,6 +191,19 @@ export class EngineDesk implements RunnerOwner {
     else if (event.type === 'turn_completed') setImmediate(() => this.#turns.next())
     if (!row.leavesState) session.showStatus()
     if (event.type === 'turn_completed') this.#onTurnCompleted()
+  }
+
+  /** An event as it is kept; of the first of each kind that is of another shape than its type has, the operator is told. */
+  #shapely(event: RunnerEvent): RunnerEvent | undefined {
+    const wrong = wrongIn(event)
+    if (wrong === undefined) return event
+    const { id: sessionId, world, facts } = this.#session
+    const { type } = event
+    this.#misshapen ??= new Set()
+    if (!this.#misshapen.has(type))
+      world.logger.warn({ sessionId, type, problem: wrong }, 'the engine emitted an event of the wrong shape')
+    this.#misshapen.add(type)
+    return reshaped(event, wrong, facts)
   }
 
   #onTurnCompleted(): void {

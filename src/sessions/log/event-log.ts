@@ -1,6 +1,7 @@
 import { defaultsOf, GatewayConfig } from '../../../schemas/config.js'
 import type { SessionEventBody } from '../../../schemas/events.js'
 import { EVENT_TYPES } from '../../engines/event-types.js'
+import { toError } from '../../errors.js'
 import { newId } from '../../lib/new-id.js'
 import type { ReadEvents } from '../kept/journal.js'
 import { type LogReaders, LogSegments, type LogSlice, SEGMENT_BYTES } from './log-segments.js'
@@ -120,7 +121,7 @@ export class EventLog {
     return this.#evictedThrough + 1
   }
 
-  /** @returns its seq @throws TypeError or RangeError when the body is not JSON; nothing is appended then */
+  /** @returns its seq @throws TypeError when the body is not JSON; nothing is appended then */
   append(body: SessionEventBody, ts: number): number {
     const seq = this.#lastSeq + 1
     if (!this.#journal && EVENT_TYPES[body.type].isPlain) {
@@ -271,9 +272,17 @@ export class EventLog {
   }
 }
 
-/** The event as JSON; its place is the log's to say, whatever an engine says of it. @throws TypeError or RangeError when it is none */
+/** The event as JSON; its place is the log's to say, whatever an engine says of it. @throws TypeError when it is none */
 function eventJson(seq: number, ts: number, body: SessionEventBody): string {
-  const json = JSON.stringify('seq' in body || 'ts' in body ? { ...body, seq: undefined, ts: undefined } : body)
+  const json = jsonOf('seq' in body || 'ts' in body ? { ...body, seq: undefined, ts: undefined } : body)
   if (json?.[0] !== '{' || json === '{}') throw new TypeError('An event is an object with a type.')
   return `{"seq":${seq},"ts":${ts},${json.slice(1)}`
+}
+
+function jsonOf(body: object): string | undefined {
+  try {
+    return JSON.stringify(body)
+  } catch (error) {
+    throw new TypeError(`It is not JSON: ${toError(error).message}`, { cause: error })
+  }
 }
