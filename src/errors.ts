@@ -170,5 +170,22 @@ export const optionError = (option: string, problem: string, cause?: unknown): G
 export const startError = (detail: string, cause?: unknown): GatewayError =>
   new GatewayError('SG_ERR_ENGINE_START', { detail, cause })
 
+const MAX_NAMES = 5
+
 /** Makes an Error of whatever was thrown. */
-export const toError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)))
+export const toError = (thrown: unknown): Error =>
+  thrown instanceof Error ? thrown : new Error(wordsOf(thrown), { cause: thrown })
+
+/** What a host throws may be anything. Of an object without words its members are named alone: their values may be secrets. */
+function wordsOf(thrown: unknown): string {
+  if (typeof thrown === 'string') return thrown
+  try {
+    const { message } = Object(thrown) as { message?: unknown }
+    if (typeof message === 'string' && message !== '') return message
+    const names = Object.keys(Object(thrown)).slice(0, MAX_NAMES)
+    const what = names.length > 0 ? `an object with ${names.join(', ')}` : typeof thrown
+    return `What was thrown is no Error and says nothing of why: ${what}.`
+  } catch {
+    return 'What was thrown is no Error, and cannot be looked at.'
+  }
+}
