@@ -157,6 +157,35 @@ t.test('what cannot be shown to anybody is a rejection to the engine, and waits 
   t.same(request?.input, { date: date.toISOString() }, 'what is shown is JSON')
 })
 
+t.test('what has the wrong shape is a rejection to the engine, and spoils no list', async (t) => {
+  const { call, engine } = await buildServer(t)
+  await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  const { host } = engine.last
+  const asks: [unknown, RegExp][] = [
+    [{}, /wrong shape: toolName: Expected string\.$/],
+    [{ toolName: 5, toolUseId: 'u', input: {} }, /toolName: /],
+    [{ toolName: 'x', toolUseId: {}, input: {} }, /toolUseId: /],
+    [{ toolName: 'x', toolUseId: 'u', input: 'y' }, /input: /],
+    [{ toolName: 'x', toolUseId: 'u', input: [] }, /input: /],
+    [{ toolName: 'x', toolUseId: 'u', input: {}, title: 5 }, /title: /],
+  ]
+  for (const [ask, message] of asks) await t.rejects(host.requestPermission(ask as never), { message })
+  const executions: [unknown, RegExp][] = [
+    [{ executionId: 'e' }, /^toolName: /],
+    [{ executionId: 'e', toolName: {} }, /^toolName: /],
+    [{ executionId: 'e', toolName: 'x', expiresAt: 'soon' }, /^expiresAt: /],
+    [{ executionId: 'e', toolName: 'x', expiresAt: Number.NaN }, /^expiresAt: /],
+  ]
+  for (const [execution, message] of executions) await t.rejects(host.deferExecution(execution as never), { message })
+  void host.requestPermission({ toolName: 'x', toolUseId: 'u', input: {} })
+  const { status, json } = await call('GET', '/inbox')
+  t.equal(status, 200)
+  t.strictSame(
+    json.map(({ request }: { request: { toolName: string } }) => request.toolName),
+    ['x'],
+  )
+})
+
 t.test('what runs after an allow is what was shown, whatever the engine did with its input', async (t) => {
   const { call, engine } = await buildServer(t)
   const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })

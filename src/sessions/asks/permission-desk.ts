@@ -1,9 +1,9 @@
 import type { SessionEventBody } from '../../../schemas/events.js'
-import type {
-  AnsweredBy,
+import {
+  type AnsweredBy,
   PermissionRequest,
-  ResolvedBy,
-  ResolvePermissionRequest,
+  type ResolvedBy,
+  type ResolvePermissionRequest,
 } from '../../../schemas/permissions.js'
 import type { PermissionAsk, PermissionDecision, SessionRunnerConfig } from '../../engines/runner.js'
 import type { Clock, Timer } from '../../lib/clock.js'
@@ -11,12 +11,15 @@ import { deferred } from '../../lib/deferred.js'
 import { LazyMap } from '../../lib/lazy-map.js'
 import { newId } from '../../lib/new-id.js'
 import { present } from '../../lib/present.js'
+import { compileSchema } from '../../lib/validation.js'
 import type { CarriedDecision } from '../kept/journal.js'
 import { carriedDecision, changedInput, decisionOf, policyAnswer } from './permissions.js'
 import type { AskedPlace, AskedPlaces } from './waiting.js'
 
 /** How long an approval is waited for when neither the request nor the host says. */
 const DEFAULT_APPROVAL_TIMEOUT_MS = 300_000
+
+const requestChecker = compileSchema(PermissionRequest)
 
 const TAKEN_BACK = { behavior: 'deny', message: 'The agent does not ask any more.' } as const
 
@@ -88,7 +91,7 @@ export class PermissionDesk {
   /**
    * @param takenBack aborts when its asker, as long as it waits, does not ask any more
    * @returns what is decided about it
-   * @throws TypeError when the ask is not JSON; nothing waits then
+   * @throws TypeError when the ask is not JSON, or of another shape; nothing waits then
    */
   ask(ask: PermissionAsk, takenBack?: AbortSignal): Promise<PermissionDecision> {
     const { config } = this.#owner
@@ -116,6 +119,9 @@ export class PermissionDesk {
       ...present({ title, description, decisionReason, agentId }),
       ...(timeoutMs > 0 && { expiresAt: this.#clock.now() + timeoutMs }),
     }
+    // one that nobody can be shown would spoil every list that it is in
+    const [wrong] = requestChecker.errors(request)
+    if (wrong) throw new TypeError(`What the engine asks for has the wrong shape: ${wrong.path}: ${wrong.message}`)
     const expire = () => {
       const answer = { behavior: 'deny', message: 'Nobody answered in time.' } as const
       this.#resolve(request.id, answer, 'timeout', { channel: 'timeout' })

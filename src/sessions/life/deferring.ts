@@ -1,5 +1,5 @@
 import type { DeferredExecution, ExecutionResult } from '../../engines/runner.js'
-import { GatewayError, toError } from '../../errors.js'
+import { GatewayError, invalidField, toError } from '../../errors.js'
 import { interruptedResult, WITHDRAWN } from '../asks/deferred-executions.js'
 import type { SessionState } from '../session-state.js'
 import type { RunnerLink } from './runner-link.js'
@@ -17,7 +17,10 @@ export class Deferring {
 
   async take(link: RunnerLink, execution: DeferredExecution, takenBack?: AbortSignal): Promise<void> {
     const { id, world } = this.#session
-    const { executionId, expiresAt } = execution
+    const { executionId, toolName, expiresAt } = execution
+    if (typeof toolName !== 'string') throw invalidField('toolName', 'must be a string.')
+    if (expiresAt !== undefined && !Number.isFinite(expiresAt))
+      throw invalidField('expiresAt', 'must be a time, in milliseconds.')
     // one that was parked is deferred again by the next engine, which may give it up, too
     if (world.executions.defer(id, executionId, expiresAt)) await this.#dispatch(link, execution, takenBack)
     else if (!this.#session.executions.knows(executionId)) await this.#takeAgain(execution)
