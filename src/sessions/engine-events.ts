@@ -8,35 +8,53 @@ const CHECKERS: ReadonlyMap<string, Checker<unknown>> = new Map(
 )
 const SUBTYPES: readonly unknown[] = TurnSubtype.anyOf.map((subtype) => subtype.const)
 
-/** What is wrong with the shape of an event, whose type is one that an engine tells; undefined: nothing. */
-export function wrongIn(event: RunnerEvent): string | undefined {
-  const [first] = CHECKERS.get(event.type)!.errors(event)
-  return first && `${first.path}: ${first.message}`
+/** Without one of these an event says nothing; whoever reads it does without others. */
+const SAYING: ReadonlySet<string> = new Set(['message', 'message.content', 'delta', 'delta.type', 'executionId'])
+
+/** Of an event that has another shape than its type. */
+export interface Misshape {
+  /** The first field that is wrong, and how. */
+  readonly problem: string
+  /** It lacks members, and none that it says nothing without. */
+  readonly onlyLacks: boolean
 }
+
+/** What is wrong with the shape of an event, whose type is one that an engine tells; undefined: nothing. */
+export function wrongIn(event: RunnerEvent): Misshape | undefined {
+  const errors = CHECKERS.get(event.type)!.errors(event)
+  const [first] = errors
+  if (!first) return undefined
+  const onlyLacks = errors.every(({ path }) => !SAYING.has(path) && valueAt(event, path) === undefined)
+  return { problem: `${first.path}: ${first.message}`, onlyLacks }
+}
+
+const valueAt = (event: RunnerEvent, path: string): unknown =>
+  path.split('.').reduce<unknown>((value, name) => (value as Record<string, unknown> | undefined)?.[name], event)
 
 /**
  * What the log gets of an event of the wrong shape: whoever reads it relies on shapes.
- * @param wrong as `wrongIn` says it
  * @param facts with what the event says in them
  * @returns undefined for what the log does not keep
  */
-export function reshaped(event: RunnerEvent, wrong: string, facts: SessionFacts): RunnerEvent | undefined {
-  if (event.type === 'stream_delta') return undefined
-  return event.type === 'turn_completed' ? endOf(event, wrong, facts) : { type: 'engine_event', payload: event }
+export function reshaped(event: RunnerEvent, wrong: Misshape, facts: SessionFacts): RunnerEvent | undefined {
+  if (event.type === 'turn_completed') return endOf(event, wrong, facts)
+  if (wrong.onlyLacks) return event
+  return event.type === 'stream_delta' ? undefined : { type: 'engine_event', payload: event }
 }
 
 /** Nobody else tells that the turn is over. */
 function endOf(
   end: SessionEventOf<'turn_completed'>,
-  wrong: string,
+  { problem }: Misshape,
   { numTurns, cost }: SessionFacts,
 ): SessionEventOf<'turn_completed'> {
   const { result } = end
   const isNamed = SUBTYPES.includes(end.subtype)
   const isJudged = typeof end.isError === 'boolean'
-  const subtype = isNamed ? end.subtype : isJudged && !end.isError ? 'success' : 'error_during_execution'
+  const isFine = isJudged ? !end.isError : end.subtype === undefined && end.isError === undefined
+  const subtype = isNamed ? end.subtype : isFine ? 'success' : 'error_during_execution'
   const errors = Array.isArray(end.errors) ? end.errors.filter((error) => typeof error === 'string') : []
-  if (!isNamed && !isJudged) errors.push(`The engine did not say how the turn ended (${wrong})`)
+  if (!isNamed && !isJudged && !isFine) errors.push(`The engine did not say how the turn ended (${problem})`)
   const usage = nothingUsed()
   addUsage(usage, end.usage)
   return {

@@ -116,7 +116,8 @@ t.test('a turn whose end has the wrong shape has ended, as far as the engine sai
       { isError: true, errors: ['a', 5] },
       { subtype: 'error_during_execution', isError: true, errors: ['a'] },
     ],
-    [{ usage: { inputTokens: 7 } }, { isError: true, errors: [/did not say how the turn ended \(subtype: /] }],
+    [{ usage: { inputTokens: 7 } }, { subtype: 'success', isError: false }],
+    [{ subtype: 'well' }, { isError: true, errors: [/did not say how the turn ended \(isError: /] }],
   ]
   for (const [said] of ends) engine.last.host.emit({ type: 'turn_completed', ...said } as never)
   const { events } = (await call('GET', `/sessions/${json.id}/events`)).json
@@ -126,6 +127,24 @@ t.test('a turn whose end has the wrong shape has ended, as far as the engine sai
     ends.map(([, shown]) => shown),
   )
   t.match((await call('GET', `/sessions/${json.id}`)).json, { status: 'idle', usage: { inputTokens: 7 } })
+})
+
+t.test('what an event lacks is told of, and the event is kept as it is', async (t) => {
+  const problems: unknown[] = []
+  const warn = ({ problem }: { problem?: string }) => void problems.push(problem)
+  const { call, engine } = await buildServer(t, { logger: { info() {}, warn, error() {} } })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  const message = { role: 'assistant', content: [{ type: 'text', text: 'short' }] }
+  const said = { type: 'assistant_message', message, uuid: undefined }
+  engine.last.host.emit(said as never)
+  engine.last.host.emit({ type: 'assistant_message', uuid: 'u', parentToolUseId: null } as never)
+  const { events } = (await call('GET', `/sessions/${json.id}/events`)).json
+  t.match(events.slice(-2), [
+    { type: 'assistant_message', message },
+    { type: 'engine_event', payload: { uuid: 'u' } },
+  ])
+  t.match(problems, [/^parentToolUseId: Required/])
+  t.match(foldTranscript(events).items.toArray().at(-1), { parts: [{ text: 'short' }] })
 })
 
 t.test('an engine that dies without a word of why has died', async (t) => {

@@ -117,8 +117,10 @@ t.test('a client that does not read is cut off and costs nobody anything', async
   slow.socket.pause()
   // as large as the event of a job can be made
   const meta = { note: 'x'.repeat(16_000) }
-  for (let index = 0; index < 1_500 && slow.closed === undefined; index++)
+  const isOpen = () => [...worker.server.websocketServer.clients].every((socket) => socket.readyState === WebSocket.OPEN)
+  for (let index = 0; index < 1_500 && isOpen(); index++)
     await worker.queue!.submit({ session: { cwd: SOME_CWD, prompt: 'go' }, meta })
+  // the server waits half a minute for whoever it told to go
   slow.socket.resume()
   await until(() => slow.closed !== undefined, 'the end of the slow client')
   t.equal(slow.closed, 1013)

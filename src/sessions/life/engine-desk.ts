@@ -193,7 +193,7 @@ export class EngineDesk implements RunnerOwner {
     if (event.type === 'turn_completed') this.#onTurnCompleted()
   }
 
-  /** An event as it is kept; of the first of each kind that is of another shape than its type has, the operator is told. */
+  /** An event as it is kept; of the first of each type that has another shape, the operator is told. */
   #shapely(event: RunnerEvent): RunnerEvent | undefined {
     const wrong = wrongIn(event)
     if (wrong === undefined) return event
@@ -201,7 +201,7 @@ export class EngineDesk implements RunnerOwner {
     const { type } = event
     this.#misshapen ??= new Set()
     if (!this.#misshapen.has(type))
-      world.logger.warn({ sessionId, type, problem: wrong }, 'the engine emitted an event of the wrong shape')
+      world.logger.warn({ sessionId, type, problem: wrong.problem }, 'the engine emitted an event of the wrong shape')
     this.#misshapen.add(type)
     return reshaped(event, wrong, facts)
   }

@@ -167,6 +167,18 @@ t.test('a call of qwen has one name, whether it was asked for or not', async (t)
   )
 })
 
+t.test('an agent that calls with a list asks about an object, as whoever answers is shown one', async (t) => {
+  const { runner, host } = await start(t)
+  host.answer = () => ({ behavior: 'deny', message: 'no' })
+  const options = [{ optionId: 'once', name: 'Allow', kind: 'allow_once' }]
+  const toolCall = { toolCallId: 'c1', status: 'pending', title: 'its words', kind: 'execute', rawInput: ['ls', '-l'] }
+  await host.turn(runner, script({ asks: { toolCall, options } }))
+  t.strictSame(
+    host.asks.map(({ input }) => input),
+    [{ rawInput: ['ls', '-l'] }],
+  )
+})
+
 t.test('a tool of a server that qwen asks for has its own name, and is taken for no other', async (t) => {
   const { runner, host } = await start(t, 'qwen')
   host.answer = () => ({ behavior: 'deny', message: 'no' })

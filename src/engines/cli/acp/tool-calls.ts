@@ -86,7 +86,8 @@ function argumentsIn({ rawInput, _meta }: Told): object | undefined {
 
 /** What is shown to the person who decides. */
 export function inputOf({ input, title, shown }: KnownCall): object {
-  if (isFilled(input)) return input
+  // what is asked about is an object, whatever an agent takes for one
+  if (isFilled(input)) return Array.isArray(input) ? { rawInput: input } : input
   return { ...(title && { title }), ...(shown.length > 0 && { content: shown.map(plain) }) }
 }
 
