@@ -117,10 +117,17 @@ t.test('a client that does not read is cut off and costs nobody anything', async
   slow.socket.pause()
   // as large as the event of a job can be made
   const meta = { note: 'x'.repeat(16_000) }
-  const isOpen = () => [...worker.server.websocketServer.clients].every((socket) => socket.readyState === WebSocket.OPEN)
-  for (let index = 0; index < 1_500 && isOpen(); index++)
+  let isTold = false
+  const { close } = WebSocket.prototype
+  t.intercept(WebSocket.prototype, 'close', {
+    value(this: WebSocket, ...why: Parameters<typeof close>) {
+      isTold = true
+      close.apply(this, why)
+    },
+  })
+  for (let index = 0; index < 1_500 && !isTold; index++)
     await worker.queue!.submit({ session: { cwd: SOME_CWD, prompt: 'go' }, meta })
-  // the server waits half a minute for whoever it told to go
+  // whom the server told to go it waits for half a minute
   slow.socket.resume()
   await until(() => slow.closed !== undefined, 'the end of the slow client')
   t.equal(slow.closed, 1013)
