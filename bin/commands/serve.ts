@@ -38,6 +38,8 @@ export async function serve(path: string, flags: ConfigFlags, printConfig: boole
     return
   }
   const { server, logger, authenticates } = prepared
+  // what is said there, by a hook perhaps, and not taken is lost: nobody's session is
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
 
   let stopping = false
   // Installed before listening, so that a signal during the start finds somebody home.

@@ -167,15 +167,22 @@ t.test('what finds no room on a disk says on which, and leaves nothing there', {
   t.strictSame(readdirSync(disk).sort(), ['filler', 'new.db'], 'an empty one, which the next takes')
 })
 
-t.test('a daemon whose log nobody can write any more serves on', { skip: !existsSync('/dev/full') }, async (t) => {
-  const cwd = t.testdir()
-  const port = await freePort()
-  const config = { listen: { port }, profiles: [DEMO], allowUnauthenticated: true, storage: 'memory' }
-  writeFileSync(join(cwd, 'gateway.json'), JSON.stringify(config))
-  const daemon = runDaemon(t, [], { cwd, logTo: '/dev/full' })
-  const ask = () => fetch(`http://127.0.0.1:${port}/v1/profiles`).then(({ status }) => status)
-  await until(() => ask().catch(() => daemon.child.exitCode !== null), 'it serves, or has ended')
-  t.equal(await ask(), 200)
-  daemon.child.kill('SIGTERM')
-  t.match(await daemon.exited, { code: 0 })
-})
+for (const pretty of [false, true])
+  t.test(
+    `a daemon whose ${pretty ? 'pretty ' : ''}log cannot be written serves on`,
+    { skip: !existsSync('/dev/full') },
+    async (t) => {
+      const cwd = t.testdir()
+      const port = await freePort()
+      const config = { listen: { port }, profiles: [DEMO], allowUnauthenticated: true, storage: 'memory' }
+      const hooks = 'export const authenticate = () => process.stdout.write("asked\\n") || true'
+      writeFileSync(join(cwd, 'hooks.mjs'), hooks)
+      writeFileSync(join(cwd, 'gateway.json'), JSON.stringify({ ...config, hooks: './hooks.mjs', log: { pretty } }))
+      const daemon = runDaemon(t, [], { cwd, logTo: '/dev/full' })
+      const ask = () => fetch(`http://127.0.0.1:${port}/v1/profiles`).then(({ status }) => status)
+      await until(() => ask().catch(() => daemon.child.exitCode !== null), 'it serves, or has ended')
+      t.equal(await ask(), 200)
+      daemon.child.kill('SIGTERM')
+      t.match(await daemon.exited, { code: 0 })
+    },
+  )
