@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   utimesSync,
@@ -130,6 +131,21 @@ t.test('a second process is refused and told who holds it; once that one is gone
   t.same(await store.list(), [])
   await store.close?.()
 })
+
+t.test(
+  'a directory that is away for a while, as a disk that is not mounted, is used again once it is back',
+  async (t) => {
+    const dir = join(t.testdir(), 'parked')
+    const store = createFileSessionStore({ dir })
+    await store.save(someRecord('mine'))
+    renameSync(dir, `${dir}-away`)
+    await t.rejects(store.save(someRecord('other')))
+    renameSync(`${dir}-away`, dir)
+    await store.save(someRecord('other'))
+    t.equal(records(dir).length, 2)
+    await store.close?.()
+  },
+)
 
 t.test('a store whose lock was removed writes nothing any more, also when nobody has taken its place', async (t) => {
   const dir = t.testdir()

@@ -18,7 +18,7 @@ export interface LockHolder {
 
 /** A lock as this process holds it. */
 export interface ProcessLock {
-  /** @throws LockLostError when somebody removed it, so that another process could take it: for good, as that one may have written */
+  /** @throws LockLostError while it is not there any more as this process wrote it: once it was removed another one can take it */
   assertHeld(): Promise<void>
   release(): Promise<void>
 }
@@ -36,7 +36,7 @@ export class LockLostError extends Error {
 const MAX_TRIES = 20
 
 /** Locks of this process, by path: whoever asks again shares, and the last one to release gives it up. */
-const held = new Map<string, { users: number; content: string; isLost: boolean }>()
+const held = new Map<string, { users: number; content: string }>()
 const turns = new KeyedLock()
 
 /**
@@ -46,7 +46,7 @@ const turns = new KeyedLock()
  */
 export async function acquireProcessLock(path: string): Promise<ProcessLock> {
   const lock = await turns.run(path, async () => {
-    const lock = held.get(path) ?? { users: 0, content: await take(path), isLost: false }
+    const lock = held.get(path) ?? { users: 0, content: await take(path) }
     lock.users += 1
     held.set(path, lock)
     return lock
@@ -54,8 +54,8 @@ export async function acquireProcessLock(path: string): Promise<ProcessLock> {
   let released: Promise<void> | undefined
   return {
     async assertHeld() {
-      lock.isLost ||= (await textOf(path)) !== lock.content
-      if (lock.isLost)
+      // it comes back only with all that is beside it, as a disk does that is mounted again
+      if ((await textOf(path)) !== lock.content)
         throw new LockLostError(
           `${path} was removed while it was held, so that another process could take over. This one writes nothing any more; end it, or start it again once the other has ended.`,
         )
