@@ -113,6 +113,8 @@ export interface RunnerSnapshot {
   state: unknown
   /** File contents in base64, by path. */
   files?: Record<string, string>
+  /** When each of them changed last, by path. Added by the gateway, as the runner's `files` list it. */
+  filesModifiedAt?: Record<string, number>
 }
 
 export interface SessionFiles {

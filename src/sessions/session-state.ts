@@ -145,7 +145,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.queued = queued?.length ? queued : undefined
     this.chosen = chosen
     this.messageIds = messageIds && [...messageIds]
-    this.files = snapshot?.files && snapshotFiles(snapshot.files, at)
+    this.files = snapshotFiles(snapshot, at)
     this.midTurn = midTurn
     this.#shownStatus = midTurn ? 'parked' : info.status
     const ended = info.status === 'failed' || info.status === 'closed' ? info.status : undefined

@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { CreateSessionRequest } from '../../schemas/sessions.js'
+import type { SessionFiles } from '../../src/engines/runner.js'
 import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
@@ -174,6 +175,30 @@ t.test('a parked session can be read, renamed and looked into; other commands ar
     await t.rejects(registry.send(id, command), { code: 'SG_ERR_SESSION_PARKED', message: /execution.*answer/ })
   await registry.send(id, { type: 'close' })
   t.equal(await registry.get(id), undefined, 'close removes it, as DELETE does')
+})
+
+t.test('files are as old in a park, and after a restart, as the engine said', async (t) => {
+  const store = new MemorySessionStore()
+  const contents = new Map([
+    ['report.md', 'x'],
+    ['__proto__', 'yz'],
+  ])
+  const files: SessionFiles = {
+    list: () => [...contents].map(([path, text], index) => ({ path, bytes: text.length, modifiedAt: 7 + index })),
+    read: (path) => Buffer.from(contents.get(path)!),
+  }
+  const snapshot: Script['snapshot'] = () => ({
+    engine: 'scripted',
+    state: {},
+    files: Object.fromEntries([...contents].map(([path, text]) => [path, Buffer.from(text).toString('base64')])),
+  })
+  const before = await buildParked(t, { parking: { store }, script: { files, snapshot } })
+  await before.park()
+  const listed = async ({ registry }: Pick<typeof before, 'registry'>) =>
+    (await registry.open(before.id, UNLIMITED)).files?.list()
+  t.same(await listed(before), files.list())
+  await before.gateway.close()
+  t.same(await listed(await buildGateway(t, { parking: { store }, script: native })), files.list())
 })
 
 t.test('a client that attached to a parked session sees it wake on the same socket', async (t) => {

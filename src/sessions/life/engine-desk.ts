@@ -376,7 +376,7 @@ export class EngineDesk implements RunnerOwner {
   fallAsleep(since?: number): void {
     const session = this.#session
     const { snapshot } = this
-    session.files = snapshot?.files && snapshotFiles(snapshot.files, since ?? session.facts.lastActivityAt)
+    session.files = snapshotFiles(snapshot, since ?? session.facts.lastActivityAt)
     session.chosen = inSnapshot(session.chosen)
     if (since === undefined) {
       session.become({ is: 'asleep', snapshot })

@@ -10,6 +10,7 @@ import type {
 import { GatewayError, toError } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
 import type { Logger } from '../../lib/logger.js'
+import { tried } from '../../lib/tried.js'
 import type { QueuedMessage } from '../kept/journal.js'
 
 /** How long a runner may take to close before it is left behind. */
@@ -135,7 +136,8 @@ export class RunnerLink implements RunnerHost {
   }
 
   /**
-   * What the next engine can go on from, as it would be read back: this one may go on with the parts of what it gives.
+   * What the next engine can go on from, as it would be read back: this one may go on with the parts of what it gives. With it goes
+   * since when the files are as they are, which is told of them while there is no engine.
    * @returns undefined when it gives none
    * @throws what it throws; TypeError when that is not JSON, or a promise: nothing could write it down
    */
@@ -143,7 +145,10 @@ export class RunnerLink implements RunnerHost {
     const snapshot = this.runner.snapshot?.()
     if (typeof (snapshot as Partial<Promise<never>> | undefined)?.then === 'function')
       throw new TypeError('snapshot() gave a promise: what it gives must be there when it returns.')
-    return snapshot && JSON.parse(JSON.stringify(snapshot))
+    const kept: RunnerSnapshot | undefined = snapshot && JSON.parse(JSON.stringify(snapshot))
+    const times =
+      kept?.files && tried(() => this.runner.files?.list().map(({ path, modifiedAt }) => [path, modifiedAt] as const))
+    return times ? { ...kept!, filesModifiedAt: Object.fromEntries(times) } : kept
   }
 
   /** Made when first asked for: most runners of idle sessions never do. */
