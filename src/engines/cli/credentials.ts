@@ -55,8 +55,9 @@ export async function checkCredentials(check: CredentialCheck): Promise<void> {
         if (!(await hasConfigDir(subject))) return undefined
         return check.probe ? check.probe(profile, subject.env) : probe(subject, check.claudeSdk, late)
       }
-      const isLoggedIn = await untilAborted(probed(), late).catch(() => undefined)
-      const verdict = isLoggedIn === undefined ? 'unknown' : isLoggedIn ? 'logged_in' : 'logged_out'
+      // of a host's probe, which may well give something else that is no verdict
+      const isLoggedIn: unknown = await untilAborted(probed(), late).catch(() => undefined)
+      const verdict = isLoggedIn === true ? 'logged_in' : isLoggedIn === false ? 'logged_out' : 'unknown'
       check.onVerdict?.(profile, verdict)
       if (verdict === 'logged_out')
         logger.warn(

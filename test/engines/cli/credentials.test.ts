@@ -96,6 +96,11 @@ t.test('the operator’s own probe is asked instead, with the environment of the
     },
   })
   t.strictSame(verdicts, { in: 'logged_out', out: 'logged_in', odd: 'unknown', gone: 'unknown' })
+
+  for (const answer of ['logged_out', { loggedIn: false }, null, 0, 1]) {
+    const told = await check({ subjects: [subject('in')], probe: () => answer as never })
+    t.strictSame([told.verdicts, told.warned], [{ in: 'unknown' }, []], `${JSON.stringify(answer)} is no verdict`)
+  }
 })
 
 t.test(
