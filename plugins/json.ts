@@ -61,7 +61,8 @@ function withIntegers(query: Record<string, unknown>, names: string[]): Record<s
   const read = { ...query }
   for (const name of names) {
     const text = read[name]
-    if (typeof text === 'string' && /^\d{1,16}$/.test(text)) read[name] = Number(text)
+    // a negative one too, so that what is said of it is the bound
+    if (typeof text === 'string' && /^(\d{1,16}|-[1-9]\d{0,15})$/.test(text)) read[name] = Number(text)
   }
   return read
 }

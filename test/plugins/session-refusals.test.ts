@@ -272,7 +272,7 @@ t.test('queries and titles', async (t) => {
     ),
     ['GET', '/sessions?engine=python', undefined, 'engine'],
     ['GET', '/sessions?profile=a&profile=b', undefined, 'profile'],
-    ...['-1', '', 'x', '1.5', '0x1', '1e3', ' 1', '9007199254740992', '1&afterSeq=2'].map(
+    ...['-1', '-0', '', 'x', '1.5', '0x1', '1e3', ' 1', '9007199254740992', '1&afterSeq=2'].map(
       (afterSeq): (typeof rows)[number] => ['GET', `${path}/events?afterSeq=${afterSeq}`, undefined, 'afterSeq'],
     ),
     ['GET', `${path}/events?limit=1001`, undefined, 'limit'],
@@ -287,6 +287,7 @@ t.test('queries and titles', async (t) => {
     isProblem(t, answer, 400, 'SG_ERR_VALIDATION', `${method} ${url}`)
     t.equal(answer.json.errors[0].path, field)
   }
+  t.match((await call('GET', `${path}/events?afterSeq=-1`)).json, { detail: /^afterSeq: .* greater or equal to 0\.$/ })
   const stream = { accept: 'text/event-stream' }
   for (const id of ['x', '1', ':', ':-1', 'a:b:1', `:${'9'.repeat(16)}`])
     isProblem(
