@@ -19,9 +19,9 @@ export function progressOf(event: SessionEvent): JobProgress | undefined {
 
 /** One line for a person who is to decide; what the tool would be given stays in the request. */
 export function previewOfRequest({ toolName, title, input }: PermissionRequest): string {
-  return oneLine(
-    title ?? (toolName === ASK_USER_QUESTION ? firstQuestion(input) : undefined) ?? `${toolName} asks to run`,
-  )
+  const question = toolName === ASK_USER_QUESTION ? firstQuestion(input) : undefined
+  // an engine's title may well say nothing
+  return oneLine(title ?? '') || oneLine(question ?? '') || oneLine(`${toolName} asks to run`)
 }
 
 function firstQuestion({ questions }: Record<string, unknown>): string | undefined {

@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { SessionNotification } from '../../schemas/notifications.js'
+import { previewOfRequest } from '../../src/jobs/progress.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
 import { status, WebhookSink } from '../fixtures/webhook-sink.js'
@@ -51,6 +52,19 @@ t.test('the four moments are told, each with the session as the event left it', 
     client.socket.terminate()
   }
   t.equal(worker.queue, undefined)
+})
+
+t.test('a request is told in words, also when its title or its question has none', (t) => {
+  const preview = (toolName: string, question: string, title?: string) =>
+    previewOfRequest({
+      ...{ id: 'r', toolUseId: 't', toolName, input: { questions: [{ question }] } },
+      ...(title !== undefined && { title }),
+    })
+  t.equal(preview('Bash', '', 'Run\nit?'), 'Run it?')
+  t.equal(preview('Bash', 'Which?', ' \u2028'), 'Bash asks to run')
+  t.equal(preview('AskUserQuestion', 'Which?', ''), 'Which?')
+  t.equal(preview('AskUserQuestion', '\n'), 'AskUserQuestion asks to run')
+  t.end()
 })
 
 t.test('the webhook hears of what it asked for, the observer of everything', async (t) => {
