@@ -1,4 +1,5 @@
-import type { DeleteSdkSessionQuery, ListSdkSessionsQuery, SdkSession } from '../../schemas/sdk-sessions.js'
+import { Type } from '@sinclair/typebox'
+import { type DeleteSdkSessionQuery, type ListSdkSessionsQuery, SdkSession } from '../../schemas/sdk-sessions.js'
 import {
   type AgentDeclaration,
   assertInstalled,
@@ -16,6 +17,7 @@ import { GatewayError, invalidField, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
 import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
 import { present } from '../lib/present.js'
+import { compileSchema } from '../lib/validation.js'
 import { within } from '../lib/within.js'
 import { type Principal, UNLIMITED, visible } from '../principal.js'
 import { type BuildRunnerConfig, pathOrRefusal } from '../sessions/admission.js'
@@ -44,6 +46,7 @@ export interface CliProfilesOptions {
 }
 
 const DEFAULT_LIMIT = 50
+const listedShape = compileSchema(Type.Array(SdkSession))
 /** Of one probe. */
 const DEFAULT_TIMEOUT_MS = 10_000
 
@@ -94,8 +97,10 @@ export class CliProfiles {
     if (query.profile !== undefined) profiles.resolve(query.profile, principal)
     const page = { limit: query.limit ?? DEFAULT_LIMIT, offset: query.offset ?? 0 }
     if (injected) {
-      const listed = await injected({ ...page, ...present({ dir, profile: query.profile }) })
-      return listed.filter(({ profile }) => profile === undefined || visible(principal, profile))
+      const listed: unknown = await injected({ ...page, ...present({ dir, profile: query.profile }) })
+      const [wrong] = listedShape.errors(listed, 'listSdkSessions')
+      if (wrong) throw new Error(`The host's lister gave no list of sessions. ${wrong.path}: ${wrong.message}`)
+      return (listed as SdkSession[]).filter(({ profile }) => profile === undefined || visible(principal, profile))
     }
     const wanted = this.#resolved(principal).filter(
       ({ info }) => query.profile === undefined || info.name === query.profile,

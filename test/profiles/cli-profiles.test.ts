@@ -9,6 +9,7 @@ import { gatewayPlugin } from '../../plugins/gateway.js'
 import type { SdkSession } from '../../schemas/sdk-sessions.js'
 import type { Environment } from '../../src/engines/cli/environment.js'
 import { createGateway } from '../../src/gateway.js'
+import { silentLogger } from '../../src/lib/logger.js'
 import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
 
@@ -43,6 +44,25 @@ t.test('GET /sdk-sessions lists what the lister finds, of the profiles that the 
   )
   t.match(asked, [{ limit: 5, offset: 2, profile: 'one' }])
   t.match(await call('GET', '/sdk-sessions?profile=two'), { status: 403, json: { code: 'SG_ERR_PROFILE_FORBIDDEN' } })
+})
+
+t.test('the log says what a lister gives that is no list of sessions', async (t) => {
+  const cases: [given: unknown, cause: RegExp][] = [
+    [null, /listSdkSessions: Expected array/],
+    [{ sessions: [] }, /listSdkSessions: Expected array/],
+    [[{ sessionId: 'a', lastModified: 1 }], /listSdkSessions\.0\.summary: Required/],
+  ]
+  const logged: Error[] = []
+  const logger = { ...silentLogger, error: ({ err }: { err: Error }) => void logged.push(err.cause as Error) }
+  let given: unknown
+  const { call } = await buildServer(t, { logger, listSdkSessions: () => given as SdkSession[] })
+  for (const [lists, cause] of cases) {
+    given = lists
+    t.match(await call('GET', '/sdk-sessions'), { status: 500, json: { code: 'SG_ERR_INTERNAL' } })
+    t.match(logged.splice(0), [{ message: cause }], JSON.stringify(lists))
+  }
+  given = [{ ...row('a'), more: 1 }]
+  t.same((await call('GET', '/sdk-sessions')).json, [row('a')], 'what is more is left out')
 })
 
 t.test('with roots, dir is required and must lie inside them', async (t) => {
