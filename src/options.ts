@@ -198,7 +198,7 @@ const delays = defaultsOf(GatewayConfig.properties.parking)
  * Checks every option and fills in the defaults.
  * @throws SG_ERR_OPTION naming the option and what is wrong with it
  */
-export function resolveOptions(options: WorkerServerOptions): ResolvedOptions {
+export function resolveOptions(options: WorkerServerOptions = {}): ResolvedOptions {
   assertKnown(options)
   assertShapes(options)
   assertNames(options)

@@ -5,7 +5,8 @@ import { createWorkerServer } from '../src/server.js'
 
 const open = { allowUnauthenticated: true, profiles: [] }
 
-const refusals: [string, WorkerServerOptions | object, RegExp][] = [
+const refusals: [string, WorkerServerOptions | object | undefined, RegExp][] = [
+  ['no options', undefined, /^authenticate: is required/],
   ['nobody decides who may enter', {}, /^authenticate: is required.*allowUnauthenticated/],
   ['authenticate is no function', { authenticate: 'yes' }, /^authenticate: /],
   ['allowUnauthenticated: false', { allowUnauthenticated: false }, /^authenticate: is required/],
