@@ -52,7 +52,6 @@ const ANSWERS = new Map<string, Answer>(
     get: RECORD,
     update: RECORD,
     list: { what: 'a list of jobs', taken: (answer) => eachOf(answer, recordOf) },
-    addDailyTokens: NUMBER,
     dailyTokens: NUMBER,
     settle: { what: 'a job and the total of a day', taken: (answer) => withNumber(answer, 'dailyTokens') },
     counts: { what: 'a list of counts', taken: (answer) => eachOf(answer, (item) => withNumber(item, 'count')) },
@@ -67,17 +66,25 @@ const ANSWERS = new Map<string, Answer>(
  * The adapter of a host, whose answers are looked at where they come in: one that is none fails what asked for it, with what is wrong.
  * Taken as it is, a total that is no number holds every job until midnight, and says nothing.
  */
-export const answering = (adapter: QueueAdapter): QueueAdapter =>
-  eachCall(adapter, (name, call) => {
+export function answering(adapter: QueueAdapter): QueueAdapter {
+  const checkedAdapter = eachCall(adapter, (name, call, given) => {
+    if (name === 'addDailyTokens') return added(call, () => checkedAdapter.dailyTokens(given[0] as string))
     const expected = ANSWERS.get(name)
     return expected ? checked(name, expected, call) : call()
   })
+  return checkedAdapter
+}
 
 /** Why the queue does not start, in the words of the host's adapter: a refusal has them as its cause, where nobody at a start looks. */
 export function unstarted(error: unknown): never {
   if (error instanceof GatewayError && error.cause)
     throw optionError('queue.adapter', toError(error.cause).message, error.cause)
   throw error
+}
+
+/** What does not reject has added, and would add again: the total that it does not give is asked for by itself. */
+async function added(call: () => unknown, total: () => Promise<number>): Promise<number> {
+  return numberOf(await call()) ?? total()
 }
 
 async function checked(name: string, { what, taken }: Answer, call: () => unknown): Promise<unknown> {

@@ -197,8 +197,6 @@ export class JobQueue {
   async start(): Promise<void> {
     const { adapter } = this.#options
     await this.#budget.refresh()
-    // an adapter that adds and gives no total would add again with every try: before anything is to be added it is known
-    if (!adapter.settle) await adapter.addDailyTokens(this.#budget.today, 0)
     await this.#retention?.takeUp()
     await this.#recover(this.#shared && {})
     if (this.#shared) this.#hearOthers(this.#shared)
