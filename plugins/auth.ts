@@ -75,7 +75,8 @@ export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identi
     return isUpgrade(request) ? refuseUpgrade(request) : undefined
   }
   scope.addHook('onRequest', (request, _reply, done) => {
-    if (gateway.draining) return done(new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 }))
+    // what another node asks for may be left to it
+    if (gateway.draining && !request.hop) return done(new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 }))
     const caller = callerOf(request, identify)
     if (isPromise(caller)) caller.then((principal) => done(enter(request, principal)), done)
     else done(enter(request, caller))

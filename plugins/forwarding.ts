@@ -8,7 +8,7 @@ import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { unavailable } from '../src/lib/patience.js'
 import type { ClusterNode } from '../src/storage/cluster.js'
-import { isUpgrade, ownUpgrades, readAhead } from './connections.js'
+import { isUpgrade, ownUpgrades, readAhead, stays } from './connections.js'
 import { clientOf } from './hops.js'
 import { ReplayableBody } from './replayable-body.js'
 import type { Splices } from './splices.js'
@@ -51,7 +51,17 @@ export function forwardToOwner(scope: FastifyInstance, { host, gateway, splices 
   const { maxBodyBytes } = gateway.options
   scope.addHook('onRequest', (request, reply, done) => {
     const target = targetOf(request)
-    if (!target || cluster.isResident(target)) return done()
+    if (!target) return done()
+    if (request.hop && gateway.draining && !isRead(request, cluster, target)) {
+      // once the storage is closed all of it is left with the node
+      const left = cluster.leaveTo(target).catch(() => gateway.close().then(() => true))
+      left.then(
+        (isLeft) => done(new GatewayError(isLeft ? 'SG_ERR_WRONG_NODE' : 'SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })),
+        (error) => done(refusalOf(error)),
+      )
+      return
+    }
+    if (cluster.isResident(target)) return done()
     if (request.hop) {
       cluster.where(target).then(
         (place) => done(place === 'here' ? undefined : new GatewayError('SG_ERR_WRONG_NODE')),
@@ -65,6 +75,10 @@ export function forwardToOwner(scope: FastifyInstance, { host, gateway, splices 
     )
   })
 }
+
+/** Whether it asks a node that drains for nothing but what that one knows of what is still at work there. */
+const isRead = (request: FastifyRequest, cluster: OwnNode, target: Target): boolean =>
+  REPEATABLE.has(request.method) && !stays(request) && ('job' in target || cluster.isResident(target))
 
 const refusalOf = (error: unknown): GatewayError => (error instanceof GatewayError ? error : unavailable(error))
 

@@ -138,6 +138,15 @@ export class OwnNode implements Cluster {
     this.#letGo = letGo
   }
 
+  /** Of a node that is about to leave: has whoever asks for it have what this one had. @returns false when it cannot be left yet */
+  async leaveTo(target: Target): Promise<boolean> {
+    if ('job' in target) return false
+    const place = await this.#placeOf(target)
+    if (place?.owner?.n !== this.#parts.storage.n) return true
+    await this.#takingUp
+    return (await this.#letGo?.(place.id)) ?? false
+  }
+
   isResident(target: Target): boolean {
     const [kind, id] = partsOf(target)
     return this.#residence.get(kind)?.(id) ?? false

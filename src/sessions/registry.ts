@@ -332,8 +332,10 @@ export class SessionRegistry {
   /** Parks what waits and ends what nothing is kept of to go on from; resolves when the engines are gone. */
   async endAll(): Promise<void> {
     this.#draining = true
-    await this.#sleep.parkAll(this.#table.all())
-    await Promise.all(this.#table.all().map((session) => session.engine.sleepNow()))
+    this.#sleep.close()
+    const atRest = new Map(this.#table.all().map((session) => [session.id, this.#sleep.sleepNow(session)]))
+    this.shared?.leaveAll(atRest)
+    await Promise.all(atRest.values())
     this.#table.cancelRetentions()
     this.#archive.stop()
   }

@@ -1,6 +1,7 @@
 import { CLOSE } from '../../schemas/close-codes.js'
 import { toError } from '../errors.js'
 import { persistently } from '../lib/patience.js'
+import { within } from '../lib/within.js'
 import { declarerOf, keeperOf } from '../storage/cluster.js'
 import { isUnreadable } from '../storage/storage.js'
 import type { Archive, ArchiveParts } from './kept/archive.js'
@@ -11,11 +12,16 @@ import type { Sharing } from './sharing.js'
 
 /** Sessions that are taken up at once. */
 const PAGE = 250
+/** Whoever asks an ending process for a session waits that long for the end of its engine. */
+const LEAVE_PATIENCE_MS = 2_000
 
 const disconnect = ({ clients }: Session): void => clients.disconnectAll(CLOSE.sessionMoved)
 
 export interface SharedSessionsParts
-  extends Pick<ArchiveParts, 'logger' | 'retryAfter' | 'keeping' | 'table' | 'executions' | 'sleep' | 'telling'> {
+  extends Pick<
+    ArchiveParts,
+    'clock' | 'logger' | 'retryAfter' | 'keeping' | 'table' | 'executions' | 'sleep' | 'telling'
+  > {
   sharing: Sharing
   archive: Archive
 }
@@ -30,6 +36,8 @@ export class SharedSessions {
   /** Those that leave, of this turn of the event loop. */
   readonly #left: string[] = []
   #releasing: Promise<void> = Promise.resolve()
+  /** Of a process that ends: when the engine of each session that was in memory is gone. */
+  #atRest: ReadonlyMap<string, Promise<void>> | undefined
 
   constructor(parts: SharedSessionsParts) {
     this.#parts = parts
@@ -87,19 +95,30 @@ export class SharedSessions {
     }
   }
 
-  /** Whether a session that sleeps here had better go on at another node, which has its profile. The run of a job stays with the job. */
+  /**
+   * Whether a session that sleeps here had better go on at another node: it has its profile, or this one ends. The run of a job stays with
+   * the job.
+   */
   isForAnother(id: string): boolean {
     const { table, sharing } = this.#parts
     const { n } = sharing.storage
     const entry = table.get(id)
-    if (!entry || entry.session?.live || !declarerOf(entry.profile, n, sharing.storage.nodes())) return false
+    if (!entry || entry.session?.live) return false
+    if (!this.#atRest && !declarerOf(entry.profile, n, sharing.storage.nodes())) return false
     const { jobId, status } = infoOf(entry)
     return jobId === undefined && (status === 'idle' || status === 'parked')
   }
 
+  /** The process ends: its sessions are left to whoever asks for them. @param atRest when the engine of each is gone */
+  leaveAll(atRest: ReadonlyMap<string, Promise<void>>): void {
+    this.#atRest = atRest
+  }
+
   /** Leaves a session to the node that asks for it next. @returns false when something is done with it here */
   async leave(id: string): Promise<boolean> {
-    const { table } = this.#parts
+    const { table, clock } = this.#parts
+    const atRest = this.#atRest?.get(id)?.catch(() => {})
+    if (atRest) await within(LEAVE_PATIENCE_MS, atRest, { clock })
     if (this.#coming.has(id)) return false
     if (!table.get(id)) this.#letGo(id)
     else if (!this.isForAnother(id) || !table.leave(id, disconnect)) return false

@@ -163,13 +163,17 @@ export class FallingAsleep {
     })
   }
 
-  /** Parks what waits, attached clients or not; for the end of the process. */
-  async parkAll(sessions: readonly Session[]): Promise<void> {
+  /** For the end of the process: engines are taken by `sleepNow` alone. */
+  close(): void {
     this.#closed = true
-    for (const { goingLook } of sessions) goingLook?.cancel()
-    const { mailbox } = this.#parts
-    const park = (session: Session) => (session.engine.canPark ? this.#sleep(session, true) : undefined)
-    await Promise.all(sessions.map((session) => mailbox.run(session.id, () => park(session))))
+  }
+
+  /** Parks one that waits, attached clients or not, and takes the engine of any other. */
+  async sleepNow(session: Session): Promise<void> {
+    session.goingLook?.cancel()
+    const park = () => (session.engine.canPark ? this.#sleep(session, true) : undefined)
+    await this.#parts.mailbox.run(session.id, park)
+    await session.engine.sleepNow()
   }
 }
 

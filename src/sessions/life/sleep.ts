@@ -220,10 +220,15 @@ export class Sleep implements SessionSleep, ResultTaker {
     return this.#parts.mailbox.isHeld(id)
   }
 
-  /** Parks what waits, for the end of the process; nothing wakes any more. */
-  async parkAll(sessions: readonly Session[]): Promise<void> {
+  /** For the end of the process: nothing wakes, or falls asleep by itself, any more. */
+  close(): void {
     this.#waking.close()
-    await this.#fallingAsleep.parkAll(sessions)
+    this.#fallingAsleep.close()
+  }
+
+  /** Parks one that waits and ends what nothing is kept of to go on from; resolves when its engine is gone. */
+  sleepNow(session: Session): Promise<void> {
+    return this.#fallingAsleep.sleepNow(session)
   }
 
   #live(id: string): Session | undefined {
