@@ -9,7 +9,7 @@ import { type EffectiveConfig, loadConfig } from '../../src/daemon/load-config.j
 import { firstCommands } from '../../src/daemon/next-steps.js'
 import { redactConfig, secretsOf } from '../../src/daemon/redact.js'
 import { hashToken } from '../../src/daemon/tokens.js'
-import { EXPIRED_TLS, NODE_TLS } from '../fixtures/tls.js'
+import { EXPIRED_TLS, NODE_TLS, STRANGERS_TLS } from '../fixtures/tls.js'
 
 const TOKENS = { tokens: [{ name: 'a', sha256: hashToken('x') }] }
 const DEMO = { name: 'demo', engine: 'provider', provider: { id: 'demo' } }
@@ -228,4 +228,18 @@ t.test('a certificate of nodes that has expired, or soon will have, is told of',
     'cluster.tls.ca: it expires on 2126-10-30',
   ])
   t.match(at('2001-01-01'), [/^cluster\.tls\.cert: it is valid from 20/, /^cluster\.tls\.ca: it is valid from 20/])
+})
+
+t.test('so is one that other nodes take for somebody else’s', (t) => {
+  const told = (tls: object, url = 'https://127.0.0.1:1') =>
+    certificateWarnings({ cluster: { tls, url } } as EffectiveConfig).map(({ path, message }) => [path, message])
+  const unsigned = ['cluster.tls.cert', /^it is not signed by cluster\.tls\.ca, and no node takes it; give/]
+  t.strictSame(told(NODE_TLS), [])
+  t.match(told(STRANGERS_TLS), [unsigned])
+  t.strictSame(told({ ...STRANGERS_TLS, ca: STRANGERS_TLS.ca + STRANGERS_TLS.cert }), [], 'one of several')
+  t.match(told({ ...STRANGERS_TLS, cert: STRANGERS_TLS.cert + NODE_TLS.cert }), [unsigned], 'with another behind it')
+  t.match(told(NODE_TLS, 'https://node-1.example:1'), [
+    ['cluster.tls.cert', /^it is not for node-1\.example, the host of cluster\.url, and no node asks this one; give/],
+  ])
+  t.end()
 })
