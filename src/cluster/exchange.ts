@@ -1,6 +1,7 @@
 import { toError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
+import { tried } from '../lib/tried.js'
 import { within } from '../lib/within.js'
 import type { WaitingCounts } from '../notifications/inbox.js'
 import type { ClusterNode } from '../storage/cluster.js'
@@ -57,6 +58,19 @@ interface Line {
 
 /** It is there, and does not take it now. */
 class Refused extends Error {}
+
+/** Codes of a gateway that is not the node which is asked: another one, or its port for clients. */
+const MISTAKEN: ReadonlySet<string> = new Set(['SG_ERR_WRONG_NODE', 'SG_ERR_HOP_REFUSED'])
+
+/** Why an answer is none; whatever listens at an address answers something. */
+function refusalIn(status: number, text: string): Error {
+  const code: unknown = tried(() => JSON.parse(text))?.code
+  if (typeof code !== 'string' || !code.startsWith('SG_ERR_'))
+    return new Error(`what answers there (${status}) is no node`)
+  return MISTAKEN.has(code)
+    ? new Error(`what answers there (${status} ${code}) is another node, or where clients ask`)
+    : new Refused(`it answered ${status} ${code}`)
+}
 
 /** What nodes tell and ask each other beside the requests that they pass on. */
 export class Exchange {
@@ -153,8 +167,10 @@ export class Exchange {
         signal: late.signal,
         headers: { 'content-type': 'application/json' },
       })
-      if (!response.ok) throw new Refused(`it answered ${response.status}`)
-      return response.text()
+      const text = await response.text()
+      const isAnswer = response.ok && response.headers.get('content-type')?.startsWith('application/json')
+      if (!isAnswer) throw refusalIn(response.status, text)
+      return text
     }
     const onLate = (): never => {
       const error = new Error(`no answer in ${PATIENCE_MS} ms`)
@@ -169,7 +185,7 @@ export class Exchange {
     if (this.#closed || !this.#parts.peers.others().some((other) => other.n === n)) return
     this.#parts.logger.warn(
       { err: toError(error), node: name, url },
-      'another node cannot be reached, and what it has is a 503 here: look at its cluster.url, its cluster.listen and what is between the two',
+      'another node cannot be reached, and what it has cannot be had here: look at its cluster.url, its cluster.listen and what is between the two',
     )
   }
 

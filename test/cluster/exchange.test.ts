@@ -63,3 +63,37 @@ t.test('an operator is told once of one that is never there', async (t) => {
   }
   t.match(warned, [{ node: 'node 2', err: { message: /no answer/ } }])
 })
+
+t.test('so is whoever else answers in its place, and not a node that refuses for now', async (t) => {
+  const problem = (status: number, code: string) => () =>
+    Response.json({ code }, { status, headers: { 'content-type': 'application/problem+json; charset=utf-8' } })
+  const page = (status: number) => () => new Response('<html>', { status, headers: { 'content-type': 'text/html' } })
+  const warnedOf = async (answer: () => Response) => {
+    const warned: { err: Error }[] = []
+    const clock = new VirtualClock()
+    let asked = 0
+    const peers: Peers = {
+      others: () => [nodeOf(1)],
+      ask: async () => {
+        asked++
+        return answer()
+      },
+    }
+    const logger = { ...silentLogger, warn: (fields: { err: Error }) => warned.push(fields) } as unknown as Logger
+    const exchange = new Exchange({ peers, n: () => 0, waiting: () => ({}), basePath: '/v1', clock, logger })
+    for (let times = 1; times <= 4; times++) {
+      await exchange.tell('inbox')
+      await clock.advance(1_000)
+      await until(() => asked >= times, 'it is told')
+    }
+    exchange.close()
+    return warned.map(({ err }) => err.message)
+  }
+  t.match(await warnedOf(page(404)), [/\(404\) is no node/])
+  t.match(await warnedOf(page(200)), [/\(200\) is no node/])
+  t.match(await warnedOf(() => Response.json({ message: 'Bad gateway' }, { status: 502 })), [/\(502\) is no node/])
+  t.match(await warnedOf(problem(421, 'SG_ERR_WRONG_NODE')), [/421 SG_ERR_WRONG_NODE\) is another node/])
+  t.match(await warnedOf(problem(403, 'SG_ERR_HOP_REFUSED')), [/, or where clients ask/])
+  t.same(await warnedOf(problem(503, 'SG_ERR_SHUTTING_DOWN')), [])
+  t.same(await warnedOf(() => Response.json({})), [])
+})
