@@ -355,6 +355,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
         void tellOnError(options.parking.onError, logger, toError(error), { phase: 'adopt' })
       })
   }
+  const keptIn = storage ? 'storage' : 'parking.store'
   const takeUp = async () => {
     const steps = [
       () => cluster?.announce(),
@@ -369,7 +370,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       () => moveFormer(),
       () => registry.adopt(),
       () => outward.start(),
-      () => (options.queue?.adapter ? queue?.start().catch(unstarted) : queue?.start()),
+      () => (options.queue?.adapter ? queue?.start().catch((error) => unstarted(error, keptIn)) : queue?.start()),
       () => answerLeft(idempotency, findMade),
     ]
     for (const step of steps) {

@@ -1,6 +1,7 @@
 import { GatewayError, optionError, toError } from '../errors.js'
 import { eachCall } from '../lib/each-call.js'
 import type { QueueAdapter } from './adapter.js'
+import { isOfSessions } from './recovery.js'
 
 interface Answer {
   what: string
@@ -75,10 +76,14 @@ export function answering(adapter: QueueAdapter): QueueAdapter {
   return checkedAdapter
 }
 
-/** Why the queue does not start, in the words of the host's adapter: a refusal has them as its cause, where nobody at a start looks. */
-export function unstarted(error: unknown): never {
+/**
+ * Why the queue does not start, in the words of the host's store that failed: a refusal has them as its cause, where nobody at a start
+ * looks.
+ * @param sessions the option by which sessions are kept, which are read, too
+ */
+export function unstarted(error: unknown, sessions: string): never {
   if (error instanceof GatewayError && error.cause)
-    throw optionError('queue.adapter', toError(error.cause).message, error.cause)
+    throw optionError(isOfSessions(error) ? sessions : 'queue.adapter', toError(error.cause).message, error.cause)
   throw error
 }
 

@@ -18,6 +18,10 @@ export interface RecoveryOptions {
   shared?: { isTaken?: (id: string) => boolean } | undefined
 }
 
+const ofSessions = new WeakSet<object>()
+/** Whether it is what keeps the sessions that failed, and not the adapter. */
+export const isOfSessions = (error: object): boolean => ofSessions.has(error)
+
 /**
  * Takes up what an earlier process left: waiting jobs wait on, runs whose session waits go on, every other run has failed. Sessions of
  * jobs that are over, or at another attempt, are closed before anything wakes them.
@@ -36,7 +40,10 @@ export async function recover({
     : listJobs(adapter, { status: (await store.adoptQueued()) ? BEGUN_STATUSES : ACTIVE_STATUSES }))
   // one whose end was written and that of its job was not
   const begun = records.filter(({ info }) => info.status !== 'queued' && info.sessionId !== undefined)
-  await Promise.all(begun.map(({ info }) => sessions.get(info.sessionId!)))
+  await Promise.all(begun.map(({ info }) => sessions.get(info.sessionId!))).catch((error: object) => {
+    ofSessions.add(error)
+    throw error
+  })
   // what sessions have told by now has then reached the attempts
   await new Promise(setImmediate)
   if (attempts.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN')

@@ -2,6 +2,7 @@ import t from 'tap'
 import type { JobFilter, QueueAdapter } from '../../src/jobs/adapter.js'
 import { newJob } from '../../src/jobs/job.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
+import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
@@ -118,4 +119,24 @@ t.test('a number that a driver gives as text, as those of bigint columns are, is
     await until(async () => (await queue.get(id))?.status === 'succeeded')
   }
   t.match(await queue.stats(), { queued: 2, running: 0, dailyTokensUsed: 15, paused: true })
+})
+
+t.test('and not in its name what the storage of its sessions says', async (t) => {
+  const storage = createMemoryStorage()
+  const inner = adapterWith({})
+  const { gateway, engine } = await buildGateway(t, { storage, queue: { adapter: inner } })
+  const { id: sessionId } = await gateway.registry.create({ cwd: SOME_CWD })
+  await gateway.registry.end(sessionId)
+  await gateway.registry.durable(sessionId)
+  await gateway.queue!.submit(JOB)
+  await until(() => engine.runners[1]?.sent.length === 1)
+  const list = async (...given: Parameters<QueueAdapter['list']>) =>
+    (await inner.list(...given)).map((job) => ({ ...job, info: { ...job.info, sessionId } }))
+  const get = () => Promise.reject(new Error('no table sessions'))
+  const journal = Object.assign(Object.create(storage.journal!), { get })
+  const again = { ...createMemoryStorage(), journal }
+  await t.rejects(buildGateway(t, { storage: again, queue: { adapter: { ...inner, list } } }), {
+    code: 'SG_ERR_OPTION',
+    message: 'storage: no table sessions',
+  })
 })
