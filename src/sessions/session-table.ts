@@ -284,10 +284,15 @@ export class SessionTable {
   }
 
   #isDroppable(entry: SessionEntry): boolean {
-    if (entry.away !== undefined) return true
+    if (entry.away !== undefined) return this.#isThere(entry.away) || infoOf(entry).pendingPermissions === 0
     if (this.onDropped === undefined || entry.stays || entry.isDue) return false
     // one that wakes soon waits for it here
     return entry.storedStatus !== 'parked' || !this.isNear(wakesAt(infoOf(entry)))
+  }
+
+  /** Until then what a person is asked in a session of it stands in the inbox here. */
+  #isThere(node: string): boolean {
+    return this.#sharing?.storage.nodes().some(({ name, draining }) => name === node && !draining) ?? false
   }
 
   /** Whether a sleeping session is to be here for what happens at that time. */

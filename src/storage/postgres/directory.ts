@@ -78,7 +78,9 @@ export class PostgresCluster implements ClusterStorage {
   }
 
   async release(ids: readonly string[]): Promise<void> {
-    if (ids.length > 0) await this.call('cluster.release', ids)
+    if (ids.length === 0) return
+    await this.call('cluster.release', ids)
+    this.#member?.tellLeft()
   }
 
   nudge(): void {

@@ -43,8 +43,8 @@ export class Member {
   #failure: Error | undefined
   /** Members, living or not, of the last beat. */
   #seen: ReadonlySet<number> = new Set()
-  /** A member has gone since this one last looked for what nobody has. */
-  #isSomebodyGone = false
+  /** A member has gone, or has left something to nobody, since this one last looked for what nobody has. */
+  #mayBeLeft = false
   /** Milliseconds that the leases of the others had left then. */
   #leases: readonly number[] = []
   /** It has left, or was declared dead. */
@@ -149,6 +149,11 @@ export class Member {
     if (this.#link) this.#nudges.nudge(this.#link)
   }
 
+  /** Something is nobody's: who is to have it looks for it. */
+  tellLeft(): void {
+    if (this.#link) void this.#nudges.tell(this.#link, 'left')
+  }
+
   /** Takes over at once what those had that have left. */
   async takeLeft(): Promise<void> {
     this.#beatNow()
@@ -196,6 +201,7 @@ export class Member {
     link.unref()
     hears(link, this.n, (what) => {
       if (this.#isOver) return
+      if (what === 'left') this.#mayBeLeft = true
       if (what === 'work') this.#listeners.emit('work', {})
       else this.#beatNow()
     })
@@ -289,13 +295,13 @@ export class Member {
     if (since - this.#lastBeat > this.#leaseMs / 2) this.#inTouchSince = since
     this.#lastBeat = since
     const isLongHere = since - this.#inTouchSince >= this.#leaseMs
-    if ([...this.#seen].some((n) => neighbours.every((one) => one.n !== n))) this.#isSomebodyGone = true
+    if ([...this.#seen].some((n) => neighbours.every((one) => one.n !== n))) this.#mayBeLeft = true
     this.#seen = new Set(neighbours.map(({ n }) => n))
     if (!this.#isJoined || this.#isDraining || this.#isLeaving || !this.#listeners.has('taken')) return
     const isToTake = (one: Neighbour) =>
       one.n !== this.n && (one.hasLeft || (one.isExpired && one.isServerUp && isLongHere))
-    this.#takeOver.begin(this.#taking(neighbours.filter(isToTake)), this.#isSomebodyGone, this.#leavesJobs)
-    this.#isSomebodyGone = false
+    this.#takeOver.begin(this.#taking(neighbours.filter(isToTake)), this.#mayBeLeft, this.#leavesJobs)
+    this.#mayBeLeft = false
   }
 
   /** Without those that ran jobs, where these are for others. */

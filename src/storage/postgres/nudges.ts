@@ -5,8 +5,8 @@ import { ASYNC } from './tables/members.js'
 
 const PAUSE_MS = 5
 
-/** What nodes tell each other: there may be work, or one of them came or went. */
-export type Told = 'work' | 'nodes'
+/** What nodes tell each other: there may be work, one of them came or went, or something was left to nobody. */
+export type Told = 'work' | 'nodes' | 'left'
 
 const NOTIFY = 'SELECT pg_notify($1, $2)'
 

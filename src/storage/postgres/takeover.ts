@@ -70,12 +70,12 @@ export class TakeOver {
 
   /**
    * Unless it is at it. What fails is tried again with the next beat.
-   * @param isSomebodyGone who has taken it over may have left some of it to nobody: jobs when it runs none, and what has a profile that it
-   * has not
+   * @param mayBeLeft some of what others had may be nobody's: a session whose home is another node, jobs of a node that runs none, what has a
+   * profile that its taker has not
    * @param isForOthers what nobody has is, for now: sessions go to one node with the jobs that they are of
    */
-  begin(victims: readonly Victim[], isSomebodyGone: boolean, isForOthers: boolean): void {
-    if (isSomebodyGone) this.#isToLook = true
+  begin(victims: readonly Victim[], mayBeLeft: boolean, isForOthers: boolean): void {
+    if (mayBeLeft) this.#isToLook = true
     const looks = this.#isToLook && !isForOthers
     if (victims.length === 0 && !this.#isUnsure && !looks) return
     void this.#run(async () => [...victims, ...(looks ? [null] : [])])
