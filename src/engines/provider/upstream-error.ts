@@ -53,22 +53,25 @@ function waitOf(error: Error): string[] {
 }
 
 /** How the package of Anthropic tells of it where it is the first of an answer, as an error 500 that nobody sent. */
-const UNREADABLE = /^JSON parsing failed: Text: (.*)\.\nError message: /s
+const UNREADABLE = /^(JSON parsing failed: Text|Type validation failed: Value): (.*)\.\nError message: /s
+
+const NO_JSON = 'The provider sent what is no JSON'
+const STRANGE = 'The provider sent what its protocol does not have'
 
 /** Of what a provider sent that is not of its protocol the SDK tells everything, and each of its own checks; here it is told by its beginning. */
 function misfitOf(error: Error, redact: Redact): string | undefined {
-  if (JSONParseError.isInstance(error)) return `The provider sent what is no JSON: ${oneLine(redact(error.text))}`
+  if (JSONParseError.isInstance(error)) return `${NO_JSON}: ${oneLine(redact(error.text))}`
   if (TypeValidationError.isInstance(error)) return strange(error.value, redact)
   if (InvalidResponseDataError.isInstance(error))
     return error.data === undefined ? BROKEN_OFF : strange(error.data, redact)
   if (NoOutputGeneratedError.isInstance(error) && !(error.cause instanceof Error)) return BROKEN_OFF
-  const unreadable = UNREADABLE.exec(error.message)?.[1]
-  if (unreadable !== undefined) return `The provider sent what is no JSON: ${oneLine(redact(unreadable))}`
+  const [, check, sent] = UNREADABLE.exec(error.message) ?? []
+  if (sent !== undefined) return `${check?.startsWith('JSON') ? NO_JSON : STRANGE}: ${oneLine(redact(sent))}`
   return error.cause instanceof Error ? misfitOf(error.cause, redact) : undefined
 }
 
 const strange = (value: unknown, redact: Redact): string =>
-  `The provider sent what its protocol does not have: ${oneLine(redact(JSON.stringify(value) ?? 'nothing'))}`
+  `${STRANGE}: ${oneLine(redact(JSON.stringify(value) ?? 'nothing'))}`
 
 /** Of an answer that went well as far as it came the SDK, or the platform's fetch, tells no more than that its connection ended. */
 const isUnread = ({ message, cause }: Error, status: number | undefined): boolean =>

@@ -117,6 +117,25 @@ t.test('what is not of the protocol is told in a sentence, by its beginning, and
   t.ok(error.startsWith(`${misfit}{"choices":"nonsense`) && error.length < 250, error)
 })
 
+t.test('what is not of the protocol of anthropic is told as that where it is the first of an answer', async (t) => {
+  const frames = ['{"hello":"KEYKEY"}', '5', '{"type":"message_start"}', '{oops']
+  const url = await vendorThatSays(
+    t,
+    frames.map((frame) => ({ headers: { 'content-type': 'text/event-stream' }, body: `data: ${frame}\n\n` })),
+  )
+  const { runner, host } = await openAt(t, url, 'anthropic', 'KEYKEY')
+  const strange = 'The provider sent what its protocol does not have: '
+  for (const [turn, told] of [
+    `${strange}{"hello":"[redacted]"}`,
+    `${strange}5`,
+    `${strange}{"type":"message_start"}`,
+    'The provider sent what is no JSON: {oops',
+  ].entries()) {
+    runner.send('hi')
+    t.strictSame((await host.turn(turn + 1)).errors, [told])
+  }
+})
+
 t.test('the input of a call that is no JSON is not told again', async (t) => {
   const { url } = await startModelEndpoint(t)
   const { runner, host } = await openAt(t, url)
