@@ -83,6 +83,12 @@ export function configDirOf(row: AgentRow, env: Environment): string | undefined
   return env[row.configDirEnv] || (env.HOME ? row.defaultConfigDir?.(env.HOME) : undefined)
 }
 
+/** Some agents would make the directory anew, and then run as nobody. */
+export const configDirGone = ({ configDirEnv }: AgentRow): Error =>
+  startError(
+    `The config directory of the agent (configDir of the profile, or ${configDirEnv}) is not there. Create it, or mount it again.`,
+  )
+
 /** Names where an agent keeps what it keeps in such an environment. */
 export const placeOf = ({ name, configDirEnv }: AgentRow, env: Environment): string =>
   JSON.stringify([name, env[configDirEnv], env.HOME])

@@ -5,7 +5,7 @@ import type { Logger } from '../../lib/logger.js'
 import { openDirectoryWithinRoots, type PathRoots } from '../../lib/paths-within-roots.js'
 import type { SessionRunnerConfig } from '../runner.js'
 import type { AgentRow } from './agent-table.js'
-import { configDirOf } from './environment.js'
+import { configDirGone, configDirOf } from './environment.js'
 import { leash } from './leash.js'
 import { markerEnv } from './markers.js'
 import { AgentProcess, type SpawnRequest } from './process.js'
@@ -104,9 +104,8 @@ function tellLife({ pid, exited }: AgentProcess, { sessionId, row, logger }: Age
   })
 }
 
-/** Some agents make the directory anew and then run as nobody. */
 async function assertConfigDir({ row, env }: AgentSetup): Promise<void> {
   if (!env[row.configDirEnv]) return
   const found = await stat(configDirOf(row, env)!).catch(() => undefined)
-  if (!found?.isDirectory()) throw startError('The config directory is gone.')
+  if (!found?.isDirectory()) throw configDirGone(row)
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, realpathSync } from 'node:fs'
+import { existsSync, mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -362,6 +362,17 @@ t.test('what the protocol has no word for is refused before anything starts', as
     code: 'SG_ERR_ENGINE_START',
     message: /not installed.*no-such-agent/,
   })
+})
+
+t.test('a config directory that is not there is told with what names it, and what to do', async (t) => {
+  const AGENT_CONFIG_DIR = join(mkdtempSync(join(tmpdir(), 'acp-')), 'not-mounted')
+  const { runner, host } = await build(t, { config: { env: { AGENT_CONFIG_DIR } } })
+  await t.rejects(runner.start(host), {
+    code: 'SG_ERR_ENGINE_START',
+    message: /\(configDir of the profile, or AGENT_CONFIG_DIR\) is not there\. Create it/,
+  })
+  await runner.close()
+  t.notOk(existsSync(AGENT_CONFIG_DIR))
 })
 
 t.test('close while it starts leaves nothing', async (t) => {

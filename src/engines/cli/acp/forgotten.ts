@@ -1,8 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ClientContext, InitializeResponse } from '@agentclientprotocol/sdk'
-import { startError } from '../../../errors.js'
-import { configDirOf } from '../environment.js'
+import { configDirGone, configDirOf } from '../environment.js'
 import type { AgentSetup } from '../launch.js'
 
 /** The protocol's code for what is not there. */
@@ -46,6 +45,6 @@ export async function hasTranscript(
   if (!traits || !directory) return undefined
   const found = await readdir(join(directory, traits.folder), { recursive: true }).catch(() => [])
   if (found.some((path) => path.endsWith(traits.suffix(sessionId)))) return true
-  if (!(await stat(directory).catch(() => undefined))) throw startError('The config directory is gone.')
+  if (!(await stat(directory).catch(() => undefined))) throw configDirGone(row)
   return false
 }
