@@ -1,6 +1,7 @@
 import { ReadableStream } from 'node:stream/web'
 import { setTimeout as delay, setImmediate as nextTick } from 'node:timers/promises'
 import { untilAborted } from '../../lib/aborted.js'
+import type { DemoAnswer } from './demo-answer.js'
 import type { LanguageModel } from './models.js'
 
 type Model = Extract<LanguageModel, { specificationVersion: 'v3' }>
@@ -10,17 +11,6 @@ type StreamResult = Awaited<ReturnType<Model['doStream']>>
 type StreamPart = StreamResult['stream'] extends AsyncIterable<infer Part> ? Part : never
 
 export const DEMO_MODEL = 'demo'
-
-/** One answer of the demonstration model. */
-export interface DemoAnswer {
-  thinking?: string
-  text?: string
-  tools?: { tool: string; input: Record<string, unknown> }[]
-  /** Says nothing more until it is aborted. */
-  hang?: boolean
-  /** Ends the answer as an upstream failure with this message. */
-  fail?: string
-}
 
 /** What the model is asked: the newest user message, and what has happened since. */
 interface Situation {

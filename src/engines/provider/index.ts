@@ -1,4 +1,4 @@
-export type { DemoAnswer } from './demo.js'
+export type { DemoAnswer } from './demo-answer.js'
 export { createProviderRunner, type ProviderEngineOptions, providerEngine } from './engine.js'
 export type { ScratchLimits } from './files.js'
 export type { HostMcpServer } from './mcp.js'

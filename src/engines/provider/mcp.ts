@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createMCPClient, type MCPClient } from '@ai-sdk/mcp'
+import { createMCPClient } from '@ai-sdk/mcp'
 import { Experimental_StdioMCPTransport as StdioTransport } from '@ai-sdk/mcp/mcp-stdio'
 import { asSchema } from 'ai'
 import type { McpServerConfig } from '../../../schemas/sessions.js'
@@ -9,7 +9,18 @@ import { within } from '../../lib/within.js'
 import type { ProviderTool, ToolContentPart, ToolResult } from './tool.js'
 
 /** A client that the host connected and closes itself, or how to reach the server: then each session connects for itself. */
-export type HostMcpServer = McpServerConfig | Pick<MCPClient, 'tools'>
+export type HostMcpServer = McpServerConfig | McpToolSource
+
+/** What is used of a client of `@ai-sdk/mcp`: its own type would have all who import this package compile those of the AI SDK. */
+interface McpToolSource {
+  tools(): PromiseLike<Record<string, McpTool>>
+}
+interface McpTool {
+  description?: string | undefined
+  title?: string | undefined
+  inputSchema: unknown
+  execute(input: object, call: { toolCallId: string; messages: []; abortSignal: AbortSignal }): unknown
+}
 
 /** The two packages may carry different copies of this type. */
 type SdkSchema = Parameters<typeof asSchema>[0]
@@ -62,7 +73,7 @@ function tellNoTools(): never {
   throw new Error(`It did not list its tools within ${CONNECT_TIMEOUT_MS / 1000} seconds.`)
 }
 
-async function connect(server: HostMcpServer, closers: (() => Promise<void>)[]): Promise<Pick<MCPClient, 'tools'>> {
+async function connect(server: HostMcpServer, closers: (() => Promise<void>)[]): Promise<McpToolSource> {
   if ('tools' in server) return server
   const transport =
     'url' in server
@@ -88,7 +99,7 @@ async function connect(server: HostMcpServer, closers: (() => Promise<void>)[]):
   return client
 }
 
-async function toolsOf(server: string, client: Pick<MCPClient, 'tools'>): Promise<ProviderTool[]> {
+async function toolsOf(server: string, client: McpToolSource): Promise<ProviderTool[]> {
   const tools = Object.entries(await client.tools())
   return Promise.all(
     tools.map(
@@ -100,7 +111,7 @@ async function toolsOf(server: string, client: Pick<MCPClient, 'tools'>): Promis
         asks: 'unless-allowed',
         title: () => `${tool.title ?? name} (${server})`,
         async run(input, { toolUseId, signal }) {
-          const call = { toolCallId: toolUseId, messages: [], abortSignal: signal }
+          const call = { toolCallId: toolUseId, messages: [] as [], abortSignal: signal }
           return mcpResult((await tool.execute(input, call)) as McpCallResult)
         },
       }),
