@@ -152,3 +152,39 @@ t.test('everything is reached by keyboard, and what has the focus is seen', { sk
   await page.getByRole('list', { name: /Sessions/ }).waitFor()
   await until(() => sockets.open === 0, 'no socket of a session that was left')
 })
+
+t.test('a long title is cut at its end, also where it runs from right to left', { skip }, async (t) => {
+  const { consoleUrl, cwd, call } = await consoleWorld(t)
+  const title = 'سؤال طويل عن الألوان '.repeat(6).trim()
+  const session = { profile: 'demo', cwd: join(cwd, 'work'), prompt: 'Hello', title }
+  const { id } = (await (await call('/sessions', session)).json()) as { id: string }
+  const { page } = await openConsole(t, consoleUrl, { width: 390, at: `sessions/${id}` })
+  await page.getByRole('heading', { level: 1 }).getByText('سؤال').waitFor()
+  const [first, seen] = await page.evaluate<{ left: number; right: number }[]>(`(() => {
+    const heading = document.querySelector('h1')
+    const range = document.createRange()
+    const text = document.createTreeWalker(heading, NodeFilter.SHOW_TEXT).nextNode()
+    range.setStart(text, 0)
+    range.setEnd(text, 1)
+    return [range, heading].map((shown) => shown.getBoundingClientRect().toJSON())
+  })()`)
+  t.ok(first!.left >= seen!.left && first!.right <= seen!.right, JSON.stringify({ first, seen }))
+})
+
+t.test('enlarged to twice its size, a session that waits shows its log, too', { skip }, async (t) => {
+  const { consoleUrl, cwd, call } = await consoleWorld(t)
+  const session = { profile: 'demo', cwd: join(cwd, 'work'), prompt: 'Please write a report.' }
+  const { id } = (await (await call('/sessions', session)).json()) as { id: string }
+  const { page } = await openConsole(t, consoleUrl, { width: 640, height: 360, at: `sessions/${id}` })
+  const asked = page.getByRole('region', { name: 'What is waited for' })
+  await asked.getByRole('button', { name: 'Allow', exact: true }).waitFor()
+  const heights: number[] = []
+  for (const part of [asked, page.locator('.scroller'), page.locator('.composer')]) {
+    await part.scrollIntoViewIfNeeded()
+    heights.push((await part.boundingBox())!.height)
+  }
+  t.ok(
+    heights.every((height) => height >= 50),
+    `the height of what is asked, of the log and of the composer: ${heights}`,
+  )
+})

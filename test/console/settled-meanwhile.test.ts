@@ -118,3 +118,15 @@ t.test('in a session a reason stays, and what waits next comes after it', { skip
   t.equal(await asked.getByText('first').count(), 0)
   t.strictSame(complaints, [])
 })
+
+t.test('on a phone the notice leaves what is written where it is seen', { skip }, async (t) => {
+  const { page, settle } = await world(t, [{ command: 'first' }], (id) => `sessions/${id}`)
+  await page.setViewportSize({ width: 320, height: 568 })
+  const asked = page.getByRole('region', { name: 'What is waited for' })
+  await asked.getByRole('button', { name: 'Deny…' }).click()
+  await page.keyboard.type('Not as it is')
+  await settle()
+  await asked.getByText(SETTLED).waitFor()
+  const [reason, edge] = [(await reasonOf(page).boundingBox())!, (await asked.boundingBox())!]
+  t.ok(reason.y >= edge.y && reason.y + reason.height <= edge.y + edge.height, JSON.stringify({ reason, edge }))
+})
