@@ -128,7 +128,14 @@ export async function overEventStream(http: Http, follower: Follower, signal: Ab
   const wire: Wire = { name: 'event-stream' }
   const aborter = new AbortController()
   const leave = () => aborter.abort()
-  const watched = watch(http.platform, { onDead: leave })
+  let silence: GatewayError | undefined
+  const onDead = () => {
+    silence = unreachable(
+      `Nothing comes from ${http.baseUrl}: it does not answer, or something in between holds event streams back.`,
+    )
+    leave()
+  }
+  const watched = watch(http.platform, { onDead })
   signal.addEventListener('abort', leave)
   try {
     const { response, untimed } = await http.open('GET', `${follower.path}/events`, {
@@ -146,7 +153,7 @@ export async function overEventStream(http: Http, follower: Follower, signal: Ab
     }
     return {}
   } catch (error) {
-    return { error: error instanceof GatewayError ? error : noConnection(http, error) }
+    return { error: silence ?? (error instanceof GatewayError ? error : noConnection(http, error)) }
   } finally {
     watched.stop()
     signal.removeEventListener('abort', leave)
