@@ -4,6 +4,7 @@ import { UNLIMITED } from '../../src/principal.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildParked } from '../fixtures/parked.js'
+import type { Script } from '../fixtures/scripted-engine.js'
 
 const questions = [{ question: 'Which?', header: 'Pick', options: [{ label: 'red' }, { label: 'blue' }] }]
 const question = { toolName: 'AskUserQuestion', toolUseId: 'q', input: { questions } }
@@ -56,6 +57,40 @@ t.test('the same while the session is parked', async (t) => {
   const updatedInput = { questions, answers }
   t.strictSame(await engine.last.host.requestPermission(question), { behavior: 'allow', updatedInput })
   t.match(resolved(await events()), [{ behavior: 'allow', resolvedBy: 'client', updatedInput }])
+})
+
+async function parkedOnApproval(t: Parameters<typeof buildGateway>[0], script: Script = {}) {
+  const world = await buildParked(t, { request: { approvalTimeoutMs: 0 }, script })
+  const { id, registry, engine } = world
+  const ask = () => engine.last.host.requestPermission(write)
+  void ask()
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  const waiting = async () => (await registry.get(id))?.pendingPermissions
+  return { ...world, ask, waiting }
+}
+
+t.test(
+  'what an engine asks again after the interrupt of a parked session is denied, and nobody is asked',
+  async (t) => {
+    const { id, registry, ask, waiting, events } = await parkedOnApproval(t, { interrupt: () => {} })
+    await registry.send(id, { type: 'interrupt' })
+    const again = ask()
+    t.equal(await waiting(), 0)
+    t.match(await again, { behavior: 'deny', interrupt: true })
+    const told = (await events()).filter(({ type }) => type.startsWith('permission_')).map(({ type }) => type)
+    t.same(told, ['permission_requested', 'permission_resolved'])
+  },
+)
+
+t.test('what was answered in one turn is no answer in the next one', async (t) => {
+  const { id, registry, store, engine, ask, waiting } = await parkedOnApproval(t)
+  const [request] = (await store.get(id))!.permissions
+  await registry.resolvePermission(id, request!.id, { behavior: 'allow' }, UNLIMITED)
+  engine.last.complete()
+  await registry.send(id, { type: 'user_message', text: 'again' })
+  await until(() => engine.last.sent.length === 1)
+  void ask()
+  t.equal(await waiting(), 1)
 })
 
 t.test('the log tells what ran when it is not what was shown, and only then', async (t) => {

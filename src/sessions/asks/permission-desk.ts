@@ -243,8 +243,7 @@ export class PermissionDesk {
   answer(requestId: string, answer: ResolvePermissionRequest, by: AnsweredBy | undefined): void {
     const pending = this.#pending.get(requestId)
     // its engine was started again and has not asked again yet
-    if (pending && !pending.decide)
-      this.carried = [...this.carried, { ...carriedDecision(pending.request, answer, by), told: true }]
+    if (pending && !pending.decide) this.#carry(pending.request, answer, by)
     this.#resolve(requestId, answer, 'client', by)
   }
 
@@ -263,8 +262,20 @@ export class PermissionDesk {
   /** Denies everything that waits; what was allowed and not handed over yet does not run either. */
   denyAll(message: string): void {
     for (const requestId of [...this.#handing.keys()]) this.#take(requestId)?.({ behavior: 'deny', message })
-    for (const requestId of [...this.#pending.keys()])
-      this.#resolve(requestId, { behavior: 'deny', message }, 'policy', { channel: 'policy' })
+    for (const { request, decide } of [...this.#pending.values()]) {
+      // its engine was started again and asks again after this, in a turn that is to end
+      if (!decide) this.#carry(request, { behavior: 'deny', message, interrupt: true }, undefined)
+      this.#resolve(request.id, { behavior: 'deny', message }, 'policy', { channel: 'policy' })
+    }
+  }
+
+  /** The turn is over in which they would have been asked for again. */
+  forgetCarried(): void {
+    this.carried = []
+  }
+
+  #carry(request: PermissionRequest, answer: PermissionDecision, by: AnsweredBy | undefined): void {
+    this.carried = [...this.carried, { ...carriedDecision(request, answer, by), told: true }]
   }
 
   #resolve(requestId: string, answer: PermissionDecision, resolvedBy: ResolvedBy, by: AnsweredBy | undefined): void {

@@ -209,6 +209,7 @@ export class EngineDesk implements RunnerOwner {
   #onTurnCompleted(): void {
     const session = this.#session
     const { sleep } = session.world
+    session.permissions.forgetCarried()
     this.keepSnapshot()
     if (session.midTurn) sleep.checkpoint(session)
     this.#turns.onOver?.()

@@ -206,6 +206,7 @@ export class TurnDesk {
     const { executions, world } = session
     if (session.ended) return
     session.permissions.denyAll(message)
+    session.permissions.forgetCarried()
     for (const { executionId } of executions.list())
       session.append(executions.settle(executionId, interruptedResult(message), world.clock.now()))
     if (session.inTurn) {
