@@ -177,7 +177,7 @@ export class Admission {
     } catch (error) {
       throw startFailure(error)
     }
-    if (typeof built !== 'object' || built === null)
+    if (typeof built !== 'object' || built === null || Array.isArray(built))
       throw new GatewayError('SG_ERR_ENGINE_START', { detail: 'buildRunnerConfig returned no config.' })
     const [wrong] = hostConfigChecker.errors(built)
     if (wrong)

@@ -256,6 +256,14 @@ t.test('a host that fails is a 502 without its words, and leaves nothing behind'
   }
 })
 
+t.test('what is no config is said to be none, a list too', async (t) => {
+  for (const none of [undefined, null, 'config', []]) {
+    const { call } = await buildServer(t, { buildRunnerConfig: () => none as never })
+    const { json } = await call('POST', '/sessions', { cwd: SOME_CWD })
+    t.equal(json.detail, 'buildRunnerConfig returned no config.')
+  }
+})
+
 t.test('a limit that the host hook returns in a form that nothing reads starts no engine', async (t) => {
   for (const [field, patch] of [
     ['maxTurns', { maxTurns: '40' }],
