@@ -68,7 +68,7 @@ const ANSWERS = new Map<string, Answer>(
  * Taken as it is, a total that is no number holds every job until midnight, and says nothing.
  */
 export function answering(adapter: QueueAdapter): QueueAdapter {
-  const checkedAdapter = eachCall(adapter, (name, call, given) => {
+  const checkedAdapter: QueueAdapter = eachCall(adapter, (name, call, given) => {
     if (name === 'addDailyTokens') return added(call, () => checkedAdapter.dailyTokens(given[0] as string))
     const expected = ANSWERS.get(name)
     return expected ? checked(name, expected, call) : call()
