@@ -23,6 +23,8 @@ export interface Source extends Omit<Follower, 'isFull'> {
 
 /** As many items may be unread; then the connection is let go until they were read. */
 const MAX_UNREAD = 10_000
+/** And as many characters of them, which large results of tools are sooner. */
+const MAX_UNREAD_LENGTH = 2 ** 25
 /** After an event stream worked where a socket did not, sockets are left alone for as long. */
 const SOCKETS_REST_MS = 60_000
 /** A connection that lived as long was worth having, even when nothing came over it. */
@@ -139,11 +141,17 @@ export class Stream<T> implements AsyncIterable<T> {
   async #connect(signal: AbortSignal): Promise<Ending> {
     const { platform, credentials } = this.#http
     let hasSpoken = false
+    let unread = 0
     const follower: Follower = {
       path: this.#source.path,
       query: () => this.#source.query(),
       probe: (wire) => this.#source.probe(wire, signal),
-      isFull: () => this.#inbox.size >= MAX_UNREAD,
+      isFull: (length) => {
+        const { size } = this.#inbox
+        // nothing else is there: what came before was read
+        unread = size > 1 ? unread + length : length
+        return size >= MAX_UNREAD || (size > 0 && unread >= MAX_UNREAD_LENGTH)
+      },
       onFrame: (frame, wire) => {
         if (!hasSpoken && wire.name === 'event-stream' && triedSocket)
           this.#socketsRestUntil = platform.now() + SOCKETS_REST_MS

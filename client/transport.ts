@@ -30,8 +30,8 @@ export interface Follower {
   onFrame(frame: Frame, wire: Wire): void
   /** Called when nothing came over a socket for a while: makes the gateway say something, or finds out by itself that it is there. */
   probe(wire: Wire, signal: AbortSignal): Promise<boolean> | undefined
-  /** Whether as much is unread as may be. */
-  isFull(): boolean
+  /** Whether as much is unread as may be, with a frame that came of as many characters. */
+  isFull(length: number): boolean
 }
 
 /** So long may the first frame take; then a socket counts as blocked, an event stream as not there. */
@@ -111,8 +111,9 @@ export async function overSocket(http: Http, follower: Follower, signal: AbortSi
     socket.onclose = ({ code }) => end({ code })
     socket.onmessage = ({ data }) => {
       watched.heard()
-      attempt(() => follower.onFrame(JSON.parse(String(data)), wire))
-      if (follower.isFull()) end({ isPaused: true })
+      const text = String(data)
+      attempt(() => follower.onFrame(JSON.parse(text), wire))
+      if (follower.isFull(text.length)) end({ isPaused: true })
     }
   })
 }
@@ -149,7 +150,7 @@ export async function overEventStream(http: Http, follower: Follower, signal: Ab
     if (type && !type.startsWith('text/event-stream')) throw strange('no event stream')
     for await (const data of messagesOf(response, () => watched.heard())) {
       follower.onFrame(JSON.parse(data), wire)
-      if (follower.isFull()) return { isPaused: true }
+      if (follower.isFull(data.length)) return { isPaused: true }
     }
     return {}
   } catch (error) {

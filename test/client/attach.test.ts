@@ -2,7 +2,6 @@ import t from 'tap'
 import type { AttachItem, Attachment, AttachOptions } from '../../client/attachment.js'
 import { type ClientOptions, clientOn } from '../../client/client.js'
 import type { GatewayError } from '../../client/errors.js'
-import type { ConnectionState } from '../../client/stream.js'
 import { attached, eventFrame, eventStream, fakePlatform, problem, said, typed } from '../fixtures/client-platform.js'
 
 const BASE = 'http://gateway.test/v1'
@@ -358,23 +357,6 @@ t.test('an event stream that is silent is given up', async (t) => {
   t.equal(streams.length, 1)
   await world.clock.advance(20_000)
   t.equal(streams.length, 2)
-  world.attachment.close()
-})
-
-t.test('a proxy that holds an event stream back is told of as that', async (t) => {
-  const world = follow({ options: { headers: { 'x-user': 'ada' } } })
-  const told: ConnectionState[] = []
-  world.attachment.onConnection((connection) => told.push(connection))
-  world.answer = ({ signal }) =>
-    new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
-  await world.settle()
-  await world.clock.advance(10_000)
-  t.match(told, [
-    {
-      state: 'reconnecting',
-      error: { code: 'SG_CLIENT_UNREACHABLE', message: /something in between holds event streams back/ },
-    },
-  ])
   world.attachment.close()
 })
 
