@@ -1,6 +1,13 @@
 import type { FastifyInstance, HTTPMethods } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Answers as if nothing were there, since what it needs is not configured; `Allow` does not offer it. */
+    isAbsent?: boolean
+  }
+}
+
 const METHODS: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
 
 /** Makes the paths of a scope that nothing is at its own, so that its hooks meet them: they are refused to who was let in, in `auth.ts`. */
@@ -23,6 +30,8 @@ const stemsOf = (paths: Iterable<string>): Set<string> =>
  */
 export function refuseOtherMethods(scope: FastifyInstance): { complete(): void } {
   const taken = new Map<string, Set<string>>()
+  /** The methods of a path that are there and not to be offered. */
+  const absent = new Map<string, Set<string>>()
   /** Paths with a route that asks who it is. */
   const guarded = new Set<string>()
   const heads = new Map<string, () => void>()
@@ -31,6 +40,7 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
     const methods = taken.get(path) ?? new Set()
     for (const one of [method].flat()) methods.add(one)
     taken.set(path, methods)
+    if (config?.isAbsent) absent.set(path, new Set([...(absent.get(path) ?? []), ...[method].flat()]))
     if (!config?.isPublic) guarded.add(path)
     if (method !== 'GET' || config?.socket) return
     // where the path itself is, behind the same limits and with the same refusals
@@ -57,7 +67,8 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
       for (const [path, methods] of [...taken]) {
         if (methods.has('GET')) methods.add('HEAD')
         const others = METHODS.filter((method) => !methods.has(method))
-        const allow = [...methods].sort().join(', ')
+        const offered = [...methods].filter((method) => !absent.get(path)?.has(method))
+        const allow = offered.sort().join(', ')
         const refuse = async () => {
           throw new GatewayError('SG_ERR_METHOD_NOT_ALLOWED', { allow })
         }

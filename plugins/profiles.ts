@@ -14,6 +14,7 @@ import type { Gateway } from '../src/gateway.js'
 /** Profiles over REST; managing them needs a store. */
 export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = async (scope, { gateway }) => {
   const { profiles } = gateway
+  const isAbsent = !profiles.isManageable
 
   scope.get(
     '/profiles',
@@ -38,7 +39,7 @@ export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
   scope.post(
     '/profiles',
     {
-      config: { idempotent: true },
+      config: { idempotent: true, isAbsent },
       // Before the body: who may not manage learns nothing of what would have been valid.
       onRequest: async ({ principal }) => void profiles.authorize(principal),
       schema: { body: CreateProfileRequest, response: { 201: ProfileInfo } },
@@ -52,7 +53,7 @@ export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
   scope.patch(
     '/profiles/:name',
     {
-      config: { owner: 'any' },
+      config: { owner: 'any', isAbsent },
       onRequest: async ({ params, principal }) => void profiles.authorizeChange(principal, params.name),
       schema: { params: ProfileParams, body: UpdateProfileRequest, response: { 200: ProfileInfo } },
     },
@@ -61,7 +62,7 @@ export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
 
   scope.delete(
     '/profiles/:name',
-    { config: { owner: 'any' }, schema: { params: ProfileParams, response: { 204: Type.Null() } } },
+    { config: { owner: 'any', isAbsent }, schema: { params: ProfileParams, response: { 204: Type.Null() } } },
     async ({ params, principal }, reply) => {
       await profiles.remove(params.name, principal)
       return reply.code(204).send(null)

@@ -242,6 +242,8 @@ t.test('without a store nothing is managed, whoever asks', async (t) => {
   }
   t.match(await call('POST', '/profiles', provider('m')), problem(401, 'SG_ERR_UNAUTHENTICATED'))
   t.equal((await call('GET', '/profiles/a', undefined, everybody)).status, 200)
+  for (const path of ['/profiles', '/profiles/a'])
+    t.equal((await call('PUT', path, undefined, everybody)).headers.get('allow'), 'GET, HEAD', 'nor offered')
 })
 
 t.test('an open gateway has no managers', async (t) => {
