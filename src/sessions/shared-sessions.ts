@@ -145,10 +145,13 @@ export class SharedSessions {
     return !place?.owner || place.owner.n === storage.n ? place?.id : undefined
   }
 
-  /** Sessions whose engine starts on one node alone are left to it when it is there. */
+  /** Sessions whose engine starts on one node alone, or not here, are left when that is there: their deadlines would wake them here. */
   #onNodes(): void {
     const { table, sharing } = this.#parts
     for (const { name, draining } of sharing.storage.nodes()) if (!draining) table.leaveTo(name, disconnect)
+    // whoever asks a process that ends for one has it
+    if (this.#atRest) return
+    for (const id of table.ids()) if (this.isForAnother(id)) void this.leave(id)
   }
 
   #letGo(id: string): void {

@@ -30,4 +30,29 @@ if (hasPostgres()) {
     t.equal(await asked(other), 1)
     t.equal(await asked(again), 1)
   })
+
+  t.test('so does one that nobody but its node can go on with: its deadline does not wake it elsewhere', async (t) => {
+    const clock = new VirtualClock()
+    const profiles = ['scripted', 'new'].map((name) => ({ name, engine: 'provider' as const, provider: { id: name } }))
+    const options = { clock, leaseMs: 4_000, script: native, parking: { parkDelayMs: 0 } }
+    const { nodes, join } = await clusterOf(t, ['lacks'], options)
+    const [lacks] = nodes
+    const has = await join('has', { profiles })
+    const request = { cwd: SOME_CWD, profile: 'new', prompt: 'wait' }
+    const { id } = (await has.call('POST', '/sessions', request)).json
+    await has.engine.last.defer('e1', clock.now() + 20_000)
+    await clock.advance(0)
+    await until(async () => (await lacks.storage.journal!.get(id))?.sleeps, 'asleep')
+    await has.stop()
+    await until(() => lacks.worker.registry.has(id), 'its deadline is seen to')
+    const again = await join('has', { profiles })
+    await until(() => !lacks.worker.registry.has(id), 'it is left')
+    await until(async () => {
+      await clock.advance(500)
+      await again.storage.cluster!.placeOfSession(id)
+      return again.engine.runners.some(({ settled }) => settled.length > 0)
+    }, 'the deadline')
+    t.match(again.engine.last.settled, [{ executionId: 'e1', result: { status: 'failed', reason: 'timeout' } }])
+    t.equal(lacks.engine.runners.length, 0)
+  })
 }
