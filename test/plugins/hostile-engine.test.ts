@@ -1,7 +1,8 @@
 import t from 'tap'
 import { foldTranscript } from '../../client/index.js'
-import { buildServer, SOME_CWD } from '../fixtures/build.js'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const loop: { self?: unknown } = {}
 loop.self = loop
@@ -251,4 +252,57 @@ t.test('an engine that reports bypassPermissions where that is disabled is given
   t.same(engine.last.sent, [])
   t.match((await call('GET', `/sessions/${json.id}`)).json, { status: 'failed' })
   t.ok(engine.last.closed)
+})
+
+t.test('an event that throws when it is looked at is told by what it throws', async (t) => {
+  const { call, engine } = await buildServer(t)
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  engine.last.host.emit({
+    type: 'model_changed',
+    get model(): string {
+      throw new TypeError('the model is gone')
+    },
+  })
+  t.match((await call('GET', `/sessions/${json.id}`)).json, {
+    status: 'failed',
+    statusDetail: /cannot be taken: the model is gone$/,
+  })
+})
+
+t.test('an engine whose start rejects with what is no Error says of it what can be said', async (t) => {
+  const notSaid = () => {
+    throw new Error('not to be asked')
+  }
+  const torn = new Proxy({}, { get: notSaid, ownKeys: notSaid })
+  const thrown: [unknown, RegExp | string][] = [
+    ['no such binary', 'no such binary'],
+    [{ code: 7, message: 'no such binary' }, 'no such binary'],
+    [{ status: 401, headers: { authorization: 'secret' } }, /says nothing of why: an object with status, headers\.$/],
+    [undefined, /says nothing of why: undefined\.$/],
+    [Object.create(null), /says nothing of why: object\.$/],
+    [torn, /cannot be looked at/],
+  ]
+  for (const [reason, statusDetail] of thrown) {
+    const { call, registry } = await buildServer(t, { script: { start: () => Promise.reject(reason) } })
+    const { json } = await call('POST', '/sessions', { cwd: SOME_CWD })
+    await until(async () => (await registry.get(json.id))?.status === 'failed')
+    t.match(await registry.get(json.id), { statusDetail })
+  }
+})
+
+t.test('whoever interrupts an engine that does not answer is told so, and its session goes on', async (t) => {
+  const clock = new VirtualClock()
+  const { call, engine, registry } = await buildServer(t, { clock })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  let asked = 0
+  engine.last.interrupt = () => {
+    asked++
+    return new Promise(() => {})
+  }
+  const interrupted = call('POST', `/sessions/${json.id}/commands`, { type: 'interrupt' })
+  await until(() => asked === 1)
+  await clock.advance(30_000)
+  t.match(await interrupted, { status: 409, json: { code: 'SG_ERR_ENGINE_REFUSED', detail: /did not answer in time/ } })
+  engine.last.complete()
+  await until(async () => (await registry.get(json.id))?.status === 'idle')
 })
