@@ -2,6 +2,10 @@ import t from 'tap'
 import { foldTranscript } from '../../client/index.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
+import { expectNoEvents } from '../fixtures/documented.js'
+
+expectNoEvents(t)
+
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const loop: { self?: unknown } = {}

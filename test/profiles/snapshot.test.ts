@@ -276,7 +276,7 @@ t.test('after two seconds there is an answer, with what was read by then, and on
   const snapshots = new ConfigSnapshots(clock)
   const answers = [snapshots.read(directory, claude), snapshots.read(directory, claude)]
   // Before the first call into the file system can have come back.
-  void clock.advance(2000)
+  void clock.advance(2000, { awaitsFiles: false })
   t.strictSame(await Promise.all(answers), [EMPTY, EMPTY])
   t.equal((await snapshots.read(directory, claude)).memory?.preview, 'm')
   t.equal(clock.pendingTimers, 0)
