@@ -6,6 +6,7 @@ import { clusterConformance, type TestNode } from '../../src/storage/cluster-con
 import { Link } from '../../src/storage/postgres/link.js'
 import { statement } from '../../src/storage/postgres/plan.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
+import { TakeOver } from '../../src/storage/postgres/takeover.js'
 import { until } from '../fixtures/build.js'
 import { clusterWorld } from './cluster-world.js'
 import { hasPostgres, postgres, postgresWorld } from './postgres-world.js'
@@ -33,6 +34,32 @@ if (hasPostgres()) {
   })
 
   for (const { name, run } of clusterConformance) t.test(name, async (t) => run(await clusterWorld(t)))
+
+  t.test(
+    'who is to take over while it is at it begins again when that is done, and not with its next beat',
+    async (t) => {
+      const world = await clusterWorld(t)
+      const { storage } = await world.node('a', LONG_MS)
+      let late = 0
+      const options = { url: server.url(), place: 'here', schema: world.schema }
+      const takeOver = new TakeOver(
+        options,
+        storage.cluster.n,
+        LONG_MS,
+        true,
+        () => {},
+        () => void late++,
+      )
+      t.teardown(() => takeOver.close())
+      takeOver.begin([], true, false)
+      await takeOver.left()
+      t.equal(late, 0)
+      takeOver.begin([], true, false)
+      takeOver.begin([], true, false)
+      await until(() => late > 0, 'told that it was late')
+      t.equal(late, 1)
+    },
+  )
 
   t.test('a node that is starting serves nothing before its storage can be asked', async (t) => {
     const world = await clusterWorld(t)

@@ -78,12 +78,14 @@ export class Member {
       onFrozen: () => listeners.emit('frozen', this.#failure ? { reason: this.#failure } : {}),
       onThawed: () => listeners.emit('thawed', {}),
     })
-    this.#takeOver = new TakeOver({ ...options, connectTimeoutMs: leaseMs }, n, leaseMs, runsJobs, (taken) => {
+    const onTaken = (taken: Taken) => {
       told.onTaken(taken)
       // some of it may have been left to them
       if (taken.from && this.#link) void this.#nudges.tell(this.#link, 'nodes')
       listeners.emit('taken', taken)
-    })
+    }
+    const onLate = () => this.#beatNow()
+    this.#takeOver = new TakeOver({ ...options, connectTimeoutMs: leaseMs }, n, leaseMs, runsJobs, onTaken, onLate)
     this.#use(link)
   }
 

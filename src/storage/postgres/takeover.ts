@@ -46,10 +46,24 @@ export class TakeOver {
   /** What was taken may not have been told. */
   #isUnsure = false
   #isOver = false
+  /** It was to begin while it was at it, and may have looked before that was so. */
+  #isLate = false
+  readonly #onLate: () => void
 
-  /** @param runsJobs it goes on with them, too; else it leaves them to others */
-  constructor(options: LinkOptions, me: number, leaseMs: number, runsJobs: boolean, onTaken: (taken: Taken) => void) {
+  /**
+   * @param runsJobs it goes on with them, too; else it leaves them to others
+   * @param onLate it has done what it was at, and is to be begun again
+   */
+  constructor(
+    options: LinkOptions,
+    me: number,
+    leaseMs: number,
+    runsJobs: boolean,
+    onTaken: (taken: Taken) => void,
+    onLate: () => void,
+  ) {
     this.#options = options
+    this.#onLate = onLate
     this.#me = me
     this.#runsJobs = runsJobs
     this.#leaseMs = leaseMs
@@ -69,7 +83,7 @@ export class TakeOver {
   }
 
   /**
-   * Unless it is at it. What fails is tried again with the next beat.
+   * While it is at it, `onLate` is called as soon as that is done. What fails is tried again with the next beat.
    * @param mayBeLeft some of what others had may be nobody's: a session whose home is another node, jobs of a node that runs none, what has a
    * profile that its taker has not
    * @param isForOthers what nobody has is, for now: sessions go to one node with the jobs that they are of
@@ -78,6 +92,7 @@ export class TakeOver {
     if (mayBeLeft) this.#isToLook = true
     const looks = this.#isToLook && !isForOthers
     if (victims.length === 0 && !this.#isUnsure && !looks) return
+    this.#isLate = this.#underWay !== undefined
     void this.#run(async () => [...victims, ...(looks ? [null] : [])])
   }
 
@@ -95,6 +110,9 @@ export class TakeOver {
   #run(find: (link: Link) => Promise<readonly Victim[]>): Promise<void> {
     this.#underWay ??= this.#all(find).finally(() => {
       this.#underWay = undefined
+      if (!this.#isLate) return
+      this.#isLate = false
+      this.#onLate()
     })
     return this.#underWay
   }
