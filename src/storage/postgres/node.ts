@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Listeners } from '../../lib/listeners.js'
-import type { ClusterEvents, ClusterNode, NodeAnnouncement } from '../cluster.js'
+import type { ClusterEvents, ClusterNode, NodeAnnouncement, Taken } from '../cluster.js'
 import { enter } from './entering.js'
 import { failureOf } from './failures.js'
 import { Lease } from './lease.js'
