@@ -173,8 +173,7 @@ export const startError = (detail: string, cause?: unknown): GatewayError =>
 const MAX_NAMES = 5
 
 /** Makes an Error of whatever was thrown. */
-export const toError = (thrown: unknown): Error =>
-  thrown instanceof Error ? thrown : new Error(wordsOf(thrown), { cause: thrown })
+export const toError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(wordsOf(thrown)))
 
 /** What a host throws may be anything. Of an object without words its members are named alone: their values may be secrets. */
 function wordsOf(thrown: unknown): string {

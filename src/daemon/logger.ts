@@ -1,5 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { prettyFactory } from 'pino-pretty'
+import { toError } from '../errors.js'
 import { createCensor, REDACTED } from './redact.js'
 import { StandardOutput } from './standard-output.js'
 
@@ -80,6 +81,6 @@ function errorFields(error: unknown): unknown {
     message: error.message,
     ...(code !== undefined && { code }),
     stack: error.stack,
-    ...(error.cause !== undefined && { cause: errorFields(error.cause) }),
+    ...(error.cause !== undefined && { cause: errorFields(toError(error.cause)) }),
   }
 }

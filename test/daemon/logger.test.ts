@@ -1,5 +1,6 @@
 import t from 'tap'
 import { createLogger } from '../../src/daemon/logger.js'
+import { toError } from '../../src/errors.js'
 
 function build({ pretty = false, secrets = [] as string[] } = {}) {
   const lines: string[] = []
@@ -63,4 +64,15 @@ t.test('an error keeps its code, stack and cause', async (t) => {
   t.match(last(), {
     err: { type: 'TypeError', message: 'outer', stack: /outer/, cause: { message: 'inner', code: 'ECONNREFUSED' } },
   })
+})
+
+t.test('of what was thrown and is no Error it tells a message, or the names of its members', async (t) => {
+  const { logger, last, text } = build()
+  const thrown = { status: 401, config: { sent: { authorization: 'canary' } } }
+  logger.error({ err: toError(thrown) }, 'failed')
+  t.match(last(), { err: { message: /: an object with status, config\.$/ } })
+  for (const cause of [thrown, { ...thrown, message: 'refused' }])
+    logger.error({ err: new Error('outer', { cause }) }, 'x')
+  t.match(last(), { err: { message: 'outer', cause: { message: 'refused' } } })
+  t.notMatch(text(), /canary/)
 })
