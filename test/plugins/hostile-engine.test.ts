@@ -3,10 +3,9 @@ import { foldTranscript } from '../../client/index.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
 import { expectNoEvents } from '../fixtures/documented.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 expectNoEvents(t)
-
-import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const loop: { self?: unknown } = {}
 loop.self = loop
