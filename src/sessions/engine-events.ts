@@ -9,13 +9,16 @@ const CHECKERS: ReadonlyMap<string, Checker<unknown>> = new Map(
 const SUBTYPES: readonly unknown[] = TurnSubtype.anyOf.map((subtype) => subtype.const)
 
 /** Without one of these an event says nothing; whoever reads it does without others. */
-const SAYING: ReadonlySet<string> = new Set(['message', 'message.content', 'delta', 'delta.type', 'executionId'])
+const SAYING: ReadonlySet<string> = new Set([
+  ...['message', 'message.content', 'executionId'],
+  ...['delta', 'delta.type', 'delta.text', 'delta.json'],
+])
 
 /** Of an event that has another shape than its type. */
 export interface Misshape {
   /** The first field that is wrong, and how. */
   readonly problem: string
-  /** It lacks members, and none that it says nothing without. */
+  /** It lacks members, or has `null` for them, and none that it says nothing without. */
   readonly onlyLacks: boolean
 }
 
@@ -24,7 +27,7 @@ export function wrongIn(event: RunnerEvent): Misshape | undefined {
   const errors = CHECKERS.get(event.type)!.errors(event)
   const [first] = errors
   if (!first) return undefined
-  const onlyLacks = errors.every(({ path }) => !SAYING.has(path) && valueAt(event, path) === undefined)
+  const onlyLacks = errors.every(({ path }) => !SAYING.has(path) && valueAt(event, path) == null)
   return { problem: `${first.path}: ${first.message}`, onlyLacks }
 }
 

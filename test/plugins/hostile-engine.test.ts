@@ -151,6 +151,29 @@ t.test('what an event lacks is told of, and the event is kept as it is', async (
   t.match(foldTranscript(events).items.toArray().at(-1), { parts: [{ text: 'short' }] })
 })
 
+t.test('null for what may be left out is as good as nothing', async (t) => {
+  const { call, engine } = await buildServer(t)
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  const { host } = engine.last
+  const message = { role: 'assistant', content: 'short', model: null, stopReason: null, usage: null }
+  host.emit({ type: 'assistant_message', message, uuid: 'u', parentToolUseId: null } as never)
+  const { events } = (await call('GET', `/sessions/${json.id}/events`)).json
+  t.match(foldTranscript(events).items.toArray().at(-1), { parts: [{ text: 'short' }] })
+  const words = { title: null, description: null, decisionReason: null, agentId: null }
+  void host.requestPermission({ toolName: 'x', toolUseId: 'u', input: {}, ...words } as never)
+  const [{ request }] = (await call('GET', '/inbox')).json
+  t.strictSame(Object.keys(request), ['id', 'toolName', 'toolUseId', 'input', 'expiresAt'])
+})
+
+t.test('a message does not grow by what is no text', async (t) => {
+  const { call, engine } = await buildServer(t)
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  for (const delta of [{ type: 'text' }, { type: 'thinking', text: null }, { type: 'tool_input' }])
+    engine.last.host.emit({ type: 'stream_delta', uuid: 'u', blockIndex: 0, delta, parentToolUseId: null } as never)
+  const { events } = (await call('GET', `/sessions/${json.id}/events`)).json
+  t.same(foldTranscript(events).streaming, [])
+})
+
 t.test('an engine that dies without a word of why has died', async (t) => {
   const { call, engine } = await buildServer(t)
   for (const message of [undefined, 5, { toString: null }]) {

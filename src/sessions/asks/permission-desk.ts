@@ -32,6 +32,15 @@ interface Resolution {
   changedInput?: object | undefined
 }
 
+/** What an ask may leave out; an engine may well say `null` for that. */
+const wordsOf = ({ title, description, decisionReason, agentId }: PermissionAsk) =>
+  present({
+    title: title ?? undefined,
+    description: description ?? undefined,
+    decisionReason: decisionReason ?? undefined,
+    agentId: agentId ?? undefined,
+  })
+
 type Decide = (decision: PermissionDecision) => void
 
 /** What a session does about its permission requests. */
@@ -112,11 +121,11 @@ export class PermissionDesk {
     const timeoutMs = config.approvalTimeoutMs ?? config.defaultApprovalTimeoutMs ?? DEFAULT_APPROVAL_TIMEOUT_MS
     // a copy as JSON, so that what runs is what was shown, whatever the engine does with its own
     const shown: PermissionAsk = JSON.parse(JSON.stringify(ask))
-    const { toolName, toolUseId, title, description, decisionReason, agentId } = shown
+    const { toolName, toolUseId } = shown
     const request: PermissionRequest = {
       ...{ id: newId(), toolName, toolUseId },
       input: (shown.input ?? {}) as Record<string, unknown>,
-      ...present({ title, description, decisionReason, agentId }),
+      ...wordsOf(shown),
       ...(timeoutMs > 0 && { expiresAt: this.#clock.now() + timeoutMs }),
     }
     // one that nobody can be shown would spoil every list that it is in
