@@ -41,6 +41,13 @@ function eachOf(answer: unknown, one: (item: unknown) => unknown): unknown[] | u
   return taken.includes(undefined) ? undefined : taken
 }
 
+/** The same of what is settled and charged. */
+function settledOf(answer: unknown): unknown {
+  if (typeof answer !== 'object' || answer === null) return undefined
+  const { record = null, dailyTokens } = answer as { record?: unknown; dailyTokens?: unknown }
+  return { record, dailyTokens: numberOf(dailyTokens) }
+}
+
 const RECORD: Answer = {
   what: 'a job or null',
   taken: (answer) => (answer == null ? null : recordOf(answer)),
@@ -54,7 +61,7 @@ const ANSWERS = new Map<string, Answer>(
     update: RECORD,
     list: { what: 'a list of jobs', taken: (answer) => eachOf(answer, recordOf) },
     dailyTokens: NUMBER,
-    settle: { what: 'a job and the total of a day', taken: (answer) => withNumber(answer, 'dailyTokens') },
+    settle: { what: 'a job and the total of a day', taken: settledOf },
     counts: { what: 'a list of counts', taken: (answer) => eachOf(answer, (item) => withNumber(item, 'count')) },
     delayed: {
       what: 'a list of jobs and when they fall due',
@@ -67,14 +74,12 @@ const ANSWERS = new Map<string, Answer>(
  * The adapter of a host, whose answers are looked at where they come in: one that is none fails what asked for it, with what is wrong.
  * Taken as it is, a total that is no number holds every job until midnight, and says nothing.
  */
-export function answering(adapter: QueueAdapter): QueueAdapter {
-  const checkedAdapter: QueueAdapter = eachCall(adapter, (name, call, given) => {
-    if (name === 'addDailyTokens') return added(call, () => checkedAdapter.dailyTokens(given[0] as string))
+export const answering = (adapter: QueueAdapter): QueueAdapter =>
+  eachCall(adapter, (name, call) => {
+    if (name === 'addDailyTokens') return added(call)
     const expected = ANSWERS.get(name)
     return expected ? checked(name, expected, call) : call()
   })
-  return checkedAdapter
-}
 
 /**
  * Why the queue does not start, in the words of the host's store that failed: a refusal has them as its cause, where nobody at a start
@@ -87,9 +92,9 @@ export function unstarted(error: unknown, sessions: string): never {
   throw error
 }
 
-/** What does not reject has added, and would add again: the total that it does not give is asked for by itself. */
-async function added(call: () => unknown, total: () => Promise<number>): Promise<number> {
-  return numberOf(await call()) ?? total()
+/** What does not reject has added, and would add again. @returns undefined for what is no total: it is asked for by itself */
+async function added(call: () => unknown): Promise<number | undefined> {
+  return numberOf(await call())
 }
 
 async function checked(name: string, { what, taken }: Answer, call: () => unknown): Promise<unknown> {

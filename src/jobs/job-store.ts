@@ -78,7 +78,8 @@ export class JobStore {
     if (restored) this.#moved('canceled', restored.info)
     if (!charge?.tokens) return restored
     const { day, tokens } = charge
-    budget.correct(day, await persistently(() => adapter.addDailyTokens(day, -tokens), this.#options))
+    const total = await persistently(() => adapter.addDailyTokens(day, -tokens), this.#options)
+    budget.correct(day, await this.#totalOf(day, total))
     return restored
   }
 
@@ -190,13 +191,13 @@ export class JobStore {
     if (adapter.settle) {
       const charge = { day, tokens }
       const settled = await write((told) => adapter.settle!(id, patch, charge, expected, told), announcement)
-      budget.report(day, settled.dailyTokens)
+      budget.report(day, await this.#totalOf(day, settled.dailyTokens))
       return settled.record
     }
     const update = () => write((deliveries) => adapter.update(id, patch, expected, deliveries), announcement)
     const charge = async () => {
       const total = await this.#persistently(() => adapter.addDailyTokens(day, tokens))
-      budget.report(day, total)
+      budget.report(day, await this.#totalOf(day, total))
     }
     // what may be refused comes before what may not; else a crash in between counts the tokens: the job is then found running, and its
     // usage is not known any more
@@ -204,6 +205,11 @@ export class JobStore {
     const record = await update()
     if (once) await charge()
     return record
+  }
+
+  /** Asked for by itself where an adapter of a host gave none: what it has written is not written again for that. */
+  async #totalOf(day: string, given: number | undefined): Promise<number> {
+    return given ?? persistently(() => this.#options.adapter.dailyTokens(day), this.#options)
   }
 
   #moved(from: JobStatus | undefined, info: JobInfo): void {

@@ -92,6 +92,41 @@ t.test('tokens are added once by an adapter that gives no total, and the total i
   t.match(await gateway.queue!.stats(), { dailyTokensUsed: 7 })
 })
 
+for (const name of ['settle', 'addDailyTokens'] as const)
+  t.test(`tokens are added once by ${name} that gives no total while that cannot be asked for, either`, async (t) => {
+    const inner = adapterWith({})
+    const added: number[] = []
+    let isDown = false
+    const dailyTokens = async () => {
+      if (isDown) throw new Error('no connection')
+      return added.reduce((total, tokens) => total + tokens, 0)
+    }
+    const { update } = inner
+    const settle: QueueAdapter['settle'] = async (id, patch, { tokens }, expected) => {
+      added.push(tokens)
+      return { record: await update.call(inner, id, patch, expected) } as never
+    }
+    const addDailyTokens = (_day: string, tokens: number) => void added.push(tokens)
+    const adapter = adapterWith({
+      ...inner,
+      dailyTokens,
+      ...(name === 'settle' ? { settle } : { addDailyTokens }),
+    } as Wrong)
+    const { gateway, engine, clock } = await buildGateway(t, { queue: { adapter, dailyTokenLimit: 1_000 } })
+    const { id } = await gateway.queue!.submit(JOB)
+    await until(() => engine.runners[0]?.sent.length === 1)
+    isDown = true
+    const usage = { inputTokens: 7, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
+    engine.runners[0]!.complete({ usage })
+    await until(() => added.length === 1)
+    await clock.advance(60_000)
+    isDown = false
+    await clock.advance(60_000)
+    await until(async () => (await gateway.queue!.get(id))?.status === 'succeeded')
+    t.same(added, [7])
+    t.match(await gateway.queue!.stats(), { dailyTokensUsed: 7 })
+  })
+
 t.test('a number that a driver gives as text, as those of bigint columns are, is a number', async (t) => {
   const clock = new VirtualClock()
   const inner = createMemoryQueueAdapter({ now: () => clock.now() })
