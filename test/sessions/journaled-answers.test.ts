@@ -250,3 +250,19 @@ t.test(
     t.same(await executions.submit('e1', ok), { applied: false, sessionId })
   },
 )
+
+t.test('what an engine asks again after a crash in the midst of an interrupt is denied, too', async (t) => {
+  const script = { capabilities: { parking: 'native' as const }, interrupt: () => {} }
+  const { registry, engine, again } = await buildJournaled(t, { script })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+  await until(() => engine.last.sent.length === 1)
+  const write = { toolName: 'write', toolUseId: 'u', input: {} }
+  void engine.last.host.requestPermission(write)
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  await registry.send(id, { type: 'interrupt' })
+  await until(async () => (await eventsOf({ registry }, id)).some(({ type }) => type === 'permission_resolved'))
+  const next = await again()
+  await until(async () => (await next.registry.get(id))?.status === 'running')
+  t.match(await next.engine.last.host.requestPermission(write), { behavior: 'deny', interrupt: true })
+  t.equal((await next.registry.get(id))?.pendingPermissions, 0)
+})

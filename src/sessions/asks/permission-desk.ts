@@ -268,14 +268,19 @@ export class PermissionDesk {
     for (const { id: requestId } of lost) this.#tellResolved({ requestId, ...denied })
   }
 
-  /** Denies everything that waits; what was allowed and not handed over yet does not run either. */
-  denyAll(message: string): void {
+  /**
+   * Denies everything that waits; what was allowed and not handed over yet does not run either.
+   * @returns what is carried of it
+   */
+  denyAll(message: string): CarriedDecision[] {
+    const before = this.carried.length
     for (const requestId of [...this.#handing.keys()]) this.#take(requestId)?.({ behavior: 'deny', message })
     for (const { request, decide } of [...this.#pending.values()]) {
       // its engine was started again and asks again after this, in a turn that is to end
       if (!decide) this.#carry(request, { behavior: 'deny', message, interrupt: true }, undefined)
       this.#resolve(request.id, { behavior: 'deny', message }, 'policy', { channel: 'policy' })
     }
+    return this.carried.slice(before)
   }
 
   /** The turn is over in which they would have been asked for again. */

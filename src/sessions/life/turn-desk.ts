@@ -144,8 +144,10 @@ export class TurnDesk {
 
   /** Whoever is asked for the turn in progress need not answer any more. */
   denyWaits(message = BY_USER): void {
-    const { permissions, bridge } = this.#session
-    permissions.denyAll(message)
+    const { permissions, bridge, midTurn } = this.#session
+    const carried = permissions.denyAll(message)
+    // an engine that takes its place after a crash asks again, too
+    midTurn?.decisions.push(...carried)
     bridge.cancelAll('interrupted', 'The turn was interrupted.')
   }
 
