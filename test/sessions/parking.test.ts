@@ -201,6 +201,29 @@ t.test('files are as old in a park, and after a restart, as the engine said', as
   t.same(await listed(await buildGateway(t, { parking: { store }, script: native })), files.list())
 })
 
+t.test('a file that an engine lists without a time is as old as its park, also after a restart', async (t) => {
+  const store = new MemorySessionStore()
+  const times = { none: undefined, never: Number.NaN, date: new Date(7) }
+  const names = Object.keys(times)
+  const files = {
+    list: () =>
+      Object.entries(times).map(([path, modifiedAt]) => ({ path, bytes: 0, modifiedAt: modifiedAt as never })),
+    read: () => Buffer.alloc(0),
+  }
+  const contents = Object.fromEntries(names.map((name) => [name, '']))
+  const snapshot: Script['snapshot'] = () => ({ engine: 'scripted', state: {}, files: contents })
+  const before = await buildParked(t, { parking: { store }, script: { files, snapshot } })
+  await before.park()
+  const at = (await before.registry.get(before.id))!.parked!.since
+  await before.gateway.close()
+  const after = await buildGateway(t, { parking: { store }, script: native })
+  const listed = (await after.registry.open(before.id, UNLIMITED)).files?.list()
+  t.same(
+    listed?.map(({ modifiedAt }) => modifiedAt),
+    [at, at, 7],
+  )
+})
+
 t.test('a client that attached to a parked session sees it wake on the same socket', async (t) => {
   const { registry, executions, id, park } = await buildParked(t)
   await park()

@@ -147,7 +147,8 @@ export class RunnerLink implements RunnerHost {
       throw new TypeError('snapshot() gave a promise: what it gives must be there when it returns.')
     const kept: RunnerSnapshot | undefined = snapshot && JSON.parse(JSON.stringify(snapshot))
     const times =
-      kept?.files && tried(() => this.runner.files?.list().map(({ path, modifiedAt }) => [path, modifiedAt] as const))
+      kept?.files &&
+      tried(() => this.runner.files?.list().map(({ path, modifiedAt }) => [path, Number(modifiedAt)] as const))
     return times ? { ...kept!, filesModifiedAt: Object.fromEntries(times) } : kept
   }
 
