@@ -47,6 +47,13 @@ export interface CliProfilesOptions {
 
 const DEFAULT_LIMIT = 50
 const listedShape = compileSchema(Type.Array(SdkSession))
+const isSeen = (listed: Partial<SdkSession> | null, principal: Principal): boolean =>
+  listed?.profile === undefined || visible(principal, listed.profile)
+/** What a host does not know of a session may well be `null`. */
+const withoutNull = (listed: unknown): unknown =>
+  typeof listed === 'object' && listed !== null && Object.values(listed).includes(null)
+    ? Object.fromEntries(Object.entries(listed).filter(([, value]) => value !== null))
+    : listed
 /** Of one probe. */
 const DEFAULT_TIMEOUT_MS = 10_000
 
@@ -98,9 +105,10 @@ export class CliProfiles {
     const page = { limit: query.limit ?? DEFAULT_LIMIT, offset: query.offset ?? 0 }
     if (injected) {
       const listed: unknown = await injected({ ...page, ...present({ dir, profile: query.profile }) })
-      const [wrong] = listedShape.errors(listed, 'listSdkSessions')
+      const seen = Array.isArray(listed) ? listed.filter((one) => isSeen(one, principal)).map(withoutNull) : listed
+      const [wrong] = listedShape.errors(seen, 'listSdkSessions')
       if (wrong) throw new Error(`The host's lister gave no list of sessions. ${wrong.path}: ${wrong.message}`)
-      return (listed as SdkSession[]).filter(({ profile }) => profile === undefined || visible(principal, profile))
+      return seen as SdkSession[]
     }
     const wanted = this.#resolved(principal).filter(
       ({ info }) => query.profile === undefined || info.name === query.profile,

@@ -63,6 +63,8 @@ t.test('the log says what a lister gives that is no list of sessions', async (t)
   }
   given = [{ ...row('a'), more: 1 }]
   t.same((await call('GET', '/sdk-sessions')).json, [row('a')], 'what is more is left out')
+  given = [{ ...row('a'), gitBranch: null, createdAt: null, profile: null }]
+  t.same((await call('GET', '/sdk-sessions')).json, [row('a')], 'what is null is not there')
 })
 
 t.test('with roots, dir is required and must lie inside them', async (t) => {
