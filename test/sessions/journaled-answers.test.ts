@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import type { PermissionDecision } from '../../src/engines/runner.js'
+import { deferred } from '../../src/lib/deferred.js'
 import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
@@ -265,4 +266,31 @@ t.test('what an engine asks again after a crash in the midst of an interrupt is 
   await until(async () => (await next.registry.get(id))?.status === 'running')
   t.match(await next.engine.last.host.requestPermission(write), { behavior: 'deny', interrupt: true })
   t.equal((await next.registry.get(id))?.pendingPermissions, 0)
+})
+
+t.test('a session that is being read to be woken when the process ends is not woken', async (t) => {
+  const script = { capabilities: { parking: 'native' as const } }
+  const { gateway, registry, engine, journal, clock } = await buildJournaled(t, { script })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  await engine.last.defer('e1')
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  // nobody looks at it, and it is in the journal alone
+  await clock.advance(60_000)
+  const { get } = journal
+  const read = deferred()
+  let isReading = false
+  journal.get = async (one) => {
+    isReading ||= journal.deposits.length > 0
+    if (isReading) await read.promise
+    return get(one)
+  }
+  const submitted = gateway.executions.submit('e1', ok)
+  await until(() => isReading)
+  const closed = gateway.close()
+  await turns()
+  read.resolve()
+  await Promise.all([submitted, closed])
+  await turns()
+  t.equal(engine.runners.length, 1)
 })

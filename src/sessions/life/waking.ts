@@ -152,7 +152,8 @@ export class Waking {
       this.#retry(id, () => this.wake(id))
       return
     }
-    if (!session || session.ended || !whole?.snapshot) return
+    // once the process ends nobody ends an engine that starts
+    if (this.#closed || !session || session.ended || !whole?.snapshot) return
     table.onEngine(session, true)
     session.takeIn(whole)
     try {
