@@ -14,12 +14,15 @@ const SAYING: ReadonlySet<string> = new Set([
   ...['delta', 'delta.type', 'delta.text', 'delta.json'],
 ])
 
+/** Where an agent that is newer than this gateway may say a word that it does not know. */
+const WORDS: ReadonlySet<string> = new Set(['permissionMode', 'mode'])
+
 /** Of an event that has another shape than its type. */
 export interface Misshape {
   /** The first field that is wrong, and how. */
   readonly problem: string
-  /** It lacks members, or has `null` for them, and none that it says nothing without. */
-  readonly onlyLacks: boolean
+  /** It lacks members, or has `null` for them, and none that it says nothing without; or has a new word. */
+  readonly isReadable: boolean
 }
 
 /** What is wrong with the shape of an event, whose type is one that an engine tells; undefined: nothing. */
@@ -27,8 +30,11 @@ export function wrongIn(event: RunnerEvent): Misshape | undefined {
   const errors = CHECKERS.get(event.type)!.errors(event)
   const [first] = errors
   if (!first) return undefined
-  const onlyLacks = errors.every(({ path }) => !SAYING.has(path) && valueAt(event, path) == null)
-  return { problem: `${first.path}: ${first.message}`, onlyLacks }
+  const isReadable = errors.every(({ path }) => {
+    const value = valueAt(event, path)
+    return value == null ? !SAYING.has(path) : WORDS.has(path) && typeof value === 'string'
+  })
+  return { problem: `${first.path}: ${first.message}`, isReadable }
 }
 
 const valueAt = (event: RunnerEvent, path: string): unknown =>
@@ -41,7 +47,7 @@ const valueAt = (event: RunnerEvent, path: string): unknown =>
  */
 export function reshaped(event: RunnerEvent, wrong: Misshape, facts: SessionFacts): RunnerEvent | undefined {
   if (event.type === 'turn_completed') return endOf(event, wrong, facts)
-  if (wrong.onlyLacks) return event
+  if (wrong.isReadable) return event
   return event.type === 'stream_delta' ? undefined : { type: 'engine_event', payload: event }
 }
 

@@ -165,6 +165,18 @@ t.test('null for what may be left out is as good as nothing', async (t) => {
   t.strictSame(Object.keys(request), ['id', 'toolName', 'toolUseId', 'input', 'expiresAt'])
 })
 
+t.test('a mode that this gateway does not know is the mode of a newer agent', async (t) => {
+  const { call, engine } = await buildServer(t)
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  const foldedAfter = async (event: object) => {
+    engine.last.host.emit(event as never)
+    return foldTranscript((await call('GET', `/sessions/${json.id}/events`)).json.events)
+  }
+  const init = { type: 'system_init', ...whole.system_init, model: 'new', permissionMode: 'novel' }
+  t.match(await foldedAfter(init), { permissionMode: 'novel', init: { model: 'new' } })
+  t.match(await foldedAfter({ type: 'permission_mode_changed', mode: 'newer' }), { permissionMode: 'newer' })
+})
+
 t.test('a message does not grow by what is no text', async (t) => {
   const { call, engine } = await buildServer(t)
   const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
