@@ -1,8 +1,5 @@
 /** The same object, whose methods are called by `around`. */
-export function eachCall<T extends object>(
-  target: T,
-  around: (name: string, call: () => unknown, given: unknown[]) => unknown,
-): T {
+export function eachCall<T extends object>(target: T, around: (name: string, call: () => unknown) => unknown): T {
   const known = new Map<PropertyKey, unknown>()
   // not around the object itself: of one that is frozen a proxy may show nothing else
   return new Proxy(Object.create(target) as T, {
@@ -12,7 +9,7 @@ export function eachCall<T extends object>(
       if (!known.has(name)) {
         // looked up at each call: a host may have replaced it
         const call = (given: unknown[]) => Reflect.apply(Reflect.get(target, name) as typeof member, target, given)
-        known.set(name, (...given: unknown[]) => around(String(name), () => call(given), given))
+        known.set(name, (...given: unknown[]) => around(String(name), () => call(given)))
       }
       return known.get(name)
     },

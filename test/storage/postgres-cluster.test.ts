@@ -41,7 +41,7 @@ if (hasPostgres()) {
       const world = await clusterWorld(t)
       const { storage } = await world.node('a', LONG_MS)
       let late = 0
-      const options = { url: server.url(), place: 'here', schema: world.schema }
+      const options = { url: server.url(), place: 'here', schema: world.schema, namedStatements: true }
       const takeOver = new TakeOver(
         options,
         storage.cluster.n,
