@@ -61,6 +61,18 @@ if (hasPostgres()) {
     },
   )
 
+  t.test('what was left to nobody while a node had no connection it finds when it has one again', async (t) => {
+    const world = await clusterWorld(t)
+    const away = await world.node('away', LONG_MS)
+    const { storage } = await world.node('b', LONG_MS)
+    const taken = new Promise<Taken>((resolve) => away.storage.cluster.on('taken', resolve))
+    await storage.journal.write(firstWrite('one'))
+    away.cut()
+    await storage.cluster.release(['one'])
+    away.reconnect()
+    t.match(await taken, { sessionIds: ['one'] })
+  })
+
   t.test('a node that is starting serves nothing before its storage can be asked', async (t) => {
     const world = await clusterWorld(t)
     const storage = createPostgresStorage({ url: server.url(), schema: world.schema })

@@ -264,6 +264,7 @@ export class Member {
         }
         this.#use(link)
         // what was told meanwhile was not heard
+        this.#mayBeLeft = true
         this.#listeners.emit('work', {})
       }
       const [, own, neighbours] = await this.#link!.run([
