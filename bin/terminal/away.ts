@@ -19,15 +19,20 @@ export interface AwayOptions {
 export class Away {
   readonly #options: AwayOptions
   #giveUp: NodeJS.Timeout | undefined
+  /** What went wrong last. */
+  #why = ''
 
   constructor(options: AwayOptions) {
     this.#options = options
   }
 
   /** To be told what becomes of the connection. */
-  readonly onConnection = ({ state }: ConnectionState): void => {
-    if (state === 'reconnecting') this.#onLost()
-    else if (state !== 'connecting' && this.#giveUp) {
+  readonly onConnection = (connection: ConnectionState): void => {
+    const { state } = connection
+    if (state === 'reconnecting') {
+      this.#why = connection.error?.message ?? this.#why
+      this.#onLost()
+    } else if (state !== 'connecting' && this.#giveUp) {
       clearTimeout(this.#giveUp)
       this.#giveUp = undefined
       if (state === 'live') note(pc.dim('Connected again.'))
@@ -39,9 +44,10 @@ export class Away {
     const { goesOn, leave, breakLine } = this.#options
     breakLine?.()
     note(pc.dim('The connection is lost. Trying again…'))
-    this.#giveUp = setTimeout(
-      () => leave(new CommandFailure(`The gateway cannot be reached. ${goesOn}`, EXIT.connection)),
-      GIVE_UP_MS,
-    )
+    const fail = () => {
+      const said = ['The gateway cannot be reached.', this.#why, goesOn].filter(Boolean).join(' ')
+      leave(new CommandFailure(said, EXIT.connection))
+    }
+    this.#giveUp = setTimeout(fail, GIVE_UP_MS)
   }
 }
