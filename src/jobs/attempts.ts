@@ -248,7 +248,10 @@ export class Attempts implements RunOwner {
 
   onProgress(run: JobRun, progress: JobProgress): void {
     const { live } = run
-    this.#writeFor(run, () => this.#options.events.emit('job_progress', run.record, { job: live, progress }))
+    this.#writeFor(run, ({ canceled }) => {
+      // its end is written, and told next
+      if (!canceled) this.#options.events.emit('job_progress', run.record, { job: live, progress })
+    })
   }
 
   onParked(run: JobRun, executionId: string | undefined): void {

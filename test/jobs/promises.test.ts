@@ -298,3 +298,22 @@ for (const [attempts, status, tells] of [
     // and what is asked for now is done
     t.match(await queue.cancel(submitted.id), { status: status === 'queued' ? 'canceled' : status })
   })
+
+t.test('what a run says while its cancel is written is not told once that it is over is written', async (t) => {
+  const clock = new VirtualClock()
+  const { adapter, hold, release } = heldAdapter(clock)
+  const { queue, sessions } = await jobWorld(t, { clock, adapter })
+  const { id } = await queue.submit(jobRequest())
+  await settle()
+  const seen: string[] = []
+  queue.on('job_event', ({ event }) => void seen.push(event.type))
+  hold()
+  const canceled = queue.cancel(id)
+  await settle()
+  sessions.last.say('not stopped yet')
+  await settle()
+  release()
+  t.match(await canceled, { status: 'canceled' })
+  await settle()
+  t.same(seen, ['job_completed'])
+})
