@@ -32,28 +32,18 @@ t.test('what cannot stand on a command line is refused before anything is starte
 })
 
 t.test('everything the agent could decide by itself is said', async (t) => {
-  const { query, cwd } = await start(t, {
-    config: {
-      model: 'big',
-      allowedTools: ['Read'],
-      disallowedTools: ['Bash'],
-      maxTurns: 3,
-      maxBudgetUsd: 1.5,
-      mcpServers: { m: { command: 'x' } },
-    },
-  })
+  const config = {
+    ...{ model: 'big', allowedTools: ['Read'], disallowedTools: ['Bash'] },
+    ...{ maxTurns: 3, maxBudgetUsd: 1.5, mcpServers: { m: { command: 'x' } } },
+  }
+  const { query, cwd } = await start(t, { config })
   t.match(query.options, {
+    ...config,
     cwd,
     permissionMode: 'default',
     settingSources: ['user'],
     systemPrompt: { type: 'preset', preset: 'claude_code' },
     sessionId: /^[0-9a-f-]{36}$/,
-    model: 'big',
-    allowedTools: ['Read'],
-    disallowedTools: ['Bash'],
-    maxTurns: 3,
-    maxBudgetUsd: 1.5,
-    mcpServers: { m: { command: 'x' } },
     mcpServersDelivery: 'initialize',
   })
   t.notOk('allowDangerouslySkipPermissions' in query.options)
