@@ -12,8 +12,8 @@ export function blocksOf(message: Message | undefined): Block[] {
 }
 
 export function partOf(block: Block): MessagePart {
-  if (block.type === 'text') return { type: 'text', text: String(block.text) }
-  if (block.type === 'thinking') return { type: 'thinking', text: String(block.thinking) }
+  if (block.type === 'text') return { type: 'text', text: String(block.text ?? '') }
+  if (block.type === 'thinking') return { type: 'thinking', text: String(block.thinking ?? '') }
   if (block.type !== 'tool_use') return { type: 'other', block }
   return { type: 'tool', id: String(block.id), name: String(block.name), input: block.input, status: 'running' }
 }

@@ -174,6 +174,8 @@ t.test('what an earlier gateway kept of an engine that told nonsense is left out
   t.match(transcript.items.at(-1), { kind: 'turn', subtype: 'success' })
   t.match(transcript.usage, { inputTokens: 8, outputTokens: 0 })
   t.strictSame(foldTranscript([event({ type: 'plan_updated' })]).plan, [])
+  const textless = event({ type: 'assistant_message', message: { content: [{ type: 'text' }, { type: 'thinking' }] } })
+  t.match(foldTranscript([textless]).items.at(0), { parts: [{ text: '' }, { text: '' }] })
 })
 
 t.test('what was seen before changes nothing', async (t) => {
