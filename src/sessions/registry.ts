@@ -353,7 +353,7 @@ export class SessionRegistry {
 
   /** Whether what happens to sessions can be written down. */
   get isWritable(): boolean {
-    return this.#keeping.isWritable
+    return this.#keeping.isWritable && !this.#sleep.isRefused
   }
 
   /** Lets go of what the journal holds, at the gateway's end. */

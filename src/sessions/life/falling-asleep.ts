@@ -28,11 +28,26 @@ interface Due {
 export class FallingAsleep {
   readonly #parts: SleepParts & SleepTimes
   readonly #waking: Waking
+  /** Those whose last park could not be written down. */
+  readonly #refused = new Map<string, Session>()
   #closed = false
 
   constructor(parts: SleepParts & SleepTimes, waking: Waking) {
     this.#parts = parts
     this.#waking = waking
+  }
+
+  /** Whether a park could not be written down that is tried again. */
+  get isRefused(): boolean {
+    for (const [id, { parkRefused, executions, permissions, clients }] of this.#refused)
+      if (!parkRefused || executions.size + permissions.size === 0) this.#refused.delete(id)
+      else if (clients.count === 0) return true
+    return false
+  }
+
+  /** A session has ended, or was removed. */
+  forget(id: string): void {
+    this.#refused.delete(id)
   }
 
   /** Something changed that may let the engine of this session go. */
@@ -120,6 +135,7 @@ export class FallingAsleep {
     session.engine.fallAsleep(parks ? since : undefined)
     session.goingLook?.cancel()
     session.parkRefused = undefined
+    this.#refused.delete(session.id)
     // one that cannot be written down yet is kept in memory until it can be
     if (parks) await session.durable().catch((error) => this.#report(session, parks, error))
     if (!session.live) table.onEngine(session, false)
@@ -139,6 +155,7 @@ export class FallingAsleep {
   #refuse(session: Session, error: unknown): void {
     this.#report(session, true, error)
     const tries = (session.parkRefused?.tries ?? 0) + 1
+    this.#refused.set(session.id, session)
     session.parkRefused = { at: this.#parts.clock.now() + delayAfter(tries, RETRY), tries }
   }
 

@@ -40,6 +40,11 @@ export class Sleep implements SessionSleep, ResultTaker {
     this.#fallingAsleep = new FallingAsleep(parts, this.#waking)
   }
 
+  /** Whether a park could not be written down that is tried again. */
+  get isRefused(): boolean {
+    return this.#fallingAsleep.isRefused
+  }
+
   consider(session: Session): void {
     this.#fallingAsleep.consider(session)
   }
@@ -176,6 +181,7 @@ export class Sleep implements SessionSleep, ResultTaker {
   /** A session has ended, or was removed: nothing is to be woken of it. */
   forget(id: string): void {
     this.#waking.callOff(id)
+    this.#fallingAsleep.forget(id)
   }
 
   /** What a journal that has only what sleeps has of a session that has ended is not needed any more. */
