@@ -175,6 +175,15 @@ if (hasPostgres()) {
     t.same(await seqsOf(storage, 'one'), [1])
   })
 
+  t.test("an error is one call's alone, whatever language the server tells it in", async (t) => {
+    const { storage, proxy } = await cuttableWorld(t)
+    const { queue } = storage
+    await queue.add(jobOf('there'))
+    proxy.translate()
+    const answers = await Promise.allSettled([queue.add(jobOf('there')), queue.add(jobOf('new'))])
+    t.match(answers, [{ reason: { code: 'STORAGE_REFUSED' } }, { status: 'fulfilled' }])
+  })
+
   t.test('who only reads does not wait for a database that has gone away, though a write does', async (t) => {
     const { storage, proxy } = await cuttableWorld(t)
     await storage.journal.write(firstWrite('one'))

@@ -71,12 +71,15 @@ export interface CuttableProxy {
   shut(): Promise<void>
   /** From now on nothing gets through, and nobody is told. */
   deafen(): void
+  /** From now on the server says in Czech that something is an error, as with `lc_messages = 'cs_CZ'`. */
+  translate(): void
 }
 
 export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableProxy> {
   let plan: { when: 'before' | 'answered'; text: RegExp; done: () => void } | undefined
   let onTried: (() => void) | undefined
   let isDeaf = false
+  let isCzech = false
   const proxy = createServer({ allowHalfOpen: true }, (client) => {
     if (onTried) {
       onTried()
@@ -100,6 +103,7 @@ export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableP
       upstream.write(chunk)
     })
     upstream.on('data', (chunk) => {
+      if (isCzech) chunk = Buffer.from(chunk.toString('latin1').replaceAll('SERROR\0', 'SCHYBA\0'), 'latin1')
       if (!isLast) return client.write(chunk)
       plan?.done()
       destroy()
@@ -123,6 +127,9 @@ export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableP
     shut: () => new Promise((resolve) => (onTried = resolve)),
     deafen() {
       isDeaf = true
+    },
+    translate() {
+      isCzech = true
     },
   }
 }

@@ -10,6 +10,8 @@ export interface Wire {
   describe(message: { type: 'P'; name: string }, more: true): void
   execute(config: { portal: string; rows: string }, more: true): void
   sync(): void
+  on(event: 'readyForQuery' | 'end', listener: () => void): unknown
+  off(event: 'readyForQuery' | 'end', listener: () => void): unknown
 }
 
 export interface Client {

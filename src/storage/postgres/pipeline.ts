@@ -77,6 +77,7 @@ export class Pipeline {
   /** By their place, statements that the server is asked to remember. */
   readonly #parsed = new Map<number, string>()
   #at = 0
+  #wire!: Wire
   #resolve!: (rows: Row[][]) => void
   #reject!: (error: StatementError) => void
 
@@ -94,6 +95,7 @@ export class Pipeline {
 
   submit(connection: Wire): void {
     const { stream } = connection
+    this.#wire = connection
     stream.cork()
     for (const [index, { sql, values }] of this.#statements.entries()) this.#send(connection, index, sql, values)
     connection.sync()
@@ -152,9 +154,25 @@ export class Pipeline {
   }
 
   handleError(error: Error & { code?: string; severity?: string }): void {
+    const isOfServer = error.severity !== undefined
     // what comes after the one that failed was not even looked at
-    const isKnown = error.severity === 'ERROR' && !NOT_PARSED.test(error.code ?? '')
+    const isKnown = isOfServer && !NOT_PARSED.test(error.code ?? '')
     for (const [index, sql] of this.#parsed) if (index > this.#at || !isKnown) this.#named?.delete(sql)
-    this.#reject(new StatementError(this.#at, error, error.severity === 'ERROR'))
+    if (isOfServer) this.#whetherItGoesOn((isOver) => this.#reject(new StatementError(this.#at, error, isOver)))
+    else this.#reject(new StatementError(this.#at, error, false))
+  }
+
+  /** A server tells in its own language how bad an error is: one that goes on says that it is ready again. */
+  #whetherItGoesOn(tell: (goesOn: boolean) => void): void {
+    const wire = this.#wire
+    const onReady = () => over(true)
+    const onEnd = () => over(false)
+    const over = (goesOn: boolean) => {
+      wire.off('readyForQuery', onReady)
+      wire.off('end', onEnd)
+      tell(goesOn)
+    }
+    wire.on('readyForQuery', onReady)
+    wire.on('end', onEnd)
   }
 }
