@@ -17,7 +17,7 @@ export const redactConfig = (config: GatewayConfig): unknown =>
 export function secretsOf(config: GatewayConfig, env: NodeJS.ProcessEnv): string[] {
   const secrets = new Set<string>()
   mapSecrets(GatewayConfigSchema, config, (secret) => {
-    for (const one of [secret, ...passwordsOf(secret)]) secrets.add(one)
+    if (!isPlace(secret)) for (const one of [secret, ...passwordsOf(secret)]) secrets.add(one)
     return secret
   })
   for (const name of keyVariables(config)) {
@@ -58,6 +58,12 @@ const escapePattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]
 export function passwordsOf(text: string): string[] {
   const { password = '' } = URL.canParse(text) ? new URL(text) : {}
   return password === '' ? [] : [password, tried(() => decodeURIComponent(password)) ?? password]
+}
+
+/** A database without a password: messages name it by just this. */
+function isPlace(text: string): boolean {
+  const url = /^postgres(ql)?:/i.test(text) && URL.canParse(text) ? new URL(text) : undefined
+  return url !== undefined && url.password + url.search + url.hash === ''
 }
 
 function redactUrl(text: string): string {

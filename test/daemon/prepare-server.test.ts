@@ -190,6 +190,13 @@ const CLUSTER = {
   secret: 'of nobody else, and long enough for it',
 }
 
+t.test('the log may name a database that has no password in its url', async (t) => {
+  const secretsWith = (url: string) => secretsOf({ storage: { postgres: { url } } }, {})
+  t.strictSame(secretsWith('postgres://me@db.example:5432/gateway'), [])
+  for (const url of ['postgres://me:canary@db.example/gateway', 'postgres://me@db.example/gateway?password=canary'])
+    t.match(secretsWith(url), [url])
+})
+
 t.test('a node that is only looked at tells nobody that it leaves', async (t) => {
   const { prepare, log } = build(t, {
     auth: TOKENS,
