@@ -1,11 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import t, { type Test } from 'tap'
 import { PostgresDatabase } from '../../src/storage/postgres/database.js'
 import type { LinkOptions } from '../../src/storage/postgres/link.js'
 import { Membership } from '../../src/storage/postgres/membership.js'
 import { createPostgresStorage, directOptions, type PostgresStorage } from '../../src/storage/postgres/storage.js'
+import { until } from '../fixtures/build.js'
 import { rounds } from '../fixtures/rounds.js'
 import { killedAfter, Ledger, verify } from './crash-ledger.js'
 import { cuttable, hasPostgres, postgres, postgresWorld } from './postgres-world.js'
@@ -173,6 +175,26 @@ if (hasPostgres()) {
     await cut
     await persistently(() => storage.journal.write(write))
     t.same(await seqsOf(storage, 'one'), [1])
+  })
+
+  t.test('a write that waited for another one is done, whatever isolation the role is set to', async (t) => {
+    const { storage: usual, schema } = await postgresWorld(t)
+    await usual.close()
+    const url = `${server.url()}?options=${encodeURIComponent('-c default_transaction_isolation=serializable')}`
+    const storage = createPostgresStorage({ url, schema })
+    t.teardown(() => storage.close())
+    await storage.open()
+    const other = new pg.Client({ connectionString: server.url() })
+    await other.connect()
+    await other.query(`BEGIN; UPDATE ${schema}.members SET host = host`)
+    const write = t.resolves(storage.journal.write(firstWrite('one')))
+    await until(
+      async () => (await server.query('SELECT FROM pg_locks WHERE NOT granted')).length > 0,
+      'that it waits for the other one',
+    )
+    await other.query('COMMIT')
+    await other.end()
+    await write
   })
 
   t.test("an error is one call's alone, whatever language the server tells it in", async (t) => {

@@ -75,9 +75,13 @@ export class Link {
       signal?.addEventListener('abort', giveUp, { once: true })
       await client.connect().finally(() => signal?.removeEventListener('abort', giveUp))
       const { rows } = await client.query(
-        'SELECT pid, backend_start::text AS since FROM pg_stat_activity WHERE pid = pg_backend_pid()',
+        `SELECT pid, backend_start::text AS since, current_setting('default_transaction_isolation') AS isolation
+         FROM pg_stat_activity WHERE pid = pg_backend_pid()`,
       )
-      link.backend = rows[0] as { pid: number; since: string }
+      const { isolation, ...backend } = rows[0] as { pid: number; since: string; isolation: string }
+      link.backend = backend
+      // who waits for a row or a lock is to see what was written meanwhile, whatever the role or the database is set to
+      if (isolation !== 'read committed') await client.query("SET default_transaction_isolation = 'read committed'")
       return link
     } catch (error) {
       void client?.end().catch(() => {})
