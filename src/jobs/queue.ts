@@ -197,7 +197,7 @@ export class JobQueue {
   async start(): Promise<void> {
     const { adapter } = this.#options
     await this.#budget.refresh()
-    await this.#retention?.takeUp()
+    await this.#retention?.start()
     await this.#recover(this.#shared && {})
     if (this.#shared) this.#hearOthers(this.#shared)
     const unsubscribe = await adapter.onWork?.(() => this.#claims.wake())

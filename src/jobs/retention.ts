@@ -38,13 +38,16 @@ export class Retention {
 
   constructor(options: RetentionOptions) {
     this.#options = options
+  }
+
+  /** Takes up the jobs that ended in an earlier process, and begins to sweep: the adapter has to be open. Call it before any can end in this one. */
+  async start(): Promise<void> {
+    if (!this.#options.adapter.ended) await this.#takeUp()
     this.#schedule()
   }
 
-  /** Takes up the jobs that ended in an earlier process. Call it before any can end in this one. */
-  async takeUp(): Promise<void> {
+  async #takeUp(): Promise<void> {
     const { adapter } = this.#options
-    if (adapter.ended) return
     const filter: JobFilter = { status: TERMINAL_STATUSES, limit: BATCH }
     for (;;) {
       const records = await listJobs(adapter, filter)

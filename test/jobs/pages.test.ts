@@ -141,13 +141,36 @@ for (const isRead of [false, true])
         onForgotten: (id) => forgotten.add(id),
       })
       t.teardown(() => retention.stop())
-      await retention.takeUp()
+      await retention.start()
       t.equal(listed, isRead ? 3 : 0)
       await clock.advance(1100)
       t.equal(forgotten.size, count)
       t.same(await adapter.list(), [])
     },
   )
+
+t.test('nothing is forgotten, nor is the adapter asked, before the queue has started', async (t) => {
+  const clock = new VirtualClock()
+  const adapter = createMemoryQueueAdapter({ now: () => clock.now() })
+  const asked: number[] = []
+  const retention = new Retention({
+    ...{ clock, logger: silentLogger, maxAgeMs: 1000, sweepIntervalMs: 1000, onForgotten: () => {} },
+    adapter: {
+      ...adapter,
+      ended: async (maxAgeMs) => {
+        asked.push(maxAgeMs)
+        return []
+      },
+    },
+    sessions: new FakeSessions(clock),
+  })
+  t.teardown(() => retention.stop())
+  await clock.advance(5_000)
+  t.strictSame(asked, [])
+  await retention.start()
+  await clock.advance(1_000)
+  t.strictSame(asked, [1000])
+})
 
 t.test('old jobs whose sessions cannot be removed keep no other from being forgotten', async (t) => {
   const clock = new VirtualClock()
@@ -167,7 +190,7 @@ t.test('old jobs whose sessions cannot be removed keep no other from being forgo
     logger: { ...silentLogger, error: (error: unknown) => void errors.push(error) },
   })
   t.teardown(() => retention.stop())
-  await retention.takeUp()
+  await retention.start()
   await clock.advance(1000)
   await until(() => errors.length > 0, 'the end of the sweep')
   t.same(idsOf((await adapter.list()).map(({ info }) => info)), ['j1200', 'j600', 'j0'])
@@ -199,7 +222,7 @@ t.test(
       logger: { ...silentLogger, error: (error: unknown) => void errors.push(error) },
     })
     t.teardown(() => retention.stop())
-    await retention.takeUp()
+    await retention.start()
     const sweeps = async (count: number) => {
       closed = []
       await clock.advance(1000)
