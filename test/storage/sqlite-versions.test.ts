@@ -6,6 +6,7 @@ import type { KeptSignIn } from '../../src/console/store.js'
 import type { KeptSubscription } from '../../src/notifications/channels/store.js'
 import type { KeptNotification } from '../../src/notifications/store.js'
 import { type Database, loadDriver } from '../../src/storage/sqlite/driver.js'
+import { doctorSqlite } from '../../src/storage/sqlite/maintenance.js'
 import { SCHEMA_VERSION } from '../../src/storage/sqlite/schema.js'
 import type { SqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { eventOf, firstWrite, jobOf, readTexts, stateOf } from './sqlite-records.js'
@@ -115,6 +116,7 @@ for (const name of readdirSync(FIXTURES))
     const db = new Driver(path)
     db.exec(readFileSync(join(FIXTURES, name), 'utf8'))
     db.close()
+    t.match(await doctorSqlite(path), { ok: true, problems: [], schemaVersion: Number(/\d+/.exec(name)) }, 'before')
     const storage = sqliteAt(t, path, () => 1_760_000_060_000)
     await storage.open()
     const { journal, sessions, profiles, queue, idempotency, outbox } = storage

@@ -113,7 +113,15 @@ function look(db: Database, report: SqliteReport): void {
     `SELECT coalesce(sum(pgsize), 0) AS bytes FROM dbstat('main', 1)
      WHERE name IN (SELECT name FROM sqlite_master WHERE tbl_name = ?)`,
   )
-  for (const table of TABLES) report.tables[table] = { rows: count(`FROM ${table}`), bytes: size.get(table).bytes }
+  const has = new Set(
+    db
+      .prepare('SELECT name FROM sqlite_master')
+      .all()
+      .map(({ name }) => name),
+  )
+  // those that an earlier version did not have the next start makes
+  const tables = TABLES.filter((table) => report.schemaVersion === SCHEMA_VERSION || has.has(table))
+  for (const table of tables) report.tables[table] = { rows: count(`FROM ${table}`), bytes: size.get(table).bytes }
   const known = 'session NOT IN (SELECT key FROM sessions)'
   const removed = 'session IN (SELECT session FROM removed_sessions)'
   report.orphans = {
