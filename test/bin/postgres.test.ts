@@ -144,6 +144,13 @@ if (hasPostgres()) {
     await t.rejects(checkPostgres({ url: guest, schema: 'restored' }), {
       message: 'guest may not use the schema restored: ALTER SCHEMA "restored" OWNER TO guest, and its tables',
     })
+    await server.query(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
+    const latin = { url: server.url({ database: 'latin' }) }
+    await t.rejects(checkPostgres(latin), { message: /encoded in LATIN1: make one with ENCODING 'UTF8'/ })
+    await t.rejects(createPostgresStorage(latin).open(), {
+      code: 'POSTGRES_ENCODING',
+      message: /encoded in LATIN1, .*make one with CREATE DATABASE … ENCODING 'UTF8'/,
+    })
     await server.query('CREATE SCHEMA foreigner; CREATE TABLE foreigner.members (id int)')
     await t.rejects(checkPostgres({ url, schema: 'foreigner' }), { message: /has tables of something else/ })
     await t.rejects(createPostgresStorage({ url, schema: 'foreigner' }).open(), { code: 'STORAGE_FOREIGN' })

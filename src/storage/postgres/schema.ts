@@ -338,6 +338,17 @@ async function assertUsable(client: Client, schema: string, { version, known }: 
     )
 }
 
+/** @throws StorageError for a database that would refuse a prompt for a character in it */
+async function assertTakesAnyText(client: Client): Promise<void> {
+  const { rows } = await client.query("SELECT current_setting('server_encoding') AS encoding")
+  const { encoding } = rows[0] as { encoding: string }
+  if (encoding !== 'UTF8')
+    throw new StorageError(
+      'POSTGRES_ENCODING',
+      `The database is encoded in ${encoding}, which has not every character: make one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and name it in the url.`,
+    )
+}
+
 /** Takes the steps that the schema has not taken yet, all of them or none; whoever else starts meanwhile waits. */
 export async function migrate(client: Client, schema: string, steps: readonly Step[] = MIGRATIONS): Promise<void> {
   await client.query('BEGIN')
@@ -345,6 +356,7 @@ export async function migrate(client: Client, schema: string, steps: readonly St
     await client.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, [`session-gateway migrates ${schema}`])
     const from = await versionOf(client, schema, steps.length)
     if (from === 0) {
+      await assertTakesAnyText(client)
       // asked first: whoever may not make one may still have been given one
       const there = await client.query('SELECT FROM pg_namespace WHERE nspname = $1', [schema])
       if (there.rowCount === 0) await client.query(`CREATE SCHEMA ${quoted(schema)}`)
