@@ -112,6 +112,8 @@ export interface AcpTraits {
   readonly transcripts?: { readonly folder: string; readonly suffix: (sessionId: string) => string }
   /** It tells what a model's vendor refused as text, in a turn that went well but used no tokens. */
   readonly refusesInText?: true
+  /** It makes its databases in its config directory when it starts there first, and one that starts beside that fails. */
+  readonly firstStartAlone?: true
   /** A command that it runs goes on when its turn is interrupted, until it ends itself. */
   readonly runsOn?: true
   /** How it is told to use the API key of its environment, when it asks for a login in spite of it: a method of the protocol. */
@@ -291,6 +293,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       apiKeyLogin: 'api-key',
       refusesInText: true,
       runsOn: true,
+      firstStartAlone: true,
       listsToolsLate: true,
       transcripts: { folder: 'sessions', suffix: (sessionId) => `-${sessionId}.jsonl` },
     },

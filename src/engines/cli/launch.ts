@@ -5,7 +5,7 @@ import type { Logger } from '../../lib/logger.js'
 import { openDirectoryWithinRoots, type PathRoots } from '../../lib/paths-within-roots.js'
 import type { SessionRunnerConfig } from '../runner.js'
 import type { AgentRow } from './agent-table.js'
-import { configDirGone, configDirOf } from './environment.js'
+import { configDirGone, configDirOf, placeOf } from './environment.js'
 import { leash } from './leash.js'
 import { markerEnv } from './markers.js'
 import { AgentProcess, type SpawnRequest } from './process.js'
@@ -48,7 +48,8 @@ export interface Launch {
  * @param wanted gives up
  */
 export async function beginLaunch(setup: AgentSetup, wanted: AbortSignal): Promise<Launch> {
-  const free = await setup.slots.take(wanted)
+  const { row, env } = setup
+  const free = await setup.slots.take(wanted, row.acp?.firstStartAlone ? placeOf(row, env) : undefined)
   const late = new AbortController()
   const timers = [setup.clock.after(SLOT_MS, free), setup.clock.after(START_TIMEOUT_MS, () => late.abort())]
   const release = () => {

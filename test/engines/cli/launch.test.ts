@@ -104,6 +104,27 @@ t.test(
   },
 )
 
+t.test('the first start of codex in a config directory has no other one beside it there', async (t) => {
+  const { setup } = build(t)
+  const row = agentTable().get('codex')!
+  const at = (home: string): AgentSetup => ({ ...setup, row, env: { HOME: home }, slots })
+  const slots = new SpawnSlots(4)
+  const first = await beginLaunch(at('/one'), signal)
+  const begun: Launch[] = []
+  const waiting = [1, 2].map(async () => void begun.push(await beginLaunch(at('/one'), signal)))
+  const unwanted = new AbortController()
+  const givenUp = beginLaunch(at('/one'), unwanted.signal)
+  unwanted.abort()
+  await t.rejects(givenUp, { name: 'AbortError' })
+  const elsewhere = await beginLaunch(at('/two'), signal)
+  t.strictSame(begun, [], 'those of another directory start meanwhile')
+  await first.end()
+  await Promise.all(waiting)
+  t.equal(begun.length, 2, 'later ones start together')
+  const again = await beginLaunch(at('/one'), signal)
+  await Promise.all([elsewhere, again, ...begun].map((launch) => launch.end()))
+})
+
 /** Exchanges the directory and the link, in a thread of its own, now and then with a moment's rest. */
 const SWAPPER = `
 const { renameSync, symlinkSync, unlinkSync } = require('node:fs')

@@ -84,8 +84,12 @@ function saidBy(output: Readable): ReadableStream<Uint8Array> {
 /** The code by which an agent says that it has no credentials. */
 const AUTH_REQUIRED = -32000
 
-export const isAuthRequired = (error: unknown): boolean =>
-  (error as { code?: unknown } | undefined)?.code === AUTH_REQUIRED
+/** JSON-RPC's own, for a method that is not there. */
+const UNKNOWN_METHOD = -32601
+
+const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code
+export const isAuthRequired = (error: unknown): boolean => codeOf(error) === AUTH_REQUIRED
+export const isUnknownMethod = (error: unknown): boolean => codeOf(error) === UNKNOWN_METHOD
 
 /** What went wrong, in a sentence; agents put the reason into the data as often as into the message. */
 export function reasonOf(error: unknown): string {

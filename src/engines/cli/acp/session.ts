@@ -1,7 +1,7 @@
 import type { ClientContext, InitializeResponse, McpServer, SessionCapabilities } from '@agentclientprotocol/sdk'
 import { GatewayError, invalidField, startError } from '../../../errors.js'
 import type { AgentSetup } from '../launch.js'
-import { isAuthRequired, reasonOf } from './connection.js'
+import { isAuthRequired, isUnknownMethod, reasonOf } from './connection.js'
 import { isForgotten } from './forgotten.js'
 import { acpMcpServers } from './mcp.js'
 import type { SessionAnswer } from './session-config.js'
@@ -50,7 +50,8 @@ export async function openSession(
       clientInfo: { name: 'session-gateway', version: '1' },
     })
     .catch((error) => {
-      throw startError(`The agent does not speak the Agent Client Protocol: ${reasonOf(error)}`, error)
+      const what = isUnknownMethod(error) ? 'does not speak the Agent Client Protocol' : 'could not begin'
+      throw startError(`The agent ${what}: ${reasonOf(error)}`, error)
     })
   assertSpoken(hello)
   const open = () => opened(agent, setup, earlier, hello)
