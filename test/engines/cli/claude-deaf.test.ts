@@ -77,6 +77,39 @@ t.test('an agent that does not hear an interrupt is ended with its turn', async 
   t.equal(host.of('session_error').length, 0, 'its end is no failure of the session')
 })
 
+const delta = (text: string) => stream({ type: 'content_block_delta', delta: { type: 'text_delta', text } })
+
+t.test('one that is killed while it speaks: what it had said is told, and once how it ended', async (t) => {
+  const { runner, host } = await start(t)
+  const spoke = host.next('engine_event')
+  const whole = { ...begun, message: { ...begun.message, content: [{ type: 'text', text: 'whole' }] } }
+  const helper = (one: object) => ({ ...one, parent_tool_use_id: 'toolu_1' })
+  runner.send(
+    script(
+      ...[stream({ type: 'message_start' }), delta('beg'), delta('un'), begun],
+      ...[stream({ type: 'content_block_start' }), delta('half'), delta(' of it')],
+      ...[stream({ type: 'message_start' }), delta('whole')].map(helper),
+      helper(whole),
+      ...[{ type: 'begun' }, { deaf: true }],
+    ),
+  )
+  await spoke
+  const died = host.next('session_error')
+  process.kill(processesOf('session-1')[0]!, 'SIGKILL')
+  t.match(await died, { message: 'The agent was ended by SIGKILL.' })
+  t.match(
+    host.of('assistant_message').map(({ message, parentToolUseId }) => [parentToolUseId, message.content]),
+    [
+      [null, [{ text: 'begun' }]],
+      ['toolu_1', [{ text: 'whole' }]],
+      [null, [{ text: 'half of it' }]],
+    ],
+  )
+  t.equal(host.of('assistant_message').length, 3)
+  const [, , half] = host.of('assistant_message')
+  t.equal(half!.uuid, host.of('stream_delta')[2]!.uuid, 'it takes the place of its deltas')
+})
+
 t.test('one that follows stays, and so does nothing of the interrupt', async (t) => {
   const { clock, runner, host } = await start(t)
   const spoke = host.next('engine_event')

@@ -22,6 +22,7 @@ import { apiKeySourceOf } from './api-key-source.js'
 import { assertSayable } from './arguments.js'
 import { callRules } from './call-rules.js'
 import { assumedInit, capabilities, systemInit } from './describe.js'
+import { failureOf } from './failure.js'
 import { Gate } from './gate.js'
 import { hasTranscript, isForgotten, replayOf } from './history.js'
 import { Interruption } from './interruption.js'
@@ -313,11 +314,11 @@ export class ClaudeRunner implements Runner {
     try {
       for await (const message of query) this.#receive(message)
     } catch (error) {
-      failure = toError(error).message
+      failure = failureOf(error)
     }
-    const said = failure && !/[.!?]$/.test(failure) ? `${failure}.` : failure
-    const detail = [said, await this.#process?.lastWords()].filter(Boolean).join(' ')
+    const detail = [failure, await this.#process?.lastWords()].filter(Boolean).join(' ')
     if (this.#isOpen && !this.#closing && !this.isSpent) {
+      this.#translator.breakOff()
       this.#emit({ type: 'session_error', message: detail, code: 'SG_ERR_ENGINE_FAILED' })
       void this.close()
     }

@@ -27,6 +27,8 @@ interface Stream {
   uuid: string
   /** As far as it is told, and not counted yet. */
   usage: SdkUsage
+  /** Of the block in progress, until its message comes. */
+  text: string
 }
 
 /**
@@ -77,13 +79,22 @@ export class ClaudeTranslator {
     if (held) this.#emit(held.event)
   }
 
+  /** Nothing more is said: what was begun is told as far as it came, since its deltas are in no log. */
+  breakOff(): void {
+    this.flush()
+    for (const [parent, { uuid, text }] of this.#streams) {
+      const message: Message = { role: 'assistant', content: [{ type: 'text', text }] }
+      if (text) this.#emit({ type: 'assistant_message', message, uuid, parentToolUseId: parent })
+    }
+  }
+
   /**
    * @param result without any usage: what the messages told is what the turn used
    * @param interrupted whether somebody asked for this end
    * @param earlier what the turn took before it was parked
    */
   complete(result: SdkResult, interrupted: boolean, earlier = { elapsedMs: 0, steps: 0 }): void {
-    this.flush()
+    this.breakOff()
     for (const parent of this.#streams.keys()) this.#count(parent)
     const { usage, ...totals } = this.totals.add(result, earlier.steps)
     const subtype = subtypeOf(result, interrupted)
@@ -109,13 +120,14 @@ export class ClaudeTranslator {
       case 'message_start':
         this.flush()
         this.#count(parent)
-        this.#streams.set(parent, { uuid: randomUUID(), usage: event.message?.usage ?? {} })
+        this.#streams.set(parent, { uuid: randomUUID(), usage: event.message?.usage ?? {}, text: '' })
         return
       case 'content_block_start':
         this.flush()
-        if (stream) stream.uuid = randomUUID()
+        if (stream) Object.assign(stream, { uuid: randomUUID(), text: '' })
         return
       case 'content_block_delta':
+        if (stream && event.delta?.type === 'text_delta') stream.text += event.delta.text ?? ''
         if (stream && this.#withDeltas) this.#delta(stream.uuid, parent, event.delta ?? {})
         return
       case 'message_delta':
@@ -164,7 +176,7 @@ export class ClaudeTranslator {
       parentToolUseId: parent,
     }
     // A second message of the same block must not take the first one's name.
-    if (stream) stream.uuid = randomUUID()
+    if (stream) Object.assign(stream, { uuid: randomUUID(), text: '' })
     this.#held = { event, parent }
     if (parent === null) {
       this.lastUuid = said.uuid
