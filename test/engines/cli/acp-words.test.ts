@@ -312,3 +312,24 @@ t.test('an agent that writes a line which nobody could read is told of with that
   runner.send(script({ line: 40 }))
   t.match((await failed).message, /^The agent wrote a line of more than 32 MiB, which is not read\. The agent /)
 })
+
+const answered = { answer: { stopReason: 'end_turn' } }
+for (const [what, steps, error] of [
+  [
+    'after what its model had begun to say',
+    [{ raw: chunk('Once upon a ') }, { raw: chunk('stream disconnected before completion\n\n') }, answered],
+    'stream disconnected before completion',
+  ],
+  ['without a word', [answered], 'The agent ended the turn without a word: its model may not have answered.'],
+  [
+    'as a login that is not taken',
+    [{ error: '401', code: -32000 }],
+    'What the agent is logged in with was not taken: Internal error: 401. Check CODEX_API_KEY or OPENAI_API_KEY, or log in with the agent itself.',
+  ],
+] as const)
+  t.test(`a refusal of the vendor that codex tells ${what} is told by itself`, async (t) => {
+    const { runner, host } = await start(t, 'codex')
+    const end = await host.turn(runner, script(...steps))
+    t.match(end, { subtype: 'error_during_execution', isError: true })
+    t.strictSame(end.errors, [error])
+  })

@@ -144,7 +144,7 @@ export class AcpRunner implements Runner {
       clock: this.#setup.clock,
       connection: this.#connection!,
       sessionId: this.#sdkSessionId,
-      patienceMs: this.#setup.row.acp?.patienceMs,
+      row: this.#setup.row,
       // what it says may be left unread
       isBusy: () => this.#host?.drained !== undefined || this.#calls.open().some(({ isDenied }) => !isDenied),
       tell: (event) => this.#emit(event),
@@ -265,7 +265,7 @@ export class AcpRunner implements Runner {
       this.#translator.flush()
       // A command of the agent's own uses no tokens either.
       const mayBeRefusal = this.#setup.row.acp?.refusesInText && !text.startsWith('/')
-      return mayBeRefusal ? this.#translator.lastText : undefined
+      return mayBeRefusal ? this.#translator.lastPiece : undefined
     })
     // That the agent itself is gone is told by its end.
     if (!end) return

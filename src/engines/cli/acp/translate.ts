@@ -32,6 +32,8 @@ export class AcpTranslator {
   usage = NO_USAGE
   /** What the agent itself said last. */
   lastText = ''
+  /** The end of that, as it came: what an agent adds of its own to what its model said. */
+  lastPiece = ''
   /** While an old session is loaded: all that comes was said before. */
   isReplaying = false
   /** Whether anything was told that was said before. */
@@ -123,6 +125,7 @@ export class AcpTranslator {
     this.flush()
     this.usage = NO_USAGE
     this.lastText = ''
+    this.lastPiece = ''
   }
 
   #chunk(update: Chunk, helper: string | undefined): void {
@@ -138,6 +141,7 @@ export class AcpTranslator {
     const { text } = update.content
     if (text === '' || this.#isIgnored(text)) return
     const type = update.sessionUpdate === 'agent_thought_chunk' ? 'thinking' : 'text'
+    if (speaker === null && type === 'text') this.lastPiece = text.trim()
     const place = this.#messages.add(speaker, { type, text, messageId: update.messageId ?? undefined })
     if (!this.#parts.withDeltas || this.isReplaying) return
     this.#parts.emit({ type: 'stream_delta', ...place, delta: { type, text }, parentToolUseId: speaker })

@@ -4,8 +4,9 @@ import type { TurnSubtype } from '../../../../schemas/events.js'
 import type { TokenUsage } from '../../../../schemas/sessions.js'
 import type { Clock, Timer } from '../../../lib/clock.js'
 import type { RunnerEvent } from '../../runner.js'
+import type { AgentRow } from '../agent-table.js'
 import { INTERRUPT_GRACE_MS } from '../control.js'
-import { type AcpConnection, reasonOf } from './connection.js'
+import { type AcpConnection, isAuthRequired, reasonOf } from './connection.js'
 import { turnUsage } from './usage.js'
 
 /** How long an agent may say nothing, while the next word is its own, before that is told; doubled each time. */
@@ -25,8 +26,7 @@ export interface TurnParts {
   readonly clock: Clock
   readonly connection: AcpConnection
   readonly sessionId: string
-  /** How long it may say nothing in all; absent: as long as it likes. */
-  readonly patienceMs: number | undefined
+  readonly row: AgentRow
   /** Whether what it waits for is not its model. */
   isBusy(): boolean
   tell(event: RunnerEvent): void
@@ -99,7 +99,7 @@ export class Turn {
   }
 
   async #ask(text: string, refusal: () => string | undefined): Promise<TurnEnd | undefined> {
-    const { connection, sessionId } = this.#parts
+    const { connection, sessionId, row } = this.#parts
     try {
       const answer = await connection.agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
       return endOf(answer, refusal())
@@ -107,7 +107,7 @@ export class Turn {
       if (connection.signal.aborted) return undefined
       return this.signal.aborted
         ? INTERRUPTED
-        : { subtype: 'error_during_execution', isError: true, errors: [reasonOf(error)] }
+        : { subtype: 'error_during_execution', isError: true, errors: [failureOf(error, row)] }
     }
   }
 
@@ -116,7 +116,8 @@ export class Turn {
   }
 
   #onQuiet(): void {
-    const { clock, patienceMs = Number.POSITIVE_INFINITY, tell, isBusy } = this.#parts
+    const { clock, row, tell, isBusy } = this.#parts
+    const patienceMs = row.acp?.patienceMs ?? Number.POSITIVE_INFINITY
     if (this.signal.aborted) return
     if (isBusy()) this.heard()
     const silentMs = clock.now() - this.#heardAt
@@ -138,7 +139,17 @@ export class Turn {
   }
 }
 
+/** Why a prompt was answered with an error. An agent that has no login any more says so and no more. */
+function failureOf(error: unknown, { credentials: { apiKeyEnv } }: AgentRow): string {
+  const reason = reasonOf(error)
+  if (!isAuthRequired(error)) return reason
+  const key = apiKeyEnv.length > 0 ? `Check ${apiKeyEnv.join(' or ')}, or log in` : 'Log in'
+  return `What the agent is logged in with was not taken: ${reason}. ${key} with the agent itself.`
+}
+
 const NO_REASON = 'The agent ended the turn without saying how: its answer to the prompt has no stopReason.'
+/** Of one whose model was not called, either. */
+const NOTHING_SAID = 'The agent ended the turn without a word: its model may not have answered.'
 /** Of what an agent calls an end that the protocol does not know. */
 const MAX_REASON = 200
 
@@ -151,7 +162,7 @@ function endOf(answer: Partial<PromptResponse> | null | undefined, refusal: stri
     return { subtype: 'error_during_execution', isError: true, errors: [NO_REASON], ...ended }
   const subtype = SUBTYPES.get(reason) ?? 'error_during_execution'
   if (subtype === 'success' && refusal !== undefined && !(usage && usage.inputTokens + usage.outputTokens > 0))
-    return { subtype: 'error_during_execution', isError: true, errors: [refusal], ...ended }
+    return { subtype: 'error_during_execution', isError: true, errors: [refusal || NOTHING_SAID], ...ended }
   const isError = subtype !== 'success' && subtype !== 'interrupted'
   return {
     subtype,
