@@ -197,6 +197,25 @@ t.test('usage is the turn’s, turns and cost are the session’s, without what 
   await host.next('context_usage')
 })
 
+t.test('a conversation that is cleared is another one of the agent, which counts anew', async (t) => {
+  const { runner, host } = await start(t)
+  const first = await host.turn(runner, 'hi')
+  const init = {
+    type: 'system',
+    subtype: 'init',
+    session_id: 'another',
+    apiKeySource: 'none',
+    permissionMode: 'default',
+  }
+  const said = { ...init, model: 'claude-x', cwd: '/', tools: [], mcp_servers: [], slash_commands: [], skills: [] }
+  await host.turn(runner, script(said, { type: 'result', num_turns: 0, modelUsage: {}, total_cost_usd: 0 }))
+  t.equal(host.of('system_init').at(-1)!.sdkSessionId, 'another')
+  t.match(runner.snapshot!(), { state: { sdkSessionId: 'another' } })
+  const { modelUsage, cost } = { modelUsage: { some: { inputTokens: 60, outputTokens: 5 } }, cost: 0.25 }
+  const next = await host.turn(runner, script({ type: 'result', modelUsage, total_cost_usd: cost }))
+  t.match(next, { usage: { inputTokens: 60, outputTokens: 5 }, totalCostUsd: first.totalCostUsd + cost })
+})
+
 t.test('a turn of the agent’s own ends nobody else’s', async (t) => {
   const { runner, host } = await start(t)
   const end = await host.turn(

@@ -172,7 +172,6 @@ export class ClaudeRunner implements Runner {
   }
 
   pause = (): void => this.#pausing.pause()
-
   resume = (): void => this.#pausing.resume()
 
   settleExecution(executionId: string, result: ExecutionResult): void {
@@ -376,18 +375,19 @@ export class ClaudeRunner implements Runner {
   #receiveInit(init: SdkInit): void {
     this.#translator.flush()
     this.#init = init
-    this.#sdkSessionId = init.session_id
-    this.#tellIfOauth(init)
+    this.#tellIfOther(init)
     this.#modeIs(init.permissionMode as PermissionMode)
     if (init.model === this.#model) return
     this.#model = init.model
     this.#emit({ type: 'model_changed', model: init.model })
   }
 
-  /** Said too late to hold a prompt back, and still said: a gateway may refuse such sessions. */
-  #tellIfOauth(init: SdkInit): void {
-    if (this.#isOauth || apiKeySourceOf(this.#initialization.account, init.apiKeySource) !== 'oauth') return
-    this.#isOauth = true
+  /** A login that is said too late to hold a prompt back, for a gateway may refuse such sessions; a conversation that was begun anew. */
+  #tellIfOther(init: SdkInit): void {
+    const isLogin = !this.#isOauth && apiKeySourceOf(this.#initialization.account, init.apiKeySource) === 'oauth'
+    if (!isLogin && init.session_id === this.#sdkSessionId) return
+    this.#isOauth ||= isLogin
+    this.#sdkSessionId = init.session_id
     this.#emit(systemInit(init, this.#initialization, this.#setup))
   }
 

@@ -56,7 +56,8 @@ export class Totals {
   add(result: SdkResult, earlierSteps = 0): { usage: TokenUsage; numTurns: number; totalCostUsd: number } {
     const tokens = tokensOf(result)
     const usage = tokens ? usageSince(tokens, this.#tokens) : messageUsage(result.usage ?? {})
-    if (tokens) this.#tokens = tokens
+    // a count of nothing: it begins anew, as it does with a conversation that was cleared
+    if (result.modelUsage) this.#tokens = tokens ?? NO_USAGE
     const cost = result.total_cost_usd ?? this.#agentCostUsd
     this.#costUsd += Math.max(0, cost - this.#agentCostUsd)
     this.#agentCostUsd = cost
