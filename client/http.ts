@@ -24,6 +24,7 @@ const TIMEOUT_MS = 60_000
 /** Refusals of a moment: nothing was done, and soon it may be. */
 const PASSING = new Set([429, 503])
 const CONNECTION = new Set([408, 502, 504])
+const IN_FLIGHT = 'SG_ERR_IDEMPOTENCY_IN_FLIGHT'
 
 /** Reads an answer; one that may take long calls `heard` at every sign of life. */
 type Reading<T> = (response: Response, heard: () => void) => Promise<T>
@@ -72,6 +73,7 @@ export class Http {
   ): Promise<{ body: T; headers: Headers }> {
     const { platform } = this
     const repeatable = call.repeatable ?? method === 'GET'
+    const started = platform.now()
     for (let tries = 1, renewed = false; ; tries++) {
       const token = await unlessAborted(this.credentials.token(), call.signal)
       const error = await this.#once(method, path, call, read).catch((thrown: unknown) => {
@@ -88,7 +90,10 @@ export class Http {
         continue
       }
       const waitMs = Math.max(backoffMs(platform, tries - 1), error.retryAfterMs ?? 0)
-      if (!mayPass(error, repeatable) || tries === MAX_TRIES || waitMs > MAX_WAIT_MS) throw error
+      // the request is with the gateway: if its node was lost with it, its key is free once that is known to be dead
+      const isUnderWay = error.code === IN_FLIGHT && platform.now() - started <= MAX_WAIT_MS
+      if (!mayPass(error, repeatable) || (tries === MAX_TRIES && !isUnderWay) || waitMs > MAX_WAIT_MS) throw error
+      if (isUnderWay) tries--
       await sleep(platform, waitMs, call.signal)
     }
   }
@@ -178,5 +183,5 @@ export function mayPass({ status, code }: GatewayError, repeatable: boolean): bo
   // a node had passed it on: as where the connection to it breaks
   if (code === 'SG_ERR_NODE_LOST') return repeatable
   if (code === UNREACHABLE) return repeatable && (status === 0 || CONNECTION.has(status))
-  return code === 'SG_ERR_IDEMPOTENCY_IN_FLIGHT'
+  return code === IN_FLIGHT
 }
