@@ -67,6 +67,7 @@ t.test(
       .getByText(/Reconnecting/)
       .first()
       .waitFor()
+    await bar.getByText(/^The connection to .+ failed\.$/).waitFor()
     await shot(page, 'transcript-away')
     t.ok(await log.getByText(/Many words/).count(), 'what was known stays')
     // what is said meanwhile waits, and says so

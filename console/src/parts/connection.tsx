@@ -44,6 +44,8 @@ export function ConnectionBar({ link }: { link: Link }) {
       {/* the countdown is for the eye; who listens is told the state once */}
       {isShown && <span aria-hidden="true">{wordsOf(link, now.value)}</span>}
       {link.state === 'away' && <span class="quiet-text">{says.offline}</span>}
+      {/* without when it may be tried again: the countdown says that */}
+      {link.state === 'away' && link.error && <span class="quiet-text">{link.error.detail}</span>}
       <span class="unseen" role="status">
         {isShown ? (link.state === 'away' ? says.reconnecting(0) : wordsOf(link, 0)) : ''}
       </span>

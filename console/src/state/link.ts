@@ -1,16 +1,16 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
-import type { ConnectionState } from '../../../client/index.js'
+import type { ConnectionState, GatewayError } from '../../../client/index.js'
 
 /**
  * How a stream stands, as a person is told: what was missed while it was away is said when it is back.
- * `back`: `missed` is whether there is a gap.
+ * `back`: `missed` is whether there is a gap. `away`: `error` is what went wrong last, as far as anything said so.
  */
 export type Link =
   | { state: 'connecting' }
   | { state: 'live' }
   | { state: 'catching-up' }
   | { state: 'back'; missed: boolean; at: number }
-  | { state: 'away'; retryAt: number; since: number; tries: number }
+  | { state: 'away'; retryAt: number; since: number; tries: number; error?: GatewayError }
   | { state: 'ended'; error?: unknown }
 
 /** For how long it is said that nothing was missed. */
@@ -19,6 +19,7 @@ const SAY_BACK_MS = 6000
 export class LinkState {
   readonly #link = signal<Link>({ state: 'connecting' })
   #awaySince: number | undefined
+  #error: GatewayError | undefined
   #missed = false
   #hide: ReturnType<typeof setTimeout> | undefined
 
@@ -40,14 +41,17 @@ export class LinkState {
       case 'reconnecting':
         clearTimeout(this.#hide)
         this.#awaySince ??= Date.now()
+        this.#error = connection.error ?? this.#error
         this.#link.value = {
           state: 'away',
           retryAt: connection.retryAt,
           tries: connection.tries,
           since: this.#awaySince,
+          ...(this.#error && { error: this.#error }),
         }
         return
       case 'live':
+        this.#error = undefined
         if (!connection.isSynced) this.#link.value = { state: 'catching-up' }
         else if (this.#awaySince === undefined) this.#link.value = { state: 'live' }
         else this.#back()
