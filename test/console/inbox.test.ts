@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import {
+  allAnswered,
   axe,
   buildConsole,
   closeBrowserAfter,
@@ -229,6 +230,44 @@ t.test('what is gone when several are answered hurts no other', { skip }, async 
     complaints.filter((text) => !/Failed to load resource/.test(text)),
     [],
   )
+})
+
+t.test('what a list leaves out while its node is silent still waits, and comes by itself', { skip }, async (t) => {
+  const { session, consoleUrl } = await world(t)
+  const build = await session('Build')
+  const silent = await session('Silent')
+  const first = build.ask('Bash', { command: 'step 1' })
+  const allowed = silent.ask('Bash', { command: 'step 2' })
+  const window = await openConsole(t, consoleUrl)
+  await row(window.page, 'step 2').waitFor()
+  const other = await openConsole(t, consoleUrl, { at: 'sessions' })
+  // as of a node that is stopped: its sessions are counted, and on no list
+  const route = /\/v1\/inbox(\?|$)/
+  for (const { page } of [window, other])
+    await page.route(route, async (route) => {
+      const listed = (await (await route.fetch()).json()) as { session: { id: string } }[]
+      await route.fulfill({ json: listed.filter(({ session }) => session.id !== silent.id) })
+    })
+  await other.page.getByRole('link', { name: /Inbox/ }).click()
+  await row(other.page, 'step 1').waitFor()
+  await row(window.page, 'step 1').getByText('step 1').first().click()
+  await window.page.keyboard.press('a')
+  t.equal((await first).behavior, 'allow')
+  await row(window.page, 'step 1').getByText('Allowed by you').waitFor()
+  await allAnswered(window.page)
+  t.equal(await row(window.page, 'step 2').getByText('Answered elsewhere').count(), 0)
+  t.equal(await row(window.page, 'step 2').getByText('Does not wait any more').count(), 0)
+  t.equal(await other.page.getByText('All answered.').count(), 0, 'one waits')
+  for (const { page } of [window, other]) await page.unroute(route)
+  await row(other.page, 'step 2').waitFor()
+  await row(other.page, 'step 1')
+    .getByText(/Allowed by/)
+    .waitFor()
+  // it is the next that waits, and open
+  await window.page.keyboard.press('a')
+  t.equal((await allowed).behavior, 'allow')
+  await other.page.getByText('All answered.').waitFor()
+  t.strictSame([window.complaints, other.complaints], [[], []])
 })
 
 t.test('many requests of many sessions are there, and answered at once', { skip }, async (t) => {

@@ -28,6 +28,7 @@ export function screen() {
   const waits = entries.filter(isWaiting).length
   const answered = entries.filter(isSettled).length
   const isAway = feedLink.value.state === 'away'
+  const isLeftOut = state.isLeftOut.value
   const error = state.error.value
   return (
     <Page
@@ -60,7 +61,8 @@ export function screen() {
       )}
       {error !== undefined && !isAway && <Failure error={error} retry={() => state.again()} />}
       {state.readAt.value === undefined && error === undefined && <Loading />}
-      {state.readAt.value !== undefined && entries.length === 0 && (
+      {state.readAt.value !== undefined && entries.length === 0 && isLeftOut && <Loading />}
+      {state.readAt.value !== undefined && entries.length === 0 && !isLeftOut && (
         <Empty>
           <p class="empty-head">{says.empty}</p>
           <p>{says.emptyLead}</p>
@@ -86,7 +88,7 @@ export function screen() {
             ))}
           </ol>
           {state.isCut.value && <p class="quiet-text asks-end">{says.moreWait}</p>}
-          {waits === 0 && <p class="quiet-text asks-end">{says.allAnswered}</p>}
+          {waits === 0 && !isLeftOut && <p class="quiet-text asks-end">{says.allAnswered}</p>}
           <KeyHints />
         </>
       )}

@@ -24,7 +24,7 @@ import {
   withFate,
 } from '../../model/inbox.js'
 import { newId } from '../../model/new-id.js'
-import { feedBack, feedLink } from '../../state/feed.js'
+import { feedBack, feedLink, waiting } from '../../state/feed.js'
 import { Rereading } from '../../state/reread.js'
 
 export type Kind = 'all' | 'permission' | 'question'
@@ -36,6 +36,8 @@ const MAX_ANSWERS = 100
 /** As many pages of a log are looked through for who answered. */
 const MAX_PAGES = 5
 const MAX_LOOKING = 4
+/** When a list is read again that a node which does not answer was left out of. */
+const LEFT_OUT_MS = 3000
 const GONE = 'SG_ERR_PERMISSION_NOT_FOUND'
 
 /** What waits, what became of it, and which of it is at hand. */
@@ -46,11 +48,14 @@ export class InboxState {
   readonly error = signal<unknown>(undefined)
   /** Whether more wait than are shown. */
   readonly isCut = signal(false)
+  /** Whether some wait at a node that does not answer. */
+  readonly isLeftOut = signal(false)
   readonly kind = signal<Kind>('all')
   /** The one that is open, which the keys are for. */
   readonly current = signal<string | undefined>(undefined)
   readonly chosen = signal<ReadonlySet<string>>(new Set())
   readonly #rereading = new Rereading(() => this.#read())
+  #next: ReturnType<typeof setTimeout> | undefined
   readonly #looking = new Set<string>()
   /** What was settled while the list is on its way, which may be older. */
   readonly #meanwhile = new Set<string>()
@@ -123,7 +128,13 @@ export class InboxState {
     this.readAt.value = Date.now()
     this.isCut.value = !isWhole
     const items = listed.filter((item) => !this.#meanwhile.has(keyOfItem(item)))
-    this.#set(merged(this.#entries.value, items, isWhole, (item) => kind === 'all' || item.kind === kind))
+    // what waits at a node that does not answer is counted and not listed: nobody has answered it, and nobody tells when it is back
+    const isLeftOut = isWhole && listed.length < countOf(kind)
+    this.isLeftOut.value = isLeftOut
+    clearTimeout(this.#next)
+    if (isLeftOut) this.#next = setTimeout(() => this.again(), LEFT_OUT_MS)
+    const isAsked = (item: InboxItem) => !isLeftOut && (kind === 'all' || item.kind === kind)
+    this.#set(merged(this.#entries.value, items, isWhole, isAsked))
   }
 
   /** One, and on to the next that waits. */
@@ -199,6 +210,12 @@ export class InboxState {
         })
     }
   }
+}
+
+/** How many wait, as the feed tells it. */
+function countOf(kind: Kind): number {
+  const { permissions, questions } = waiting.value
+  return (kind === 'question' ? 0 : permissions) + (kind === 'permission' ? 0 : questions)
 }
 
 /** Again when the gateway is back, for as long as it is known to be away. */
