@@ -46,7 +46,7 @@ export class Stream<T> implements AsyncIterable<T> {
   #renewals = 0
   #wasLive = false
   #liveSince = Infinity
-  #isRead = false
+  #reader: object | undefined
 
   constructor(http: Http, source: Source, signal?: AbortSignal) {
     this.#http = http
@@ -90,20 +90,48 @@ export class Stream<T> implements AsyncIterable<T> {
   }
 
   /** Everything that has come since the last batch: for a reader who draws once for all of it. */
-  async *batches(): AsyncGenerator<T[], void, undefined> {
+  batches(): AsyncGenerator<T[], void, undefined> {
+    return this.#leftAtOnce((reader) => this.#batches(reader))
+  }
+
+  [Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
+    return this.#leftAtOnce((reader) => this.#items(reader))
+  }
+
+  async *#batches(reader: object): AsyncGenerator<T[], void, undefined> {
     // two would each get a part, and one of them would wait for ever
-    if (this.#isRead) throw new Error('This is being read already: a second reader attaches, or watches, anew.')
-    this.#isRead = true
+    if (this.#reader) throw new Error('This is being read already: a second reader attaches, or watches, anew.')
+    this.#reader = reader
     try {
       for (let batch = await this.#inbox.take(); batch; batch = await this.#inbox.take()) yield batch
     } finally {
-      this.#isRead = false
+      this.#reader = undefined
       this.#end()
     }
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
-    for await (const batch of this.batches()) yield* batch
+  async *#items(reader: object): AsyncGenerator<T, void, undefined> {
+    for await (const batch of this.#batches(reader)) yield* batch
+  }
+
+  /** By itself a generator that is left waits for what comes next, and one that was never begun does nothing: streams leave both. */
+  #leftAtOnce<I>(begin: (reader: object) => AsyncGenerator<I, void, undefined>): AsyncGenerator<I, void, undefined> {
+    const reader = {}
+    const generator = begin(reader)
+    const { return: leave, throw: fail } = generator
+    const end = () => {
+      if (!this.#reader || this.#reader === reader) this.#end()
+    }
+    return Object.assign(generator, {
+      return(value: undefined) {
+        end()
+        return leave.call(generator, value)
+      },
+      throw(error: unknown) {
+        end()
+        return fail.call(generator, error)
+      },
+    })
   }
 
   async #run(): Promise<void> {

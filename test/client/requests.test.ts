@@ -61,23 +61,6 @@ t.test('a create that was not answered is tried again under its key, and makes o
   )
 })
 
-t.test('a create whose node was lost with it waits until its key is free', async (t) => {
-  const w = world()
-  const from = w.clock.now()
-  const leaseMs = 10_000
-  w.answer = () => {
-    if (w.requests.length === 1) throw lost()
-    if (w.clock.now() - from < leaseMs) return problem(409, 'SG_ERR_IDEMPOTENCY_IN_FLIGHT', { 'retry-after': '1' })
-    return Response.json({ id: 's1' }, { status: 201 })
-  }
-  t.same(await run(w, w.client.sessions.create({ cwd: '/' })), { id: 's1' })
-  t.equal(new Set(w.requests.map(({ headers }) => headers.get('idempotency-key'))).size, 1)
-  w.answer = () => problem(409, 'SG_ERR_IDEMPOTENCY_IN_FLIGHT', { 'retry-after': '1' })
-  const again = w.clock.now()
-  await t.rejects(run(w, w.client.sessions.create({ cwd: '/' })), { code: 'SG_ERR_IDEMPOTENCY_IN_FLIGHT' })
-  t.ok(w.clock.now() - again < 60_000, 'and not for ever')
-})
-
 t.test('what cannot be done twice is not tried again unless it was refused', async (t) => {
   const w = world()
   const calls: (() => Promise<unknown>)[] = [
