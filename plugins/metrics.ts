@@ -85,8 +85,8 @@ export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify;
     },
   })
   const observations = [
-    registry.on('session_created', () => created.inc()),
-    registry.on('session_event', ({ event }) => {
+    registry.follow('session_created', () => created.inc()),
+    registry.follow('session_event', ({ event }) => {
       if (event.type === 'turn_completed') turns.inc({ subtype: event.subtype })
       else if (event.type === 'session_error') failures.inc()
     }),

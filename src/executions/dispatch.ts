@@ -1,5 +1,6 @@
 import type { DeferredExecution } from '../engines/runner.js'
 import { toError } from '../errors.js'
+import { copyOf } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
 import { PlannedOnce } from '../notifications/planned.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
@@ -85,7 +86,7 @@ export class ExecutionDispatcher {
   async #tellHost(told: ExecutionDispatch): Promise<void> {
     const { onDispatch, logger } = this.#options
     try {
-      await onDispatch?.(told)
+      await onDispatch?.(copyOf(told))
     } catch (error) {
       logger.error({ err: toError(error), executionId: told.executionId }, 'executions.onDispatch failed')
     }

@@ -66,9 +66,9 @@ export class Attempts implements RunOwner {
     this.clock = options.clock
     this.sessions = options.sessions
     this.#unsubscribe = [
-      this.sessions.on('session_event', (told) => this.#onEvent(told), isRun),
-      this.sessions.on('session_held', (told) => this.#bySession.get(told.sessionId)?.run.onHeld(told.executionId)),
-      this.sessions.on('session_removed', ({ sessionId }) => this.#bySession.get(sessionId)?.run.cancel()),
+      this.sessions.follow('session_event', (told) => this.#onEvent(told), isRun),
+      this.sessions.follow('session_held', (told) => this.#bySession.get(told.sessionId)?.run.onHeld(told.executionId)),
+      this.sessions.follow('session_removed', ({ sessionId }) => this.#bySession.get(sessionId)?.run.cancel()),
     ]
   }
 

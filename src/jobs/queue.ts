@@ -10,7 +10,7 @@ import { GatewayError } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
-import { assertMeta } from '../lib/json-value.js'
+import { assertMeta, copyOf } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
 import { newId } from '../lib/new-id.js'
 import type { Page } from '../lib/paging.js'
@@ -183,9 +183,9 @@ export class JobQueue {
       ...{ store: this.#store, shared: this.#shared, submitting: this.#submitting },
       onTerminal: (job) => this.#retention?.onTerminal(job),
     })
-    this.#unsubscribe.push(sessions.on('room', () => this.#claims.wake()))
+    this.#unsubscribe.push(sessions.follow('room', () => this.#claims.wake()))
     const { onEvent } = options
-    if (onEvent) this.#unsubscribe.push(this.on('job_event', ({ event }) => onEvent(event)))
+    if (onEvent) this.#unsubscribe.push(this.on('job_event', ({ event }) => onEvent(copyOf(event))))
   }
 
   /** For whoever tells of sessions. */
@@ -250,12 +250,14 @@ export class JobQueue {
    * @throws GatewayError as a session's creation would, and for a webhook that may not be reached or whose headers are not allowed
    */
   async submit(
-    request: CreateJobRequest,
+    wanted: CreateJobRequest,
     { principal = UNLIMITED, takenKey }: { principal?: Principal; takenKey?: TakenKey | undefined } = {},
   ): Promise<JobInfo> {
-    requestChecker.assert(request)
-    assertMeta(request.meta, 'meta')
-    assertMeta(request.session.meta, 'session.meta')
+    requestChecker.assert(wanted)
+    assertMeta(wanted.meta, 'meta')
+    assertMeta(wanted.session.meta, 'session.meta')
+    // the host may use its own again
+    const request = copyOf({ ...wanted, session: { ...wanted.session } })
     const room = this.#assertRoom()
     if (room) await room
     if (request.webhook) {

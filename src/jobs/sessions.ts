@@ -41,7 +41,7 @@ export interface JobSessions {
   end(id: string): Promise<void>
   /** Ends a session and removes it, with everything it could be woken from. */
   close(id: string): Promise<unknown>
-  on<E extends keyof RegistryEvents & string>(
+  follow<E extends keyof RegistryEvents & string>(
     event: E,
     listener: (payload: RegistryEvents[E]) => void,
     isFor?: (session: Observed) => boolean,

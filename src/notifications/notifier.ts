@@ -3,6 +3,7 @@ import type { SessionNotification } from '../../schemas/notifications.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { MomentEvent } from '../engines/event-types.js'
 import { previewOfRequest } from '../jobs/progress.js'
+import { copyOf } from '../lib/json-value.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import { oneLine } from '../lib/one-line.js'
@@ -55,9 +56,12 @@ export class Notifier {
     this.#outward.onRestored(sessionId, requestIds)
   }
 
-  /** @returns a function that ends it; a listener that fails is logged and breaks nothing */
+  /**
+   * For a host, which may write into what it is told.
+   * @returns a function that ends it; a listener that fails is logged and breaks nothing
+   */
   on(listener: (notification: SessionNotification) => unknown): () => void {
-    return this.#listeners.on('notification', listener)
+    return this.#listeners.on('notification', (notification) => listener(copyOf(notification)))
   }
 }
 

@@ -15,7 +15,7 @@ import type {
   SessionRunnerConfig,
 } from '../engines/runner.js'
 import { GatewayError, invalidField } from '../errors.js'
-import { assertMeta } from '../lib/json-value.js'
+import { assertMeta, copyOf, metaProblem } from '../lib/json-value.js'
 import { type PathResult, type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
 import type { Standstill } from '../lib/standstill.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
@@ -76,12 +76,14 @@ export class Admission {
 
   /** @param recalled the profile, when it was decided about earlier */
   async admit(
-    request: CreateSessionRequest,
+    given: CreateSessionRequest,
     principal: Principal = UNLIMITED,
     recalled?: ResolvedProfile,
   ): Promise<Admitted> {
-    requestChecker.assert(request)
-    assertMeta(request.meta, 'meta')
+    requestChecker.assert(given)
+    assertMeta(given.meta, 'meta')
+    // the host may use its own again while the disk is asked, and after that
+    const request = copyOf({ ...given })
     const { profiles, roots } = this.#options
     const refreshed = recalled ? undefined : profiles.refreshed()
     if (refreshed) await refreshed
@@ -111,7 +113,7 @@ export class Admission {
       config: this.#options.profiles.pin(config, profile),
     })
     // the hook gets a copy when there is one: what is kept is what was asked
-    return buildRunnerConfig ? this.#hostConfig(buildRunnerConfig, { ...asked }, profile).then(pinned) : pinned(asked)
+    return buildRunnerConfig ? this.#hostConfig(buildRunnerConfig, copyOf(asked), profile).then(pinned) : pinned(asked)
   }
 
   /**
@@ -179,14 +181,15 @@ export class Admission {
     }
     if (typeof built !== 'object' || built === null || Array.isArray(built))
       throw new GatewayError('SG_ERR_ENGINE_START', { detail: 'buildRunnerConfig returned no config.' })
-    const [wrong] = hostConfigChecker.errors(built)
+    const [wrong = metaProblem(built.meta, 'meta')] = hostConfigChecker.errors(built)
     if (wrong)
       throw new GatewayError('SG_ERR_ENGINE_START', {
         detail: `buildRunnerConfig returned a config that cannot be used: ${wrong.path}: ${wrong.message}`,
       })
     const cwd = built.cwd === acceptedCwd ? acceptedCwd : await this.#resolveCwd(built.cwd)
     const permissionMode = built.permissionMode ?? acceptedMode
-    return this.#policy({ ...built, cwd, ...(permissionMode !== undefined && { permissionMode }) }, profile)
+    const own = { ...built, cwd, ...(built.meta && { meta: copyOf(built.meta) }) }
+    return this.#policy({ ...own, ...(permissionMode !== undefined && { permissionMode }) }, profile)
   }
 
   /**

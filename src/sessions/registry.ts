@@ -5,6 +5,7 @@ import type { AnswerChannel, ResolvePermissionRequest } from '../../schemas/perm
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, toError } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
+import { copyOf } from '../lib/json-value.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Page } from '../lib/paging.js'
@@ -277,10 +278,18 @@ export class SessionRegistry {
   }
 
   /**
-   * @param isFor which sessions' events it wants; default: all of them
+   * For a host, which may write into what it is told.
    * @returns a function that ends the observation; a listener that throws is logged and breaks nothing
    */
-  on<E extends keyof RegistryEvents & string>(
+  on<E extends keyof RegistryEvents & string>(event: E, listener: (payload: RegistryEvents[E]) => void): () => void {
+    return this.follow(event, (payload) => listener(copyOf(payload)))
+  }
+
+  /**
+   * `on`, for the gateway itself: all who follow are told by the same object.
+   * @param isFor which sessions' events it wants; default: all of them
+   */
+  follow<E extends keyof RegistryEvents & string>(
     event: E,
     listener: (payload: RegistryEvents[E]) => void,
     isFor?: (session: Observed) => boolean,

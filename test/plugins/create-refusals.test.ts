@@ -273,6 +273,8 @@ t.test('a limit that the host hook returns in a form that nothing reads starts n
     ['defaultApprovalTimeoutMs', { defaultApprovalTimeoutMs: '5 min' }],
     ['env.RETRIES', { env: { RETRIES: 5 } }],
     ['prompt', { prompt: 5 }],
+    ['meta', { meta: { count: 5n } }],
+    ['meta', { meta: { long: 'x'.repeat(20_000) } }],
   ] as const) {
     const { call, engine } = await buildServer(t, {
       buildRunnerConfig: (request) => ({ ...request, ...patch }) as never,
