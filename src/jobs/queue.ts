@@ -409,6 +409,8 @@ export class JobQueue {
   drain(): void {
     if (!this.#draining) this.#events.draining()
     this.#draining = true
+    // who has submitted before a start that does not come any more is told
+    this.#onStarted()
     this.#attempts.draining = true
     this.#claims.close()
   }

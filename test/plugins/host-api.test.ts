@@ -146,3 +146,11 @@ t.test('a second gateway at the same path is refused when it is registered', asy
     message: /^basePath: .*"\/v1"/,
   })
 })
+
+t.test('a job that is handed in before the start is refused when the host closes instead', async (t) => {
+  const { host } = await build(t)
+  const submitted = host.gateway.queue!.submit({ session: { cwd: SOME_CWD, profile: 'demo', prompt: 'go' } })
+  const refused = t.rejects(submitted, { code: 'SG_ERR_SHUTTING_DOWN' })
+  await host.close()
+  await refused
+})
