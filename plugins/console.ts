@@ -13,6 +13,7 @@ import type { Identify } from './auth.js'
 import { consoleFiles } from './console-files.js'
 import { featuresOf } from './documents.js'
 import { ownOrigins } from './origins.js'
+import { ownPlace } from './own-place.js'
 import { findSignIn, signInCookie, withToken } from './sign-in-cookie.js'
 
 /** Tokens that are tried from one address, a minute. */
@@ -89,7 +90,7 @@ const signInRoutes: FastifyPluginAsyncTypebox<ConsoleParts & { signIns: SignIns 
 ) => {
   const isOwnOrigin = ownOrigins(gateway)
   const { publicUrl = '' } = gateway.options.notifications ?? {}
-  const cookieFor = (request: FastifyRequest, path = scope.prefix) => ({
+  const cookieFor = (request: FastifyRequest, path = ownPlace(scope.prefix, request)) => ({
     path: path.replace(/(?<=.)\/$/, '') || '/',
     isSecure: (request.headers.origin ?? `${request.protocol}:`).startsWith('https:') || publicUrl.startsWith('https:'),
   })

@@ -9,6 +9,7 @@ import { JobElsewhere } from '../src/jobs/elsewhere.js'
 import type { JobQueue } from '../src/jobs/queue.js'
 import type { ClusterNode } from '../src/storage/cluster.js'
 import { clientOf } from './hops.js'
+import { ownPlace } from './own-place.js'
 import { linkNext } from './paging.js'
 
 type Asks = Pick<Cluster, 'ask'>
@@ -28,9 +29,13 @@ export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue; cluster?: A
   scope.post(
     '/jobs',
     { config: { idempotent: true }, schema: { body: CreateJobRequest, response: { 201: JobInfo } } },
-    async ({ body, principal, takenKey }, reply) => {
+    async (request, reply) => {
+      const { body, principal, takenKey } = request
       const job = await queue.submit(body, { principal, takenKey })
-      return reply.code(201).header('location', `${scope.prefix}/jobs/${job.id}`).send(job)
+      return reply
+        .code(201)
+        .header('location', `${ownPlace(scope.prefix, request)}/jobs/${job.id}`)
+        .send(job)
     },
   )
 

@@ -10,6 +10,7 @@ import {
 } from '../schemas/profiles.js'
 import { NoQuery } from '../schemas/sessions.js'
 import type { Gateway } from '../src/gateway.js'
+import { ownPlace } from './own-place.js'
 
 /** Profiles over REST; managing them needs a store. */
 export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = async (scope, { gateway }) => {
@@ -44,9 +45,13 @@ export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
       onRequest: async ({ principal }) => void profiles.authorize(principal),
       schema: { body: CreateProfileRequest, response: { 201: ProfileInfo } },
     },
-    async ({ body, principal, takenKey }, reply) => {
+    async (request, reply) => {
+      const { body, principal, takenKey } = request
       const profile = await profiles.create(body, principal, takenKey)
-      return reply.code(201).header('location', `${scope.prefix}/profiles/${profile.name}`).send(profile)
+      return reply
+        .code(201)
+        .header('location', `${ownPlace(scope.prefix, request)}/profiles/${profile.name}`)
+        .send(profile)
     },
   )
 

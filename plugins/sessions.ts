@@ -17,6 +17,7 @@ import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { Patience } from '../src/lib/patience.js'
 import { parseCommand } from '../src/sessions/clients/parse-command.js'
+import { ownPlace } from './own-place.js'
 import { linkNext } from './paging.js'
 
 const FILE_HEADERS = {
@@ -49,7 +50,10 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
         body as CreateSessionRequest,
         takenKey ? { principal, takenKey } : { principal },
       )
-      return reply.code(201).header('location', `${scope.prefix}/sessions/${session.id}`).send(session)
+      return reply
+        .code(201)
+        .header('location', `${ownPlace(scope.prefix, request)}/sessions/${session.id}`)
+        .send(session)
     },
   )
 

@@ -4,7 +4,7 @@ import cors from '@fastify/cors'
 import rateLimit from '@fastify/rate-limit'
 import fastify from 'fastify'
 import t from 'tap'
-import gatewayPlugin, { type MessageBlock } from '../../src/index.js'
+import gatewayPlugin, { createMemoryProfileStore, type MessageBlock } from '../../src/index.js'
 import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
 import { isProblem } from '../fixtures/problem.js'
@@ -80,6 +80,27 @@ t.test('the prefix of a registration is the beginning of every path, as for any 
   await engine.last.host.deferExecution({ executionId: 'e', toolName: 'far', input: {} })
   await until(() => dispatched.length === 1)
   t.match(dispatched, [{ resultPath: '/api/agents/v1/executions/e/result' }])
+})
+
+t.test('where something was made is told under the prefix as it was asked for', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  const authenticate = () => ({ canManageProfiles: true })
+  const stores = { profileStore: createMemoryProfileStore(), managedProfiles: {} }
+  const { profiles, createEngineRunner } = world().options
+  const given = { authenticate, profiles, queue: {}, createEngineRunner, ...stores }
+  await host.register(gatewayPlugin, { ...given, prefix: '/of/:tenant(^[\\w ]+$)' })
+  for (const [path, body] of [
+    ['sessions', { cwd: SOME_CWD }],
+    ['jobs', { session: { cwd: SOME_CWD, prompt: 'go' } }],
+    ['profiles', { name: 'made', engine: 'provider', provider: { id: 'demo' } }],
+  ] as const) {
+    const made = await host.inject({ method: 'POST', url: `/of/some%20body/v1/${path}`, payload: body })
+    t.equal(made.statusCode, 201, made.body)
+    const { location } = made.headers
+    t.match(location, /^\/of\/some%20body\/v1\//)
+    t.equal((await host.inject(location!)).statusCode, 200)
+  }
 })
 
 t.test('a prefix may end in a slash, as for any plugin', async (t) => {
