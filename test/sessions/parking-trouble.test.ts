@@ -352,3 +352,12 @@ t.test('a store of the host that lists nothing is named when the gateway starts'
   const store = Object.assign(new MemorySessionStore(), { list: async () => undefined as never })
   await t.rejects(buildGateway(t, { parking: { store } }), { message: 'parking.store: list() gave no list.' })
 })
+
+t.test('a store of the host that cannot be read is named when the gateway starts', async (t) => {
+  const unreachable = { message: 'connect ECONNREFUSED 127.0.0.1:6379' }
+  for (const thrown of [new Error(unreachable.message), unreachable]) {
+    const store = Object.assign(new MemorySessionStore(), { list: () => Promise.reject(thrown) })
+    const named = { code: 'SG_ERR_OPTION', message: `parking.store: ${unreachable.message}`, cause: thrown }
+    await t.rejects(buildGateway(t, { parking: { store } }), named)
+  }
+})

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { optionError, toError } from '../../errors.js'
 import { compileSchema } from '../../lib/validation.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
 
@@ -21,18 +22,31 @@ export const ParkedRecord = Type.Object({
 })
 const shape = compileSchema(ParkedRecord)
 
-/** What a store lists, without what is no record: that is told, left where it is, and keeps no other session from being adopted. */
+/**
+ * What a store lists, without what is no record: that is told, left where it is, and keeps no other session from being adopted.
+ * @throws SG_ERR_OPTION naming the store, which a host may have brought
+ */
 export async function listedRecords(
   store: SessionStore,
   onUnreadable: (error: Error) => void = () => {},
 ): Promise<ParkedSessionRecord[]> {
-  const list: unknown = await store.list(onUnreadable)
-  if (!Array.isArray(list)) throw new Error('parking.store: list() gave no list.')
+  const list = await listOf(store, onUnreadable)
   return list.filter((record) => {
     const problem = problemOf(record)
     if (problem) onUnreadable(new Error(`${problem} It was left in place.`))
     return !problem
   })
+}
+
+async function listOf(store: SessionStore, onUnreadable: (error: Error) => void): Promise<ParkedSessionRecord[]> {
+  let list: unknown
+  try {
+    list = await store.list(onUnreadable)
+  } catch (thrown) {
+    throw optionError('parking.store', toError(thrown).message, thrown)
+  }
+  if (!Array.isArray(list)) throw optionError('parking.store', 'list() gave no list.')
+  return list
 }
 
 /** @throws Error that says what is wrong with what the store has of this session */
