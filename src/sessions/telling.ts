@@ -5,6 +5,7 @@ import type { SessionInfo, TokenUsage } from '../../schemas/sessions.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import { EVENT_TYPES, type MomentEvent } from '../engines/event-types.js'
 import type { Clock } from '../lib/clock.js'
+import { copyOf } from '../lib/json-value.js'
 import type { Listeners } from '../lib/listeners.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { CountedSession } from '../usage/count.js'
@@ -49,7 +50,8 @@ export class Telling {
     }
     if (EVENT_TYPES[body.type].isMoment) this.#onMoment(session, body as MomentEvent, { seq, ts }, infoThen)
     if (!listeners.has('session_event', session)) return
-    const event = { seq, ts, ...body }
+    // an engine may go on with its own objects before this is told
+    const event = { seq, ts, ...copyOf(body) }
     event.seq = seq
     event.ts = ts
     const told: SessionEventTold = { sessionId: session.id, event, session: infoThen() }

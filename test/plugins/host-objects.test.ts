@@ -97,3 +97,19 @@ t.test('what a host hook writes into a request is not what was asked', async (t)
   await until(() => engine.runners.length === 2)
   t.same(engine.last.context.config.disallowedTools, ['rm'], 'once, each time that it is asked')
 })
+
+t.test('what an engine makes of its objects after it has told them counts for nobody', async (t) => {
+  const usage = { inputTokens: 5, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
+  const { call } = await buildServer(t, {
+    queue: {},
+    script: {
+      send(runner) {
+        runner.complete({ result: 'done', usage })
+        usage.inputTokens = 0
+      },
+    },
+  })
+  const { json: job } = await call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'go' } })
+  await until(async () => (await call('GET', `/jobs/${job.id}`)).json.finishedAt)
+  t.match((await call('GET', `/jobs/${job.id}`)).json, { status: 'succeeded', usage: { tokens: 5, inputTokens: 5 } })
+})
