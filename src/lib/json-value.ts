@@ -4,15 +4,37 @@ import { type FieldError, invalidField } from '../errors.js'
 const MAX_META_BYTES = 16 * 1024
 
 /**
- * A copy of lists and plain objects, all the way down, for code of a host that may write into what it is given, or has given. Nothing may
- * hold itself; what is neither stays what it is.
+ * A copy of lists and plain objects, all the way down and however deep, for code of a host that may write into what it is given, or has
+ * given. Nothing may hold itself; what is neither stays what it is.
  */
 export function copyOf<T>(value: T): T {
-  if (Array.isArray(value)) return value.map(copyOf) as T
+  const whole = shellOf(value)
+  const open: [from: object, to: Record<string, unknown>][] = []
+  const fill = (from: unknown, to: unknown) => {
+    if (to !== from) open.push([from as object, to as Record<string, unknown>])
+  }
+  fill(value, whole)
+  for (let next = open.pop(); next; next = open.pop()) {
+    const [from, to] = next
+    for (const [name, member] of Object.entries(from)) {
+      const own = shellOf(member)
+      // assigned, it would be what the copy inherits from
+      if (name === '__proto__') Object.defineProperty(to, name, { ...MEMBER, value: own })
+      else to[name] = own
+      fill(member, own)
+    }
+  }
+  return whole as T
+}
+
+const MEMBER = { enumerable: true, configurable: true, writable: true }
+
+/** An empty one for a list or a plain object; anything else itself. */
+function shellOf(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return []
   const prototype: unknown = Object.getPrototypeOf(value)
-  if (prototype !== Object.prototype && prototype !== null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copyOf(member)])) as T
+  return prototype === Object.prototype || prototype === null ? {} : value
 }
 
 /**
