@@ -2,6 +2,9 @@ import { availableParallelism } from 'node:os'
 import { untilAborted } from '../../lib/aborted.js'
 import { deferred } from '../../lib/deferred.js'
 
+/** The end of the first start at each place where there was one, whoever counted its slots. */
+const firstAt = new Map<string, Promise<void>>()
+
 /**
  * How many agents may start at the same time. Each takes a core for a second; eight that start together on two cores take eight
  * seconds each.
@@ -9,8 +12,6 @@ import { deferred } from '../../lib/deferred.js'
 export class SpawnSlots {
   #free: number
   readonly #waiting: (() => void)[] = []
-  /** The end of the first start at each place where there was one. */
-  readonly #firstAt = new Map<string, Promise<void>>()
 
   /** @param count default: one per core, and at least two */
   constructor(count = Math.max(2, availableParallelism())) {
@@ -38,8 +39,8 @@ export class SpawnSlots {
       else this.#free++
     }
     if (firstAloneAt === undefined) return free
-    const first = this.#firstAt.get(firstAloneAt)
-    if (!first) this.#firstAt.set(firstAloneAt, over.promise)
+    const first = firstAt.get(firstAloneAt)
+    if (!first) firstAt.set(firstAloneAt, over.promise)
     else
       await untilAborted(first, signal).catch((reason) => {
         free()

@@ -11,6 +11,9 @@ import {
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { cliSubject, deleteSdkSession, listSdkSessions } from '../../../src/engines/cli/index.js'
+import { type AgentSetup, beginLaunch } from '../../../src/engines/cli/launch.js'
+import { SpawnSlots } from '../../../src/engines/cli/spawn-slots.js'
+import { systemClock } from '../../../src/lib/clock.js'
 import { until } from '../../fixtures/build.js'
 import { processesOf } from '../../fixtures/processes.js'
 
@@ -72,6 +75,31 @@ t.test(
     t.strictSame(processesOf(), [])
   },
 )
+
+t.test('a codex is asked once the first start of a session in its config directory is over', async (t) => {
+  const codex = { name: 'codex', command: process.execPath, args: [AGENT] }
+  const subject = (HOME: string) => {
+    const env = { PATH: process.env.PATH!, ACP_LISTS: '["one"]', HOME }
+    return { env, ...cliSubject({ agents: [codex] }, { name: 'c', engine: 'cli', agent: 'codex' }, env) }
+  }
+  const ask = (home: string) => listSdkSessions([subject(home)], { limit: 1, offset: 0 }, SDK)
+  const { row, env } = subject('/session')
+  const setup: AgentSetup = {
+    ...{ sessionId: 's', row, env: { ...env, HOME: '/session' }, config: { cwd: t.testdir() }, trusted: false },
+    ...{ slots: new SpawnSlots(), roots: undefined, clock: systemClock },
+  }
+  const session = await beginLaunch(setup, new AbortController().signal)
+  let found: unknown
+  const asked = ask('/session').then((sessions) => {
+    found = sessions
+  })
+  t.match(await ask('/elsewhere'), [{ sessionId: 'one' }])
+  t.notOk(found, 'one that makes its databases beside another fails')
+  t.strictSame(processesOf(), [])
+  await session.end()
+  await asked
+  t.match(found, [{ sessionId: 'one' }])
+})
 
 t.test('a declared agent is asked, too, and one that lists none has none', async (t) => {
   const mine = { name: 'mine', command: process.execPath, args: [AGENT] }

@@ -89,13 +89,14 @@ function withAgent<Answer>(
   const { row, env } = subject
   // from here on, so that nobody waits for longer than for the agent that hangs
   const late = AbortSignal.timeout(START_TIMEOUT_MS)
-  return places.run(placeOf(row, env), async () => {
+  const place = placeOf(row, env)
+  return places.run(place, async () => {
     const command = findExecutable(row.command ?? row.name, env)
     if (!command) throw startError(`The agent ${row.name} is not installed.`)
     let free = () => {}
     let running: AgentProcess | undefined
     try {
-      free = await slots.take(late)
+      free = await slots.take(late, row.acp?.firstStartAlone && place)
       setTimeout(free, SLOT_MS).unref()
       running = await startIn(subject, command, dir)
       const { agent } = connectAcp(running, { onUpdate: () => {}, onPermission: async () => CANCELLED })
