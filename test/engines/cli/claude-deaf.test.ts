@@ -110,6 +110,27 @@ t.test('one that is killed while it speaks: what it had said is told, and once h
   t.equal(half!.uuid, host.of('stream_delta')[2]!.uuid, 'it takes the place of its deltas')
 })
 
+t.test('one that is killed while it speaks: what its calls are known to have cost is counted, each once', async (t) => {
+  const calls = (...more: object[]) => script(...spent, ...more, { type: 'begun' }, { deaf: true })
+  const opened = { usage: { inputTokens: 5, outputTokens: 1 } }
+  for (const [more, last] of [
+    [[], [{ ...opened, content: [] }]],
+    [[delta('ha'), delta('lf')], [{ ...opened, content: [{ text: 'half' }] }]],
+    [[begun], [{ content: [{ text: 'begun' }] }, { ...opened, content: [] }]],
+  ] as const) {
+    const { runner, host } = await start(t)
+    const spoke = host.next('engine_event')
+    runner.send(calls(...more))
+    await spoke
+    const died = host.next('session_error')
+    process.kill(processesOf('session-1')[0]!, 'SIGKILL')
+    await died
+    const told = host.of('assistant_message').map(({ message }) => message)
+    t.match(told, [{ usage: { inputTokens: 7, outputTokens: 20, cacheReadTokens: 3 } }, ...last])
+    t.equal(told.length, 1 + last.length)
+  }
+})
+
 t.test('one that follows stays, and so does nothing of the interrupt', async (t) => {
   const { clock, runner, host } = await start(t)
   const spoke = host.next('engine_event')

@@ -79,13 +79,13 @@ t.test(
 t.test('a codex is asked once the first start of a session in its config directory is over', async (t) => {
   const codex = { name: 'codex', command: process.execPath, args: [AGENT] }
   const subject = (HOME: string) => {
-    const env = { PATH: process.env.PATH!, ACP_LISTS: '["one"]', HOME }
-    return { env, ...cliSubject({ agents: [codex] }, { name: 'c', engine: 'cli', agent: 'codex' }, env) }
+    const env = { PATH: process.env.PATH, ACP_LISTS: '["one"]', HOME }
+    return cliSubject({ agents: [codex] }, { name: 'c', engine: 'cli', agent: 'codex' }, env)
   }
   const ask = (home: string) => listSdkSessions([subject(home)], { limit: 1, offset: 0 }, SDK)
   const { row, env } = subject('/session')
   const setup: AgentSetup = {
-    ...{ sessionId: 's', row, env: { ...env, HOME: '/session' }, config: { cwd: t.testdir() }, trusted: false },
+    ...{ sessionId: 's', row, env, config: { cwd: t.testdir() }, trusted: false },
     ...{ slots: new SpawnSlots(), roots: undefined, clock: systemClock },
   }
   const session = await beginLaunch(setup, new AbortController().signal)

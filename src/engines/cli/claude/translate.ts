@@ -79,12 +79,18 @@ export class ClaudeTranslator {
     if (held) this.#emit(held.event)
   }
 
-  /** Nothing more is said: what was begun is told as far as it came, since its deltas are in no log. */
+  /**
+   * Nothing more is said: what was begun is told as far as it came, since its deltas are in no log, and with it what it is known to have
+   * cost, which nobody would count otherwise.
+   */
   breakOff(): void {
     this.flush()
     for (const [parent, { uuid, text }] of this.#streams) {
-      const message: Message = { role: 'assistant', content: [{ type: 'text', text }] }
-      if (text) this.#emit({ type: 'assistant_message', message, uuid, parentToolUseId: parent })
+      const usage = this.#count(parent)
+      const hasCost = Object.values(usage).some((count) => count > 0)
+      const content = text ? [{ type: 'text' as const, text }] : []
+      const message: Message = { role: 'assistant', content, ...(hasCost && { usage }) }
+      if (text || hasCost) this.#emit({ type: 'assistant_message', message, uuid, parentToolUseId: parent })
     }
   }
 
@@ -94,8 +100,9 @@ export class ClaudeTranslator {
    * @param earlier what the turn took before it was parked
    */
   complete(result: SdkResult, interrupted: boolean, earlier = { elapsedMs: 0, steps: 0 }): void {
-    this.breakOff()
+    // the turn's own end tells it
     for (const parent of this.#streams.keys()) this.#count(parent)
+    this.breakOff()
     const { usage, ...totals } = this.totals.add(result, earlier.steps)
     const subtype = subtypeOf(result, interrupted)
     const isError = subtype !== 'success' && subtype !== 'interrupted'
