@@ -1,6 +1,7 @@
 import { GatewayError, toError } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
 import { within } from '../../lib/within.js'
+import type { RunnerEvent } from '../runner.js'
 
 /** How long an agent has to follow an interrupt before its process is ended. */
 export const INTERRUPT_GRACE_MS = 5_000
@@ -34,3 +35,16 @@ export const answered = (command: Promise<void>, clock: Clock): Promise<void> =>
       throw new GatewayError('SG_ERR_ENGINE_REFUSED', { detail: 'The agent does not answer.' })
     },
   })
+
+/**
+ * The end of an agent, and of its session with it; a person is told what they can do then.
+ * @param detail how it ended
+ * @param kept its own name of the session, when it has written that down
+ */
+export const agentDied = (detail: string, kept: string | undefined): RunnerEvent => ({
+  type: 'session_error',
+  message: kept
+    ? `${/[.!?]$/.test(detail) ? detail : `${detail}.`} A new session with "resume": "${kept}" goes on from there.`
+    : detail,
+  code: 'SG_ERR_ENGINE_FAILED',
+})

@@ -139,3 +139,20 @@ t.test('a copy of a session is gone on with where the agent makes one', async (t
   const none = await build(t, { env: { ACP_NO_FORK: '1' } }, {}, { resume: 'earlier', forkSession: true })
   await t.rejects(none.runner.start(none.host), { code: 'SG_ERR_UNSUPPORTED', message: /mine cannot fork/ })
 })
+
+t.test(
+  'the death of one that has a turn behind it is told with how to go on, if it can load its sessions',
+  async (t) => {
+    for (const [env, message] of [
+      [{}, ' A new session with "resume": "scripted-session" goes on from there.'],
+      [{ ACP_NO_LOAD: '1' }, /SIGKILL\.$/],
+    ] as const) {
+      const { runner, host } = await build(t, { env })
+      await runner.start(host)
+      await host.turn(runner, 'hi')
+      const died = host.next('session_error')
+      runner.send(JSON.stringify([{ crash: true }]))
+      t.match(await died, { message })
+    }
+  },
+)

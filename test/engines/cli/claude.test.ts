@@ -270,6 +270,15 @@ t.test('the death of the agent ends the session', async (t) => {
   t.match(await died, { message: /exited with code 143\.$/, code: 'SG_ERR_ENGINE_FAILED' })
 })
 
+t.test('the death of an agent that has a turn behind it is told with how to go on', async (t) => {
+  const { runner, host, query } = await start(t)
+  await host.turn(runner, 'hi')
+  const died = host.next('session_error')
+  runner.send(script({ die: 'exited with code 143' }))
+  const { message } = await died
+  t.match(message, `143. A new session with "resume": "${query.options.sessionId}" goes on from there.`)
+})
+
 t.test('close is no death', async (t) => {
   const { runner, host, query } = await start(t)
   await Promise.all([runner.close(), runner.close()])

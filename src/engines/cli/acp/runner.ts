@@ -12,7 +12,7 @@ import { deferred } from '../../../lib/deferred.js'
 import { within } from '../../../lib/within.js'
 import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapshot } from '../../runner.js'
 import type { Written } from '../carry/carried-runner.js'
-import { answered, control } from '../control.js'
+import { agentDied, answered, control } from '../control.js'
 import { beginLaunch } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
@@ -299,7 +299,7 @@ export class AcpRunner implements Runner {
     const detail = breach ? `${breach} ${last}` : last
     if (this.#isOpen && !this.#closing && !this.#isSpent) {
       this.#translator.flush()
-      this.#emit({ type: 'session_error', message: detail, code: 'SG_ERR_ENGINE_FAILED' })
+      this.#emit(agentDied(detail, this.snapshot && !this.#isFresh ? this.#sdkSessionId : undefined))
       void this.close()
     }
     return detail

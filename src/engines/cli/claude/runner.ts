@@ -14,7 +14,7 @@ import type {
 } from '../../runner.js'
 import { contextUsage } from '../../token-usage.js'
 import type { Written } from '../carry/carried-runner.js'
-import { answered, control } from '../control.js'
+import { agentDied, answered, control } from '../control.js'
 import { beginLaunch, type Launch } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
@@ -318,7 +318,7 @@ export class ClaudeRunner implements Runner {
     const detail = [failure, await this.#process?.lastWords()].filter(Boolean).join(' ')
     if (this.#isOpen && !this.#closing && !this.isSpent) {
       this.#translator.breakOff()
-      this.#emit({ type: 'session_error', message: detail, code: 'SG_ERR_ENGINE_FAILED' })
+      this.#emit(agentDied(detail, this.#isFresh ? undefined : this.#sdkSessionId))
       void this.close()
     }
     return detail
