@@ -112,6 +112,8 @@ export interface AcpTraits {
   readonly transcripts?: { readonly folder: string; readonly suffix: (sessionId: string) => string }
   /** It tells what a model's vendor refused as text, in a turn that went well but used no tokens. */
   readonly refusesInText?: true
+  /** It counts the tokens of answers that came to their end alone, and ends a turn well that got none. */
+  readonly countsWholeAnswers?: true
   /** It makes its databases in its config directory when it starts there first, and one that starts beside that fails. */
   readonly firstStartAlone?: true
   /** A command that it runs goes on when its turn is interrupted, until it ends itself. */
@@ -256,6 +258,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       apiKeyLogin: 'gemini-api-key',
       ignoredText: /^(\[MODE_UPDATE\] |<session_context>|\[Function Response: )/,
       replaysLate: true,
+      countsWholeAnswers: true,
       transcripts: { folder: '.gemini/tmp', suffix: (sessionId) => `-${sessionId.slice(0, 8)}.jsonl` },
       loadBegins: 'session-',
     },

@@ -333,3 +333,24 @@ for (const [what, steps, error] of [
     t.match(end, { subtype: 'error_during_execution', isError: true })
     t.strictSame(end.errors, [error])
   })
+
+t.test('a turn that gemini ends well without a whole answer of its model has failed', async (t) => {
+  const uncounted = (count: number) => ({
+    answer: { stopReason: 'end_turn', _meta: { quota: { token_count: { input_tokens: count, output_tokens: 0 } } } },
+  })
+  const half = { raw: chunk('half of it ') }
+  const { runner, host } = await start(t, 'gemini')
+  for (const [steps, errors] of [
+    [[half, half, uncounted(0)], ['The answer of the model was cut off each time that the agent asked for it.']],
+    [[uncounted(0)], ['The agent ended the turn without a word: its model may not have answered.']],
+  ] as const) {
+    const end = await host.turn(runner, script(...steps))
+    t.match(end, { subtype: 'error_during_execution', isError: true })
+    t.strictSame(end.errors, errors)
+  }
+  for (const steps of [
+    [half, uncounted(5)],
+    [half, answered],
+  ])
+    t.match(await host.turn(runner, script(...steps)), { subtype: 'success', result: 'half of it ' })
+})

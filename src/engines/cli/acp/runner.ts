@@ -261,11 +261,13 @@ export class AcpRunner implements Runner {
 
   async #prompt(text: string, turn: Turn): Promise<void> {
     const startedAt = performance.now()
-    const end = await turn.take(text, () => {
+    const end = await turn.take(text, (toldTokens) => {
       this.#translator.flush()
+      const { refusesInText, countsWholeAnswers } = this.#setup.row.acp ?? {}
       // A command of the agent's own uses no tokens either.
-      const mayBeRefusal = this.#setup.row.acp?.refusesInText && !text.startsWith('/')
-      return mayBeRefusal ? this.#translator.lastPiece : undefined
+      if (text.startsWith('/')) return undefined
+      if (refusesInText) return this.#translator.lastPiece
+      return countsWholeAnswers && toldTokens ? this.#translator.lastText && CUT_OFF : undefined
     })
     // That the agent itself is gone is told by its end.
     if (!end) return
@@ -398,6 +400,8 @@ export class AcpRunner implements Runner {
     if (drained) this.#process?.leaveUnread(drained)
   }
 }
+
+const CUT_OFF = 'The answer of the model was cut off each time that the agent asked for it.'
 
 /** How an agent ended, and what it said, tells more than how its connection broke; an agent that answered has not ended. */
 async function instead(ended: Promise<string>, error: unknown): Promise<never> {

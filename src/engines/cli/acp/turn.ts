@@ -60,10 +60,10 @@ export class Turn {
 
   /**
    * Gives the agent a prompt and waits for the end of its turn.
-   * @param refusal what was said last, when that may be a vendor's refusal; asked for once the turn is over
+   * @param refusal why its model gave no answer, when it may not have; asked for once the turn is over, with whether that told its tokens
    * @returns undefined when the agent itself is gone
    */
-  async take(text: string, refusal: () => string | undefined): Promise<TurnEnd | undefined> {
+  async take(text: string, refusal: (toldTokens: boolean) => string | undefined): Promise<TurnEnd | undefined> {
     this.#watch(FIRST_SILENCE_MS)
     const end = await this.#ask(text, refusal)
     this.#silence?.cancel()
@@ -98,11 +98,11 @@ export class Turn {
     this.#interruption.abort()
   }
 
-  async #ask(text: string, refusal: () => string | undefined): Promise<TurnEnd | undefined> {
+  async #ask(text: string, refusal: (toldTokens: boolean) => string | undefined): Promise<TurnEnd | undefined> {
     const { connection, sessionId, row } = this.#parts
     try {
       const answer = await connection.agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
-      return endOf(answer, refusal())
+      return endOf(answer, refusal)
     } catch (error) {
       if (connection.signal.aborted) return undefined
       return this.signal.aborted
@@ -153,9 +153,12 @@ const NOTHING_SAID = 'The agent ended the turn without a word: its model may not
 /** Of what an agent calls an end that the protocol does not know. */
 const MAX_REASON = 200
 
-/** @param refusal what the agent said, when that may be the vendor's refusal in disguise */
-function endOf(answer: Partial<PromptResponse> | null | undefined, refusal: string | undefined): TurnEnd {
+function endOf(
+  answer: Partial<PromptResponse> | null | undefined,
+  refusalOf: (toldTokens: boolean) => string | undefined,
+): TurnEnd {
   const usage = turnUsage(answer)
+  const refusal = refusalOf(usage !== undefined)
   const ended = { ...(usage && { usage }) }
   const reason: unknown = answer?.stopReason
   if (typeof reason !== 'string')
