@@ -118,6 +118,13 @@ if (hasPostgres()) {
       ['mysql://gateway:some-secret@127.0.0.1:1/postgres', /the url is not one of PostgreSQL/],
       ['127.0.0.1:1/postgres', /the url is not one of PostgreSQL/],
       [`postgres://gateway:some-secret@/postgres?port=1&host=${server.directory}`, /cannot be reached/],
+      [
+        'postgres://gateway:some-secret@one:5432,two:5432/postgres',
+        /names several hosts, of which the driver takes one/,
+      ],
+      ['postgres://gateway:some-secret@one,two/postgres', /names several hosts/],
+      ['postgres://gateway:some-secret@/postgres?host=one,two', /names several hosts/],
+      ['postgres://gateway:1,2/ab-secret@127.0.0.1:1/postgres', /percent-encoded/],
       [`${url}?sslmode=verify-full`, /TLS does not fit. Look at sslmode .*The server does not support SSL/],
       [`${url}?sslmode=verify-full&sslrootcert=/nowhere/ca.pem`, /TLS does not fit. .*nowhere.ca\.pem/],
       [server.url({ password: '' }), /asks for a password. Put it into the url, or into PGPASSWORD/],
@@ -144,6 +151,12 @@ if (hasPostgres()) {
     await t.rejects(checkPostgres({ url: guest, schema: 'restored' }), {
       message: 'guest may not use the schema restored: ALTER SCHEMA "restored" OWNER TO guest, and its tables',
     })
+    await server.query('ALTER ROLE guest CONNECTION LIMIT 1; ALTER ROLE guest SET default_transaction_read_only = on')
+    await t.rejects(checkPostgres({ url: guest }), {
+      message:
+        /only reads for guest: turn default_transaction_read_only off.* may have 1 connection here, and the gateway needs two/,
+    })
+    await server.query('ALTER ROLE guest CONNECTION LIMIT -1; ALTER ROLE guest RESET default_transaction_read_only')
     await server.query(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
     const latin = { url: server.url({ database: 'latin' }) }
     await t.rejects(checkPostgres(latin), { message: /encoded in LATIN1: make one with ENCODING 'UTF8'/ })

@@ -11,8 +11,16 @@ function parsed(url: string): URL | undefined {
   return found && `${found.pathname}${found.search}${found.hash}`.match(/[@#]/) ? undefined : found
 }
 
+/** As libpq takes them, in the place of the host or as parameter. A comma may also be in a password, which ends with `@`. */
+const SEVERAL_HOSTS = /^postgres(ql)?:\/\/([^/?#]*@)?[^/?#@]*,[^/?#@]*([/?#][^@]*)?$|[?&]host=[^&#]*(,|%2C)/i
+
 /** @throws StorageError, which quotes nothing of it */
 export function checkUrl(url: string): void {
+  if (SEVERAL_HOSTS.test(url))
+    throw new StorageError(
+      'POSTGRES_URL',
+      'the url names several hosts, of which the driver takes one: name the primary, or what leads to it after a failover as well (a DNS name, a proxy)',
+    )
   // no host, and yet a user: only the driver reads that
   if (parsed(url.replace(/@(?=\/)/, '@localhost'))) return
   throw new StorageError(
@@ -73,12 +81,14 @@ const MEANINGS: readonly (readonly [RegExp, code: string, meaning: (place: strin
   [
     /^25006$/,
     'POSTGRES_READ_ONLY',
-    (place) => `${place} only reads: it is a standby, or set to. Name the primary in the url.`,
+    (place) =>
+      `${place} only reads: it is a standby, or set to by default_transaction_read_only. Name the primary in the url, or turn that off.`,
   ],
   [
     /^53300$/,
     'POSTGRES_BUSY',
-    (place) => `${place} has no connection left. The gateway needs two; raise max_connections, or close others.`,
+    (place) =>
+      `${place} has no connection left. The gateway needs two; raise max_connections, or the CONNECTION LIMIT of role and database, or close others.`,
   ],
   [
     /^42939$/,

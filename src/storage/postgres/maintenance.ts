@@ -33,7 +33,9 @@ export interface PostgresReport {
 
 // names that are looked up, by to_regclass too, end the statement in a schema that the user may not use
 const SERVER = `SELECT version() AS version, pg_is_in_recovery() AS standby, current_user AS "user",
-  current_setting('fsync') AS fsync,
+  current_setting('fsync') AS fsync, current_setting('default_transaction_read_only') AS "readOnly",
+  (SELECT least(nullif(rolconnlimit, -1), nullif(datconnlimit, -1)) FROM pg_roles, pg_database
+    WHERE rolname = session_user AND datname = current_database() AND NOT rolsuper) AS connections,
   current_setting('server_encoding') AS encoding, has_database_privilege(current_database(), 'CREATE') AS may,
   (SELECT pg_has_role(nspowner, 'USAGE') OR has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = $1) AS uses,
   (SELECT array_agg(format('%I.%I', nspname, relname) ORDER BY relname)
@@ -118,9 +120,17 @@ async function look(
 ): Promise<PostgresReport> {
   return withLink(options, async (link, schema) => {
     const { rows } = await link.client.query(SERVER, [schema])
-    const { version, standby, user, fsync, encoding, may, uses, denied } = rows[0]
+    const { version, standby, readOnly, connections, user, fsync, encoding, may, uses, denied } = rows[0]
     const problems: string[] = []
     if (standby) problems.push('the server is a standby, which only reads: name the primary')
+    else if (readOnly === 'on')
+      problems.push(
+        `the database only reads for ${user}: turn default_transaction_read_only off, for the server, the database and the role`,
+      )
+    if (connections !== null && connections < 2)
+      problems.push(
+        `${user} may have ${connections} connection${connections === 1 ? '' : 's'} here, and the gateway needs two: raise the CONNECTION LIMIT of role and database`,
+      )
     if (encoding !== 'UTF8') problems.push(`the database is encoded in ${encoding}: make one with ENCODING 'UTF8'`)
     if (schema.startsWith('pg_'))
       problems.push(`names that begin with pg_ are PostgreSQL's own: give the schema another one`)
