@@ -17,7 +17,7 @@ Exit codes of the gateway itself:
   0  stopped, or everything is in order
   1  an unexpected error, or a shutdown that had to be forced
   2  wrong usage, or a configuration that cannot be used
-  3  could not start: the port is taken, or the storage is locked
+  3  could not start: the port is taken, or the storage is locked or cannot be reached
 
 Exit codes of commands that speak to one:${EXIT_HELP.replace(/^\nExit codes:/, '')}
 
