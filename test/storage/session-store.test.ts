@@ -81,25 +81,30 @@ t.test('what cannot be read is reported at the start and left in place; the othe
     c: '',
     d: '{"version":1,"record":{"id":"x"}}',
     e: 'null',
+    // a copy of a session that is listed under its own file
+    f: whole,
   }
   for (const [letter, text] of Object.entries(bad)) writeFileSync(join(dir, `${letter.repeat(64)}.json`), text)
   writeFileSync(join(dir, 'notes.txt'), 'not ours')
+  mkdirSync(join(dir, `${'0'.repeat(64)}.json`))
   const errors: { message: string; context: object }[] = []
   const onError = ({ message }: Error, context: object) => void errors.push({ message, context })
   const after = await buildGateway(t, {
     parking: { store: createFileSessionStore({ dir }), onError },
     script: native,
   })
-  t.match(
+  t.same(
     (await after.registry.list()).map(({ id }) => id),
     [before.id],
   )
-  t.equal(errors.length, 5)
+  t.equal(errors.length, 7)
   for (const { message, context } of errors) {
     t.same(context, { phase: 'adopt' })
     t.match(message, /left in place/)
   }
   t.ok(errors.some(({ message }) => message.includes('b'.repeat(64)) && message.includes('version')))
+  t.ok(errors.some(({ message }) => message.includes('f'.repeat(64)) && message.includes(`of session ${before.id}`)))
+  t.ok(errors.some(({ message }) => message.includes('0'.repeat(64)) && message.includes('cannot be read')))
   for (const [letter, text] of Object.entries(bad))
     t.equal(readFileSync(join(dir, `${letter.repeat(64)}.json`), 'utf8'), text)
   t.same(await after.gateway.executions.submit('e1', ok), { applied: true, sessionId: before.id })

@@ -56,7 +56,11 @@ class FileSessionStore implements SessionStore {
       const batch = files.slice(at, at + READS_AT_ONCE).map(async (file) => {
         try {
           const record = await readRecord(file)
-          if (record) records.push(record)
+          if (!record) return
+          // a copy: nothing would ever remove it, and its session would wake once more
+          if (this.#fileOf(record.id) !== file)
+            throw new Error(`${file} is of session ${record.id}, whose file has another name. It was left in place.`)
+          records.push(record)
         } catch (error) {
           onUnreadable(toError(error))
         }
@@ -155,7 +159,11 @@ async function textOf(file: string): Promise<string> {
 
 /** @throws Error that names the file, when it holds no record of this version */
 async function readRecord(file: string): Promise<ParkedSessionRecord | undefined> {
-  const text = await textOf(file).catch(unless('ENOENT', undefined))
+  const text = await textOf(file)
+    .catch(unless('ENOENT', undefined))
+    .catch((cause) => {
+      throw new Error(`${file} cannot be read (${toError(cause).message}). It was left in place.`, { cause })
+    })
   if (text === undefined) return undefined
   let parsed: unknown
   try {
