@@ -171,6 +171,8 @@ t.test('what is there and is no database, or no file of profiles, is told as a s
   const kept = (file: string) => problems(t, { profileStore: { file } }, { folder })
   const message = /notes\.txt cannot be read as profiles: .*Repair or remove it$/
   t.match(await kept('notes.txt'), [{ path: 'profileStore.file', message }])
+  writeFileSync(join(folder, 'twice.json'), '{"version":1,"profiles":[{"name":"a"},{"name":"a"}]}')
+  t.match(await kept('twice.json'), [{ path: 'profileStore.file', message: /it holds two profiles named a\. Repair/ }])
   t.match(await kept('folder'), [{ path: 'profileStore.file', message: /folder is a directory; name a file in it$/ }])
   t.strictSame(await kept('none.json'), [])
   t.notOk(readdirSync(folder).some((name) => name.includes('corrupt')))

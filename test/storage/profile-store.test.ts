@@ -96,6 +96,11 @@ t.test('a file that is no profile store is reported, kept, copied, and never wri
     ['something else', '{"users":[]}', /version|profiles|users/],
     ['a later version', '{"version":2,"profiles":[]}', /version/],
     ['a bad name', '{"version":1,"profiles":[{"name":"../a"}]}', /profiles\.0\.name/],
+    [
+      'two of one name',
+      '{"version":1,"profiles":[{"name":"a"},{"name":"b"},{"name":"a"}]}',
+      /two profiles named a\. Repair/,
+    ],
     ['an unknown field', '{"version":1,"profiles":[{"name":"a","secret":"x"}]}', /profiles\.0\.secret/],
   ]
   for (const [what, bytes, detail] of corrupt) {

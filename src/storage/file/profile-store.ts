@@ -136,7 +136,11 @@ const unreadable = (path: string, problem: string): string => `${path} cannot be
 function profilesIn(bytes: Buffer): StoredProfile[] | string {
   try {
     const contents = parseJson(bytes)
-    if (contentsShape.check(contents)) return contents.profiles
+    if (contentsShape.check(contents)) {
+      const names = contents.profiles.map(({ name }) => name)
+      const twice = names.find((name, at) => names.indexOf(name) !== at)
+      return twice === undefined ? contents.profiles : `it holds two profiles named ${twice}.`
+    }
     const [first] = contentsShape.errors(contents)
     return first ? `${first.path}: ${first.message}` : 'it holds something else.'
   } catch (thrown) {
