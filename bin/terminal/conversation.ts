@@ -1,5 +1,5 @@
 import pc from 'picocolors'
-import type { AttachItem, Attachment, PermissionRequest, Session } from '../../client/index.js'
+import type { AttachItem, Attachment, PermissionRequest, Session, SessionStatus } from '../../client/index.js'
 import { Asks } from './asks.js'
 import { Away } from './away.js'
 import { CommandFailure, EXIT } from './exit.js'
@@ -38,6 +38,8 @@ export class Conversation {
   #lastText = ''
   /** Asked, and neither answered nor put to anybody here. */
   #pending = new Map<string, PermissionRequest>()
+  /** As it was told last; undefined as long as nothing has told of it. */
+  #status: SessionStatus | undefined
   #interrupts = 0
   #isDenied = false
   #isClosed = false
@@ -98,6 +100,10 @@ export class Conversation {
       case 'gap':
         this.#pending = new Map(item.snapshot.pendingPermissions.map((request) => [request.id, request]))
         this.#asks?.keepOnly(this.#pending)
+        this.#status = item.snapshot.session.status
+        return false
+      case 'status_changed':
+        this.#status = item.status
         return false
       case 'permission_requested':
         this.#pending.set(item.request.id, item.request)
@@ -153,16 +159,23 @@ export class Conversation {
     this.#pending.clear()
   }
 
-  /** The first one ends the turn, the second one leaves. */
+  /** The first one ends the turn, the second one leaves; where nobody types and no turn is waited for, the first one does. */
   #interrupt(): void {
     this.#view.breakLine()
-    if (++this.#interrupts > 1) {
+    if (++this.#interrupts > 1 || this.#isIdle) {
       this.#leave(new CommandFailure('Left. The session is still there.', EXIT.interrupted))
       return
     }
     note(pc.dim('Interrupting. Press Ctrl-C again to leave.'))
     this.#asks?.clear()
     this.#session.interrupt().catch(() => {})
+  }
+
+  get #isIdle(): boolean {
+    const { connection, snapshot } = this.#attachment
+    const { takesLines, untilTurn } = this.#options
+    if (takesLines || untilTurn || connection.state !== 'live' || !connection.isSynced) return false
+    return (this.#status ?? snapshot?.session.status) === 'idle'
   }
 
   #onLost(): void {

@@ -99,6 +99,11 @@ function explainRefusal({ code, status, detail, errors }: GatewayError): { messa
       message: `${detail}\nName a token with --token, SESSION_GATEWAY_TOKEN or session-gateway login.`,
       exitCode: EXIT.denied,
     }
+  if (code === 'SG_ERR_PROFILE_REQUIRED')
+    return {
+      message: 'Several profiles are declared: name one with --profile. See them: session-gateway profiles ls',
+      exitCode: EXIT.usage,
+    }
   if (code === NO_PATH) return { message: `${detail}\n${BASE_PATH}`, exitCode: EXIT.failed }
   const exitCode = status === 403 ? EXIT.denied : status === 400 ? EXIT.usage : EXIT.failed
   return { message: `${detail}${fields}`, exitCode }

@@ -268,6 +268,18 @@ t.test('what is not offered, is elsewhere or cannot be sent is told of with what
       t.match(await run([...words, '--token', token]), { code: 2, stderr: /The token has characters .* no header/ })
 })
 
+t.test('whoever has several profiles is told of the flag that names one', async (t) => {
+  const { url, cwd } = await startDaemon(t, { profiles: [DEMO, { ...DEMO, name: 'other' }], queue: {} })
+  const options = { cwd: join(cwd, 'work'), env: { SESSION_GATEWAY_TOKEN: TOKEN, SESSION_GATEWAY_URL: url } }
+  for (const words of [['run'], ['jobs', 'submit']])
+    t.strictSame(await runPlain([...words, 'Hello.'], options), {
+      code: 2,
+      stdout: '',
+      stderr:
+        'session-gateway: Several profiles are declared: name one with --profile. See them: session-gateway profiles ls\n',
+    })
+})
+
 t.test('login keeps the token for its gateway alone, for its owner alone', async (t) => {
   const { url, cwd } = await startDaemon(t)
   const file = join(cwd, 'config', 'session-gateway', 'client.json')
