@@ -79,3 +79,10 @@ export function visibleProfiles({ allowedProfiles }: Principal): string[] | unde
   if (allowedProfiles === undefined) return undefined
   return allowedProfiles instanceof Set || Array.isArray(allowedProfiles) ? [...allowedProfiles] : []
 }
+
+/** Whether two callers, or one of then and of now, see the same. */
+export function seeTheSame(one: Principal, other: Principal): boolean {
+  const [these, those] = [visibleProfiles(one), visibleProfiles(other)]
+  if (!these || !those) return these === those
+  return these.length === those.length && these.every((profile) => visible(other, profile))
+}

@@ -1,6 +1,6 @@
 import { PROTOCOL_VERSION } from '../../schemas/frames.js'
 import type { JobEvent, QueueFrame, QueueStats } from '../../schemas/jobs.js'
-import { type Principal, visible } from '../principal.js'
+import { type Principal, seeTheSame, visible } from '../principal.js'
 import type { JobQueue } from './queue.js'
 import type { QueueRelay } from './queue-relay.js'
 
@@ -8,7 +8,7 @@ import type { QueueRelay } from './queue-relay.js'
 export interface QueueSink {
   /** @param frame one JSON text */
   send(frame: string): void
-  /** The queue shuts down, or cannot say how it stands: come back later. */
+  /** The queue shuts down, or cannot say how it stands, or the client sees other jobs by now: come back. */
   leave(): void
 }
 
@@ -53,7 +53,10 @@ export class QueueFeed {
         if (this.#clients.delete(client) && this.#clients.size === 0) this.#relay?.stop()
       },
       becomes: (principal) => {
+        const isOther = !seeTheSame(principal, client.principal)
         client.principal = principal
+        // nothing is replayed, and nothing takes a job back that was told of: it comes back, and lists them again
+        if (isOther) sink.leave()
       },
     }
   }

@@ -1,7 +1,7 @@
 import { CLOSE, type Close } from '../../schemas/close-codes.js'
 import { PROTOCOL_VERSION } from '../../schemas/frames.js'
 import type { NotificationsFrame } from '../../schemas/notifications.js'
-import { type Principal, visible } from '../principal.js'
+import { type Principal, seeTheSame, visible } from '../principal.js'
 import type { FeedFilter, NotificationFeed } from './feed.js'
 import type { Inbox } from './inbox.js'
 import { idIn } from './shared-places.js'
@@ -71,7 +71,11 @@ export class FeedReader {
 
   /** It is somebody else by now, who sees something else. */
   becomes(principal: Principal): void {
+    const isOther = !seeTheSame(principal, this.#principal)
     this.#principal = principal
+    if (!isOther) return
+    this.#inboxStale = true
+    this.#schedule()
   }
 
   /** The client has taken what was written. */

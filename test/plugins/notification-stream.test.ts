@@ -162,6 +162,26 @@ for (const [name, follow] of Object.entries(followers)) {
     t.equal(reader.closed, name === 'socket' ? 4401 : 200)
   })
 
+  t.test(`${name}: whoever may see something else by now is told of another inbox`, async (t) => {
+    let claims = { allowedProfiles: ['a'] }
+    const { api, ask, clock } = await build(t, { profiles: PROFILES, authenticate: () => claims })
+    await ask('a')
+    const reader = follow(t, api, '')
+    await until(() => isSynced(reader))
+    t.match(reader.frames[0], { inbox: { permissions: 1 } })
+    claims = { allowedProfiles: ['a'] }
+    await clock.advance(25_000)
+    claims = { allowedProfiles: [] }
+    await clock.advance(25_000)
+    await until(() => types(reader).includes('inbox_changed'))
+    claims = { allowedProfiles: ['a', 'b'] }
+    await clock.advance(25_000)
+    const counts = () =>
+      reader.frames.flatMap((frame) => (frame.type === 'inbox_changed' ? [frame.inbox.permissions] : []))
+    await until(() => counts().length === 2)
+    t.strictSame(counts(), [0, 1], 'and of none while it sees the same')
+  })
+
   t.test(`${name}: says when something is missing: of another gateway, ahead of this one, too old`, async (t) => {
     const { api, call, one } = await build(t, { notifications: { retention: { maxCount: 3 } } })
     for (let n = 0; n < 5; n++) await one()

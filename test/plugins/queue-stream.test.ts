@@ -101,6 +101,21 @@ t.test('credentials are asked for again, and what they allow may change', async 
   t.equal(client.closed, 4401)
 })
 
+t.test('whoever may see other jobs by now is sent to list them again', async (t) => {
+  let claims = { allowedProfiles: ['one', 'two'] }
+  const { api, clock } = await buildServer(t, { queue: {}, profiles: PROFILES, authenticate: () => claims })
+  const client = listen(t, api)
+  await until(() => client.frames.length === 1)
+  claims = { allowedProfiles: ['two', 'one'] }
+  await clock.advance(25_000)
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+  t.equal(client.closed, undefined)
+  claims = { allowedProfiles: ['one'] }
+  await clock.advance(25_000)
+  await until(() => client.closed !== undefined)
+  t.equal(client.closed, 1001)
+})
+
 t.test('shutting down says so', async (t) => {
   const { api, worker } = await buildServer(t, { queue: {} })
   const client = listen(t, api)
