@@ -60,7 +60,8 @@ export async function offered<T>(call: Promise<T>, otherwise: string): Promise<T
 export function endWithReader(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit()
-    throw error
+    process.stderr.write(`session-gateway: The output cannot be written: ${safe(error.message)}\n`)
+    process.exit(EXIT.failed)
   })
   // notes that nobody reads any more end nothing: the answer may still be wanted
   process.stderr.on('error', (error: NodeJS.ErrnoException) => {

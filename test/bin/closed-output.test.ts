@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -32,4 +33,23 @@ t.test('whoever reads the notes no more gets the answer all the same', async (t)
     env,
   })
   t.equal(stdout, 'An answer.\n')
+})
+
+const noFull = !existsSync('/dev/full') && 'there is no /dev/full'
+t.test('output that cannot be written is told of in a sentence', { skip: noFull }, async (t) => {
+  const { url, cwd, createSession } = await startDaemon(t)
+  await createSession('Hello!')
+  const bin = join(compiledPackage(), 'bin/session-gateway.js')
+  const env = { ...process.env, SESSION_GATEWAY_TOKEN: TOKEN }
+  for (const words of [['sessions', 'ls', '--url', url], ['check'], ['completion', 'bash']]) {
+    const ended = promisify(execFile)('/bin/sh', ['-c', '"$@" > /dev/full', 'sh', process.execPath, bin, ...words], {
+      cwd,
+      env,
+    })
+    await t.rejects(
+      ended,
+      { code: 1, stderr: /^session-gateway: The output cannot be written: ENOSPC.*\n$/ },
+      words.join(' '),
+    )
+  }
 })
