@@ -26,6 +26,9 @@ export async function resolve(id: string, options: ResolveOptions): Promise<void
 async function resultOf({ text, json, failed, reason }: ResolveOptions): Promise<SubmitExecutionResultRequest> {
   if ([text, json, failed].filter((given) => given !== undefined).length > 1)
     throw new CommandFailure('A result is one of --text, --json and --failed.', EXIT.usage)
+  // without it this would be a success
+  if (reason !== undefined && failed === undefined)
+    throw new CommandFailure('--reason goes with --failed, which says what went wrong.', EXIT.usage)
   if (failed !== undefined) return { status: 'failed', reason: reason ?? 'error', error: failed }
   if (json !== undefined)
     return { status: 'ok', output: { type: 'json', value: parse(json === '-' ? await readStdin() : json) } }

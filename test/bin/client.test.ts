@@ -171,6 +171,7 @@ t.test('what sessions ask is answered from anywhere', async (t) => {
     return executionId
   })
   t.match(await run(['executions', 'resolve', executionId!, '--json', '{']), { code: 2, stderr: /no JSON/ })
+  t.match(await run(['executions', 'resolve', executionId!, '--reason', 'timeout']), { code: 2, stderr: /--failed/ })
   t.match(await run(['executions', 'resolve', executionId!, '--text', 'ok']), { code: 0, stderr: /^Delivered\./ })
   t.match(await run(['executions', 'resolve', executionId!], 'late'), { code: 0, stderr: /had a result already/ })
   t.match(await run(['executions', 'resolve', 'nothing', '--failed', 'x']), { code: 1, stderr: /no such execution/ })
