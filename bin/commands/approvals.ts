@@ -31,8 +31,14 @@ const whatOf = (request: PermissionRequest): string =>
 export async function allow(prefix: string, options: Options & { answer?: string[] }): Promise<void> {
   await resolve(prefix, options, (request) => {
     const questions = questionsOf(request)
-    if (!questions) return 'allow'
     const given = options.answer ?? []
+    // whoever answers "No" has taken it for a question
+    if (!questions && given.length > 0)
+      throw new CommandFailure(
+        `${safe(request.toolName)} asks no question: allow it without --answer, or deny it.`,
+        EXIT.usage,
+      )
+    if (!questions) return 'allow'
     if (given.length !== questions.length)
       throw new CommandFailure(
         `It asks ${questions.length === 1 ? 'a question' : `${questions.length} questions`}; answer each in turn with --answer:\n${questions

@@ -159,6 +159,7 @@ t.test('what sessions ask is answered from anywhere', async (t) => {
     stderr: /answer each in turn with --answer:\n.*Blue \/ Green/,
   })
   t.match(await run(['approvals', 'allow', ask!, '--answer', 'Green']), { code: 0 })
+  t.match(await run(['approvals', 'allow', write!, '--answer', 'No']), { code: 2, stderr: /asks no question/ })
   t.match(await run(['approvals', 'deny', write!, '--message', 'Not on a Friday.']), { code: 0 })
   t.match(await run(['approvals', 'allow', write!]), { code: 1, stderr: /Nothing that waits/ })
   await until(async () => (await client.sessions.list({ status: 'idle' }).toArray()).length === 2)
