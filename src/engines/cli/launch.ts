@@ -6,6 +6,7 @@ import { openDirectoryWithinRoots, type PathRoots } from '../../lib/paths-within
 import type { SessionRunnerConfig } from '../runner.js'
 import type { AgentRow } from './agent-table.js'
 import { configDirGone, configDirOf, placeOf } from './environment.js'
+import { firstStart } from './first-starts.js'
 import { leash } from './leash.js'
 import { markerEnv } from './markers.js'
 import { AgentProcess, type SpawnRequest } from './process.js'
@@ -48,12 +49,22 @@ export interface Launch {
  * @param wanted gives up
  */
 export async function beginLaunch(setup: AgentSetup, wanted: AbortSignal): Promise<Launch> {
-  const { row, env } = setup
-  const free = await setup.slots.take(wanted, row.acp?.firstStartAlone ? placeOf(row, env) : undefined)
+  const { row, env, slots, clock } = setup
+  // before the slot: who waits for the first one keeps no other agent from its start
+  const cameAbout = row.acp?.firstStartAlone ? await firstStart(placeOf(row, env), wanted) : undefined
+  const free = await slots.take(wanted).catch((reason) => {
+    cameAbout?.(false)
+    throw reason
+  })
   const late = new AbortController()
-  const timers = [setup.clock.after(SLOT_MS, free), setup.clock.after(START_TIMEOUT_MS, () => late.abort())]
-  const release = () => {
+  let isSpawned = false
+  const letOthers = () => {
     free()
+    cameAbout?.(isSpawned && !wanted.aborted)
+  }
+  const timers = [clock.after(SLOT_MS, letOthers), clock.after(START_TIMEOUT_MS, () => late.abort())]
+  const release = () => {
+    letOthers()
     for (const timer of timers) timer.cancel()
   }
   try {
@@ -71,6 +82,7 @@ export async function beginLaunch(setup: AgentSetup, wanted: AbortSignal): Promi
       spawn: (command, args, env = setup.env) => {
         const request = { command, args, env: { ...env, ...markers, PWD: setup.config.cwd }, cwd: held.path }
         const agent = processOf(request)
+        isSpawned = true
         tellLife(agent, setup)
         return agent
       },

@@ -1,9 +1,4 @@
 import { availableParallelism } from 'node:os'
-import { untilAborted } from '../../lib/aborted.js'
-import { deferred } from '../../lib/deferred.js'
-
-/** The end of the first start at each place where there was one, whoever counted its slots. */
-const firstAt = new Map<string, Promise<void>>()
 
 /**
  * How many agents may start at the same time. Each takes a core for a second; eight that start together on two cores take eight
@@ -20,33 +15,21 @@ export class SpawnSlots {
 
   /**
    * Waits for a slot.
-   * @param firstAloneAt where the first start is not to have another one beside it
    * @returns gives it back; a second call does nothing
    * @throws the signal's reason when it aborts first
    */
-  async take(signal: AbortSignal, firstAloneAt?: string): Promise<() => void> {
+  async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted()
     if (this.#free > 0) this.#free--
     else await this.#turn(signal)
-    const over = deferred()
     let held = true
-    const free = () => {
+    return () => {
       if (!held) return
       held = false
-      over.resolve()
       const next = this.#waiting.shift()
       if (next) next()
       else this.#free++
     }
-    if (firstAloneAt === undefined) return free
-    const first = firstAt.get(firstAloneAt)
-    if (!first) firstAt.set(firstAloneAt, over.promise)
-    else
-      await untilAborted(first, signal).catch((reason) => {
-        free()
-        throw reason
-      })
-    return free
   }
 
   #turn(signal: AbortSignal): Promise<void> {

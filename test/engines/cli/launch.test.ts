@@ -107,8 +107,8 @@ t.test(
 t.test('the first start of codex in a config directory has no other one beside it there', async (t) => {
   const { setup } = build(t)
   const row = agentTable().get('codex')!
+  const slots = new SpawnSlots(3)
   const at = (home: string): AgentSetup => ({ ...setup, row, env: { HOME: home }, slots })
-  const slots = new SpawnSlots(4)
   const first = await beginLaunch(at('/one'), signal)
   const begun: Launch[] = []
   const waiting = [1, 2].map(async () => void begun.push(await beginLaunch(at('/one'), signal)))
@@ -116,13 +116,39 @@ t.test('the first start of codex in a config directory has no other one beside i
   const givenUp = beginLaunch(at('/one'), unwanted.signal)
   unwanted.abort()
   await t.rejects(givenUp, { name: 'AbortError' })
-  const elsewhere = await beginLaunch(at('/two'), signal)
-  t.strictSame(begun, [], 'those of another directory start meanwhile')
+  const others = [await beginLaunch(at('/two'), signal), await beginLaunch({ ...setup, slots }, signal)]
+  t.strictSame(begun, [], 'those of another directory or agent start meanwhile, and have a slot')
+  await Promise.all(others.map((launch) => launch.end()))
+  await first.spawn('/bin/true', []).exited
   await first.end()
   await Promise.all(waiting)
   t.equal(begun.length, 2, 'later ones start together')
   const again = await beginLaunch(at('/one'), signal)
-  await Promise.all([elsewhere, again, ...begun].map((launch) => launch.end()))
+  await Promise.all([again, ...begun].map((launch) => launch.end()))
+})
+
+t.test('where the first start of codex does not come about, one of those that wait is the first', async (t) => {
+  const { setup, swap, swapBack } = build(t)
+  const row = agentTable().get('codex')!
+  const at: AgentSetup = { ...setup, row, env: { HOME: '/three' }, slots: new SpawnSlots(4) }
+  swap()
+  await t.rejects(beginLaunch(at, signal), { message: /outside the allowed roots/ })
+  swapBack()
+  const closed = new AbortController()
+  const first = await beginLaunch(at, closed.signal)
+  await first.spawn('/bin/true', []).exited
+  const begun: Launch[] = []
+  const waiting = [1, 2, 3].map(async () => begun.push(await beginLaunch(at, signal)))
+  closed.abort()
+  await first.end()
+  await Promise.race(waiting)
+  // another that began beside it would have by then
+  const elsewhere = await beginLaunch({ ...at, env: { HOME: '/four' } }, signal)
+  t.equal(begun.length, 1)
+  await begun[0]!.spawn('/bin/true', []).exited
+  await begun[0]!.end()
+  await Promise.all(waiting)
+  await Promise.all([elsewhere, ...begun].map((launch) => launch.end()))
 })
 
 /** Exchanges the directory and the link, in a thread of its own, now and then with a moment's rest. */

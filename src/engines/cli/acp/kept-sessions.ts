@@ -6,6 +6,7 @@ import type { SdkSessionInfo } from '../claude/sdk-worker.js'
 import { control } from '../control.js'
 import type { CredentialSubject } from '../credentials.js'
 import { findExecutable, placeOf } from '../environment.js'
+import { firstStart } from '../first-starts.js'
 import { SLOT_MS, START_TIMEOUT_MS } from '../launch.js'
 import { markerEnv } from '../markers.js'
 import { AgentProcess } from '../process.js'
@@ -94,9 +95,11 @@ function withAgent<Answer>(
     const command = findExecutable(row.command ?? row.name, env)
     if (!command) throw startError(`The agent ${row.name} is not installed.`)
     let free = () => {}
+    let cameAbout: ((cameAbout: boolean) => void) | undefined
     let running: AgentProcess | undefined
     try {
-      free = await slots.take(late, row.acp?.firstStartAlone && place)
+      if (row.acp?.firstStartAlone) cameAbout = await firstStart(place, late)
+      free = await slots.take(late)
       setTimeout(free, SLOT_MS).unref()
       running = await startIn(subject, command, dir)
       const { agent } = connectAcp(running, { onUpdate: () => {}, onPermission: async () => CANCELLED })
@@ -112,6 +115,7 @@ function withAgent<Answer>(
     } finally {
       await running?.stop()
       free()
+      cameAbout?.(running !== undefined && !late.aborted)
     }
   })
 }
