@@ -75,6 +75,9 @@ export interface JobQueueOptions extends QueueServerOptions {
 const requestChecker: Checker<CreateJobRequest> = compileSchema(CreateJobRequest)
 const RETRY_AFTER_S = 5
 
+/** A host may write into what it is given. */
+const handedOut = (job: StoredJob): JobInfo => copyOf(shown(job))
+
 /**
  * Jobs: sessions that run unattended, as many at a time as there are slots, in the order of priority and submission. What a job may
  * go through stands in `job.ts`, what one attempt does in `run.ts`.
@@ -292,7 +295,7 @@ export class JobQueue {
       }
     }
     await patiently(clock, submitted, { patience: new Patience(clock, takenKey?.waitedMs) })
-    return shown(info)
+    return handedOut(info)
   }
 
   /** @returns false when it was refused while it was being stored, and is gone again */
@@ -330,14 +333,14 @@ export class JobQueue {
 
   async get(id: string): Promise<JobInfo | undefined> {
     const info = await this.#find(id)
-    return info && shown(info)
+    return info && handedOut(info)
   }
 
   /** @throws SG_ERR_JOB_NOT_FOUND, the same for one that is not there and one that is not theirs */
   async visibleJob(id: string, principal: Principal): Promise<JobInfo> {
     const info = await patiently(this.#options.clock, () => this.#find(id))
     if (!info || !visible(principal, info.profile)) throw new GatewayError('SG_ERR_JOB_NOT_FOUND')
-    return shown(info)
+    return handedOut(info)
   }
 
   async #find(id: string): Promise<StoredJob | undefined> {
@@ -358,7 +361,7 @@ export class JobQueue {
   /** One page of the jobs that a caller may see, newest first. */
   page(query: ListJobsQuery, principal: Principal = UNLIMITED): Promise<Page<JobInfo>> {
     const { adapter, clock } = this.#options
-    const shownAs = (job: StoredJob) => listed(this.#seen(job))
+    const shownAs = (job: StoredJob) => copyOf(listed(this.#seen(job)))
     return patiently(clock, () => jobPage(adapter, query, principal, shownAs))
   }
 
@@ -383,7 +386,7 @@ export class JobQueue {
    * @throws SG_ERR_JOB_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then it goes on · JobElsewhere when another node has to do it
    */
   async cancel(id: string): Promise<JobInfo> {
-    return shown(await this.#cancels.cancel(id))
+    return handedOut(await this.#cancels.cancel(id))
   }
 
   /** Counts are of the jobs that the caller may see; the budget is everybody's. */

@@ -4,6 +4,7 @@ import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo, SessionStatus, TokenUsage } from '../../schemas/sessions.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import type { RunnerEvent, SessionRunnerConfig } from '../engines/runner.js'
+import { copyOf } from '../lib/json-value.js'
 import { oneLine } from '../lib/one-line.js'
 import type { Choice } from './kept/news.js'
 
@@ -188,9 +189,10 @@ export class SessionFacts {
     if (this.model !== undefined) info.model = this.model
     if (this.permissionMode !== undefined) info.permissionMode = this.permissionMode
     if (this.apiKeySource !== undefined) info.apiKeySource = this.apiKeySource
-    if (parked !== undefined) info.parked = parked
     if (jobId !== undefined) info.jobId = jobId
-    if (this.#meta !== undefined) info.meta = this.#meta
+    // a host may write into what it is given
+    if (parked !== undefined) info.parked = copyOf(parked)
+    if (this.#meta !== undefined) info.meta = copyOf(this.#meta)
     return info
   }
 }

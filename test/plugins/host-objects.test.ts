@@ -2,6 +2,7 @@ import t from 'tap'
 import type { PermissionDecision } from '../../src/index.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { native } from '../fixtures/parked.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
 
 /** What a host does that hides something before it passes on what it was told. */
@@ -77,6 +78,32 @@ t.test('a host may use a request again once it has handed it in', async (t) => {
   t.match(await submitting, { prompt: 'one', meta: { of: { host: 1 } } })
   await until(() => engine.runners.at(-1)?.sent.length)
   t.match(engine.last.sent, [{ text: 'one' }])
+})
+
+t.test('what a host makes of a session or a job that it asked for stays with the host', async (t) => {
+  const clock = new VirtualClock()
+  const { worker, registry, call } = await buildServer(t, {
+    ...{ clock, queue: {}, parking: { parkDelayMs: 0 } },
+    script: { ...native, send: (runner) => runner.defer(`work of ${runner.context.sessionId}`) },
+  })
+  const queue = worker.queue!
+  const meta = { of: { host: 'ours' } }
+  const session = await registry.create({ cwd: SOME_CWD, prompt: 'go', meta })
+  const job = await queue.submit({ session: { cwd: SOME_CWD, prompt: 'go' }, meta })
+  await until(async () => {
+    await clock.advance(1)
+    return (await registry.get(session.id))?.status === 'parked' && (await queue.get(job.id))?.status === 'parked'
+  })
+  const paths = [`/sessions/${session.id}`, `/jobs/${job.id}`]
+  const shown = async () => Promise.all(paths.map(async (path) => (await call('GET', path)).json))
+  const before = await shown()
+  const { id: jobId } = job
+  t.match(before, [{ meta, parked: { executions: [{ executionId: `work of ${session.id}` }] } }, { meta }])
+  const given = [session, await registry.get(session.id), await registry.list(), job, await queue.get(job.id)]
+  for (const one of [...given, await queue.page({})]) redact(one)
+  t.strictSame(await shown(), before)
+  redact(await queue.cancel(jobId))
+  t.match(await queue.get(jobId), { status: 'canceled', meta })
 })
 
 t.test('what a host hook writes into a request is not what was asked', async (t) => {
