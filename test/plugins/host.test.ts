@@ -89,16 +89,16 @@ t.test('where something was made is told under the prefix as it was asked for', 
   const stores = { profileStore: createMemoryProfileStore(), managedProfiles: {} }
   const { profiles, createEngineRunner } = world().options
   const given = { authenticate, profiles, queue: {}, createEngineRunner, ...stores }
-  await host.register(gatewayPlugin, { ...given, prefix: '/of/:tenant(^[\\w ]+$)' })
+  await host.register(gatewayPlugin, { ...given, prefix: '/of::all/:tenant(^[\\w ]+$)' })
   for (const [path, body] of [
     ['sessions', { cwd: SOME_CWD }],
     ['jobs', { session: { cwd: SOME_CWD, prompt: 'go' } }],
     ['profiles', { name: 'made', engine: 'provider', provider: { id: 'demo' } }],
   ] as const) {
-    const made = await host.inject({ method: 'POST', url: `/of/some%20body/v1/${path}`, payload: body })
+    const made = await host.inject({ method: 'POST', url: `/of:all/some%20body/v1/${path}`, payload: body })
     t.equal(made.statusCode, 201, made.body)
     const { location } = made.headers
-    t.match(location, /^\/of\/some%20body\/v1\//)
+    t.match(location, /^\/of:all\/some%20body\/v1\//)
     t.equal((await host.inject(location!)).statusCode, 200)
   }
 })
