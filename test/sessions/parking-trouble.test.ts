@@ -361,3 +361,27 @@ t.test('a store of the host that cannot be read is named when the gateway starts
     await t.rejects(buildGateway(t, { parking: { store } }), named)
   }
 })
+
+t.test('the stores are not writable while a park that was refused is to be tried again', async (t) => {
+  const store = new SlowStore()
+  const start: Script['start'] = (runner) => {
+    runner.init()
+    if (runner.context.restore) setImmediate(() => runner.host.waitForExecutions())
+  }
+  const { registry, engine, id, clock } = await buildParked(t, { parking: { store }, script: { start } })
+  t.equal(registry.isWritable, true)
+  store.broken = true
+  await engine.last.defer('e1')
+  await until(() => engine.runners.length === 2)
+  t.equal(registry.isWritable, false)
+  const session = await registry.open(id, UNLIMITED)
+  const attachment = session.attach(new FakeSink(), {})
+  t.equal(registry.isWritable, true, 'nothing is to be written while somebody is there')
+  session.detach(attachment)
+  await clock.advance(1_000)
+  await until(() => !registry.isWritable)
+  store.broken = false
+  await clock.advance(2_000)
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  t.equal(registry.isWritable, true)
+})

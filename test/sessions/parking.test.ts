@@ -342,30 +342,6 @@ t.test('a store that refuses the park: the session goes on with a new engine and
   await until(async () => (await registry.get(id))?.status === 'parked')
 })
 
-t.test('the stores are not writable while a park that was refused is to be tried again', async (t) => {
-  const store = new SlowStore()
-  const start: Script['start'] = (runner) => {
-    runner.init()
-    if (runner.context.restore) setImmediate(() => runner.host.waitForExecutions())
-  }
-  const { registry, engine, id, clock } = await buildParked(t, { parking: { store }, script: { start } })
-  t.equal(registry.isWritable, true)
-  store.broken = true
-  await engine.last.defer('e1')
-  await until(() => engine.runners.length === 2)
-  t.equal(registry.isWritable, false)
-  const session = await registry.open(id, UNLIMITED)
-  const attachment = session.attach(new FakeSink(), {})
-  t.equal(registry.isWritable, true, 'nothing is to be written while somebody is there')
-  session.detach(attachment)
-  await clock.advance(1_000)
-  await until(() => !registry.isWritable)
-  store.broken = false
-  await clock.advance(2_000)
-  await until(async () => (await registry.get(id))?.status === 'parked')
-  t.equal(registry.isWritable, true)
-})
-
 t.test('a store that refuses a result: nothing was applied, and the next try is', async (t) => {
   const store = new SlowStore()
   const { executions, id, park } = await buildParked(t, { parking: { store } })
