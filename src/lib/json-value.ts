@@ -8,33 +8,25 @@ const MAX_META_BYTES = 16 * 1024
  * given. Nothing may hold itself; what is neither stays what it is.
  */
 export function copyOf<T>(value: T): T {
-  const whole = shellOf(value)
-  const open: [from: object, to: Record<string, unknown>][] = []
-  const fill = (from: unknown, to: unknown) => {
-    if (to !== from) open.push([from as object, to as Record<string, unknown>])
-  }
-  fill(value, whole)
-  for (let next = open.pop(); next; next = open.pop()) {
-    const [from, to] = next
-    for (const [name, member] of Object.entries(from)) {
-      const own = shellOf(member)
-      // assigned, it would be what the copy inherits from
-      if (name === '__proto__') Object.defineProperty(to, name, { ...MEMBER, value: own })
-      else to[name] = own
-      fill(member, own)
+  const whole = shallowCopy(value)
+  const open = whole === value ? [] : [whole as Record<string, unknown>]
+  for (let own = open.pop(); own; own = open.pop())
+    for (const name in own) {
+      const member = own[name]
+      const copy = shallowCopy(member)
+      if (copy === member) continue
+      own[name] = copy
+      open.push(copy as Record<string, unknown>)
     }
-  }
   return whole as T
 }
 
-const MEMBER = { enumerable: true, configurable: true, writable: true }
-
-/** An empty one for a list or a plain object; anything else itself. */
-function shellOf(value: unknown): unknown {
+/** Of a list or a plain object; anything else itself. */
+function shallowCopy(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return []
+  if (Array.isArray(value)) return value.slice()
   const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === Object.prototype || prototype === null ? {} : value
+  return prototype === Object.prototype || prototype === null ? { ...value } : value
 }
 
 /**
