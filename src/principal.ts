@@ -84,5 +84,5 @@ export function visibleProfiles({ allowedProfiles }: Principal): string[] | unde
 export function seeTheSame(one: Principal, other: Principal): boolean {
   const [these, those] = [visibleProfiles(one), visibleProfiles(other)]
   if (!these || !those) return these === those
-  return these.length === those.length && these.every((profile) => visible(other, profile))
+  return these.every((profile) => visible(other, profile)) && those.every((profile) => visible(one, profile))
 }
