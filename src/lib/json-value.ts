@@ -14,7 +14,8 @@ export function copyOf<T>(value: T): T {
     for (const name in own) {
       const member = own[name]
       const copy = shallowCopy(member)
-      if (copy === member) continue
+      // what somebody gave all objects has no end
+      if (copy === member || !Object.hasOwn(own, name)) continue
       own[name] = copy
       open.push(copy as Record<string, unknown>)
     }
@@ -24,7 +25,8 @@ export function copyOf<T>(value: T): T {
 /** Of a list or a plain object; anything else itself. */
 function shallowCopy(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.slice()
+  // a list of a host's own class is made by nobody but that
+  if (Array.isArray(value)) return [...value]
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null ? { ...value } : value
 }
