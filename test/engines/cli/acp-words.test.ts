@@ -341,7 +341,12 @@ t.test('a turn that gemini ends well without a whole answer of its model has fai
   const half = { raw: chunk('half of it ') }
   const { runner, host } = await start(t, 'gemini')
   for (const [steps, errors] of [
-    [[half, half, uncounted(0)], ['The answer of the model was cut off each time that the agent asked for it.']],
+    [
+      [half, half, uncounted(0)],
+      [
+        'The agent counted no tokens of what was said: the answer of its model was cut off each time, or comes from an endpoint that tells none.',
+      ],
+    ],
     [[uncounted(0)], ['The agent ended the turn without a word: its model may not have answered.']],
   ] as const) {
     const end = await host.turn(runner, script(...steps))
@@ -353,4 +358,6 @@ t.test('a turn that gemini ends well without a whole answer of its model has fai
     [half, answered],
   ])
     t.match(await host.turn(runner, script(...steps)), { subtype: 'success', result: 'half of it ' })
+  for (const command of ['/memory', ' /memory', '\n/memory', '$memory'])
+    t.match(await host.turn(runner, `${command} ${script(half, uncounted(0))}`), { subtype: 'success' }, command)
 })

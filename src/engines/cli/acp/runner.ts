@@ -264,10 +264,10 @@ export class AcpRunner implements Runner {
     const end = await turn.take(text, (toldTokens) => {
       this.#translator.flush()
       const { refusesInText, countsWholeAnswers } = this.#setup.row.acp ?? {}
-      // A command of the agent's own uses no tokens either.
-      if (text.startsWith('/')) return undefined
-      if (refusesInText) return this.#translator.lastPiece
-      return countsWholeAnswers && toldTokens ? this.#translator.lastText && CUT_OFF : undefined
+      // a command of the agent's own uses no tokens either; the second kind takes one with a $ or after a blank, too
+      if (refusesInText && !text.startsWith('/')) return this.#translator.lastPiece
+      if (countsWholeAnswers && toldTokens && !/^\s*[/$]/.test(text)) return this.#translator.lastText && CUT_OFF
+      return undefined
     })
     // That the agent itself is gone is told by its end.
     if (!end) return
@@ -401,7 +401,8 @@ export class AcpRunner implements Runner {
   }
 }
 
-const CUT_OFF = 'The answer of the model was cut off each time that the agent asked for it.'
+const CUT_OFF =
+  'The agent counted no tokens of what was said: the answer of its model was cut off each time, or comes from an endpoint that tells none.'
 
 /** How an agent ended, and what it said, tells more than how its connection broke; an agent that answered has not ended. */
 async function instead(ended: Promise<string>, error: unknown): Promise<never> {
