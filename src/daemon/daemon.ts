@@ -2,6 +2,7 @@ import type { DestinationStream, Logger } from 'pino'
 import { GatewayError, toError } from '../errors.js'
 import { descriptorLimit, descriptorRemedy } from '../lib/descriptors.js'
 import { createWorkerServer, type WorkerServer } from '../server.js'
+import { StorageError } from '../storage/storage.js'
 import { certificateWarnings } from './certificate-warnings.js'
 import type { ConfigProblem } from './config-problem.js'
 import { agentWarnings, firstSessionProblems } from './first-session.js'
@@ -120,6 +121,9 @@ export async function start({ server, logger, authenticates }: PreparedServer, l
 
 /** An option that the gateway refused, as a problem of the file. */
 function asConfigError(error: unknown, loaded: LoadedConfig): Error | undefined {
+  // only who connects reads it; trying again does not mend it
+  if (error instanceof StorageError && error.code === 'POSTGRES_URL')
+    return loaded.error([{ path: 'storage.postgres', message: error.message }])
   if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_OPTION') return undefined
   const problems: ConfigProblem[] = error.errors ?? [{ path: '', message: error.message }]
   return loaded.error(

@@ -138,6 +138,17 @@ t.test('a port that is taken is told with what to do', async (t) => {
   await t.rejects(start(await prepare(), loaded), { name: 'StartError', message: /another process does; .*--port/ })
 })
 
+t.test('a url that is none of PostgreSQL is a problem of the file: trying again does not mend it', async (t) => {
+  for (const [url, message] of [
+    ['postgres://gateway:some-secret@one,two/postgres', /^the url names several hosts/],
+    ['postgres://gateway:some/secret@one/postgres', /^the url is not one of PostgreSQL: .*percent-encoded/],
+  ] as const) {
+    const { loaded, prepare } = build(t, { allowUnauthenticated: true, storage: { postgres: { url } } })
+    const refused = start(await prepare(), loaded)
+    await t.rejects(refused, { name: 'ConfigError', problems: [{ path: 'storage.postgres', message }] })
+  }
+})
+
 t.test('the first commands are words that a shell takes as they are', async (t) => {
   const { loaded } = build(t, {
     allowUnauthenticated: true,
