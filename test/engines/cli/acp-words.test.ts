@@ -275,6 +275,16 @@ t.test('what an agent says it has used counts where it can be a count', async (t
   t.strictSame(host.of('turn_completed').at(-1)?.usage, { ...none, outputTokens: 6 })
 })
 
+t.test('what was thought is counted once, whether an agent counts it beside what was said or among it', async (t) => {
+  const { runner, host } = await start(t)
+  for (const totalTokens of [190, 160]) {
+    const usage = { inputTokens: 100, outputTokens: 50, thoughtTokens: 30, cachedReadTokens: 10, totalTokens }
+    const end = await host.turn(runner, script({ answer: { stopReason: 'end_turn', usage } }))
+    const outputTokens = totalTokens - 110
+    t.strictSame(end.usage, { inputTokens: 100, outputTokens, cacheCreationTokens: 0, cacheReadTokens: 10 })
+  }
+})
+
 t.test('a cost below nothing is none', async (t) => {
   const { runner, host } = await start(t)
   const costs = (amount: number) => ({

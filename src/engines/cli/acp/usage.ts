@@ -5,6 +5,7 @@ import { tokenCount } from '../../token-usage.js'
 interface Counts {
   inputTokens?: unknown
   outputTokens?: unknown
+  thoughtTokens?: unknown
   totalTokens?: unknown
   cachedReadTokens?: unknown
   cachedWriteTokens?: unknown
@@ -36,9 +37,12 @@ function tokens(counts: Counts): TokenUsage {
   const total = tokenCount(counts.totalTokens)
   // Some count what came from the cache among the input, as their total shows; it is not to be counted twice.
   const isIncluded = total > 0 && total <= input + output
+  // and some count what was thought beside what was said
+  const thought = tokenCount(counts.thoughtTokens)
+  const isApart = total >= input + output + thought + cacheReadTokens + cacheCreationTokens
   return {
     inputTokens: isIncluded ? Math.max(0, input - cacheReadTokens - cacheCreationTokens) : input,
-    outputTokens: output,
+    outputTokens: isApart ? output + thought : output,
     cacheCreationTokens,
     cacheReadTokens,
   }
