@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { cliSubject, deleteSdkSession, listSdkSessions } from '../../../src/engines/cli/index.js'
-import { type AgentSetup, beginLaunch } from '../../../src/engines/cli/launch.js'
+import { type AgentSetup, beginLaunch, type Launch, SLOT_MS } from '../../../src/engines/cli/launch.js'
 import { SpawnSlots } from '../../../src/engines/cli/spawn-slots.js'
 import { systemClock } from '../../../src/lib/clock.js'
 import { until } from '../../fixtures/build.js'
@@ -100,6 +100,49 @@ t.test('a codex is asked once the first start of a session in its config directo
   await asked
   t.match(found, [{ sessionId: 'one' }])
 })
+
+t.test(
+  'a codex that is asked and does not answer keeps sessions from their start no longer than another start',
+  async (t) => {
+    const env = { PATH: process.env.PATH, HOME: '/asked' }
+    const codex = { name: 'codex', command: process.execPath, args: ['-e', 'process.stdin.resume()'] }
+    const subject = cliSubject({ agents: [codex] }, { name: 'c', engine: 'cli', agent: 'codex' }, env)
+    const late = new AbortController()
+    const timeout = t.intercept(AbortSignal, 'timeout', { value: () => late.signal })
+    let letOthers = () => {}
+    const start = setTimeout
+    const timers = t.intercept(globalThis, 'setTimeout', {
+      value: (run: () => void, ms: number) => {
+        if (ms !== SLOT_MS) return start(run, ms)
+        letOthers = run
+        return { unref() {} }
+      },
+    })
+    const hanging = listSdkSessions([subject], { limit: 1, offset: 0 }, SDK)
+    const refused = t.rejects(hanging, { code: 'SG_ERR_ENGINE_START' })
+    await until(() => processesOf().length === 1)
+    timeout.restore()
+    timers.restore()
+    let session: Launch | undefined
+    const setup: AgentSetup = {
+      ...{ sessionId: 's', row: subject.row, env: subject.env, config: { cwd: t.testdir() }, trusted: false },
+      ...{ slots: new SpawnSlots(), roots: undefined, clock: systemClock },
+    }
+    const begun = beginLaunch(setup, new AbortController().signal).then((launch) => {
+      session = launch
+    })
+    const elsewhere = async (HOME: string) => (await beginLaunch({ ...setup, env: { HOME } }, late.signal)).end()
+    await elsewhere('/not-asked')
+    t.notOk(session)
+    letOthers()
+    await elsewhere('/not-asked-either')
+    t.ok(session)
+    late.abort()
+    await refused
+    await begun
+    await session?.end()
+  },
+)
 
 t.test('a declared agent is asked, too, and one that lists none has none', async (t) => {
   const mine = { name: 'mine', command: process.execPath, args: [AGENT] }

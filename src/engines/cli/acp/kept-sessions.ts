@@ -97,10 +97,14 @@ function withAgent<Answer>(
     let free = () => {}
     let cameAbout: ((cameAbout: boolean) => void) | undefined
     let running: AgentProcess | undefined
+    const letOthers = () => {
+      free()
+      cameAbout?.(running !== undefined && !late.aborted)
+    }
     try {
       if (row.acp?.firstStartAlone) cameAbout = await firstStart(place, late)
       free = await slots.take(late)
-      setTimeout(free, SLOT_MS).unref()
+      setTimeout(letOthers, SLOT_MS).unref()
       running = await startIn(subject, command, dir)
       const { agent } = connectAcp(running, { onUpdate: () => {}, onPermission: async () => CANCELLED })
       const answer = async () => {
@@ -114,8 +118,7 @@ function withAgent<Answer>(
       throw startError(`The agent ${row.name} could not be asked for its sessions: ${reasonOf(error)}`, error)
     } finally {
       await running?.stop()
-      free()
-      cameAbout?.(running !== undefined && !late.aborted)
+      letOthers()
     }
   })
 }
