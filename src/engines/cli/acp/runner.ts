@@ -266,7 +266,7 @@ export class AcpRunner implements Runner {
       const { refusesInText, countsWholeAnswers } = this.#setup.row.acp ?? {}
       // a command of the agent's own uses no tokens either; the second kind takes one with a $ or after a blank, too
       if (refusesInText && !text.startsWith('/')) return this.#translator.lastPiece
-      if (countsWholeAnswers && toldTokens && !/^\s*[/$]/.test(text)) return this.#translator.lastText && CUT_OFF
+      if (countsWholeAnswers && toldTokens && !/^\s*[/$]/.test(text)) return cutOff(this.#translator.lastText)
       return undefined
     })
     // That the agent itself is gone is told by its end.
@@ -401,8 +401,14 @@ export class AcpRunner implements Runner {
   }
 }
 
-const CUT_OFF =
-  'The agent counted no tokens of what was said: the answer of its model was cut off each time, or comes from an endpoint that tells none.'
+const CUT_OFF = 'The answer of the model was cut off each time that the agent asked for it.'
+
+/** What an agent said that counted nothing of it: nothing, or the same beginning again and again; else its endpoint tells no tokens. */
+function cutOff(said: string): string | undefined {
+  if (said === '') return ''
+  const again = `${said}${said}`.indexOf(said, 1)
+  return again < said.length ? CUT_OFF : undefined
+}
 
 /** How an agent ended, and what it said, tells more than how its connection broke; an agent that answered has not ended. */
 async function instead(ended: Promise<string>, error: unknown): Promise<never> {
