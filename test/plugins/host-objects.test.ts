@@ -112,7 +112,7 @@ t.test('what a host hook writes into a request is not what was asked', async (t)
       request.disallowedTools?.push('rm')
       return request
     },
-    script: { ...native, send: (runner) => runner.defer('work') },
+    script: { ...native, send: (runner) => runner.defer('e1') },
     parking: { parkDelayMs: 0 },
   })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', disallowedTools: [] })
@@ -120,7 +120,7 @@ t.test('what a host hook writes into a request is not what was asked', async (t)
     await clock.advance(1)
     return (await registry.get(id))?.status === 'parked'
   })
-  await call('POST', '/executions/work/result', { status: 'ok', output: { type: 'text', value: 'done' } })
+  await call('POST', '/executions/e1/result', { status: 'ok', output: { type: 'text', value: 'done' } })
   await until(() => engine.runners.length === 2)
   t.same(engine.last.context.config.disallowedTools, ['rm'], 'once, each time that it is asked')
 })

@@ -36,6 +36,9 @@ export const answered = (command: Promise<void>, clock: Clock): Promise<void> =>
     },
   })
 
+/** What somebody said of an end, so that more may follow. */
+export const asSentence = (said: string): string => (/[.!?]$/.test(said) ? said : `${said}.`)
+
 /**
  * The end of an agent, and of its session with it; a person is told what they can do then.
  * @param detail how it ended
@@ -43,8 +46,6 @@ export const answered = (command: Promise<void>, clock: Clock): Promise<void> =>
  */
 export const agentDied = (detail: string, kept: string | undefined): RunnerEvent => ({
   type: 'session_error',
-  message: kept
-    ? `${/[.!?]$/.test(detail) ? detail : `${detail}.`} A new session with "resume": "${kept}" goes on from there.`
-    : detail,
+  message: kept ? `${asSentence(detail)} A new session with "resume": "${kept}" goes on from there.` : detail,
   code: 'SG_ERR_ENGINE_FAILED',
 })

@@ -39,9 +39,8 @@ export class FallingAsleep {
 
   /** Whether a park could not be written down that is tried again. */
   get isRefused(): boolean {
-    for (const [id, { parkRefused, executions, permissions, clients }] of this.#refused)
-      if (!parkRefused || executions.size + permissions.size === 0) this.#refused.delete(id)
-      else if (clients.count === 0) return true
+    for (const { parkRefused, executions, permissions, clients } of this.#refused.values())
+      if (parkRefused && executions.size + permissions.size > 0 && clients.count === 0) return true
     return false
   }
 

@@ -76,22 +76,30 @@ t.test('an agent that dies while it starts is told of with its last words', asyn
   )
 })
 
+/** @param answer an expression: what the agent answers to a request */
+async function notBegunWith(t: Test, answer: string, message: string): Promise<void> {
+  const lines = `require('node:readline').createInterface({ input: process.stdin })`
+  const { api, create } = await build(t, [
+    '-e',
+    `${lines}.on('line', (line) => console.log(JSON.stringify((${answer})(JSON.parse(line)))))`,
+  ])
+  const { json } = await create({ prompt: 'hi' })
+  const client = await attach(t, api, json.id)
+  await client.untilEvent('session_error')
+  t.match(
+    client.events.filter(({ type }) => type === 'session_error'),
+    [{ code: 'SG_ERR_ENGINE_START', message }],
+  )
+}
+
 const HELLO = { protocolVersion: 1, agentCapabilities: {} }
 for (const [code, message] of [
   [-32603, 'The agent could not begin: its database is locked'],
   [-32601, 'The agent does not speak the Agent Client Protocol: its database is locked'],
 ] as const)
   t.test(`an agent that answers initialize with the error ${code} is told of with its reason`, async (t) => {
-    const answer = `({ id }) => console.log(JSON.stringify({ jsonrpc: '2.0', id, error: { code: ${code}, message: 'its database is locked' } }))`
-    const lines = `require('node:readline').createInterface({ input: process.stdin })`
-    const { api, create } = await build(t, ['-e', `${lines}.on('line', (line) => (${answer})(JSON.parse(line)))`])
-    const { json } = await create({ prompt: 'hi' })
-    const client = await attach(t, api, json.id)
-    await client.untilEvent('session_error')
-    t.match(
-      client.events.filter(({ type }) => type === 'session_error'),
-      [{ code: 'SG_ERR_ENGINE_START', message }],
-    )
+    const error = { code, message: 'its database is locked' }
+    await notBegunWith(t, `({ id }) => ({ jsonrpc: '2.0', id, error: ${JSON.stringify(error)} })`, message)
   })
 
 for (const [what, answers, message] of [
@@ -118,14 +126,9 @@ for (const [what, answers, message] of [
   ],
 ] as const)
   t.test(`an agent that ${what} is not begun with, and that is said`, async (t) => {
-    const answer = `({ id, method }) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result: (${JSON.stringify(answers)})[method] }))`
-    const lines = `require('node:readline').createInterface({ input: process.stdin })`
-    const { api, create } = await build(t, ['-e', `${lines}.on('line', (line) => (${answer})(JSON.parse(line)))`])
-    const { json } = await create({ prompt: 'hi' })
-    const client = await attach(t, api, json.id)
-    await client.untilEvent('session_error')
-    t.match(
-      client.events.filter(({ type }) => type === 'session_error'),
-      [{ code: 'SG_ERR_ENGINE_START', message }],
+    await notBegunWith(
+      t,
+      `({ id, method }) => ({ jsonrpc: '2.0', id, result: (${JSON.stringify(answers)})[method] })`,
+      message,
     )
   })

@@ -29,7 +29,7 @@ import { type SessionConfig, sessionConfig } from './session-config.js'
 import type { AcpSetup, AcpState } from './setup.js'
 import { hasBegun, inputOf, ToolCalls } from './tool-calls.js'
 import { AcpTranslator } from './translate.js'
-import { Turn } from './turn.js'
+import { cutOff, Turn } from './turn.js'
 
 /** An agent whose connection broke while it started has that long to be gone. */
 const ENDING_MS = 2_000
@@ -399,15 +399,6 @@ export class AcpRunner implements Runner {
     const { drained } = this.#host!
     if (drained) this.#process?.leaveUnread(drained)
   }
-}
-
-const CUT_OFF = 'The answer of the model was cut off each time that the agent asked for it.'
-
-/** What an agent said that counted nothing of it: nothing, or the same beginning again and again; else its endpoint tells no tokens. */
-function cutOff(said: string): string | undefined {
-  if (said === '') return ''
-  const again = `${said}${said}`.indexOf(said, 1)
-  return again < said.length ? CUT_OFF : undefined
 }
 
 /** How an agent ended, and what it said, tells more than how its connection broke; an agent that answered has not ended. */

@@ -150,6 +150,15 @@ function failureOf(error: unknown, { credentials: { apiKeyEnv } }: AgentRow): st
 const NO_REASON = 'The agent ended the turn without saying how: its answer to the prompt has no stopReason.'
 /** Of one whose model was not called, either. */
 const NOTHING_SAID = 'The agent ended the turn without a word: its model may not have answered.'
+const CUT_OFF = 'The answer of the model was cut off each time that the agent asked for it.'
+
+/** What an agent said that counted nothing of it: nothing, or the same beginning again and again; else its endpoint tells no tokens. */
+export function cutOff(said: string): string | undefined {
+  if (said === '') return ''
+  const again = `${said}${said}`.indexOf(said, 1)
+  return again < said.length ? CUT_OFF : undefined
+}
+
 /** Of what an agent calls an end that the protocol does not know. */
 const MAX_REASON = 200
 

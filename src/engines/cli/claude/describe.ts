@@ -1,8 +1,19 @@
 import type { PermissionMode } from '../../../../schemas/permissions.js'
-import type { RunnerEvent } from '../../runner.js'
+import type { RunnerCapabilities, RunnerEvent } from '../../runner.js'
 import type { AgentSetup } from '../launch.js'
 import { apiKeySourceOf } from './api-key-source.js'
 import type { SdkInit, SdkInitialization } from './sdk.js'
+import type { ClaudeSetup } from './setup.js'
+
+/** What a session of it can do. */
+export const runnerCapabilities = ({ row, canBypass }: ClaudeSetup): RunnerCapabilities => ({
+  permissionModes: row.permissionModes.filter((mode) => mode !== 'bypassPermissions' || canBypass),
+  parking: 'native',
+  setModel: true,
+  resume: true,
+  fork: true,
+  files: false,
+})
 
 export const systemInit = (
   init: SdkInit,

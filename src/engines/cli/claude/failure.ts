@@ -1,4 +1,5 @@
 import { toError } from '../../../errors.js'
+import { asSentence } from '../control.js'
 
 /**
  * What the SDK says of its end, as a sentence; nothing where that is only how the agent's process ended, which the process's last words say
@@ -7,5 +8,5 @@ import { toError } from '../../../errors.js'
 export function failureOf(error: unknown): string {
   const { message } = toError(error)
   if (message === '' || /^Claude Code process (exited with code|terminated by signal) /.test(message)) return ''
-  return /[.!?]$/.test(message) ? message : `${message}.`
+  return asSentence(message)
 }

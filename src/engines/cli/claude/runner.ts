@@ -21,7 +21,7 @@ import type { AgentProcess } from '../process.js'
 import { apiKeySourceOf } from './api-key-source.js'
 import { assertSayable } from './arguments.js'
 import { callRules } from './call-rules.js'
-import { assumedInit, capabilities, systemInit } from './describe.js'
+import { assumedInit, capabilities, runnerCapabilities, systemInit } from './describe.js'
 import { failureOf } from './failure.js'
 import { Gate } from './gate.js'
 import { hasTranscript, isForgotten, replayOf } from './history.js'
@@ -76,7 +76,7 @@ export class ClaudeRunner implements Runner {
   constructor(setup: ClaudeSetup, restored: ClaudeState | undefined) {
     this.#setup = setup
     this.#restored = restored
-    const { config, row } = setup
+    const { config } = setup
     this.#mode = restored?.permissionMode ?? config.permissionMode ?? 'default'
     this.#model = restored ? restored.model : config.model
     this.#isFresh = restored?.isFresh ?? true
@@ -85,14 +85,7 @@ export class ClaudeRunner implements Runner {
     this.#gate = this.#createGate()
     this.#watch = new TurnWatch(this.#gate)
     this.#interruption = new Interruption(setup.clock, () => void this.#giveUp())
-    this.capabilities = {
-      permissionModes: row.permissionModes.filter((mode) => mode !== 'bypassPermissions' || setup.canBypass),
-      parking: 'native',
-      setModel: true,
-      resume: true,
-      fork: true,
-      files: false,
-    }
+    this.capabilities = runnerCapabilities(setup)
   }
 
   get written(): Written {
@@ -172,6 +165,7 @@ export class ClaudeRunner implements Runner {
   }
 
   pause = (): void => this.#pausing.pause()
+
   resume = (): void => this.#pausing.resume()
 
   settleExecution(executionId: string, result: ExecutionResult): void {
