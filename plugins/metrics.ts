@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { TurnSubtype } from '../schemas/events.js'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import type { Identify } from './auth.js'
@@ -48,6 +49,8 @@ export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify;
     labelNames: ['subtype'],
     registers: [register],
   })
+  // a rate from the first one on needs to have seen none
+  for (const { const: subtype } of TurnSubtype.anyOf) turns.inc({ subtype }, 0)
   const failures = new Counter({
     name: 'session_gateway_session_errors_total',
     help: 'Sessions that failed.',

@@ -263,6 +263,7 @@ t.test('the documents and the metrics know of jobs when there is a queue', async
   const text = await (await fetch(`${url}/metrics`)).text()
   t.match(text, /session_gateway_jobs\{state="running"\} 1/)
   t.match(text, /session_gateway_webhook_deliveries_total\{outcome="lost"\} 0/)
+  t.match(text, /session_gateway_turns_total\{subtype="success"\} 0/, 'before the first turn')
   const without = await buildServer(t)
   t.notOk((await without.call('GET', '/asyncapi.json')).json.channels.queue)
 })
