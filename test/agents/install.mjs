@@ -8,11 +8,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const AGENTS = {
-  claude: ['@anthropic-ai/claude-agent-sdk', '0.3.329'],
+  claude: ['@anthropic-ai/claude-agent-sdk', '0.3.332'],
   opencode: ['opencode-ai', '1.18.33'],
   gemini: ['@google/gemini-cli', '0.61.0'],
   codex: ['@agentclientprotocol/codex-acp', '2.6.0'],
-  kilo: ['@kilocode/cli', '7.7.7'],
+  kilo: ['@kilocode/cli', '7.8.1'],
   qwen: ['@qwen-code/qwen-code', '0.15.10'],
 }
 
