@@ -247,15 +247,15 @@ export class Attempts implements RunOwner {
   // ── what runs go through ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   onProgress(run: JobRun, progress: JobProgress): void {
-    const { live } = run
+    const { measured } = run
     this.#writeFor(run, ({ canceled }) => {
       // its end is written, and told next
-      if (!canceled) this.#options.events.emit('job_progress', run.record, { job: live, progress })
+      if (!canceled) this.#options.events.emit('job_progress', run.record, { job: run.shownWith(measured), progress })
     })
   }
 
   onParked(run: JobRun, executionId: string | undefined): void {
-    const { notes, sdkSessionId } = run
+    const { notes, sdkSessionId, measured } = run
     this.#writeFor(run, async (tracked) => {
       const patch: JobPatch = {
         status: 'parked',
@@ -264,7 +264,8 @@ export class Attempts implements RunOwner {
         sdkSessionId,
         notes: { ...run.record.info.notes, attempt: notes },
       }
-      const told = this.#options.events.announce('job_parked', run.record, { job: run.live, patch, executionId })
+      const job = run.shownWith(measured)
+      const told = this.#options.events.announce('job_parked', run.record, { job, patch, executionId })
       if (!(await this.#change(tracked, patch, told))) return
       // it may have gone on, or ended, while this was written
       if (run.parked) this.#setParked(tracked, true)
@@ -272,14 +273,15 @@ export class Attempts implements RunOwner {
   }
 
   onResumed(run: JobRun): void {
-    const { notes } = run
+    const { notes, measured } = run
     const tracked = this.#byJob.get(run.record.info.id)
     if (tracked?.run === run) this.#setParked(tracked, false)
     this.#writeFor(run, async (running) => {
       const executionId = run.record.info.parkedExecutionId
       const cleared = { parkedAt: undefined, parkedExecutionId: undefined }
       const patch = { ...cleared, status: 'running', notes: { ...run.record.info.notes, attempt: notes } } as const
-      const told = this.#options.events.announce('job_resumed', run.record, { job: run.live, patch, executionId })
+      const job = run.shownWith(measured)
+      const told = this.#options.events.announce('job_resumed', run.record, { job, patch, executionId })
       await this.#change(running, patch, told)
     })
   }

@@ -9,7 +9,7 @@ import type { PlannedNotification } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
 import type { SessionEventTold } from '../sessions/registry-options.js'
-import type { JobRecord } from './adapter.js'
+import type { JobPatch, JobRecord } from './adapter.js'
 import { AttemptMeter } from './attempt-meter.js'
 import type { AttemptNotes, AttemptOutcome, StoredJob } from './job.js'
 import { patched } from './patch.js'
@@ -124,8 +124,18 @@ export class JobRun {
 
   /** The job as it is at this moment, what is not written yet included. */
   get live(): StoredJob {
+    return this.shownWith(this.measured)
+  }
+
+  /** What the attempt has come to at this moment. */
+  get measured(): Pick<JobPatch, 'usage' | 'sdkSessionId'> {
     const { usage, sdkSessionId } = this
-    return patched(this.record.info, sdkSessionId === undefined ? { usage } : { usage, sdkSessionId })
+    return sdkSessionId === undefined ? { usage } : { usage, sdkSessionId }
+  }
+
+  /** The job as it is written by now, with what was measured when something happened that is told only now. */
+  shownWith(measured: Pick<JobPatch, 'usage' | 'sdkSessionId'>): StoredJob {
+    return patched(this.record.info, measured)
   }
 
   /** Of the job, this attempt included. */

@@ -50,6 +50,30 @@ t.test('a parked job frees its slot, stops its clock and goes on when its sessio
   )
 })
 
+t.test('what a resumed run says is told of a job that runs, with what was used by then', async (t) => {
+  const { queue, sessions, told, events } = await jobWorld(t)
+  const submitted = await queue.submit(jobRequest())
+  await settle()
+  sessions.last.say('before', 100)
+  sessions.last.park('exec-9')
+  await settle()
+  sessions.last.wake()
+  sessions.last.say('after', 20)
+  await settle()
+  t.same(told(submitted), ['submitted', 'started', 'parked', 'resumed'])
+  t.same(
+    events
+      .slice(2)
+      .map(({ type, job }) => [type, job.status, job.usage.tokens, 'parkedAt' in job, 'parkedExecutionId' in job]),
+    [
+      ['job_progress', 'running', 100, false, false],
+      ['job_parked', 'parked', 100, true, true],
+      ['job_resumed', 'running', 100, false, false],
+      ['job_progress', 'running', 120, false, false],
+    ],
+  )
+})
+
 t.test('a leg that tells only its own usage adds to the earlier one', async (t) => {
   const { queue, sessions, job } = await jobWorld(t)
   const submitted = await queue.submit(jobRequest())
