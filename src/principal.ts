@@ -67,15 +67,21 @@ export function answeredBy(principal: Principal | undefined, channel: AnswerChan
 const isStringArray = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string')
 
+/** A host may hand on what its `authenticate` refused with, or a promise that it did not await: neither says that there is no limit. */
+const limitOf = (principal: Principal): Principal['allowedProfiles'] =>
+  !principal || principal instanceof Promise ? NOBODY.allowedProfiles : principal.allowedProfiles
+
 /** The one visibility rule: every route, socket, stream and count asks here. A limit that cannot be read allows nothing. */
-export function visible({ allowedProfiles }: Principal, profile: string): boolean {
+export function visible(principal: Principal, profile: string): boolean {
+  const allowedProfiles = limitOf(principal)
   if (allowedProfiles === undefined) return true
   if (allowedProfiles instanceof Set) return allowedProfiles.has(profile)
   return Array.isArray(allowedProfiles) && allowedProfiles.includes(profile)
 }
 
 /** The profiles that a caller may see; undefined: all. */
-export function visibleProfiles({ allowedProfiles }: Principal): string[] | undefined {
+export function visibleProfiles(principal: Principal): string[] | undefined {
+  const allowedProfiles = limitOf(principal)
   if (allowedProfiles === undefined) return undefined
   return allowedProfiles instanceof Set || Array.isArray(allowedProfiles) ? [...allowedProfiles] : []
 }

@@ -45,6 +45,24 @@ t.test('a host passes the principal that authenticate would return', async (t) =
   t.equal(host.gateway.profiles.list(principal).profiles.length, 1)
 })
 
+t.test('whom authenticate would refuse may nothing where a host hands that on', async (t) => {
+  const { host } = await build(t)
+  await host.ready()
+  const { registry, queue, profiles } = host.gateway
+  const session = { cwd: SOME_CWD, profile: 'demo' }
+  const job = { session: { ...session, prompt: 'go' } }
+  const { id } = await registry.create(session)
+  for (const refused of [null, false, 0, '', Promise.resolve({ allowedProfiles: ['demo'] })]) {
+    const principal = refused as unknown as Principal
+    await t.rejects(registry.create(session, { principal }), { code: 'SG_ERR_PROFILE_FORBIDDEN' })
+    await t.rejects(queue!.submit(job, { principal }), { code: 'SG_ERR_PROFILE_FORBIDDEN' })
+    await t.rejects(registry.close(id, 'server', principal), { code: 'SG_ERR_SESSION_NOT_FOUND' })
+    t.same((await registry.page({}, principal)).items, [])
+    t.same(profiles.list(principal), { profiles: [], canManage: false })
+  }
+  t.match(await registry.create(session, { principal: 'ann' as unknown as Principal }), { profile: 'demo' })
+})
+
 t.test('a host that says in a hook of its own who asks is asked about it again over a socket', async (t) => {
   const host = fastify()
   t.teardown(() => host.close())
