@@ -120,7 +120,10 @@ const parking = Section(
     store: Type.Optional(
       Section(
         { dir: Path() },
-        { description: 'Keeps parked sessions in files of their own. Default: in memory, until the gateway stops.' },
+        {
+          description:
+            'Keeps parked sessions in files of their own, where storage is "memory". A database keeps them itself, and takes those in such files over at the start.',
+        },
       ),
     ),
     parkDelayMs: Type.Optional(

@@ -13,6 +13,7 @@ import type { LoadedConfig } from './load-config.js'
 import { createLogger } from './logger.js'
 import { firstCommands } from './next-steps.js'
 import { notificationWarnings } from './notification-warnings.js'
+import { parkingWarnings } from './parking-warnings.js'
 import { secretsOf } from './redact.js'
 import { RejoiningServer } from './rejoining-server.js'
 import { serverOptions } from './server-options.js'
@@ -66,6 +67,7 @@ export async function prepareServer(
     ...tokenWarnings(config),
     ...notificationWarnings(config),
     ...certificateWarnings(config),
+    ...parkingWarnings(config),
     ...agents,
   ]
   for (const { path, message } of warnings) logger.warn({ file: loaded.file, ...(path && { path }) }, message)

@@ -28,7 +28,7 @@ function build(t: Test, config: object, hooks?: string) {
   const loaded = loadConfig(file, {}, {})
   const lines: string[] = []
   const prepare = () => prepareServer(loaded, { write: (line) => void lines.push(line) })
-  return { loaded, prepare, log: () => lines.map((line) => JSON.parse(line) as { msg: string }) }
+  return { loaded, prepare, log: () => lines.map((line) => JSON.parse(line) as { msg: string; path?: string }) }
 }
 
 async function problems(t: Test, config: object, hooks?: string) {
@@ -221,6 +221,22 @@ t.test('a node that is only looked at tells nobody that it leaves', async (t) =>
     log().filter(({ msg }) => !msg.startsWith('it holds secrets')),
     [],
   )
+})
+
+t.test('a directory of parked sessions that nothing is written to is told of', async (t) => {
+  const parking = { store: { dir: 'parked' } }
+  for (const [storage, warned] of [
+    [{ sqlite: 'gateway.db' }, ['parking.store']],
+    ['memory', []],
+  ] as const) {
+    const { prepare, log } = build(t, { allowUnauthenticated: true, profiles: [DEMO], storage, parking })
+    const { server } = await prepare()
+    await server.close()
+    t.strictSame(
+      log().map(({ path }) => path),
+      warned,
+    )
+  }
 })
 
 t.test('a certificate of nodes that has expired, or soon will have, is told of', async (t) => {
