@@ -158,6 +158,12 @@ export function toReader(error: GatewayError): GatewayError {
 export const invalidField = (path: string, message: string, code: ErrorCode = 'SG_ERR_VALIDATION'): GatewayError =>
   new GatewayError(code, { detail: `${path}: ${message}`, errors: [{ path, message }] })
 
+/** A refusal about the profile that a request names, or does not. */
+export const aboutProfile = (code: ErrorCode, message: string): GatewayError =>
+  new GatewayError(code, { errors: [{ path: 'profile', message }] })
+
+export const unknownProfile = (): GatewayError => aboutProfile('SG_ERR_PROFILE_UNKNOWN', 'There is no such profile.')
+
 /** A refusal to be constructed or to start, naming the option. */
 export const optionError = (option: string, problem: string, cause?: unknown): GatewayError =>
   new GatewayError('SG_ERR_OPTION', {

@@ -93,7 +93,7 @@ export const OPERATIONS: Record<string, Operation> = {
     summary: 'List sessions',
     description:
       'Sessions that the caller may see, newest first, ended ones included until they are removed. The next page is in `Link`.',
-    codes: ['SG_ERR_VALIDATION', ...STORES],
+    codes: ['SG_ERR_VALIDATION', 'SG_ERR_PROFILE_UNKNOWN', ...STORES],
     answer: [examples.session],
   },
   'POST /sessions': {

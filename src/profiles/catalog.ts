@@ -10,7 +10,7 @@ import type {
 import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import { cannotDistrust } from '../engines/cli/workspace/trust.js'
 import type { SessionRunnerConfig } from '../engines/runner.js'
-import { type ErrorCode, GatewayError, startError } from '../errors.js'
+import { aboutProfile, GatewayError, startError, unknownProfile } from '../errors.js'
 import type { TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, systemClock } from '../lib/clock.js'
@@ -168,7 +168,7 @@ export class ProfileCatalog {
     const found = name === undefined ? this.#implicit() : this.#find(name)
     if (!visible(principal, name ?? found!.info.name))
       throw aboutProfile('SG_ERR_PROFILE_FORBIDDEN', 'This caller may not use that profile.')
-    if (!found) throw aboutProfile('SG_ERR_PROFILE_UNKNOWN', 'There is no such profile.')
+    if (!found) throw unknownProfile()
     return usable(found)
   }
 
@@ -331,7 +331,3 @@ function usable(profile: ResolvedProfile & Partial<Pick<ManagedProfile, 'problem
   if (profile.problem === undefined) return profile
   throw startError(`Profile ${JSON.stringify(profile.info.name)} cannot run: ${profile.problem}`)
 }
-
-/** A refusal of the profile that a request names, or does not. */
-const aboutProfile = (code: ErrorCode, message: string): GatewayError =>
-  new GatewayError(code, { errors: [{ path: 'profile', message }] })

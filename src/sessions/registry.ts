@@ -3,7 +3,7 @@ import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionClosedReason } from '../../schemas/events.js'
 import type { AnswerChannel, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
-import { GatewayError, toError } from '../errors.js'
+import { GatewayError, toError, unknownProfile } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
 import { copyOf } from '../lib/json-value.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
@@ -132,9 +132,18 @@ export class SessionRegistry {
     return this.#table.unended()
   }
 
-  /** One page of the sessions that a caller may see, newest first. */
-  page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
-    return this.#pages.page(query, principal)
+  /**
+   * One page of the sessions that a caller may see, newest first.
+   * @throws SG_ERR_PROFILE_UNKNOWN of a profile that is not there and has no session left
+   */
+  async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
+    const page = await this.#pages.page(query, principal)
+    const { profile } = query
+    if (!profile || page.items.length > 0 || !visible(principal, profile) || this.#options.profileInfo(profile))
+      return page
+    const { items } = await this.#pages.page({ profile, limit: 1 }, principal)
+    if (items.length === 0) throw unknownProfile()
+    return page
   }
 
   /** A session as it is now; one that another process has, as it was last written. */

@@ -74,6 +74,25 @@ t.test('a managed profile from its creation to its end', async (t) => {
   t.match(running, { status: 200, json: { profile: 'm', status: 'idle' } }, 'the session that runs goes on')
 })
 
+t.test('a list of sessions by profile: of one that is unknown there is none', async (t) => {
+  const { call } = await build(t)
+  const list = (query: string, headers = everybody) => call('GET', `/sessions?${query}`, undefined, headers)
+  t.match(await list('profile=a'), { status: 200, json: [] }, 'one without sessions')
+  const unknown = { ...problem(400, 'SG_ERR_PROFILE_UNKNOWN'), json: { errors: [{ path: 'profile' }] } }
+  for (const query of ['profile=m', 'profile=m&status=idle']) t.match(await list(query), unknown, query)
+  t.match(await list('profile=m', only('m')), unknown, 'to who may see it')
+  for (const profile of ['b', 'm'])
+    t.match(await list(`profile=${profile}`, only('a')), { status: 200, json: [] }, 'nobody learns which there are')
+
+  await call('POST', '/profiles', provider('m'), manager)
+  const { id } = (await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'm' }, everybody)).json
+  await call('DELETE', '/profiles/m', undefined, manager)
+  t.match(await list('profile=m'), { status: 200, json: [{ id }] }, 'its session is left')
+  t.match(await list('profile=m&status=failed'), { status: 200, json: [] })
+  await call('DELETE', `/sessions/${id}`, undefined, everybody)
+  t.match(await list('profile=m'), unknown)
+})
+
 t.test('every refusal of a create', async (t) => {
   const { call } = await build(t, { disableBypassPermissions: true })
   await call('POST', '/profiles', provider('taken'), manager)
