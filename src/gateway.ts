@@ -1,12 +1,13 @@
 import { homedir } from 'node:os'
 import { CLOSE } from '../schemas/close-codes.js'
 import type { JobEvent } from '../schemas/jobs.js'
+import type { ProfileInfo } from '../schemas/profiles.js'
 import { joinCluster } from './cluster/join.js'
 import { Standing } from './cluster/standing.js'
 import { SignIns } from './console/sign-ins.js'
-import { cliEngine, endOrphans, leash } from './engines/cli/index.js'
+import { assertSuits, cliEngine, endOrphans, leash } from './engines/cli/index.js'
 import { withHostedTools } from './engines/hosted-tools.js'
-import type { CreateEngineRunner } from './engines/runner.js'
+import type { CreateEngineRunner, SessionRunnerConfig } from './engines/runner.js'
 import { ToolEndpoint } from './engines/tool-endpoint.js'
 import { GatewayError, toError } from './errors.js'
 import { ExecutionDispatcher } from './executions/dispatch.js'
@@ -121,6 +122,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       cli: withHostedTools(surroundings.createCliRunner ?? bundledCli(options, env, secretEnv), toolEndpoint, clock),
       provider: options.createEngineRunner,
     },
+    assertSuitsAgent: surroundings.createCliRunner ? undefined : suitsAgent(options, env, secretEnv),
     standstill,
   })
   const executions = new Executions({
@@ -437,3 +439,8 @@ const bundledCli = (
   const carried = cluster?.agentState === 'copied' ? refusing(storage!.cluster!.carried) : undefined
   return cliEngine({ ...(agents && { agents }), ...(roots && { roots }), env, secretEnv, logger, carried })
 }
+
+const suitsAgent =
+  ({ agents, executions }: ResolvedOptions, env: NodeJS.ProcessEnv, secretEnv: readonly string[]) =>
+  (profile: ProfileInfo, request: SessionRunnerConfig): void =>
+    assertSuits({ ...(agents && { agents }), env, secretEnv }, profile, request, (executions?.tools ?? []).length > 0)

@@ -50,6 +50,8 @@ export interface AdmissionOptions {
   deferredTools: readonly DeferredTool[]
   /** By engine name. */
   engines: { cli: CreateEngineRunner; provider: CreateEngineRunner | undefined }
+  /** Refuses what the agent of a profile does not have; absent: that shows when it is built. */
+  assertSuitsAgent?: ((profile: ProfileInfo, request: SessionRunnerConfig) => void) | undefined
   /** No engine is built while it stands still; absent: it never does. */
   standstill?: Standstill | undefined
 }
@@ -117,7 +119,8 @@ export class Admission {
   }
 
   /**
-   * Refuses at once what `admit` would refuse later; the host's hook is not asked.
+   * Refuses at once what `admit`, or the agent that is built then, would refuse later. The host's hook is not asked: where there is one,
+   * what the agent is given is not known yet.
    * @param request its form was checked
    * @returns the profile and the resolved `cwd`
    */
@@ -128,8 +131,10 @@ export class Admission {
     const refreshed = this.#options.profiles.refreshed()
     if (refreshed) await refreshed
     const profile = this.#options.profiles.resolve(request.profile, principal)
-    const { cwd } = this.#policy(withDefaults(request, profile, await this.#resolveCwd(request.cwd)), profile)
-    return { profile, cwd }
+    const { buildRunnerConfig, assertSuitsAgent } = this.#options
+    const asked = this.#policy(withDefaults(request, profile, await this.#resolveCwd(request.cwd)), profile)
+    if (profile.info.engine === 'cli' && !buildRunnerConfig) assertSuitsAgent?.(profile.info, asked)
+    return { profile, cwd: asked.cwd }
   }
 
   /** @throws SG_ERR_ENGINE_START, or a 400 for what the engine cannot do; the runner is closed again then */

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { ProfileInfo } from '../../../schemas/profiles.js'
-import { invalidField, startError } from '../../errors.js'
+import { startError } from '../../errors.js'
 import { type Clock, systemClock } from '../../lib/clock.js'
 import type { Logger } from '../../lib/logger.js'
 import type { PathRoots } from '../../lib/paths-within-roots.js'
@@ -12,12 +12,12 @@ import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from 
 import type { CarriedFiles } from './carry/carried-files.js'
 import { CarriedRunner, type WritingRunner } from './carry/carried-runner.js'
 import { Carrier } from './carry/carrier.js'
-import { assertSayable } from './claude/arguments.js'
 import { ClaudeRunner } from './claude/runner.js'
 import { CLAUDE_SDK, loadClaudeSdk } from './claude/sdk.js'
 import type { ClaudeState } from './claude/setup.js'
 import type { CredentialSubject } from './credentials.js'
 import { configDirOf, type Environment, findExecutable, sessionEnvironment } from './environment.js'
+import { canBypass, refuseMode, refuseWhatIsLacking } from './lacking.js'
 import type { AgentSetup } from './launch.js'
 import { SpawnSlots } from './spawn-slots.js'
 import { isTrusted, untrustedRow, workspaceEnv } from './workspace/trust.js'
@@ -72,7 +72,7 @@ export function cliEngine(options: CliEngineOptions = {}): (context: HostedConte
     const { profile, config } = context
     const subject = subjectOf(agents, options, profile, config.env)
     const trusted = isTrusted(subject.row, profile, context.hostedTools !== undefined)
-    if (!trusted) refuseUntrusted(config, subject.row)
+    refuseWhatIsLacking(config, subject, trusted)
     const setup: AgentSetup = {
       sessionId: context.sessionId,
       row: trusted ? subject.row : untrustedRow(subject.row),
@@ -121,6 +121,22 @@ export const cliSubject = (
 ): CredentialSubject => subjectOf(agentTable(options.agents), options, profile, sessionEnv)
 
 /**
+ * Refuses what the agent of a profile would refuse when it is started, as far as that is known before.
+ * @param servesTools whether the gateway hosts tools of its own
+ * @throws GatewayError 400, naming the field
+ */
+export function assertSuits(
+  options: CliEngineOptions,
+  profile: ProfileInfo,
+  config: SessionRunnerConfig,
+  servesTools: boolean,
+): void {
+  const subject = cliSubject(options, profile)
+  refuseWhatIsLacking(config, subject, isTrusted(subject.row, profile, servesTools))
+  refuseMode(config, subject)
+}
+
+/**
  * Whether the agent of a profile is there to be started.
  * @throws GatewayError what the first session would be refused with
  */
@@ -152,57 +168,24 @@ export const canCarry = (
 
 async function claudeRunner(
   setup: AgentSetup,
-  { config, restore, hostedTools }: HostedContext,
+  { restore, hostedTools }: HostedContext,
   sdkSpecifier: string,
 ): Promise<WritingRunner> {
   const { row, env } = setup
-  assertSayable(config, row.command)
   if (row.command !== undefined) requireExecutable(row.command, row, env)
-  // Run as root the agent ends at once when bypassing is as much as possible. What a wrapper makes of it is the operator's affair.
-  const canBypass = process.getuid?.() !== 0 || Boolean(env.IS_SANDBOX) || row.command !== undefined
-  if (!canBypass && config.allowDangerouslySkipPermissions)
-    throw invalidField(
-      'allowDangerouslySkipPermissions',
-      'the claude agent refuses it to root: run the gateway as another user.',
-      'SG_ERR_UNSUPPORTED',
-    )
   const sdk = await loadClaudeSdk(sdkSpecifier)
-  return new ClaudeRunner({ ...setup, sdk, sdkSpecifier, canBypass, hostedTools }, stateOf<ClaudeState>(restore, row))
+  return new ClaudeRunner(
+    { ...setup, sdk, sdkSpecifier, canBypass: canBypass(setup), hostedTools },
+    stateOf<ClaudeState>(restore, row),
+  )
 }
 
-function acpRunner(setup: AgentSetup, { config, restore, hostedTools }: HostedContext): WritingRunner {
+function acpRunner(setup: AgentSetup, { restore, hostedTools }: HostedContext): WritingRunner {
   const { row, env } = setup
-  refuseUnsupported(config, row)
   return new AcpRunner(
     { ...setup, command: requireExecutable(row.command ?? row.name, row, env), hostedTools },
     stateOf<AcpState>(restore, row),
   )
-}
-
-/** What only works in a working directory whose files may run commands. */
-function refuseUntrusted({ settingSources, mcpServers = {} }: SessionRunnerConfig, row: AgentRow): void {
-  const remedy = 'set trustWorkspace on the profile if its files may run commands.'
-  const source = settingSources?.find((one) => one !== 'user')
-  if (row.driver === 'claude' && source)
-    throw invalidField(
-      'settingSources',
-      `${source} settings are the working directory's: ${remedy}`,
-      'SG_ERR_UNSUPPORTED',
-    )
-  if (row.untrusted?.withoutMcp && Object.keys(mcpServers).length > 0)
-    throw invalidField(
-      'mcpServers',
-      `the agent ${row.name} starts none where it does not trust the working directory: ${remedy}`,
-      'SG_ERR_UNSUPPORTED',
-    )
-}
-
-/** Options that the protocol has no word for. To leave them out in silence would be to promise them. */
-const CLAUDE_ONLY = ['allowedTools', 'disallowedTools', 'maxTurns', 'maxBudgetUsd', 'settingSources'] as const
-
-function refuseUnsupported(config: SessionRunnerConfig, row: AgentRow): void {
-  const field = CLAUDE_ONLY.find((name) => config[name] !== undefined)
-  if (field) throw invalidField(field, `the agent ${row.name} has no such setting.`, 'SG_ERR_UNSUPPORTED')
 }
 
 function requireExecutable(command: string, row: AgentRow, env: Environment): string {

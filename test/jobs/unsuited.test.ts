@@ -1,0 +1,59 @@
+import { mkdtempSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createWorkerServer } from '../../src/server.js'
+import type { BuildRunnerConfig } from '../../src/sessions/admission.js'
+
+/** A gateway with the bundled agents, none of which can be started. */
+async function build(t: Test, buildRunnerConfig?: BuildRunnerConfig) {
+  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'unsuited-')))
+  const worker = createWorkerServer(
+    {
+      allowUnauthenticated: true,
+      profiles: ['codex', 'gemini'].map((agent) => ({ name: agent, agent })),
+      queue: {},
+      ...(buildRunnerConfig && { buildRunnerConfig }),
+    },
+    { env: {} },
+  )
+  t.teardown(() => worker.close())
+  const { url } = await worker.listen(0)
+  const submit = async (profile: string, more: object) => {
+    const body = JSON.stringify({ session: { cwd, prompt: 'hello', profile, ...more } })
+    const headers = { 'content-type': 'application/json' }
+    const response = await fetch(`${url}/v1/jobs`, { method: 'POST', headers, body })
+    return { status: response.status, json: (await response.json()) as object }
+  }
+  const jobs = async () => ((await (await fetch(`${url}/v1/jobs`)).json()) as object[]).length
+  return { submit, jobs }
+}
+
+const UNSUITED: [profile: string, more: object, code: string, field: string, message: RegExp][] = [
+  ['codex', { maxTurns: 3 }, 'SG_ERR_UNSUPPORTED', 'maxTurns', /agent codex has no such setting/],
+  ['codex', { maxBudgetUsd: 1 }, 'SG_ERR_UNSUPPORTED', 'maxBudgetUsd', /agent codex/],
+  [
+    'gemini',
+    { permissionMode: 'auto' },
+    'SG_ERR_PERMISSION_MODE',
+    'permissionMode',
+    /gemini has default, .*, not auto/,
+  ],
+  ['gemini', { mcpServers: { m: { command: 'x' } } }, 'SG_ERR_UNSUPPORTED', 'mcpServers', /set trustWorkspace/],
+]
+
+t.test('a job whose agent does not have what it asks for is refused as it is submitted', async (t) => {
+  const { submit, jobs } = await build(t)
+  for (const [profile, more, code, field, message] of UNSUITED) {
+    const errors = [{ path: `session.${field}`, message }]
+    t.match(await submit(profile, more), { status: 400, json: { code, errors } }, field)
+  }
+  t.equal(await jobs(), 0)
+  t.equal((await submit('codex', {})).status, 201, 'others are taken')
+})
+
+t.test('what a hook of the host may take out is not refused before the hook was asked', async (t) => {
+  const { submit, jobs } = await build(t, ({ maxTurns: _none, ...request }) => request)
+  t.equal((await submit('codex', { maxTurns: 3 })).status, 201)
+  t.equal(await jobs(), 1)
+})
