@@ -1,4 +1,5 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toError } from '../../errors.js'
@@ -57,7 +58,7 @@ export class AgentProcess {
         done({ code, signal })
       })
       this.child.on('error', (error) => {
-        if (this.child.pid === undefined) done({ code: null, signal: null, error: toError(error) })
+        if (this.child.pid === undefined) done({ code: null, signal: null, error: whyNotRun(error, command, cwd) })
       })
     })
     if (this.pid !== undefined) void leash.mind(this.pid, this.exited)
@@ -182,6 +183,15 @@ export class AgentProcess {
       await sleep(pollMs)
     }
   }
+}
+
+/** The system says of a file that is there that it is not, where what is to run it is missing. */
+function whyNotRun(thrown: unknown, command: string, cwd: string): Error {
+  const error = toError(thrown)
+  const isThere = (error as NodeJS.ErrnoException).code === 'ENOENT' && existsSync(command) && existsSync(cwd)
+  if (!isThere) return error
+  const needs = 'the program that its first line names, or the C library that it was built for'
+  return new Error(`${command} is there, but not what it needs to run (${needs})`, { cause: error })
 }
 
 /** @returns whether there is such a group */

@@ -1,7 +1,7 @@
 import { createHook } from 'node:async_hooks'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { chmodSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { endOrphans, markerEnv } from '../../../src/engines/cli/markers.js'
@@ -102,6 +102,17 @@ t.test('its last words', async (t) => {
   const missing = new AgentProcess({ command: '/no/such', args: [], cwd: '/', env: {} })
   t.match(await missing.lastWords(), /could not be started.*ENOENT/)
   await missing.stop()
+  const command = join(t.testdir({ agent: '#!/no/such/interpreter\n' }), 'agent')
+  chmodSync(command, 0o755)
+  const foreign = new AgentProcess({ command, args: [], cwd: '/', env: {} })
+  t.match(
+    await foreign.lastWords(),
+    /could not be started: .*agent is there, but not what it needs to run \(the program/,
+  )
+  await foreign.stop()
+  const nowhere = new AgentProcess({ command, args: [], cwd: '/no/such', env: {} })
+  t.match(await nowhere.lastWords(), /ENOENT/, 'not where the directory is what is missing')
+  await nowhere.stop()
 })
 
 t.test('the orphans of a gateway that died are ended at boot, those of a living one are not', async (t) => {
