@@ -107,6 +107,12 @@ function processOf(request: SpawnRequest): AgentProcess {
   }
 }
 
+/** @param agent that was given up, and has ended; @param hint a sentence */
+export const lateStart = (agent: AgentProcess | undefined, hint?: string): Error =>
+  startError(
+    `The agent did not start within ${START_TIMEOUT_MS / 1000} s.${hint ? ` ${hint}` : ''}${agent?.saying ?? ''}`,
+  )
+
 /** An agent's start and end, for whoever operates the gateway. */
 function tellLife({ pid, exited }: AgentProcess, { sessionId, row, logger }: AgentSetup): void {
   const fields = { sessionId, agent: row.name, ...(pid !== undefined && { pid }) }

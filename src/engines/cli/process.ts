@@ -129,6 +129,11 @@ export class AgentProcess {
     return this.#stderr.trim()
   }
 
+  /** The end of that, to stand behind a sentence; empty when it wrote nothing. */
+  get saying(): string {
+    return this.stderrTail && ` It said: ${this.stderrTail.slice(-1_000)}`
+  }
+
   /**
    * How it ended, in a sentence for a person, with what it last said. One that speaks no more and does not end either is ended first.
    */
@@ -139,7 +144,7 @@ export class AgentProcess {
     if (error) return `The agent could not be started: ${error.message}.`
     await within(TRAILING_MS, this.#saidAll)
     const how = signal ? `was ended by ${signal}` : `exited with code ${code}`
-    return `The agent ${how}.${this.stderrTail ? ` It said: ${this.stderrTail.slice(-1_000)}` : ''}`
+    return `The agent ${how}.${this.saying}`
   }
 
   /**

@@ -1,11 +1,16 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { FIRST_SILENCE_MS } from '../../../src/engines/cli/acp/turn.js'
 import { ANSWER_MS, INTERRUPT_GRACE_MS } from '../../../src/engines/cli/control.js'
 import { BUILT_IN_AGENTS, cliEngine } from '../../../src/engines/cli/index.js'
+import { START_TIMEOUT_MS } from '../../../src/engines/cli/launch.js'
 import { createWorkerServer } from '../../../src/server.js'
+import { until } from '../../fixtures/build.js'
 import { attach } from '../../fixtures/client.js'
 import { processesOf } from '../../fixtures/processes.js'
 import { acpFolder, SCRIPTED_ACP, startAcp } from '../../fixtures/scripted-acp.js'
+import { ScriptedHost } from '../../fixtures/scripted-host.js'
 import { VirtualClock } from '../../fixtures/virtual-clock.js'
 
 const declared = (name: string, env: Record<string, string> = {}) => [
@@ -81,6 +86,30 @@ t.test('an interrupt that the agent follows leaves it as it is', async (t) => {
   t.equal(runner.isSpent, false)
   t.match(await host.turn(runner, 'hi'), { result: 'pong' })
   t.equal(clock.pendingTimers, 0)
+})
+
+t.test('a program that is started and answers nothing is told of with what it said', async (t) => {
+  const clock = new VirtualClock()
+  const cwd = acpFolder()
+  const program = `const fs = require('node:fs')
+    fs.writeSync(2, 'Usage: mine --acp')
+    fs.writeFileSync('said', '')
+    setInterval(() => {}, 60_000)`
+  const agents = [{ name: 'mine', command: process.execPath, args: ['-e', program] }]
+  const runner = await cliEngine({ agents, clock })({
+    ...{ sessionId: 'session-1', config: { cwd } },
+    profile: { name: 'p', engine: 'cli', agent: 'mine' },
+    bridge: { execute: () => Promise.reject(new Error('not here')) },
+  })
+  t.teardown(() => runner.close())
+  const started = runner.start(new ScriptedHost())
+  started.catch(() => {})
+  await until(() => existsSync(join(cwd, 'said')), 'what it says')
+  await clock.advance(START_TIMEOUT_MS)
+  await t.rejects(started, {
+    code: 'SG_ERR_ENGINE_START',
+    message: /^The agent did not start within 120 s\. It answered nothing .* args .*\. It said: Usage: mine --acp$/,
+  })
 })
 
 for (const { canLoad, ...env } of [{ canLoad: true }, { canLoad: false, ACP_NO_LOAD: '1' }])

@@ -13,7 +13,7 @@ import { within } from '../../../lib/within.js'
 import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapshot } from '../../runner.js'
 import type { Written } from '../carry/carried-runner.js'
 import { agentDied, answered, control } from '../control.js'
-import { beginLaunch } from '../launch.js'
+import { beginLaunch, lateStart } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
 import { type AcpConnection, connectAcp, reasonOf } from './connection.js'
@@ -24,7 +24,7 @@ import { GrantedTools } from './granted.js'
 import { prepareLoad } from './overwritten.js'
 import { agentModeOf, answerOfMode, answerTo, CANCELLED, modeOfAgent } from './permissions.js'
 import { priorCostUsd } from './prior-cost.js'
-import { openSession, stateGone } from './session.js'
+import { introduce, openSession, stateGone } from './session.js'
 import { type SessionConfig, sessionConfig } from './session-config.js'
 import type { AcpSetup, AcpState } from './setup.js'
 import { hasBegun, inputOf, ToolCalls } from './tool-calls.js'
@@ -35,6 +35,10 @@ import { cutOff, Turn } from './turn.js'
 const ENDING_MS = 2_000
 /** How long is waited for an agent that looks at its tools only after its session is open. */
 const LISTING_MS = 10_000
+
+const LATE = Symbol('late')
+const UNANSWERED =
+  'It answered nothing in the Agent Client Protocol: check the command of the agent, and whether its args have it speak that.'
 
 /**
  * Runs any agent that speaks the Agent Client Protocol over stdio: one process per session. The permission modes are the agent's own
@@ -59,6 +63,7 @@ export class AcpRunner implements Runner {
   #numTurns: number
   readonly #cost: SessionCost
   readonly #granted: GrantedTools
+  #isIntroduced = false
   #isOpen = false
   #isSpent = false
   readonly #pausing = new Pausing()
@@ -129,11 +134,11 @@ export class AcpRunner implements Runner {
       await Promise.race([
         this.#open(this.#connection).catch((error) => instead(ended, error)),
         ended.then((detail) => Promise.reject(startError(detail))),
-        whenAborted(launch.signal).then(() => Promise.reject(startError('The agent did not start in time.'))),
+        whenAborted(launch.signal).then(() => Promise.reject(LATE)),
       ])
     } catch (error) {
       await this.close()
-      throw error
+      throw error === LATE ? lateStart(this.#process, this.#isIntroduced ? undefined : UNANSWERED) : error
     } finally {
       await launch.end()
     }
@@ -218,7 +223,9 @@ export class AcpRunner implements Runner {
     const loading = resume === undefined ? undefined : await prepareLoad(this.#setup, resume)
     const prior = withHistory && resume !== undefined ? priorCostUsd(this.#setup, resume, this.#gone.signal) : undefined
     const earlier = resume === undefined ? undefined : this.#earlier(resume)
-    const session = await openSession(agent, this.#setup, earlier)
+    const hello = await introduce(agent)
+    this.#isIntroduced = true
+    const session = await openSession(agent, this.#setup, hello, earlier)
     if (session.isResumed && this.#setup.row.acp?.replaysLate) await this.#commandsTold.promise
     const cost = session.isResumed ? await prior : 0
     if (cost !== undefined) this.#cost.startFrom(cost)

@@ -33,16 +33,8 @@ export interface EarlierSession {
   hasHistory(): boolean
 }
 
-/**
- * Introduces us to the agent and opens the session.
- * @param earlier absent: a new one
- * @throws GatewayError that says what the agent wants or cannot do
- */
-export async function openSession(
-  agent: ClientContext,
-  setup: AgentSetup,
-  earlier: EarlierSession | undefined,
-): Promise<OpenedSession> {
+/** @throws GatewayError when it is no agent that can be spoken with */
+export async function introduce(agent: ClientContext): Promise<InitializeResponse> {
   const hello = await agent
     .request('initialize', {
       protocolVersion: VERSION,
@@ -54,6 +46,21 @@ export async function openSession(
       throw startError(`The agent ${what}: ${reasonOf(error)}`, error)
     })
   assertSpoken(hello)
+  return hello
+}
+
+/**
+ * Opens the session.
+ * @param hello what the agent answered to the introduction
+ * @param earlier absent: a new one
+ * @throws GatewayError that says what the agent wants or cannot do
+ */
+export async function openSession(
+  agent: ClientContext,
+  setup: AgentSetup,
+  hello: InitializeResponse,
+  earlier: EarlierSession | undefined,
+): Promise<OpenedSession> {
   const open = () => opened(agent, setup, earlier, hello)
   try {
     return await open()

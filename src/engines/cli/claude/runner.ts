@@ -15,7 +15,7 @@ import type {
 import { contextUsage } from '../../token-usage.js'
 import type { Written } from '../carry/carried-runner.js'
 import { agentDied, answered, control } from '../control.js'
-import { beginLaunch, type Launch } from '../launch.js'
+import { beginLaunch, type Launch, lateStart } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
 import { apiKeySourceOf } from './api-key-source.js'
@@ -115,7 +115,7 @@ export class ClaudeRunner implements Runner {
       await Promise.race([
         this.#open(query),
         ended.then((detail) => Promise.reject(startError(detail))),
-        whenAborted(launch.signal).then(() => Promise.reject(startError('The agent did not start in time.'))),
+        whenAborted(launch.signal).then(() => Promise.reject(lateStart(this.#process))),
       ])
       // The next agent may start while this one's history is read.
       await launch.end()
