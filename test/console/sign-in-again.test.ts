@@ -60,3 +60,22 @@ t.test('two windows of a browser are of one caller', { skip }, async (t) => {
   await one.getByText('Signed in as ben').waitFor()
   t.equal(await one.getByText('Signed in as ann').count(), 0)
 })
+
+t.test('a sign-in whose end a screen meets before the feed does is gone on from', { skip }, async (t) => {
+  await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'There again' }, as(ANN))
+  const { page } = await open(t, 'settings')
+  await enter(page, ANN)
+  await isLive(page)
+  // or the list would be read again by itself, a quarter of a minute later
+  await page.evaluate('globalThis.setInterval = () => 0')
+  await page.route('**/v1/sessions?*', (route) =>
+    route.fulfill({ status: 401, json: { code: 'SG_ERR_UNAUTHENTICATED', detail: 'Nobody.' } }),
+  )
+  await page.locator('nav').getByRole('link', { name: 'Sessions' }).click()
+  await page.getByText('Your sign-in has ended.').waitFor()
+  await page.locator('nav').getByText('Signed out', { exact: true }).waitFor()
+  await page.unroute('**/v1/sessions?*')
+  await enter(page, ANN)
+  await page.getByRole('link', { name: 'There again' }).waitFor()
+  t.equal(await page.getByText('Nobody.').count(), 0)
+})

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import type { InboxCount, NotificationItem, SessionNotification } from '../../../client/index.js'
 import { client } from '../api.js'
 import { LinkState } from './link.js'
-import { noteEnd } from './me.js'
+import { NOBODY, noteEnd } from './me.js'
 
 /** How much waits for a person. */
 export const waiting = signal<InboxCount>({ permissions: 0, questions: 0 })
@@ -43,6 +43,8 @@ let aborter: AbortController | undefined
 
 export function stopFeed(): void {
   aborter?.abort()
+  // whoever was in is not any more: a request may have met that before the feed did, which is then back with the next sign-in all the same
+  if (aborter) linkState.onConnection({ state: 'ended', error: NOBODY })
   aborter = undefined
 }
 

@@ -46,6 +46,12 @@ document.addEventListener('visibilitychange', () => {
   if (!document.hidden && access.value.state === 'out') void findOut()
 })
 
+/** What a stream ends with that is followed for nobody any more. */
+export const NOBODY = new GatewayError(texts.shell.connection.signedOut, {
+  status: 401,
+  code: 'SG_ERR_UNAUTHENTICATED',
+})
+
 export const isUnauthorized = (error: unknown): boolean => error instanceof GatewayError && error.status === 401
 
 /** Asks who we are. What is shown stays when nobody answers, also to nobody who is signed in: the feed says that, and asks again. */
