@@ -25,7 +25,12 @@ export function routeOf(hash: string): Route {
 
 export const route = signal(routeOf(location.hash))
 
+let isFirst = true
+/** Whether this is another place than the one that the page was loaded for. */
+export const hasGoneOn = (): boolean => !isFirst
+
 addEventListener('hashchange', () => {
+  isFirst = false
   route.value = routeOf(location.hash)
 })
 

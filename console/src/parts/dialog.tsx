@@ -14,20 +14,29 @@ export function Dialog({
   children: ComponentChildren
 }) {
   const element = useRef<HTMLDialogElement>(null)
+  const isLeft = useRef(false)
   const id = useId()
   // before the next key comes, which is the dialog's then
   useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null
-    element.current?.showModal()
+    const dialog = element.current
+    dialog?.showModal()
     // the platform begins with what is first, which closes it
-    element.current?.querySelector<HTMLElement>('form :is(input:not([type="radio"]), select, textarea)')?.focus()
-    return () => before?.focus()
+    dialog?.querySelector<HTMLElement>('form :is(input:not([type="radio"]), select, textarea)')?.focus()
+    return () => {
+      isLeft.current = true
+      // nothing around it takes the focus while it is open, as it is when a button in it has ended it
+      dialog?.close()
+      before?.focus()
+    }
   }, [])
   return (
     <dialog
       ref={element}
       aria-labelledby={id}
-      onClose={onClose}
+      onClose={() => {
+        if (!isLeft.current) onClose()
+      }}
       onKeyDown={(event) => {
         // a key that is still held down has opened it
         if (event.repeat && event.key === 'Enter' && !(event.target instanceof HTMLTextAreaElement))

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { hrefTo, route } from '../route.js'
 import { SCREENS, type Screen } from '../screens.js'
 import { feedLink, waiting } from '../state/feed.js'
@@ -12,11 +12,11 @@ import { SignOut } from './sign-out.js'
 const countFor = (screen: Screen): number =>
   screen.name === 'inbox' ? waiting.value.permissions + waiting.value.questions : 0
 
-function Entry({ screen }: { screen: Screen }) {
+function Entry({ screen, onGo }: { screen: Screen; onGo: () => void }) {
   const count = countFor(screen)
   return (
     <li class={screen.isMinor ? 'minor' : undefined}>
-      <a href={hrefTo(screen.name)} aria-current={route.value.name === screen.name ? 'page' : undefined}>
+      <a href={hrefTo(screen.name)} aria-current={route.value.name === screen.name ? 'page' : undefined} onClick={onGo}>
         <Icon name={screen.icon} />
         <span>{screen.title}</span>
         {count > 0 && <b class="count">{count}</b>}
@@ -28,22 +28,36 @@ function Entry({ screen }: { screen: Screen }) {
 /** On the left; on a phone a bar at the bottom, with what does not fit under "More". */
 export function Navigation() {
   const isOpen = useSignal(false)
+  const more = useRef<HTMLButtonElement>(null)
   const { name } = route.value
   useEffect(() => {
     isOpen.value = false
   }, [name])
+  /** Also where somebody is already. What had the focus is not seen any more. */
+  const close = (): void => {
+    if (!isOpen.value) return
+    isOpen.value = false
+    more.current?.focus()
+  }
   return (
-    <nav aria-label={texts.shell.navigation} data-open={isOpen.value}>
+    <nav
+      aria-label={texts.shell.navigation}
+      data-open={isOpen.value}
+      onKeyDown={(event) => {
+        if (event.key === 'Escape') close()
+      }}
+    >
       <p class="product">
         <img src="./icon.svg" alt="" width="20" height="20" />
         {texts.shell.product}
       </p>
       <ul>
         {SCREENS.map((screen) => (
-          <Entry key={screen.name} screen={screen} />
+          <Entry key={screen.name} screen={screen} onGo={close} />
         ))}
         <li class="more-entry">
           <button
+            ref={more}
             type="button"
             aria-expanded={isOpen.value}
             onClick={() => {

@@ -1,4 +1,6 @@
 import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import { hasGoneOn } from '../route.js'
 import { Icon } from './icon.js'
 
 /** To the list that this is one of. */
@@ -7,6 +9,19 @@ export const Back = ({ href, label }: { href: string; label: string }) => (
     <Icon name="back" />
   </a>
 )
+
+/** Of a screen. Whoever has come by a link that went with the screen before goes on here, and hears where they are. */
+export function Heading({ children }: { children: ComponentChildren }) {
+  const element = useRef<HTMLHeadingElement>(null)
+  useLayoutEffect(() => {
+    if (hasGoneOn() && document.activeElement === document.body) element.current?.focus({ preventScroll: true })
+  }, [])
+  return (
+    <h1 ref={element} tabIndex={-1}>
+      {children}
+    </h1>
+  )
+}
 
 interface PageProps {
   title: string
@@ -25,7 +40,7 @@ export const Page = ({ title, back, actions, fills, children }: PageProps) => (
     <header class="page-head">
       <div class="page-title">
         {back && <Back {...back} />}
-        <h1 tabIndex={-1}>{title}</h1>
+        <Heading>{title}</Heading>
       </div>
       {actions && <div class="page-actions">{actions}</div>}
     </header>

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { isSettled, isWaiting } from '../model/inbox.js'
+import { focusDrawn } from '../parts/key-focus.js'
 import { Empty, Failure, Loading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
 import { Segments } from '../parts/segments.js'
@@ -9,7 +10,7 @@ import { feedLink } from '../state/feed.js'
 import '../styles/inbox.css'
 import { texts } from '../texts.js'
 import { BulkBar } from './inbox/bulk.js'
-import { KeyHints, useKeys } from './inbox/keys.js'
+import { focusList, KeyHints, useKeys } from './inbox/keys.js'
 import { Row } from './inbox/row.js'
 import { InboxState, type Kind } from './inbox/state.js'
 
@@ -36,7 +37,14 @@ export function screen() {
       actions={
         <>
           {answered > 0 && (
-            <button type="button" class="quiet" onClick={() => state.hideAnswered()}>
+            <button
+              type="button"
+              class="quiet"
+              onClick={() => {
+                state.hideAnswered()
+                focusDrawn(focusList)
+              }}
+            >
               {says.hideAnswered(answered)}
             </button>
           )}

@@ -3,8 +3,10 @@ import type { Answer } from '../../../../client/index.js'
 import { countsByTool, isWaiting } from '../../model/inbox.js'
 import { Deny } from '../../parts/answer/deny.js'
 import { Dialog } from '../../parts/dialog.js'
+import { focusDrawn } from '../../parts/key-focus.js'
 import { Line } from '../../parts/untrusted.js'
 import { texts } from '../../texts.js'
+import { focusList } from './keys.js'
 import type { InboxState } from './state.js'
 
 const says = texts.inbox
@@ -26,7 +28,10 @@ export function BulkBar({
   if (approvals.length === 0 && asks.value !== 'deny') return null
   const send = async (answer: Answer): Promise<void> => {
     asks.value = undefined
-    onDone(await state.answerChosen(answer))
+    const answered = state.answerChosen(answer)
+    // the button that has led here goes with what was chosen
+    focusDrawn(focusList)
+    onDone(await answered)
   }
   const close = (): void => {
     asks.value = undefined

@@ -48,6 +48,13 @@ export function focusRow(list: HTMLElement | null): void {
   head?.closest('li')?.scrollIntoView({ block: 'nearest' })
 }
 
+/** After what has no row of its own: to choose more, else the first that waits, else to where it says that nothing does. */
+export function focusList(): void {
+  const find = (place: string) => document.querySelector<HTMLElement>(place)
+  const found = find('.bulk input') ?? find('.ask[data-fate="waiting"] .ask-head') ?? find('main h1')
+  found?.focus()
+}
+
 export function KeyHints() {
   return (
     <div class="key-hints quiet-text">

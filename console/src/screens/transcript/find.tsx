@@ -19,11 +19,18 @@ interface FindProps {
 
 /** Finds a text in the whole log, page by page: nothing of it is kept but what was found. */
 export function Find({ state, onGo, onClose }: FindProps) {
+  const element = useRef<HTMLElement>(null)
   const input = useRef<HTMLInputElement>(null)
   const wanted = useSignal('')
   const hits = useSignal<readonly Hit[]>([])
   const progress = useSignal<string | undefined>(undefined)
-  useLayoutEffect(() => input.current?.focus(), [])
+  useLayoutEffect(() => {
+    const before = document.activeElement as HTMLElement | null
+    input.current?.focus()
+    return () => {
+      if (element.current?.contains(document.activeElement)) before?.focus({ preventScroll: true })
+    }
+  }, [])
   useEffect(() => {
     hits.value = []
     const text = wanted.value.trim()
@@ -55,6 +62,7 @@ export function Find({ state, onGo, onClose }: FindProps) {
   }, [wanted.value])
   return (
     <search
+      ref={element}
       class="find"
       onKeyDown={(event) => {
         if (event.key === 'Escape') onClose()

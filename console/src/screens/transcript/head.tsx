@@ -8,7 +8,7 @@ import { Dialog } from '../../parts/dialog.js'
 import { Field } from '../../parts/field.js'
 import { Icon } from '../../parts/icon.js'
 import { Failure, Underway } from '../../parts/notice.js'
-import { Back } from '../../parts/page.js'
+import { Back, Heading } from '../../parts/page.js'
 import { Status } from '../../parts/status.js'
 import { Line } from '../../parts/untrusted.js'
 import { goer, hrefTo } from '../../route.js'
@@ -37,9 +37,9 @@ export function Head({ state, onFind, onBegin }: HeadProps) {
     <header class="page-head transcript-head">
       <Back href={hrefTo('sessions')} label={says.back} />
       <div class="head-title">
-        <h1 tabIndex={-1}>
+        <Heading>
           <Line text={session.title} length={120} />
-        </h1>
+        </Heading>
         <p class="quiet-text">
           <Status status={status} detail={now.statusDetail} /> · <Line text={session.profile} length={40} /> ·{' '}
           <Line text={session.cwd} length={120} class="path" />
@@ -193,7 +193,12 @@ function Actions({ state, session, asking, onBegin }: ActionsProps) {
   const kind = asking.value
   const isOver = state.status.value === 'closed' || state.status.value === 'failed'
   return (
-    <Dialog title={kind === 'end' || kind === 'remove' ? texts.sessions.sure[kind] : says.actions} onClose={close}>
+    // another one with each step: what was pressed is gone with the step before
+    <Dialog
+      key={kind}
+      title={kind === 'end' || kind === 'remove' ? texts.sessions.sure[kind] : says.actions}
+      onClose={close}
+    >
       {kind === 'menu' && (
         <div class="menu">
           <button type="button" onClick={() => void save('markdown', 'copy')()}>

@@ -1,0 +1,124 @@
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { buildServer, SOME_CWD } from '../fixtures/build.js'
+import { buildConsole, closeBrowserAfter, goTo, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+
+closeBrowserAfter(t)
+const skip = skipWithoutChromium
+if (!skip) buildConsole()
+
+/** One session, and approvals of it that wait. */
+async function world(t: Test, commands: string[] = []) {
+  const { url, call, engine } = await buildServer(t, { console: true, script: {}, allowUnauthenticated: true })
+  const body = { cwd: SOME_CWD, profile: 'scripted', title: 'Build', approvalTimeoutMs: 0 }
+  const { json } = await call('POST', '/sessions', body)
+  const { host } = engine.last
+  const answers = commands.map((command) =>
+    host.requestPermission({ toolName: 'Bash', toolUseId: command, input: { command } }),
+  )
+  return { id: json.id as string, answers, consoleUrl: `${url}/v1/console/` }
+}
+
+const focused = (page: Page) => page.locator(':focus')
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+const isAt = (page: Page, name: string) => button(page, name).and(focused(page)).waitFor()
+
+t.test('whoever leaves a screen by keys goes on at the heading of the next', { skip }, async (t) => {
+  const { id, consoleUrl } = await world(t)
+  const { page, complaints } = await openConsole(t, consoleUrl, { at: 'sessions' })
+  await page.getByRole('link', { name: 'Build' }).press('Enter')
+  await page.getByRole('heading', { name: 'Build' }).and(focused(page)).waitFor()
+  await page.getByRole('link', { name: 'Back to the sessions' }).press('Enter')
+  await page.getByRole('heading', { name: 'Sessions', exact: true }).and(focused(page)).waitFor()
+  // a link that stays keeps it
+  await page.locator('nav').getByRole('link', { name: 'Usage' }).press('Enter')
+  await page.getByRole('heading', { name: 'Usage' }).waitFor()
+  await page.locator('nav').getByRole('link', { name: 'Usage' }).and(focused(page)).waitFor()
+  await page.goBack()
+  await page.getByRole('link', { name: 'Build' }).waitFor()
+  // and a page that is loaded begins where pages begin
+  await page.reload()
+  await page.getByRole('link', { name: 'Build' }).waitFor()
+  t.equal(await focused(page).count(), 0)
+  t.notMatch(page.url(), id)
+  t.strictSame(complaints, [])
+})
+
+t.test('what is done in a dialog, and what is not, leads back to where it was opened', { skip }, async (t) => {
+  const { id, consoleUrl } = await world(t)
+  const { page, complaints } = await openConsole(t, consoleUrl, { at: `sessions/${id}` })
+  const menu = page.getByRole('dialog')
+  await button(page, 'More actions').press('Enter')
+  await menu.getByRole('button', { name: 'Rename' }).press('Enter')
+  const name = menu.getByRole('textbox')
+  await name.and(focused(page)).waitFor()
+  await name.press('Control+A')
+  await page.keyboard.type('Named by keys')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Named by keys' }).waitFor()
+  await isAt(page, 'More actions')
+  await page.keyboard.press('Enter')
+  await menu.getByRole('button', { name: 'Close session' }).press('Enter')
+  await menu.getByRole('button', { name: 'Cancel' }).press('Enter')
+  await isAt(page, 'More actions')
+  await menu.waitFor({ state: 'detached' })
+  t.strictSame(complaints, [])
+})
+
+t.test('a search in a session that is given up leads back to where it was begun', { skip }, async (t) => {
+  const { id, consoleUrl } = await world(t)
+  const { page } = await openConsole(t, consoleUrl, { at: `sessions/${id}` })
+  const search = page.getByRole('searchbox')
+  await button(page, 'Find in transcript').press('Enter')
+  await search.and(focused(page)).waitFor()
+  await page.keyboard.press('Escape')
+  await isAt(page, 'Find in transcript')
+  const composer = page.locator('.composer textarea')
+  await composer.press('Control+f')
+  await search.and(focused(page)).waitFor()
+  await page.keyboard.press('Escape')
+  await composer.and(focused(page)).waitFor()
+  t.equal(await search.count(), 0)
+})
+
+t.test('answering several at once, and hiding them, leads to what is left', { skip }, async (t) => {
+  const { answers, consoleUrl } = await world(t, ['npm test', 'npm start', 'rm -r dist'])
+  const { page } = await openConsole(t, consoleUrl, { at: 'inbox' })
+  const all = page.getByLabel('Choose all approvals')
+  await page.locator('.ask-choose').nth(0).press('Space')
+  await page.locator('.ask-choose').nth(1).press('Space')
+  await button(page, 'Allow 2…').press('Enter')
+  await page.getByRole('dialog').getByRole('button', { name: 'Allow', exact: true }).press('Enter')
+  t.match(await Promise.all(answers.slice(0, 2)), [{ behavior: 'allow' }, { behavior: 'allow' }])
+  await all.and(focused(page)).waitFor()
+  await button(page, 'Hide 2 answered').press('Enter')
+  await all.and(focused(page)).waitFor()
+  await page.keyboard.press('Space')
+  await button(page, 'Deny 1…').press('Enter')
+  await page.keyboard.type('keep it')
+  await page.keyboard.press('Enter')
+  t.match(await answers[2], { behavior: 'deny', message: 'keep it' })
+  await page.getByRole('heading', { name: 'Inbox' }).and(focused(page)).waitFor()
+})
+
+t.test('what a phone has under "More" is closed again, also where somebody is already', { skip }, async (t) => {
+  const { consoleUrl } = await world(t)
+  const { page } = await openConsole(t, consoleUrl, { at: 'profiles/scripted', width: 360, height: 640 })
+  const more = button(page, 'More')
+  const isClosed = async () => {
+    await page.locator('nav[data-open=false]').waitFor()
+    await more.and(focused(page)).waitFor()
+  }
+  await page.getByRole('heading', { name: 'scripted' }).waitFor()
+  await more.press('Enter')
+  await page.keyboard.press('Shift+Tab')
+  await page.keyboard.press('Escape')
+  await isClosed()
+  await page.keyboard.press('Enter')
+  await page.locator('nav').getByRole('link', { name: 'Profiles' }).press('Enter')
+  await page.getByRole('heading', { name: 'Profiles' }).waitFor()
+  await isClosed()
+  await goTo(page, '#/settings')
+  await page.getByRole('heading', { name: 'Settings and health' }).waitFor()
+  t.equal(await more.getAttribute('aria-expanded'), 'false')
+})
