@@ -1,9 +1,9 @@
-/** What a socket has to offer: the platform's `WebSocket`, or that of `ws`. */
+/** What a socket has to offer: the platform's `WebSocket`, or that of `ws`. Each has types of events of its own, with what is read here in them. */
 export interface SocketLike {
   send(data: string): void
   close(code?: number, reason?: string): void
-  onmessage: ((event: { data: unknown }) => void) | null
-  onclose: ((event: { code: number; reason: string }) => void) | null
+  onmessage: ((event: never) => void) | null
+  onclose: ((event: never) => void) | null
   onerror: ((event: never) => void) | null
 }
 /** `options` are for implementations that can send headers; browsers ignore them. */

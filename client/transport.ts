@@ -108,8 +108,8 @@ export async function overSocket(http: Http, follower: Follower, signal: AbortSi
     const watched = watch(http.platform, { probe, onDead: cutOff })
     signal.addEventListener('abort', leave)
     socket.onerror = () => {}
-    socket.onclose = ({ code }) => end({ code })
-    socket.onmessage = ({ data }) => {
+    socket.onclose = ({ code }: { code: number }) => end({ code })
+    socket.onmessage = ({ data }: { data: unknown }) => {
       watched.heard()
       const text = String(data)
       attempt(() => follower.onFrame(JSON.parse(text), wire))
