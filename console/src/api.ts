@@ -1,5 +1,6 @@
 import { createClient, GatewayError, UNREACHABLE } from '../../client/index.js'
 import { attendance } from './state/attended.js'
+import { noteDate } from './state/clock.js'
 import { texts } from './texts.js'
 
 /** Where the API is: what the page that the gateway serves says of itself, against the page's own address. */
@@ -16,7 +17,9 @@ export const whenSignedOut = (listener: () => () => void): void => {
 
 const watchedFetch = async (url: string, init?: RequestInit): Promise<Response> => {
   const onSignedOut = onAsk()
+  const askedAt = Date.now()
   const response = await fetch(url, { ...init, headers: { ...init?.headers, ...attendance() } })
+  noteDate(response.headers.get('date'), askedAt)
   if (response.status === 401) onSignedOut()
   return response
 }

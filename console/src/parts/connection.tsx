@@ -1,5 +1,5 @@
 import { sentenceOf } from '../api.js'
-import { now } from '../state/clock.js'
+import { here } from '../state/clock.js'
 import type { Link } from '../state/link.js'
 import { isUnauthorized } from '../state/me.js'
 import { texts } from '../texts.js'
@@ -29,7 +29,7 @@ export function wordsOf(link: Link, at: number): string {
 export const ConnectionMark = ({ link }: { link: Link }) => (
   <p class={`link-mark link-${link.state}`}>
     <span class="mark" aria-hidden="true" />
-    {wordsOf(link, now.value)}
+    {wordsOf(link, here.value)}
   </p>
 )
 
@@ -42,7 +42,7 @@ export function ConnectionBar({ link }: { link: Link }) {
   return (
     <div class="connection-bar" data-shown={isShown} data-bad={isBad}>
       {/* the countdown is for the eye; who listens is told the state once */}
-      {isShown && <span aria-hidden="true">{wordsOf(link, now.value)}</span>}
+      {isShown && <span aria-hidden="true">{wordsOf(link, here.value)}</span>}
       {link.state === 'away' && <span class="quiet-text">{says.offline}</span>}
       {/* without when it may be tried again: the countdown says that */}
       {link.state === 'away' && link.error && <span class="quiet-text">{link.error.detail}</span>}

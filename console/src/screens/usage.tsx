@@ -9,6 +9,7 @@ import { Empty, Reading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
 import { Segments } from '../parts/segments.js'
 import { go, route } from '../route.js'
+import { gatewayNow } from '../state/clock.js'
 import { Rereading } from '../state/reread.js'
 import '../styles/usage.css'
 import { texts } from '../texts.js'
@@ -28,7 +29,7 @@ type Reports = Record<'day' | (typeof GROUPS)[number], UsageReport>
 function rangeOf(query: URLSearchParams): { from: string; to: string } {
   const from = query.get('from')
   const to = query.get('to')
-  return from && to && daysBetween(from, to).length > 0 ? { from, to } : lastDays(DEFAULT_DAYS, Date.now())
+  return from && to && daysBetween(from, to).length > 0 ? { from, to } : lastDays(DEFAULT_DAYS, gatewayNow())
 }
 
 /** What was used, by day and by whom. */

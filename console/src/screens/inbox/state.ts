@@ -24,6 +24,7 @@ import {
   withFate,
 } from '../../model/inbox.js'
 import { newId } from '../../model/new-id.js'
+import { gatewayNow } from '../../state/clock.js'
 import { feedBack, feedLink, waiting } from '../../state/feed.js'
 import { Rereading } from '../../state/reread.js'
 
@@ -43,7 +44,7 @@ const GONE = 'SG_ERR_PERMISSION_NOT_FOUND'
 /** What waits, what became of it, and which of it is at hand. */
 export class InboxState {
   readonly #entries = signal<readonly Entry[]>([])
-  /** When it was read last, epoch milliseconds; undefined before. */
+  /** When it was read last, epoch milliseconds of the gateway; undefined before. */
   readonly readAt = signal<number | undefined>(undefined)
   readonly error = signal<unknown>(undefined)
   /** Whether more wait than are shown. */
@@ -125,7 +126,7 @@ export class InboxState {
     if (kind !== this.kind.value) return
     const isWhole = pages.isAtEnd
     this.error.value = undefined
-    this.readAt.value = Date.now()
+    this.readAt.value = gatewayNow()
     this.isCut.value = !isWhole
     const items = listed.filter((item) => !this.#meanwhile.has(keyOfItem(item)))
     // what waits at a node that does not answer is counted and not listed: nobody has answered it, and nobody tells when it is back

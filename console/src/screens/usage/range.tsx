@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { daysBetween, lastDays } from '../../model/usage.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Field } from '../../parts/field.js'
+import { gatewayNow } from '../../state/clock.js'
 import { texts } from '../../texts.js'
 
 const says = texts.usage
@@ -21,7 +22,7 @@ export function RangeChooser({
 }: Range & { onChange: (range: { from: string; to: string }) => void }) {
   const isOpen = useSignal(false)
   const known = DAYS.find((days) => {
-    const range = lastDays(days, Date.now())
+    const range = lastDays(days, gatewayNow())
     return range.from === from && range.to === to
   })
   return (
@@ -33,7 +34,7 @@ export function RangeChooser({
         onChange={(event) => {
           const { value } = event.currentTarget
           if (value === 'custom') isOpen.value = true
-          else onChange(lastDays(Number(value), Date.now()))
+          else onChange(lastDays(Number(value), gatewayNow()))
         }}
       >
         {DAYS.map((days) => (
