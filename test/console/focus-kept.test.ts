@@ -1,7 +1,15 @@
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { buildServer, SOME_CWD } from '../fixtures/build.js'
-import { buildConsole, closeBrowserAfter, goTo, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import {
+  buildConsole,
+  closeBrowserAfter,
+  consoleWorld,
+  goTo,
+  openConsole,
+  skipWithoutChromium,
+} from '../fixtures/console-browser.js'
 
 closeBrowserAfter(t)
 const skip = skipWithoutChromium
@@ -121,4 +129,30 @@ t.test('what a phone has under "More" is closed again, also where somebody is al
   await goTo(page, '#/settings')
   await page.getByRole('heading', { name: 'Settings and health' }).waitFor()
   t.equal(await more.getAttribute('aria-expanded'), 'false')
+})
+
+t.test('whoever answers a parked session by keys goes on where it is spoken to', { skip }, async (t) => {
+  const { consoleUrl, cwd, call } = await consoleWorld(t)
+  const asks = { profile: 'demo', cwd: join(cwd, 'work'), prompt: 'Please write a report.', approvalTimeoutMs: 0 }
+  const { id } = (await (await call('/sessions', asks)).json()) as { id: string }
+  await until(async () => ((await (await call(`/sessions/${id}`)).json()) as { status: string }).status === 'parked')
+  const { page, complaints } = await openConsole(t, consoleUrl, { at: `sessions/${id}` })
+  const composer = page.locator('.composer textarea')
+  await button(page, 'Allow').waitFor()
+  t.equal(await composer.isEditable(), false, 'nothing can be said to it')
+  await button(page, 'Allow').press('Enter')
+  await composer.and(focused(page)).waitFor()
+  await page.locator('.composer textarea:read-write').waitFor()
+  await page.keyboard.type('And then?')
+  t.equal(await composer.inputValue(), 'And then?')
+  t.strictSame(complaints, [])
+})
+
+t.test('a session that is not there offers the way back, and nothing to be said to it', { skip }, async (t) => {
+  const { consoleUrl } = await world(t)
+  const { page } = await openConsole(t, consoleUrl, { at: 'sessions/removed', loses: true })
+  await page.getByText('There is no such session.').waitFor()
+  t.equal((await page.locator('.composer').count()) + (await button(page, 'Try again').count()), 0)
+  await page.getByRole('link', { name: 'Back to the sessions' }).press('Enter')
+  await page.getByRole('link', { name: 'Build' }).waitFor()
 })

@@ -3,6 +3,8 @@ import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import { texts } from '../texts.js'
 import { Icon } from './icon.js'
 
+const FIELD = 'form :is(input:not([type="radio"]), select, textarea)'
+
 /** A modal dialog: the platform's own, which holds the focus, closes on Escape and gives the focus back. */
 export function Dialog({
   title,
@@ -14,28 +16,36 @@ export function Dialog({
   children: ComponentChildren
 }) {
   const element = useRef<HTMLDialogElement>(null)
-  const isLeft = useRef(false)
+  /** What has, or had, the focus. */
+  const at = useRef<Element | null>(null)
   const id = useId()
+  /** The platform begins with what is first, which closes it. */
+  const begin = (): void =>
+    (element.current?.querySelector<HTMLElement>(FIELD) ?? element.current?.querySelector('button'))?.focus()
   // before the next key comes, which is the dialog's then
   useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null
-    const dialog = element.current
-    dialog?.showModal()
-    // the platform begins with what is first, which closes it
-    dialog?.querySelector<HTMLElement>('form :is(input:not([type="radio"]), select, textarea)')?.focus()
-    return () => {
-      isLeft.current = true
-      // nothing around it takes the focus while it is open, as it is when a button in it has ended it
-      dialog?.close()
-      before?.focus()
-    }
+    element.current?.showModal()
+    begin()
+    return () =>
+      // once it is gone: nothing around it takes the focus while it is open, as it is when a button in it has ended it
+      queueMicrotask(() => {
+        // Chromium gives no keys to a field that had the focus when a dialog over it went
+        if (document.activeElement === before) before?.blur()
+        before?.focus()
+      })
   }, [])
+  useLayoutEffect(() => {
+    // what was pressed is gone with the step before
+    if (at.current?.isConnected === false) begin()
+  })
   return (
     <dialog
       ref={element}
       aria-labelledby={id}
-      onClose={() => {
-        if (!isLeft.current) onClose()
+      onClose={onClose}
+      onFocusIn={(event) => {
+        at.current = event.target as Element
       }}
       onKeyDown={(event) => {
         // a key that is still held down has opened it

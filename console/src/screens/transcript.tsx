@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import { GatewayError } from '../../../client/index.js'
 import { rowsOf } from '../model/transcript-rows.js'
 import { ConnectionBar } from '../parts/connection.js'
 import { Icon } from '../parts/icon.js'
@@ -128,6 +129,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
       isFinding.value = true
     }
   }
+  const isGone = isNotThere(state.error.value)
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: keys of everything within
     <section class="page page-fills transcript" onKeyDown={onKeyDown}>
@@ -150,7 +152,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
         />
       )}
       {state.error.value !== undefined && !isUnauthorized(state.error.value) && (
-        <Failure error={state.error.value} retry={() => void state.tryAgain(seq)} />
+        <Failure error={state.error.value} {...(!isGone && { retry: () => void state.tryAgain(seq) })} />
       )}
       {!state.isLoaded.value && state.error.value === undefined && <Loading />}
       <div class="scroller" ref={scroller} onScroll={onScroll}>
@@ -192,10 +194,14 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
           </button>
         </div>
       )}
-      <Composer state={state} onSent={() => void toEnd()} />
+      {!isGone && <Composer state={state} onSent={() => void toEnd()} />}
     </section>
   )
 }
+
+/** To try again, or to say anything, there is none. */
+const isNotThere = (error: unknown): boolean =>
+  error instanceof GatewayError && error.code === 'SG_ERR_SESSION_NOT_FOUND'
 
 /** The line that an event is in: the last that began at it or before. */
 function lineAt(element: HTMLElement, seq: number): HTMLElement | undefined {

@@ -25,6 +25,7 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
   const area = useRef<HTMLTextAreaElement>(null)
   const status = state.status.value
   const isOver = status === 'closed' || status === 'failed'
+  const isParked = status === 'parked'
   const isBusy = status === 'running' || status === 'awaiting_approval' || status === 'starting'
 
   useEffect(() => {
@@ -40,7 +41,7 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
   }
   const send = (): void => {
     const said = text.value.trim()
-    if (!said || isOver) return
+    if (!said || isOver || isParked) return
     history.push(said)
     if (history.length > MAX_HISTORY) history.shift()
     place.value = history.length
@@ -66,7 +67,7 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
   }
   const onKeyDown = (event: KeyboardEvent): void => {
     const element = area.current
-    if (event.isComposing || !element) return
+    if (event.isComposing || !element || isParked) return
     const isMod = event.ctrlKey || event.metaKey
     if (event.key === 'Enter' && !event.shiftKey && (isMod || !isPhone.matches)) {
       event.preventDefault()
@@ -96,11 +97,12 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
           aria-label={says.label}
           placeholder={isBusy ? says.whileBusy : says.placeholder}
           value={text.value}
-          disabled={status === 'parked'}
+          // not disabled, which takes no focus: who answers by keys goes on here, while it wakes
+          readOnly={isParked}
           onInput={(event) => put(event.currentTarget.value)}
           onKeyDown={onKeyDown}
         />
-        {(isBusy || status === 'parked') && (
+        {(isBusy || isParked) && (
           <button type="button" class="danger" onClick={() => void interrupt()} title={says.interruptHint}>
             <Icon name="stop" />
             <span class="wide">{says.interrupt}</span>
@@ -109,7 +111,7 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
         <button
           type="submit"
           class="primary"
-          disabled={!text.value.trim()}
+          disabled={isParked || !text.value.trim()}
           aria-label={isBusy ? says.queue : says.send}
         >
           <Icon name="send" />

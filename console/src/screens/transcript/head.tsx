@@ -30,7 +30,12 @@ interface HeadProps {
 export function Head({ state, onFind, onBegin }: HeadProps) {
   const asking = useSignal<Asking>(undefined)
   const session = state.session.value
-  if (!session) return <header class="page-head transcript-head" />
+  if (!session)
+    return (
+      <header class="page-head transcript-head">
+        <Back href={hrefTo('sessions')} label={says.back} />
+      </header>
+    )
   const now = state.now.value
   const status = state.status.value ?? session.status
   return (
@@ -193,12 +198,7 @@ function Actions({ state, session, asking, onBegin }: ActionsProps) {
   const kind = asking.value
   const isOver = state.status.value === 'closed' || state.status.value === 'failed'
   return (
-    // another one with each step: what was pressed is gone with the step before
-    <Dialog
-      key={kind}
-      title={kind === 'end' || kind === 'remove' ? texts.sessions.sure[kind] : says.actions}
-      onClose={close}
-    >
+    <Dialog title={kind === 'end' || kind === 'remove' ? texts.sessions.sure[kind] : says.actions} onClose={close}>
       {kind === 'menu' && (
         <div class="menu">
           <button type="button" onClick={() => void save('markdown', 'copy')()}>
