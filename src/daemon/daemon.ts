@@ -123,8 +123,8 @@ export async function start({ server, logger, authenticates }: PreparedServer, l
 
 /** An option that the gateway refused, as a problem of the file. */
 function asConfigError(error: unknown, loaded: LoadedConfig): Error | undefined {
-  // only who connects reads it; trying again does not mend it
-  if (error instanceof StorageError && error.code === 'POSTGRES_URL')
+  // only who connects finds out; trying again does not mend it
+  if (error instanceof StorageError && /^POSTGRES_(URL|WAYS|POOLER)$/.test(error.code))
     return loaded.error([{ path: 'storage.postgres', message: error.message }])
   if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_OPTION') return undefined
   const problems: ConfigProblem[] = error.errors ?? [{ path: '', message: error.message }]

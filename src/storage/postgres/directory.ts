@@ -9,6 +9,7 @@ import { PostgresDatabase } from './database.js'
 import type { LinkOptions } from './link.js'
 import { Member } from './node.js'
 import type { CallPostgres, PlaceRow } from './operations.js'
+import type { DirectOptions } from './ways.js'
 
 /** A node that leaves is taken over before a claim is decided: more often than that nobody leaves at once. */
 const MOST_TRIES = 5
@@ -93,7 +94,7 @@ export class PostgresCluster implements ClusterStorage {
   readonly carried = carriedFiles(this.call)
 
   /** Joins. @param direct the connection that nothing may come between @throws StorageError */
-  async open(options: LinkOptions, direct: LinkOptions): Promise<OpenDatabase> {
+  async open(options: LinkOptions, direct: DirectOptions): Promise<OpenDatabase> {
     const { node, leaseMs } = this.#announced!
     const member = await Member.join(direct, node, leaseMs, this.#listeners, {
       onTaken: ({ sessionIds }) => this.#database?.forget(sessionIds),

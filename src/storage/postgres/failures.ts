@@ -91,11 +91,21 @@ const MEANINGS: readonly (readonly [RegExp, code: string, meaning: (place: strin
       `${place} has no connection left. The gateway needs two; raise max_connections, or the CONNECTION LIMIT of role and database, or close others.`,
   ],
   [
+    /^(42P05|26000)$/,
+    'POSTGRES_POOLER',
+    (place) =>
+      `${place} is a pooler that does not keep prepared statements: set storage.postgres.namedStatements to false, or have it keep them`,
+  ],
+  [
     /^42939$/,
     'POSTGRES_SCHEMA',
     (place) => `${place}: names that begin with pg_ are PostgreSQL's own. Give the schema another one.`,
   ],
-  [/^53\w{3}$/, 'POSTGRES_FULL', (place) => `${place} has no room or memory left`],
+  [
+    /^53\w{3}$/,
+    'POSTGRES_FULL',
+    (place) => `${place} has no room or memory left: make room there, and it goes on by itself`,
+  ],
 ]
 
 /** In the driver's words, which has no code for it. */

@@ -89,6 +89,11 @@ export class Link {
     }
   }
 
+  /** Somebody between gives other people's connections: who lets one in is not who answers. */
+  get isRelayed(): boolean {
+    return (this.client as unknown as { processID: number | null }).processID !== this.backend.pid
+  }
+
   get isLost(): boolean {
     return this.#isLost
   }

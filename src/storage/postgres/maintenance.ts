@@ -6,6 +6,7 @@ import { StatementError } from './pipeline.js'
 import { statement } from './plan.js'
 import { inSchema, quoted, SCHEMA_VERSION, TABLES, versionOf } from './schema.js'
 import { directOptions, type PostgresStorageOptions } from './storage.js'
+import { checkWays } from './ways.js'
 
 /** What a look at a database has found. */
 export interface PostgresReport {
@@ -148,6 +149,8 @@ async function look(
         `${user} may not use every table of the schema ${schema}: ` +
           denied.map((table: string) => `ALTER TABLE ${table} OWNER TO ${user}`).join('; '),
       )
+    const unfit = await checkWays(link, directOptions(options)).catch((error) => failureOf(error, placeOf(options.url)))
+    if (unfit) problems.push(unfit.message)
     let found: Partial<PostgresReport> = {}
     let schemaVersion: number | undefined
     try {

@@ -10,6 +10,7 @@ import { type Statement, StatementError } from './pipeline.js'
 import { statement } from './plan.js'
 import { migrate } from './schema.js'
 import { listUnlisted } from './unlisted.js'
+import { checkWays, type DirectOptions } from './ways.js'
 
 /** A server that has just started has forgotten who holds what: whoever had it may come back so long. */
 const GRACE_MS = 10_000
@@ -76,9 +77,10 @@ export class Membership {
    * Makes the schema usable, and this process the one that uses it.
    * @throws StorageError when another one does
    */
-  static async join(options: LinkOptions): Promise<Membership> {
+  static async join(options: DirectOptions): Promise<Membership> {
     const link = await Link.open(options)
     try {
+      await checkWays(link, options)
       await migrate(link.client, options.schema)
       await link.client.query(KEEP_ALIVE)
       await takeLock(link, options)

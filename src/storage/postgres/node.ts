@@ -14,6 +14,7 @@ import { migrate } from './schema.js'
 import { ASYNC, BEAT, DRAIN, END_LEASE, LEAVE, livingOf } from './tables/members.js'
 import { type MemberTold, TakeOver } from './takeover.js'
 import { listUnlisted } from './unlisted.js'
+import { checkWays, type DirectOptions } from './ways.js'
 
 const RETRY_MS = 50
 /** So long after its end a lease is looked at again. */
@@ -94,7 +95,7 @@ export class Member {
    * @throws StorageError when a single process has it
    */
   static async join(
-    options: LinkOptions,
+    options: DirectOptions,
     node: NodeAnnouncement,
     leaseMs: number,
     listeners: Listeners<ClusterEvents>,
@@ -103,6 +104,7 @@ export class Member {
     const link = await Link.open(options)
     let member: Member | undefined
     try {
+      await checkWays(link, options)
       await migrate(link.client, options.schema)
       await link.client.query(KEEP_ALIVE)
       await takeSharedLock(link, options)

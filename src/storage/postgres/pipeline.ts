@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Wire } from './driver.js'
 import { storable, type Value } from './values.js'
 
@@ -44,17 +45,24 @@ const BOOLEAN = 16
 /** Codes of errors that leave a statement unknown to the server. */
 const NOT_PARSED = /^(42|26|08)/
 
-/** Statements that a connection has by name, with what their rows look like. */
+/**
+ * Statements that a connection has by name, with what their rows look like. A name goes by the text: behind a pooler that shares
+ * connections it may be there already, and is never another statement's.
+ */
 export class NamedStatements {
   readonly #names = new Map<string, Named>()
-  #given = 0
+  /** How often a text was given a name: the one before may still be taken. */
+  readonly #given = new Map<string, number>()
 
   of(sql: string): Named | undefined {
     return this.#names.get(sql)
   }
 
   add(sql: string): Named {
-    const named = { name: `sg${++this.#given}` }
+    const again = this.#given.get(sql) ?? 0
+    this.#given.set(sql, again + 1)
+    const digest = createHash('sha256').update(sql).digest('hex').slice(0, 24)
+    const named = { name: `sg_${digest}_${again}` }
     this.#names.set(sql, named)
     return named
   }

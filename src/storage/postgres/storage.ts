@@ -9,6 +9,7 @@ import type { LinkOptions } from './link.js'
 import { listedSessions } from './listed.js'
 import { Membership } from './membership.js'
 import { Sweeper } from './sweeper.js'
+import type { DirectOptions } from './ways.js'
 
 export interface PostgresStorageOptions {
   /** `postgres://user:password@host:port/database`, with `?sslmode=…` where the connection is to be encrypted. */
@@ -70,9 +71,10 @@ const linkOptions = ({ url, schema = SCHEMA, namedStatements = true }: PostgresS
 })
 
 /** The connection that nothing may come between. */
-export const directOptions = (options: PostgresStorageOptions): LinkOptions => ({
+export const directOptions = (options: PostgresStorageOptions): DirectOptions => ({
   ...linkOptions({ ...options, url: options.listenUrl ?? options.url }),
   namedStatements: false,
+  other: linkOptions(options),
 })
 
 async function openDatabase(

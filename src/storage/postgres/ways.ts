@@ -1,0 +1,45 @@
+import { StorageError } from '../storage.js'
+import { Link, type LinkOptions } from './link.js'
+
+/** The connection that lasts, and the way that everything else goes. */
+export interface DirectOptions extends LinkOptions {
+  other: LinkOptions
+}
+
+const WHERE = `SELECT pg_backend_pid() AS pid, pg_postmaster_start_time()::text || ' ' || oid AS database
+  FROM pg_database WHERE datname = current_database()`
+
+interface Where {
+  pid: number
+  database: string
+}
+
+/**
+ * Whether a connection is one that lasts, and the other way leads to the same database. What a pooler lends to others meanwhile is nobody's,
+ * and so is the lock by which they see who has a schema.
+ * @throws StorageError that says what to do about it
+ */
+export async function checkWays(direct: Link, { url, place, other }: DirectOptions): Promise<void> {
+  if (url === other.url && !direct.isRelayed) return
+  const before = await whereOf(direct)
+  const beside = await Link.open(other)
+  try {
+    const there = await whereOf(beside)
+    // asked once more: where many share, it is somewhere else by now
+    const after = await whereOf(direct)
+    if (before.database !== there.database)
+      throw new StorageError(
+        'POSTGRES_WAYS',
+        `${place} (listenUrl) is another database than ${other.place} (url): name the same one in both`,
+      )
+    if (before.pid !== after.pid || before.pid === there.pid)
+      throw new StorageError(
+        'POSTGRES_WAYS',
+        `${place} is a pooler that shares connections between transactions: name the database itself in storage.postgres.listenUrl`,
+      )
+  } finally {
+    await beside.end()
+  }
+}
+
+const whereOf = async ({ client }: Link): Promise<Where> => (await client.query(WHERE)).rows[0] as Where

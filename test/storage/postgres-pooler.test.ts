@@ -1,0 +1,72 @@
+import pg from 'pg'
+import t from 'tap'
+import { checkPostgres } from '../../src/storage/postgres/maintenance.js'
+import { NamedStatements, Pipeline } from '../../src/storage/postgres/pipeline.js'
+import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
+import { pooler } from '../fixtures/pooler.js'
+import { hasPostgres, postgres, postgresWorld } from './postgres-world.js'
+import { firstWrite } from './sqlite-records.js'
+
+const NODE = { name: 'a', url: 'http://a.test', protocol: 1, version: '1', slots: 1, config: '', profiles: [] }
+
+if (hasPostgres()) {
+  t.test(
+    'who comes by a pooler that shares connections is told so, and takes nothing from whoever is there',
+    async (t) => {
+      const { server, storage, schema } = await postgresWorld(t)
+      const url = await pooler(t, server)
+      const refusal = { code: 'POSTGRES_WAYS', message: /shares connections between transactions: name the database/ }
+      for (const isNode of [false, true]) {
+        const second = createPostgresStorage({ url, schema, namedStatements: false })
+        if (isNode) second.cluster.announce(NODE, 10_000)
+        await t.rejects(second.open(), refusal)
+      }
+      await t.rejects(checkPostgres({ url, schema }), { message: refusal.message })
+      await t.resolves(storage.journal.write(firstWrite('one')), 'the first one goes on')
+    },
+  )
+
+  t.test('with listenUrl it is of use, and a second one is refused', async (t) => {
+    const server = await postgres()
+    const options = { url: await pooler(t, server), listenUrl: server.url(), schema: 'pooled', namedStatements: false }
+    const [first, second] = [createPostgresStorage(options), createPostgresStorage(options)]
+    t.teardown(() => first.close())
+    await first.open()
+    await first.journal.write(firstWrite('one'))
+    await t.rejects(second.open(), { code: 'STORAGE_HELD' })
+    await t.resolves(checkPostgres(options))
+  })
+
+  t.test('url and listenUrl are the same database, and both are asked', async (t) => {
+    const server = await postgres()
+    await server.query('CREATE DATABASE another')
+    const another = { url: server.url(), listenUrl: server.url({ database: 'another' }) }
+    await t.rejects(createPostgresStorage(another).open(), {
+      message: /\(listenUrl\) is another database than .*\(url\)/,
+    })
+    await t.rejects(checkPostgres(another), { message: /is another database than/ })
+    const missing = { url: server.url({ database: 'missing' }), listenUrl: server.url() }
+    await t.rejects(checkPostgres(missing), { message: /there is no such database/ })
+  })
+
+  t.test('the name of a statement is never that of another process for something else', async (t) => {
+    const server = await postgres()
+    const connect = async () => {
+      const client = new pg.Client({ connectionString: server.url() })
+      t.teardown(() => client.end())
+      await client.connect()
+      return client
+    }
+    const run = (client: pg.Client, sql: string, named: NamedStatements) => {
+      const pipeline = new Pipeline([{ sql, values: [] }], named)
+      client.query(pipeline as never)
+      return pipeline.done
+    }
+    const [one, two] = [await connect(), await connect()]
+    const [ours, theirs] = [new NamedStatements(), new NamedStatements()]
+    await run(one, 'SELECT 1 AS n', ours)
+    await run(two, 'SELECT 2 AS n', theirs)
+    // a pooler gives each the connection of the other
+    await t.rejects(run(two, 'SELECT 1 AS n', ours), { message: /does not exist/ })
+  })
+}
