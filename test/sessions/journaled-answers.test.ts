@@ -294,3 +294,17 @@ t.test('a session that is being read to be woken when the process ends is not wo
   await turns()
   t.equal(engine.runners.length, 1)
 })
+
+t.test('what a crash cut off is told once it can be read, when nobody asks for it either', async (t) => {
+  const { registry, engine, journal, clock, again } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => engine.last.sent.length === 1)
+  const { get } = journal
+  journal.get = () => Promise.reject(new Error('no space left on device'))
+  const { registry: next } = await again()
+  const statusOf = async () => (await next.get(id))?.status
+  t.equal(await statusOf(), 'running')
+  journal.get = get
+  await clock.advance(1_000)
+  await until(async () => (await statusOf()) === 'idle', 'its end')
+})

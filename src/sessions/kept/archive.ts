@@ -3,6 +3,7 @@ import type { ProfileInfo } from '../../../schemas/profiles.js'
 import type { SessionInfo } from '../../../schemas/sessions.js'
 import { toError } from '../../errors.js'
 import type { Executions } from '../../executions/executions.js'
+import type { Timer } from '../../lib/clock.js'
 import type { Patience } from '../../lib/patience.js'
 import { isUnreadable } from '../../storage/storage.js'
 import type { Sleep } from '../life/sleep.js'
@@ -41,6 +42,7 @@ export interface ArchiveParts extends DueParts {
   onMissed(left: JournaledWhole): Promise<void>
 }
 
+const AGAIN_MS = 1_000
 const RESTARTED = 'The gateway was restarted while this was in progress.'
 
 /**
@@ -55,6 +57,8 @@ export class Archive {
   readonly #sleepers: DueSleepers | undefined
   readonly #removals: DueRemovals | undefined
   readonly #lookUps = new Map<string, Promise<SessionEntry | undefined>>()
+  /** Of sessions that could not be read when they were taken up. */
+  readonly #again = new Set<Timer>()
   /** Sessions that are on their way out, and were never said to be there. */
   readonly #refused = new Set<string>()
   /** How many are in the journal alone, by their status; none where several processes have sessions: none of these counts all. */
@@ -111,7 +115,7 @@ export class Archive {
 
   /** Never rejects. */
   async #adopt(left: JournaledSession): Promise<void> {
-    const { executions, logger, sleep, keeping, remove } = this.#parts
+    const { executions, sleep, keeping, remove } = this.#parts
     const { id, state, lastSeq, news = [] } = left
     const removal = news.find((one) => one.type === 'removal')
     if (removal) {
@@ -133,11 +137,24 @@ export class Archive {
     const waitedFor = state.executions?.map(({ executionId }) => executionId) ?? []
     for (const executionId of [...(state.settled ?? []), ...waitedFor]) executions.remember(id, executionId)
     if (isTerminal(state.info) || !isCutOff(left)) return
+    await this.#tellCutOff(id)
+  }
+
+  /** Has one say that it was cut off: until then whoever waits for its end hears nothing. Never rejects. */
+  async #tellCutOff(id: string): Promise<void> {
+    const { table, logger, retryAfter } = this.#parts
     try {
       const session = await this.load(id)
       await session?.durable()
     } catch (error) {
       logger.error({ sessionId: id, err: toError(error) }, 'a session could not be taken up as it was left')
+      // what is in memory is written by itself, and what cannot be read never is
+      if (table.resident(id) || isUnreadable((error as Error).cause)) return
+      const again = retryAfter(AGAIN_MS, () => {
+        this.#again.delete(again)
+        void this.#tellCutOff(id)
+      })
+      this.#again.add(again)
     }
   }
 
@@ -261,6 +278,7 @@ export class Archive {
   }
 
   stop(): void {
+    for (const timer of this.#again) timer.cancel()
     this.#removals?.stop()
     this.#sleepers?.stop()
   }
