@@ -276,7 +276,7 @@ t.test('a session that is being read to be woken when the process ends is not wo
   await engine.last.defer('e1')
   await until(async () => (await registry.get(id))?.status === 'parked')
   // nobody looks at it, and it is in the journal alone
-  await clock.advance(60_000)
+  await clock.advance(1_000)
   const { get } = journal
   const read = deferred()
   let isReading = false
@@ -307,4 +307,20 @@ t.test('what a crash cut off is told once it can be read, when nobody asks for i
   journal.get = get
   await clock.advance(1_000)
   await until(async () => (await statusOf()) === 'idle', 'its end')
+})
+
+t.test('a session that was removed goes once it can be, when a crash and a full disk kept it', async (t) => {
+  const { registry, journal, clock, again } = await buildJournaled(t, {
+    script: { send: (runner) => runner.complete() },
+  })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(async () => (await registry.get(id))?.status === 'idle')
+  await (await registry.open(id, UNLIMITED)).durable()
+  await journal.deposit(id, [{ key: 'removal', type: 'removal', reason: 'client' }])
+  journal.broken = true
+  const { registry: next } = await again()
+  t.equal((await next.get(id))?.status, 'idle')
+  journal.broken = false
+  await clock.advance(60_000)
+  await until(async () => (await next.get(id)) === undefined, 'its removal')
 })

@@ -1,7 +1,7 @@
 import type { SessionClosedReason } from '../../../schemas/events.js'
 import type { ProfileInfo } from '../../../schemas/profiles.js'
 import type { SessionInfo } from '../../../schemas/sessions.js'
-import { toError } from '../../errors.js'
+import { type GatewayError, toError } from '../../errors.js'
 import type { Executions } from '../../executions/executions.js'
 import type { Timer } from '../../lib/clock.js'
 import type { Patience } from '../../lib/patience.js'
@@ -57,7 +57,7 @@ export class Archive {
   readonly #sleepers: DueSleepers | undefined
   readonly #removals: DueRemovals | undefined
   readonly #lookUps = new Map<string, Promise<SessionEntry | undefined>>()
-  /** Of sessions that could not be read when they were taken up. */
+  /** Of sessions that could not be read or removed when they were taken up. */
   readonly #again = new Set<Timer>()
   /** Sessions that are on their way out, and were never said to be there. */
   readonly #refused = new Set<string>()
@@ -115,12 +115,12 @@ export class Archive {
 
   /** Never rejects. */
   async #adopt(left: JournaledSession): Promise<void> {
-    const { executions, sleep, keeping, remove } = this.#parts
+    const { executions, sleep, keeping } = this.#parts
     const { id, state, lastSeq, news = [] } = left
     const removal = news.find((one) => one.type === 'removal')
     if (removal) {
       this.#enter(left, { ...(isMidTurn(left) ? parkedInfo(left) : state.info), lastSeq })
-      await remove(id, removal.reason).catch((error) => keeping.report(error, { sessionId: id, phase: 'adopt' }))
+      await this.#removeAtLast(id, removal.reason)
       return
     }
     if (isMidTurn(left)) {
@@ -142,7 +142,7 @@ export class Archive {
 
   /** Has one say that it was cut off: until then whoever waits for its end hears nothing. Never rejects. */
   async #tellCutOff(id: string): Promise<void> {
-    const { table, logger, retryAfter } = this.#parts
+    const { table, logger } = this.#parts
     try {
       const session = await this.load(id)
       await session?.durable()
@@ -150,12 +150,28 @@ export class Archive {
       logger.error({ sessionId: id, err: toError(error) }, 'a session could not be taken up as it was left')
       // what is in memory is written by itself, and what cannot be read never is
       if (table.resident(id) || isUnreadable((error as Error).cause)) return
-      const again = retryAfter(AGAIN_MS, () => {
-        this.#again.delete(again)
-        void this.#tellCutOff(id)
-      })
-      this.#again.add(again)
+      this.#tryAgain(() => this.#tellCutOff(id))
     }
+  }
+
+  /** Whoever removed it was told so. Never rejects. */
+  async #removeAtLast(id: string, reason: SessionClosedReason): Promise<void> {
+    const { keeping, remove } = this.#parts
+    try {
+      await remove(id, reason)
+    } catch (error) {
+      keeping.report(error, { sessionId: id, phase: 'adopt' })
+      if ((error as GatewayError).code === 'SG_ERR_STORE_UNAVAILABLE')
+        this.#tryAgain(() => this.#removeAtLast(id, reason))
+    }
+  }
+
+  #tryAgain(work: () => Promise<void>): void {
+    const timer = this.#parts.retryAfter(AGAIN_MS, () => {
+      this.#again.delete(timer)
+      void work()
+    })
+    this.#again.add(timer)
   }
 
   /** Lists a session that stays in the journal until it is needed. */
