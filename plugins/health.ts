@@ -3,6 +3,7 @@ import type { Gateway } from '../src/gateway.js'
 import { isUpgrade } from './connections.js'
 import { upgradeRefusals } from './edge.js'
 import { answerAsOwn } from './errors.js'
+import { refuseOthersAt } from './methods.js'
 
 /**
  * `GET /healthz`: the process is alive. `GET /readyz`: it takes work; 503 before it started, while it drains and while its storage takes
@@ -17,6 +18,7 @@ export const health: FastifyPluginAsync<{ gateway: Gateway }> = async (scope, { 
     if (gateway.ready) return { status: 'ready' }
     return reply.code(503).send({ status: notReady(gateway) })
   })
+  for (const url of ['/healthz', '/readyz']) refuseOthersAt(scope, url, { methods: ['GET', 'HEAD'] })
 }
 
 function notReady({ draining, writable, standing }: Gateway): string {

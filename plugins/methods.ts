@@ -1,4 +1,4 @@
-import type { FastifyInstance, HTTPMethods } from 'fastify'
+import type { FastifyInstance, FastifySchema, HTTPMethods } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 
 declare module 'fastify' {
@@ -23,6 +23,31 @@ export function ownUnknownPaths(scope: FastifyInstance): void {
  */
 const stemsOf = (paths: Iterable<string>): Set<string> =>
   new Set([...paths].filter((path) => path.includes(':')).map((path) => path.slice(0, path.indexOf(':'))))
+
+/**
+ * One path answers 405 with `Allow` to all but some methods, where the rest of its scope is somebody else's.
+ * @param offered in `Allow`; default all that it takes
+ */
+export function refuseOthersAt(
+  scope: FastifyInstance,
+  url: string,
+  { methods, offered = methods, isPublic = false }: { methods: string[]; offered?: string[]; isPublic?: boolean },
+): void {
+  const allow = [...offered].sort().join(', ')
+  const refuse = async () => {
+    throw new GatewayError('SG_ERR_METHOD_NOT_ALLOWED', { allow })
+  }
+  // at onRequest, so that it is told before anything is said about a body
+  scope.route({
+    method: METHODS.filter((method) => !methods.includes(method)),
+    url,
+    // a document of the host's own leaves it out
+    schema: { hide: true } as FastifySchema,
+    config: { owner: 'any', isPublic },
+    onRequest: refuse,
+    handler: refuse,
+  })
+}
 
 /**
  * A known path answers 405 with `Allow` to a method that it does not take. Collects the routes of the scope from here on; `complete`
@@ -66,20 +91,9 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
       }
       for (const [path, methods] of [...taken]) {
         if (methods.has('GET')) methods.add('HEAD')
-        const others = METHODS.filter((method) => !methods.has(method))
         const offered = [...methods].filter((method) => !absent.get(path)?.has(method))
-        const allow = offered.sort().join(', ')
-        const refuse = async () => {
-          throw new GatewayError('SG_ERR_METHOD_NOT_ALLOWED', { allow })
-        }
-        // at onRequest, so that it is told before anything is said about a body
-        scope.route({
-          method: others,
-          url: path.slice(scope.prefix.length),
-          config: { owner: 'any', isPublic: !guarded.has(path) },
-          onRequest: refuse,
-          handler: refuse,
-        })
+        const url = path.slice(scope.prefix.length)
+        refuseOthersAt(scope, url, { methods: [...methods], offered, isPublic: !guarded.has(path) })
       }
     },
   }

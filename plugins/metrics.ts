@@ -7,6 +7,7 @@ import type { Identify } from './auth.js'
 import { requireIdentity } from './auth.js'
 import { guardHost } from './edge.js'
 import { answerAsOwn } from './errors.js'
+import { refuseOthersAt } from './methods.js'
 import { refuseWhileStanding } from './standing.js'
 import type { Streams } from './streams.js'
 
@@ -106,4 +107,5 @@ export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify;
     if (principal.allowedProfiles) throw new GatewayError('SG_ERR_METRICS_FORBIDDEN')
     return reply.type(register.contentType).send(await register.metrics())
   })
+  refuseOthersAt(scope, '/metrics', { methods: ['GET', 'HEAD'] })
 }

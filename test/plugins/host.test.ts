@@ -45,6 +45,7 @@ t.test(
       [],
       'none is in a document of the host, which reads its own schemas',
     )
+    t.same(shown.sort(), ['/healthz', '/healthz', '/metrics', '/metrics', '/readyz', '/readyz'], 'GET and HEAD alone')
     t.same((await host.inject('/own')).json(), { mine: { x: 1 } })
     const created = await host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD } })
     t.match(created.json(), { status: 'idle', profile: 'p' })

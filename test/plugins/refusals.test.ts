@@ -112,7 +112,7 @@ t.test('a member whose name has a line break is checked and echoed like any othe
 })
 
 t.test('paths and methods', async (t) => {
-  const { port, call } = await buildServer(t)
+  const { port, call } = await buildServer(t, { health: true, metrics: true })
   const { json } = await call('POST', '/sessions', { cwd: SOME_CWD })
   const known: [path: string, allow: string][] = [
     ['/v1/sessions', 'GET, HEAD, POST'],
@@ -125,6 +125,7 @@ t.test('paths and methods', async (t) => {
     [`/v1/sessions/${json.id}/ws`, 'GET, HEAD'],
     ['/v1/openapi.json', 'GET, HEAD'],
     ['/v1/asyncapi.json', 'GET, HEAD'],
+    ...['/healthz', '/readyz', '/metrics'].map((path): (typeof known)[number] => [path, 'GET, HEAD']),
   ]
   for (const [path, allow] of known) {
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']) {
