@@ -276,7 +276,7 @@ t.test('a session that is being read to be woken when the process ends is not wo
   await engine.last.defer('e1')
   await until(async () => (await registry.get(id))?.status === 'parked')
   // nobody looks at it, and it is in the journal alone
-  await clock.advance(1_000)
+  await clock.advance(60_000)
   const { get } = journal
   const read = deferred()
   let isReading = false
@@ -321,6 +321,6 @@ t.test('a session that was removed goes once it can be, when a crash and a full 
   const { registry: next } = await again()
   t.equal((await next.get(id))?.status, 'idle')
   journal.broken = false
-  await clock.advance(60_000)
+  await clock.advance(1_000)
   await until(async () => (await next.get(id)) === undefined, 'its removal')
 })
