@@ -47,6 +47,8 @@ if (hasPostgres()) {
     await t.rejects(checkPostgres(another), { message: /is another database than/ })
     const missing = { url: server.url({ database: 'missing' }), listenUrl: server.url() }
     await t.rejects(checkPostgres(missing), { message: /there is no such database/ })
+    const elsewhere = `${server.url()}?options=${encodeURIComponent('-c TimeZone=Asia/Tokyo')}`
+    await t.resolves(checkPostgres({ url: elsewhere, listenUrl: server.url() }), 'whatever time it is there')
   })
 
   t.test('the name of a statement is never that of another process for something else', async (t) => {

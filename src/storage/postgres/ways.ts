@@ -6,7 +6,8 @@ export interface DirectOptions extends LinkOptions {
   other: LinkOptions
 }
 
-const WHERE = `SELECT pg_backend_pid() AS pid, pg_postmaster_start_time()::text || ' ' || oid AS database
+/** In seconds: as a time it is said as each connection is set to. */
+const WHERE = `SELECT pg_backend_pid() AS pid, extract(epoch FROM pg_postmaster_start_time())::numeric || ' ' || oid AS database
   FROM pg_database WHERE datname = current_database()`
 
 interface Where {
