@@ -37,6 +37,17 @@ if (hasPostgres()) {
     await t.resolves(checkPostgres(options))
   })
 
+  t.test('who comes by one that lends a connection for good to whom sets something has what it needs', async (t) => {
+    const server = await postgres()
+    const options = { url: await pooler(t, server, { pins: true }), schema: 'pinned', namedStatements: false }
+    const [first, second] = [createPostgresStorage(options), createPostgresStorage(options)]
+    await t.resolves(checkPostgres(options))
+    t.teardown(() => first.close())
+    await first.open()
+    await t.rejects(second.open(), { code: 'STORAGE_HELD' })
+    await t.resolves(first.journal.write(firstWrite('one')))
+  })
+
   t.test('url and listenUrl are the same database, and both are asked', async (t) => {
     const server = await postgres()
     await server.query('CREATE DATABASE another')

@@ -10,7 +10,7 @@ import { type Statement, StatementError } from './pipeline.js'
 import { statement } from './plan.js'
 import { migrate } from './schema.js'
 import { listUnlisted } from './unlisted.js'
-import { checkWays, type DirectOptions } from './ways.js'
+import { checkWays, type DirectOptions, KEEP_ALIVE } from './ways.js'
 
 /** A server that has just started has forgotten who holds what: whoever had it may come back so long. */
 const GRACE_MS = 10_000
@@ -22,8 +22,6 @@ const RETRY: Backoff = { firstMs: 100, longestMs: 5_000 }
 
 const LOCK = `SELECT pg_try_advisory_lock(hashtextextended('session-gateway has ' || oid, 0)) AS mine FROM pg_namespace WHERE nspname = $1`
 const UNLOCK = `SELECT pg_advisory_unlock(hashtextextended('session-gateway has ' || oid, 0)) FROM pg_namespace WHERE nspname = $1`
-/** So that the server finds out within half a minute that a host is gone, and its lock with it. */
-export const KEEP_ALIVE = 'SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3'
 const LOCK_SHARED = LOCK.replace('try_advisory_lock', 'try_advisory_lock_shared')
 const UNLOCK_SHARED = UNLOCK.replace('advisory_unlock', 'advisory_unlock_shared')
 const HOLDERS = `SELECT host, pid, started_at AS "startedAt", version, name, coalesce(until > clock_timestamp(), false) AS "isAlive"

@@ -6,7 +6,7 @@ import { enter } from './entering.js'
 import { failureOf } from './failures.js'
 import { Lease } from './lease.js'
 import { Link, type LinkOptions } from './link.js'
-import { isGone, KEEP_ALIVE, type Neighbour, neighboursAsked, shareLock, takeSharedLock } from './membership.js'
+import { isGone, type Neighbour, neighboursAsked, shareLock, takeSharedLock } from './membership.js'
 import { channelOf, hears, Nudges } from './nudges.js'
 import { StatementError } from './pipeline.js'
 import { statement } from './plan.js'
@@ -14,7 +14,7 @@ import { migrate } from './schema.js'
 import { ASYNC, BEAT, DRAIN, END_LEASE, LEAVE, livingOf } from './tables/members.js'
 import { type MemberTold, TakeOver } from './takeover.js'
 import { listUnlisted } from './unlisted.js'
-import { checkWays, type DirectOptions } from './ways.js'
+import { checkWays, type DirectOptions, KEEP_ALIVE } from './ways.js'
 
 const RETRY_MS = 50
 /** So long after its end a lease is looked at again. */

@@ -6,6 +6,8 @@ export interface DirectOptions extends LinkOptions {
   other: LinkOptions
 }
 
+/** So that the server finds out within half a minute that a host is gone, and its lock with it. */
+export const KEEP_ALIVE = 'SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3'
 /** In seconds: as a time it is said as each connection is set to. */
 const WHERE = `SELECT pg_backend_pid() AS pid, extract(epoch FROM pg_postmaster_start_time())::numeric || ' ' || oid AS database
   FROM pg_database WHERE datname = current_database()`
@@ -22,6 +24,8 @@ interface Where {
  */
 export async function checkWays(direct: Link, { url, place, other }: DirectOptions): Promise<void> {
   if (url === other.url && !direct.isRelayed) return
+  // some poolers, as Amazon's RDS Proxy, lend a connection for good to whom sets something
+  await direct.client.query(KEEP_ALIVE)
   const before = await whereOf(direct)
   const beside = await Link.open(other)
   try {
