@@ -309,6 +309,33 @@ t.test('what a crash cut off is told once it can be read, when nobody asks for i
   await until(async () => (await statusOf()) === 'idle', 'its end')
 })
 
+t.test('what could not be read as the process ended is left to the next one', async (t) => {
+  const { registry, engine, journal, clock, again } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => engine.last.sent.length === 1)
+  const { get } = journal
+  let reads = 0
+  const full = deferred()
+  journal.get = async () => {
+    if (++reads > 1) await full.promise
+    throw new Error('no space left on device')
+  }
+  const { gateway } = await again()
+  await clock.advance(1_000)
+  await until(() => reads === 2)
+  const closed = gateway.close()
+  await turns()
+  full.resolve()
+  await closed
+  await turns()
+  const atTheEnd = reads
+  await clock.advance(60_000)
+  t.equal(reads, atTheEnd, 'nobody reads any more')
+  journal.get = get
+  const { registry: next } = await again()
+  await until(async () => (await next.get(id))?.status === 'idle', 'its end')
+})
+
 t.test('a session that was removed goes once it can be, when a crash and a full disk kept it', async (t) => {
   const { registry, journal, clock, again } = await buildJournaled(t, {
     script: { send: (runner) => runner.complete() },

@@ -3,6 +3,7 @@ import type { ProfileInfo } from '../../../schemas/profiles.js'
 import type { SessionInfo } from '../../../schemas/sessions.js'
 import { type GatewayError, toError } from '../../errors.js'
 import type { Executions } from '../../executions/executions.js'
+import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import type { Timer } from '../../lib/clock.js'
 import type { Patience } from '../../lib/patience.js'
 import { isUnreadable } from '../../storage/storage.js'
@@ -42,7 +43,7 @@ export interface ArchiveParts extends DueParts {
   onMissed(left: JournaledWhole): Promise<void>
 }
 
-const AGAIN_MS = 1_000
+const AGAIN: Backoff = { firstMs: 1_000, longestMs: 30_000 }
 const RESTARTED = 'The gateway was restarted while this was in progress.'
 
 /**
@@ -59,6 +60,7 @@ export class Archive {
   readonly #lookUps = new Map<string, Promise<SessionEntry | undefined>>()
   /** Of sessions that could not be read or removed when they were taken up. */
   readonly #again = new Set<Timer>()
+  #isStopped = false
   /** Sessions that are on their way out, and were never said to be there. */
   readonly #refused = new Set<string>()
   /** How many are in the journal alone, by their status; none where several processes have sessions: none of these counts all. */
@@ -141,7 +143,7 @@ export class Archive {
   }
 
   /** Has one say that it was cut off: until then whoever waits for its end hears nothing. Never rejects. */
-  async #tellCutOff(id: string): Promise<void> {
+  async #tellCutOff(id: string, tries = 1): Promise<void> {
     const { table, logger } = this.#parts
     try {
       const session = await this.load(id)
@@ -150,24 +152,25 @@ export class Archive {
       logger.error({ sessionId: id, err: toError(error) }, 'a session could not be taken up as it was left')
       // what is in memory is written by itself, and what cannot be read never is
       if (table.resident(id) || isUnreadable((error as Error).cause)) return
-      this.#tryAgain(() => this.#tellCutOff(id))
+      this.#tryAgain(error, tries, () => this.#tellCutOff(id, tries + 1))
     }
   }
 
   /** Whoever removed it was told so. Never rejects. */
-  async #removeAtLast(id: string, reason: SessionClosedReason): Promise<void> {
+  async #removeAtLast(id: string, reason: SessionClosedReason, tries = 1): Promise<void> {
     const { keeping, remove } = this.#parts
     try {
       await remove(id, reason)
     } catch (error) {
       keeping.report(error, { sessionId: id, phase: 'adopt' })
-      if ((error as GatewayError).code === 'SG_ERR_STORE_UNAVAILABLE')
-        this.#tryAgain(() => this.#removeAtLast(id, reason))
+      this.#tryAgain(error, tries, () => this.#removeAtLast(id, reason, tries + 1))
     }
   }
 
-  #tryAgain(work: () => Promise<void>): void {
-    const timer = this.#parts.retryAfter(AGAIN_MS, () => {
+  /** When the storage was why it failed, unless the process ends. @param tries so far */
+  #tryAgain(error: unknown, tries: number, work: () => Promise<void>): void {
+    if (this.#isStopped || (error as GatewayError).code !== 'SG_ERR_STORE_UNAVAILABLE') return
+    const timer = this.#parts.retryAfter(delayAfter(tries, AGAIN), () => {
       this.#again.delete(timer)
       void work()
     })
@@ -294,6 +297,7 @@ export class Archive {
   }
 
   stop(): void {
+    this.#isStopped = true
     for (const timer of this.#again) timer.cancel()
     this.#removals?.stop()
     this.#sleepers?.stop()
