@@ -160,6 +160,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     journal: storage?.journal ?? recordJournal(options.parking.store ?? new MemorySessionStore()),
     retryAfter,
     idleReleaseMs: options.idleReleaseMs,
+    profilesRefreshed: () => profiles.refreshed(),
     profileInfo: (name) => profiles.get(name)?.info,
     oneWrite: storage?.oneWrite ?? false,
     atTurnsEnd: storage?.atTurnsEnd,

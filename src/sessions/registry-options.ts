@@ -89,6 +89,8 @@ export interface RegistryOptions
   retryAfter: Clock['after']
   /** After that long without a turn or a client the engine of a session goes; `undefined`: never. */
   idleReleaseMs: number | undefined
+  /** To be waited for before it is said that there is no such profile. @throws SG_ERR_STORE_UNAVAILABLE */
+  profilesRefreshed(): Promise<void> | undefined
   /** What a profile says now, to show with a parked session. */
   profileInfo(name: string): ProfileInfo | undefined
   /** Sessions that are not terminal, those being built included. */

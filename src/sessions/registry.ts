@@ -139,11 +139,19 @@ export class SessionRegistry {
   async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
     const page = await this.#pages.page(query, principal)
     const { profile } = query
-    if (!profile || page.items.length > 0 || !visible(principal, profile) || this.#options.profileInfo(profile))
+    if (!profile || page.items.length > 0 || !visible(principal, profile) || (await this.#hasProfile(profile)))
       return page
     const { items } = await this.#pages.page({ profile, limit: 1 }, principal)
     if (items.length === 0) throw unknownProfile()
     return page
+  }
+
+  /** Whether a profile is here, or at another process: the list is of all their sessions. */
+  async #hasProfile(name: string): Promise<boolean> {
+    const { sharing, profilesRefreshed, profileInfo } = this.#options
+    if (sharing?.storage.nodes().some(({ profiles }) => profiles?.includes(name))) return true
+    await profilesRefreshed()
+    return profileInfo(name) !== undefined
   }
 
   /** A session as it is now; one that another process has, as it was last written. */

@@ -81,6 +81,7 @@ if (hasPostgres()) {
     const [a, b] = nodes
     const made = await ann(a, 'POST', '/profiles', scripted('new'))
     t.equal(made.status, 201, made.text)
+    t.match(await ann(b, 'GET', '/sessions?profile=new'), { status: 200, json: [] })
     t.match((await ann(b, 'GET', '/profiles/new')).json, { profile: { name: 'new' } })
     const id = await create(b, 'new')
     t.match((await ann(a, 'GET', `/sessions/${id}`)).json, { profile: 'new' })

@@ -156,6 +156,15 @@ if (hasPostgres()) {
     },
   )
 
+  t.test('a profile that another node alone declares is one to list the sessions of', async (t: Test) => {
+    const { nodes, join } = await clusterOf(t, ['a'], {})
+    await join('b', { profiles: [{ name: 'rare', engine: 'provider', provider: { id: 'rare' } }] })
+    const listed = (profile: string) => nodes[0].call('GET', `/sessions?profile=${profile}`)
+    await until(() => nodes[0].storage.cluster!.nodes().length === 2, 'both nodes')
+    t.match(await listed('rare'), { status: 200, json: [] })
+    t.match(await listed('mare'), { status: 400, json: { code: 'SG_ERR_PROFILE_UNKNOWN' } })
+  })
+
   t.test('an execution id is one session’s: of two nodes that defer it, the second is refused', async (t: Test) => {
     const { nodes } = await clusterOf(t, ['a', 'b', 'c'], { ...LEASE, script: native, parking: { parkDelayMs: 0 } })
     const [a, b, c] = nodes
