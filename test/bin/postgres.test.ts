@@ -173,6 +173,9 @@ if (hasPostgres()) {
     const check = await command(t, cwd, { postgres: { url: server.url({ password: 'wrong-secret' }) } }, ['check'])
     t.match(check, { code: 2, said: /does not let this user in. Look at user and password/ })
     t.notMatch(check.said, /-secret/)
+    // a failover may be under way: whoever starts it is to try again
+    const apart = await command(t, cwd, { postgres: { url, listenUrl: latin.url } }, [])
+    t.match(apart, { code: 3, said: /\(listenUrl\) is another database than/ })
     const printed = await command(t, cwd, { postgres: { url } }, ['--print-config'])
     t.match(printed, { code: 0, said: /"schema": "session_gateway"/ })
     t.notMatch(printed.said, password)

@@ -53,6 +53,7 @@ if (hasPostgres()) {
     await server.query('CREATE DATABASE another')
     const another = { url: server.url(), listenUrl: server.url({ database: 'another' }) }
     await t.rejects(createPostgresStorage(another).open(), {
+      code: 'POSTGRES_APART',
       message: /\(listenUrl\) is another database than .*\(url\)/,
     })
     await t.rejects(checkPostgres(another), { message: /is another database than/ })

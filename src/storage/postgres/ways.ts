@@ -32,9 +32,10 @@ export async function checkWays(direct: Link, { url, place, other }: DirectOptio
     const there = await whereOf(beside)
     // asked once more: where many share, it is somewhere else by now
     const after = await whereOf(direct)
+    // for a moment also while one of them still leads to what a failover has replaced
     if (before.database !== there.database)
       throw new StorageError(
-        'POSTGRES_WAYS',
+        'POSTGRES_APART',
         `${place} (listenUrl) is another database than ${other.place} (url): name the same one in both`,
       )
     if (before.pid !== after.pid || before.pid === there.pid)
