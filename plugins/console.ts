@@ -8,7 +8,7 @@ import type { SignIns } from '../src/console/sign-ins.js'
 import { statusOf } from '../src/console/status.js'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
-import { nameOf, type Principal, visibleProfiles } from '../src/principal.js'
+import { mayManage, nameOf, type Principal, visibleProfiles } from '../src/principal.js'
 import type { Identify } from './auth.js'
 import { consoleFiles } from './console-files.js'
 import { featuresOf } from './documents.js'
@@ -79,7 +79,7 @@ function callerOf(principal: Principal, hasStore: boolean) {
   return {
     ...(name !== undefined && { name }),
     ...(allowedProfiles && { allowedProfiles }),
-    canManageProfiles: hasStore && principal.canManageProfiles === true,
+    canManageProfiles: hasStore && mayManage(principal),
     isLimited: allowedProfiles !== undefined,
   }
 }

@@ -86,6 +86,9 @@ export function visibleProfiles(principal: Principal): string[] | undefined {
   return allowedProfiles instanceof Set || Array.isArray(allowedProfiles) ? [...allowedProfiles] : []
 }
 
+/** Whether a caller may create, change and delete managed profiles. */
+export const mayManage = (principal: Principal): boolean => principal?.canManageProfiles === true
+
 /** Whether two callers, or one of then and of now, see the same. */
 export function seeTheSame(one: Principal, other: Principal): boolean {
   const [these, those] = [visibleProfiles(one), visibleProfiles(other)]

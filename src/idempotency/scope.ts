@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type Principal, visibleProfiles } from '../principal.js'
+import { mayManage, type Principal, visibleProfiles } from '../principal.js'
 
 const digest = (parts: unknown): string => createHash('sha256').update(JSON.stringify(parts)).digest('base64url')
 
@@ -25,7 +25,7 @@ function inOrder(value: unknown): unknown {
  * is part of it, so that nobody is shown an answer that was given when they were allowed more.
  */
 function identityOf(principal: Principal): unknown[] {
-  return [whoOf(principal.claims), visibleProfiles(principal)?.sort() ?? null, principal.canManageProfiles === true]
+  return [whoOf(principal.claims), visibleProfiles(principal)?.sort() ?? null, mayManage(principal)]
 }
 
 /** By `id`, `sub` or `name` of what `authenticate` returned, else by all of it. */

@@ -16,7 +16,7 @@ import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, systemClock } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
-import { type Principal, visible } from '../principal.js'
+import { mayManage, type Principal, visible } from '../principal.js'
 import type { EgressPolicy } from '../webhooks/egress.js'
 import { configDirRoots, type DeclareOptions, declareProfiles } from './declare.js'
 import { generationOf } from './generation.js'
@@ -211,7 +211,7 @@ export class ProfileCatalog {
       profiles: this.#all()
         .filter(({ info }) => visible(principal, info.name))
         .map((profile) => this.#shown(profile)),
-      canManage: this.isManageable && principal.canManageProfiles === true,
+      canManage: this.isManageable && mayManage(principal),
     }
   }
 
@@ -257,7 +257,7 @@ export class ProfileCatalog {
    */
   authorize(principal: Principal, name?: string): ManagedProfiles {
     if (!this.#managed) throw new GatewayError('SG_ERR_NOT_FOUND')
-    if (principal.canManageProfiles !== true) throw new GatewayError('SG_ERR_PROFILES_NOT_MANAGEABLE')
+    if (!mayManage(principal)) throw new GatewayError('SG_ERR_PROFILES_NOT_MANAGEABLE')
     if (name !== undefined) assertVisible(name, principal)
     return this.#managed
   }

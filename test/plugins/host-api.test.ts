@@ -2,6 +2,7 @@ import fastify from 'fastify'
 import t, { type Test } from 'tap'
 import type { SessionNotification } from '../../schemas/notifications.js'
 import gatewayPlugin, { type GatewayPluginOptions, type Principal, type RunnerHost } from '../../src/index.js'
+import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
 import { ScriptedEngine } from '../fixtures/scripted-engine.js'
@@ -46,7 +47,7 @@ t.test('a host passes the principal that authenticate would return', async (t) =
 })
 
 t.test('whom authenticate would refuse may nothing where a host hands that on', async (t) => {
-  const { host } = await build(t)
+  const { host } = await build(t, { profileStore: createMemoryProfileStore() })
   await host.ready()
   const { registry, queue, profiles } = host.gateway
   const session = { cwd: SOME_CWD, profile: 'demo' }
@@ -59,6 +60,9 @@ t.test('whom authenticate would refuse may nothing where a host hands that on', 
     await t.rejects(registry.close(id, 'server', principal), { code: 'SG_ERR_SESSION_NOT_FOUND' })
     t.same((await registry.page({}, principal)).items, [])
     t.same(profiles.list(principal), { profiles: [], canManage: false })
+    await t.rejects(profiles.create({ name: 'new', engine: 'provider', provider }, principal), {
+      code: 'SG_ERR_PROFILES_NOT_MANAGEABLE',
+    })
   }
   t.match(await registry.create(session, { principal: 'ann' as unknown as Principal }), { profile: 'demo' })
 })
