@@ -104,7 +104,7 @@ const MEANINGS: readonly (readonly [RegExp, code: string, meaning: (place: strin
   [
     /^53\w{3}$/,
     'POSTGRES_FULL',
-    (place) => `${place} has no room or memory left: make room there, and it goes on by itself`,
+    (place) => `${place} has no room or memory left: make room there; a gateway that runs goes on by itself`,
   ],
 ]
 
