@@ -19,7 +19,7 @@ const watchedFetch = async (url: string, init?: RequestInit): Promise<Response> 
   const onSignedOut = onAsk()
   const askedAt = Date.now()
   const response = await fetch(url, { ...init, headers: { ...init?.headers, ...attendance() } })
-  noteDate(response.headers.get('date'), askedAt)
+  noteDate(response.headers, askedAt)
   if (response.status === 401) onSignedOut()
   return response
 }
