@@ -5,6 +5,7 @@ import { buildConsole } from '../fixtures/console.js'
 import {
   buildConsole as build,
   closeBrowserAfter,
+  goTo,
   isLive,
   openConsole,
   skipWithoutChromium,
@@ -18,6 +19,9 @@ const ANN = 'token-of-ann'
 const { origin, call } = await buildConsole(t, { script: {} })
 const as = (token: string) => ({ authorization: `Bearer ${token}` })
 const open = (t: Test, at: string) => openConsole(t, `${origin}/v1/console/`, { at, loses: true })
+/** Of the sign-in of this page. */
+const idOf = (page: Page): Promise<string> =>
+  page.evaluate("fetch('../console/me').then((answer) => answer.json()).then(({ signIn }) => signIn.id)")
 async function enter(page: Page, token: string): Promise<void> {
   await page.getByLabel('Token').fill(token)
   await page.keyboard.press('Enter')
@@ -78,4 +82,37 @@ t.test('a sign-in whose end a screen meets before the feed does is gone on from'
   await enter(page, ANN)
   await page.getByRole('link', { name: 'There again' }).waitFor()
   t.equal(await page.getByText('Nobody.').count(), 0)
+})
+
+t.test('who signs in again goes on where they were when it ended', { skip }, async (t) => {
+  const body = { cwd: SOME_CWD, profile: 'scripted', title: 'Spoken to' }
+  const { json } = await call('POST', '/sessions', body, as(ANN))
+  const { page } = await open(t, `sessions/${json.id}`)
+  await enter(page, ANN)
+  await isLive(page)
+  const token = page.getByLabel('Token')
+  const end = async () => {
+    await call('DELETE', `/console/sessions/${await idOf(page)}`, undefined, as(ANN))
+    await token.waitFor()
+  }
+  const again = async (press: () => Promise<void>) => {
+    await token.fill(ANN)
+    await press()
+    await page.getByText('Signed in as ann').waitFor()
+    await token.waitFor({ state: 'detached' })
+  }
+  const composer = page.locator('.composer textarea')
+  await composer.pressSequentially('And th')
+  await end()
+  await again(() => token.press('Enter'))
+  await page.keyboard.type('en?')
+  t.equal(await composer.inputValue(), 'And then?')
+  // what they were at is not there any more
+  await goTo(page, '#/sessions')
+  await page.getByRole('link', { name: 'Spoken to' }).focus()
+  await end()
+  await goTo(page, '#/usage')
+  await page.getByRole('heading', { name: 'Usage' }).waitFor()
+  await again(() => page.getByRole('button', { name: 'Sign in' }).press('Enter'))
+  await page.getByRole('heading', { name: 'Usage' }).and(page.locator(':focus')).waitFor()
 })

@@ -10,14 +10,24 @@ const says = texts.signIn
 
 /** Exchanges a token for a cookie. The token leaves the field at once, and is kept nowhere. */
 export function SignIn({ hasExpired = false }: { hasExpired?: boolean }) {
+  const element = useRef<HTMLFormElement>(null)
   const input = useRef<HTMLInputElement>(null)
   const error = useSignal<string | undefined>(undefined)
   const isBusy = useSignal(false)
   /** By a dialog, which lets nothing else be reached: what is filled in there is not to be given up for a sign-in. */
   const isCovered = useSignal(hasExpired && document.querySelector('dialog[open]') !== null)
-  // over what somebody is in the middle of it takes no key
   useLayoutEffect(() => {
-    if (!hasExpired) input.current?.focus()
+    // over what somebody is in the middle of it takes no key
+    if (!hasExpired) return input.current?.focus()
+    const before = document.activeElement as HTMLElement | null
+    return () => {
+      const at = document.activeElement
+      // a button that is disabled while it is asked has lost it already
+      if (at !== document.body && !element.current?.contains(at)) return
+      const isThere = before?.isConnected && before !== document.body
+      const back = isThere ? before : document.querySelector<HTMLElement>('main h1')
+      back?.focus({ preventScroll: true })
+    }
   }, [])
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
@@ -38,7 +48,7 @@ export function SignIn({ hasExpired = false }: { hasExpired?: boolean }) {
     }
   }
   const form = (
-    <form class="sign-in" onSubmit={submit}>
+    <form ref={element} class="sign-in" onSubmit={submit}>
       {hasExpired ? (
         <p role="alert">{says.expired}</p>
       ) : (
