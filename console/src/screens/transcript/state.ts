@@ -106,7 +106,7 @@ export class TranscriptState {
         totalCostUsd: session.cost,
         usage: session.usage,
       }
-      await this.#moved(() => (seq === undefined ? this.#window.openEnd(session.lastSeq) : this.#window.openAt(seq)))
+      await this.#moved(() => (seq === undefined ? this.#window.openEnd(session.lastSeq) : this.#openAt(seq)))
       this.isLoaded.value = true
       void this.#follow()
       void this.#learn()
@@ -146,8 +146,13 @@ export class TranscriptState {
   /** Moves to an event, if it is not in the window. */
   readonly to = (seq: number): Promise<void> =>
     this.#move(async () => {
-      if (!this.#window.has(seq)) await this.#window.openAt(seq)
+      if (!this.#window.has(seq)) await this.#openAt(seq)
     })
+
+  /** An address may name a place that the log has not come to. */
+  #openAt(seq: number): Promise<void> {
+    return this.#window.openAt(Math.min(seq, this.#lastSeq))
+  }
 
   /** Whether what is shown has a line, or would have it if there were one. */
   reaches(seq: number): boolean {
