@@ -123,12 +123,18 @@ t.test('every shape of principal, every profile, every route', async (t) => {
       const listed = async (query = '') =>
         (await ask('GET', `/sessions${query}`)).json.map(({ profile }: { profile: string }) => profile).sort()
       t.same(await listed(), visible, 'the list of sessions')
-      for (const profile of ALL)
+      for (const profile of PROFILES)
         t.same(
           await listed(`?profile=${profile}`),
           visible.filter((name) => name === profile),
           `sessions of ${profile}`,
         )
+      const ofUnknown = await status(ask('GET', `/sessions?profile=${UNKNOWN}`))
+      t.equal(
+        ofUnknown,
+        sees.includes(UNKNOWN) ? 400 : 200,
+        'of what they may not see nobody learns that it is not there',
+      )
       const list = (await ask('GET', '/profiles')).json
       t.same(
         list.profiles.map(({ name }: { name: string }) => name),
