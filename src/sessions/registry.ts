@@ -138,9 +138,10 @@ export class SessionRegistry {
    */
   async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
     const page = await this.#pages.page(query, principal)
-    const { profile } = query
-    if (!profile || page.items.length > 0 || !visible(principal, profile) || (await this.#hasProfile(profile)))
-      return page
+    const { profile, cursor } = query
+    // a list that was begun ends, also when the profile goes meanwhile
+    if (!profile || cursor !== undefined || page.items.length > 0) return page
+    if (!visible(principal, profile) || (await this.#hasProfile(profile))) return page
     const { items } = await this.#pages.page({ profile, limit: 1 }, principal)
     if (items.length === 0) throw unknownProfile()
     return page
