@@ -1,33 +1,15 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pino from 'pino'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { createFileProfileStore } from '../../src/storage/file/profile-store.js'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
-import { type BuildOptions, buildServer, SOME_CWD } from '../fixtures/build.js'
+import { buildServer, SOME_CWD } from '../fixtures/build.js'
+import { buildProfiles, everybody, manager, managerOf, only, problem } from '../fixtures/profile-server.js'
 import { provider } from '../fixtures/profiles.js'
 
-type Claims = { allowedProfiles?: string[]; canManageProfiles?: boolean }
-const asPrincipal = (claims: Claims) => ({ 'x-claims': JSON.stringify(claims) })
-const manager = asPrincipal({ canManageProfiles: true })
-const managerOf = (...allowedProfiles: string[]) => asPrincipal({ allowedProfiles, canManageProfiles: true })
-const only = (...allowedProfiles: string[]) => asPrincipal({ allowedProfiles })
-const everybody = asPrincipal({})
-
-/** A server whose callers say who they are, with declared profiles `a` and `b` and room for managed ones. */
-const build = (t: Test, options: BuildOptions = {}) =>
-  buildServer(t, {
-    authenticate: (request) => JSON.parse(String(request.headers['x-claims'] ?? 'null')),
-    profiles: [provider('a'), { ...provider('b'), session: { capabilities: ['web_fetch'] } }],
-    profileStore: createMemoryProfileStore(),
-    ...options,
-  })
-
-type Call = Awaited<ReturnType<typeof build>>['call']
-const problem = (status: number, code: string) => ({ status, json: { status, code } })
-
 t.test('profiles are listed and shown, as the caller may see them', async (t) => {
-  const { call } = await build(t)
+  const { call } = await buildProfiles(t)
   const list = async (headers: Record<string, string>) => (await call('GET', '/profiles', undefined, headers)).json
   t.strictSame(await list(everybody), {
     profiles: [provider('a'), { ...provider('b'), session: { capabilities: ['web_fetch'] } }],
@@ -50,7 +32,7 @@ t.test('profiles are listed and shown, as the caller may see them', async (t) =>
 })
 
 t.test('a managed profile from its creation to its end', async (t) => {
-  const { call } = await build(t)
+  const { call } = await buildProfiles(t)
   const created = await call('POST', '/profiles', { ...provider('m'), description: 'd' }, manager)
   t.equal(created.status, 201)
   t.equal(created.headers.get('location'), '/v1/profiles/m')
@@ -74,27 +56,8 @@ t.test('a managed profile from its creation to its end', async (t) => {
   t.match(running, { status: 200, json: { profile: 'm', status: 'idle' } }, 'the session that runs goes on')
 })
 
-t.test('a list of sessions by profile: of one that is unknown there is none', async (t) => {
-  const { call } = await build(t)
-  const list = (query: string, headers = everybody) => call('GET', `/sessions?${query}`, undefined, headers)
-  t.match(await list('profile=a'), { status: 200, json: [] }, 'one without sessions')
-  const unknown = { ...problem(400, 'SG_ERR_PROFILE_UNKNOWN'), json: { errors: [{ path: 'profile' }] } }
-  for (const query of ['profile=m', 'profile=m&status=idle']) t.match(await list(query), unknown, query)
-  t.match(await list('profile=m', only('m')), unknown, 'to who may see it')
-  for (const profile of ['b', 'm'])
-    t.match(await list(`profile=${profile}`, only('a')), { status: 200, json: [] }, 'nobody learns which there are')
-
-  await call('POST', '/profiles', provider('m'), manager)
-  const { id } = (await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'm' }, everybody)).json
-  await call('DELETE', '/profiles/m', undefined, manager)
-  t.match(await list('profile=m'), { status: 200, json: [{ id }] }, 'its session is left')
-  t.match(await list('profile=m&status=failed'), { status: 200, json: [] })
-  await call('DELETE', `/sessions/${id}`, undefined, everybody)
-  t.match(await list('profile=m'), unknown)
-})
-
 t.test('every refusal of a create', async (t) => {
-  const { call } = await build(t, { disableBypassPermissions: true })
+  const { call } = await buildProfiles(t, { disableBypassPermissions: true })
   await call('POST', '/profiles', provider('taken'), manager)
   const bypass = { ...provider('m'), defaults: { permissionMode: 'bypassPermissions' } }
   const cases: [string, unknown, Record<string, string>, number, string][] = [
@@ -157,7 +120,7 @@ t.test('every refusal of a create', async (t) => {
 })
 
 t.test('every refusal of a change and of a deletion', async (t) => {
-  const { call } = await build(t)
+  const { call } = await buildProfiles(t)
   await call('POST', '/profiles', provider('m'), manager)
   const change = { description: 'x' }
   const cases: [string, string, string, unknown, Record<string, string>, number, string][] = [
@@ -192,7 +155,7 @@ t.test('every refusal of a change and of a deletion', async (t) => {
 })
 
 t.test('names in a path: none leads anywhere', async (t) => {
-  const { call } = await build(t)
+  const { call } = await buildProfiles(t)
   await call('POST', '/profiles', provider('constructor'), manager)
   t.equal((await call('GET', '/profiles/constructor', undefined, everybody)).status, 200)
   const hostile = [
@@ -250,7 +213,7 @@ t.test('names in a path: none leads anywhere', async (t) => {
 })
 
 t.test('without a store nothing is managed, whoever asks', async (t) => {
-  const { call } = await build(t, { profileStore: undefined as never })
+  const { call } = await buildProfiles(t, { profileStore: undefined as never })
   for (const headers of [manager, everybody, only()]) {
     t.match(await call('POST', '/profiles', provider('m'), headers), problem(404, 'SG_ERR_NOT_FOUND'))
     t.match(await call('POST', '/profiles', { nonsense: 1 }, headers), problem(404, 'SG_ERR_NOT_FOUND'))
@@ -269,100 +232,6 @@ t.test('an open gateway has no managers', async (t) => {
   const { call } = await buildServer(t, { profileStore: createMemoryProfileStore() })
   t.match(await call('GET', '/profiles'), { status: 200, json: { canManage: false } })
   t.match(await call('POST', '/profiles', provider('m')), problem(403, 'SG_ERR_PROFILES_NOT_MANAGEABLE'))
-})
-
-t.test('which profile a session gets', async (t) => {
-  const create = async (call: Call, profile: string | undefined, headers: Record<string, string>) => {
-    const { status, json } = await call(
-      'POST',
-      '/sessions',
-      { cwd: SOME_CWD, ...(profile !== undefined && { profile }) },
-      headers,
-    )
-    return [status, json.profile ?? json.code]
-  }
-  const one = await build(t, { profiles: [provider('a')] })
-  t.same(await create(one.call, undefined, everybody), [201, 'a'], 'with exactly one it is implicit')
-  t.same(await create(one.call, undefined, only('b')), [403, 'SG_ERR_PROFILE_FORBIDDEN'], 'and never by omission')
-  const two = await build(t)
-  t.same(await create(two.call, undefined, everybody), [400, 'SG_ERR_PROFILE_REQUIRED'])
-  t.same(await create(two.call, 'b', only('b')), [201, 'b'])
-  const none = await build(t, { profiles: [], profileStore: undefined as never })
-  t.same(await create(none.call, undefined, everybody), [201, ''])
-  t.same(await create(none.call, 'a', everybody), [400, 'SG_ERR_PROFILE_UNKNOWN'])
-  t.same(await create(none.call, undefined, only('a')), [403, 'SG_ERR_PROFILE_FORBIDDEN'])
-})
-
-t.test('defaults fill in, an explicit value wins', async (t) => {
-  const profiles = [{ ...provider('a'), defaults: { model: 'small', permissionMode: 'dontAsk' as const } }]
-  const { call, engine } = await build(t, { profiles })
-  const config = async (request: object) => {
-    await call('POST', '/sessions', { cwd: SOME_CWD, ...request }, everybody)
-    return engine.last.context.config
-  }
-  t.match(await config({}), { model: 'small', permissionMode: 'dontAsk' })
-  t.match(await config({ model: 'big', permissionMode: 'default' }), { model: 'big', permissionMode: 'default' })
-})
-
-t.test('a request may only narrow what the profile grants; the engine is shown the profile', async (t) => {
-  const session = {
-    capabilities: ['web_fetch' as const, 'download' as const],
-    mcpServers: ['files'],
-    instructions: 'Be brief.',
-  }
-  const { call, engine } = await build(t, {
-    profiles: [{ ...provider('some'), session }, { ...provider('none'), session: {} }, provider('silent')],
-  })
-  const create = (profile: string, more: object) =>
-    call('POST', '/sessions', { cwd: SOME_CWD, profile, ...more }, everybody)
-  t.equal((await create('some', { capabilities: ['download'] })).status, 201)
-  t.match(engine.last.context, { config: { capabilities: ['download'] }, profile: { session } })
-  t.equal((await create('some', { capabilities: [] })).status, 201)
-  t.equal((await create('none', { capabilities: [] })).status, 201, 'an empty grant can be narrowed to nothing')
-  t.match(
-    await create('silent', { capabilities: [] }),
-    problem(400, 'SG_ERR_CAPABILITY_NOT_GRANTED'),
-    'no grant cannot',
-  )
-  for (const profile of ['some', 'none', 'silent'])
-    t.match(
-      await create(profile, { capabilities: ['web_search'] }),
-      problem(400, 'SG_ERR_CAPABILITY_NOT_GRANTED'),
-      profile,
-    )
-  t.match(await create('some', { mcpServers: {} }), problem(400, 'SG_ERR_MCP_SERVERS_NOT_ALLOWED'))
-  await create('none', {})
-  t.strictSame(engine.last.context.profile.session, {}, 'declared empty: nothing is granted')
-  await create('silent', {})
-  t.notOk('session' in engine.last.context.profile, 'not declared: whatever the host wired')
-})
-
-t.test('a cli session is pinned to its profile’s directory, after buildRunnerConfig', async (t) => {
-  const dir = t.testdir({ work: {}, home: {} })
-  const configDir = join(dir, 'work')
-  const { call, engine } = await build(t, {
-    profiles: [{ name: 'work', configDir }],
-    buildRunnerConfig: (request) => ({
-      ...request,
-      env: { AGENT_CONFIG_DIR: '/elsewhere', AGENT_OAUTH_TOKEN: 'token' },
-    }),
-  })
-  t.equal((await call('POST', '/sessions', { cwd: SOME_CWD }, everybody)).status, 201)
-  t.strictSame(engine.last.context.config.env, {
-    AGENT_CONFIG_DIR: configDir,
-    CLAUDE_CONFIG_DIR: configDir,
-    AGENT_OAUTH_TOKEN: 'token',
-  })
-})
-
-t.test('env and the like cannot come from the wire', async (t) => {
-  const { call } = await build(t, { profiles: [provider('a')] })
-  for (const field of ['env', 'agentOptions', 'defaultApprovalTimeoutMs', 'configDir', 'agent', 'provider'])
-    t.match(
-      await call('POST', '/sessions', { cwd: SOME_CWD, [field]: {} }, everybody),
-      problem(400, 'SG_ERR_VALIDATION'),
-      field,
-    )
 })
 
 t.test('secrets in a config directory are found in no answer, no file and no log', async (t) => {
@@ -408,7 +277,7 @@ t.test('secrets in a config directory are found in no answer, no file and no log
       },
     },
   )
-  const { call } = await build(t, {
+  const { call } = await buildProfiles(t, {
     profiles: [],
     profileStore: createFileProfileStore(store),
     allowedConfigDirRoots: [join(dir, 'roots')],
@@ -446,7 +315,7 @@ t.test('secrets in a config directory are found in no answer, no file and no log
 
 t.test('a store that fails is told without its words', async (t) => {
   const profileStore = { ...createMemoryProfileStore(), save: () => Promise.reject(new Error('secret path')) }
-  const { call } = await build(t, { profileStore })
+  const { call } = await buildProfiles(t, { profileStore })
   const answer = await call('POST', '/profiles', provider('m'), manager)
   t.match(answer, problem(503, 'SG_ERR_STORE_UNAVAILABLE'))
   t.notMatch(answer.text, 'secret path')
