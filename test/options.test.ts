@@ -1,5 +1,12 @@
 import t from 'tap'
 import { createGateway } from '../src/gateway.js'
+import {
+  createFileProfileStore,
+  createFileSessionStore,
+  createPostgresStorage,
+  createSqliteStorage,
+  providerEngine,
+} from '../src/index.js'
 import type { WorkerServerOptions } from '../src/options.js'
 import { createWorkerServer } from '../src/server.js'
 
@@ -7,6 +14,8 @@ const open = { allowUnauthenticated: true, profiles: [] }
 
 const refusals: [string, WorkerServerOptions | object | undefined, RegExp][] = [
   ['no options', undefined, /^authenticate: is required/],
+  ['options that are null', null as never, /^options: must be an object, not null/],
+  ['options that are a list', [], /^options: must be an object, not a list/],
   ['nobody decides who may enter', {}, /^authenticate: is required.*allowUnauthenticated/],
   ['authenticate is no function', { authenticate: 'yes' }, /^authenticate: /],
   ['allowUnauthenticated: false', { allowUnauthenticated: false }, /^authenticate: is required/],
@@ -78,4 +87,36 @@ t.test('authenticate decides, also beside allowUnauthenticated', async (t) => {
 
 t.test('an option that is given as undefined is one that is not given', async (t) => {
   t.ok(createGateway({ ...open, maxSesions: undefined } as WorkerServerOptions))
+})
+
+t.test('what builds a part says which argument it takes', async (t) => {
+  const builders: [(given: never) => unknown, unknown, RegExp][] = [
+    [createFileSessionStore, '/srv/parked', /^createFileSessionStore\(\{ dir \}\): takes an object, not a string/],
+    [createFileSessionStore, undefined, /takes an object, not undefined/],
+    [createFileSessionStore, { path: '/srv/parked' }, /: dir: Required/],
+    [createFileSessionStore, { dir: '' }, /: dir: /],
+    [createFileProfileStore, { path: 'profiles.json' }, /^createFileProfileStore\(path\): .*not an object/],
+    [createFileProfileStore, '', /not an empty one/],
+    [createSqliteStorage, 'gateway.db', /^createSqliteStorage\(\{ path \}\): takes an object/],
+    [createSqliteStorage, { path: 5 }, /: path: Expected string/],
+    [createSqliteStorage, { path: 'gateway.db', synchronus: 'normal' }, /: synchronus: Unknown property/],
+    [createPostgresStorage, 'postgres://db.example/gateway', /^createPostgresStorage\(\{ url \}\): takes an object/],
+    [createPostgresStorage, {}, /: url: Required/],
+    [providerEngine, null, /^providerEngine\(options\): takes an object, not null/],
+    [providerEngine, { prices: { fake: { input: 3 } } }, /: prices\.fake\.output: Required/],
+    [providerEngine, { webSeach: async () => [] }, /: webSeach: Unknown property/],
+  ]
+  for (const [build, given, message] of builders)
+    t.throws(() => build(given as never), { code: 'SG_ERR_OPTION', message }, `${build.name} ${JSON.stringify(given)}`)
+})
+
+t.test('an engine that is handed over in place of what it builds fails the session, not the gateway', async (t) => {
+  const gateway = createGateway({
+    allowUnauthenticated: true,
+    profiles: [{ name: 'one', engine: 'provider', provider: { id: 'demo' } }],
+    createEngineRunner: providerEngine as never,
+  })
+  await gateway.start()
+  t.teardown(() => gateway.close())
+  await t.rejects(gateway.registry.create({ cwd: '/tmp', prompt: 'Hello' }), { code: 'SG_ERR_ENGINE_START' })
 })

@@ -253,7 +253,9 @@ export function pathOrRefusal(resolved: PathResult, field: string): string {
 
 /** A refusal of ours says what to do; what a host's code threw may hold anything and goes to the log only, as the cause. */
 const startFailure = (error: unknown): GatewayError =>
-  error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START', { cause: error })
+  error instanceof GatewayError && error.code !== 'SG_ERR_OPTION'
+    ? error
+    : new GatewayError('SG_ERR_ENGINE_START', { cause: error })
 
 /** Refuses a permission mode that policy or the engine excludes; `at` names the field. */
 export function assertPermissionMode(

@@ -1,3 +1,6 @@
+import { Type } from '@sinclair/typebox'
+import { Dictionary, strict } from '../../../schemas/common.js'
+import { argumentOf } from '../../lib/argument.js'
 import type { Clock } from '../../lib/clock.js'
 import type { EgressGuardOptions } from '../../webhooks/egress.js'
 import { assertDeferredTools } from '../deferred-tools.js'
@@ -31,14 +34,44 @@ export interface ProviderEngineOptions {
   clock?: Clock | undefined
 }
 
+const Fn = Type.Optional(Type.Function([], Type.Any()))
+const Obj = Type.Object({})
+const Limit = Type.Optional(Type.Integer({ minimum: 1 }))
+const Dollars = Type.Number({ minimum: 0 })
+const Price = Type.Object(
+  { input: Dollars, output: Dollars, cacheRead: Type.Optional(Dollars), cacheCreation: Type.Optional(Dollars) },
+  strict,
+)
+
+const optionsOf = argumentOf<ProviderEngineOptions>(
+  'providerEngine(options)',
+  Type.Object(
+    {
+      mcpServers: Type.Optional(Dictionary(Obj)),
+      webSearch: Fn,
+      deferredTools: Type.Optional(Type.Array(Type.Object({ name: Type.String() }))),
+      egress: Type.Optional(Obj),
+      prices: Type.Optional(Dictionary(Price)),
+      maxOutputTokens: Limit,
+      files: Type.Optional(Type.Object({ maxFiles: Limit, maxBytes: Limit }, strict)),
+      env: Type.Optional(Obj),
+      demoChunkDelayMs: Type.Optional(Type.Number({ minimum: 0 })),
+      onError: Fn,
+      clock: Type.Optional(Obj),
+    },
+    strict,
+  ),
+)
+
 /**
  * Runs `provider` profiles on the AI SDK.
  *
  * The runner it creates rejects with a `GatewayError`: `SG_ERR_ENGINE_START` when a variable is not set, a package is not installed or
  * an MCP server was not wired; `SG_ERR_UNSUPPORTED` for a model that the profile does not list; `SG_ERR_PERMISSION_MODE`.
- * @throws {GatewayError} `SG_ERR_OPTION` for deferred tools whose names are not usable
+ * @throws {GatewayError} `SG_ERR_OPTION` for an option that is none, or not usable
  */
-export function providerEngine(options: ProviderEngineOptions = {}): CreateEngineRunner {
+export function providerEngine(given: ProviderEngineOptions = {}): CreateEngineRunner {
+  const options = optionsOf(given)
   assertDeferredTools(options.deferredTools ?? [], 'deferredTools')
   let create: Promise<CreateEngineRunner> | undefined
   return async (context) => {

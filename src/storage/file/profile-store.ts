@@ -4,7 +4,8 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import writeFileAtomic from 'write-file-atomic'
 import { StoredProfile } from '../../../schemas/profiles.js'
-import { toError } from '../../errors.js'
+import { optionError, toError } from '../../errors.js'
+import { kindOf } from '../../lib/argument.js'
 import { parseJson } from '../../lib/json-depth.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
 import { makeDirectory } from '../../lib/make-directory.js'
@@ -27,8 +28,14 @@ const contentsShape: Checker<{ version: 1; profiles: StoredProfile[] }> = compil
  * A file that cannot be read as profiles is never overwritten: every method rejects, and its bytes are also kept in
  * `<path>.corrupt-<hash>`, until somebody repairs or removes the file.
  * @param path of the file; its directory is made when it is missing, for this account alone
+ * @throws SG_ERR_OPTION for what is no path
  */
 export function createFileProfileStore(path: string): FileProfileStore {
+  if (typeof path !== 'string' || path === '')
+    throw optionError(
+      'createFileProfileStore(path)',
+      `takes the path of a file, not ${path === '' ? 'an empty one' : kindOf(path)}.`,
+    )
   return new FileProfileStore(resolve(path))
 }
 

@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import { open, readdir, realpath, rename, rm, stat, unlink } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Type } from '@sinclair/typebox'
+import { strict } from '../../../schemas/common.js'
 import { toError } from '../../errors.js'
+import { argumentOf } from '../../lib/argument.js'
 import { makeDirectory } from '../../lib/make-directory.js'
 import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
@@ -21,12 +23,19 @@ const READ_BYTES = 64 * 1024
 const Contents = Type.Object({ version: Type.Literal(VERSION), record: ParkedRecord })
 const contents: Checker<unknown> = compileSchema(Contents)
 
+const optionsOf = argumentOf<{ dir: string }>(
+  'createFileSessionStore({ dir })',
+  Type.Object({ dir: Type.String({ minLength: 1 }) }, strict),
+)
+
 /**
  * Keeps each parked session in a JSON file of its own, named by a hash of its id, readable by this account alone and replaced whole.
  * From first use until `close` the process holds the directory; a second one is refused and told who has it. `list` opens it again.
- * @param dir made when it is missing
+ * @param options `dir` is made when it is missing
+ * @throws SG_ERR_OPTION for options that are none
  */
-export const createFileSessionStore = ({ dir }: { dir: string }): SessionStore => new FileSessionStore(resolve(dir))
+export const createFileSessionStore = (options: { dir: string }): SessionStore =>
+  new FileSessionStore(resolve(optionsOf(options).dir))
 
 class FileSessionStore implements SessionStore {
   readonly #dir: string

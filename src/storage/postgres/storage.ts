@@ -1,3 +1,6 @@
+import { Type } from '@sinclair/typebox'
+import { strict } from '../../../schemas/common.js'
+import { argumentOf } from '../../lib/argument.js'
 import type { ClusterStorage } from '../cluster.js'
 import { forOneGateway } from '../held.js'
 import { type DatabaseStorage, databaseStorage, type OpenDatabase } from '../sql/storage.js'
@@ -27,6 +30,20 @@ export interface PostgresStorageOptions {
   now?: () => number
 }
 
+const optionsOf = argumentOf<PostgresStorageOptions>(
+  'createPostgresStorage({ url })',
+  Type.Object(
+    {
+      url: Type.String({ minLength: 1 }),
+      schema: Type.Optional(Type.String()),
+      listenUrl: Type.Optional(Type.String()),
+      namedStatements: Type.Optional(Type.Boolean()),
+      now: Type.Optional(Type.Function([], Type.Any())),
+    },
+    strict,
+  ),
+)
+
 /** Everything that a gateway keeps, in one schema of a PostgreSQL database. */
 export type PostgresStorage = DatabaseStorage & { readonly cluster: ClusterStorage }
 
@@ -40,8 +57,10 @@ const SCHEMA = 'session_gateway'
  * Every method of the parts rejects with a `StorageError` when nothing of what it was to do was done: while the database is away, at
  * once; the same call may succeed later. A write that was under way when the connection broke waits until the database says whether it was
  * done.
+ * @throws SG_ERR_OPTION for options that are none
  */
-export function createPostgresStorage(options: PostgresStorageOptions): PostgresStorage {
+export function createPostgresStorage(given: PostgresStorageOptions): PostgresStorage {
+  const options = optionsOf(given)
   const place = placeOf(options.url)
   let tell: (error: StorageError) => void = () => {}
   const onUnreachable = (error: StorageError) => tell(error)

@@ -1,3 +1,6 @@
+import { Type } from '@sinclair/typebox'
+import { StringEnum, strict } from '../../../schemas/common.js'
+import { argumentOf } from '../../lib/argument.js'
 import { forOneGateway } from '../held.js'
 import type { Call } from '../sql/call-queue.js'
 import { type DatabaseStorage, databaseStorage, notOpen, type OpenDatabase } from '../sql/storage.js'
@@ -16,6 +19,18 @@ export interface SqliteStorageOptions {
   /** Epoch milliseconds; default `Date.now`. */
   now?: () => number
 }
+
+const optionsOf = argumentOf<SqliteStorageOptions>(
+  'createSqliteStorage({ path })',
+  Type.Object(
+    {
+      path: Type.String({ minLength: 1 }),
+      synchronous: Type.Optional(StringEnum('full', 'normal')),
+      now: Type.Optional(Type.Function([], Type.Any())),
+    },
+    strict,
+  ),
+)
 
 /** Everything that a gateway keeps, in one SQLite database. */
 export interface SqliteStorage extends DatabaseStorage {
@@ -40,11 +55,13 @@ export interface SqliteInternals {
  *
  * Every method of the parts rejects with a `StorageError` when nothing of what it was to do was done: when the disk is full or fails,
  * the same call may succeed later.
+ * @throws SG_ERR_OPTION for options that are none
  */
 export function createSqliteStorage(
-  { path, synchronous = 'full', now }: SqliteStorageOptions,
+  options: SqliteStorageOptions,
   { pragmas = [], worker, onBatch }: SqliteInternals = {},
 ): SqliteStorage {
+  const { path, synchronous = 'full', now } = optionsOf(options)
   let file: HeldFile | undefined
   const openDatabase = async (): Promise<OpenDatabase> => {
     const held = await holdFile(path)
