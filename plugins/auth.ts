@@ -71,8 +71,7 @@ export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identi
     if (request.principal !== undefined) ofHost.set(request, request.principal)
     request.principal = principal
     if (request.signInId !== undefined && isUse(request)) signIns?.use(request.signInId)
-    if (request.is404) return new GatewayError('SG_ERR_NOT_FOUND')
-    return isUpgrade(request) ? refuseUpgrade(request) : undefined
+    return isUpgrade(request) && !request.is404 ? refuseUpgrade(request) : undefined
   }
   scope.addHook('onRequest', (request, _reply, done) => {
     // what another node asks for may be left to it

@@ -93,7 +93,7 @@ export function problemIn(error: FastifyError, request: FastifyRequest, reply: F
   for (const [name, value] of Object.entries(helpingHeaders(statusCode, request)))
     if (!reply.hasHeader(name)) reply.header(name, value)
   reply.code(statusCode).header('cache-control', 'no-store').type('application/problem+json; charset=utf-8')
-  return JSON.stringify(problemOf(refusal, request.id))
+  return JSON.stringify(problemOf(refusal, String(request.id)))
 }
 
 /** What Node refuses before there is a request. */

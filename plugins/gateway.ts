@@ -26,7 +26,7 @@ import { markHops } from './hops.js'
 import { replayIdempotent } from './idempotency.js'
 import { jobRoutes } from './jobs.js'
 import { parseJsonBodies, serializerCompiler, validatorCompiler } from './json.js'
-import { ownUnknownPaths, refuseOtherMethods } from './methods.js'
+import { refuseOtherMethods } from './methods.js'
 import { metrics } from './metrics.js'
 import { notificationStream } from './notification-stream.js'
 import { notificationRoutes } from './notifications.js'
@@ -141,10 +141,9 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   allowOrigins(scope, gateway)
   refuseWhileStanding(scope, gateway)
   requireIdentity(scope, gateway, identify)
-  ownUnknownPaths(scope)
+  const methods = refuseOtherMethods(scope)
   forwardToOwner(scope, parts)
   replayIdempotent(scope, gateway)
-  const methods = refuseOtherMethods(scope)
   await scope.register(apiDocuments, { gateway })
   if (gateway.options.console) await scope.register(consoleRoutes, parts)
   if (gateway.options.docs !== false) await scope.register(docsPages, { gateway })
@@ -184,6 +183,11 @@ function maxParamLengthOf({ initialConfig }: FastifyInstance): number {
   return maxParamLength === 100 ? (routerOptions?.maxParamLength ?? 100) : maxParamLength
 }
 
+const taken = (name: string): Error =>
+  new Error(
+    `session-gateway is at fastify.${name}, and this host has one of its own there: give yours another name, or register the gateway in a scope beside it.`,
+  )
+
 /** Where the scope is that was given a `gateways`, which scopes inside it have too. */
 const placeOf = new WeakMap<object, string>()
 
@@ -193,6 +197,7 @@ const placeOf = new WeakMap<object, string>()
  */
 function exposeGateway(fastify: FastifyInstance, gateway: Gateway, prefix: string): void {
   if (!fastify.hasDecorator('gateways')) {
+    if (fastify.hasDecorator('gateway')) throw taken('gateway')
     const gateways: Record<string, Gateway> = {}
     placeOf.set(gateways, asPrefix(fastify.prefix))
     fastify.decorate('gateways', gateways)
@@ -203,7 +208,9 @@ function exposeGateway(fastify: FastifyInstance, gateway: Gateway, prefix: strin
       },
     })
   }
-  const inside = asPrefix(fastify.prefix).slice(placeOf.get(fastify.gateways)!.length)
+  const around = placeOf.get(fastify.gateways)
+  if (around === undefined) throw taken('gateways')
+  const inside = asPrefix(fastify.prefix).slice(around.length)
   const path = `${inside}${prefix}${gateway.options.basePath}`
   if (Object.hasOwn(fastify.gateways, path))
     throw optionError('basePath', `there is a gateway at ${JSON.stringify(path)} already; give this one another path`)

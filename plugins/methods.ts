@@ -1,5 +1,6 @@
-import type { FastifyInstance, FastifySchema, HTTPMethods } from 'fastify'
+import type { FastifyInstance, FastifyRequest, FastifySchema, HTTPMethods } from 'fastify'
 import { GatewayError } from '../src/errors.js'
+import { sourceOf } from './own-place.js'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -9,13 +10,6 @@ declare module 'fastify' {
 }
 
 const METHODS: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
-
-/** Makes the paths of a scope that nothing is at its own, so that its hooks meet them: they are refused to who was let in, in `auth.ts`. */
-export function ownUnknownPaths(scope: FastifyInstance): void {
-  scope.setNotFoundHandler(() => {
-    throw new GatewayError('SG_ERR_NOT_FOUND')
-  })
-}
 
 /**
  * What stands before the first parameter of each path. A router answers a parameter that it finds too long by itself, without a word of
@@ -50,8 +44,8 @@ export function refuseOthersAt(
 }
 
 /**
- * A known path answers 405 with `Allow` to a method that it does not take. Collects the routes of the scope from here on; `complete`
- * is called when all are registered.
+ * A known path answers 405 with `Allow` to a method that it does not take; one that nothing is at is refused to
+ * who was let in. Collects the routes of the scope from here on; `complete` is called when all are registered.
  */
 export function refuseOtherMethods(scope: FastifyInstance): { complete(): void } {
   const taken = new Map<string, Set<string>>()
@@ -60,6 +54,22 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
   /** Paths with a route that asks who it is. */
   const guarded = new Set<string>()
   const heads = new Map<string, () => void>()
+  /** What is offered at the paths that match. */
+  const known: [path: RegExp, allow: string][] = []
+  // the router knows no further method, PROPFIND say, at any path
+  const refusalOf = ({ method, url }: FastifyRequest): GatewayError => {
+    const path = url.split('?', 1)[0]!
+    const allow = METHODS.some((one) => one === method) ? undefined : known.find(([at]) => at.test(path))?.[1]
+    return allow === undefined
+      ? new GatewayError('SG_ERR_NOT_FOUND')
+      : new GatewayError('SG_ERR_METHOD_NOT_ALLOWED', { allow })
+  }
+  // one of the scope's own, so that its hooks are met
+  scope.setNotFoundHandler((request) => {
+    throw refusalOf(request)
+  })
+  // before anything is said about a body
+  scope.addHook('onRequest', (request, _reply, done) => done(request.is404 ? refusalOf(request) : undefined))
   scope.addHook('onRoute', function (route) {
     const { path, method, config } = route
     const methods = taken.get(path) ?? new Set()
@@ -92,6 +102,8 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
       for (const [path, methods] of [...taken]) {
         if (methods.has('GET')) methods.add('HEAD')
         const offered = [...methods].filter((method) => !absent.get(path)?.has(method))
+        const isOnePath = !/[:*]/.test(path)
+        known[isOnePath ? 'unshift' : 'push']([new RegExp(`^${sourceOf(path)}$`), [...offered].sort().join(', ')])
         const url = path.slice(scope.prefix.length)
         refuseOthersAt(scope, url, { methods: [...methods], offered, isPublic: !guarded.has(path) })
       }

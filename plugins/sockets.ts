@@ -7,6 +7,7 @@ import WebSocket from 'ws'
 import { CLOSE, closeRow } from '../schemas/close-codes.js'
 import type { Gateway } from '../src/gateway.js'
 import { ownUpgrades, type Upgrades } from './connections.js'
+import { sourceOf } from './own-place.js'
 
 /** Every close carries a reason, those that `ws` decides on too. */
 class ReasonedWebSocket extends WebSocket {
@@ -65,13 +66,7 @@ export async function openToWebSockets(
 }
 
 /** Matches the paths below a prefix, in which a host may have parameters: these match anything. */
-const below = (prefix: string): RegExp => {
-  const parts = prefix
-    .replace(/\/$/, '')
-    .split('/')
-    .map((part) => (part.includes(':') ? '[^/]+' : part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')))
-  return new RegExp(`^${parts.join('/')}(?=[/?]|$)`, 'i')
-}
+const below = (prefix: string): RegExp => new RegExp(`^${sourceOf(prefix.replace(/\/$/, ''))}(?=[/?]|$)`, 'i')
 
 /** The router has all of them where nobody else listens, and else those to a gateway: the rest is for the sockets of the host. */
 function upgradesForRouter(server: Server, upgrades: Upgrades): Server {

@@ -318,6 +318,21 @@ t.test('what a host has already, and the gateway cannot share, stops the start w
   )
   named.decorateRequest('principal')
   await t.rejects(async () => named.register(gatewayPlugin, world().options), /give yours another name/)
+  for (const name of ['gateway', 'gateways']) {
+    const decorated = fastify()
+    t.teardown(() => decorated.close())
+    decorated.decorate(name, {})
+    const says = new RegExp(`at fastify\\.${name}, and this host .*give yours another name`)
+    await t.rejects(async () => decorated.register(gatewayPlugin, world().options), says)
+  }
+})
+
+t.test('a host that counts its requests has the number of one in the refusal, as text', async (t) => {
+  let requests = 0
+  const host = fastify({ genReqId: () => ++requests as never })
+  t.teardown(() => host.close())
+  await host.register(gatewayPlugin, world().options)
+  t.equal((await host.inject('/v1/nowhere')).json().instance, '1')
 })
 
 t.test('a misspelt option stops the start: it may have been a limit', async (t) => {

@@ -142,6 +142,13 @@ t.test('paths and methods', async (t) => {
       else isProblem(t, answer, 405, 'SG_ERR_METHOD_NOT_ALLOWED', `${method} ${path}`)
     }
   }
+  for (const [path, allow] of known.filter(([path]) => path.startsWith('/v1/'))) {
+    const answer = await rawRequest(port, { method: 'PROPFIND', path: `${path}?x=1` })
+    t.equal(headerOf(answer, 'allow'), allow, `PROPFIND ${path}: Allow`)
+    isProblem(t, answer, 405, 'SG_ERR_METHOD_NOT_ALLOWED', `PROPFIND ${path}`)
+  }
+  isProblem(t, await rawRequest(port, { method: 'PROPFIND', path: '/v1/nowhere' }), 404, 'SG_ERR_NOT_FOUND')
+  isProblem(t, await rawRequest(port, { method: 'PROPFIND', path: '/v1/sessions/a/b' }), 404, 'SG_ERR_NOT_FOUND')
   t.equal((await call('GET', `/sessions/${json.id}`)).json.status, 'idle', 'nothing was carried out')
   for (const path of [
     '/v1',
