@@ -69,7 +69,9 @@ const isStringArray = (value: unknown): value is string[] =>
 
 /** A host may hand on what its `authenticate` refused with, or a promise that it did not await: neither says that there is no limit. */
 const limitOf = (principal: Principal): Principal['allowedProfiles'] =>
-  !principal || principal instanceof Promise ? NOBODY.allowedProfiles : principal.allowedProfiles
+  !principal || typeof (principal as { then?: unknown }).then === 'function'
+    ? NOBODY.allowedProfiles
+    : principal.allowedProfiles
 
 /** The one visibility rule: every route, socket, stream and count asks here. A limit that cannot be read allows nothing. */
 export function visible(principal: Principal, profile: string): boolean {

@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm'
 import fastify from 'fastify'
 import t, { type Test } from 'tap'
 import type { SessionNotification } from '../../schemas/notifications.js'
@@ -53,7 +54,10 @@ t.test('whom authenticate would refuse may nothing where a host hands that on', 
   const session = { cwd: SOME_CWD, profile: 'demo' }
   const job = { session: { ...session, prompt: 'go' } }
   const { id } = await registry.create(session)
-  for (const refused of [null, false, 0, '', Promise.resolve({ allowedProfiles: ['demo'] })]) {
+  // one that is no Promise, as a query builder gives
+  const query = runInNewContext("Promise.resolve({ allowedProfiles: ['demo'] })")
+  t.notOk(query instanceof Promise)
+  for (const refused of [null, false, 0, '', Promise.resolve({ allowedProfiles: ['demo'] }), query]) {
     const principal = refused as unknown as Principal
     await t.rejects(registry.create(session, { principal }), { code: 'SG_ERR_PROFILE_FORBIDDEN' })
     await t.rejects(queue!.submit(job, { principal }), { code: 'SG_ERR_PROFILE_FORBIDDEN' })
