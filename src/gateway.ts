@@ -444,4 +444,4 @@ const bundledCli = (
 const suitsAgent =
   ({ agents, executions }: ResolvedOptions, env: NodeJS.ProcessEnv, secretEnv: readonly string[]) =>
   (profile: ProfileInfo, request: SessionRunnerConfig): void =>
-    assertSuits({ ...(agents && { agents }), env, secretEnv }, profile, request, (executions?.tools ?? []).length > 0)
+    assertSuits({ ...(agents && { agents }), env, secretEnv }, profile, request, executions?.tools ?? [])

@@ -56,7 +56,7 @@ export function withHostedTools(
   return async (context) => {
     const { deferredTools: tools = [], config } = context
     if (tools.length === 0) return create(context)
-    refuseLookalikes(config.mcpServers, tools)
+    refuseLookalikes(config, tools)
     const calls = new HostedCalls(clock)
     const listed = deferred()
     const access = await endpoint.open({
@@ -91,7 +91,10 @@ export function withHostedTools(
  * Agents write names of servers and of their tools in their own ways: one that could be taken for the gateway's would have its tools
  * granted. That is also one whose name goes on as a tool of the gateway's begins, since some write one name behind the other.
  */
-function refuseLookalikes(servers: SessionRunnerConfig['mcpServers'] = {}, tools: readonly DeferredTool[]): void {
+export function refuseLookalikes(
+  { mcpServers: servers = {} }: SessionRunnerConfig,
+  tools: readonly DeferredTool[],
+): void {
   const granted = tools.map((tool) => `${plain(SERVER)}_${plain(tool.name)}`)
   const looksAlike = (name: string) =>
     plain(name).startsWith(plain(SERVER)) && granted.some((own) => own.startsWith(`${plain(name)}_`))

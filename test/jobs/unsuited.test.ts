@@ -2,18 +2,18 @@ import { mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import type { WorkerServerOptions } from '../../src/options.js'
 import { createWorkerServer } from '../../src/server.js'
-import type { BuildRunnerConfig } from '../../src/sessions/admission.js'
 
 /** A gateway with the bundled agents, none of which can be started. */
-async function build(t: Test, buildRunnerConfig?: BuildRunnerConfig) {
+async function build(t: Test, more: Partial<WorkerServerOptions> = {}) {
   const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'unsuited-')))
   const worker = createWorkerServer(
     {
       allowUnauthenticated: true,
       profiles: ['codex', 'gemini'].map((agent) => ({ name: agent, agent })),
       queue: {},
-      ...(buildRunnerConfig && { buildRunnerConfig }),
+      ...more,
     },
     { env: {} },
   )
@@ -53,7 +53,25 @@ t.test('a job whose agent does not have what it asks for is refused as it is sub
 })
 
 t.test('what a hook of the host may take out is not refused before the hook was asked', async (t) => {
-  const { submit, jobs } = await build(t, ({ maxTurns: _none, ...request }) => request)
+  const { submit, jobs } = await build(t, { buildRunnerConfig: ({ maxTurns: _none, ...request }) => request })
   t.equal((await submit('codex', { maxTurns: 3 })).status, 201)
   t.equal(await jobs(), 1)
+})
+
+t.test('a server of a job that is named as the one of the gateway is refused as it is submitted', async (t) => {
+  const tool = { name: 'deploy', description: 'Deploys.', inputSchema: { type: 'object' } }
+  const { submit, jobs } = await build(t, { executions: { tools: [tool] } })
+  const named = (name: string) => ({ mcpServers: { [name]: { command: 'x' } } })
+  for (const name of ['session-gateway', 'Session Gateway', 'session.gateway']) {
+    const errors = [{ path: 'session.mcpServers', message: /the gateway's own/ }]
+    t.match(await submit('codex', named(name)), { status: 400, json: { code: 'SG_ERR_VALIDATION', errors } }, name)
+  }
+  t.equal(await jobs(), 0)
+  t.equal((await submit('codex', named('mine'))).status, 201, 'others are taken')
+  const without = await build(t)
+  t.equal(
+    (await without.submit('codex', named('session-gateway'))).status,
+    201,
+    'as is that name where there is no such server',
+  )
 })

@@ -4,8 +4,8 @@ import { startError } from '../../errors.js'
 import { type Clock, systemClock } from '../../lib/clock.js'
 import type { Logger } from '../../lib/logger.js'
 import type { PathRoots } from '../../lib/paths-within-roots.js'
-import type { HostedContext } from '../hosted-tools.js'
-import type { EngineRunnerContext, Runner, SessionRunnerConfig } from '../runner.js'
+import { type HostedContext, refuseLookalikes } from '../hosted-tools.js'
+import type { DeferredTool, EngineRunnerContext, Runner, SessionRunnerConfig } from '../runner.js'
 import { AcpRunner } from './acp/runner.js'
 import type { AcpState } from './acp/setup.js'
 import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from './agent-table.js'
@@ -122,18 +122,19 @@ export const cliSubject = (
 
 /**
  * Refuses what the agent of a profile would refuse when it is started, as far as that is known before.
- * @param servesTools whether the gateway hosts tools of its own
+ * @param tools that the gateway hosts
  * @throws GatewayError 400, naming the field
  */
 export function assertSuits(
   options: CliEngineOptions,
   profile: ProfileInfo,
   config: SessionRunnerConfig,
-  servesTools: boolean,
+  tools: readonly DeferredTool[],
 ): void {
   const subject = cliSubject(options, profile)
-  refuseWhatIsLacking(config, subject, isTrusted(subject.row, profile, servesTools))
+  refuseWhatIsLacking(config, subject, isTrusted(subject.row, profile, tools.length > 0))
   refuseMode(config, subject)
+  refuseLookalikes(config, tools)
 }
 
 /**
