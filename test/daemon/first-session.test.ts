@@ -32,6 +32,9 @@ t.test('a provider profile whose first session would be refused is refused by ch
     [provider({ id: 'openai', model: 'm' }), 'provider', /variable OPENAI_API_KEY .* is not set/],
     [provider({ id: 'groq', model: 'm', apiKeyEnv: 'MY_KEY' }), 'provider', /Run: npm i @ai-sdk\/groq@/],
     [provider({ id: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' }), 'provider.model', /missing; a session/],
+    [provider({ id: 'demo' }, { defaults: { model: 'm' } }), 'defaults.model', /offers demo; a session that names no/],
+    [provider({ id: 'demo', models: ['a', 'b'] }, { defaults: { model: 'm' } }), 'defaults.model', /offers a, b;/],
+    [provider({ id: 'demo' }, { session: { mcpServers: ['wiki'] } }), 'session.mcpServers', /connects none: .* hooks/],
   ]
   for (const [profile, path, message] of table)
     t.match(await problems(t, { profiles: [profile] }, { env: KEY }), [{ path: `profiles[0].${path}`, message }])
@@ -45,10 +48,18 @@ t.test('what a first session could use is no problem', async (t) => {
     provider({ ...local, models: ['m'] }, { name: 'b' }),
     provider(local, { name: 'c', defaults: { model: 'm' } }),
     provider({ id: 'openai', model: 'm', apiKeyEnv: 'MY_KEY' }, { name: 'd' }),
+    provider(
+      { ...local, model: 'm', models: ['n'] },
+      { name: 'e', defaults: { model: 'm' }, session: { mcpServers: [] } },
+    ),
   ]
   t.strictSame(await problems(t, { profiles: fine }, { env: { MY_KEY: 'x' } }), [])
   const hooks: Hooks = { createEngineRunner: () => Promise.reject(new Error('not here')) }
-  t.strictSame(await problems(t, { profiles: [provider({ id: 'mine' })] }, { hooks }), [], 'the host’s own runner')
+  const wired = provider({ id: 'mine' }, { session: { mcpServers: ['wiki'] } })
+  t.strictSame(await problems(t, { profiles: [wired] }, { hooks }), [], 'the host’s own runner')
+  const choosing: Hooks = { buildRunnerConfig: (request) => ({ ...request, model: 'demo' }) }
+  const chosen = provider({ id: 'demo' }, { defaults: { model: 'm' } })
+  t.strictSame(await problems(t, { profiles: [chosen] }, { hooks: choosing }), [], 'a hook that chooses the model')
 })
 
 t.test('an agent that is not installed is named with what installs it', async (t) => {

@@ -55,8 +55,8 @@ export async function openProvider(provider: ProviderRef, options: ModelSourceOp
   }
 }
 
-/** The declared list, with the default model in it. */
-function modelList({ id, model, models }: ProviderRef): string[] | undefined {
+/** The declared list, with the default model in it; undefined: any model will do. */
+export function modelList({ id, model, models }: ProviderRef): string[] | undefined {
   const listed = new Set([...(model ? [model] : []), ...(models ?? [])])
   if (listed.size > 0) return [...listed]
   return id === 'demo' ? [DEMO_MODEL] : undefined
