@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest, FastifySchema, HTTPMethods } from 'fastify'
-import { GatewayError } from '../src/errors.js'
+import { GatewayError, optionError } from '../src/errors.js'
 import { sourceOf } from './own-place.js'
 
 declare module 'fastify' {
@@ -65,9 +65,15 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
       : new GatewayError('SG_ERR_METHOD_NOT_ALLOWED', { allow })
   }
   // one of the scope's own, so that its hooks are met
-  scope.setNotFoundHandler((request) => {
-    throw refusalOf(request)
-  })
+  try {
+    scope.setNotFoundHandler((request) => {
+      throw refusalOf(request)
+    })
+  } catch (cause) {
+    const problem =
+      'here it covers all paths, and this host answers those that nothing is at by itself; give the gateway one, as /v1.'
+    throw optionError('basePath', problem, cause)
+  }
   // before anything is said about a body
   scope.addHook('onRequest', (request, _reply, done) => done(request.is404 ? refusalOf(request) : undefined))
   scope.addHook('onRoute', function (route) {

@@ -318,6 +318,12 @@ t.test('what a host has already, and the gateway cannot share, stops the start w
   )
   named.decorateRequest('principal')
   await t.rejects(async () => named.register(gatewayPlugin, world().options), /give yours another name/)
+  const answering = fastify().setNotFoundHandler((_request, reply) => reply.code(404).send('mine'))
+  t.teardown(() => answering.close())
+  await t.rejects(async () => answering.register(gatewayPlugin, { ...world().options, basePath: '/' }), {
+    code: 'SG_ERR_OPTION',
+    message: /^basePath: .*this host answers .* by itself; give the gateway one, as \/v1/,
+  })
   for (const name of ['gateway', 'gateways']) {
     const decorated = fastify()
     t.teardown(() => decorated.close())
