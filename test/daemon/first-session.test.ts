@@ -68,9 +68,12 @@ t.test('an agent that is not installed is named with what installs it', async (t
     { name: 'a', agent: 'codex' },
     { name: 'b', agent: 'mine' },
     { name: 'c', agent: 'here' },
+    { name: 'd', agent: 'kilo' },
+    { name: 'e', agent: 'opencode' },
   ]
   const agents = [
     { name: 'mine', command: 'mine-acp' },
+    { name: 'opencode', command: '/nowhere/opencode' },
     { name: 'here', command: process.execPath },
   ]
   t.match(await problems(t, { profiles, agents }, { env }), [
@@ -79,6 +82,12 @@ t.test('an agent that is not installed is named with what installs it', async (t
       message: /codex .*needs the command codex-acp.*npm i -g @agentclientprotocol\/codex-acp/,
     },
     { path: 'profiles[1].agent', message: /mine is not installed: it needs the command mine-acp/ },
+    { path: 'profiles[3].agent', message: /npm i -g @kilocode\/cli$/ },
+    // npm would not put it there
+    {
+      path: 'profiles[4].agent',
+      message: /opencode is not installed: .*\/nowhere\/opencode, which does not exist\.?$/,
+    },
   ])
   t.match(await problems(t, { profiles: [] }, { env }), [{ path: 'profiles', message: /claude.*npm i @anthropic-ai/ }])
   t.strictSame(await problems(t, { profiles: [], profileStore: true }, { env }), [], 'managed ones are to come')

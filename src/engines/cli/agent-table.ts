@@ -342,7 +342,7 @@ function kiloRow({ untrusted: _opencodes, ...opencode }: AgentRow): AgentRow {
   const env = Object.entries(opencode.env).map(([name, value]) => [name.replace(/^OPENCODE_/, 'KILO_'), value])
   return row({
     ...opencode,
-    ...{ name: 'kilo', command: 'kilo' },
+    ...{ name: 'kilo', command: 'kilo', package: '@kilocode/cli' },
     modes: asking({ default: 'code', acceptEdits: 'code', bypassPermissions: 'code', dontAsk: 'code', plan: 'plan' }),
     // it sends what is said in sessions to its vendor otherwise
     env: { ...Object.fromEntries(env), KILO_DISABLE_SESSION_INGEST: '1' },

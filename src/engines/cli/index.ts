@@ -194,8 +194,10 @@ function requireExecutable(command: string, row: AgentRow, env: Environment): st
   if (found) return found
   if (command.includes('/') && existsSync(command))
     throw startError(`The agent ${row.name} cannot be started: its command ${command} is no file that may be executed.`)
-  const install = row.package && command === row.command ? ` Run: npm i -g ${row.package}` : ''
-  const where = command.includes('/') ? 'which does not exist' : 'which is not in the PATH of its sessions'
+  const isPath = command.includes('/')
+  // what npm installs is found in the PATH, not at a place of the operator's
+  const install = row.package && !isPath ? ` Run: npm i -g ${row.package}` : ''
+  const where = isPath ? 'which does not exist' : 'which is not in the PATH of its sessions'
   throw startError(`The agent ${row.name} is not installed: it needs the command ${command}, ${where}.${install}`)
 }
 
