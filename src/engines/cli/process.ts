@@ -138,11 +138,16 @@ export class AgentProcess {
    * How it ended, in a sentence for a person, with what it last said. One that speaks no more and does not end either is ended first.
    */
   async lastWords(): Promise<string> {
-    const timer = setTimeout(() => void this.stop(), LAST_WORDS_MS)
+    let isMute = false
+    const timer = setTimeout(() => {
+      isMute = !this.#stopping && this.child.stdout.readableEnded
+      void this.stop()
+    }, LAST_WORDS_MS)
     const { code, signal, error } = await this.exited
     clearTimeout(timer)
     if (error) return `The agent could not be started: ${error.message}.`
     await within(TRAILING_MS, this.#saidAll)
+    if (isMute) return `The agent closed its standard output without ending, and was ended.${this.saying}`
     const how = signal ? `was ended by ${signal}` : `exited with code ${code}`
     return `The agent ${how}.${this.saying}`
   }

@@ -115,6 +115,13 @@ t.test('its last words', async (t) => {
   await nowhere.stop()
 })
 
+t.test('of one that speaks no more, and does not end, it is said who ended it', async (t) => {
+  const agent = await run(t, 'echo tired >&2; exec >&-; while :; do sleep 0.01; done')
+  agent.child.stdout.resume()
+  await once(agent.child.stdout, 'end')
+  t.equal(await agent.lastWords(), 'The agent closed its standard output without ending, and was ended. It said: tired')
+})
+
 t.test('the orphans of a gateway that died are ended at boot, those of a living one are not', async (t) => {
   const living = await run(t, 'sleep 600 & echo $!; wait')
   const [kept] = await pidsOf(living)
