@@ -49,7 +49,7 @@ export function createProgram(): Command {
     .usage('[options] [command]')
     .argument('[command]')
     .addOption(configOption())
-    .option('--host <host>', 'listen here instead of listen.host')
+    .option('--host <host>', 'listen here instead of listen.host', hostName)
     .option('--port <port>', 'listen here instead of listen.port; 0 picks a free one', portNumber)
     .addOption(new Option('--log-level <level>', 'instead of log.level').choices(LOG_LEVELS))
     .option('--print-config', 'print the effective configuration, secrets redacted, and exit')
@@ -132,4 +132,10 @@ function portNumber(text: string): number {
   const port = Number(text)
   if (/^\d{1,5}$/.test(text) && port <= 65535) return port
   throw new InvalidArgumentError('Expected a number from 0 to 65535.')
+}
+
+/** An unset variable in a script, say: Node would listen on every address. */
+function hostName(text: string): string {
+  if (text !== '') return text
+  throw new InvalidArgumentError('Expected an address or a name.')
 }

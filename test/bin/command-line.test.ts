@@ -46,6 +46,7 @@ t.test('wrong usage exits with 2 and points at the help', async (t) => {
     [['--nope'], /unknown option '--nope'/],
     [['launch'], /unknown command 'launch'/],
     [['--port', '99999'], /from 0 to 65535/],
+    [['--host', ''], /Expected an address/],
     [['--log-level', 'loud'], /Allowed choices are trace, debug/],
     [['check', 'a', 'b'], /too many arguments/],
   ]
