@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, lstatSync, mkdtempSync, rmdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { ProfileOptions } from '../../schemas/profiles.js'
-import { assertInstalled, DEFAULT_AGENT } from '../engines/cli/index.js'
+import { agentTable, assertInstalled, DEFAULT_AGENT } from '../engines/cli/index.js'
 import { PROVIDER_IDS } from '../engines/provider/index.js'
 import { modelList, openProvider } from '../engines/provider/models.js'
 import { toError } from '../errors.js'
@@ -63,6 +63,8 @@ interface World {
 
 async function profileProblems(profile: ProfileOptions, path: string, world: World): Promise<ConfigProblem[]> {
   if (profile.engine === 'provider') return providerProblems(profile, path, world)
+  // refused as such, whatever it is wanted for
+  if (!agentTable(world.config.agents).has(profile.agent ?? DEFAULT_AGENT)) return []
   const message = await agentProblem(profile, world)
   return message === undefined ? [] : [{ path: profile.agent === undefined ? path : `${path}.agent`, message }]
 }

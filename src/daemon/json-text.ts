@@ -57,7 +57,6 @@ export function parseJsonText(source: string): JsonText {
     if (word !== undefined && WORDS.has(word)) return WORDS.get(word)
     offset = start
     if (next === "'") throw fail('expected a value; JSON strings take double quotes')
-    if (next === '/') throw fail('expected a value; JSON has no comments')
     throw fail(word === undefined ? 'expected a value' : `expected a value; "${word}" needs double quotes`)
   }
 
@@ -132,7 +131,8 @@ export function parseJsonText(source: string): JsonText {
   }
 
   function fail(message: string, at = offset): JsonTextError {
-    const found = at >= text.length ? `${message}, but the file ends here` : message
-    return new JsonTextError(found, positionAt(at))
+    const rest = text.slice(at, at + 2)
+    const hint = rest === '' ? ', but the file ends here' : /^(\/[/*]|#)/.test(rest) ? '; JSON has no comments' : ''
+    return new JsonTextError(`${message}${hint}`, positionAt(at))
   }
 }

@@ -90,6 +90,11 @@ t.test('an agent that is not installed is named with what installs it', async (t
     },
   ])
   t.match(await problems(t, { profiles: [] }, { env }), [{ path: 'profiles', message: /claude.*npm i @anthropic-ai/ }])
+  t.strictSame(
+    await problems(t, { profiles: [{ name: 'a', agent: 'claud' }] }, { env }),
+    [],
+    'one that nobody knows is refused as such',
+  )
   t.strictSame(await problems(t, { profiles: [], profileStore: true }, { env }), [], 'managed ones are to come')
 })
 
