@@ -22,7 +22,9 @@ Exit codes of the gateway itself:
 Exit codes of commands that speak to one:${EXIT_HELP.replace(/^\nExit codes:/, '')}
 
 Signals:
-  SIGTERM, SIGINT  let running work end (shutdownTimeoutMs), then exit 0; a second one exits at once`
+  SIGTERM, SIGINT, SIGHUP, SIGQUIT
+     let running work end (shutdownTimeoutMs), then exit 0; a second one exits at once.
+     The configuration is read at the start alone.`
 
 interface Options extends ConfigFlags {
   config?: string
