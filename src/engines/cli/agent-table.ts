@@ -114,6 +114,8 @@ export interface AcpTraits {
   readonly refusesInText?: true
   /** It counts the tokens of answers that came to their end alone, and ends a turn well that got none. */
   readonly countsWholeAnswers?: true
+  /** It ends a turn well, without a word, of which its model answered nothing that it could read. */
+  readonly endsUnanswered?: true
   /** It makes its databases in its config directory when it starts there first, and one that starts beside that fails. */
   readonly firstStartAlone?: true
   /** A command that it runs goes on when its turn is interrupted, until it ends itself. */
@@ -226,6 +228,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       toolName: 'title',
       serverToolName: (server, tool) => `${server}_${tool}`,
       helperTools: ['task'],
+      endsUnanswered: true,
       priorCost: { args: (sessionId) => ['export', sessionId], figure: /"cost":\s*([\d.e-]+)/ },
     },
     settings: opencodeSettings('OPENCODE_CONFIG_CONTENT'),

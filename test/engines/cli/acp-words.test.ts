@@ -368,3 +368,22 @@ t.test('a turn that gemini ends well without a whole answer of its model has fai
   for (const command of ['/memory', ' /memory', '\n/memory', '$memory'])
     t.match(await host.turn(runner, `${command} ${script(half, uncounted(0))}`), { subtype: 'success' }, command)
 })
+
+t.test('a turn that kilo ends well has failed where its model answered nothing that could be read', async (t) => {
+  const counted = (outputTokens: number) => ({
+    answer: { stopReason: 'end_turn', usage: { inputTokens: 0, outputTokens, totalTokens: outputTokens } },
+  })
+  const { runner, host } = await start(t, 'kilo')
+  t.match(await host.turn(runner, script(counted(0))), {
+    subtype: 'error_during_execution',
+    errors: ['The agent ended the turn without a word: its model may not have answered.'],
+  })
+  for (const steps of [
+    [counted(5)],
+    // as from an endpoint that tells no tokens
+    [{ raw: chunk('hello') }, counted(0)],
+    [{ raw: call('c1') }, { raw: done('c1', 'listed') }, counted(0)],
+  ])
+    t.match(await host.turn(runner, script(...steps)), { subtype: 'success' })
+  t.match(await host.turn(runner, `/compact ${script(counted(0))}`), { subtype: 'success' }, 'a command of its own')
+})

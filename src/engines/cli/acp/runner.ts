@@ -270,9 +270,10 @@ export class AcpRunner implements Runner {
     const startedAt = performance.now()
     const end = await turn.take(text, (toldTokens) => {
       this.#translator.flush()
-      const { refusesInText, countsWholeAnswers } = this.#setup.row.acp ?? {}
+      const { refusesInText, countsWholeAnswers, endsUnanswered } = this.#setup.row.acp ?? {}
       // a command of the agent's own uses no tokens either; the second kind takes one with a $ or after a blank, too
       if (refusesInText && !text.startsWith('/')) return this.#translator.lastPiece
+      if (endsUnanswered && toldTokens && !text.startsWith('/') && !this.#translator.hasSpoken) return ''
       if (countsWholeAnswers && toldTokens && !/^\s*[/$]/.test(text)) return cutOff(this.#translator.lastText)
       return undefined
     })

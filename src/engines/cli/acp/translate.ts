@@ -34,6 +34,8 @@ export class AcpTranslator {
   lastText = ''
   /** The end of that, as it came: what an agent adds of its own to what its model said. */
   lastPiece = ''
+  /** Whether it said, thought or did anything in this turn. */
+  hasSpoken = false
   /** While an old session is loaded: all that comes was said before. */
   isReplaying = false
   /** Whether anything was told that was said before. */
@@ -126,6 +128,7 @@ export class AcpTranslator {
     this.usage = NO_USAGE
     this.lastText = ''
     this.lastPiece = ''
+    this.hasSpoken = false
   }
 
   #chunk(update: Chunk, helper: string | undefined): void {
@@ -214,6 +217,7 @@ export class AcpTranslator {
   }
 
   #assistant(speaker: Speaker, content: MessageBlock[], uuid: string = randomUUID()): void {
+    this.hasSpoken = true
     // The agent goes on without a word about the calls that were denied.
     for (const call of this.#parts.calls.open().filter((one) => one.isDenied && one.parent === speaker)) {
       this.#parts.calls.forget(call.id)
