@@ -48,6 +48,19 @@ t.test('what is said while a call runs stands before its result', async (t) => {
   t.equal(end.result, 'after')
 })
 
+t.test(
+  'of a call that is told by its end alone, as qwen does of one that it refuses, the answer is no input',
+  async (t) => {
+    const { runner, host } = await start(t)
+    const refused = { ...done('c1', 'Blocked: sleep 31'), status: 'failed', title: 'sleep 31' }
+    await host.turn(runner, script({ raw: refused }, { raw: chunk('after') }))
+    const [told] = host.of('assistant_message').map(({ message }) => message.content)
+    t.match(told, [{ type: 'tool_use', id: 'c1', input: { title: 'sleep 31', content: undefined } }])
+    const [result] = host.of('user_message').map(({ message }) => message.content)
+    t.match(result, [{ tool_use_id: 'c1', content: 'Blocked: sleep 31', is_error: true }])
+  },
+)
+
 t.test('the words of a helper that names its call are not the agent’s', async (t) => {
   const { runner, host } = await start(t)
   const _meta = { parentToolCallId: 'helper' }

@@ -51,7 +51,8 @@ export class ToolCalls {
     if (told.title) call.title = told.title
     if (isFilled(told.rawInput)) call.input = argumentsIn(told) ?? told.rawInput
     if (told.content?.length) {
-      if (call.isTold) call.content = told.content
+      // what comes with its end is its answer, also of one that was not told of before
+      if (call.isTold || told.status === 'completed' || told.status === 'failed') call.content = told.content
       else call.shown = told.content
     }
     if (told.rawOutput !== undefined && told.rawOutput !== '') call.output = told.rawOutput
