@@ -15,7 +15,8 @@ export async function login(given: string | undefined, flags: { url?: string; to
 }
 
 export async function logout(): Promise<void> {
-  note(`Removed ${removeLogin()}.`)
+  const file = removeLogin()
+  note(file === undefined ? 'There is no login to forget.' : `Removed ${file}.`)
 }
 
 async function urlOf(given: string | undefined): Promise<string> {

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { sync as writeFileAtomic } from 'write-file-atomic'
@@ -43,8 +43,10 @@ export function writeLogin(login: Login): string {
   return file
 }
 
-export function removeLogin(): string {
+/** @returns the file that is gone now; undefined when there was none */
+export function removeLogin(): string | undefined {
   const file = loginFile()
-  rmSync(file, { force: true })
+  if (!existsSync(file)) return undefined
+  rmSync(file)
   return file
 }

@@ -147,7 +147,10 @@ export class SessionView {
 function noteOn(item: AttachItem): string | undefined {
   switch (item.type) {
     case 'gap':
-      return pc.dim('… what happened before is no longer kept')
+      // nothing is lost where --from names an event that is not there yet
+      return pc.dim(
+        item.snapshot.replayingFrom > 0 ? '… what happened before is no longer kept' : '… from its beginning',
+      )
     case 'permission_resolved': {
       const { behavior, resolvedBy, message } = item
       if (resolvedBy === 'client' && behavior === 'allow') return undefined

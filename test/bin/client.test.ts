@@ -136,6 +136,8 @@ t.test('sessions are listed, shown, talked to, renamed, fetched from and removed
   t.match(log.stdout, /Again\.\n/)
   t.match(log.stderr, /> Please write a report\.\n/)
   t.match(log.stderr, /The session was closed/)
+  const beyond = await run(['sessions', 'attach', short, '--from', '999999'])
+  t.match(beyond.stderr, /^… from its beginning\n> Please/, 'where there is no such event nothing is lost')
   t.match(await run(['sessions', 'rm', short]), { code: 0, stderr: `Removed ${id}.\n` })
   t.same(await client.sessions.list().toArray(), [])
 })
@@ -299,7 +301,8 @@ t.test('login keeps the token for its gateway alone, for its owner alone', async
   // another address of the same gateway is another gateway
   t.match(await run(['profiles', 'ls', '--url', url.replace('127.0.0.1', 'localhost')]), { code: 3 })
   t.match(await run(['profiles', 'ls'], '', { SESSION_GATEWAY_TOKEN: 'wrong' }), { code: 3 })
-  t.match(await run(['logout']), { code: 0 })
+  t.match(await run(['logout']), { code: 0, stderr: /^Removed .*client\.json\.\n$/ })
+  t.match(await run(['logout']), { code: 0, stderr: 'There is no login to forget.\n' })
   t.match(await run(['profiles', 'ls', '--url', url]), { code: 3 })
   mkdirSync(join(cwd, 'config', 'session-gateway'), { recursive: true })
   writeFileSync(file, 'nonsense')
