@@ -12,6 +12,7 @@ import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from 
 import type { CarriedFiles } from './carry/carried-files.js'
 import { CarriedRunner, type WritingRunner } from './carry/carried-runner.js'
 import { Carrier } from './carry/carrier.js'
+import { claudeExecutable, NO_CLAUDE } from './claude/executable.js'
 import { ClaudeRunner } from './claude/runner.js'
 import { CLAUDE_SDK, loadClaudeSdk } from './claude/sdk.js'
 import type { ClaudeState } from './claude/setup.js'
@@ -144,8 +145,10 @@ export function assertSuits(
 export async function assertInstalled(options: CliEngineOptions, profile: ProfileInfo): Promise<void> {
   const { row, env } = cliSubject(options, profile)
   if (row.driver === 'claude') {
+    const { claudeSdk = CLAUDE_SDK } = options
     if (row.command !== undefined) requireExecutable(row.command, row, env)
-    await loadClaudeSdk(options.claudeSdk ?? CLAUDE_SDK)
+    await loadClaudeSdk(claudeSdk)
+    if (row.command === undefined && claudeExecutable(claudeSdk) === undefined) throw startError(NO_CLAUDE)
   } else requireExecutable(row.command ?? row.name, row, env)
 }
 

@@ -1,5 +1,6 @@
 import { toError } from '../../../errors.js'
 import { asSentence } from '../control.js'
+import { NO_CLAUDE } from './executable.js'
 
 /**
  * What the SDK says of its end, as a sentence; nothing where that is only how the agent's process ended, which the process's last words say
@@ -8,5 +9,6 @@ import { asSentence } from '../control.js'
 export function failureOf(error: unknown): string {
   const { message } = toError(error)
   if (message === '' || /^Claude Code process (exited with code|terminated by signal) /.test(message)) return ''
-  return asSentence(message)
+  // it names an option of its own, which nobody has here
+  return asSentence(/^Native CLI binary for \S+ not found/.test(message) ? NO_CLAUDE : message)
 }
