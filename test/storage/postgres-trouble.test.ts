@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { PostgresDatabase } from '../../src/storage/postgres/database.js'
-import type { LinkOptions } from '../../src/storage/postgres/link.js'
+import { Link, type LinkOptions } from '../../src/storage/postgres/link.js'
 import { Membership } from '../../src/storage/postgres/membership.js'
 import { createPostgresStorage, directOptions, type PostgresStorage } from '../../src/storage/postgres/storage.js'
 import { until } from '../fixtures/build.js'
@@ -177,25 +177,42 @@ if (hasPostgres()) {
     t.same(await seqsOf(storage, 'one'), [1])
   })
 
-  t.test('a write that waited for another one is done, whatever isolation the role is set to', async (t) => {
-    const { storage: usual, schema } = await postgresWorld(t)
-    await usual.close()
-    const url = `${server.url()}?options=${encodeURIComponent('-c default_transaction_isolation=serializable')}`
-    const storage = createPostgresStorage({ url, schema })
-    t.teardown(() => storage.close())
-    await storage.open()
-    const other = new pg.Client({ connectionString: server.url() })
-    await other.connect()
-    await other.query(`BEGIN; UPDATE ${schema}.members SET host = host`)
-    const write = t.resolves(storage.journal.write(firstWrite('one')))
-    await until(
-      async () => (await server.query('SELECT FROM pg_locks WHERE NOT granted')).length > 0,
-      'that it waits for the other one',
-    )
-    await other.query('COMMIT')
-    await other.end()
-    await write
-  })
+  t.test(
+    'a write that waited for another one is done, whatever isolation and timeouts the role is set to',
+    async (t) => {
+      const { storage: usual, schema } = await postgresWorld(t)
+      await usual.close()
+      const settings = '-c default_transaction_isolation=serializable -c lock_timeout=1'
+      const url = `${server.url()}?options=${encodeURIComponent(settings)}`
+      const storage = createPostgresStorage({ url, schema })
+      t.teardown(() => storage.close())
+      await storage.open()
+      const other = new pg.Client({ connectionString: server.url() })
+      await other.connect()
+      await other.query(`BEGIN; UPDATE ${schema}.members SET host = host`)
+      const write = t.resolves(storage.journal.write(firstWrite('one')))
+      await until(
+        async () => (await server.query('SELECT FROM pg_locks WHERE NOT granted')).length > 0,
+        'that it waits for the other one',
+      )
+      await other.query('COMMIT')
+      await other.end()
+      await write
+    },
+  )
+
+  t.test(
+    'a connection lasts while nothing is asked, and what takes long is done, whatever timeouts the role has',
+    async (t) => {
+      const names = ['statement_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout']
+      const options = names.map((name) => `-c ${name}=60s`).join(' ')
+      const url = `${server.url()}?options=${encodeURIComponent(options)}`
+      const link = await Link.open({ url, place: 'here', schema: 'any', namedStatements: false })
+      t.teardown(() => link.end())
+      const { rows } = await link.client.query('SELECT setting FROM pg_settings WHERE name = ANY ($1)', [names])
+      t.same(rows, Array(3).fill({ setting: '0' }))
+    },
+  )
 
   t.test("an error is one call's alone, whatever language the server tells it in", async (t) => {
     const { storage, proxy } = await cuttableWorld(t)

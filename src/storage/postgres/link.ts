@@ -9,6 +9,16 @@ const REPLY_TIMEOUT_MS = 30_000
 const KEEP_ALIVE_MS = 10_000
 /** The goodbye of one who is gone never comes either. */
 const END_TIMEOUT_MS = 1_000
+/** Each would cut off whoever waits for another one, or for something to do. */
+const TIMEOUTS = [
+  ...['statement_timeout', 'lock_timeout', 'transaction_timeout'],
+  ...['idle_in_transaction_session_timeout', 'idle_session_timeout'],
+].map((name) => [name, '0'])
+/** Whoever waits for a row or a lock is to see what was written meanwhile. */
+const ISOLATION = ['default_transaction_isolation', 'read committed']
+const FIT = [...TIMEOUTS, ISOLATION].map(([name, value]) => `('${name}', '${value}')`).join()
+const UNFIT = `SELECT string_agg(format('SET %I = %L', name, fit), '; ')
+  FROM pg_settings JOIN (VALUES ${FIT}) AS wanted (name, fit) USING (name) WHERE setting <> fit`
 
 export interface LinkOptions {
   url: string
@@ -75,13 +85,12 @@ export class Link {
       signal?.addEventListener('abort', giveUp, { once: true })
       await client.connect().finally(() => signal?.removeEventListener('abort', giveUp))
       const { rows } = await client.query(
-        `SELECT pid, backend_start::text AS since, current_setting('default_transaction_isolation') AS isolation
-         FROM pg_stat_activity WHERE pid = pg_backend_pid()`,
+        `SELECT pid, backend_start::text AS since, (${UNFIT}) AS unfit FROM pg_stat_activity WHERE pid = pg_backend_pid()`,
       )
-      const { isolation, ...backend } = rows[0] as { pid: number; since: string; isolation: string }
+      const { unfit, ...backend } = rows[0] as { pid: number; since: string; unfit: string | null }
       link.backend = backend
-      // who waits for a row or a lock is to see what was written meanwhile, whatever the role or the database is set to
-      if (isolation !== 'read committed') await client.query("SET default_transaction_isolation = 'read committed'")
+      // whatever the role or the database is set to
+      if (unfit !== null) await client.query(unfit)
       return link
     } catch (error) {
       void client?.end().catch(() => {})
