@@ -17,7 +17,7 @@ const TIMEOUTS = [
 /** Whoever waits for a row or a lock is to see what was written meanwhile. */
 const ISOLATION = ['default_transaction_isolation', 'read committed']
 const FIT = [...TIMEOUTS, ISOLATION].map(([name, value]) => `('${name}', '${value}')`).join()
-const UNFIT = `SELECT string_agg(format('SET %I = %L', name, fit), '; ')
+const UNFIT = `SELECT array_agg(name || ' = ' || quote_literal(fit))
   FROM pg_settings JOIN (VALUES ${FIT}) AS wanted (name, fit) USING (name) WHERE setting <> fit`
 
 export interface LinkOptions {
@@ -87,10 +87,10 @@ export class Link {
       const { rows } = await client.query(
         `SELECT pid, backend_start::text AS since, (${UNFIT}) AS unfit FROM pg_stat_activity WHERE pid = pg_backend_pid()`,
       )
-      const { unfit, ...backend } = rows[0] as { pid: number; since: string; unfit: string | null }
+      const { unfit, ...backend } = rows[0] as { pid: number; since: string; unfit: string[] | null }
       link.backend = backend
       // whatever the role or the database is set to
-      if (unfit !== null) await client.query(unfit)
+      if (unfit) await client.query(unfit.map((setting) => `SET ${setting}`).join('; '))
       return link
     } catch (error) {
       void client?.end().catch(() => {})
