@@ -1,4 +1,5 @@
 import { GatewayError, toError } from '../errors.js'
+import { type Backoff, delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import { eachCall } from '../lib/each-call.js'
 import type { Logger } from '../lib/logger.js'
@@ -8,6 +9,11 @@ import { type GatewayStorage, isFenced, isRefusal, isUnreadable, StorageError } 
 
 /** How often a storage that takes nothing is asked again. */
 const PROBE_MS = 1_000
+/** One that fails again so soon after it took something takes some and refuses the rest, as one that is nearly full. */
+const RELAPSE_MS = 30_000
+/** So many times that it takes something again is believed at once, and from then on only after a while. */
+const BELIEVED_TIMES = 3
+const DOUBT: Backoff = { firstMs: 1_000, longestMs: 30_000 }
 const PARTS = [
   ...(['journal', 'sessions', 'profiles', 'queue', 'idempotency', 'outbox'] as const),
   ...(['notifications', 'channels', 'signIns', 'usage'] as const),
@@ -64,6 +70,11 @@ export class StorageWatch {
   #closed = false
   /** It takes nothing from this process any more: whoever would try again does not. */
   #fenced = false
+  /** In a row, and when it last took something again; by the steady clock, as what follows. */
+  #relapses = 0
+  #takenAt = Number.NEGATIVE_INFINITY
+  /** What is taken before says nothing. */
+  #doubtedUntil = 0
   /** What was asked of the storage and is not answered yet. */
   #asked = 0
   #silence: Timer | undefined
@@ -167,9 +178,10 @@ export class StorageWatch {
   }
 
   #onTaken(): void {
-    if (!this.#probe) return
+    if (!this.#probe || this.#clock.steady() < this.#doubtedUntil) return
     this.#probe.cancel()
     this.#probe = undefined
+    this.#takenAt = this.#clock.steady()
     this.#logger.warn({}, 'the storage takes what it is given again')
     this.#runWaiting()
   }
@@ -177,11 +189,24 @@ export class StorageWatch {
   #onFailed(error: unknown): void {
     if (isFenced(error)) this.#onFenced(error)
     if (this.#probe || this.#closed || this.#fenced || isRefusal(error) || isUnreadable(error)) return
-    this.#logger.error(
-      { err: toError(error) },
-      'the storage fails; nothing that has to be kept is taken until it works',
-    )
+    const now = this.#clock.steady()
+    this.#relapses = now - this.#takenAt < RELAPSE_MS ? this.#relapses + 1 : 0
+    if (this.#relapses < BELIEVED_TIMES)
+      this.#logger.error(
+        { err: toError(error) },
+        'the storage fails; nothing that has to be kept is taken until it works',
+      )
+    else this.#doubt(now, toError(error).message)
     this.#probeLater()
+  }
+
+  #doubt(now: number, reason: string): void {
+    const retryInMs = delayAfter(this.#relapses - BELIEVED_TIMES + 1, DOUBT)
+    this.#doubtedUntil = now + retryInMs
+    this.#logger.error(
+      { reason, retryInMs },
+      'the storage fails again and again: it takes some of what it is given. It is not relied on for a while; make room there',
+    )
   }
 
   #onFenced(error: unknown): void {
@@ -196,13 +221,14 @@ export class StorageWatch {
   #probeLater(): void {
     this.#probe = this.#clock.after(PROBE_MS, () => {
       const given = this.#given
-      if (given.probe)
-        Promise.resolve(refused(() => given.probe!())).then(
-          () => this.#onTaken(),
-          () => this.#probe && !this.#closed && this.#probeLater(),
-        )
+      const again = () => this.#probe && !this.#closed && this.#probeLater()
+      const onTaken = () => {
+        this.#onTaken()
+        again()
+      }
+      if (given.probe) Promise.resolve(refused(() => given.probe!())).then(onTaken, again)
       // it is asked by whoever waits for it, and by the next caller
-      else this.#onTaken()
+      else onTaken()
     })
   }
 

@@ -24,6 +24,43 @@ t.test('what throws before it gives a promise has refused, as what rejects', asy
   t.equal(watch.available, false)
 })
 
+t.test(
+  'one that takes some and refuses the rest is told of ever more seldom, and is relied on again once it takes all',
+  async (t) => {
+    const memory = createMemoryStorage()
+    const clock = new VirtualClock()
+    let isFull = true
+    const refuseLarge = () => (isFull ? Promise.reject(new Error('disk full')) : Promise.resolve())
+    const journal: GatewayStorage['journal'] = Object.create(memory.journal, { write: { value: refuseLarge } })
+    const lines: { err?: Error; reason?: string }[] = []
+    const logger = { ...silentLogger, error: (line: object) => void lines.push(line) }
+    const watch = new StorageWatch({ ...memory, journal }, { clock, logger })
+    const { storage, retryAfter } = watch
+    let tries = 0
+    const write = () =>
+      storage.journal.write({ id: 'one' }).then(
+        () => 'done',
+        () => {
+          tries++
+          retryAfter(3_600_000, write)
+        },
+      )
+    await write()
+    // what is small is taken, ten times a second for a minute
+    for (let at = 0; at < 60_000; at += 100) {
+      await storage.idempotency.release('k')
+      await clock.advance(100)
+    }
+    t.equal(lines.length, 9, 'three as any, and then after 1, 2, 4, 8, 16 and 30 s')
+    t.match(lines.at(-1), { reason: 'disk full', err: undefined, retryInMs: 30_000 })
+    t.equal(tries, lines.length, 'and who waits for it is not woken before')
+    isFull = false
+    await clock.advance(30_000)
+    t.ok(watch.available)
+    t.equal(tries, lines.length, 'and its writes are done')
+  },
+)
+
 t.test('what gives no promise, as it is done by then, is taken', async (t) => {
   const memory = createMemoryStorage()
   const journal: GatewayStorage['journal'] = Object.create(memory.journal, {
