@@ -63,6 +63,16 @@ if (hasPostgres()) {
     await t.resolves(checkPostgres({ url: elsewhere, listenUrl: server.url() }), 'whatever time it is there')
   })
 
+  t.test('who comes by one that spreads one url over several databases is told so', async (t) => {
+    const server = await postgres()
+    await server.query('CREATE DATABASE replica')
+    const url = await pooler(t, server, { pins: 'replica' })
+    await t.rejects(createPostgresStorage({ url, namedStatements: false }).open(), {
+      code: 'POSTGRES_APART',
+      message: /leads to several databases: name what leads to the primary alone$/,
+    })
+  })
+
   t.test('the name of a statement is never that of another process for something else', async (t) => {
     const server = await postgres()
     const connect = async () => {

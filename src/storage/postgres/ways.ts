@@ -36,7 +36,9 @@ export async function checkWays(direct: Link, { url, place, other }: DirectOptio
     if (before.database !== there.database)
       throw new StorageError(
         'POSTGRES_APART',
-        `${place} (listenUrl) is another database than ${other.place} (url): name the same one in both`,
+        url === other.url
+          ? `${place} leads to several databases: name what leads to the primary alone`
+          : `${place} (listenUrl) is another database than ${other.place} (url): name the same one in both`,
       )
     if (before.pid !== after.pid || before.pid === there.pid)
       throw new StorageError(
