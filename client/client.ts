@@ -34,7 +34,7 @@ export type SubscribeOptions = Pick<wire.CreateSubscriptionRequest, 'events' | '
 const segment = encodeURIComponent
 const withoutSignal = <T extends CallOptions>({ signal: _, ...query }: T): Query => query as Query
 
-/** A gateway, as its callers see it: one method per operation. Each rejects with a GatewayError. */
+/** A gateway, as its callers see it: one method per operation. Each rejects with a GatewayError, or a TypeError for what cannot be sent. */
 export type Client = ReturnType<typeof createClient>
 
 export const createClient = (options: ClientOptions) => clientOn(platform, options)

@@ -10,6 +10,18 @@ export interface CredentialOptions {
 }
 
 const BEARER = /^bearer +(\S+)$/i
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+/** @throws TypeError for what no request can carry, such as a letter that is not of Latin-1: whoever follows would try it for ever */
+export function checkHeaders(headers: Record<string, string> = {}): void {
+  for (const [name, value] of Object.entries(headers))
+    try {
+      new Headers([[name, value]])
+    } catch (cause) {
+      // its value may be a secret
+      throw new TypeError(`The header ${name} has a character that cannot be sent.`, { cause })
+    }
+}
 
 /** Who the client is, and what is done when the gateway no longer believes it. */
 export class Credentials {
@@ -19,13 +31,15 @@ export class Credentials {
   #token: string | undefined
   #asking: Promise<string> | undefined
 
+  /** @throws TypeError */
   constructor({ token, headers = {}, getToken }: CredentialOptions, socketsHaveHeaders: boolean) {
+    checkHeaders({ ...headers, ...(token !== undefined && bearer(token)) })
     this.#socketsHaveHeaders = socketsHaveHeaders
     this.#getToken = getToken
     this.#token = token
     for (const [name, value] of Object.entries(headers)) {
-      const bearer = name.toLowerCase() === 'authorization' && BEARER.exec(value)?.[1]
-      if (bearer) this.#token ??= bearer
+      const given = name.toLowerCase() === 'authorization' && BEARER.exec(value)?.[1]
+      if (given) this.#token ??= given
       else this.#headers[name.toLowerCase()] = value
     }
   }
@@ -42,7 +56,7 @@ export class Credentials {
 
   async headers(): Promise<Record<string, string>> {
     const token = await this.token()
-    return { ...this.#headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) }
+    return { ...this.#headers, ...(token !== undefined && bearer(token)) }
   }
 
   /** Asks for another token than the one that was turned down; false when there is none. */
@@ -54,7 +68,9 @@ export class Credentials {
 
   async #answerTo(asked: { rejected?: string }): Promise<string> {
     try {
-      return await this.#getToken!(asked)
+      const token = await this.#getToken!(asked)
+      checkHeaders(bearer(token))
+      return token
     } catch (cause) {
       throw unreachable('There are no credentials.', cause)
     }

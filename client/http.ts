@@ -1,4 +1,4 @@
-import type { Credentials } from './credentials.js'
+import { type Credentials, checkHeaders } from './credentials.js'
 import { GatewayError, refusalOf, strange, UNREACHABLE, unreachable } from './errors.js'
 import { backoffMs, type Platform, sleep, unlessAborted } from './platform.js'
 
@@ -14,6 +14,11 @@ export interface Call {
   repeatable?: boolean
   /** A field that the answer of a gateway has. */
   has?: string
+}
+
+type Opening = Pick<Call, 'query' | 'headers' | 'signal'> & {
+  /** The body, as it is sent. */
+  content?: string | undefined
 }
 
 const MAX_TRIES = 5
@@ -64,7 +69,7 @@ export class Http {
     return body as T
   }
 
-  /** One request and the reading of its answer, tried again where that is safe. */
+  /** One request and the reading of its answer, tried again where that is safe. @throws TypeError for what cannot be sent */
   async exchange<T>(
     method: string,
     path: string,
@@ -72,11 +77,14 @@ export class Http {
     read: Reading<T>,
   ): Promise<{ body: T; headers: Headers }> {
     const { platform } = this
+    // by itself, or it would be taken for a gateway that does not answer
+    const content = JSON.stringify(call.body)
+    checkHeaders(call.headers)
     const repeatable = call.repeatable ?? method === 'GET'
     const started = platform.now()
     for (let tries = 1, renewed = false; ; tries++) {
       const token = await unlessAborted(this.credentials.token(), call.signal)
-      const error = await this.#once(method, path, call, read).catch((thrown: unknown) => {
+      const error = await this.#once(method, path, { ...call, content }, read).catch((thrown: unknown) => {
         call.signal?.throwIfAborted()
         if (thrown instanceof GatewayError) return thrown
         // cut off, or of a server that is no gateway
@@ -98,7 +106,7 @@ export class Http {
     }
   }
 
-  async #once<T>(method: string, path: string, call: Call, read: Reading<T>) {
+  async #once<T>(method: string, path: string, call: Opening, read: Reading<T>) {
     const { response, heard, done } = await this.open(method, path, call)
     try {
       return { body: await read(response, heard), headers: response.headers }
@@ -111,7 +119,7 @@ export class Http {
    * Opens an answer, which the caller reads.
    * @returns `heard` begins the time limit anew, `untimed` ends it, `done` lets go of the signal too · @throws GatewayError for every status but 2xx
    */
-  async open(method: string, path: string, { query, body, headers, signal }: Call) {
+  async open(method: string, path: string, { query, content, headers, signal }: Opening) {
     const { platform } = this
     const aborter = new AbortController()
     const onAbort = () => aborter.abort(signal?.reason)
@@ -134,10 +142,10 @@ export class Http {
         method,
         headers: {
           ...(await this.credentials.headers()),
-          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...(content !== undefined && { 'content-type': 'application/json' }),
           ...headers,
         },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
+        ...(content !== undefined && { body: content }),
         signal: aborter.signal,
       })
       if (!response.ok) throw await refusalOf(response, platform.now())

@@ -1,5 +1,7 @@
 import t from 'tap'
+import { clientOn } from '../../client/client.js'
 import { createClient } from '../../client/index.js'
+import { fakePlatform } from '../fixtures/client-platform.js'
 
 t.test('an address that no gateway can have is refused at once', async (t) => {
   const addresses = [
@@ -19,4 +21,26 @@ t.test('a page names its own gateway by the path alone', async (t) => {
   Object.assign(globalThis, { location: { href: 'https://app.example/page' } })
   t.teardown(() => Reflect.deleteProperty(globalThis, 'location'))
   t.doesNotThrow(() => createClient({ baseUrl: '/v1' }))
+})
+
+t.test('what cannot be sent is refused as that, and not as a gateway that does not answer', async (t) => {
+  const baseUrl = 'http://gateway.test/v1'
+  const { platform, requests } = fakePlatform()
+  const client = clientOn(platform, { baseUrl })
+  const circle: Record<string, unknown> = {}
+  circle.self = circle
+  const session = { cwd: '/work' }
+  await t.rejects(client.sessions.create({ ...session, meta: circle as never }), TypeError)
+  await t.rejects(client.sessions.create({ ...session, maxTurns: 1n as never }), TypeError)
+  const message = (header: string) => `The header ${header} has a character that cannot be sent.`
+  await t.rejects(client.sessions.create(session, { idempotencyKey: 'schlüssel № 1' }), {
+    name: 'TypeError',
+    message: message('idempotency-key'),
+  })
+  const hidden = 'token\u200b'
+  t.throws(() => createClient({ baseUrl, token: hidden }), { name: 'TypeError', message: message('authorization') })
+  t.throws(() => createClient({ baseUrl, headers: { 'x-who': 'Łucja' } }), { message: message('x-who') })
+  const cause = { message: message('authorization') }
+  await t.rejects(clientOn(platform, { baseUrl, getToken: () => hidden }).sessions.get('s1'), { cause })
+  t.strictSame(requests, [])
 })
