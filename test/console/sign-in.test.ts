@@ -222,6 +222,33 @@ t.test('a browser elsewhere is signed out from the settings', { skip }, async (t
   for (const { complaints } of [mine, other]) t.strictSame(complaints, [])
 })
 
+t.test('sign-ins that could not be read, and one that could not be ended, can be tried again', { skip }, async (t) => {
+  const { open, signIns } = await world(t)
+  const [{ page }, other] = [await open(t, 'sessions'), await open(t, 'sessions')]
+  for (const entered of [other.page, page]) {
+    await enter(entered)
+    await isLive(entered)
+  }
+  const again = page.getByRole('button', { name: 'Try again' })
+  const rows = page.locator('.sign-in-row')
+  await page.route('**/console/sessions', (route) => route.abort())
+  await page.locator('nav').getByRole('link', { name: 'Settings' }).click()
+  await again.waitFor()
+  t.equal(await rows.count(), 0)
+  await page.unroute('**/console/sessions')
+  await again.click()
+  await rows.nth(1).waitFor()
+  await page.route('**/console/sessions/*', (route) => route.abort())
+  const theirs = rows.filter({ hasNotText: 'this browser' })
+  await theirs.getByRole('button', { name: /^Sign out/ }).click()
+  await again.waitFor()
+  await page.unroute('**/console/sessions/*')
+  await again.click()
+  await theirs.waitFor({ state: 'detached' })
+  await again.waitFor({ state: 'detached' })
+  t.equal((await signIns()).length, 1)
+})
+
 for (const { strips, passesHost } of [
   { strips: true, passesHost: true },
   { strips: false, passesHost: false },

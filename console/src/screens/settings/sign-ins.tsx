@@ -24,12 +24,15 @@ interface SignIn {
 export function SignIns() {
   const all = useSignal<readonly SignIn[]>([])
   const error = useSignal<unknown>(undefined)
-  const attempt = async (what: () => Promise<unknown>): Promise<void> => {
+  /** What failed last. */
+  const failed = useSignal<() => Promise<void>>(async () => {})
+  const attempt = async (what: () => Promise<unknown>, again = () => attempt(what)): Promise<void> => {
     try {
       await what()
       error.value = undefined
     } catch (failure) {
       error.value = failure
+      failed.value = again
     }
   }
   const read = (): Promise<void> =>
@@ -37,16 +40,20 @@ export function SignIns() {
       all.value = await request<SignIn[]>('GET', '/console/sessions')
     })
   useEffect(() => void read(), [])
-  const end = async ({ id, current }: SignIn): Promise<void> => {
-    if (current) return attempt(signOut)
-    await attempt(() => request('DELETE', `/console/sessions/${encodeURIComponent(id)}`))
+  const end = async (signIn: SignIn): Promise<void> => {
+    if (signIn.current) return attempt(signOut)
+    const path = `/console/sessions/${encodeURIComponent(signIn.id)}`
+    await attempt(
+      () => request('DELETE', path),
+      () => end(signIn),
+    )
     if (error.value === undefined) await read()
   }
   return (
     <section>
       <h2>{says.signIns}</h2>
       <p class="quiet-text">{says.signInsLead}</p>
-      {error.value !== undefined && <Failure error={error.value} />}
+      {error.value !== undefined && <Failure error={error.value} retry={() => void failed.value()} />}
       <ul class="states">
         {all.value.map((signIn) => {
           const name = browserOf(signIn.userAgent ?? '') ?? says.unknownBrowser
