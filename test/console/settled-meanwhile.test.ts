@@ -96,9 +96,30 @@ t.test('a reason for several stays when none of them waits any more', { skip }, 
   await settle()
   await page.getByText(SETTLED).waitFor()
   t.equal(await reasonOf(page).inputValue(), 'Too many at once')
-  await page.getByRole('dialog').locator('form').getByRole('button', { name: 'Close' }).click()
+  await page.getByRole('dialog').locator('form').getByRole('button', { name: 'Close' }).press('Enter')
   await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await page.getByRole('heading', { name: 'Inbox' }).and(focused(page)).waitFor()
 })
+
+t.test(
+  'leave for several that nobody waits for any more is not asked for, and whoever gave it goes on',
+  { skip },
+  async (t) => {
+    const { page, settle } = await world(t, [{ command: 'only' }])
+    await page.getByLabel('Choose all approvals').check()
+    await page.getByRole('button', { name: 'Allow 1…' }).press('Enter')
+    const dialog = page.getByRole('dialog')
+    const allow = dialog.getByRole('button', { name: 'Allow', exact: true })
+    await allow.focus()
+    await settle()
+    await dialog.getByText(SETTLED).waitFor()
+    t.equal(await allow.count(), 0)
+    await dialog.getByRole('button', { name: 'Close' }).first().and(focused(page)).waitFor()
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('heading', { name: 'Inbox' }).and(focused(page)).waitFor()
+  },
+)
 
 t.test('in a session a reason stays, and what waits next comes after it', { skip }, async (t) => {
   const inputs = [{ command: 'first' }, { command: 'second' }]

@@ -26,8 +26,10 @@ export const inbox = {
   chosen: (count: number) => `${count} chosen`,
   allowChosen: (count: number) => `Allow ${count}…`,
   denyChosen: (count: number) => `Deny ${count}…`,
-  allowTitle: (count: number) => (count === 1 ? 'Allow this request?' : `Allow these ${count} requests?`),
-  denyTitle: (count: number) => (count === 1 ? 'Deny this request?' : `Deny these ${count} requests?`),
+  allowTitle: (count: number) =>
+    count === 0 ? 'Allow what was chosen?' : count === 1 ? 'Allow this request?' : `Allow these ${count} requests?`,
+  denyTitle: (count: number) =>
+    count === 0 ? 'Deny what was chosen?' : count === 1 ? 'Deny this request?' : `Deny these ${count} requests?`,
   tools: (tool: string, count: number) => `${count} × ${tool}`,
   inSessions: (count: number) => (count === 1 ? 'in one session' : `in ${count} sessions`),
   bulkDone: (taken: number, refused: number) =>

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { Answer } from '../../../../client/index.js'
 import { countsByTool, isWaiting } from '../../model/inbox.js'
 import { Deny } from '../../parts/answer/deny.js'
+import { Settled } from '../../parts/answer/writing.js'
 import { Dialog } from '../../parts/dialog.js'
 import { focusDrawn } from '../../parts/key-focus.js'
 import { Line } from '../../parts/untrusted.js'
@@ -24,8 +25,8 @@ export function BulkBar({
   const approvals = state.entries.value.filter((entry) => entry.item.kind === 'permission' && isWaiting(entry))
   const chosen = approvals.filter(({ key }) => state.chosen.value.has(key))
   const count = chosen.length
-  // a reason that is being written is not taken away
-  if (approvals.length === 0 && asks.value !== 'deny') return null
+  // what somebody is in the middle of is not taken away
+  if (approvals.length === 0 && asks.value === undefined) return null
   const send = async (answer: Answer): Promise<void> => {
     asks.value = undefined
     const answered = state.answerChosen(answer)
@@ -35,6 +36,7 @@ export function BulkBar({
   }
   const close = (): void => {
     asks.value = undefined
+    if (count === 0) focusDrawn(focusList)
   }
   return (
     <div class="bulk">
@@ -74,17 +76,24 @@ export function BulkBar({
                   {each} × <Line text={tool} length={60} class="mono" />
                 </li>
               ))}
-            <li class="quiet-text">{says.inSessions(new Set(chosen.map(({ item }) => item.session.id)).size)}</li>
+            {count > 0 && (
+              <li class="quiet-text">{says.inSessions(new Set(chosen.map(({ item }) => item.session.id)).size)}</li>
+            )}
           </ul>
           {asks.value === 'allow' ? (
-            <div class="form-end">
-              <button type="button" class="quiet" onClick={close}>
-                {texts.shell.cancel}
-              </button>
-              <button type="button" class="primary" onClick={() => void send('allow')}>
-                {says.allow}
-              </button>
-            </div>
+            <>
+              {count === 0 && <Settled />}
+              <div class="form-end">
+                <button type="button" class="quiet" onClick={close}>
+                  {count > 0 ? texts.shell.cancel : texts.shell.close}
+                </button>
+                {count > 0 && (
+                  <button type="button" class="primary" onClick={() => void send('allow')}>
+                    {says.allow}
+                  </button>
+                )}
+              </div>
+            </>
           ) : (
             <Deny waits={count > 0} onCancel={close} onDeny={(answer) => void send(answer)} />
           )}
