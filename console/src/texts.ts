@@ -198,6 +198,7 @@ const transcript = {
     label: 'Message',
     placeholder: 'What next?',
     whileBusy: 'Goes to the agent when its turn is over',
+    whileParked: 'Takes messages once it goes on',
     send: 'Send',
     queue: 'Queue',
     interrupt: 'Interrupt',

@@ -29,10 +29,20 @@ function Entry({ screen, onGo }: { screen: Screen; onGo: () => void }) {
 export function Navigation() {
   const isOpen = useSignal(false)
   const more = useRef<HTMLButtonElement>(null)
+  const nav = useRef<HTMLElement>(null)
   const { name } = route.value
   useEffect(() => {
     isOpen.value = false
   }, [name])
+  useEffect(() => {
+    if (!isOpen.value) return
+    // whoever presses elsewhere goes on there
+    const onPress = ({ target }: PointerEvent): void => {
+      if (!nav.current?.contains(target as Node)) isOpen.value = false
+    }
+    document.addEventListener('pointerdown', onPress)
+    return () => document.removeEventListener('pointerdown', onPress)
+  }, [isOpen.value])
   /** Also where somebody is already. What had the focus is not seen any more. */
   const close = (): void => {
     if (!isOpen.value) return
@@ -41,6 +51,7 @@ export function Navigation() {
   }
   return (
     <nav
+      ref={nav}
       aria-label={texts.shell.navigation}
       data-open={isOpen.value}
       onKeyDown={(event) => {

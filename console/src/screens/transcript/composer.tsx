@@ -95,7 +95,7 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
           rows={1}
           dir="auto"
           aria-label={says.label}
-          placeholder={isBusy ? says.whileBusy : says.placeholder}
+          placeholder={isParked ? says.whileParked : isBusy ? says.whileBusy : says.placeholder}
           value={text.value}
           // not disabled, which takes no focus: who answers by keys goes on here, while it wakes
           readOnly={isParked}

@@ -34,6 +34,7 @@ export function Head({ state, onFind, onBegin }: HeadProps) {
     return (
       <header class="page-head transcript-head">
         <Back href={hrefTo('sessions')} label={says.back} />
+        {state.error.value !== undefined && <Heading>{says.title}</Heading>}
       </header>
     )
   const now = state.now.value
