@@ -16,7 +16,7 @@ closeBrowserAfter(t)
 if (!skip) build()
 
 const ANN = 'token-of-ann'
-const { origin, call } = await buildConsole(t, { script: {} })
+const { origin, call, engine } = await buildConsole(t, { script: {} })
 const as = (token: string) => ({ authorization: `Bearer ${token}` })
 const open = (t: Test, at: string) => openConsole(t, `${origin}/v1/console/`, { at, loses: true })
 /** Of the sign-in of this page. */
@@ -82,6 +82,28 @@ t.test('a sign-in whose end a screen meets before the feed does is gone on from'
   await enter(page, ANN)
   await page.getByRole('link', { name: 'There again' }).waitFor()
   t.equal(await page.getByText('Nobody.').count(), 0)
+})
+
+t.test('what an answer was refused for while nobody was in is not said to who is', { skip }, async (t) => {
+  await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', approvalTimeoutMs: 0 }, as(ANN))
+  const request = { toolName: 'Bash', toolUseId: 't', input: { command: 'npm test' } }
+  const answered = engine.last.host.requestPermission(request)
+  const { page } = await open(t, 'inbox')
+  await enter(page, ANN)
+  await isLive(page)
+  await page.locator('.ask-head').click()
+  await page.route('**/v1/inbox/answers', (route) =>
+    route.fulfill({ status: 401, json: { code: 'SG_ERR_UNAUTHENTICATED', detail: 'Nobody.' } }),
+  )
+  const allow = page.getByRole('button', { name: 'Allow', exact: true })
+  await allow.click()
+  await page.getByText('Nobody.').waitFor()
+  await page.getByText('Your sign-in has ended.').waitFor()
+  await page.unroute('**/v1/inbox/answers')
+  await enter(page, ANN)
+  await page.getByText('Nobody.').waitFor({ state: 'detached' })
+  await allow.click()
+  t.match(await answered, { behavior: 'allow' })
 })
 
 t.test('who signs in again goes on where they were when it ended', { skip }, async (t) => {

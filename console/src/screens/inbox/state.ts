@@ -26,6 +26,7 @@ import {
 import { newId } from '../../model/new-id.js'
 import { gatewayNow } from '../../state/clock.js'
 import { feedBack, feedLink, waiting } from '../../state/feed.js'
+import { isUnauthorized } from '../../state/me.js'
 import { Rereading } from '../../state/reread.js'
 
 export type Kind = 'all' | 'permission' | 'question'
@@ -135,7 +136,7 @@ export class InboxState {
     clearTimeout(this.#next)
     if (isLeftOut) this.#next = setTimeout(() => this.again(), LEFT_OUT_MS)
     const isAsked = (item: InboxItem) => !isLeftOut && (kind === 'all' || item.kind === kind)
-    this.#set(merged(this.#entries.value, items, isWhole, isAsked))
+    this.#set(merged(this.#entries.value.map(letIn), items, isWhole, isAsked))
   }
 
   /** One, and on to the next that waits. */
@@ -212,6 +213,10 @@ export class InboxState {
     }
   }
 }
+
+/** Whoever may read is signed in again: that they were not is no reason any more why an answer was not taken. */
+const letIn = (entry: Entry): Entry =>
+  entry.fate.state === 'waiting' && isUnauthorized(entry.fate.error) ? { ...entry, fate: { state: 'waiting' } } : entry
 
 /** How many wait, as the feed tells it. */
 function countOf(kind: Kind): number {
