@@ -11,6 +11,7 @@ import '../styles/transcript.css'
 import { texts } from '../texts.js'
 import { Composer } from './transcript/composer.js'
 import { useDrawn } from './transcript/drawn.js'
+import { useEnd } from './transcript/end.js'
 import { Find } from './transcript/find.js'
 import { Head } from './transcript/head.js'
 import { Row, Streaming } from './transcript/items.js'
@@ -82,6 +83,8 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     } else if (isFollowing.value && atEnd) element.scrollTop = element.scrollHeight
   })
 
+  const end = useEnd(scroller, () => isFollowing.value && state.view.value.atEnd)
+
   const onScroll = (): void => {
     const element = scroller.current
     if (!element) return
@@ -107,7 +110,9 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   const toEnd = async (): Promise<void> => {
     const move = ++moves.current
     await state.toEnd()
-    if (move === moves.current) isFollowing.value = true
+    if (move !== moves.current) return
+    isFollowing.value = true
+    end.hold()
   }
   const toStart = async (): Promise<void> => {
     const move = ++moves.current
