@@ -109,6 +109,34 @@ t.test('answering several at once, and hiding them, leads to what is left', { sk
   await page.getByRole('heading', { name: 'Inbox' }).and(focused(page)).waitFor()
 })
 
+t.test('more than one request takes are answered at once, and whoever did it goes on', { skip }, async (t) => {
+  const { answers, consoleUrl } = await world(
+    t,
+    Array.from({ length: 101 }, (_, at) => `npm run ${at}`),
+  )
+  const { page } = await openConsole(t, consoleUrl, { at: 'inbox' })
+  let goOn = () => {}
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve
+  })
+  await page.route('**/v1/inbox/answers', async (route) => {
+    await held
+    await route.continue()
+  })
+  await page.locator('.ask').nth(100).waitFor()
+  await page.getByLabel('Choose all approvals').press('Space')
+  await button(page, 'Allow 101…').press('Enter')
+  const first = page.waitForRequest('**/v1/inbox/answers')
+  await page.getByRole('dialog').getByRole('button', { name: 'Allow', exact: true }).press('Enter')
+  await first
+  await page.locator(':focus').waitFor()
+  t.equal(await page.locator('.ask[data-fate=sending]').count(), 101)
+  goOn()
+  await Promise.all(answers)
+  await page.getByText('101 answered.').waitFor({ state: 'attached' })
+  await page.getByRole('heading', { name: 'Inbox' }).and(focused(page)).waitFor()
+})
+
 t.test('what a phone has under "More" is closed again, also where somebody is already', { skip }, async (t) => {
   const { consoleUrl } = await world(t)
   const { page } = await openConsole(t, consoleUrl, { at: 'profiles/scripted', width: 360, height: 640 })

@@ -152,6 +152,8 @@ export class InboxState {
   async answerChosen(answer: Answer): Promise<{ taken: number; refused: number }> {
     const entries = this.#entries.value.filter((entry) => this.chosen.value.has(entry.key) && isWaiting(entry))
     const counts = { taken: 0, refused: 0 }
+    // at once, however many requests it takes: what is answered does not wait any more
+    this.#fate(entries, { state: 'sending', behavior: behaviorOf(answer) })
     for (const chunk of chunksOf(entries, MAX_ANSWERS)) {
       const taken = await this.#send(chunk, answer)
       counts.taken += taken
