@@ -22,6 +22,7 @@ input[type=text] { width: 100%; min-height: 2.9rem; padding: .5rem .7rem; font: 
 .asked { flex-direction: row-reverse }
 button { flex: 1; min-height: 3.4rem; font: 600 1.05rem system-ui, sans-serif; color: #fff; border: 0; border-radius: .6rem; background: #1a7f37 }
 button.deny { background: #b42318 }
+@media (max-width: 22rem) { dl { grid-template-columns: 1fr } dd + dt { margin-top: .5rem } }
 `
 
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
@@ -134,7 +135,7 @@ function page(title: string, body: string): string {
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex, nofollow"><meta name="referrer" content="no-referrer">
 <title>${html(title)}</title><style>${STYLE}</style></head>
-<body>${body}</body></html>
+<body><main>${body}</main></body></html>
 `
 }
 
