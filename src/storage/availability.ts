@@ -11,9 +11,9 @@ import { type GatewayStorage, isFenced, isRefusal, isUnreadable, StorageError } 
 const PROBE_MS = 1_000
 /** One that fails again so soon after it took something takes some and refuses the rest, as one that is nearly full. */
 const RELAPSE_MS = 30_000
-/** So many times that it takes something again is believed at once, and from then on only after a while. */
-const BELIEVED_TIMES = 3
-const DOUBT: Backoff = { firstMs: 1_000, longestMs: 30_000 }
+/** So many times it is told of each time, and from then on ever more seldom. */
+const TOLD_TIMES = 3
+const TELLING: Backoff = { firstMs: 1_000, longestMs: 60_000 }
 const PARTS = [
   ...(['journal', 'sessions', 'profiles', 'queue', 'idempotency', 'outbox'] as const),
   ...(['notifications', 'channels', 'signIns', 'usage'] as const),
@@ -70,11 +70,13 @@ export class StorageWatch {
   #closed = false
   /** It takes nothing from this process any more: whoever would try again does not. */
   #fenced = false
-  /** In a row, and when it last took something again; by the steady clock, as what follows. */
+  /** In a row. */
   #relapses = 0
-  #takenAt = Number.NEGATIVE_INFINITY
-  /** What is taken before says nothing. */
-  #doubtedUntil = 0
+  /** Runs from when it took something again until it is no relapse any more that it fails. */
+  #proving: Timer | undefined
+  /** Of relapses that are not each told of: how many times, and no sooner again than that by the steady clock. */
+  #told = 0
+  #quietUntil = 0
   /** What was asked of the storage and is not answered yet. */
   #asked = 0
   #silence: Timer | undefined
@@ -178,34 +180,44 @@ export class StorageWatch {
   }
 
   #onTaken(): void {
-    if (!this.#probe || this.#clock.steady() < this.#doubtedUntil) return
+    if (!this.#probe) return
     this.#probe.cancel()
     this.#probe = undefined
-    this.#takenAt = this.#clock.steady()
-    this.#logger.warn({}, 'the storage takes what it is given again')
+    const isTold = this.#relapses < TOLD_TIMES
+    if (isTold) this.#tellTaken()
+    this.#proving = this.#clock.after(RELAPSE_MS, () => {
+      this.#proving = undefined
+      if (!isTold) this.#tellTaken()
+    })
     this.#runWaiting()
+  }
+
+  #tellTaken(): void {
+    this.#logger.warn({}, 'the storage takes what it is given again')
   }
 
   #onFailed(error: unknown): void {
     if (isFenced(error)) this.#onFenced(error)
     if (this.#probe || this.#closed || this.#fenced || isRefusal(error) || isUnreadable(error)) return
-    const now = this.#clock.steady()
-    this.#relapses = now - this.#takenAt < RELAPSE_MS ? this.#relapses + 1 : 0
-    if (this.#relapses < BELIEVED_TIMES)
-      this.#logger.error(
-        { err: toError(error) },
-        'the storage fails; nothing that has to be kept is taken until it works',
-      )
-    else this.#doubt(now, toError(error).message)
+    this.#relapses = this.#proving ? this.#relapses + 1 : 0
+    this.#proving?.cancel()
+    this.#proving = undefined
+    this.#tellFailed(toError(error))
     this.#probeLater()
   }
 
-  #doubt(now: number, reason: string): void {
-    const retryInMs = delayAfter(this.#relapses - BELIEVED_TIMES + 1, DOUBT)
-    this.#doubtedUntil = now + retryInMs
+  #tellFailed(err: Error): void {
+    if (this.#relapses < TOLD_TIMES) {
+      this.#told = 0
+      this.#logger.error({ err }, 'the storage fails; nothing that has to be kept is taken until it works')
+      return
+    }
+    const now = this.#clock.steady()
+    if (this.#told > 0 && now < this.#quietUntil) return
+    this.#quietUntil = now + delayAfter(++this.#told, TELLING)
     this.#logger.error(
-      { reason, retryInMs },
-      'the storage fails again and again: it takes some of what it is given. It is not relied on for a while; make room there',
+      { reason: err.message },
+      'the storage takes some of what it is given and refuses the rest, again and again; make room there',
     )
   }
 
@@ -215,26 +227,27 @@ export class StorageWatch {
     this.#fenced = true
     this.#probe?.cancel()
     this.#probe = undefined
+    this.#proving?.cancel()
     this.#waiting.clear()
   }
 
   #probeLater(): void {
     this.#probe = this.#clock.after(PROBE_MS, () => {
       const given = this.#given
-      const again = () => this.#probe && !this.#closed && this.#probeLater()
-      const onTaken = () => {
-        this.#onTaken()
-        again()
-      }
-      if (given.probe) Promise.resolve(refused(() => given.probe!())).then(onTaken, again)
+      if (given.probe)
+        Promise.resolve(refused(() => given.probe!())).then(
+          () => this.#onTaken(),
+          () => this.#probe && !this.#closed && this.#probeLater(),
+        )
       // it is asked by whoever waits for it, and by the next caller
-      else onTaken()
+      else this.#onTaken()
     })
   }
 
   async #close(): Promise<void> {
     this.#closed = true
     this.#probe?.cancel()
+    this.#proving?.cancel()
     this.#silence?.cancel()
     if (isOfAnother(this.#given, this)) return
     await this.#given.close()
