@@ -4,6 +4,7 @@ import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo, SessionStatus, TokenUsage } from '../../schemas/sessions.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import type { RunnerEvent, SessionRunnerConfig } from '../engines/runner.js'
+import { usageSince } from '../engines/token-usage.js'
 import { copyOf } from '../lib/json-value.js'
 import { oneLine } from '../lib/one-line.js'
 import type { Choice } from './kept/news.js'
@@ -46,6 +47,8 @@ export class SessionFacts {
   readonly usage: TokenUsage = nothingUsed()
   /** What the model calls of the turn in progress have told; undefined: nothing. */
   turnUsage: TokenUsage | undefined
+  /** Of that, what an engine was lost with: the one that goes on from an earlier snapshot does not know of it. */
+  #lostUsage: TokenUsage | undefined
   /** The same of a turn that its session ended in the middle of, until it is counted. */
   #lastUsage: TokenUsage | undefined
   lastActivityAt: number
@@ -101,10 +104,18 @@ export class SessionFacts {
 
   /** The session ends: nobody tells the end of its turn, and what that has used is used up all the same. */
   endTurn(): void {
-    if (!this.turnUsage) return
-    addUsage(this.usage, this.turnUsage)
-    this.#lastUsage = this.turnUsage
+    const usage = this.takeTurnUsage()
+    if (!usage) return
+    addUsage(this.usage, usage)
+    this.#lastUsage = usage
+  }
+
+  /** What the calls of a turn have told whose end no engine tells. */
+  takeTurnUsage(): TokenUsage | undefined {
+    const usage = this.turnUsage
     this.turnUsage = undefined
+    this.#lostUsage = undefined
+    return usage
   }
 
   /** What a turn had used that its session ended in the middle of, once. */
@@ -120,12 +131,20 @@ export class SessionFacts {
     this.before = numTurns > 0 || cost > 0 ? { numTurns, cost } : undefined
   }
 
+  /** What a snapshot of now knows to be used in the turn in progress. */
+  get usedBySnapshot(): TokenUsage {
+    return usageSince(this.turnUsage ?? nothingUsed(), this.#lostUsage ?? nothingUsed())
+  }
+
   /** The end of a turn with the session's totals, as its engine tells it with its own. */
   withTotals(end: SessionEventOf<'turn_completed'>): SessionEventOf<'turn_completed'> {
+    const lost = this.#lostUsage
+    this.#lostUsage = undefined
+    const whole = lost ? { ...end, usage: sumOf(end.usage, lost) } : end
     const { before } = this
-    if (!before) return end
+    if (!before) return whole
     const [numTurns, cost] = [countOf(end.numTurns) ?? 0, countOf(end.totalCostUsd) ?? 0]
-    return { ...end, numTurns: before.numTurns + numTurns, totalCostUsd: before.cost + cost }
+    return { ...whole, numTurns: before.numTurns + numTurns, totalCostUsd: before.cost + cost }
   }
 
   /** What is written down beside the SessionInfo; what is empty is left out. */
@@ -141,13 +160,21 @@ export class SessionFacts {
     }
   }
 
-  /** Takes up what was known when the session was written down. */
-  restore(info: SessionInfo, kept: Pick<SessionFacts, 'firstPrompt' | 'engineTitle' | 'before' | 'turnUsage'>): void {
+  /**
+   * Takes up what was known when the session was written down.
+   * @param used in the turn in progress, as the snapshot knows that it goes on from
+   */
+  restore(
+    info: SessionInfo,
+    kept: Pick<SessionFacts, 'firstPrompt' | 'engineTitle' | 'before' | 'turnUsage'>,
+    used: TokenUsage | undefined,
+  ): void {
     const { firstPrompt, engineTitle, before, turnUsage } = kept
     this.firstPrompt = firstPrompt
     this.engineTitle = engineTitle
     this.before = before
     this.turnUsage = turnUsage && { ...turnUsage }
+    this.#lostUsage = turnUsage && used && usageSince(turnUsage, used)
     this.sdkSessionId = info.sdkSessionId
     this.model = info.model
     this.permissionMode = info.permissionMode
@@ -260,6 +287,12 @@ export function addUsage(total: TokenUsage, turn: Partial<TokenUsage> | undefine
   total.cacheReadTokens += countOf(turn?.cacheReadTokens) ?? 0
 }
 
+function sumOf(...all: readonly Partial<TokenUsage>[]): TokenUsage {
+  const sum = nothingUsed()
+  for (const one of all) addUsage(sum, one)
+  return sum
+}
+
 /**
  * The end of a turn that no engine could tell; what its calls have told is used up all the same.
  * @param isError whether it was cut off; not when somebody wanted it to end
@@ -269,8 +302,8 @@ export function endInterrupted(
   reason: string,
   isError: boolean,
 ): SessionEventOf<'turn_completed'> {
-  const { numTurns, cost, turnUsage: usage = nothingUsed() } = facts
-  facts.turnUsage = undefined
+  const { numTurns, cost } = facts
+  const usage = facts.takeTurnUsage() ?? nothingUsed()
   addUsage(facts.usage, usage)
   const end = { type: 'turn_completed', subtype: 'interrupted', isError, durationMs: 0 } as const
   return { ...end, numTurns, totalCostUsd: cost, errors: [reason], usage }

@@ -133,7 +133,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     // what was asked for after the snapshot is asked for again, under another id
     const isKnown = (id: string) => !midTurn || midTurn.waits.includes(id)
     const at = midTurn?.since ?? info.lastActivityAt
-    this.facts.restore(info, { firstPrompt, engineTitle, before, turnUsage })
+    this.facts.restore(info, { firstPrompt, engineTitle, before, turnUsage }, midTurn?.used)
     this.permissions.restore(
       permissions.filter(({ id }) => isKnown(id)),
       asked,

@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
+import { nothingUsed } from '../../src/sessions/session-facts.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
 import { buildParked, native, ok } from '../fixtures/parked.js'
+import type { ScriptedEngine, ScriptedRunner } from '../fixtures/scripted-engine.js'
 
 /** A session that was parked, got its result and is in the rest of its turn: its record is still in the store. */
 async function woken(t: Test) {
@@ -33,6 +35,40 @@ t.test('a message that was taken in a woken turn is begun after a crash, once th
   await until(() => next.here(id)?.status === 'idle')
   const said = (await eventsOf({ registry: next }, id)).filter(({ type }) => type === 'user_message')
   t.equal(said.length, 2, 'told once')
+})
+
+t.test('what a woken turn had used by a crash counts with what is used as it is done again', async (t) => {
+  const call = (runner: ScriptedRunner, uuid: string, outputTokens: number) => {
+    const usage = { ...nothingUsed(), outputTokens }
+    const message = { role: 'assistant', content: uuid, usage }
+    runner.host.emit({ type: 'assistant_message', uuid, parentToolUseId: null, message })
+  }
+  const goesOn = ({ engine }: { engine: ScriptedEngine }) =>
+    until(() => engine.runners.length === 1 && engine.last.settled.length === 1, 'the turn that was cut off')
+  const { registry, engine, gateway, again } = await buildJournaled(t, { script: native })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+  const told = (by: typeof registry, uuid: string) =>
+    until(async () => (await eventsOf({ registry: by }, id)).some((event) => 'uuid' in event && event.uuid === uuid))
+  await until(() => engine.last.sent.length === 1)
+  call(engine.last, 'known to the snapshot', 100)
+  await engine.last.defer('e1')
+  await until(() => registry.here(id)?.status === 'parked')
+  await gateway.executions.submit('e1', ok)
+  await until(() => engine.runners.length === 2 && engine.last.settled.length === 1)
+  call(engine.last, 'lost', 20)
+  await told(registry, 'lost')
+  const second = await again()
+  await goesOn(second)
+  call(second.engine.last, 'lost again', 7)
+  await told(second.registry, 'lost again')
+  const third = await again()
+  await goesOn(third)
+  call(third.engine.last, 'done again', 3)
+  third.engine.last.complete({ usage: { ...nothingUsed(), outputTokens: 103 } })
+  await until(() => third.registry.here(id)?.status === 'idle')
+  t.equal(third.registry.here(id)?.usage.outputTokens, 130)
+  const end = (await eventsOf({ registry: third.registry }, id)).find(({ type }) => type === 'turn_completed')
+  t.match(end, { usage: { outputTokens: 130 } }, 'as those are told who count by it')
 })
 
 t.test('an answer that was given in a woken turn is the answer after a crash, too', async (t) => {

@@ -59,6 +59,8 @@ export interface MidTurn {
   readonly since: number
   /** Ids of the executions and permission requests that the snapshot waits for. */
   readonly waits: readonly string[]
+  /** What the calls of the turn that the snapshot knows of have told; absent in what earlier versions wrote. */
+  readonly used?: TokenUsage
   readonly results: CarriedResult[]
   readonly decisions: CarriedDecision[]
   /** The turn is to end. */

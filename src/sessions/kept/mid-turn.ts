@@ -5,9 +5,9 @@ import { inSnapshot } from './choice.js'
 import type { JournalWrite, MidTurn } from './journal.js'
 
 /** What a turn waits for whose engine is about to be missed. */
-export function midTurnAt({ executions, permissions }: SessionState, since: number): MidTurn {
+export function midTurnAt({ executions, permissions, facts }: SessionState, since: number): MidTurn {
   const waits = [...executions.list().map(({ executionId }) => executionId), ...permissions.list().map(({ id }) => id)]
-  return { since, waits, results: [], decisions: permissions.carried }
+  return { since, waits, used: facts.usedBySnapshot, results: [], decisions: permissions.carried }
 }
 
 /**
