@@ -139,6 +139,8 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
 const UNFINISHED: Readonly<Record<string, string>> = {
   max_tokens: 'The answer of the model was cut off (max_tokens): it may take no more tokens.',
   refusal: 'The model, or a filter of its vendor, refused to answer (refusal).',
+  // some endpoints lose a call that they could not read
+  tool_use: 'The model ended its answer to call a tool (tool_use), and no call came with it.',
 }
 
 const spoken = (blocks: MessageBlock[]): string =>

@@ -226,6 +226,18 @@ t.test('an answer that is cut off, or refused by a filter, is no success, and it
   t.match(requests.at(-1)?.body.messages.slice(1, 3), [{ role: 'user' }, { role: 'assistant', content: 'half an' }])
 })
 
+t.test('an answer that ends for a call of a tool which did not come is no success', async (t) => {
+  const { url } = await startModelEndpoint(t)
+  const { runner, host } = await open(providerEngine(), { provider: compatible(url) })
+  t.teardown(() => runner.close())
+  runner.send(script({ text: 'I look into it', stopReason: 'tool_calls' }))
+  const lost = await host.turn(1)
+  t.match(lost, { subtype: 'error_during_execution', isError: true, errors: [/\(tool_use\), and no call came/] })
+  t.match(host.of('assistant_message')[0]?.message.content, [{ type: 'text', text: 'I look into it' }])
+  runner.send('go on')
+  t.match(await host.turn(2), { subtype: 'success', result: 'pong' })
+})
+
 t.test('upstream refusals end the turn, name their status and leave the session usable', async (t) => {
   const { url, requests } = await startModelEndpoint(t)
   const engine = providerEngine({ env: { KEY: 'sk-secret' } })
