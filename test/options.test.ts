@@ -110,6 +110,11 @@ t.test('what builds a part says which argument it takes', async (t) => {
     t.throws(() => build(given as never), { code: 'SG_ERR_OPTION', message }, `${build.name} ${JSON.stringify(given)}`)
 })
 
+t.test('a host may leave its sessions no room for files', async (t) => {
+  t.ok(providerEngine({ files: { maxFiles: 0, maxBytes: 0 } }))
+  t.throws(() => providerEngine({ files: { maxFiles: -1 } }), { code: 'SG_ERR_OPTION', message: /files\.maxFiles: / })
+})
+
 t.test('an engine that is handed over in place of what it builds fails the session, not the gateway', async (t) => {
   const gateway = createGateway({
     allowUnauthenticated: true,

@@ -37,6 +37,8 @@ export interface ProviderEngineOptions {
 const Fn = Type.Optional(Type.Function([], Type.Any()))
 const Obj = Type.Object({})
 const Limit = Type.Optional(Type.Integer({ minimum: 1 }))
+/** None at all is a limit too. */
+const Quota = Type.Optional(Type.Integer({ minimum: 0 }))
 const Dollars = Type.Number({ minimum: 0 })
 const Price = Type.Object(
   { input: Dollars, output: Dollars, cacheRead: Type.Optional(Dollars), cacheCreation: Type.Optional(Dollars) },
@@ -53,7 +55,7 @@ const optionsOf = argumentOf<ProviderEngineOptions>(
       egress: Type.Optional(Obj),
       prices: Type.Optional(Dictionary(Price)),
       maxOutputTokens: Limit,
-      files: Type.Optional(Type.Object({ maxFiles: Limit, maxBytes: Limit }, strict)),
+      files: Type.Optional(Type.Object({ maxFiles: Quota, maxBytes: Quota }, strict)),
       env: Type.Optional(Obj),
       demoChunkDelayMs: Type.Optional(Type.Number({ minimum: 0 })),
       onError: Fn,
