@@ -9,7 +9,7 @@ import { type GatewayStorage, isFenced, isRefusal, isUnreadable, StorageError } 
 
 /** How often a storage that takes nothing is asked again. */
 const PROBE_MS = 1_000
-/** One that fails again so soon after it took something takes some and refuses the rest, as one that is nearly full. */
+/** One that fails again so soon after it took something may take some and refuse the rest, as one that is nearly full, or come and go. */
 const RELAPSE_MS = 30_000
 /** So many times it is told of each time, and from then on ever more seldom. */
 const TOLD_TIMES = 3
@@ -217,7 +217,7 @@ export class StorageWatch {
     this.#quietUntil = now + delayAfter(++this.#told, TELLING)
     this.#logger.error(
       { reason: err.message },
-      'the storage takes some of what it is given and refuses the rest, again and again; make room there',
+      'the storage fails again and again, each time soon after it took something',
     )
   }
 
@@ -232,16 +232,18 @@ export class StorageWatch {
   }
 
   #probeLater(): void {
-    this.#probe = this.#clock.after(PROBE_MS, () => {
+    const probe = this.#clock.after(PROBE_MS, () => {
       const given = this.#given
       if (given.probe)
         Promise.resolve(refused(() => given.probe!())).then(
           () => this.#onTaken(),
-          () => this.#probe && !this.#closed && this.#probeLater(),
+          // another one may have begun meanwhile
+          () => this.#probe === probe && !this.#closed && this.#probeLater(),
         )
       // it is asked by whoever waits for it, and by the next caller
       else this.#onTaken()
     })
+    this.#probe = probe
   }
 
   async #close(): Promise<void> {

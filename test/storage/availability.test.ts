@@ -2,7 +2,7 @@ import t from 'tap'
 import { silentLogger } from '../../src/lib/logger.js'
 import { refusing, StorageWatch } from '../../src/storage/availability.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
-import type { GatewayStorage } from '../../src/storage/storage.js'
+import { type GatewayStorage, StorageError } from '../../src/storage/storage.js'
 import { buildGateway, SOME_CWD } from '../fixtures/build.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
@@ -64,6 +64,48 @@ t.test('one that takes some and refuses the rest is told of ever more seldom', a
   t.equal(recoveries, 3)
   await clock.advance(30_000)
   t.equal(recoveries, 4, 'and told of once it has not failed for a while')
+})
+
+t.test('one that takes some meanwhile is asked again once a second, however long it takes to answer', async (t) => {
+  const memory = createMemoryStorage()
+  const clock = new VirtualClock()
+  const asked: ((error: Error) => void)[] = []
+  const probe = () => new Promise<void>((_, reject) => void asked.push(reject))
+  const full = new Error('disk full')
+  const journal: GatewayStorage['journal'] = Object.create(memory.journal, {
+    write: { value: () => Promise.reject(full) },
+  })
+  const { storage } = new StorageWatch({ ...memory, journal, probe }, { clock, logger: silentLogger })
+  await t.rejects(storage.journal.write({ id: 'one' }))
+  await clock.advance(1_000)
+  t.equal(asked.length, 1)
+  // something small is taken, and something large refused
+  await storage.idempotency.release('k')
+  await t.rejects(storage.journal.write({ id: 'one' }))
+  asked.shift()!(full)
+  await clock.advance(0)
+  await clock.advance(1_000)
+  t.equal(asked.length, 1)
+})
+
+t.test('one that comes and goes is told of with its reason, and not as one that is full', async (t) => {
+  const memory = createMemoryStorage()
+  const said: [line: { reason?: string }, message: string][] = []
+  const logger = { ...silentLogger, error: (line: object, message = '') => void said.push([line, message]) }
+  let cut = (_error: StorageError) => {}
+  const onAway = (listener: typeof cut) => {
+    cut = listener
+  }
+  const { storage } = new StorageWatch({ ...memory, onAway }, { clock: new VirtualClock(), logger })
+  await storage.open()
+  for (let times = 0; times < 4; times++) {
+    cut(new StorageError('POSTGRES_UNREACHABLE', 'db.example cannot be reached'))
+    await storage.idempotency.release('k')
+  }
+  const [line, message] = said.at(-1)!
+  t.match(line, { reason: 'db.example cannot be reached' })
+  t.match(message, /again and again/)
+  t.notMatch(message, /room|takes some/)
 })
 
 t.test('what gives no promise, as it is done by then, is taken', async (t) => {
