@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { SessionNotification } from '../../schemas/notifications.js'
 import { previewOfRequest } from '../../src/jobs/progress.js'
+import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
 import { status, WebhookSink } from '../fixtures/webhook-sink.js'
@@ -52,6 +53,25 @@ t.test('the four moments are told, each with the session as the event left it', 
     client.socket.terminate()
   }
   t.equal(worker.queue, undefined)
+})
+
+t.test('the end of a session that is kept is told with the place that its event has', async (t) => {
+  const seen: SessionNotification[] = []
+  const { call, engine, api } = await buildServer(t, {
+    storage: createMemoryStorage(),
+    notifications: { onNotification: (one) => seen.push(one) },
+  })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'x' })
+  await until(() => engine.last.sent.length === 1)
+  const client = await attach(t, api, json.id)
+  // told with the removal already, before what the end itself brings
+  void engine.last.host.requestPermission({ toolName: 'Bash', toolUseId: 't', input: {} }).catch(() => {})
+  await until(() => seen.length === 1)
+  await call('DELETE', `/sessions/${json.id}`)
+  await client.until(() => client.events.some(({ type }) => type === 'session_closed'))
+  await until(() => seen.some(({ type }) => type === 'session_closed'))
+  t.equal(client.events.at(-1)?.seq, seen.at(-1)?.seq)
+  t.match(seen.at(-1), { type: 'session_closed', reason: 'client' })
 })
 
 t.test('a request is told in words, also when its title or its question has none', (t) => {
