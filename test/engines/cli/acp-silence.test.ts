@@ -65,6 +65,21 @@ t.test('an agent that tries again for minutes is ended when its patience is, wit
   t.equal(runner.isSpent, true)
 })
 
+t.test('an agent is neither ended nor thought to speak because the clock was set', async (t) => {
+  const { patienceMs } = BUILT_IN_AGENTS.get('gemini')!.acp!
+  for (const byMs of [3 * 3_600_000, -3 * 3_600_000]) {
+    const { clock, host, hang } = await start(t, 'gemini')
+    await hang(DEAF)
+    const over = host.next('turn_completed')
+    clock.set(byMs)
+    await clock.advance(FIRST_SILENCE_MS)
+    const told = [{ payload: { type: 'agent_silent', silentMs: FIRST_SILENCE_MS } }]
+    if (!t.match(host.of('engine_event'), told)) return
+    await clock.advance(patienceMs! - FIRST_SILENCE_MS + INTERRUPT_GRACE_MS)
+    t.match(await over, { errors: [/said nothing for 90 s/] })
+  }
+})
+
 t.test('an agent that does not answer refuses a model', async (t) => {
   const { clock, runner, hang } = await start(t)
   await hang(DEAF)

@@ -38,6 +38,7 @@ export interface TurnParts {
 export class Turn {
   readonly #parts: TurnParts
   readonly #interruption = new AbortController()
+  /** As `clock.steady` counts: an agent is not silent because the clock was set. */
   #heardAt: number
   #toldSilenceMs = 0
   #silence: Timer | undefined
@@ -48,7 +49,7 @@ export class Turn {
 
   constructor(parts: TurnParts) {
     this.#parts = parts
-    this.#heardAt = parts.clock.now()
+    this.#heardAt = parts.clock.steady()
     // each of its questions waits for it
     setMaxListeners(0, this.signal)
   }
@@ -74,7 +75,7 @@ export class Turn {
 
   /** The agent has said something. */
   heard(): void {
-    this.#heardAt = this.#parts.clock.now()
+    this.#heardAt = this.#parts.clock.steady()
     this.#toldSilenceMs = 0
   }
 
@@ -120,7 +121,7 @@ export class Turn {
     const patienceMs = row.acp?.patienceMs ?? Number.POSITIVE_INFINITY
     if (this.signal.aborted) return
     if (isBusy()) this.heard()
-    const silentMs = clock.now() - this.#heardAt
+    const silentMs = clock.steady() - this.#heardAt
     if (silentMs >= patienceMs) {
       const detail = `The agent said nothing for ${Math.round(silentMs / 1000)} s: its model does not answer.`
       void this.interrupt({ subtype: 'error_during_execution', isError: true, errors: [detail] })
