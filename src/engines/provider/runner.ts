@@ -42,7 +42,7 @@ export interface ProviderSession {
 
 interface ActiveTurn {
   controller: AbortController
-  /** Epoch milliseconds, moved on by the time the turn spent in snapshots. */
+  /** As `clock.steady` counts, moved on by the time the turn spent in snapshots. */
   startedAt: number
   done: Promise<void>
 }
@@ -174,7 +174,7 @@ export class ProviderRunner implements Runner {
     host.signal.addEventListener('abort', onSessionEnd, { once: true })
     const active: ActiveTurn = {
       controller,
-      startedAt: this.#session.clock.now() - turn.elapsedMs,
+      startedAt: this.#session.clock.steady() - turn.elapsedMs,
       done: Promise.resolve(),
     }
     this.#active = active
@@ -220,7 +220,7 @@ export class ProviderRunner implements Runner {
   }
 
   #elapsed({ startedAt }: ActiveTurn): number {
-    return this.#session.clock.now() - startedAt
+    return Math.round(this.#session.clock.steady() - startedAt)
   }
 
   /** The SDK repeats a warning with every call; a session tells it once. */

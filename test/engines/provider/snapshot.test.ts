@@ -81,12 +81,14 @@ t.test('a deferred call waits for its result in a snapshot, beside calls that ar
   await host.waiting()
   t.match(host.results, { w: { isError: false }, l: { isError: false } }, 'the others ran before it waits')
   await clock.advance(500)
+  clock.set(3_600_000)
   const { executionId } = host.deferred[0]!
   const snapshot = await park(runner)
   t.equal(host.of('turn_completed').length, 0)
 
   await clock.advance(3_600_000)
   const woken = await begin({ allowedTools: ['fs_write'], model: 'fake' }, snapshot)
+  clock.set(-7_200_000)
   woken.runner.settleExecution?.(executionId, ok('fine'))
   const end = await woken.host.turn()
   t.match(end, { subtype: 'success', result: 'done', numTurns: 2, usage: { inputTokens: 1600 }, durationMs: 500 })
