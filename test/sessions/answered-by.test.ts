@@ -62,6 +62,24 @@ t.test('whoever answers is told with the answer: over REST, a socket, by the clo
   )
 })
 
+t.test(
+  'a request that is over by the clock is denied, also where the machine slept or its clock was set',
+  async (t) => {
+    const { registry, engine, clock } = await buildServer(t)
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'x', approvalTimeoutMs: 3_600_000 })
+    await until(() => engine.last.sent.length === 1)
+    let decision: unknown
+    void engine.last.host.requestPermission(ask).then((decided) => {
+      decision = decided
+    })
+    await until(() => registry.here(id)?.pendingPermissions === 1)
+    clock.set(3_600_000)
+    await clock.advance(60_000)
+    await until(() => decision !== undefined)
+    t.match(decision, { behavior: 'deny', message: 'Nobody answered in time.' })
+  },
+)
+
 t.test('an answer to a parked session is told with who gave it when it wakes, in another process, too', async (t) => {
   let isBroken = false
   const start = (runner: ScriptedRunner) => {

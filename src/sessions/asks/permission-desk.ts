@@ -6,12 +6,13 @@ import {
   type ResolvePermissionRequest,
 } from '../../../schemas/permissions.js'
 import type { PermissionAsk, PermissionDecision, SessionRunnerConfig } from '../../engines/runner.js'
-import type { Clock, Timer } from '../../lib/clock.js'
+import type { Clock } from '../../lib/clock.js'
 import { deferred } from '../../lib/deferred.js'
 import { LazyMap } from '../../lib/lazy-map.js'
 import { newId } from '../../lib/new-id.js'
 import { present } from '../../lib/present.js'
 import { compileSchema } from '../../lib/validation.js'
+import { WallAlarm } from '../../lib/wall-alarm.js'
 import type { CarriedDecision } from '../kept/journal.js'
 import { carriedDecision, changedInput, decisionOf, policyAnswer } from './permissions.js'
 import type { AskedPlace, AskedPlaces } from './waiting.js'
@@ -57,7 +58,8 @@ interface Pending {
   request: PermissionRequest
   /** Absent while the session is parked and the engine has not asked again. */
   decide: Decide | undefined
-  timer: Timer | undefined
+  /** At its `expiresAt`; undefined: it has none. */
+  expiry: WallAlarm | undefined
   /** Absent before its event was told, and for one of an earlier version. */
   place?: AskedPlace
 }
@@ -136,8 +138,9 @@ export class PermissionDesk {
       this.#resolve(request.id, answer, 'timeout', { channel: 'timeout' })
     }
     const { promise: decision, resolve: decide } = deferred<PermissionDecision>()
-    const timer = timeoutMs > 0 ? this.#clock.after(timeoutMs, expire) : undefined
-    this.#pending.set(request.id, { request, decide, timer })
+    const expiry = timeoutMs > 0 ? new WallAlarm(this.#clock, expire) : undefined
+    expiry?.set(request.expiresAt)
+    this.#pending.set(request.id, { request, decide, expiry })
     this.#owner.onPermissionEvent({ type: 'permission_requested', request })
     this.#watch(request.id, decide, takenBack)
     if (timeoutMs === 0) this.#owner.onPatientRequest()
@@ -206,7 +209,7 @@ export class PermissionDesk {
 
   /** True when none of them has a time limit, so that they may be waited for without a process. */
   get patient(): boolean {
-    return [...this.#pending.values()].every(({ timer }) => timer === undefined)
+    return [...this.#pending.values()].every(({ expiry }) => expiry === undefined)
   }
 
   /**
@@ -221,7 +224,7 @@ export class PermissionDesk {
     this.#lost = lost
     for (const request of requests) {
       const place = places[request.id]
-      this.#pending.set(request.id, { request, decide: undefined, timer: undefined, ...(place && { place }) })
+      this.#pending.set(request.id, { request, decide: undefined, expiry: undefined, ...(place && { place }) })
       if (place) this.#since.set(request.id, place.since)
     }
   }
@@ -296,7 +299,7 @@ export class PermissionDesk {
     const pending = this.#pending.get(requestId)
     if (!pending) return
     this.#pending.delete(requestId)
-    pending.timer?.cancel()
+    pending.expiry?.set(undefined)
     const decision = decisionOf(pending.request, answer)
     const changed = changedInput(pending.request, decision)
     this.#tellResolved({ requestId, decision, resolvedBy, by, changedInput: changed })
