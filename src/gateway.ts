@@ -328,7 +328,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       callOff()
       return leaveBehind().finally(() => standing.close())
     }
-    const endsAt = clock.now() + options.shutdownTimeoutMs
+    const endsAt = clock.steady() + options.shutdownTimeoutMs
     state = 'draining'
     callOff()
     const left = cluster?.drain()
@@ -340,7 +340,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     outward.stop()
     await within(options.shutdownTimeoutMs, windDown(), { clock })
     await finish(() => deliverer.close())
-    const leftMs = () => Math.max(endsAt - clock.now(), STORAGE_CLOSE_MS)
+    const leftMs = () => Math.max(endsAt - clock.steady(), STORAGE_CLOSE_MS)
     await finish(() => within(leftMs(), left, { clock }))
     await finish(() => within(leftMs(), profiles.close(), { clock }))
     if (storage) await finish(() => within(leftMs(), storage.close(), { clock }))

@@ -2,6 +2,7 @@ import t from 'tap'
 import type { ExecutionResult } from '../../src/engines/runner.js'
 import { Executions } from '../../src/executions/executions.js'
 import { silentLogger } from '../../src/lib/logger.js'
+import { DeferredExecutions } from '../../src/sessions/asks/deferred-executions.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 function waiting(many: number) {
@@ -67,4 +68,12 @@ t.test('no deadline is kept once the gateway stops, whatever happens to executio
   t.equal(clock.pendingTimers, 0)
   await clock.advance(20_000)
   t.same(timedOut, [])
+})
+
+t.test('what was waited for takes no less than no time, also where the clock was set back', (t) => {
+  const deferred = new DeferredExecutions()
+  deferred.add({ executionId: 'e1', toolName: 'slow' }, 5_000)
+  const result: ExecutionResult = { status: 'ok', output: { type: 'text', value: 'done' } }
+  t.match(deferred.settle('e1', result, 2_000), { type: 'execution_result', durationMs: 0 })
+  t.end()
 })

@@ -86,7 +86,9 @@ export class DeferredExecutions {
     this.#pending.delete(executionId)
     this.#takenOff?.delete(executionId)
     this.#settle(executionId)
-    const rest = { ...(result.logs && { logs: result.logs }), ...(since !== undefined && { durationMs: now - since }) }
+    // a clock may have been set back
+    const durationMs = since === undefined ? undefined : Math.max(0, now - since)
+    const rest = { ...(result.logs && { logs: result.logs }), ...(durationMs !== undefined && { durationMs }) }
     return result.status === 'ok'
       ? { type: 'execution_result', executionId, output: result.output, ...rest }
       : { type: 'execution_failed', executionId, reason: result.reason, error: result.error, ...rest }

@@ -13,6 +13,7 @@ export class TurnWatch {
   readonly #gate: Gate
   /** What earlier agents took of the turn. */
   #earlier: TurnTaken = { elapsedMs: 0, steps: 0 }
+  /** As `performance.now` counts: a clock that is set takes no time of a turn. */
   #startedAt = 0
   #steps = 0
   /** Whether the message of the model is not over yet. */
@@ -30,7 +31,7 @@ export class TurnWatch {
 
   get taken(): TurnTaken {
     const { elapsedMs, steps } = this.#earlier
-    return { elapsedMs: elapsedMs + Date.now() - this.#startedAt, steps: steps + this.#steps }
+    return { elapsedMs: elapsedMs + Math.round(performance.now() - this.#startedAt), steps: steps + this.#steps }
   }
 
   /** Whether nothing is under way but calls. */
@@ -40,7 +41,7 @@ export class TurnWatch {
 
   begin(earlier: TurnTaken = { elapsedMs: 0, steps: 0 }): void {
     this.#earlier = earlier
-    this.#startedAt = Date.now()
+    this.#startedAt = performance.now()
     this.#steps = 0
   }
 
