@@ -121,7 +121,7 @@ export class Turn {
     const patienceMs = row.acp?.patienceMs ?? Number.POSITIVE_INFINITY
     if (this.signal.aborted) return
     if (isBusy()) this.heard()
-    const silentMs = clock.steady() - this.#heardAt
+    const silentMs = Math.round(clock.steady() - this.#heardAt)
     if (silentMs >= patienceMs) {
       const detail = `The agent said nothing for ${Math.round(silentMs / 1000)} s: its model does not answer.`
       void this.interrupt({ subtype: 'error_during_execution', isError: true, errors: [detail] })
