@@ -140,7 +140,8 @@ export class SessionFacts {
   withTotals(end: SessionEventOf<'turn_completed'>): SessionEventOf<'turn_completed'> {
     const lost = this.#lostUsage
     this.#lostUsage = undefined
-    const whole = lost ? { ...end, usage: sumOf(end.usage, lost) } : end
+    if (lost) addUsage(lost, end.usage)
+    const whole = lost ? { ...end, usage: lost } : end
     const { before } = this
     if (!before) return whole
     const [numTurns, cost] = [countOf(end.numTurns) ?? 0, countOf(end.totalCostUsd) ?? 0]
@@ -285,12 +286,6 @@ export function addUsage(total: TokenUsage, turn: Partial<TokenUsage> | undefine
   total.outputTokens += countOf(turn?.outputTokens) ?? 0
   total.cacheCreationTokens += countOf(turn?.cacheCreationTokens) ?? 0
   total.cacheReadTokens += countOf(turn?.cacheReadTokens) ?? 0
-}
-
-function sumOf(...all: readonly Partial<TokenUsage>[]): TokenUsage {
-  const sum = nothingUsed()
-  for (const one of all) addUsage(sum, one)
-  return sum
 }
 
 /**
