@@ -18,6 +18,8 @@ interface Entry {
   seq: number
   since: number
   order: number
+  /** Whether followers know of it. */
+  isTold: boolean
 }
 
 /** An item and its place in the order of all. */
@@ -74,16 +76,28 @@ export class Inbox implements WaitingObserver {
     return this.#lastOrder
   }
 
-  onWaiting({ sessionId, profile, request, place }: WaitingRequest): void {
+  onAsked(waiting: WaitingRequest): void {
+    this.#place(waiting)
+  }
+
+  onWaiting(waiting: WaitingRequest): void {
+    const entry = this.#place(waiting)
+    if (entry.isTold) return
+    entry.isTold = true
+    this.listeners.emit('changed', { profile: entry.profile })
+  }
+
+  #place({ sessionId, profile, request, place }: WaitingRequest): Entry {
     const known = this.#bySession.get(sessionId) ?? new Map<string, Entry>()
-    if (known.has(request.id)) return
+    const placed = known.get(request.id)
+    if (placed) return placed
     const kind = request.toolName === ASK_USER_QUESTION ? 'question' : 'permission'
-    const entry: Entry = { sessionId, requestId: request.id, kind, profile, ...place }
+    const entry: Entry = { sessionId, requestId: request.id, kind, profile, ...place, isTold: false }
     this.#lastOrder = Math.max(this.#lastOrder, place.order)
     known.set(request.id, entry)
     this.#bySession.set(sessionId, known)
     for (const name of [profile, ALL]) this.#listsOf(name)[kind].add(entry)
-    this.listeners.emit('changed', { profile })
+    return entry
   }
 
   onResolved(sessionId: string, requestId: string): void {
@@ -95,7 +109,7 @@ export class Inbox implements WaitingObserver {
     const { profile, kind } = entry
     for (const name of [profile, ALL]) this.#listsOf(name)[kind].delete(entry)
     if (KINDS.every((kind) => this.#listsOf(profile)[kind].length === 0)) this.#byProfile.delete(profile)
-    this.listeners.emit('changed', { profile })
+    if (entry.isTold) this.listeners.emit('changed', { profile })
   }
 
   onRemoved(sessionId: string): void {

@@ -103,8 +103,10 @@ export class Telling {
     const place = { seq, since, order: inbox.nextOrder(since) }
     const { id: sessionId, profile, permissions } = session
     permissions.place(request.id, place)
+    const waiting = { sessionId, profile: profile.info.name, request, place }
+    inbox.onAsked(waiting)
     session.whenDurable(() => {
-      if (permissions.get(request.id)) inbox.onWaiting({ sessionId, profile: profile.info.name, request, place })
+      if (permissions.get(request.id)) inbox.onWaiting(waiting)
     })
   }
 

@@ -343,6 +343,27 @@ t.test('of two that try again at once with the same key, one does', async (t) =>
   t.match((await give()).json, { results: [{ resolved: true }] })
 })
 
+t.test(
+  'a request is in the inbox as soon as its session says that it waits, and told of once it is durable',
+  async (t) => {
+    const { registry, engine, journal, gateway } = await buildJournaled(t)
+    const { inbox } = gateway.notifications
+    const told: string[] = []
+    inbox.listeners.on('changed', ({ profile }) => told.push(profile))
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+    const runner = engine.last
+    await until(() => runner.sent.length === 1)
+    journal.hold()
+    void runner.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
+    await until(() => registry.here(id)?.status === 'awaiting_approval')
+    t.equal(inbox.page({}, UNLIMITED).items[0]?.session.id, id)
+    t.same(inbox.count(UNLIMITED), { permissions: 1, questions: 0 })
+    t.same(told, [])
+    journal.release()
+    await until(() => told.length === 1)
+  },
+)
+
 t.test('what parked sessions wait for stays in its place over a restart, and leaves when it is answered', async (t) => {
   let isBroken = false
   const start = () => {

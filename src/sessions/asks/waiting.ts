@@ -24,6 +24,8 @@ export interface WaitingRequest {
 export interface WaitingObserver {
   /** The order of a request that is made now. */
   nextOrder(now: number): number
+  /** A request was made: it is found as its session's status is, and nobody is told before that is durable. */
+  onAsked(waiting: WaitingRequest): void
   /** A request waits, and that is durable. One that an earlier process left may be told before its order was given out. */
   onWaiting(waiting: WaitingRequest): void
   /** It does not wait any more; it may never have been told of. */
