@@ -52,6 +52,8 @@ const ofHost = new WeakMap<FastifyRequest, unknown>()
 const asGiven = (request: FastifyRequest): FastifyRequest =>
   ofHost.has(request) ? Object.create(request, { principal: { value: ofHost.get(request), writable: true } }) : request
 
+const isNowhere = ({ is404, routeOptions }: FastifyRequest): boolean => is404 || routeOptions.config.isNowhere === true
+
 const isPromise = <T>(value: T | Promise<T>): value is Promise<T> => typeof (value as Promise<T>)?.then === 'function'
 
 /** Whether somebody asks, and not a page by itself: it says so, and makes its connections anew whoever looks. */
@@ -71,7 +73,7 @@ export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identi
     if (request.principal !== undefined) ofHost.set(request, request.principal)
     request.principal = principal
     if (request.signInId !== undefined && isUse(request)) signIns?.use(request.signInId)
-    return isUpgrade(request) && !request.is404 ? refuseUpgrade(request) : undefined
+    return isUpgrade(request) && !isNowhere(request) ? refuseUpgrade(request) : undefined
   }
   scope.addHook('onRequest', (request, _reply, done) => {
     // what another node asks for may be left to it

@@ -6,6 +6,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Answers as if nothing were there, since what it needs is not configured; `Allow` does not offer it. */
     isAbsent?: boolean
+    /** Stands for the paths that nothing is at: refused as such, an upgrade too. */
+    isNowhere?: boolean
   }
 }
 
@@ -13,10 +15,12 @@ const METHODS: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE',
 
 /**
  * What stands before the first parameter of each path. A router answers a parameter that it finds too long by itself, without a word of
- * ours; behind these stems nothing is left to it.
+ * ours; behind these stems nothing is left to it, nor below the prefix to a host that has a route for all paths.
  */
-const stemsOf = (paths: Iterable<string>): Set<string> =>
-  new Set([...paths].filter((path) => path.includes(':')).map((path) => path.slice(0, path.indexOf(':'))))
+const stemsOf = (paths: Iterable<string>, prefix: string): Set<string> => {
+  const stems = [...paths].filter((path) => path.includes(':')).map((path) => path.slice(0, path.indexOf(':')))
+  return new Set(prefix === '' ? stems : [...stems, `${prefix}/`])
+}
 
 /**
  * One path answers 405 with `Allow` to all but some methods, where the rest of its scope is somebody else's.
@@ -92,18 +96,22 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
     complete() {
       // Fastify makes them, unless the host has told it not to
       for (const [path, addHead] of heads) if (!taken.get(path)?.has('HEAD')) addHead()
-      for (const stem of stemsOf(taken.keys())) {
+      for (const stem of stemsOf(taken.keys(), scope.prefix)) {
         const refuse = async () => {
           throw new GatewayError('SG_ERR_NOT_FOUND')
         }
+        const url = `${stem}*`
+        // where the host has such a route under the prefix already, it is meant
+        const method = METHODS.filter((method) => !scope.hasRoute({ method, url }))
+        if (method.length === 0) continue
         scope.route({
-          method: METHODS,
-          url: `${stem.slice(scope.prefix.length)}*`,
-          config: { owner: 'any' },
+          method,
+          url: url.slice(scope.prefix.length),
+          config: { owner: 'any', isNowhere: true },
           onRequest: refuse,
           handler: refuse,
         })
-        taken.delete(`${stem}*`)
+        taken.delete(url)
       }
       for (const [path, methods] of [...taken]) {
         if (methods.has('GET')) methods.add('HEAD')

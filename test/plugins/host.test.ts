@@ -333,6 +333,36 @@ t.test('what a host has already, and the gateway cannot share, stops the start w
   }
 })
 
+t.test('what is at no path of the gateway is its 404, also in a host that answers every path', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  host.get('/v1/*', { constraints: { host: 'old.example' } }, async () => 'old')
+  host.get('/kept/*', async () => 'kept')
+  const authenticate = ({ headers }: { headers: { authorization?: string | undefined } }) =>
+    headers.authorization ? {} : null
+  const options = { ...world().options, allowUnauthenticated: false, authenticate }
+  await host.register(gatewayPlugin, options)
+  await host.register(gatewayPlugin, { ...options, basePath: '/kept' })
+  host.get('/*', async (_request, reply) => reply.type('text/html').send('<!doctype html>'))
+  const headers = { authorization: 'yes' }
+  for (const url of [
+    '/v1/jobs',
+    '/v1/jobs/1',
+    '/v1/queue',
+    '/v1/queue/ws',
+    '/v1/queue/events',
+    '/v1/nowhere',
+    '/v1/',
+  ]) {
+    t.match((await host.inject({ url, headers })).json(), { status: 404, code: 'SG_ERR_NOT_FOUND' }, url)
+    t.match((await host.inject(url)).json(), { status: 401, code: 'SG_ERR_UNAUTHENTICATED' }, url)
+  }
+  t.equal((await host.inject('/elsewhere')).body, '<!doctype html>')
+  t.equal((await host.inject({ url: '/v1/x', headers: { host: 'old.example' } })).body, 'old')
+  t.equal((await host.inject('/kept/x')).body, 'kept', 'a host that has such a route under it means that')
+  t.match((await host.inject({ method: 'POST', url: '/kept/x', headers })).json(), { code: 'SG_ERR_NOT_FOUND' })
+})
+
 t.test('a host that counts its requests has the number of one in the refusal, as text', async (t) => {
   let requests = 0
   const host = fastify({ genReqId: () => ++requests as never })
