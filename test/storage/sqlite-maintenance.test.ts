@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { sqliteSource } from '../../src/storage/migration/sqlite-side.js'
 import { loadDriver } from '../../src/storage/sqlite/driver.js'
-import { backupSqlite, doctorSqlite } from '../../src/storage/sqlite/maintenance.js'
+import { backupSqlite, doctorSqlite, salvageSqlite } from '../../src/storage/sqlite/maintenance.js'
 import { SCHEMA_VERSION } from '../../src/storage/sqlite/schema.js'
 import { until } from '../fixtures/build.js'
 import { eventOf, firstWrite, jobOf } from './sqlite-records.js'
@@ -34,8 +34,42 @@ t.test('a backup is one moment of a storage that goes on, and opens like it', as
   t.match(await restored.queue.list(), [{ info: { id: 'before' } }])
   const events = await restored.journal.read('s', 0, 1_000_000, 100_000_000)
   t.ok(events.length >= 1 && events.length <= seq)
-  t.equal((await restored.journal.get('s'))?.reservedSeq, Math.max(64, events.length))
+  t.equal((await restored.journal.get('s'))?.reservedSeq, Math.max(64, events.length) + 1_000_000)
   await restored.journal.write({ id: 's', events: [eventOf(seq + 1)] })
+})
+
+t.test('who was told more than a copy has is told so when it is put in the place of the database', async (t) => {
+  const { path, storage } = await sqliteWorld(t)
+  await storage.notifications!.open('feed')
+  const origin = {
+    ...firstWrite('s').origin!,
+    createdBy: 'ünï',
+    config: { cwd: '/srv', meta: { big: 1e300, n: 9007199254740991 } },
+  }
+  await storage.journal.write({ ...firstWrite('s'), origin, events: [eventOf(1)], reservedSeq: 64 })
+  const told = { type: 'turn_completed' as const, sessionId: 's', profile: 'one', ts: 1, json: '{"id":"feed:1"}' }
+  await storage.notifications!.add({ ...told, number: 7 })
+  const [copy, salvaged, copyOfCopy] = ['copy.db', 'salvaged.db', 'again.db'].map((name) => join(dirname(path), name))
+  await storage.backup(copy!)
+  await salvageSqlite(path, salvaged!)
+  await backupSqlite(copy!, copyOfCopy!)
+  const epochs = new Set([origin.epoch])
+  for (const [file, times] of [
+    [copy!, 1],
+    [salvaged!, 1],
+    [copyOfCopy!, 2],
+  ] as const) {
+    const restored = sqliteAt(t, file)
+    await restored.open()
+    const found = await restored.journal.get('s')
+    t.same({ ...found, epoch: origin.epoch, config: origin.config }, { ...found, ...origin }, 'nothing else is changed')
+    t.notOk(epochs.has(found!.epoch), 'its log is another')
+    epochs.add(found!.epoch)
+    t.equal(found!.reservedSeq, 64 + times * 1_000_000, 'and no number of it is given twice')
+    const { lastNumber } = await restored.notifications!.open('other')
+    t.equal(lastNumber, 7 + times * 1_000_000, 'nor one of the feed')
+  }
+  t.equal((await storage.journal.get('s'))?.epoch, origin.epoch, 'the database itself goes on as it was')
 })
 
 t.test('a backup overwrites nothing, and leaves nothing behind when it fails', async (t) => {

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { copiesShrink, shrinks } from './connection.js'
+import { goOnApart } from './copies.js'
 import { cutOffBy, cutOffMessage } from './cut-off.js'
 import { type Database, loadDriver } from './driver.js'
 import { failureOf, isClosed, isFull, Refusal } from './failures.js'
@@ -20,8 +21,11 @@ try {
   const OpenDatabase = await loadDriver()
   if (task.task === 'doctor') port.postMessage({ result: examine() })
   else if (task.task === 'check') port.postMessage(glance())
-  else if (task.task === 'salvage') port.postMessage({ result: await salvageFile(task.path, task.target) })
-  else if (task.task === 'saveKey') {
+  else if (task.task === 'salvage') {
+    const result = await salvageFile(task.path, task.target)
+    goOnApart(OpenDatabase, task.target)
+    port.postMessage({ result })
+  } else if (task.task === 'saveKey') {
     const db = new OpenDatabase(task.path)
     db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
     assertCurrent(db, task.path)
@@ -35,6 +39,7 @@ try {
     copiesShrink(db)
     db.prepare('VACUUM INTO ?').run(task.target)
     db.close()
+    goOnApart(OpenDatabase, task.target)
     port.postMessage({})
   }
 
