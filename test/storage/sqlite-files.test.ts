@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import {
   chmodSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -63,6 +64,25 @@ t.test('a second storage of this process is refused, by whichever name', async (
   for (const name of [path, `${path}.link`])
     await t.rejects(sqliteAt(t, name).open(), /in use by another storage of this process/)
 })
+
+t.test(
+  'a database that is in use under another name of its own is refused, and one that is not is taken',
+  { skip: !existsSync('/proc/locks') && 'no list of locks' },
+  async (t) => {
+    const { path, storage } = await sqliteWorld(t)
+    await storage.journal.write(firstWrite('s'))
+    const linked = join(dirname(dirname(path)), 'linked.db')
+    linkSync(path, linked)
+    const second = sqliteAt(t, linked)
+    const says = new RegExp(`linked.db is in use by process ${process.pid} under another name`)
+    await t.rejects(second.open(), { code: 'STORAGE_HELD', message: says })
+    t.same(readdirSync(dirname(linked)), ['linked.db', 'state'], 'nothing is left beside it')
+    await storage.journal.write(firstWrite('s2'))
+    await storage.close()
+    await second.open()
+    t.equal((await second.journal.list()).length, 2)
+  },
+)
 
 t.test('a second process is refused and told who holds it; once that one is killed it is let in', async (t) => {
   const path = join(t.testdir(), 'gateway.db')

@@ -4,6 +4,7 @@ import { makeDirectory } from '../../lib/make-directory.js'
 import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { acquireProcessLock } from '../file/process-lock.js'
 import { StorageError } from '../storage.js'
+import { assertNoOtherName } from './other-names.js'
 
 export interface HeldFile {
   /** Where the file really is. */
@@ -24,14 +25,15 @@ export async function holdFile(given: string): Promise<HeldFile> {
   held.add(path)
   try {
     const lock = await acquireProcessLock(`${path}.lock`)
-    // Made by SQLite, it could be read by every account.
-    await open(path, 'a', 0o600).then(
-      (file) => file.close(),
-      (error) =>
-        lock.release().then(() => {
-          throw error
-        }),
-    )
+    try {
+      // before it is opened: whoever closes a file loses all locks that its process has on it
+      await assertNoOtherName(path)
+      // Made by SQLite, it could be read by every account.
+      await (await open(path, 'a', 0o600)).close()
+    } catch (error) {
+      await lock.release()
+      throw error
+    }
     return {
       path,
       release: async () => {
