@@ -24,7 +24,7 @@ export const isOfSessions = (error: object): boolean => ofSessions.has(error)
 
 /**
  * Takes up what an earlier process left: waiting jobs wait on, runs whose session waits go on, every other run has failed. Sessions of
- * jobs that are over, or at another attempt, are closed before anything wakes them.
+ * jobs that are over, or at another attempt, are ended before anything wakes them.
  */
 export async function recover({
   adapter,
@@ -52,10 +52,11 @@ export async function recover({
   for (const session of sessions.unended()) {
     if (session.jobId === undefined || attempts.follows(session.id) || !(await adapter.get(session.jobId))) continue
     // one that the adapter does not know may have been forgotten by it: its session goes on like any other
-    await sessions
-      .close(session.id)
+    // one that nothing could wake stays to be looked at; that of an attempt that has just failed is being ended by then
+    const ending = session.status === 'parked' ? sessions.close(session.id) : sessions.end(session.id)
+    await ending
       .catch(unlessGone)
-      .catch((error) => logger.error({ err: toError(error), sessionId: session.id }, 'a session could not be closed'))
+      .catch((error) => logger.error({ err: toError(error), sessionId: session.id }, 'a session could not be ended'))
   }
   attempts.tookUpAll()
 }

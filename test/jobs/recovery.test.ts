@@ -214,6 +214,25 @@ t.test('a session that is left over from a job is closed; of a job that nobody k
   t.match(sessions.here('session-of-unknown'), { status: 'parked' })
 })
 
+t.test('a session of a job that could not go on stays to be looked at, however long it takes to end', async (t) => {
+  const left = new Leftovers()
+  await left.job('cut', running('cut'))
+  await left.job('unheard', parked('unheard'))
+  await left.job('over', { status: 'canceled', finishedAt: 1 })
+  for (const id of ['cut', 'unheard', 'over']) left.session(id, 'idle')
+  const end = left.sessions.end.bind(left.sessions)
+  left.sessions.end = async (id) => {
+    await new Promise(setImmediate)
+    await end(id)
+  }
+  const { sessions } = await left.start(t)
+  t.same(sessions.removed, [])
+  t.same(
+    (await sessions.list()).map(({ status }) => status),
+    ['closed', 'closed', 'closed'],
+  )
+})
+
 t.test('the tokens of the day are those of the adapter, and a held queue stays held until midnight', async (t) => {
   const left = new Leftovers()
   await left.job('waits')
