@@ -47,13 +47,19 @@ t.test('who was told more than a copy has is told so when it is put in the place
     config: { cwd: '/srv', meta: { big: 1e300, n: 9007199254740991 } },
   }
   await storage.journal.write({ ...firstWrite('s'), origin, events: [eventOf(1)], reservedSeq: 64 })
-  const told = { type: 'turn_completed' as const, sessionId: 's', profile: 'one', ts: 1, json: '{"id":"feed:1"}' }
+  const told = {
+    type: 'turn_completed' as const,
+    sessionId: 's',
+    profile: 'one',
+    ts: 1,
+    json: '{"id":"feed:000000000007","big":9007199254740993,"text":"\\ud800\u00fc"}',
+  }
   await storage.notifications!.add({ ...told, number: 7 })
   const [copy, salvaged, copyOfCopy] = ['copy.db', 'salvaged.db', 'again.db'].map((name) => join(dirname(path), name))
   await storage.backup(copy!)
   await salvageSqlite(path, salvaged!)
   await backupSqlite(copy!, copyOfCopy!)
-  const epochs = new Set([origin.epoch])
+  const epochs = new Set([origin.epoch, 'feed'])
   for (const [file, times] of [
     [copy!, 1],
     [salvaged!, 1],
@@ -66,8 +72,16 @@ t.test('who was told more than a copy has is told so when it is put in the place
     t.notOk(epochs.has(found!.epoch), 'its log is another')
     epochs.add(found!.epoch)
     t.equal(found!.reservedSeq, 64 + times * 1_000_000, 'and no number of it is given twice')
-    const { lastNumber } = await restored.notifications!.open('other')
-    t.equal(lastNumber, 7 + times * 1_000_000, 'nor one of the feed')
+    const feed = await restored.notifications!.open('other')
+    t.equal(feed.lastNumber, 7)
+    t.notOk(epochs.has(feed.epoch), 'the feed is another, too')
+    epochs.add(feed.epoch)
+    const range = { after: 0, until: 9, since: 0 }
+    const [kept] = await restored.notifications!.read(range, { limit: 9, maxBytes: 999, newest: false })
+    t.match(kept, {
+      number: 7,
+      json: `{"id":"${feed.epoch}:000000000007","big":9007199254740993,"text":"\\ud800\u00fc"}`,
+    })
   }
   t.equal((await storage.journal.get('s'))?.epoch, origin.epoch, 'the database itself goes on as it was')
 })

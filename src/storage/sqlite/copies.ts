@@ -2,12 +2,12 @@ import { newId } from '../../lib/new-id.js'
 import type { Database, loadDriver } from './driver.js'
 import { inTransaction } from './transaction.js'
 
-/** More than is told between a copy and the day on which it is needed. */
-const LOST_NUMBERS = 1_000_000
+/** More than a session tells between a copy and the day on which it is needed. */
+const LOST_SEQS = 1_000_000
 
 /**
  * Makes a copy fit to go on in the place of its original, which has told more since: the logs in it are others, so that a client that comes
- * with a place in the lost part is told to start over, and no number of an event or a notification is given again.
+ * with a place in the lost part is told to start over, and no event of a session gets a number that another one had.
  */
 export function goOnApart(OpenDatabase: Awaited<ReturnType<typeof loadDriver>>, path: string): void {
   const copy = new OpenDatabase(path)
@@ -28,10 +28,19 @@ function renumber(copy: Database): void {
       .map(({ name }) => name),
   )
   if (tables.has('sessions')) {
-    copy.prepare('UPDATE sessions SET reserved_seq = reserved_seq + ?').run(LOST_NUMBERS)
+    copy.prepare('UPDATE sessions SET reserved_seq = reserved_seq + ?').run(LOST_SEQS)
     copy.prepare("UPDATE origins SET origin = json_set(origin, '$.epoch', ?) WHERE json_valid(origin)").run(newId())
   }
-  // the ids of those that are kept have the feed's epoch in them, and are known by it
-  if (tables.has('notifications'))
-    copy.prepare("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'notifications'").run(LOST_NUMBERS)
+  if (tables.has('feed')) {
+    const epoch = newId()
+    copy.prepare('UPDATE feed SET epoch = ?').run(epoch)
+    // an id is the feed's epoch, a colon and a number, and those that are kept have theirs in what is told of them
+    copy
+      .prepare(
+        `UPDATE notifications SET notification =
+          json_set(notification, '$.id', ? || substr(notification ->> '$.id', instr(notification ->> '$.id', ':')))
+          WHERE CASE WHEN json_valid(notification) THEN json_type(notification, '$.id') = 'text' END`,
+      )
+      .run(epoch)
+  }
 }
