@@ -166,6 +166,27 @@ if (hasPostgres()) {
     t.equal(digestOf(first), bytes)
   })
 
+  t.test('it goes over and back exactly, whatever the role is set to', async (t) => {
+    await server.query(`CREATE ROLE inexact LOGIN PASSWORD 'p'; GRANT CREATE ON DATABASE postgres TO inexact;
+      ALTER ROLE inexact SET extra_float_digits = 0; ALTER ROLE inexact SET array_nulls = off;
+      ALTER ROLE inexact SET bytea_output = escape; ALTER ROLE inexact SET datestyle = german`)
+    const folder = t.testdir({ first: {}, second: {} })
+    const [first, second] = [join(folder, 'first', 'a.db'), join(folder, 'second', 'b.db')]
+    const before = sqliteAt(t, first)
+    await before.open()
+    await fill(before)
+    await before.usage.add([{ day: DAY, profile: 'p', agent: 'a', person: 'x', turns: 1, costUsd: 0.2 }])
+    const expected = await asked(before)
+    await before.close()
+    const place = { postgres: { url: server.url({ user: 'inexact', password: 'p' }), schema: 'exactly' } }
+    const { tables } = await migrateStorage({ sqlite: first }, place)
+    t.same((await migrateStorage(place, { sqlite: second })).tables, tables)
+    const moved = createPostgresStorage(place.postgres)
+    t.teardown(() => moved.close())
+    await moved.open()
+    t.same(await asked(moved), expected)
+  })
+
   t.test('what a claim has left in PostgreSQL is moved as it is read', async (t) => {
     const path = join(t.testdir({ state: {} }), 'state', 'c.db')
     const place = { postgres: { url: server.url(), schema: 'claimed' } }

@@ -16,7 +16,12 @@ const TIMEOUTS = [
 ].map((name) => [name, '0'])
 /** Whoever waits for a row or a lock is to see what was written meanwhile. */
 const ISOLATION = ['default_transaction_isolation', 'read committed']
-const FIT = [...TIMEOUTS, ISOLATION].map(([name, value]) => `('${name}', '${value}')`).join()
+/** A number comes back as it was written, and a NULL in a list is none of the text NULL. */
+const EXACT = [
+  ['extra_float_digits', '1'],
+  ['array_nulls', 'on'],
+]
+const FIT = [...TIMEOUTS, ISOLATION, ...EXACT].map(([name, value]) => `('${name}', '${value}')`).join()
 const UNFIT = `SELECT array_agg(name || ' = ' || quote_literal(fit))
   FROM pg_settings JOIN (VALUES ${FIT}) AS wanted (name, fit) USING (name) WHERE setting <> fit`
 
