@@ -1,8 +1,8 @@
 import type { Call } from '../sql/call-queue.js'
 import type { Operations } from '../sql/operations.js'
 import type { Database } from './driver.js'
-import { type Failure, failureOf, Refusal } from './failures.js'
-import { inTransaction } from './transaction.js'
+import { type Failure, failureOf, isBusy, Refusal } from './failures.js'
+import { BUSY_TIMEOUT_MS, inTransaction } from './transaction.js'
 
 /** What came of each call of a batch, in their order; those that failed are listed. */
 export interface BatchOutcome {
@@ -28,6 +28,7 @@ export function runBatch(
   path: string,
   along?: () => void,
 ): BatchOutcome {
+  let hasWaited = false
   try {
     return inTransaction(db, () => {
       const outcome = runAll(operations, calls)
@@ -36,7 +37,18 @@ export function runBatch(
     })
   } catch (error) {
     if (calls.length === 1 && !along) return refuseBatch(calls, failureOf(error, path))
+    hasWaited = isBusy(error)
   }
+  // not each once more
+  if (hasWaited) db.exec('PRAGMA busy_timeout = 0')
+  try {
+    return runEach(db, operations, calls, path)
+  } finally {
+    if (hasWaited) db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
+  }
+}
+
+function runEach(db: Database, operations: Operations, calls: readonly Call[], path: string): BatchOutcome {
   const outcome: BatchOutcome = { results: [], failures: [] }
   for (const [index, call] of calls.entries()) {
     const { results, failures } = runBatch(db, operations, [call], path)

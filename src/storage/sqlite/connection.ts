@@ -14,6 +14,7 @@ import { profileOperations } from './tables/profiles.js'
 import { journalOperations, parkedOperations } from './tables/sessions.js'
 import { signInOperations } from './tables/sign-ins.js'
 import { usageOperations } from './tables/usage.js'
+import { BUSY_TIMEOUT_MS } from './transaction.js'
 
 export interface ConnectionOptions {
   /** Of a file that exists; an empty one becomes a database. */
@@ -30,7 +31,6 @@ const REWRITTEN_BYTES = 256 * 1024 * 1024
 /** `PRAGMA auto_vacuum`: what is free is given back when that is asked for. */
 const NEVER = 0
 const INCREMENTAL = 2
-const BUSY_TIMEOUT_MS = 5_000
 /** What the write-ahead log is cut down to once it was copied into the database. */
 const WAL_BYTES = 64 * 1024 * 1024
 

@@ -83,6 +83,9 @@ export function resultCodeOf(error: unknown): number | undefined {
 /** Whether there was no room for what was to be written. */
 export const isFull = (error: unknown): boolean => resultCodeOf(error) === 13
 
+/** Whether another program wrote meanwhile. */
+export const isBusy = (error: unknown): boolean => resultCodeOf(error) === 5
+
 /** Whether this account was not let in, which says nothing of the file. */
 export const isClosed = (error: unknown): boolean => [3, 14].includes(resultCodeOf(error) ?? 0)
 
