@@ -2,6 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
+  copyFileSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -11,13 +12,16 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { migrateStorage } from '../../src/storage/migration/migrate.js'
 import { loadDriver } from '../../src/storage/sqlite/driver.js'
+import { backupSqlite, checkSqlite, doctorSqlite } from '../../src/storage/sqlite/maintenance.js'
 import { migrate, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.js'
 import { eventOf, firstWrite } from './sqlite-records.js'
 import { compiled, sqliteAt, sqliteWorld, workerFile } from './sqlite-world.js'
@@ -111,6 +115,31 @@ for (const suffix of ['', '-wal'])
     const again = await reopen()
     t.match(await again.journal.list(), [{ id: 'before' }, { id: 'after' }])
   })
+
+t.test('emptied while it is in use, it takes nothing more, and what is left of it is refused as it is', async (t) => {
+  const { path, storage } = await sqliteWorld(t)
+  await storage.journal.write(firstWrite('before'))
+  const left = join(dirname(path), 'left.db')
+  copyFileSync(`${path}-wal`, `${left}-wal`)
+  truncateSync(path)
+  const emptied = { code: 'STORAGE_MOVED', message: /gateway\.db was emptied while it was in use\. .* restore/ }
+  await t.rejects(storage.journal.write(firstWrite('meanwhile')), emptied)
+
+  // as a kill, or a copy onto a full disk, leaves it
+  writeFileSync(left, '')
+  const { size } = statSync(`${left}-wal`)
+  t.ok(size > 0)
+  const damaged = {
+    code: 'SQLITE_CORRUPT',
+    message: /left\.db is damaged: it is empty, and its write-ahead log is not/,
+  }
+  await t.rejects(sqliteAt(t, left).open(), damaged)
+  await t.rejects(checkSqlite(left), damaged)
+  await t.rejects(backupSqlite(left, `${left}.copy`), damaged)
+  await t.rejects(migrateStorage({ sqlite: left }, { sqlite: `${left}.copy` }), damaged)
+  t.match(await doctorSqlite(left), { ok: false, problems: [damaged.message] })
+  t.equal(statSync(`${left}-wal`).size, size)
+})
 
 t.test('whoever has lost the lock writes nothing any more, also when the other is gone again', async (t) => {
   const path = join(t.testdir(), 'gateway.db')

@@ -1,6 +1,7 @@
 import { open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { openDatabase } from '../sqlite/connection.js'
+import { assertNotEmptied } from '../sqlite/cut-off.js'
 import { type Database, loadDriver, rowsOf } from '../sqlite/driver.js'
 import { failureOf, Refusal, resultCodeOf } from '../sqlite/failures.js'
 import { type HeldFile, holdFile } from '../sqlite/files.js'
@@ -65,6 +66,7 @@ export async function sqliteSource(file: string): Promise<Side> {
 
 async function onlyRead({ path, release }: HeldFile): Promise<Side> {
   const Driver = await loadDriver()
+  assertNotEmptied(path)
   const db = new Driver(path, { readOnly: true })
   if (versionOf(db, path) < SCHEMA_VERSION)
     throw new StorageError('STORAGE_OLDER', `${path} is of an earlier version: start and stop the gateway on it once.`)

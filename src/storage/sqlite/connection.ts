@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import type { Operations } from '../sql/operations.js'
-import { cutOffBy, takeBack } from './cut-off.js'
+import { assertNotEmptied, cutOffBy, takeBack } from './cut-off.js'
 import { type Database, loadDriver } from './driver.js'
 import { damaged } from './failures.js'
 import { migrate, versionOf } from './schema.js'
@@ -38,6 +38,7 @@ const WAL_BYTES = 64 * 1024 * 1024
 export async function openDatabase({ path, synchronous, pragmas }: ConnectionOptions): Promise<Database> {
   const OpenDatabase = await loadDriver()
   const check = () => {
+    assertNotEmptied(path)
     const { size } = statSync(path)
     if (size === 0) return
     const reader = new OpenDatabase(path, { readOnly: true })

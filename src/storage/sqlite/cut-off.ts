@@ -1,5 +1,6 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { type Database, loadDriver } from './driver.js'
+import { damaged } from './failures.js'
 import { APPLICATION_ID } from './schema.js'
 
 const HEADER_BYTES = 100
@@ -35,6 +36,18 @@ export function cutOffBy(error: unknown, path: string): CutOff | undefined {
 
 export const cutOffMessage = (path: string): string =>
   `${path} was cut off in a change. The next start of the gateway takes that change back, and it can be looked through after that.`
+
+/**
+ * A file that somebody has emptied still has its write-ahead log, which SQLite removes when it opens the file: it takes it for a new one.
+ * @throws Refusal
+ */
+export function assertNotEmptied(path: string): void {
+  if (sizeOf(path) > 0 || sizeOf(`${path}-wal`) === 0) return
+  throw damaged(path, 'it is empty, and its write-ahead log is not: it was emptied, or is a copy that was cut off')
+}
+
+/** Bytes; of what is not there, none. */
+export const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
 /** Lets SQLite take back what its journal says, as any program that opens the file to write would. */
 export async function takeBack(path: string): Promise<void> {

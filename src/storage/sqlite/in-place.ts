@@ -1,4 +1,5 @@
 import { closeSync, openSync, statSync } from 'node:fs'
+import { sizeOf } from './cut-off.js'
 import type { Failure } from './failures.js'
 
 /** Which file is at a path; undefined: none that can be looked at. */
@@ -51,6 +52,11 @@ export class InPlace {
           code: 'STORAGE_MOVED',
           message: `${file} was moved, removed or replaced while it was in use. Put it back, or start the gateway again.`,
         }
+    if (sizeOf(this.#path) === 0)
+      return {
+        code: 'STORAGE_MOVED',
+        message: `${this.#path} was emptied while it was in use. What it had is in the last backup: stop the gateway, restore that without the -wal and -shm files, start it again.`,
+      }
     this.#lostLock ||= identityOf(this.#lockPath) !== this.#lock
     if (!this.#lostLock) return undefined
     return {

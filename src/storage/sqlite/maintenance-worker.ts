@@ -1,8 +1,7 @@
-import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { copiesShrink, shrinks } from './connection.js'
 import { goOnApart } from './copies.js'
-import { cutOffBy, cutOffMessage } from './cut-off.js'
+import { assertNotEmptied, cutOffBy, cutOffMessage, sizeOf } from './cut-off.js'
 import { type Database, loadDriver } from './driver.js'
 import { failureOf, isClosed, isFull, Refusal } from './failures.js'
 import type { MaintenanceTask, SqliteReport } from './maintenance.js'
@@ -19,6 +18,7 @@ const port = parentPort!
 
 try {
   const OpenDatabase = await loadDriver()
+  if (task.task !== 'doctor') assertNotEmptied(task.path)
   if (task.task === 'doctor') port.postMessage({ result: examine() })
   else if (task.task === 'check') port.postMessage(glance())
   else if (task.task === 'salvage') {
@@ -67,6 +67,7 @@ try {
       unswept: 0,
     }
     try {
+      assertNotEmptied(task.path)
       const db = new OpenDatabase(task.path, { readOnly: true })
       db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
       look(db, report)
@@ -135,8 +136,4 @@ function look(db: Database, report: SqliteReport): void {
     parked: count('FROM parked WHERE id NOT IN (SELECT id FROM sessions)'),
   }
   report.unswept = count(`FROM events WHERE ${removed}`)
-}
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }

@@ -58,7 +58,7 @@ export async function doctorSqlite(file: string): Promise<SqliteReport> {
  */
 export async function checkSqlite(file: string): Promise<void> {
   const stats = await stat(file).catch(() => undefined)
-  if (stats?.isFile() && stats.size > 0) await inThread<void>({ task: 'check', path: await existing(file) })
+  if (stats?.isFile()) await inThread<void>({ task: 'check', path: await existing(file) })
 }
 
 /**
