@@ -9,8 +9,14 @@ const LEASE_MS = 2_000
 
 let schemas = 0
 
-/** Nodes of one schema, each on a connection of its own that can be cut. */
-export async function clusterWorld(t: Test, { now = Date.now }: { now?: () => number } = {}) {
+/**
+ * Nodes of one schema, each on a connection of its own that can be cut.
+ * @param options.login default: a user that may do everything
+ */
+export async function clusterWorld(
+  t: Test,
+  { now = Date.now, login = {} }: { now?: () => number; login?: { user?: string; password?: string } } = {},
+) {
   const server = await postgres()
   const schema = `cluster_${++schemas}`
   return {
@@ -32,7 +38,7 @@ export async function clusterWorld(t: Test, { now = Date.now }: { now?: () => nu
         for (const socket of [client, upstream]) socket.on('error', destroy).on('close', destroy)
       })
       await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
-      const url = server.url({ host: `127.0.0.1:${(proxy.address() as AddressInfo).port}` })
+      const url = server.url({ ...login, host: `127.0.0.1:${(proxy.address() as AddressInfo).port}` })
       const storage = createPostgresStorage({ url, schema, now })
       storage.cluster.announce(
         { name, url: `http://${name}.test`, protocol: 1, version: '1', slots, config: 'c', profiles },

@@ -4,7 +4,7 @@ import { type Call, CallQueue, type Pending } from '../sql/call-queue.js'
 import { StorageError } from '../storage.js'
 import { Batch, jobsChanged, KnownSessions, together } from './batch.js'
 import { failureOf, fenced, forgotten, isOfCaller } from './failures.js'
-import { Link, type LinkOptions } from './link.js'
+import { AS_LOGIN, Link, type LinkOptions } from './link.js'
 import type { CallPostgres } from './operations.js'
 import { type Statement, StatementError } from './pipeline.js'
 import { type Self, statement } from './plan.js'
@@ -263,9 +263,9 @@ export class PostgresDatabase {
     const { place } = this.#options
     const link = await Link.open(this.#options, this.#over.signal)
     try {
-      const end = old ? [statement(END_OLD, old.backend.pid, old.backend.since)] : []
-      const rows = await link.run([...end, statement(RESUME, this.#self.n)])
-      const [mine] = rows.at(-1) as unknown as { term: number; batch: number }[]
+      if (old) await link.run([statement(AS_LOGIN), statement(END_OLD, old.backend.pid, old.backend.since)])
+      const [rows] = await link.run([statement(RESUME, this.#self.n)])
+      const [mine] = rows as unknown as { term: number; batch: number }[]
       if (!mine) this.#end(fenced(place))
       else if (mine.batch < this.#confirmed) this.#end(forgotten(place))
       if (this.#ended) throw this.#ended

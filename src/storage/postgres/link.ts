@@ -24,6 +24,10 @@ const EXACT = [
 const FIT = [...TIMEOUTS, ISOLATION, ...EXACT].map(([name, value]) => `('${name}', '${value}')`).join()
 const UNFIT = `SELECT array_agg(name || ' = ' || quote_literal(fit))
   FROM pg_settings JOIN (VALUES ${FIT}) AS wanted (name, fit) USING (name) WHERE setting <> fit`
+/** Of the process that serves a connection; `since` is null to who acts as another role than the one that has logged in. */
+const BACKEND = 'SELECT pid, backend_start::text AS since FROM pg_stat_activity WHERE pid = pg_backend_pid()'
+/** For one transaction: connections are seen, and ended, by the role that has logged in, which may be set to act as another one. */
+export const AS_LOGIN = `SELECT set_config('role', 'none', true)`
 
 export interface LinkOptions {
   url: string
@@ -89,11 +93,9 @@ export class Link {
       const giveUp = () => link.destroy()
       signal?.addEventListener('abort', giveUp, { once: true })
       await client.connect().finally(() => signal?.removeEventListener('abort', giveUp))
-      const { rows } = await client.query(
-        `SELECT pid, backend_start::text AS since, (${UNFIT}) AS unfit FROM pg_stat_activity WHERE pid = pg_backend_pid()`,
-      )
-      const { unfit, ...backend } = rows[0] as { pid: number; since: string; unfit: string[] | null }
-      link.backend = backend
+      const { rows } = await client.query(`SELECT backend.*, (${UNFIT}) AS unfit FROM (${BACKEND}) AS backend`)
+      const { unfit, ...backend } = rows[0] as { pid: number; since: string | null; unfit: string[] | null }
+      link.backend = { ...backend, since: backend.since ?? (await sinceOf(client)) }
       // whatever the role or the database is set to
       if (unfit) await client.query(unfit.map((setting) => `SET ${setting}`).join('; '))
       return link
@@ -167,4 +169,9 @@ export class Link {
     }
     return text
   }
+}
+
+async function sinceOf(client: Client): Promise<string> {
+  const answers = (await client.query(`${AS_LOGIN}; ${BACKEND}`)) as unknown as { rows: Link['backend'][] }[]
+  return answers[1]!.rows[0]!.since
 }

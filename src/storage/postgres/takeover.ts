@@ -1,5 +1,5 @@
 import type { Taken } from '../cluster.js'
-import { Link, type LinkOptions } from './link.js'
+import { AS_LOGIN, Link, type LinkOptions } from './link.js'
 import type { Neighbour } from './membership.js'
 import { type Row, StatementError } from './pipeline.js'
 import { statement } from './plan.js'
@@ -11,9 +11,10 @@ const TAKE = 'SELECT @take_over_4($1, $2, $3, $4, $5) AS taken'
 /** Of a node that runs none: one that does finds them when it joins, or sees that a member is gone. */
 const LEAVE_JOBS = `UPDATE @jobs SET owner = 0 WHERE owner = $1 AND status IN ('running', 'parked')`
 /** One that was stopped in the middle of a batch, or is cut off, has what it sent so far open until somebody ends it. */
-const END_BATCH = `SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a JOIN @members AS m ON m.backend = a.pid
-  WHERE m.n = $1 AND a.usename = current_user AND a.datname = current_database()
-    AND a.xact_start < clock_timestamp() - $2 * interval '1 millisecond'`
+const END_BATCH = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE pid = $1 AND usename = current_user AND datname = current_database()
+    AND xact_start < clock_timestamp() - $2 * interval '1 millisecond'`
+const BACKEND_OF = 'SELECT backend FROM @members WHERE n = $1'
 const LEFT = 'SELECT n, name FROM @members WHERE name IS NOT NULL AND term < 0'
 const UNTOLD = 'SELECT victim, taken FROM @takeovers WHERE taker = $1 ORDER BY victim'
 /** With what the victim had taken and not told, which is part of it. */
@@ -150,7 +151,9 @@ export class TakeOver {
       return rows![0]!.taken !== null
     } catch (error) {
       if (!(error instanceof StatementError) || error.error.code !== LOCKED) throw error
-      await link.run([statement(END_BATCH, n, waitMs / 2)])
+      const [backends] = await link.run([statement(BACKEND_OF, n)])
+      for (const { backend } of backends!)
+        await link.run([statement(AS_LOGIN), statement(END_BATCH, backend as number, waitMs / 2)])
       const [rows] = await link.run(take)
       return rows![0]!.taken !== null
     }
