@@ -99,7 +99,7 @@ t.test('a second process is refused and told who holds it; once that one is kill
   t.match(await storage.journal.list(), [{ id: 'held' }])
 })
 
-for (const suffix of ['', '-wal'])
+for (const suffix of ['', '-wal', '-shm'])
   t.test(`gateway.db${suffix}, moved while it is in use: nothing is confirmed until it is back`, async (t) => {
     const { path, storage, reopen } = await sqliteWorld(t)
     await storage.journal.write(firstWrite('before'))

@@ -35,7 +35,7 @@ export class InPlace {
 
   constructor(path: string) {
     this.#path = path
-    this.#files = new Map([path, `${path}-wal`].map((file) => [file, identityOf(file)]))
+    this.#files = new Map([path, `${path}-wal`, `${path}-shm`].map((file) => [file, identityOf(file)]))
     this.#openLock = opened(this.#lockPath)
     this.#lock = identityOf(this.#lockPath)
   }
