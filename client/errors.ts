@@ -45,19 +45,34 @@ export const unreachable = (detail: string, cause?: unknown, status = 0): Gatewa
 export const strange = (what: string, status = 200, cause?: unknown): GatewayError =>
   unreachable(`The server answered with ${what}, and not as a gateway does.`, cause, status)
 
+const REDIRECTS = [301, 302, 303, 307, 308]
+
 /** Makes an error of an answer that is none of success. */
 export async function refusalOf(response: Response, now: number): Promise<GatewayError> {
-  const { status } = response
+  // a page is not told the status of a redirect, nor where it leads
+  const status = response.type === 'opaqueredirect' ? 302 : response.status
   const retryAfterMs = retryAfter(response.headers.get('retry-after'), now)
   const problem = (await response.json().catch(() => undefined)) as Partial<Problem> | undefined
   if (typeof problem?.code !== 'string')
-    return new GatewayError(`The server answered ${status}, and not as a gateway does.`, {
-      status,
-      code: UNREACHABLE,
-      retryAfterMs,
-    })
+    return new GatewayError(
+      REDIRECTS.includes(status)
+        ? `The server redirects${targetOf(response)}, as no gateway does: the address of the gateway itself is needed, or a sign-in at what stands between.`
+        : `The server answered ${status}, and not as a gateway does.`,
+      { status, code: UNREACHABLE, retryAfterMs },
+    )
   const { detail, code, errors, instance } = problem as Problem
   return new GatewayError(detail, { status, code, errors, retryAfterMs, instance })
+}
+
+/** Without its query: where somebody is sent to sign in, that is long and may be a secret. */
+function targetOf({ url, headers }: Response): string {
+  const location = headers.get('location')
+  try {
+    const { origin, pathname } = new URL(location ?? '', url)
+    return location ? ` to ${origin}${pathname}` : ''
+  } catch {
+    return ''
+  }
 }
 
 function retryAfter(header: string | null, now: number): number | undefined {

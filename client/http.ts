@@ -146,6 +146,8 @@ export class Http {
           ...headers,
         },
         ...(content !== undefined && { body: content }),
+        // one that is followed takes headers and body to wherever it points, or asks there for something else than was asked
+        redirect: 'manual',
         signal: aborter.signal,
       })
       if (!response.ok) throw await refusalOf(response, platform.now())
