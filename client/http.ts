@@ -80,6 +80,7 @@ export class Http {
     // by itself, or it would be taken for a gateway that does not answer
     const content = JSON.stringify(call.body)
     checkHeaders(call.headers)
+    checkPath(path)
     const repeatable = call.repeatable ?? method === 'GET'
     const started = platform.now()
     for (let tries = 1, renewed = false; ; tries++) {
@@ -167,6 +168,12 @@ function parsed(url: string): URL | undefined {
   } catch {
     return undefined
   }
+}
+
+/** @throws TypeError for what a URL takes for another place: `../../s2/files/a.md`, given as a file of one session, is one of another */
+function checkPath(path: string): void {
+  if (path.split('/').some((part) => part === '.' || part === '..'))
+    throw new TypeError('An id, a name or a path that has the part . or .. cannot be asked for.')
 }
 
 /** An empty body is undefined; one that is cut off rejects. */

@@ -44,3 +44,13 @@ t.test('what cannot be sent is refused as that, and not as a gateway that does n
   await t.rejects(clientOn(platform, { baseUrl, getToken: () => hidden }).sessions.get('s1'), { cause })
   t.strictSame(requests, [])
 })
+
+t.test('a path that leads out of its session is refused, and asks for nothing of another one', async (t) => {
+  const { platform, requests } = fakePlatform()
+  const { sessions, profiles } = clientOn(platform, { baseUrl: 'http://gateway.test/v1' })
+  for (const path of ['../../s2/files/report.md', '..', 'a/../../events', './report.md'])
+    await t.rejects(sessions.file('s1', path), { name: 'TypeError', message: /the part \. or \.\./ }, path)
+  await t.rejects(profiles.remove('..'), TypeError)
+  await t.rejects(sessions.command('.', { type: 'ping' }), TypeError)
+  t.strictSame(requests, [])
+})
