@@ -48,6 +48,9 @@ function watch(platform: Platform, { probe, onDead }: { probe?: () => void; onDe
   let cancel = platform.after(FIRST_FRAME_MS, check)
   function check(): void {
     const now = platform.now()
+    // a clock that was set back would hide for as long that nothing comes
+    if (now < lastHeard) lastHeard = now
+    if (probedAt !== undefined && now < probedAt) probedAt = now
     if (isFirst || (probe ? probedAt !== undefined && now - probedAt >= CHECK_MS : now - lastHeard >= SILENCE_MS)) {
       onDead()
       return

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { clientOn } from '../../client/client.js'
 import type { ConnectionState } from '../../client/stream.js'
-import { fakePlatform } from '../fixtures/client-platform.js'
+import { attached, eventStream, fakePlatform } from '../fixtures/client-platform.js'
 
 t.test('a proxy that holds an event stream back is told of as that', async (t) => {
   const world = fakePlatform()
@@ -17,3 +17,27 @@ t.test('a proxy that holds an event stream back is told of as that', async (t) =
   t.match(told, [{ state: 'reconnecting', error: { code: 'SG_CLIENT_UNREACHABLE', message } }])
   attachment.close()
 })
+
+for (const transport of ['socket', 'event-stream'])
+  t.test(`that nothing comes over a dead ${transport} is found out where the clock was set back, too`, async (t) => {
+    const world = fakePlatform()
+    world.answer = ({ signal }) => {
+      const stream = eventStream(signal)
+      stream.say(attached())
+      return stream.response
+    }
+    const headers = { 'x-user': 'ada' }
+    const baseUrl = 'http://gateway.test/v1'
+    const client = clientOn(world.platform, { baseUrl, ...(transport === 'event-stream' && { headers }) })
+    const attachment = client.session('s1').attach()
+    await world.settle()
+    if (transport === 'socket') world.socket.say(attached())
+    await world.settle()
+    t.match(attachment.connection, { state: 'live', transport })
+    const told: ConnectionState[] = []
+    attachment.onConnection((connection) => told.push(connection))
+    world.clock.set(-3_600_000)
+    await world.clock.advance(75_000)
+    t.match(told[0], { state: 'reconnecting' })
+    attachment.close()
+  })
