@@ -241,7 +241,15 @@ export class Stream<T> implements AsyncIterable<T> {
   #become(connection: ConnectionState): void {
     if (this.#connection.state === 'ended') return
     this.#connection = connection
-    for (const listener of this.#listeners) listener(connection)
+    for (const listener of this.#listeners)
+      try {
+        listener(connection)
+      } catch (error) {
+        // it would end every connection that comes about, and nobody would hear of it
+        queueMicrotask(() => {
+          throw error
+        })
+      }
   }
 }
 

@@ -41,3 +41,27 @@ for (const transport of ['socket', 'event-stream'])
     t.match(told[0], { state: 'reconnecting' })
     attachment.close()
   })
+
+t.test('what a listener throws is thrown where a program hears of it, and breaks no connection', async (t) => {
+  const world = fakePlatform()
+  const attachment = clientOn(world.platform, { baseUrl: 'http://gateway.test/v1' }).session('s1').attach()
+  const failure = new Error('no such element')
+  const thrown: unknown[] = []
+  const listeners = process.rawListeners('uncaughtException')
+  process.removeAllListeners('uncaughtException').on('uncaughtException', (error) => thrown.push(error))
+  t.teardown(() => {
+    process.removeAllListeners('uncaughtException')
+    for (const listener of listeners) process.on('uncaughtException', listener as () => void)
+  })
+  attachment.onConnection(() => {
+    throw failure
+  })
+  await world.settle()
+  world.socket.say(attached(), { type: 'synced', seq: 0 })
+  await world.settle()
+  t.match(attachment.connection, { state: 'live', isSynced: true })
+  const next = attachment[Symbol.asyncIterator]().next()
+  attachment.close()
+  t.match(await next, { done: true })
+  t.ok(thrown.length === 3 && thrown.every((error) => error === failure))
+})
