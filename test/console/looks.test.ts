@@ -187,4 +187,14 @@ t.test('enlarged to twice its size, a session that waits shows its log, too', { 
     heights.every((height) => height >= 50),
     `the height of what is asked, of the log and of the composer: ${heights}`,
   )
+  for (const [width, height] of [
+    [640, 360],
+    [320, 256],
+  ] as const) {
+    await page.setViewportSize({ width, height })
+    const over = await page.evaluate<number>(
+      "(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)(document.querySelector('.transcript-head'))",
+    )
+    t.equal(over, 0, `at ${width} by ${height} nothing of the head lies over the log`)
+  }
 })
