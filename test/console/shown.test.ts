@@ -2,6 +2,7 @@ import t from 'tap'
 import type { PermissionRequest, SessionEvent, SessionInfo } from '../../client/index.js'
 import { runsOf } from '../../console/src/model/ansi.js'
 import { diffOf, editsOf, splitRows } from '../../console/src/model/edits.js'
+import { fileNameOf } from '../../console/src/model/file-name.js'
 import { jsonText } from '../../console/src/model/json-text.js'
 import { safeLink } from '../../console/src/model/links.js'
 import { questionsOf } from '../../console/src/model/questions.js'
@@ -36,6 +37,23 @@ t.test('links lead to the web and to mail, say where, and nowhere else', async (
     `https://example.org/${'x'.repeat(5_000)}`,
   ])
     t.equal(safeLink(bad), undefined, JSON.stringify(bad.slice(0, 60)))
+})
+
+t.test('a file is saved under its own name, whatever script that is in, and with its ending', async (t) => {
+  const names = {
+    'report.md': 'report.md',
+    '报告.md': '报告.md',
+    'отчёт за май.tar.gz': 'отчёт-за-май.tar.gz',
+    'Tides: a/b\u202e': 'Tides-a-b',
+    'gpj.\u202eexe.png': 'gpj.-exe.png',
+    '../../.env': 'env',
+    '😀.md': 'file.md',
+    '..': 'file',
+    '': 'file',
+    [`${'x'.repeat(200)}.csv`]: `${'x'.repeat(80)}.csv`,
+    [`${'𠀀'.repeat(60)}.csv`]: `${'𠀀'.repeat(40)}.csv`,
+  }
+  for (const [name, saved] of Object.entries(names)) t.equal(fileNameOf(name, 'file'), saved, name)
 })
 
 t.test('of a terminal the colours stay, and nothing that hides', async (t) => {

@@ -1,6 +1,7 @@
 import { emptyTranscript, foldTranscript, type SessionEvent, type SessionInfo } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { headMarkdown, itemMarkdown } from '../../model/export.js'
+import { fileNameOf } from '../../model/file-name.js'
 import { save } from '../../parts/save.js'
 import { texts } from '../../texts.js'
 
@@ -25,16 +26,9 @@ async function pieces(session: SessionInfo, format: Format): Promise<string[]> {
   return format === 'json' ? parts : parts.filter(Boolean).map((part) => `${part}\n\n`)
 }
 
-/** Of letters and digits alone. */
-const nameOf = (text: string): string =>
-  text
-    .normalize('NFKD')
-    .replace(/[^\w.-]+/g, '-')
-    .replace(/^[-.]+|[-.]+$/g, '')
-    .slice(0, 80) || 'session'
-
 export async function downloadTranscript(session: SessionInfo, format: Format): Promise<void> {
-  save(`${nameOf(session.title)}.${format === 'json' ? 'json' : 'md'}`, new Blob(await pieces(session, format)))
+  const ending = format === 'json' ? 'json' : 'md'
+  save(`${fileNameOf(session.title, 'session')}.${ending}`, new Blob(await pieces(session, format)))
 }
 
 export async function copyTranscript(session: SessionInfo, format: Format): Promise<void> {
@@ -46,5 +40,5 @@ export async function copyTranscript(session: SessionInfo, format: Format): Prom
 }
 
 export async function saveFile(sessionId: string, path: string): Promise<void> {
-  save(nameOf(path.split('/').at(-1) ?? ''), await client.sessions.file(sessionId, path))
+  save(fileNameOf(path.split('/').at(-1) ?? '', 'file'), await client.sessions.file(sessionId, path))
 }
