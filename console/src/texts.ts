@@ -204,6 +204,7 @@ const transcript = {
     interrupt: 'Interrupt',
     interruptHint: 'Escape, while nothing is written',
     over: { closed: 'This session is closed.', failed: 'This session has failed.' },
+    notSent: 'What you have written was not sent; it can be copied from here.',
   },
 }
 

@@ -36,7 +36,9 @@ async function world(t: Test, inputs: object[], at: (id: string) => string = () 
     await call('POST', `/sessions/${json.id}/permissions/${request.id}`, { behavior: 'allow' })
   }
   const { page, complaints } = await openConsole(t, `${url}/v1/console/`, { at: at(json.id) })
-  return { page, complaints, waiting, settle }
+  /** Somebody else ends the session. */
+  const end = () => call('POST', `/sessions/${json.id}/commands`, { type: 'close' })
+  return { page, complaints, waiting, settle, end }
 }
 const SETTLED = 'This does not wait any more.'
 const headOf = (page: Page, text: string) => page.locator('.ask', { hasText: text }).locator('.ask-head')
@@ -150,4 +152,31 @@ t.test('on a phone the notice leaves what is written where it is seen', { skip }
   await asked.getByText(SETTLED).waitFor()
   const [reason, edge] = [(await reasonOf(page).boundingBox())!, (await asked.boundingBox())!]
   t.ok(reason.y >= edge.y && reason.y + reason.height <= edge.y + edge.height, JSON.stringify({ reason, edge }))
+})
+
+t.test('a message that is being written when the session ends can be copied', { skip }, async (t) => {
+  const { page, complaints, end } = await world(t, [], (id) => `sessions/${id}`)
+  const message = page.getByLabel('Message')
+  await message.focus()
+  await page.keyboard.type('One thing more: ')
+  await end()
+  const over = page.getByText('This session is closed. What you have written was not sent; it can be copied from here.')
+  await over.waitFor()
+  t.strictSame(await axe(page), [])
+  await page.keyboard.type('no')
+  await page.keyboard.press('Enter')
+  await page.reload()
+  await over.waitFor()
+  t.equal(await message.inputValue(), 'One thing more: ')
+  await page.getByRole('button', { name: 'Dismiss' }).press('Enter')
+  await page.getByText('This session is closed.', { exact: true }).and(focused(page)).waitFor()
+  t.equal(await message.count(), 0)
+  t.strictSame(complaints, [])
+})
+
+t.test('where nothing was being written, the end takes the place of the field', { skip }, async (t) => {
+  const { page, end } = await world(t, [], (id) => `sessions/${id}`)
+  await page.getByLabel('Message').focus()
+  await end()
+  await page.getByText('This session is closed.', { exact: true }).and(focused(page)).waitFor()
 })

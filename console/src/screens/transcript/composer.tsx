@@ -23,6 +23,8 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
   const begun = useRef('')
   const error = useSignal<unknown>(undefined)
   const area = useRef<HTMLTextAreaElement>(null)
+  /** What takes the place of the form. */
+  const last = useRef<HTMLParagraphElement>(null)
   const status = state.status.value
   const isOver = status === 'closed' || status === 'failed'
   const isParked = status === 'parked'
@@ -67,7 +69,7 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
   }
   const onKeyDown = (event: KeyboardEvent): void => {
     const element = area.current
-    if (event.isComposing || !element || isParked) return
+    if (event.isComposing || !element || isParked || isOver) return
     const isMod = event.ctrlKey || event.metaKey
     if (event.key === 'Enter' && !event.shiftKey && (isMod || !isPhone.matches)) {
       event.preventDefault()
@@ -79,7 +81,19 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
       if (recall(1)) event.preventDefault()
     } else if (event.key === 'Escape' && isBusy && !text.value) void interrupt()
   }
-  if (isOver) return <p class="composer quiet-text">{says.over[status === 'failed' ? 'failed' : 'closed']}</p>
+  const over = isOver && says.over[status === 'failed' ? 'failed' : 'closed']
+  // what somebody was writing when it ended is theirs still
+  const isGone = over && !text.value
+  const hadFocus = area.current?.form?.contains(document.activeElement)
+  useEffect(() => {
+    if (isGone && hadFocus) last.current?.focus()
+  }, [isGone])
+  if (isGone)
+    return (
+      <p ref={last} class="composer quiet-text" tabIndex={-1}>
+        {over}
+      </p>
+    )
   return (
     <form
       class="composer"
@@ -88,7 +102,13 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
         send()
       }}
     >
-      {error.value !== undefined && <Failure error={error.value} retry={() => void interrupt()} />}
+      {over ? (
+        <p class="quiet-text" role="status">
+          {over} {says.notSent}
+        </p>
+      ) : (
+        error.value !== undefined && <Failure error={error.value} retry={() => void interrupt()} />
+      )}
       <div class="composer-row">
         <textarea
           ref={area}
@@ -98,25 +118,33 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
           placeholder={isParked ? says.whileParked : isBusy ? says.whileBusy : says.placeholder}
           value={text.value}
           // not disabled, which takes no focus: who answers by keys goes on here, while it wakes
-          readOnly={isParked}
+          readOnly={isParked || isOver}
           onInput={(event) => put(event.currentTarget.value)}
           onKeyDown={onKeyDown}
         />
-        {(isBusy || isParked) && (
-          <button type="button" class="danger" onClick={() => void interrupt()} title={says.interruptHint}>
-            <Icon name="stop" />
-            <span class="wide">{says.interrupt}</span>
+        {over ? (
+          <button type="button" onClick={() => put('')}>
+            {texts.shell.dismiss}
           </button>
+        ) : (
+          <>
+            {(isBusy || isParked) && (
+              <button type="button" class="danger" onClick={() => void interrupt()} title={says.interruptHint}>
+                <Icon name="stop" />
+                <span class="wide">{says.interrupt}</span>
+              </button>
+            )}
+            <button
+              type="submit"
+              class="primary"
+              disabled={isParked || !text.value.trim()}
+              aria-label={isBusy ? says.queue : says.send}
+            >
+              <Icon name="send" />
+              <span class="wide">{isBusy ? says.queue : says.send}</span>
+            </button>
+          </>
         )}
-        <button
-          type="submit"
-          class="primary"
-          disabled={isParked || !text.value.trim()}
-          aria-label={isBusy ? says.queue : says.send}
-        >
-          <Icon name="send" />
-          <span class="wide">{isBusy ? says.queue : says.send}</span>
-        </button>
       </div>
     </form>
   )
