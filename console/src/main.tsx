@@ -5,6 +5,7 @@ import { SCREENS } from './screens.js'
 import './styles/tokens.css'
 import './styles/base.css'
 import './styles/shell.css'
+import './styles/print.css'
 
 // the screen is needed once it is known who is in: it comes meanwhile; a failure shows when it is asked for again
 SCREENS.find(({ name }) => name === route.value.name)

@@ -9,6 +9,7 @@ import {
   shot,
   skipWithoutChromium,
 } from '../fixtures/console-browser.js'
+import { script } from '../fixtures/console-seeds.js'
 
 closeBrowserAfter(t)
 const skip = skipWithoutChromium
@@ -197,4 +198,18 @@ t.test('enlarged to twice its size, a session that waits shows its log, too', { 
     )
     t.equal(over, 0, `at ${width} by ${height} nothing of the head lies over the log`)
   }
+})
+
+t.test('on paper a session is printed whole, and without what can only be pressed', { skip }, async (t) => {
+  const { consoleUrl, cwd, call } = await consoleWorld(t)
+  const lines = Array.from({ length: 300 }, (_, line) => `Line ${line} of what was said.`).join('\n\n')
+  const session = { profile: 'demo', cwd: join(cwd, 'work'), prompt: script({ text: lines }) }
+  const { id } = (await (await call('/sessions', session)).json()) as { id: string }
+  const { page } = await openConsole(t, consoleUrl, { at: `sessions/${id}` })
+  await page.getByText('Turn over').waitFor()
+  const paper = (await page.pdf({ format: 'A4' })).toString('latin1')
+  t.ok(paper.match(/\/Type\s*\/Page\b/g)!.length > 5, 'as many pages as it takes')
+  await page.emulateMedia({ media: 'print' })
+  for (const part of [page.getByRole('navigation'), page.getByLabel('Message')]) t.notOk(await part.isVisible())
+  t.ok(await page.getByText('Line 0 of what').last().isVisible())
 })
