@@ -1,5 +1,6 @@
 import Table from 'cli-table3'
 import pc from 'picocolors'
+import stringWidth from 'string-width'
 
 export type Format = 'table' | 'json' | 'jsonl'
 export const FORMATS: Format[] = ['table', 'json', 'jsonl']
@@ -33,10 +34,22 @@ export const safe = (text: string): string =>
     // biome-ignore lint/complexity/useRegexLiterals: the characters could not be seen
     .replace(new RegExp('[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069]', 'g'), '')
 
-/** The first line, cut to a width. */
+const CHARACTERS = new Intl.Segmenter()
+/** Characters of a text; more than any line has. */
+const MOST_LOOKED_AT = 10_000
+
+/** All in one line, cut to a width as a terminal shows it: some characters take two columns, some are written as several. */
 export function oneLine(text: string, width: number): string {
-  const line = safe(text).replace(/\s+/g, ' ').trim()
-  return line.length > width ? `${line.slice(0, Math.max(1, width - 1))}…` : line
+  const line = safe(text.slice(0, MOST_LOOKED_AT)).replace(/\s+/g, ' ').trim()
+  if (text.length <= MOST_LOOKED_AT && stringWidth(line) <= width) return line
+  let kept = ''
+  let room = Math.max(1, width - 1)
+  for (const { segment } of CHARACTERS.segment(line)) {
+    room -= stringWidth(segment)
+    if (room < 0) break
+    kept += segment
+  }
+  return `${kept}…`
 }
 
 /** Where no terminal is, nothing is cut. */
@@ -58,7 +71,9 @@ export function printList<T>(items: readonly T[], columns: Column<T>[], { output
 
 export function renderTable<T>(items: readonly T[], columns: Column<T>[]): string {
   const cells = items.map((item) => columns.map(({ of }) => oneLine(of(item), 1000)))
-  const widths = columns.map(({ title }, column) => Math.max(title.length, ...cells.map((row) => row[column]!.length)))
+  const widths = columns.map(({ title }, column) =>
+    Math.max(title.length, ...cells.map((row) => stringWidth(row[column]!))),
+  )
   const wide = columns.findIndex(({ isWide }) => isWide)
   if (wide >= 0) {
     const others = widths.reduce((sum, width, column) => (column === wide ? sum : sum + width + 2), 0)

@@ -5,6 +5,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import stringWidth from 'string-width'
 import t, { type Test } from 'tap'
 import { createClient } from '../../client/index.js'
 import { until } from '../fixtures/build.js'
@@ -222,6 +223,22 @@ t.test('a line is rendered once it is whole, on a narrow terminal and on a wide 
   const narrow = terminal(['sessions', 'ls'], 50)
   t.equal(await narrow.exited, 0)
   for (const line of narrow.text.split('\n')) t.ok(line.length <= 50, line)
+})
+
+t.test('a table fits a narrow terminal also where characters are two columns wide', { skip }, async (t) => {
+  const { terminal, client, options } = await world(t)
+  const titles = ['四半期報告書を作成してください'.repeat(3), '👩‍👩‍👧‍👦'.repeat(40), 'plain words '.repeat(9)]
+  for (const title of titles) await client.sessions.create({ cwd: options.cwd, title })
+  const narrow = terminal(['sessions', 'ls'], 60)
+  t.equal(await narrow.exited, 0)
+  const lines = narrow.text.split('\n')
+  for (const line of lines) t.ok(stringWidth(line) <= 60, line)
+  t.notMatch(narrow.text, /\ufffd|\u200d…/, 'no character is cut in two')
+  for (const title of titles)
+    t.ok(
+      lines.some((line) => line.includes(title.slice(0, 11))),
+      title,
+    )
 })
 
 t.test('the board shows the jobs as they go', { skip }, async (t) => {
