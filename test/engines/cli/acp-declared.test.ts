@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import type { CreateSessionRequest } from '../../../schemas/sessions.js'
 import { type AgentDeclaration, agentTable, cliEngine } from '../../../src/engines/cli/index.js'
+import type { HostedTools } from '../../../src/engines/hosted-tools.js'
 import { ProfileCatalog } from '../../../src/profiles/catalog.js'
 import { ScriptedHost } from '../../fixtures/scripted-host.js'
 
@@ -17,12 +18,14 @@ async function build(
   declaration: Partial<AgentDeclaration>,
   env: Record<string, string> = {},
   config: Partial<CreateSessionRequest> = {},
+  hostedTools?: HostedTools,
 ) {
   const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-declared-')))
   const engine = cliEngine({ agents: [{ ...mine, ...declaration }], env: { PATH: process.env.PATH, ...env } })
   const runner = await engine({
     sessionId: 'session-1',
     config: { cwd, ...config },
+    ...(hostedTools && { hostedTools }),
     profile: { name: 'p', engine: 'cli', agent: declaration.name ?? 'mine' },
     bridge: { execute: () => Promise.reject(new Error('not here')) },
   })
@@ -47,6 +50,36 @@ t.test('an agent that wants a login gets the method and the key that were declar
   await t.rejects(other.runner.start(other.host), { message: /It offers its-key, not oauth/ })
   const own = await build(t, { auth: { method: 'its-key' }, env })
   await own.runner.start(own.host)
+})
+
+t.test('an agent is given no MCP server by a transport that it does not have, and that is said', async (t) => {
+  const stdio = { command: 'x' }
+  const http = { type: 'http' as const, url: 'http://127.0.0.1:1/mcp' }
+  const sse = { ...http, type: 'sse' as const }
+  const given = async (
+    env: Record<string, string>,
+    mcpServers: NonNullable<CreateSessionRequest['mcpServers']>,
+    own = false,
+  ) => {
+    const hostedTools = { server: 'gateway', tools: [], listed: Promise.resolve() } as unknown as HostedTools
+    const { runner, host } = await build(t, { env }, {}, { mcpServers }, own ? hostedTools : undefined)
+    await runner.start(host)
+    const { result = '' } = await host.turn(runner, JSON.stringify([{ tell: 'request' }]))
+    return { host, names: JSON.parse(result).mcpServers.map(({ name }: { name: string }) => name) }
+  }
+  t.strictSame((await given({}, { stdio, http })).names, ['stdio', 'http'])
+  await t.rejects(given({}, { stdio, sse }), { message: /no MCP servers over sse, and sse is one/ })
+  const none = { ACP_NO_HTTP: '1' }
+  await t.rejects(given(none, { docs: http }), { code: 'SG_ERR_ENGINE_START', message: /over http, and docs is one/ })
+
+  const { host, names } = await given(none, { stdio, gateway: http }, true)
+  t.strictSame(names, ['stdio'], 'the gateway’s own is left out')
+  t.match(host.of('system_init')[0]?.mcpServers, [
+    { name: 'stdio', status: 'unknown' },
+    { name: 'gateway', status: 'failed' },
+  ])
+  t.match(host.of('engine_event')[0]?.payload, { type: 'tools_missing', message: /takes no MCP servers over http/ })
+  t.strictSame((await given({}, { gateway: http }, true)).host.of('engine_event'), [])
 })
 
 t.test('of a declared agent nobody knows that it asks: that is said, and dontAsk is refused', async (t) => {

@@ -1,5 +1,18 @@
-import type { McpServer } from '@agentclientprotocol/sdk'
+import type { McpCapabilities, McpServer } from '@agentclientprotocol/sdk'
 import type { McpServerConfig } from '../../../../schemas/sessions.js'
+
+/**
+ * Those of a session's servers that an agent has no way to. It starts commands in any case, and says of other transports that it has them;
+ * one that is given a server by a transport that it does not have goes on without its tools, or not at all.
+ */
+export function unreachable(
+  servers: Record<string, McpServerConfig> = {},
+  can: McpCapabilities | null | undefined,
+): { name: string; transport: 'http' | 'sse' }[] {
+  return Object.entries(servers).flatMap(([name, server]) =>
+    'url' in server && can?.[server.type] !== true ? { name, transport: server.type } : [],
+  )
+}
 
 /** The servers of a session, as the protocol names them. */
 export const acpMcpServers = (servers: Record<string, McpServerConfig> = {}): McpServer[] =>

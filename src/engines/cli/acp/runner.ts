@@ -18,7 +18,7 @@ import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
 import { type AcpConnection, connectAcp, reasonOf } from './connection.js'
 import { SessionCost } from './cost.js'
-import { capabilities, systemInit } from './describe.js'
+import { capabilities, systemInit, TOOLS_MISSING } from './describe.js'
 import { hasTranscript } from './forgotten.js'
 import { GrantedTools } from './granted.js'
 import { prepareLoad } from './overwritten.js'
@@ -241,6 +241,8 @@ export class AcpRunner implements Runner {
     const init = await systemInit(this.#setup, session, this.#config.model, this.#mode)
     this.#isOpen = true
     this.#emit(init)
+    const { hostedTools } = this.#setup
+    if (hostedTools && !session.servers.includes(hostedTools.server)) this.#emit(TOOLS_MISSING)
     if (this.#config.models.length > 0 || this.#commands.length > 0) this.#tellCapabilities()
     for (const event of this.#early.splice(0)) if (withHistory || !('replay' in event)) this.#emit(event)
   }

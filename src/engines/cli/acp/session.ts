@@ -1,10 +1,17 @@
-import type { ClientContext, InitializeResponse, McpServer, SessionCapabilities } from '@agentclientprotocol/sdk'
+import type {
+  ClientContext,
+  InitializeResponse,
+  McpCapabilities,
+  McpServer,
+  SessionCapabilities,
+} from '@agentclientprotocol/sdk'
 import { GatewayError, invalidField, startError } from '../../../errors.js'
-import type { AgentSetup } from '../launch.js'
+import type { SessionRunnerConfig } from '../../runner.js'
 import { isAuthRequired, isUnknownMethod, reasonOf } from './connection.js'
 import { isForgotten } from './forgotten.js'
-import { acpMcpServers } from './mcp.js'
+import { acpMcpServers, unreachable } from './mcp.js'
 import type { SessionAnswer } from './session-config.js'
+import type { AcpSetup } from './setup.js'
 
 /** Of the protocol. */
 const VERSION = 1
@@ -18,6 +25,8 @@ export interface OpenedSession {
   isResumed: boolean
   /** Whether a later process of the agent can go on with it. */
   canResume: boolean
+  /** The MCP servers that it was given. */
+  servers: string[]
 }
 
 /** The session to go on with. */
@@ -57,7 +66,7 @@ export async function introduce(agent: ClientContext): Promise<InitializeRespons
  */
 export async function openSession(
   agent: ClientContext,
-  setup: AgentSetup,
+  setup: AcpSetup,
   hello: InitializeResponse,
   earlier: EarlierSession | undefined,
 ): Promise<OpenedSession> {
@@ -86,17 +95,22 @@ export async function openSession(
 
 async function opened(
   agent: ClientContext,
-  { config, row }: AgentSetup,
+  { config, row, hostedTools }: AcpSetup,
   earlier: EarlierSession | undefined,
   hello: InitializeResponse,
 ): Promise<OpenedSession> {
   const { agentCapabilities, agentInfo } = hello
-  const place = { cwd: config.cwd, mcpServers: acpMcpServers(config.mcpServers) }
+  const servers = reachableServers(config, agentCapabilities?.mcpCapabilities, hostedTools?.server)
+  const place = { cwd: config.cwd, mcpServers: acpMcpServers(servers) }
   // Some advertise to resume, and then cannot: to load is the older word.
   const method = agentCapabilities?.loadSession
     ? 'session/load'
     : agentCapabilities?.sessionCapabilities?.resume && 'session/resume'
-  const common = { agentVersion: agentInfo?.version, canResume: Boolean(method && row.acp?.resume) }
+  const common = {
+    agentVersion: agentInfo?.version,
+    canResume: Boolean(method && row.acp?.resume),
+    servers: Object.keys(servers ?? {}),
+  }
   if (earlier) {
     const { orNew, isOurs, hasHistory } = earlier
     try {
@@ -117,6 +131,26 @@ async function opened(
   }
   const answer = await agent.request<SessionAnswer | null>('session/new', place)
   return { sessionId: idOf(answer), answer: answer ?? {}, isResumed: false, ...common }
+}
+
+/**
+ * The servers that an agent is given. The gateway's own is for every session, whether or not it makes use of it: the others go on without it.
+ * @throws GatewayError when the agent has no way to another
+ */
+function reachableServers(
+  { mcpServers }: SessionRunnerConfig,
+  can: McpCapabilities | null | undefined,
+  own: string | undefined,
+): SessionRunnerConfig['mcpServers'] {
+  const lacking = unreachable(mcpServers, can)
+  const asked = lacking.filter(({ name }) => name !== own)
+  if (asked.length > 0)
+    throw startError(
+      `The agent takes no MCP servers over ${asked[0]!.transport}, and ${asked.map(({ name }) => name).join(', ')} is one: it has no ` +
+        `mcpCapabilities.${asked[0]!.transport}. Name a command that it starts instead, or leave the server out.`,
+    )
+  if (lacking.length === 0) return mcpServers
+  return Object.fromEntries(Object.entries(mcpServers ?? {}).filter(([name]) => name !== own))
 }
 
 /** @throws GatewayError when what the agent said of itself is not of a version of the protocol that is spoken here */
