@@ -6,6 +6,7 @@ import {
   CancelledNotificationSchema,
   ListToolsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js'
+import { wellFormed } from '../lib/well-formed.js'
 import type { ExecutionResult } from './runner.js'
 import type { OpenCalls, ToolSession } from './tool-endpoint.js'
 
@@ -59,6 +60,6 @@ function toolOutput(result: ExecutionResult): CallToolResult {
     return { content: [{ type: 'text', text: JSON.stringify({ status, reason, error }) }], isError: true }
   }
   const { output } = result
-  const text = output.type === 'text' ? output.value : (JSON.stringify(output.value) ?? 'null')
+  const text = output.type === 'text' ? wellFormed(output.value) : (JSON.stringify(output.value) ?? 'null')
   return { content: [{ type: 'text', text }] }
 }

@@ -43,6 +43,19 @@ async function buildWorld(t: Test) {
   return { ...world, executions: world.gateway.executions, dispatched, session }
 }
 
+t.test('half a character reaches no agent: some read nothing of what has one in it', async (t) => {
+  const { executions, dispatched, session, registry } = await buildWorld(t)
+  const { id, runner, connect } = await session()
+  runner.complete()
+  await registry.send(id, { type: 'user_message', text: 'cut here: \ud83d' })
+  await until(() => runner.sent.length === 2)
+  t.equal(runner.sent[1]?.text, 'cut here: \ufffd')
+  const call = (await connect()).callTool({ name: 'deploy', arguments: {} })
+  await until(() => dispatched.length === 1)
+  await executions.submit(dispatched[0]!, { status: 'ok', output: { type: 'text', value: '\ude00 and 😀' } })
+  t.match(await call, { content: [{ type: 'text', text: '\ufffd and 😀' }] })
+})
+
 t.test('an agent sees the tools, and a call waits for its result', async (t) => {
   const { executions, dispatched, session, registry, clock } = await buildWorld(t)
   const { id, connect } = await session()

@@ -11,6 +11,7 @@ import type { MessageBlock, SessionEventOf } from '../../../schemas/events.js'
 import type { TokenUsage } from '../../../schemas/sessions.js'
 import { toError } from '../../errors.js'
 import { newId } from '../../lib/new-id.js'
+import { wellFormed, wellFormedJson } from '../../lib/well-formed.js'
 import { tokenCount } from '../token-usage.js'
 import type { LanguageModel } from './models.js'
 import { ToldUsage } from './told-usage.js'
@@ -170,7 +171,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
       model,
       stopReason: STOP_REASONS[finishReason] ?? finishReason,
       spent,
-      message: message && asJson(answer.withCallsAsHere(message)),
+      message: message && wellFormedJson(answer.withCallsAsHere(message)),
       toolCalls: answer.toolCalls,
       isCutOff: finishReason !== 'stop' && finishReason !== 'tool-calls',
     }
@@ -293,12 +294,6 @@ const isWithin = (levels: number, value: unknown): boolean =>
   typeof value !== 'object' ||
   value === null ||
   (levels > 0 && Object.values(value).every((member) => isWithin(levels - 1, member)))
-
-const asJson = <T>(value: T): T =>
-  JSON.parse(JSON.stringify(value), (_key, member) => (typeof member === 'string' ? wellFormed(member) : member)) as T
-
-/** Half a character in a transcript has some providers refuse every call from there on. */
-const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd')
 
 /** The SDK's `inputTokens` holds the cached ones as well; here each token is counted in one place. */
 function tokenUsage(usage: LanguageModelUsage): TokenUsage {

@@ -2,6 +2,7 @@ import type { SessionEventOf } from '../../../schemas/events.js'
 import { GatewayError } from '../../errors.js'
 import { caught } from '../../lib/caught.js'
 import { newId } from '../../lib/new-id.js'
+import { wellFormed } from '../../lib/well-formed.js'
 import { within } from '../../lib/within.js'
 import { interruptedResult } from '../asks/deferred-executions.js'
 import type { QueuedMessage } from '../kept/journal.js'
@@ -115,7 +116,7 @@ export class TurnDesk {
     link.handing = undefined
     link.begin()
     caught(
-      () => link.runner.send(text, commandId === undefined ? undefined : { commandId }),
+      () => link.runner.send(wellFormed(text), commandId === undefined ? undefined : { commandId }),
       ({ message }) => this.#session.hears(link) && this.#session.fail(message, 'SG_ERR_ENGINE_FAILED'),
     )
   }

@@ -75,6 +75,18 @@ t.test('an allow without an input runs what was shown; a deny carries its reason
   ])
 })
 
+t.test(
+  'what a person answers reaches the agent without half a character, which its model would refuse ever after',
+  async (t) => {
+    const { runner, host, query } = await start(t)
+    host.answer = () => ({ behavior: 'deny', message: 'no \ud83d' })
+    await host.turn(runner, script({ ask: ['Bash', { command: 'ls' }] }, { type: 'result' }))
+    host.answer = () => ({ behavior: 'allow', updatedInput: { command: 'ls \ud83d' } })
+    await host.turn(runner, script({ ask: ['Bash', { command: 'ls' }] }, { type: 'result' }))
+    t.match(query.calls, [{ message: 'no \ufffd' }, { updatedInput: { command: 'ls \ufffd' } }])
+  },
+)
+
 t.test('in plan mode nothing is changed, whatever is allowed', async (t) => {
   const { runner, host, query, cwd } = await start(t, { config: { permissionMode: 'plan' } })
   const denied = async (tool: string, input: object) => {

@@ -1,5 +1,6 @@
 import { toError } from '../../../errors.js'
 import { deferred } from '../../../lib/deferred.js'
+import { wellFormedJson } from '../../../lib/well-formed.js'
 import type { HostedTools } from '../../hosted-tools.js'
 import type { DeferredTool, ExecutionResult, PermissionDecision, RunnerHost } from '../../runner.js'
 import { askPerson } from './permissions.js'
@@ -195,7 +196,8 @@ export class Gate {
     const { tool_use_id: toolUseId, tool_name: toolName, tool_input: input } = call
     const putOff = this.#hold({ toolUseId })
     const asked = host().requestPermission({ toolName, toolUseId, input }, takenBack)
-    const decision = await Promise.race([asked, putOff])
+    const answer = await Promise.race([asked, putOff])
+    const decision = answer && wellFormedJson(answer)
     if (!decision) return decided('defer', 'Somebody answers later.')
     if (decision.behavior === 'deny') {
       if (decision.interrupt) interrupt()

@@ -1,4 +1,5 @@
 import { whenAborted } from '../../../lib/aborted.js'
+import { wellFormedJson } from '../../../lib/well-formed.js'
 import type { RunnerHost } from '../../runner.js'
 import { changesNothing, PLAN_REFUSAL } from './plan-mode.js'
 import type { SdkCanUseTool, SdkHookInput, SdkHookOutput, SdkPermissionResult } from './sdk.js'
@@ -19,7 +20,8 @@ export async function askPerson(
   }
   // the agent hears no answer to what it has taken back
   const asked = signal.aborted ? undefined : host.requestPermission(ask, signal)
-  const decision = (await Promise.race([asked, whenAborted(signal)])) ?? { behavior: 'deny', message: 'Interrupted.' }
+  const answer = await Promise.race([asked, whenAborted(signal)])
+  const decision = wellFormedJson(answer ?? { behavior: 'deny' as const, message: 'Interrupted.' })
   if (decision.behavior === 'allow')
     return { behavior: 'allow', updatedInput: (decision.updatedInput ?? input) as Record<string, unknown> }
   return {
