@@ -399,4 +399,18 @@ t.test('a turn that kilo ends well has failed where its model answered nothing t
   ])
     t.match(await host.turn(runner, script(...steps)), { subtype: 'success' })
   t.match(await host.turn(runner, `/compact ${script(counted(0))}`), { subtype: 'success' }, 'a command of its own')
+
+  const nothing = { answer: { stopReason: 'end_turn' } }
+  t.match(await host.turn(runner, `/tidy ${script(nothing)}`), { subtype: 'success' }, 'nobody knows of which')
+  const availableCommands = [{ name: 'tidy', description: 'up' }]
+  await host.turn(runner, script({ raw: { sessionUpdate: 'available_commands_update', availableCommands } }))
+  for (const text of ['/tidy', '/compact', 'tidy /x'])
+    t.match(await host.turn(runner, `${text} ${script(nothing)}`), { subtype: 'success' }, text)
+  t.match(
+    await host.turn(runner, `/untidy ${script(nothing)}`),
+    { subtype: 'error_during_execution', errors: [/lists none named untidy.*Begin the message with something else/] },
+    'what it takes for a command, and is none, it has dropped',
+  )
+  const spoken = { raw: chunk('hello') }
+  t.match(await host.turn(runner, `/untidy ${script(spoken, nothing)}`), { subtype: 'success' }, 'it has not')
 })

@@ -29,7 +29,7 @@ import { type SessionConfig, sessionConfig } from './session-config.js'
 import type { AcpSetup, AcpState } from './setup.js'
 import { hasBegun, inputOf, ToolCalls } from './tool-calls.js'
 import { AcpTranslator } from './translate.js'
-import { cutOff, Turn } from './turn.js'
+import { cutOff, Turn, unknownCommand } from './turn.js'
 
 /** An agent whose connection broke while it started has that long to be gone. */
 const ENDING_MS = 2_000
@@ -273,6 +273,10 @@ export class AcpRunner implements Runner {
     const end = await turn.take(text, (toldTokens) => {
       this.#translator.flush()
       const { refusesInText, countsWholeAnswers, endsUnanswered } = this.#setup.row.acp ?? {}
+      if (endsUnanswered && !this.#translator.hasSpoken) {
+        const command = unknownCommand(text, this.#commands)
+        if (command !== undefined) return command
+      }
       // a command of the agent's own uses no tokens either; the second kind takes one with a $ or after a blank, too
       if (refusesInText && !text.startsWith('/')) return this.#translator.lastPiece
       if (endsUnanswered && toldTokens && !text.startsWith('/') && !this.#translator.hasSpoken) return ''

@@ -160,6 +160,21 @@ export function cutOff(said: string): string | undefined {
   return again < said.length ? CUT_OFF : undefined
 }
 
+/** Which opencode and kilo have, and do not list. */
+const UNLISTED = 'compact'
+
+/**
+ * Why an agent said nothing that takes all that begins with a slash for a command: what is none, a path say, it drops.
+ * @param listed its commands, as far as it has told
+ * @returns undefined for what is no such text, or a command
+ */
+export function unknownCommand(text: string, listed: readonly { name: string }[]): string | undefined {
+  const [, name] = /^\s*\/(\S+)/.exec(text) ?? []
+  if (name === undefined || name === UNLISTED || listed.length === 0 || listed.some((one) => one.name === name))
+    return undefined
+  return `The agent takes what begins with a slash for a command, lists none named ${name.slice(0, MAX_REASON)}, and ended the turn without a word: its model may not have been asked. Begin the message with something else.`
+}
+
 /** Of what an agent calls an end that the protocol does not know. */
 const MAX_REASON = 200
 
