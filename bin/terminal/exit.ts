@@ -63,10 +63,8 @@ export function endWithReader(): void {
     process.stderr.write(`session-gateway: The output cannot be written: ${safe(error.message)}\n`)
     process.exit(EXIT.failed)
   })
-  // notes that nobody reads any more end nothing: the answer may still be wanted
-  process.stderr.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-  })
+  // notes that nobody reads any more, or that a full disk does not take, end nothing: the answer may still be wanted
+  process.stderr.on('error', () => {})
 }
 
 function explain(error: unknown): { message: string; exitCode: number } {
