@@ -73,9 +73,13 @@ function explain(error: unknown): { message: string; exitCode: number } {
   // a prompt that was left
   if (error instanceof Error && error.name === 'AbortError')
     return { message: 'Interrupted.', exitCode: EXIT.interrupted }
-  if (isOfTheSystem(error)) return { message: error.message, exitCode: EXIT.failed }
+  if (isOfTheSystem(error)) return { message: problemOf(error), exitCode: EXIT.failed }
   return { message: error instanceof Error ? (error.stack ?? error.message) : String(error), exitCode: EXIT.failed }
 }
+
+/** What the system says names a file and why, but where the shell stands in a directory that was removed. */
+export const problemOf = (error: Error): string =>
+  /\buv_cwd$/.test(error.message) ? 'The working directory is gone: change to one that is there.' : error.message
 
 /** A file that cannot be written, say: it names the file and why. */
 const isOfTheSystem = (error: unknown): error is NodeJS.ErrnoException =>

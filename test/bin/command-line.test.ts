@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,6 +7,7 @@ import t, { type Test } from 'tap'
 import { hashToken } from '../../src/daemon/tokens.js'
 import { QUEUE_DEFAULTS } from '../../src/jobs/options.js'
 import { VERSION } from '../../src/lib/package-root.js'
+import { compiledPackage } from '../fixtures/compiled.js'
 import { DEMO, runDaemon } from '../fixtures/daemon-process.js'
 
 /** Runs the command line to its end, in a folder that has the given files. */
@@ -56,6 +58,18 @@ t.test('wrong usage exits with 2 and points at the help', async (t) => {
     t.equal(stdout, '')
     t.match(stderr, message)
     t.match(stderr, '--help')
+  }
+})
+
+t.test('whoever stands in a directory that was removed is told that', async (t) => {
+  const bin = join(compiledPackage(), 'bin/session-gateway.js')
+  const config = join(t.testdir({ 'gateway.json': JSON.stringify(OPEN) }), 'gateway.json')
+  for (const words of [['run', 'hi'], ['check', config], ['--config', config], ['check']]) {
+    const line = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
+    const ended = spawnSync('/bin/sh', ['-c', line, 'sh', process.execPath, bin, ...words], { cwd: t.testdirName })
+    const status = words[0] === '--config' ? 3 : 1
+    const said = { status, stderr: 'session-gateway: The working directory is gone: change to one that is there.\n' }
+    t.match({ ...ended, stderr: String(ended.stderr) }, said, words.join(' '))
   }
 })
 
