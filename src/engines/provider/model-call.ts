@@ -11,6 +11,7 @@ import type { MessageBlock, SessionEventOf } from '../../../schemas/events.js'
 import type { TokenUsage } from '../../../schemas/sessions.js'
 import { toError } from '../../errors.js'
 import { newId } from '../../lib/new-id.js'
+import { oneLine } from '../../lib/one-line.js'
 import { wellFormed, wellFormedJson } from '../../lib/well-formed.js'
 import { tokenCount } from '../token-usage.js'
 import type { LanguageModel } from './models.js'
@@ -135,7 +136,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
       includeRawChunks: true,
       onError: () => {},
     })
-    let finishReason = 'other'
+    let finishReason: string = 'other'
     let model = request.modelId
     for await (const part of result.fullStream) {
       if (part.type === 'abort') return broken()
@@ -153,7 +154,8 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
         spent = { usage: used, reportedCostUsd: reportedCost(usage, part.providerMetadata) }
         finishReason = part.finishReason
         model = part.response.modelId || model
-        if (finishReason === 'error') error ??= 'The model ended its answer with an error.'
+        if (rawFinishReason === CONTEXT_FULL) finishReason = CONTEXT_FULL
+        if (finishReason === 'error') error ??= endedBadly(rawFinishReason, request.redact)
         // the SDK makes up the end of an answer that has none
         if (finishReason === 'other' && rawFinishReason === undefined && usage.outputTokens === undefined)
           error ??= BROKEN_OFF
@@ -182,6 +184,12 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
     clearTimeout(restTimer)
   }
 }
+
+/** Of Anthropic's: told apart from an answer that may take no more tokens, which another setting would mend. */
+const CONTEXT_FULL = 'model_context_window_exceeded'
+
+const endedBadly = (reason: string | undefined, redact: ModelRequest['redact']): string =>
+  `The model ended its answer with an error${reason ? `: ${oneLine(redact(reason))}` : ''}.`
 
 /** The names that the other engines use as well. */
 const STOP_REASONS: Record<string, string> = {

@@ -11,7 +11,7 @@ const OF_NO_MESSAGE =
   /\bapi[ _-]?key\b|\bcredit balance\b|\binsufficient[ _](?:quota|credits?|balance|funds)\b|\bbilling\b|model_not_found|\binvalid[ _]model\b|\bmodel\b.{0,100}\b(?:not exist|not found)\b|not a valid model/i
 const TOO_LONG =
   /\bcontext[ _](?:length|window|size)|\btoo (?:long|large)\b|\btoo many tokens\b|\bmax(?:imum)?\b.{0,60}\btokens\b|\bexceeds?\b.{0,60}\btokens\b/i
-const ALL_TOO_LONG =
+export const ALL_TOO_LONG =
   'The conversation as a whole has become too long for the model: begin a new session, or choose a model that reads more.'
 
 /**

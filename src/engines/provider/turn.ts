@@ -6,7 +6,7 @@ import type { RunnerEvent } from '../runner.js'
 import { addUsage } from '../token-usage.js'
 import type { CallDesk } from './calls.js'
 import { callModel, type ModelRequest, partialMessage, toolMessage } from './model-call.js'
-import { takeBack } from './refused-input.js'
+import { ALL_TOO_LONG, takeBack } from './refused-input.js'
 import type { ProviderSession } from './runner.js'
 import type { TurnState } from './state.js'
 import { costOf } from './usage.js'
@@ -138,6 +138,7 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
 /** Ends of an answer that is not what the model was asked for, though the call went well. */
 const UNFINISHED: Readonly<Record<string, string>> = {
   max_tokens: 'The answer of the model was cut off (max_tokens): it may take no more tokens.',
+  model_context_window_exceeded: `The answer of the model was cut off: nothing more fits into its context. ${ALL_TOO_LONG}`,
   refusal: 'The model, or a filter of its vendor, refused to answer (refusal).',
   // some endpoints lose a call that they could not read
   tool_use: 'The model ended its answer to call a tool (tool_use), and no call came with it.',

@@ -42,6 +42,40 @@ t.test('one that breaks before the first word is no success with the status of o
   t.notMatch(errors[0], /HTTP 200|successful/)
 })
 
+t.test('an answer that fills the context is not told as one that a limit cut off', async (t) => {
+  const server = createServer((request, response) => {
+    request.resume().once('end', () => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      const usage = { input_tokens: 10, output_tokens: 1 }
+      const message = { id: 'm', type: 'message', role: 'assistant', model: 'fake', content: [], usage }
+      const ended = { stop_reason: 'model_context_window_exceeded', stop_sequence: null }
+      for (const event of [
+        { type: 'message_start', message },
+        { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+        { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'half of it' } },
+        { type: 'content_block_stop', index: 0 },
+        { type: 'message_delta', delta: ended, usage: { output_tokens: 9 } },
+        { type: 'message_stop' },
+      ])
+        response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+      response.end()
+    })
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  t.teardown(() => server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  const { runner, host } = await openAt(t, url, 'anthropic')
+  runner.send('hi')
+  t.match(await host.turn(1), {
+    subtype: 'error_during_execution',
+    errors: [/^The answer of the model was cut off: nothing more fits.*begin a new session/],
+  })
+  t.match(host.of('assistant_message')[0]?.message, {
+    stopReason: 'model_context_window_exceeded',
+    content: [{ type: 'text', text: 'half of it' }],
+  })
+})
+
 for (const [body, told] of [
   ['data: {nonsense', 'The provider sent what is no JSON: {nonsense'],
   ['<html>Welcome!</html>', 'The answer of the model broke off.'],
