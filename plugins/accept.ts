@@ -1,3 +1,5 @@
+import type { FastifyReply } from 'fastify'
+
 /** How much a client wants a media type: of the ranges in its `Accept` that match, the most specific counts (RFC 9110, 12.5.1). */
 function qualityOf(type: string, ranges: ReadonlyMap<string, number>): number {
   return ranges.get(type) ?? ranges.get(`${type.slice(0, type.indexOf('/'))}/*`) ?? ranges.get('*/*') ?? 0
@@ -25,3 +27,9 @@ export function prefers(type: string, accept: string | undefined): boolean {
 
 /** Whether it wants the events as a stream. */
 export const prefersEventStream = (accept: string | undefined): boolean => prefers('text/event-stream', accept)
+
+/** Says that what is answered depends on `Accept`, and is of this moment: a cache before the gateway would give it to who wants the other. */
+export function answerAsAccepted(reply: FastifyReply): FastifyReply {
+  const vary = [reply.getHeader('vary') ?? [], 'Accept'].flat().join(', ')
+  return reply.header('vary', vary).header('cache-control', 'no-store')
+}

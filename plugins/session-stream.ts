@@ -14,7 +14,7 @@ import type { AttachPosition } from '../src/sessions/clients/clients.js'
 import { commandIdOf, parseCommand } from '../src/sessions/clients/parse-command.js'
 import { eventsPage } from '../src/sessions/log/events-page.js'
 import type { Session } from '../src/sessions/session.js'
-import { prefersEventStream } from './accept.js'
+import { answerAsAccepted, prefersEventStream } from './accept.js'
 import { tellFailure } from './error-log.js'
 import { StreamClient, type StreamParts } from './streams.js'
 import { eventStreamWire, type OpenWire, type SocketWire, socketWire, type Wire } from './wires.js'
@@ -74,7 +74,8 @@ export const sessionEvents: FastifyPluginAsyncTypebox<StreamParts & { gateway: G
       const session = await gateway.registry.open(request.params.id, request.principal)
       if (!wantsStream(request)) {
         pageQuery.assert(request.query)
-        return reply.type('application/json; charset=utf-8').send(await eventsPage(session, request.query))
+        const page = await eventsPage(session, request.query)
+        return answerAsAccepted(reply).type('application/json; charset=utf-8').send(page)
       }
       const position = lastEventId(request) ?? request.query
       // an EventSource that was told everything would come back for ever; 204 ends it

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { UsageQuery, UsageReport } from '../schemas/usage.js'
 import type { Gateway } from '../src/gateway.js'
 import { usageCsv } from '../src/usage/csv.js'
-import { prefers } from './accept.js'
+import { answerAsAccepted, prefers } from './accept.js'
 
 /** What was used: as JSON, or as CSV for who asks for that. */
 export const usageRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = async (scope, { gateway }) => {
@@ -11,8 +11,7 @@ export const usageRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = asyn
     { schema: { querystring: UsageQuery, response: { 200: UsageReport } } },
     async (request, reply) => {
       const report = await gateway.usage.report(request.query, request.principal)
-      const vary = [reply.getHeader('vary') ?? [], 'Accept'].flat().join(', ')
-      reply.header('vary', vary).header('cache-control', 'no-store')
+      answerAsAccepted(reply)
       if (!prefers('text/csv', request.headers.accept)) return report
       const name = `usage-${report.from}-${report.to}.csv`
       const body = Buffer.from(usageCsv(report))
