@@ -53,6 +53,8 @@ for (const [what, args, answered] of COMMANDS)
         response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify({ id: JOB }))
         return
       }
+      // where the command has a WebSocket of its own, it goes on without
+      if (request.url === '/v1/queue/ws') return request.socket.destroy()
       if (request.url !== '/v1/queue/events') return asked(request.url!)
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write(`data: ${JSON.stringify({ type: 'queue_attached', stats: STATS })}\n\n`)

@@ -66,9 +66,11 @@ if (hasPostgres()) {
       t.teardown(() => socket.terminate())
       socket.on('message', (data) => frames.push(JSON.parse(String(data))))
       await until(() => frames.some(({ type }) => type === 'notifications_synced'))
-      const ofA = await asking(a)
-      const ofB = await asking(b)
       const told = () => frames.flatMap(({ notification }) => notification?.sessionId ?? [])
+      const ofA = await asking(a)
+      // in the inbox it is before it is durable, and told of
+      await until(() => told().length === 1)
+      const ofB = await asking(b)
       await until(() => told().length === 2)
       t.same(told(), [ofA.sessionId, ofB.sessionId])
       await until(() => frames.some(({ inbox }) => JSON.stringify(inbox) === '{"permissions":2,"questions":0}'))

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { SOME_CWD } from '../fixtures/build.js'
+import { deferred } from '../../src/lib/deferred.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
 import { buildConsole } from '../fixtures/console.js'
 import {
   buildConsole as build,
@@ -89,9 +90,21 @@ t.test('what an answer was refused for while nobody was in is not said to who is
   const request = { toolName: 'Bash', toolUseId: 't', input: { command: 'npm test' } }
   const answered = engine.last.host.requestPermission(request)
   const { page } = await open(t, 'inbox')
+  // whoever can read the inbox is in: nobody can, from the answer to the new sign-in
+  const back = deferred()
+  let isOut = false
+  let passing = 0
+  await page.route('**/v1/inbox?*', async (route) => {
+    if (isOut) await back.promise
+    passing++
+    await route.fulfill({ response: await route.fetch() })
+    passing--
+  })
   await enter(page, ANN)
   await isLive(page)
   await page.locator('.ask-head').click()
+  isOut = true
+  await until(() => passing === 0)
   await page.route('**/v1/inbox/answers', (route) =>
     route.fulfill({ status: 401, json: { code: 'SG_ERR_UNAUTHENTICATED', detail: 'Nobody.' } }),
   )
@@ -101,6 +114,7 @@ t.test('what an answer was refused for while nobody was in is not said to who is
   await page.getByText('Your sign-in has ended.').waitFor()
   await page.unroute('**/v1/inbox/answers')
   await enter(page, ANN)
+  back.resolve()
   await page.getByText('Nobody.').waitFor({ state: 'detached' })
   await allow.click()
   t.match(await answered, { behavior: 'allow' })

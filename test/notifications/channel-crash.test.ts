@@ -76,8 +76,9 @@ t.test(
     /** At least one, however slow the machine is: its engine is loaded by then. */
     const askFirst = async () => {
       const id = await create(ASKS, 0)()
+      const isAsked = ({ type }: { type: string }) => type === 'permission_requested'
       await until(
-        async () => (await call('GET', `/inbox?sessionId=${id}`)).json.length > 0,
+        async () => (await call('GET', `/sessions/${id}/events`)).json.events.some(isAsked),
         'the first request of a life',
       )
     }
