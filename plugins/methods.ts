@@ -101,8 +101,10 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
           throw new GatewayError('SG_ERR_NOT_FOUND')
         }
         const url = `${stem}*`
+        // a preflight is the host's to answer: of its own routes under the prefix, and of what is nowhere it opens nothing
+        const methods = stem === `${scope.prefix}/` ? METHODS.filter((method) => method !== 'OPTIONS') : METHODS
         // where the host has such a route under the prefix already, it is meant
-        const method = METHODS.filter((method) => !scope.hasRoute({ method, url }))
+        const method = methods.filter((method) => !scope.hasRoute({ method, url }))
         if (method.length === 0) continue
         scope.route({
           method,

@@ -363,6 +363,20 @@ t.test('what is at no path of the gateway is its 404, also in a host that answer
   t.match((await host.inject({ method: 'POST', url: '/kept/x', headers })).json(), { code: 'SG_ERR_NOT_FOUND' })
 })
 
+t.test('a host answers preflights of its own routes under the prefix of the gateway', async (t) => {
+  const host = fastify()
+  t.teardown(() => host.close())
+  await host.register(gatewayPlugin, world().options)
+  await host.register(async (scope) => {
+    await scope.register(cors, { origin: 'https://page.example' })
+    scope.get('/v1/own', async () => 'own')
+  })
+  const preflight = { origin: 'https://page.example', 'access-control-request-method': 'GET' }
+  const { statusCode, headers } = await host.inject({ method: 'OPTIONS', url: '/v1/own', headers: preflight })
+  t.equal(statusCode, 204)
+  t.equal(headers['access-control-allow-origin'], 'https://page.example')
+})
+
 t.test('a host that counts its requests has the number of one in the refusal, as text', async (t) => {
   let requests = 0
   const host = fastify({ genReqId: () => ++requests as never })
