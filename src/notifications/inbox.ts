@@ -109,7 +109,8 @@ export class Inbox implements WaitingObserver {
     const { profile, kind } = entry
     for (const name of [profile, ALL]) this.#listsOf(name)[kind].delete(entry)
     if (KINDS.every((kind) => this.#listsOf(profile)[kind].length === 0)) this.#byProfile.delete(profile)
-    if (entry.isTold) this.listeners.emit('changed', { profile })
+    // also of one that they were not told of: a count that somebody asked for, or that was told with another one, may have it in it
+    this.listeners.emit('changed', { profile })
   }
 
   onRemoved(sessionId: string): void {

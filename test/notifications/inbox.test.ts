@@ -364,6 +364,30 @@ t.test(
   },
 )
 
+t.test(
+  'who was told a count with a request that was settled before it was durable is told that it is gone',
+  async (t) => {
+    const { registry, engine, journal, gateway } = await buildJournaled(t)
+    const { inbox } = gateway.notifications
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+    const runner = engine.last
+    await until(() => runner.sent.length === 1)
+    journal.hold()
+    const takenBack = new AbortController()
+    void runner.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} }, takenBack.signal)
+    await until(() => registry.here(id)?.status === 'awaiting_approval')
+    const counts = [inbox.count(UNLIMITED)]
+    inbox.listeners.on('changed', () => counts.push(inbox.count(UNLIMITED)))
+    takenBack.abort()
+    await until(() => registry.here(id)?.status === 'running')
+    t.same(counts, [
+      { permissions: 1, questions: 0 },
+      { permissions: 0, questions: 0 },
+    ])
+    journal.release()
+  },
+)
+
 t.test('what parked sessions wait for stays in its place over a restart, and leaves when it is answered', async (t) => {
   let isBroken = false
   const start = () => {
