@@ -21,7 +21,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { migrateStorage } from '../../src/storage/migration/migrate.js'
 import { loadDriver } from '../../src/storage/sqlite/driver.js'
-import { backupSqlite, checkSqlite, doctorSqlite } from '../../src/storage/sqlite/maintenance.js'
+import { backupSqlite, checkSqlite, doctorSqlite, salvageSqlite } from '../../src/storage/sqlite/maintenance.js'
 import { migrate, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.js'
 import { eventOf, firstWrite } from './sqlite-records.js'
 import { compiled, sqliteAt, sqliteWorld, workerFile } from './sqlite-world.js'
@@ -131,13 +131,17 @@ t.test('emptied while it is in use, it takes nothing more, and what is left of i
   t.ok(size > 0)
   const damaged = {
     code: 'SQLITE_CORRUPT',
-    message: /left\.db is damaged: it is empty, and its write-ahead log is not/,
+    message:
+      /left\.db is damaged: it is empty, and its write-ahead log is not: .* remove the -wal and -shm files beside it/,
   }
   await t.rejects(sqliteAt(t, left).open(), damaged)
   await t.rejects(checkSqlite(left), damaged)
   await t.rejects(backupSqlite(left, `${left}.copy`), damaged)
   await t.rejects(migrateStorage({ sqlite: left }, { sqlite: `${left}.copy` }), damaged)
   t.match(await doctorSqlite(left), { ok: false, problems: [damaged.message] })
+  await t.rejects(salvageSqlite(left, `${left}.copy`), { message: /^(?!.*--salvage)/ }, 'nor advised what is refused')
+  rmSync(left)
+  await t.rejects(checkSqlite(left), damaged, 'removed without its log, it could not be used either')
   t.equal(statSync(`${left}-wal`).size, size)
 })
 

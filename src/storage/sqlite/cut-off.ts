@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { type Database, loadDriver } from './driver.js'
-import { damaged } from './failures.js'
+import { Refusal } from './failures.js'
 import { APPLICATION_ID } from './schema.js'
 
 const HEADER_BYTES = 100
@@ -43,7 +43,11 @@ export const cutOffMessage = (path: string): string =>
  */
 export function assertNotEmptied(path: string): void {
   if (sizeOf(path) > 0 || sizeOf(`${path}-wal`) === 0) return
-  throw damaged(path, 'it is empty, and its write-ahead log is not: it was emptied, or is a copy that was cut off')
+  throw new Refusal(
+    `${path} is damaged: it is empty, and its write-ahead log is not: it was emptied, or removed without that log, or is a copy that was ` +
+      'cut off. Restore a backup, or begin with nothing; either way remove the -wal and -shm files beside it too. It was left as it is.',
+    'SQLITE_CORRUPT',
+  )
 }
 
 /** Bytes; of what is not there, none. */

@@ -58,7 +58,10 @@ export async function doctorSqlite(file: string): Promise<SqliteReport> {
  */
 export async function checkSqlite(file: string): Promise<void> {
   const stats = await stat(file).catch(() => undefined)
+  // which is left of one that was removed
+  const log = await stat(`${file}-wal`).catch(() => undefined)
   if (stats?.isFile()) await inThread<void>({ task: 'check', path: await existing(file) })
+  else if (!stats && log?.size) await inThread<void>({ task: 'check', path: resolve(file) })
 }
 
 /**
