@@ -35,17 +35,22 @@ export const safe = (text: string): string =>
     .replace(new RegExp('[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069]', 'g'), '')
 
 const CHARACTERS = new Intl.Segmenter()
+/** Each takes one column, and the measuring of a long text takes milliseconds. */
+const PLAIN = /^[ -~…]*$/
 /** Characters of a text; more than any line has. */
 const MOST_LOOKED_AT = 10_000
+
+const columnsOf = (line: string): number => (PLAIN.test(line) ? line.length : stringWidth(line))
 
 /** All in one line, cut to a width as a terminal shows it: some characters take two columns, some are written as several. */
 export function oneLine(text: string, width: number): string {
   const line = safe(text.slice(0, MOST_LOOKED_AT)).replace(/\s+/g, ' ').trim()
-  if (text.length <= MOST_LOOKED_AT && stringWidth(line) <= width) return line
-  let kept = ''
+  if (text.length <= MOST_LOOKED_AT && columnsOf(line) <= width) return line
   let room = Math.max(1, width - 1)
+  if (PLAIN.test(line.slice(0, room + 1))) return `${line.slice(0, room)}…`
+  let kept = ''
   for (const { segment } of CHARACTERS.segment(line)) {
-    room -= stringWidth(segment)
+    room -= columnsOf(segment)
     if (room < 0) break
     kept += segment
   }
@@ -72,7 +77,7 @@ export function printList<T>(items: readonly T[], columns: Column<T>[], { output
 export function renderTable<T>(items: readonly T[], columns: Column<T>[]): string {
   const cells = items.map((item) => columns.map(({ of }) => oneLine(of(item), 1000)))
   const widths = columns.map(({ title }, column) =>
-    Math.max(title.length, ...cells.map((row) => stringWidth(row[column]!))),
+    Math.max(title.length, ...cells.map((row) => columnsOf(row[column]!))),
   )
   const wide = columns.findIndex(({ isWide }) => isWide)
   if (wide >= 0) {
