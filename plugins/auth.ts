@@ -8,11 +8,10 @@ import { NOBODY, normalizePrincipal, type Principal, UNLIMITED } from '../src/pr
 import { isUpgrade, stays } from './connections.js'
 import { upgradeRefusals } from './edge.js'
 import { ownOrigins } from './origins.js'
+import { addToRequests } from './request-members.js'
 import { signedIn } from './sign-in-cookie.js'
 
 const AUTHENTICATE_MS = 10_000
-const TAKEN =
-  'session-gateway sets request.principal on its routes, and this host decorates requests with one of its own: give yours another name, or set it in a scope beside the gateway.'
 
 /**
  * Decides who is asking, for HTTP requests, upgrades and every command that comes over a socket later.
@@ -66,9 +65,7 @@ const isUse = (request: FastifyRequest): boolean => request.headers['x-unattende
 export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identify: Identify): void {
   const { signIns } = gateway
   const refuseUpgrade = upgradeRefusals(gateway)
-  // shared, it would be the host's word to the gateway and the gateway's to the host
-  if (scope.hasRequestDecorator('principal')) throw new Error(TAKEN)
-  scope.decorateRequest('principal')
+  addToRequests(scope, 'principal')
   const enter = (request: FastifyRequest, principal: Principal): GatewayError | undefined => {
     if (request.principal !== undefined) ofHost.set(request, request.principal)
     request.principal = principal

@@ -15,6 +15,7 @@ import { type ErrorCode, GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { newId } from '../src/lib/new-id.js'
 import { answerClientError, problemOf } from './errors.js'
+import { addToRequests } from './request-members.js'
 
 /** What came from another node, and for whom. */
 export interface Hop extends HopFields {
@@ -192,7 +193,7 @@ const single = (header: string | string[] | undefined): string | undefined =>
 /** Tells hops from what pretends to be one. Before every other hook: what comes later asks who the client is. */
 export function markHops(scope: FastifyInstance, { cluster }: Gateway): void {
   if (!cluster) return
-  scope.decorateRequest('hop')
+  addToRequests(scope, 'hop')
   scope.addHook('onRequest', (request, _reply, done) => {
     const hop = hops.get(request.raw)
     if (!hop)

@@ -8,6 +8,7 @@ import { KeyedLock } from '../src/lib/keyed-lock.js'
 import { PATIENCE_MS, Patience } from '../src/lib/patience.js'
 import { within } from '../src/lib/within.js'
 import { tellFailure } from './error-log.js'
+import { addToRequests } from './request-members.js'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -28,7 +29,7 @@ const KEPT_HEADERS = ['content-type', 'location']
 
 /** Carries out a request with an `Idempotency-Key` once and repeats its answer; one that was refused may be tried again. */
 export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }: Gateway): void {
-  scope.decorateRequest('takenKey', undefined)
+  addToRequests(scope, 'takenKey')
 
   /** Answered ones that are about to be gone on from. */
   const reopening = new KeyedLock()

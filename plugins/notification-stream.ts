@@ -7,6 +7,7 @@ import type { Gateway } from '../src/gateway.js'
 import { filterOf, isNotificationId } from '../src/notifications/feed.js'
 import { type FeedFrame, FeedReader, type FeedSink } from '../src/notifications/feed-reader.js'
 import type { Principal } from '../src/principal.js'
+import { addToRequests } from './request-members.js'
 import { StreamClient, type StreamParts } from './streams.js'
 import { EVENT_STREAM_HEADERS, eventStreamWire, MarkedFrame, socketWire } from './wires.js'
 
@@ -25,7 +26,7 @@ export const notificationStream: FastifyPluginAsyncTypebox<StreamParts & { gatew
   { gateway, ...parts },
 ) => {
   const { notifications, clock } = gateway
-  scope.decorateRequest('readingFrom')
+  addToRequests(scope, 'readingFrom')
 
   // nothing is expected over it; whatever comes only shows that somebody is there
   scope.get(

@@ -16,6 +16,7 @@ import { eventsPage } from '../src/sessions/log/events-page.js'
 import type { Session } from '../src/sessions/session.js'
 import { answerAsAccepted, prefersEventStream } from './accept.js'
 import { tellFailure } from './error-log.js'
+import { addToRequests } from './request-members.js'
 import { StreamClient, type StreamParts } from './streams.js'
 import { eventStreamWire, type OpenWire, type SocketWire, socketWire, type Wire } from './wires.js'
 
@@ -35,7 +36,7 @@ export const sessionSocket: FastifyPluginAsyncTypebox<StreamParts & { gateway: G
   { gateway, ...parts },
 ) => {
   const { registry, options } = gateway
-  scope.decorateRequest('attachingTo')
+  addToRequests(scope, 'attachingTo')
   scope.get(
     '/sessions/:id/ws',
     {
