@@ -16,6 +16,7 @@ import type { QueueServerOptions } from './jobs/options.js'
 import { kindOf } from './lib/argument.js'
 import { consoleNotices, type Logger, silentLogger } from './lib/logger.js'
 import { type PathRoots, resolveRoots } from './lib/paths-within-roots.js'
+import { ended } from './lib/sentence.js'
 import { unknownName } from './lib/unknown-name.js'
 import { hostProblem, originProblem } from './lib/web-names.js'
 import type { AnswerLinkLimits } from './notifications/answers/answer-links.js'
@@ -277,6 +278,6 @@ function rootsOption(name: string, roots: string[]): PathRoots {
   try {
     return resolveRoots(roots)
   } catch (error) {
-    throw optionError(name, `${toError(error).message}.`)
+    throw optionError(name, ended(toError(error).message))
   }
 }

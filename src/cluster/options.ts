@@ -2,6 +2,7 @@ import { createSecureContext } from 'node:tls'
 import type { Static } from '@sinclair/typebox'
 import type { clusterSection } from '../../schemas/config-cluster.js'
 import { optionError, toError } from '../errors.js'
+import { ended } from '../lib/sentence.js'
 import type { GatewayStorage } from '../storage/storage.js'
 
 /** One of several processes that serve the same sessions, jobs and profiles, on one storage. */
@@ -38,7 +39,10 @@ function assertTls(tls: NonNullable<ClusterOptions['tls']>, protocol: string): v
   try {
     createSecureContext(tls)
   } catch (error) {
-    throw optionError('cluster.tls', `cert, key and ca must be PEM that belongs together: ${toError(error).message}.`)
+    throw optionError(
+      'cluster.tls',
+      `cert, key and ca must be PEM that belongs together: ${ended(toError(error).message)}`,
+    )
   }
 }
 

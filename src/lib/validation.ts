@@ -1,6 +1,7 @@
 import { KindGuard, type Static, type TSchema } from '@sinclair/typebox'
 import { TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler'
 import { type FieldError, GatewayError } from '../errors.js'
+import { ended } from './sentence.js'
 
 const MAX_ERRORS = 10
 /** Of a path that is told back: member names are the caller's and may be as long as a body. */
@@ -120,7 +121,7 @@ function sentence(error: ValueError): string {
       return literals.length > 0 ? oneOf(literals) : 'Matches none of the accepted shapes.'
     }
     default:
-      return `${error.message}.`
+      return ended(error.message)
   }
 }
 

@@ -3,6 +3,7 @@ import { startError, toError } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
 import type { Logger } from '../../lib/logger.js'
 import { openDirectoryWithinRoots, type PathRoots } from '../../lib/paths-within-roots.js'
+import { ended } from '../../lib/sentence.js'
 import type { SessionRunnerConfig } from '../runner.js'
 import type { AgentRow } from './agent-table.js'
 import { configDirGone, configDirOf, placeOf } from './environment.js'
@@ -103,7 +104,7 @@ function processOf(request: SpawnRequest): AgentProcess {
   try {
     return new AgentProcess(request)
   } catch (error) {
-    throw startError(`The agent could not be started: ${toError(error).message}.`, error)
+    throw startError(`The agent could not be started: ${ended(toError(error).message)}`, error)
   }
 }
 

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toError } from '../../errors.js'
+import { ended } from '../../lib/sentence.js'
 import { tried } from '../../lib/tried.js'
 import { within } from '../../lib/within.js'
 import { leash } from './leash.js'
@@ -145,7 +146,7 @@ export class AgentProcess {
     }, LAST_WORDS_MS)
     const { code, signal, error } = await this.exited
     clearTimeout(timer)
-    if (error) return `The agent could not be started: ${error.message}.`
+    if (error) return `The agent could not be started: ${ended(error.message)}`
     await within(TRAILING_MS, this.#saidAll)
     if (isMute) return `The agent closed its standard output without ending, and was ended.${this.saying}`
     const how = signal ? `was ended by ${signal}` : `exited with code ${code}`

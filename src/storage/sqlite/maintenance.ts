@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { open, realpath, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { ended } from '../../lib/sentence.js'
 import { StorageError } from '../storage.js'
 import type { Failure } from './failures.js'
 import type { SalvagedTable } from './salvage.js'
@@ -99,7 +100,7 @@ async function intoNewFile<T>(target: string, what: string, work: (path: string)
   } catch (error) {
     const { code = 'STORAGE', message } = error as NodeJS.ErrnoException
     const why = code === 'EEXIST' ? `it exists already, and ${what} overwrite nothing` : message
-    throw new StorageError(code, `${copy} cannot be written: ${why}.`)
+    throw new StorageError(code, `${copy} cannot be written: ${ended(why)}`)
   }
   try {
     const result = await work(copy)

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
+import { ended } from '../../lib/sentence.js'
 import { type Call, CallQueue, type Pending } from '../sql/call-queue.js'
 import type { CallDatabase } from '../sql/operations.js'
 import { StorageError } from '../storage.js'
@@ -98,7 +99,7 @@ export class DatabaseThread {
 
   #end(why: string): void {
     if (this.#ended) return
-    this.#ended = new StorageError('STORAGE_ENDED', `The thread of ${this.#path} has ended: ${why}.`)
+    this.#ended = new StorageError('STORAGE_ENDED', `The thread of ${this.#path} has ended: ${ended(why)}`)
     for (const { reject } of this.#queue.underWay) reject(this.#ended)
     this.#queue.refuse(this.#ended)
     this.#queue.next()

@@ -93,6 +93,16 @@ async function notBegunWith(t: Test, answer: string, message: string): Promise<v
 }
 
 const HELLO = { protocolVersion: 1, agentCapabilities: {} }
+
+for (const reason of ['Sign in again', 'Sign in again.'])
+  t.test(`a login that the agent asks for with ${JSON.stringify(reason)} is told in whole sentences`, async (t) => {
+    const refusal = JSON.stringify({ code: -32000, message: reason })
+    const said = `method === 'initialize' ? { result: ${JSON.stringify(HELLO)} } : { error: ${refusal} }`
+    const remedy = 'Log in with the agent itself, or name one of its methods in agents[].auth: it offers none.'
+    const message = `The agent is not logged in: Sign in again. ${remedy}`
+    await notBegunWith(t, `({ id, method }) => ({ jsonrpc: '2.0', id, ...(${said}) })`, message)
+  })
+
 for (const [code, message] of [
   [-32603, 'The agent could not begin: its database is locked'],
   [-32601, 'The agent does not speak the Agent Client Protocol: its database is locked'],

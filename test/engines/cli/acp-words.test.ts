@@ -349,6 +349,11 @@ for (const [what, steps, error] of [
     [{ error: '401', code: -32000 }],
     'What the agent is logged in with was not taken: Internal error: 401. Check CODEX_API_KEY or OPENAI_API_KEY, or log in with the agent itself.',
   ],
+  [
+    'as a login that is not taken, in a sentence',
+    [{ error: 'Sign in again.', code: -32000 }],
+    'What the agent is logged in with was not taken: Internal error: Sign in again. Check CODEX_API_KEY or OPENAI_API_KEY, or log in with the agent itself.',
+  ],
 ] as const)
   t.test(`a refusal of the vendor that codex tells ${what} is told by itself`, async (t) => {
     const { runner, host } = await start(t, 'codex')

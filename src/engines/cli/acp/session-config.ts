@@ -1,5 +1,6 @@
 import type { ClientContext, SessionConfigOption } from '@agentclientprotocol/sdk'
 import { startError } from '../../../errors.js'
+import { ended } from '../../../lib/sentence.js'
 import { reasonOf } from './connection.js'
 
 /** What a session says of itself when it is opened. `models` is of an earlier protocol, which some agents still speak. */
@@ -84,7 +85,9 @@ export class SessionConfig {
       await this.#model.set(chosen)
     } catch (error) {
       if (this.models.length === 0 || this.models.some((one) => one.value === chosen)) throw error
-      throw new Error(`${reasonOf(error)}. The agent offers no model ${chosen}; it offers ${listed(this.models)}.`)
+      throw new Error(
+        `${ended(reasonOf(error))} The agent offers no model ${chosen}; it offers ${listed(this.models)}.`,
+      )
     }
     this.#model.current = chosen
   }

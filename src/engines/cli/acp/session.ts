@@ -6,6 +6,7 @@ import type {
   SessionCapabilities,
 } from '@agentclientprotocol/sdk'
 import { GatewayError, invalidField, startError } from '../../../errors.js'
+import { ended } from '../../../lib/sentence.js'
 import type { SessionRunnerConfig } from '../../runner.js'
 import { isAuthRequired, isUnknownMethod, reasonOf } from './connection.js'
 import { isForgotten } from './forgotten.js'
@@ -81,7 +82,7 @@ export async function openSession(
     const offered = (hello.authMethods ?? []).map(({ id }) => id)
     if (!login || !hasKey || !offered.includes(login))
       throw startError(
-        `The agent is not logged in: ${reasonOf(error)}. ${remedy(login, hasKey, apiKeyEnv, offered)}`,
+        `The agent is not logged in: ${ended(reasonOf(error))} ${remedy(login, hasKey, apiKeyEnv, offered)}`,
         error,
       )
     try {

@@ -3,6 +3,7 @@ import type { PromptResponse } from '@agentclientprotocol/sdk'
 import type { TurnSubtype } from '../../../../schemas/events.js'
 import type { TokenUsage } from '../../../../schemas/sessions.js'
 import type { Clock, Timer } from '../../../lib/clock.js'
+import { ended } from '../../../lib/sentence.js'
 import type { RunnerEvent } from '../../runner.js'
 import type { AgentRow } from '../agent-table.js'
 import { INTERRUPT_GRACE_MS } from '../control.js'
@@ -145,7 +146,7 @@ function failureOf(error: unknown, { credentials: { apiKeyEnv } }: AgentRow): st
   const reason = reasonOf(error)
   if (!isAuthRequired(error)) return reason
   const key = apiKeyEnv.length > 0 ? `Check ${apiKeyEnv.join(' or ')}, or log in` : 'Log in'
-  return `What the agent is logged in with was not taken: ${reason}. ${key} with the agent itself.`
+  return `What the agent is logged in with was not taken: ${ended(reason)} ${key} with the agent itself.`
 }
 
 const NO_REASON = 'The agent ended the turn without saying how: its answer to the prompt has no stopReason.'
