@@ -54,6 +54,10 @@ export class ForwardingRunner implements Runner {
     this.inner.resume?.()
   }
 
+  tellRest(): void {
+    this.inner.tellRest?.()
+  }
+
   close(): Promise<void> {
     return this.inner.close()
   }

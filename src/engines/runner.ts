@@ -41,6 +41,8 @@ export interface Runner {
   pause?(): void
   /** Goes on as if nothing had been. */
   resume?(): void
+  /** Between turns, before the next message is told: tells what it has said and not told yet. */
+  tellRest?(): void
   /**
    * Valid between turns and after `waitForExecutions()`; survives JSON. Absent when no successor could go on; a runner that only learns
    * from its engine whether one could has it from `start` on.

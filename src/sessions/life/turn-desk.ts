@@ -53,6 +53,8 @@ export class TurnDesk {
     session.queued = first ? [message, ...queued] : [...queued, message]
     session.rememberCommand(commandId)
     session.facts.onPrompt(text)
+    // what was said before the message stands before it
+    if (!session.inTurn) session.runner?.tellRest?.()
     session.append({
       type: 'user_message',
       message: { role: 'user', content: text },

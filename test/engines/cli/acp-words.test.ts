@@ -1,6 +1,8 @@
 import t, { type Test } from 'tap'
+import { AFTERWARDS_MS } from '../../../src/engines/cli/acp/runner.js'
 import type { RunnerEvent } from '../../../src/engines/runner.js'
 import { startAcp } from '../../fixtures/scripted-acp.js'
+import { VirtualClock } from '../../fixtures/virtual-clock.js'
 
 const start = (t: Test, name?: string) => startAcp(t, { name })
 const script = (...steps: object[]) => JSON.stringify(steps)
@@ -264,6 +266,26 @@ t.test('what is said after the end of a turn is a message of its own', async (t)
     [null, 'next'],
   ])
   t.equal(end.result, 'next')
+})
+
+t.test('what is said after the end of a turn is told once it is known to be over', async (t) => {
+  const clock = new VirtualClock()
+  const { runner, host } = await startAcp(t, { clock })
+  const sayLater = async (text: string) => {
+    await host.turn(runner, script({ later: text }))
+    const late = host.next('stream_delta')
+    await runner.setModel!('large')
+    await late
+  }
+  await sayLater('afterwards')
+  await clock.advance(AFTERWARDS_MS - 1)
+  t.strictSame(said(host.events), [])
+  await clock.advance(1)
+  t.strictSame(said(host.events), [[null, 'afterwards']])
+
+  await sayLater('again')
+  runner.tellRest?.()
+  t.strictSame(said(host.events).at(-1), [null, 'again'], 'or somebody else is about to speak')
 })
 
 t.test('an answer to a prompt that says nothing of its end is told in a sentence', async (t) => {

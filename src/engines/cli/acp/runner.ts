@@ -8,6 +8,7 @@ import type {
 import type { PermissionMode } from '../../../../schemas/permissions.js'
 import { startError } from '../../../errors.js'
 import { whenAborted } from '../../../lib/aborted.js'
+import type { Timer } from '../../../lib/clock.js'
 import { deferred } from '../../../lib/deferred.js'
 import { within } from '../../../lib/within.js'
 import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapshot } from '../../runner.js'
@@ -31,6 +32,8 @@ import { hasBegun, inputOf, ToolCalls } from './tool-calls.js'
 import { AcpTranslator } from './translate.js'
 import { cutOff, Turn, unknownCommand } from './turn.js'
 
+/** So long after its last word an agent has said all that it says after the end of a turn. */
+export const AFTERWARDS_MS = 1_000
 /** An agent whose connection broke while it started has that long to be gone. */
 const ENDING_MS = 2_000
 /** How long is waited for an agent that looks at its tools only after its session is open. */
@@ -73,6 +76,8 @@ export class AcpRunner implements Runner {
   /** Present while one is in progress. */
   #turn: Turn | undefined
   #closing: Promise<void> | undefined
+  /** Runs while what it says after the end of a turn may not be over. */
+  #afterwards: Timer | undefined
   /** Aborted when it is closed. */
   readonly #gone = new AbortController()
 
@@ -158,8 +163,15 @@ export class AcpRunner implements Runner {
         return this.#process!.stop()
       },
     })
+    this.#afterwards?.cancel()
     this.#translator.startTurn()
     void this.#prompt(text, this.#turn)
+  }
+
+  /** What it said after its turn, which may not be all of it. */
+  tellRest(): void {
+    this.#afterwards?.cancel()
+    if (!this.#turn) this.#translator.flush()
   }
 
   pause = (): void => this.#pausing.pause()
@@ -205,6 +217,7 @@ export class AcpRunner implements Runner {
   close(): Promise<void> {
     this.#closing ??= (async () => {
       this.#gone.abort()
+      this.#afterwards?.cancel()
       this.#turn?.drop()
       await this.#process?.stop()
     })()
@@ -323,6 +336,10 @@ export class AcpRunner implements Runner {
 
   #update(update: SessionUpdate, sessionId: string): void {
     this.#turn?.heard()
+    if (!this.#turn && this.#isOpen) {
+      this.#afterwards?.cancel()
+      this.#afterwards = this.#setup.clock.after(AFTERWARDS_MS, () => this.tellRest())
+    }
     // The id of a session that is being opened is not known yet.
     if (this.#isOpen && sessionId !== this.#sdkSessionId) {
       this.#translator.translate(update, sessionId)
