@@ -24,7 +24,7 @@ async function world(t: Test, commands: string[] = []) {
   const answers = commands.map((command) =>
     host.requestPermission({ toolName: 'Bash', toolUseId: command, input: { command } }),
   )
-  return { id: json.id as string, answers, consoleUrl: `${url}/v1/console/` }
+  return { id: json.id as string, answers, runner: engine.last, consoleUrl: `${url}/v1/console/` }
 }
 
 const focused = (page: Page) => page.locator(':focus')
@@ -49,6 +49,19 @@ t.test('whoever leaves a screen by keys goes on at the heading of the next', { s
   await page.getByRole('link', { name: 'Build' }).waitFor()
   t.equal(await focused(page).count(), 0)
   t.notMatch(page.url(), id)
+  t.strictSame(complaints, [])
+})
+
+t.test('text that scrolls is reached by keyboard, and what does not scroll is no stop', { skip }, async (t) => {
+  const { id, runner, consoleUrl } = await world(t)
+  const fenced = (text: string) => `\`\`\`\n${text}\n\`\`\``
+  runner.say(fenced('short'))
+  runner.say(fenced(Array.from({ length: 300 }, (_, index) => `line ${index}`).join('\n')))
+  const { page, complaints } = await openConsole(t, consoleUrl, { at: `sessions/${id}` })
+  const stops = page.locator('pre.text[tabindex="0"]')
+  await stops.filter({ hasText: 'line 299' }).waitFor()
+  await page.locator('pre.text', { hasText: 'short' }).waitFor()
+  t.equal(await stops.count(), 1)
   t.strictSame(complaints, [])
 })
 

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { visible } from '../model/visible.js'
+import { Scrolling } from './scrolling.js'
 import { Text } from './untrusted.js'
 
 const MAX_CHARS = 15_000
@@ -28,9 +29,8 @@ export function Code({ text, language }: { text: string; language: string | unde
   }, [text, name])
   if (coloured.value === undefined) return <Text text={text} class="code" />
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard
-    <pre class="text code" dir="ltr" tabIndex={0}>
+    <Scrolling class="text code" dir="ltr">
       <code>{coloured.value}</code>
-    </pre>
+    </Scrolling>
   )
 }

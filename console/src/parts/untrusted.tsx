@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { bytes } from '../model/format.js'
 import { cut, visible, visibleLine } from '../model/visible.js'
 import { texts } from '../texts.js'
+import { Scrolling } from './scrolling.js'
 
 /** One line of text that an agent or a user wrote: a title, a name, a path. The whole of it on hover. */
 export const Line = ({
@@ -36,9 +37,9 @@ export function Text({
   const rest = text.length - shown
   return (
     <>
-      <pre class={`text ${name ?? ''}`} dir="auto">
+      <Scrolling class={`text ${name ?? ''}`} dir="auto">
         {visible(rest > 0 ? cut(text, shown) : text)}
-      </pre>
+      </Scrolling>
       {rest > 0 && (
         <button type="button" class="more" onClick={() => setShown(shown + STEP)}>
           {texts.shell.showMore(bytes(rest))}

@@ -4,6 +4,7 @@ import { bytes } from '../../model/format.js'
 import { jsonText } from '../../model/json-text.js'
 import { type Output, outputsOf } from '../../model/tool-summary.js'
 import { cut, visible } from '../../model/visible.js'
+import { Scrolling } from '../../parts/scrolling.js'
 import { texts } from '../../texts.js'
 
 const FIRST = 4_000
@@ -20,7 +21,7 @@ export function Json({ value }: { value: unknown }) {
   const { text, isCut } = jsonText(value, limit.value)
   return (
     <>
-      <pre class="text code">{visible(text)}</pre>
+      <Scrolling class="text code">{visible(text)}</Scrolling>
       {isCut && (
         <button
           type="button"
@@ -42,11 +43,11 @@ export function Terminal({ text }: { text: string }) {
   const rest = text.length - shown.value
   return (
     <>
-      <pre class="text code" dir="auto">
+      <Scrolling class="text code" dir="auto">
         {runsOf(rest > 0 ? cut(text, shown.value) : text).map(({ text: part, style }) =>
           style ? <span class={style}>{part}</span> : part,
         )}
-      </pre>
+      </Scrolling>
       {rest > 0 && (
         <button
           type="button"
