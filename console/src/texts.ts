@@ -203,7 +203,11 @@ const transcript = {
     queue: 'Queue',
     interrupt: 'Interrupt',
     interruptHint: 'Escape, while nothing is written',
-    over: { closed: 'This session is closed.', failed: 'This session has failed.' },
+    over: {
+      closed: 'This session is closed.',
+      failed: 'This session has failed.',
+      removed: 'This session was removed.',
+    },
     notSent: 'What you have written was not sent; it can be copied from here.',
   },
 }

@@ -199,7 +199,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
           </button>
         </div>
       )}
-      {!isGone && <Composer state={state} onSent={() => void toEnd()} />}
+      <Composer state={state} isRemoved={isGone} onSent={() => void toEnd()} />
     </section>
   )
 }

@@ -16,7 +16,16 @@ const MAX_HISTORY = 100
 const isPhone = matchMedia('(pointer: coarse)')
 
 /** What to say next. Enter sends, Shift+Enter begins a line; on a phone Enter is a line. The arrow keys go through what was said. */
-export function Composer({ state, onSent }: { state: TranscriptState; onSent: () => void }) {
+export function Composer({
+  state,
+  isRemoved,
+  onSent,
+}: {
+  state: TranscriptState
+  /** Of a session that is not there only what was being written in it is shown. */
+  isRemoved: boolean
+  onSent: () => void
+}) {
   const text = useSignal(keptAs<string>(draftIn(state.id)) ?? '')
   const place = useSignal(history.length)
   /** What was being written when somebody began to look at what was said. */
@@ -26,7 +35,7 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
   /** What takes the place of the form. */
   const last = useRef<HTMLParagraphElement>(null)
   const status = state.status.value
-  const isOver = status === 'closed' || status === 'failed'
+  const isOver = isRemoved || status === 'closed' || status === 'failed'
   const isParked = status === 'parked'
   const isBusy = status === 'running' || status === 'awaiting_approval' || status === 'starting'
 
@@ -81,13 +90,16 @@ export function Composer({ state, onSent }: { state: TranscriptState; onSent: ()
       if (recall(1)) event.preventDefault()
     } else if (event.key === 'Escape' && isBusy && !text.value) void interrupt()
   }
-  const over = isOver && says.over[status === 'failed' ? 'failed' : 'closed']
+  const over = isOver && says.over[isRemoved ? 'removed' : status === 'failed' ? 'failed' : 'closed']
   // what somebody was writing when it ended is theirs still
   const isGone = over && !text.value
   const hadFocus = area.current?.form?.contains(document.activeElement)
   useEffect(() => {
     if (isGone && hadFocus) last.current?.focus()
   }, [isGone])
+  const hadWords = useRef(false)
+  hadWords.current ||= isRemoved && !isGone
+  if (isGone && isRemoved && !hadWords.current) return null
   if (isGone)
     return (
       <p ref={last} class="composer quiet-text" tabIndex={-1}>
