@@ -151,6 +151,17 @@ if (hasPostgres()) {
     await t.rejects(checkPostgres({ url: guest, schema: 'restored' }), {
       message: 'guest may not use the schema restored: ALTER SCHEMA "restored" OWNER TO guest, and its tables',
     })
+    await server.query(`GRANT USAGE ON SCHEMA restored TO guest;
+      GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA restored TO guest`)
+    await checkPostgres({ url: guest, schema: 'restored' })
+    await restored.open()
+    await restored.close()
+    await server.query(
+      `DELETE FROM restored.schema_versions WHERE version = (SELECT max(version) FROM restored.schema_versions)`,
+    )
+    await t.rejects(checkPostgres({ url: guest, schema: 'restored' }), {
+      message: /^guest may not bring the schema restored from version \d+ to \d+: start this version once as its owner/,
+    })
     await server.query('ALTER ROLE guest CONNECTION LIMIT 1; ALTER ROLE guest SET default_transaction_read_only = on')
     await t.rejects(checkPostgres({ url: guest }), {
       message:

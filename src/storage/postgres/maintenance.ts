@@ -38,7 +38,10 @@ const SERVER = `SELECT version() AS version, pg_is_in_recovery() AS standby, cur
   (SELECT least(nullif(rolconnlimit, -1), nullif(datconnlimit, -1)) FROM pg_roles, pg_database
     WHERE rolname = session_user AND datname = current_database() AND NOT rolsuper) AS connections,
   current_setting('server_encoding') AS encoding, has_database_privilege(current_database(), 'CREATE') AS may,
-  (SELECT pg_has_role(nspowner, 'USAGE') OR has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = $1) AS uses,
+  (SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1) AS uses,
+  (SELECT has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = $1)
+    AND NOT EXISTS (SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+      WHERE nspname = $1 AND relkind = 'r' AND NOT pg_has_role(relowner, 'USAGE')) AS takes,
   (SELECT array_agg(format('%I.%I', nspname, relname) ORDER BY relname)
     FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
     WHERE nspname = $1 AND relkind = 'r'
@@ -121,7 +124,7 @@ async function look(
 ): Promise<PostgresReport> {
   return withLink(options, async (link, schema) => {
     const { rows } = await link.client.query(SERVER, [schema])
-    const { version, standby, readOnly, connections, user, fsync, encoding, may, uses, denied } = rows[0]
+    const { version, standby, readOnly, connections, user, fsync, encoding, may, uses, takes, denied } = rows[0]
     const problems: string[] = []
     if (standby) problems.push('the server is a standby, which only reads: name the primary')
     else if (readOnly === 'on')
@@ -156,6 +159,11 @@ async function look(
     try {
       if (!uses) schemaVersion = 0
       else if (!denied) schemaVersion = await versionOf(link.client, schema)
+      // who was granted its tables uses them, and only their owner can change them
+      if (uses && !takes && schemaVersion !== undefined && schemaVersion < SCHEMA_VERSION)
+        problems.push(
+          `${user} may not bring the schema ${schema} from version ${schemaVersion} to ${SCHEMA_VERSION}: start this version once as its owner, or ALTER SCHEMA ${quoted(schema)} OWNER TO ${user}, and its tables`,
+        )
       if (schemaVersion) found = await ours(link, schema, schemaVersion)
     } catch (error) {
       problems.push(failureOf(error instanceof StatementError ? error.error : error, placeOf(options.url)).message)
