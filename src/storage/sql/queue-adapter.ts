@@ -1,6 +1,9 @@
 import type { JobRecord, QueueAdapter } from '../../jobs/adapter.js'
+import type { StoredJob } from '../../jobs/job.js'
+import { tried } from '../../lib/tried.js'
 import type { CallDatabase } from './operations.js'
 import { deliveryValues, type JobPageFilter, type JobRow, keptRow } from './rows.js'
+import { parsed, readable } from './stores.js'
 
 const JOBS_PER_PAGE = 200
 const PRUNED_AT_ONCE = 500
@@ -9,12 +12,12 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
   add: ({ info, request }, key) =>
     call('jobs.add', JSON.stringify(info), JSON.stringify(request), request.priority ?? 0, key && keptRow(key, now())),
   claimNext: async () => recordOf((await call('jobs.claim', now(), 1)).rows[0]),
-  async claim(limit, terms) {
+  async claim(limit, terms, onUnreadable = () => {}) {
     const { rows, paused } = await call('jobs.claim', now(), limit, terms)
-    return { jobs: rows.map((row) => recordOf(row)), paused }
+    return { jobs: readable(rows, (row) => recordOf(row), onUnreadable), paused }
   },
   get: async (id) => recordOf(await call('jobs.get', id)),
-  async list({ status, profiles, after, limit = Number.POSITIVE_INFINITY } = {}) {
+  async list({ status, profiles, after, limit = Number.POSITIVE_INFINITY } = {}, onUnreadable = () => {}) {
     const filter = {
       ...(status && { status: [...new Set(status)] }),
       ...(profiles && { profiles: [...new Set(profiles)] }),
@@ -25,7 +28,7 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
       const asked = Math.min(JOBS_PER_PAGE, limit - records.length)
       if (asked <= 0) return records
       const { rows, isLast } = await call('jobs.page', { ...filter, ...from, limit: asked })
-      for (const row of rows) records.push({ ...recordOf(row), position: row.n })
+      records.push(...readable(rows, (row) => ({ ...recordOf(row), position: row.n }), onUnreadable))
       if (isLast) return records
       from = { before: rows.at(-1)!.n }
     }
@@ -34,17 +37,19 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
     recordOf(await call('jobs.update', id, patch, expected, deliveries?.map(deliveryValues))),
   counts: () => call('jobs.counts'),
   delayed: (after, limit) => call('jobs.delayed', after, limit),
-  async *owned() {
+  async *owned(onUnreadable = () => {}) {
     for (let after = 0; ; ) {
       const rows = await call('jobs.owned', after, JOBS_PER_PAGE)
-      yield rows.map((row) => recordOf(row))
+      yield readable(rows, (row) => recordOf(row), onUnreadable)
       if (rows.length < JOBS_PER_PAGE) return
       after = rows.at(-1)!.n
     }
   },
   remove: (id) => call('jobs.remove', id),
   ended: async (olderThanMs, limit) =>
-    (await call('jobs.ended', now() - olderThanMs, limit)).map((info) => JSON.parse(info)),
+    (await call('jobs.ended', now() - olderThanMs, limit)).flatMap(
+      (info) => tried((): StoredJob[] => [JSON.parse(info)]) ?? [],
+    ),
   async prune(olderThanMs) {
     const finishedBy = now() - olderThanMs
     for (let count = 0; ; ) {
@@ -66,6 +71,7 @@ function recordOf(row: JobRow): JobRecord
 function recordOf(row: JobRow | null | undefined): JobRecord | null
 function recordOf(row: JobRow | null | undefined): JobRecord | null {
   if (!row) return null
-  const { info, request, rev } = row
-  return { info: JSON.parse(info), request: JSON.parse(request), rev }
+  const { n, info, request, rev } = row
+  const of = <T>(text: string): T => parsed(text, 'The job of number', n, 'jobs')
+  return { info: of(info), request: of(request), rev }
 }
