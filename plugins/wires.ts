@@ -123,7 +123,8 @@ export class SocketWire implements Wire {
 
 export const EVENT_STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-store',
+  // what is packed on its way (Caddy's encode) arrives when the packer has enough, which on a quiet stream is never
+  'cache-control': 'no-store, no-transform',
   'x-accel-buffering': 'no',
 }
 

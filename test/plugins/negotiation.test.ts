@@ -40,6 +40,20 @@ t.test('who likes JSON better than a stream is not kept on the line', async (t) 
   }
 })
 
+t.test('no proxy is to keep an event stream back, to store it or to pack it', async (t) => {
+  const { call, port } = await buildServer(t, { queue: {} })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD })
+  for (const path of [`/v1/sessions/${json.id}/events`, '/v1/queue/events', '/v1/notifications/events']) {
+    const answer = await rawRequest(port, { path, headers: { accept: 'text/event-stream' }, firstChunkOnly: true })
+    t.match(headerOf(answer, 'content-type'), /^text\/event-stream/, path)
+    t.same(
+      [headerOf(answer, 'cache-control'), headerOf(answer, 'x-accel-buffering')],
+      ['no-store, no-transform', 'no'],
+      path,
+    )
+  }
+})
+
 t.test('a body that comes encoded is refused by that name, not as broken JSON', async (t) => {
   const { port } = await buildServer(t)
   const body = JSON.stringify({ cwd: SOME_CWD })
