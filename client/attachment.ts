@@ -2,7 +2,7 @@ import { CLOSE } from '../schemas/close-codes.js'
 import type { Commands } from './commands.js'
 import { type GatewayError, UNREACHABLE } from './errors.js'
 import type { Http } from './http.js'
-import { type ConnectionState, Stream } from './stream.js'
+import { type ConnectionState, isFinal, Stream } from './stream.js'
 import type { Ending, Wire } from './transport.js'
 import type { AttachedFrame, ExecutionOutput, ServerFrame, SessionEvent } from './types.js'
 
@@ -162,8 +162,9 @@ export class SessionFollower {
       )
     const tell = (output: ExecutionOutput) =>
       this.#commands.run({ type: 'tool_call_result', executionId, output }, { signal }).catch((error) => {
-        // one that is too large, or none: the agent is told, or would wait for another
-        if (!signal.aborted && error?.code !== UNREACHABLE) return fail(error)
+        // one that is too large, also for a proxy, or none: the agent is told, or would wait for another
+        const isLost = error?.code === UNREACHABLE && !isFinal(error, false)
+        if (!signal.aborted && !isLost) return fail(error)
       })
     try {
       // who is refused, or gone, has nobody to tell

@@ -363,6 +363,28 @@ t.test('a result that cannot be sent, or is refused, is told as a failure', asyn
   attachment.close()
 })
 
+t.test('a result that is too large for a proxy is told as a failure', async (t) => {
+  const w = world()
+  const attachment = w.session.attach({ executeTool: async () => ({ type: 'text', value: 'more than it takes' }) })
+  await w.settle()
+  const types = () => w.requests.map(({ body }) => (body as { type: string }).type)
+  w.answer = () =>
+    types().at(-1) === 'tool_call_result'
+      ? new Response('<h1>413 Request Entity Too Large</h1>', { status: 413 })
+      : OK()
+  w.socket.say(attached(), { type: 'tool_call_request', executionId: 'x1', toolName: 'read', input: {} })
+  await w.settle()
+  w.socket.drop(1009)
+  await w.settle()
+  await w.clock.advance(1_000)
+  await w.settle()
+  w.socket.say(attached())
+  await w.settle()
+  t.strictSame(types(), ['tool_call_result'])
+  t.match(w.socket.sent.at(-1), { type: 'tool_call_error', executionId: 'x1', reason: 'error', error: /413/ })
+  attachment.close()
+})
+
 t.test('a tool call that the gateway hands to the client is carried out once, and its result told', async (t) => {
   const w = world()
   const calls: unknown[] = []
