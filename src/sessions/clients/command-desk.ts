@@ -10,7 +10,6 @@ import type { AnswerBearing } from '../asks/permissions.js'
 import { chosenWith } from '../kept/choice.js'
 import type { QueuedMessage } from '../kept/journal.js'
 import type { Asked, Choice } from '../kept/news.js'
-import { withChoice } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
 import type { SessionWorld } from '../session-world.js'
 import type { Attachment } from './attachment.js'
@@ -19,7 +18,6 @@ import type { SessionBridge } from './clients.js'
 /** Command ids remembered per session, so that a repeat is acknowledged and not run twice. */
 const REMEMBERED_IDS = 1_000
 const ENGINE_ANSWER_MS = 30_000
-const BYPASS: PermissionMode = 'bypassPermissions'
 
 /** Whether an engine that was let go is started again for it. */
 const NEEDS_ENGINE: Readonly<Record<SessionCommand['type'], boolean>> = {
@@ -103,9 +101,7 @@ export class CommandDesk {
     if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
     if (session.parked) return this.#whileParked(command, bearing)
     // the first one that finds an engine starting waits for it as the one that started it
-    const isWayOut = command.type === 'set_permission_mode' && this.#isShutOut
-    if (NEEDS_ENGINE[command.type] && !session.serving && !isWayOut)
-      await apart(this.#world.sleep.rouse(session), patience)
+    if (NEEDS_ENGINE[command.type] && !session.serving) await apart(this.#world.sleep.rouse(session), patience)
     await this.#carryOut(command, from, bearing)
   }
 
@@ -204,52 +200,29 @@ export class CommandDesk {
   async #setPermissionMode(mode: PermissionMode, bearing: AnswerBearing): Promise<void> {
     const { profile } = this.#session
     assertPermissionMode(mode, profile.info.engine, this.#world.disableBypassPermissions, 'mode')
-    const choice = { permissionMode: mode }
-    if (this.#isShutOut) {
-      // its engine is begun with the mode, and takes it before anything else
-      const begin = () => apart(this.#world.sleep.rouse(this.#session), bearing.patience)
-      return this.#choose(choice, begin, bearing)
-    }
     const runner = this.#runner()
     if (!runner.setPermissionMode || !runner.capabilities.permissionModes.includes(mode))
       throw invalidField('mode', `the engine of this session cannot switch to ${mode}.`, 'SG_ERR_UNSUPPORTED')
-    await this.#choose(
-      choice,
-      this.#asking(() => runner.setPermissionMode?.(mode)),
-      bearing,
-    )
+    await this.#choose({ permissionMode: mode }, () => runner.setPermissionMode?.(mode), bearing)
   }
 
   async #setModel(model: string | undefined, bearing: AnswerBearing): Promise<void> {
     const runner = this.#runner()
     if (!runner.setModel || !runner.capabilities.setModel)
       throw invalidField('model', 'the engine of this session cannot change it.', 'SG_ERR_UNSUPPORTED')
-    await this.#choose(
-      { model: model ?? null },
-      this.#asking(() => runner.setModel?.(model)),
-      bearing,
-    )
+    await this.#choose({ model: model ?? null }, () => runner.setModel?.(model), bearing)
   }
-
-  /** Whether it has no engine and can be given none, because it would run in a mode that was disabled meanwhile. */
-  get #isShutOut(): boolean {
-    const session = this.#session
-    return this.#world.disableBypassPermissions && session.asleepIdle && withChoice(session).permissionMode === BYPASS
-  }
-
-  readonly #asking = (question: () => Promise<void> | undefined) => () =>
-    this.#ask(() => this.#session.engine.ask(question))
 
   /**
    * Written down for a later start of the engine, then asked of this one; what this one refuses is taken back. What became of it is written
    * down before it is said: a refusal that a crash forgot would take effect with the next engine.
    */
-  async #choose(choice: Choice, change: () => Promise<void>, bearing: AnswerBearing): Promise<void> {
+  async #choose(choice: Choice, change: () => Promise<void> | undefined, bearing: AnswerBearing): Promise<void> {
     const session = this.#session
     const before = session.chosen
     await session.accept({ type: 'choice', choice, ...named(bearing) }, undefined, bearing.patience)
     try {
-      await change()
+      await this.#ask(() => session.engine.ask(change))
     } catch (error) {
       session.chosen = before
       session.forgetCommand(bearing.commandId)

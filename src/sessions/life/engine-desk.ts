@@ -109,7 +109,6 @@ export class EngineDesk implements RunnerOwner {
     try {
       const started = this.#start(link)
       await Promise.race([knowsBefore ? started.then(() => takeUpChoice(session, runner)) : started, givenUp])
-      if (this.#runsInDisabledMode && this.#isToldMode) throw new GatewayError('SG_ERR_BYPASS_DISABLED')
     } catch (error) {
       if (session.hears(link)) session.become(before.is === 'asleep' ? before : { is: 'asleep' })
       facts.apiKeySource ??= apiKeySource
@@ -186,23 +185,12 @@ export class EngineDesk implements RunnerOwner {
     if (event.type === 'session_error')
       session.fail(textOf(event.message) ?? UNEXPLAINED, textOf(event.code) as ErrorCode | undefined)
     // before a turn can begin in it
-    else if (this.#runsInDisabledMode && !this.#isToldMode)
+    else if (world.disableBypassPermissions && facts.permissionMode === 'bypassPermissions')
       session.fail('The engine runs in bypassPermissions, which this gateway disables.', 'SG_ERR_BYPASS_DISABLED')
     else if (event.type === 'system_init') this.#onProvenance(event.apiKeySource)
     else if (event.type === 'turn_completed') setImmediate(() => this.#turns.next())
     if (!row.leavesState) session.showStatus()
     if (event.type === 'turn_completed') this.#onTurnCompleted()
-  }
-
-  get #runsInDisabledMode(): boolean {
-    const { world, facts } = this.#session
-    return world.disableBypassPermissions && facts.permissionMode === 'bypassPermissions'
-  }
-
-  /** Whether it goes on from a snapshot in another mode than that of the snapshot, which it is told before it is given anything. */
-  get #isToldMode(): boolean {
-    const { life, chosen } = this.#session
-    return life.is === 'waking' && !life.inTurn && chosen?.ahead?.permissionMode !== undefined
   }
 
   /** An event as it is kept; of the first of each type that has another shape, the operator is told. */

@@ -37,14 +37,6 @@ export const nodeAway = (node: string): GatewayError =>
     retryAfterS: 5,
   })
 
-/** Of a session whose own mode was disabled after it was created. */
-export const shutOut = (cause: GatewayError): GatewayError =>
-  new GatewayError('SG_ERR_BYPASS_DISABLED', {
-    detail:
-      'This session runs in bypassPermissions, which this gateway disables by now. Set another permission mode (set_permission_mode) to go on with it.',
-    cause,
-  })
-
 /** Why there is no engine, for callers; what a host's code threw is not for their eyes. */
 export const reasonOf = (error: unknown): string =>
   error instanceof GatewayError ? error.message : 'the engine did not start.'

@@ -14,7 +14,7 @@ import { asleep } from '../kept/mid-turn.js'
 import type { Session } from '../session.js'
 import { withChoice } from '../session-facts.js'
 import type { SessionTable } from '../session-table.js'
-import { isFinal, nodeAway, reasonOf, shutOut } from './refusals.js'
+import { isFinal, nodeAway, reasonOf } from './refusals.js'
 import { START_LIMIT_MS } from './runner-link.js'
 
 /** Between tries to start an engine for what waits. */
@@ -111,7 +111,7 @@ export class Waking {
       if (isCalledOff) throw error
       if (!(error instanceof GatewayError)) throw new GatewayError('SG_ERR_ENGINE_START', { cause: error })
       if (isFinal(error.code, 'idle')) session.fail(error.message, error.code)
-      throw error.code === 'SG_ERR_BYPASS_DISABLED' ? shutOut(error) : error
+      throw error
     }
     this.#forget(id)
   }
