@@ -14,7 +14,7 @@ import { consoleFiles } from './console-files.js'
 import { featuresOf } from './documents.js'
 import { ownOrigins } from './origins.js'
 import { ownPlace } from './own-place.js'
-import { findSignIn, signInCookie, withToken } from './sign-in-cookie.js'
+import { findSignIn, foreignOrigin, signInCookie, withToken } from './sign-in-cookie.js'
 
 /** Tokens that are tried from one address, a minute. */
 const MAX_PER_MINUTE = 30
@@ -108,8 +108,7 @@ const signInRoutes: FastifyPluginAsyncTypebox<ConsoleParts & { signIns: SignIns 
       async (request, reply) => {
         const { token, path } = request.body
         // a page elsewhere is not to sign anybody in, as itself
-        if (request.headers.origin !== undefined && !isOwnOrigin(request))
-          throw new GatewayError('SG_ERR_ORIGIN_REFUSED')
+        if (request.headers.origin !== undefined && !isOwnOrigin(request)) throw foreignOrigin()
         // what cannot stand in the header stands for nobody
         if (!/^[!-~]+$/.test(token)) throw new GatewayError('SG_ERR_UNAUTHENTICATED')
         const principal = await identify(withToken(request, token))

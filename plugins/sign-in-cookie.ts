@@ -14,7 +14,8 @@ declare module 'fastify' {
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
 const WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
-const FOREIGN = 'The sign-in of the console works from its own page: the Origin must be this gateway.'
+const FOREIGN =
+  'The sign-in of the console works from its own page: the Origin must be this gateway. Behind a proxy, pass the Host header on with its port, or set notifications.publicUrl.'
 
 /**
  * Lets a browser in that is signed in to the console, as whoever its token stands for by now: `authenticate` is asked about the token
@@ -50,13 +51,16 @@ export function withToken(request: FastifyRequest, token: string): FastifyReques
   return Object.create(request, { headers, raw: { value: Object.create(request.raw, { headers }) } }) as FastifyRequest
 }
 
+/** What lets other origins in is nothing to the sign-in, so that the usual sentence would send people astray. */
+export const foreignOrigin = () => new GatewayError('SG_ERR_ORIGIN_REFUSED', { detail: FOREIGN })
+
 /** A page of another origin shows its own credentials, or none: the cookie, which a neighbour on the same site sends too, is not one. */
 async function withoutCookie(request: FastifyRequest, identify: Identify) {
   try {
     return await identify(request)
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_UNAUTHENTICATED') throw error
-    throw new GatewayError('SG_ERR_ORIGIN_REFUSED', { detail: FOREIGN })
+    throw foreignOrigin()
   }
 }
 

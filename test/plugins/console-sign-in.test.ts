@@ -55,6 +55,16 @@ t.test('no wrong token signs anybody in, and there is an end to trying', async (
   t.notMatch(JSON.stringify(lines), /token-of/)
 })
 
+t.test('behind a proxy that does not pass the Host on, it is said what to do', async (t) => {
+  const known = 'https://gateway.example'
+  const helped = /pass the Host header on with its port, or set notifications\.publicUrl/
+  const { signIn } = await buildConsole(t, { allowedOrigins: [known] })
+  const { answer } = await signIn('token-of-ann', { origin: known })
+  t.match(answer, { ...FOREIGN, json: { ...FOREIGN.json, detail: helped } })
+  const told = await buildConsole(t, { notifications: { publicUrl: known } })
+  t.match((await told.signIn('token-of-ann', { origin: known })).answer, { status: 201 })
+})
+
 t.test('neither the cookie nor the storage holds the token', async (t) => {
   const storage = createMemoryStorage()
   const { signIn } = await buildConsole(t, { storage })

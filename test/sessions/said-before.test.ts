@@ -22,3 +22,17 @@ t.test('what the agent said before a message, after its turn, stands before that
   )
   t.same(said.slice(-2), ['[{"type":"text","text":"afterwards"}]', '"next"'])
 })
+
+t.test('an engine that fails at it takes the message all the same', async (t) => {
+  const { registry, engine } = await buildGateway(t)
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  await until(async () => (await registry.get(id))?.status === 'idle', 'the start')
+  const { last: runner } = engine
+  Object.assign(runner, {
+    tellRest: () => {
+      throw new Error('broken')
+    },
+  })
+  await registry.send(id, { type: 'user_message', text: 'next' })
+  await until(() => runner.sent.length === 1, 'the message')
+})

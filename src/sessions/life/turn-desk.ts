@@ -53,8 +53,12 @@ export class TurnDesk {
     session.queued = first ? [message, ...queued] : [...queued, message]
     session.rememberCommand(commandId)
     session.facts.onPrompt(text)
-    // what was said before the message stands before it
-    if (!session.inTurn) session.runner?.tellRest?.()
+    // what was said before the message stands before it; an engine that cannot say it has it told later, or never
+    if (!session.inTurn)
+      caught(
+        () => session.runner?.tellRest?.(),
+        () => {},
+      )
     session.append({
       type: 'user_message',
       message: { role: 'user', content: text },
