@@ -64,6 +64,7 @@ export class InPlace {
       message: `${this.#lockPath} was removed while it was held, so that another process could take over ${this.#path}. This one writes nothing any more; end it, or start it again once the other has ended.`,
     }
   }
+
   close(): void {
     if (this.#openLock !== undefined) closeSync(this.#openLock)
   }
