@@ -3,7 +3,6 @@ import type { StoredJob } from '../../jobs/job.js'
 import { COUNTED } from '../../usage/sums.js'
 import { storable } from '../postgres/values.js'
 import { columnOf, jobTimes } from '../sql/rows.js'
-import { parsed } from '../sql/stores.js'
 
 /** A row of a table, its values in the order of the columns. */
 export type CopiedRow = (string | number | null)[]
@@ -87,14 +86,14 @@ export const orderOf = ({ columns, keys }: CopiedTable): string =>
     .map(({ name }) => name)
     .join(', ')
 
-/** The columns by which a job is found. @throws StorageError that names it when it cannot be read */
-export function jobColumns([, id, , info]: CopiedRow): {
+/** The columns by which a job is found. */
+export function jobColumns(info: string): {
   job: StoredJob
   next: number | null
   ready: number | null
   end: number | null
 } {
-  const job = parsed<StoredJob>(info as string, 'The job', id as string, 'jobs')
+  const job = JSON.parse(info) as StoredJob
   const [next, ready, end] = jobTimes(job)
   return { job, next, ready, end }
 }
