@@ -83,8 +83,7 @@ export class SignIns {
 
   async #read(): Promise<void> {
     const gone = new Set(this.#byId.keys())
-    const onUnreadable = (err: Error) => this.#parts.logger.error({ err }, 'a browser is signed out')
-    for (const kept of await this.#parts.store.list(onUnreadable)) {
+    for (const kept of await this.#parts.store.list()) {
       gone.delete(kept.id)
       // it may have been used here and there
       const lastSeenAt = Math.max(kept.lastSeenAt, this.#byId.get(kept.id)?.lastSeenAt ?? 0)

@@ -1,6 +1,5 @@
 import type { CreateJobRequest, JobStatus } from '../../schemas/jobs.js'
 import type { KeptKey } from '../idempotency/store.js'
-import { isUnreadable } from '../storage/storage.js'
 import type { KeptDelivery } from '../webhooks/outbox.js'
 import type { JobPatch, StoredJob } from './job.js'
 
@@ -110,14 +109,10 @@ export interface QueueAdapter {
    * As `claimNext`, at most so many, in one write: in the order in which `claimNext` would have given them. None, and `paused`, when the
    * day's tokens are used up; what was asked for earlier in the same turn of the event loop counts. Absent: jobs are claimed one by one.
    */
-  claim?(
-    limit: number,
-    terms?: ClaimTerms,
-    onUnreadable?: (error: Error) => void,
-  ): Promise<{ jobs: JobRecord[]; paused: boolean }>
+  claim?(limit: number, terms?: ClaimTerms): Promise<{ jobs: JobRecord[]; paused: boolean }>
   get(id: string): Promise<JobRecord | null>
   /** In the order of submission, the last one first, whatever `createdAt` says: the clock may have gone back. */
-  list(filter?: JobFilter, onUnreadable?: (error: Error) => void): Promise<JobRecord[]>
+  list(filter?: JobFilter): Promise<JobRecord[]>
   /**
    * @param expected changes the job only while it is like that
    * @param deliveries what is to be delivered about the change; a part of a `GatewayStorage` keeps them in the same write, and none when
@@ -138,7 +133,7 @@ export interface QueueAdapter {
    */
   delayed?(after: number, limit: number): Promise<{ id: string; nextRunAt: number }[]>
   /** Jobs that are running or parked and are this process's, in pages. Absent: all active jobs are read at the start. */
-  owned?(onUnreadable?: (error: Error) => void): AsyncIterable<JobRecord[]>
+  owned?(): AsyncIterable<JobRecord[]>
   /** Removes a job, whatever its status, as if it had never been; does nothing when it is not there. Absent: it is canceled instead. */
   remove?(id: string): Promise<void>
   /**
@@ -181,20 +176,9 @@ export function selectJobs(records: readonly JobRecord[], filter: JobFilter = {}
     .slice(0, limit)
 }
 
-/** Null too: it is there and cannot be read, which says nothing about the others. */
-export const getJob = (adapter: QueueAdapter, id: string): Promise<JobRecord | null> =>
-  adapter.get(id).catch((error) => {
-    if (isUnreadable(error) || isUnreadable(error?.cause)) return null
-    throw error
-  })
-
 /** What an adapter lists, in its order; one that does not select is put right. */
-export async function listJobs(
-  adapter: QueueAdapter,
-  filter: JobFilter,
-  onUnreadable?: (error: Error) => void,
-): Promise<JobRecord[]> {
-  const records = await adapter.list(filter, onUnreadable)
+export async function listJobs(adapter: QueueAdapter, filter: JobFilter): Promise<JobRecord[]> {
+  const records = await adapter.list(filter)
   const { after, limit = records.length } = filter
   const isSelected =
     records.length <= limit && records.every((record) => isAskedFor(record, filter) && record.info.id !== after?.id)

@@ -9,7 +9,7 @@ import type { Attempts } from './attempts.js'
 import type { DailyBudget } from './budgets.js'
 import type { JobCounters } from './counters.js'
 import type { DelayedJobs } from './delayed-jobs.js'
-import { type JobStore, unusedBy } from './job-store.js'
+import type { JobStore } from './job-store.js'
 import type { JobSessions } from './sessions.js'
 import { Poll, type SharedQueue } from './shared-queue.js'
 
@@ -197,10 +197,8 @@ export class Claims {
     await attempts.freed()
     // there may be more
     if (records.length === places.length) this.#work = true
-    const unused = unusedBy(records, sessionIds)
-    for (const record of records) {
-      const begun = record.info.sessionId
-      const sessionId = begun !== undefined && sessionIds.includes(begun) ? begun : unused.shift()!
+    for (const [index, record] of records.entries()) {
+      const sessionId = sessionIds[index]!
       // what is stored can be claimed before it was told: a submission, or the attempt before
       const { id } = record.info
       const isThere = await this.#cameAbout(record)

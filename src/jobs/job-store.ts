@@ -105,34 +105,21 @@ export class JobStore {
 
   /** Claims at most so many jobs, which are then to be taken; one that `begin` began has its id as its `sessionId`. */
   async claim(limit: number, begin: ClaimTerms['begin']): Promise<JobRecord[]> {
-    const { adapter, budget, logger, shared } = this.#options
+    const { adapter, budget, shared } = this.#options
     if (!adapter.claim) {
       const record = await adapter.claimNext()
       return record ? [record] : []
     }
     const day = budget.today
-    const found: JobRecord[] = []
-    for (;;) {
-      let unreadable = 0
-      const terms: ClaimTerms = {
-        ...(begin && { begin: { ...begin, sessionIds: unusedBy(found, begin.sessionIds) } }),
-        ...(budget.limit !== undefined && { tokens: { day, limit: budget.limit } }),
-        ...(shared?.home !== undefined && { home: shared.home }),
-      }
-      const onUnreadable = (err: Error) => {
-        unreadable++
-        logger.error({ err }, 'a job cannot be run')
-      }
-      const { jobs, paused } = await adapter.claim(limit - found.length, terms, onUnreadable).catch((error) => {
-        if (found.length === 0) throw error
-        return { jobs: [], paused: false }
-      })
-      found.push(...jobs)
-      // another process may have used them up
-      if (paused && !budget.exhausted) budget.report(day, await adapter.dailyTokens(day))
-      // what cannot be read has taken the place of others
-      if (paused || unreadable === 0) return found
+    const terms: ClaimTerms = {
+      ...(begin && { begin }),
+      ...(budget.limit !== undefined && { tokens: { day, limit: budget.limit } }),
+      ...(shared?.home !== undefined && { home: shared.home }),
     }
+    const { jobs, paused } = await adapter.claim(limit, terms)
+    // another process may have used them up
+    if (paused && !budget.exhausted) budget.report(day, await adapter.dailyTokens(day))
+    return jobs
   }
 
   /**
@@ -265,10 +252,4 @@ type Write = <T>(write: (deliveries?: readonly KeptDelivery[]) => Promise<T>, an
 function assertLegal({ id, status }: JobInfo, to: JobStatus | undefined): void {
   if (to !== undefined && to !== status && !LEGAL_TRANSITIONS[status].includes(to))
     throw new Error(`Job ${id} cannot go from ${status} to ${to}.`)
-}
-
-/** Ids of sessions that none of these jobs has. */
-export const unusedBy = (records: readonly JobRecord[], sessionIds: readonly string[]): string[] => {
-  const used = new Set(records.map(({ info }) => info.sessionId))
-  return sessionIds.filter((id) => !used.has(id))
 }

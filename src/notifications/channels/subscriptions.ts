@@ -50,8 +50,7 @@ export class PushSubscriptions {
   }
 
   async #read(): Promise<void> {
-    const { logger, store } = this.#options
-    const kept = await store.subscriptions((err) => logger.error({ err }, 'a browser is told nothing'))
+    const kept = await this.#options.store.subscriptions()
     this.#byId.clear()
     for (const subscription of kept) this.#byId.set(subscription.id, subscription)
   }

@@ -1,7 +1,6 @@
 import { type IdempotencyStore, REMEMBERED_MS, type StoredAnswer } from '../../idempotency/store.js'
 import type { CallDatabase } from './operations.js'
 import { keptRow } from './rows.js'
-import { parsed } from './stores.js'
 
 interface Taken {
   fingerprint: string
@@ -31,17 +30,7 @@ export function idempotencyStore(call: CallDatabase, now: () => number): Idempot
       const known = await call('idempotency.begin', key, fingerprint, now())
       if (known && (known.answer !== null || !taken.has(key))) {
         if (known.fingerprint !== fingerprint) return { state: 'mismatch' }
-        return known.answer === null
-          ? { state: 'in_flight' }
-          : {
-              state: 'answered',
-              answer: parsed(
-                known.answer,
-                'The answer to the idempotency key',
-                JSON.stringify(key),
-                'idempotency_keys',
-              ),
-            }
+        return known.answer === null ? { state: 'in_flight' } : { state: 'answered', answer: JSON.parse(known.answer) }
       }
       forgetOld()
       const held = taken.get(key)
@@ -68,11 +57,7 @@ export function idempotencyStore(call: CallDatabase, now: () => number): Idempot
       const rows = await call('idempotency.left', keys)
       return rows.map(({ key, fingerprint, made, since }) => {
         taken.set(key, { fingerprint, since })
-        return {
-          key,
-          fingerprint,
-          made: parsed(made, 'What was made for the idempotency key', JSON.stringify(key), 'idempotency_keys'),
-        }
+        return { key, fingerprint, made: JSON.parse(made) }
       })
     },
   }

@@ -67,14 +67,13 @@ export interface Operations {
   'parked.page'(after: number, limit: number): ParkedRow[]
   'parked.delete'(id: string): void
 
-  'profiles.list'(): { name: string; profile: string }[]
+  'profiles.list'(): string[]
   'profiles.save'(name: string, profile: string, key?: KeptKeyRow): void
   /** Saves it where that is stored, exactly; null: nothing. @returns whether it is stored now, with the key */
   'profiles.saveInstead'(name: string, profile: string, before: string | null, key?: KeptKeyRow): boolean
   'profiles.delete'(name: string): void
 
   'jobs.add'(info: string, request: string, priority: number, key?: KeptKeyRow): void
-  /** Rows whose `info` cannot be read are not run, and come without being changed any more. */
   'jobs.claim'(now: number, limit: number, terms?: ClaimTerms): { rows: JobRow[]; paused: boolean }
   'jobs.get'(id: string): JobRow | undefined
   /** Ends at about 1 MiB too, which whoever asks takes in one turn. */
@@ -134,11 +133,11 @@ export interface Operations {
   'channels.keyOnce'(name: string, value: string): string
   'channels.key'(name: string): string | undefined
   'channels.saveKey'(name: string, value: string): void
-  'channels.subscriptions'(): { id: string; subscription: string }[]
+  'channels.subscriptions'(): string[]
   'channels.saveSubscription'(id: string, subscription: string): void
   'channels.removeSubscription'(id: string): void
 
-  'signIns.list'(): { id: string; signIn: string }[]
+  'signIns.list'(): string[]
   'signIns.save'(id: string, signIn: string): void
   /** As `save`, of one that is there still. */
   'signIns.renew'(id: string, signIn: string): void

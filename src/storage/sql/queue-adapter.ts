@@ -1,9 +1,6 @@
 import type { JobRecord, QueueAdapter } from '../../jobs/adapter.js'
-import type { StoredJob } from '../../jobs/job.js'
-import { tried } from '../../lib/tried.js'
 import type { CallDatabase } from './operations.js'
 import { deliveryValues, type JobPageFilter, type JobRow, keptRow } from './rows.js'
-import { parsed, readable } from './stores.js'
 
 const JOBS_PER_PAGE = 200
 const PRUNED_AT_ONCE = 500
@@ -12,12 +9,12 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
   add: ({ info, request }, key) =>
     call('jobs.add', JSON.stringify(info), JSON.stringify(request), request.priority ?? 0, key && keptRow(key, now())),
   claimNext: async () => recordOf((await call('jobs.claim', now(), 1)).rows[0]),
-  async claim(limit, terms, onUnreadable = () => {}) {
+  async claim(limit, terms) {
     const { rows, paused } = await call('jobs.claim', now(), limit, terms)
-    return { jobs: readable(rows, (row) => recordOf(row), onUnreadable), paused }
+    return { jobs: rows.map((row) => recordOf(row)), paused }
   },
   get: async (id) => recordOf(await call('jobs.get', id)),
-  async list({ status, profiles, after, limit = Number.POSITIVE_INFINITY } = {}, onUnreadable = () => {}) {
+  async list({ status, profiles, after, limit = Number.POSITIVE_INFINITY } = {}) {
     const filter = {
       ...(status && { status: [...new Set(status)] }),
       ...(profiles && { profiles: [...new Set(profiles)] }),
@@ -28,7 +25,7 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
       const asked = Math.min(JOBS_PER_PAGE, limit - records.length)
       if (asked <= 0) return records
       const { rows, isLast } = await call('jobs.page', { ...filter, ...from, limit: asked })
-      records.push(...readable(rows, (row) => ({ ...recordOf(row), position: row.n }), onUnreadable))
+      for (const row of rows) records.push({ ...recordOf(row), position: row.n })
       if (isLast) return records
       from = { before: rows.at(-1)!.n }
     }
@@ -37,19 +34,17 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
     recordOf(await call('jobs.update', id, patch, expected, deliveries?.map(deliveryValues))),
   counts: () => call('jobs.counts'),
   delayed: (after, limit) => call('jobs.delayed', after, limit),
-  async *owned(onUnreadable = () => {}) {
+  async *owned() {
     for (let after = 0; ; ) {
       const rows = await call('jobs.owned', after, JOBS_PER_PAGE)
-      yield readable(rows, (row) => recordOf(row), onUnreadable)
+      yield rows.map((row) => recordOf(row))
       if (rows.length < JOBS_PER_PAGE) return
       after = rows.at(-1)!.n
     }
   },
   remove: (id) => call('jobs.remove', id),
   ended: async (olderThanMs, limit) =>
-    (await call('jobs.ended', now() - olderThanMs, limit)).flatMap(
-      (info) => tried((): StoredJob[] => [JSON.parse(info)]) ?? [],
-    ),
+    (await call('jobs.ended', now() - olderThanMs, limit)).map((info) => JSON.parse(info)),
   async prune(olderThanMs) {
     const finishedBy = now() - olderThanMs
     for (let count = 0; ; ) {
@@ -71,7 +66,6 @@ function recordOf(row: JobRow): JobRecord
 function recordOf(row: JobRow | null | undefined): JobRecord | null
 function recordOf(row: JobRow | null | undefined): JobRecord | null {
   if (!row) return null
-  const { n, info, request, rev } = row
-  const of = <T>(text: string): T => parsed(text, 'The job of number', n, 'jobs')
-  return { info: of(info), request: of(request), rev }
+  const { info, request, rev } = row
+  return { info: JSON.parse(info), request: JSON.parse(request), rev }
 }

@@ -63,8 +63,8 @@ export const sessionJournal = (call: CallDatabase, now: () => number, isListed =
     const { row, news } = found
     return {
       ...sessionOf(row, news),
-      ...parsed<JournaledOrigin>(row.origin, 'The origin of session', id, 'origins'),
-      ...(row.snapshot !== null && { snapshot: parsed(row.snapshot, 'The snapshot of session', id, 'snapshots') }),
+      ...parsed<JournaledOrigin>(row.origin, 'The origin of session', id),
+      ...(row.snapshot !== null && { snapshot: parsed(row.snapshot, 'The snapshot of session', id) }),
     }
   },
   read: async (id, afterSeq, untilSeq, maxBytes) =>
@@ -112,8 +112,8 @@ type EarlierState = JournaledState & { ahead?: readonly Asked[] }
 
 export function sessionOf(row: SessionRow, rows: readonly NewsRow[]): JournaledSession {
   const { id, profile, generation, reservedSeq, lastSeq, asleep } = row
-  const { ahead = [], ...state } = parsed<EarlierState>(row.state, 'Session', id, 'sessions')
-  const news = [...ahead.map(newsOf), ...rows.map((one) => parsed<News>(one.news, 'News of session', id, 'news'))]
+  const { ahead = [], ...state } = parsed<EarlierState>(row.state, 'Session', id)
+  const news = [...ahead.map(newsOf), ...rows.map((one) => parsed<News>(one.news, 'News of session', id))]
   return {
     ...{ id, profile, generation, state, reservedSeq, lastSeq },
     ...(news.length > 0 && { news }),

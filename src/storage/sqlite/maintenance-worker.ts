@@ -4,7 +4,6 @@ import { goOnApart } from './copies.js'
 import { assertNotEmptied, cutOffBy, cutOffMessage, sizeOf } from './cut-off.js'
 import { type Database, loadDriver } from './driver.js'
 import { failureOf, isClosed, isFull, Refusal } from './failures.js'
-import { damagedRows } from './json-rows.js'
 import type { MaintenanceTask, SqliteReport } from './maintenance.js'
 import { salvageFile } from './salvage.js'
 import { SCHEMA_VERSION, TABLES, versionOf } from './schema.js'
@@ -129,8 +128,6 @@ function look(db: Database, report: SqliteReport): void {
   // those that an earlier version did not have the next start makes
   const tables = TABLES.filter((table) => report.schemaVersion === SCHEMA_VERSION || has.has(table))
   for (const table of tables) report.tables[table] = { rows: count(`FROM ${table}`), bytes: size.get(table).bytes }
-  // of a file with holes the rows cannot all be read
-  if (report.problems.length === 0) report.problems.push(...damagedRows(db, tables, MAX_PROBLEMS))
   const known = 'session NOT IN (SELECT key FROM sessions)'
   const removed = 'session IN (SELECT session FROM removed_sessions)'
   report.orphans = {

@@ -204,8 +204,6 @@ export const TABLES = [
   'executions',
 ] as const
 
-export type Table = (typeof TABLES)[number]
-
 export const SCHEMA_VERSION = MIGRATIONS.length
 
 /**

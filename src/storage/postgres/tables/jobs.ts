@@ -2,7 +2,6 @@ import type { JobStatus } from '../../../../schemas/jobs.js'
 import { type Expected, isAsExpected, type JobPatch } from '../../../jobs/adapter.js'
 import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
-import { tried } from '../../../lib/tried.js'
 import { type JobCountRow, type JobPageFilter, type JobRow, jobTimes } from '../../sql/rows.js'
 import type { Row, Statement } from '../pipeline.js'
 import { asks, does, MAX_PAGE_CHARS, type Plans, pageOf, rowsOf, sets, statement } from '../plan.js'
@@ -111,8 +110,7 @@ export function knownJobs(ids: readonly string[], rows: readonly Row[]): KnownJo
 function jobRow({ n, rev, claimed, info, request }: Row): JobRow {
   if (claimed === null) return { n, rev, info, request } as JobRow
   const patch = { status: 'running', nextRunAt: undefined, ...JSON.parse(claimed as string) }
-  const job = tried((): StoredJob => JSON.parse(info as string))
-  return { n, rev, info: job ? JSON.stringify(patched(job, patch)) : info, request } as JobRow
+  return { n, rev, info: JSON.stringify(patched(JSON.parse(info as string), patch)), request } as JobRow
 }
 
 const lastTokens = (rows: readonly Row[][]): number => rows.at(-1)![0]!.tokens as number
@@ -127,9 +125,8 @@ function changed(
 ): { row: JobRow; change: JobChange } | null {
   const known = jobs.get(id)
   if (!known) return null
-  // one whose text is damaged stays as it is
-  const before = tried((): StoredJob => JSON.parse(known.row.info))
-  if (!before || !isAsExpected(expected, before.status, known.rev)) return null
+  const before: StoredJob = JSON.parse(known.row.info)
+  if (!isAsExpected(expected, before.status, known.rev)) return null
   const job = patched(before, patch)
   const [next, ready, end] = jobTimes(job)
   const rev = known.rev + 1

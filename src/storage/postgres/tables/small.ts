@@ -73,8 +73,7 @@ export const parkedPlans = {
 /** Managed profiles. @param me whose keys are kept with them */
 export const profilePlans = (me: number) =>
   ({
-    'profiles.list': () =>
-      rowsOf<{ name: string; profile: string }>('SELECT name, profile FROM @profiles ORDER BY name'),
+    'profiles.list': () => texts('SELECT profile FROM @profiles ORDER BY name', 'profile'),
     'profiles.save': (name, profile, key) =>
       sets(
         statement(UPSERT_PROFILE, name, profile),
@@ -156,8 +155,7 @@ export const channelPlans = {
   'channels.key': (name) => textOf('SELECT value FROM @gateway_keys WHERE name = $1', 'value', name),
   'channels.saveKey': (name, value) =>
     sets(statement(`${KEEP_GATEWAY_KEY} DO UPDATE SET value = excluded.value`, name, value)),
-  'channels.subscriptions': () =>
-    rowsOf<{ id: string; subscription: string }>('SELECT id, subscription FROM @push_subscriptions ORDER BY n'),
+  'channels.subscriptions': () => texts('SELECT subscription FROM @push_subscriptions ORDER BY n', 'subscription'),
   'channels.saveSubscription': (id, subscription) =>
     sets(statement(UPSERT_SUBSCRIPTION, id, subscription), bump('push_subscriptions')),
   'channels.removeSubscription': (id) =>
@@ -166,8 +164,7 @@ export const channelPlans = {
 
 /** Browsers that are signed in to the console. */
 export const signInPlans = {
-  'signIns.list': () =>
-    rowsOf<{ id: string; signIn: string }>('SELECT id, sign_in AS "signIn" FROM @sign_ins ORDER BY n'),
+  'signIns.list': () => texts('SELECT sign_in FROM @sign_ins ORDER BY n', 'sign_in'),
   'signIns.save': (id, signIn) => sets(statement(UPSERT_SIGN_IN, id, signIn), bump('sign_ins')),
   'signIns.renew': (id, signIn) => sets(statement(RENEW_SIGN_IN, id, signIn), bump('sign_ins')),
   'signIns.remove': (id) => sets(statement('DELETE FROM @sign_ins WHERE id = $1', id), bump('sign_ins')),

@@ -2,7 +2,6 @@ import type { JobStatus } from '../../../../schemas/jobs.js'
 import { claimPatch, isAsExpected, type JobPatch, type JobPlace } from '../../../jobs/adapter.js'
 import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
-import { tried } from '../../../lib/tried.js'
 import type { Operations, OperationsOf } from '../../sql/operations.js'
 import { type JobPageFilter, type JobRow, jobTimes } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
@@ -11,9 +10,6 @@ import { ridingKeeper } from './riding.js'
 
 const MAX_PAGE_CHARS = 1024 * 1024
 const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
-
-/** Undefined: its text is damaged. */
-const readInfo = ({ info }: JobRow): StoredJob | undefined => tried(() => JSON.parse(info))
 
 /** Jobs and the counters of their tokens. */
 export function jobOperations(db: Database): OperationsOf<'jobs'> {
@@ -28,8 +24,6 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
   )
   const takeDue = db.prepare('UPDATE jobs SET ready = 1 WHERE ready = 0 AND next_run_at <= ?')
   const next = db.prepare('SELECT n, rev, info, request FROM jobs WHERE ready = 1 ORDER BY priority DESC, n LIMIT ?')
-  /** One whose text is damaged holds up no other. */
-  const passOver = db.prepare('UPDATE jobs SET ready = NULL WHERE n = ?')
   const positionOf = db.prepare('SELECT n FROM jobs WHERE id = ?')
   const positionAt = db.prepare('SELECT n FROM jobs WHERE created_at <= ? ORDER BY created_at DESC, n DESC LIMIT 1')
   const newest = db.prepare('SELECT n FROM jobs WHERE n < ? ORDER BY n DESC LIMIT ?')
@@ -58,7 +52,7 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
   const keepAlong = ridingKeeper(db)
   const tokensOf = db.prepare('SELECT tokens FROM daily_tokens WHERE day = ?')
 
-  const change = ({ n, rev, request }: JobRow, patch: JobPatch, parsed: StoredJob): JobRow => {
+  const change = ({ n, rev, info, request }: JobRow, patch: JobPatch, parsed: StoredJob = JSON.parse(info)): JobRow => {
     const job = patched(parsed, patch)
     const text = JSON.stringify(job)
     save.run(rev + 1, job.status, ...jobTimes(job), text, n)
@@ -68,10 +62,8 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
   const update: Operations['jobs.update'] = (id, patch, expected, deliveries) => {
     const row: (JobRow & { status: JobStatus }) | undefined = find.get(id)
     if (!row || !isAsExpected(expected, row.status, row.rev)) return null
-    const job = readInfo(row)
-    if (!job) return null
     keepAlong({ deliveries })
-    return change(row, patch, job)
+    return change(row, patch)
   }
 
   const charged: Operations['jobs.charge'] = (day, tokens) => charge.get(day, tokens).tokens
@@ -105,12 +97,9 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
       if (tokens && (tokensOf.get(tokens.day)?.tokens ?? 0) >= tokens.limit) return { rows: [], paused: true }
       takeDue.run(now)
       const ready: JobRow[] = next.all(limit)
-      let begun = 0
-      const rows = ready.map((row) => {
-        const info = readInfo(row)
-        if (info) return change(row, claimPatch(info, begin, begun++), info)
-        passOver.run(row.n)
-        return row
+      const rows = ready.map((row, index) => {
+        const info: StoredJob = JSON.parse(row.info)
+        return change(row, claimPatch(info, begin, index), info)
       })
       return { rows, paused: false }
     },
