@@ -253,12 +253,6 @@ export class JobRun {
     return this.ended
   }
 
-  /** Interrupts a turn that has used too much as soon as that is counted. @param untold what `onEvent` will be told once it is durable */
-  onCallCounted(untold: readonly SessionEventTold[]): void {
-    if (this.limits.tokens === undefined || this.ended) return
-    if (this.#meter.tokensWith(untold.map(({ event }) => event)) > this.limits.tokens) this.#kill(this.#tooManyTokens)
-  }
-
   /** Its session waits, and keeps its engine while somebody looks at it. */
   onHeld(executionId: string | undefined): void {
     if (!this.ended) this.#park(executionId, true)
@@ -267,11 +261,7 @@ export class JobRun {
   #progress(event: SessionEvent): void {
     const progress = progressOf(event)
     if (progress) this.#owner.onProgress(this, progress)
-    if (this.#overTokens) this.#kill(this.#tooManyTokens)
-  }
-
-  get #tooManyTokens(): string {
-    return `The run used more than ${this.limits.tokens} tokens.`
+    if (this.#overTokens) this.#kill(`The run used more than ${this.limits.tokens} tokens.`)
   }
 
   get #overTokens(): boolean {
@@ -353,7 +343,7 @@ export class JobRun {
     const failed = (error: string): AttemptOutcome => ({ status: 'failed', error, result })
     if (this.#killing) return failed(this.#killing.error)
     if (isError || subtype !== 'success') return failed(errors?.join(' · ') || SUBTYPE_ERRORS[subtype])
-    if (this.#overTokens) return failed(this.#tooManyTokens)
+    if (this.#overTokens) return failed(`The run used more than ${this.limits.tokens} tokens.`)
     return { status: 'succeeded', result }
   }
 

@@ -50,12 +50,6 @@ export interface RegistryEvents extends Record<string, unknown> {
  */
 export type OnTurnOver = (sessionId: string, untold: readonly SessionEventTold[]) => void
 
-/**
- * Hears that a model call of a job's run was counted before that is durable: nobody may be told. An engine takes no further step before that.
- * @param untold everything that `session_event` will tell up to there
- */
-export type OnCallCounted = OnTurnOver
-
 /** Who has what is told of sessions kept with it. */
 export interface SessionObservers {
   notifier: {
@@ -76,7 +70,6 @@ export interface SessionObservers {
   inbox: WaitingObserver
   /** The queue. */
   onTurnOver?: OnTurnOver | undefined
-  onCallCounted?: OnCallCounted | undefined
 }
 
 export interface RegistryOptions
