@@ -86,6 +86,8 @@ t.test('what is begun of a profile outlives a reload, and takes nothing back eit
   await dialog.waitFor({ state: 'detached' })
   const { profile } = (await call('GET', '/profiles/reloaded')).json
   t.match(profile, { description: 'Half a thou', provider: { model: 'second' } })
+  // read again after it was saved
+  await page.getByText('Half a thou').waitFor()
   await edit()
   await description.fill('Another thou')
   await dialog.getByRole('button', { name: 'Cancel' }).click()

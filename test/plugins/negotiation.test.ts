@@ -35,7 +35,7 @@ t.test('who likes JSON better than a stream is not kept on the line', async (t) 
       firstChunkOnly: true,
     })
     t.match(headerOf(answer, 'content-type'), streams ? /^text\/event-stream/ : /^application\/json/, `${accept}`)
-    t.equal(headerOf(answer, 'cache-control'), 'no-store', 'no cache gives it to who wants the other')
+    t.match(headerOf(answer, 'cache-control'), /^no-store\b/, 'no cache gives it to who wants the other')
     if (!streams) t.match(headerOf(answer, 'vary'), /\bAccept\b/)
   }
 })

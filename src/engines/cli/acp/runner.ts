@@ -171,7 +171,8 @@ export class AcpRunner implements Runner {
   /** What it said after its turn, which may not be all of it. */
   tellRest(): void {
     this.#afterwards?.cancel()
-    if (!this.#turn) this.#translator.flush()
+    // what is replayed as a session opens is told whole
+    if (!this.#turn && this.#isOpen) this.#translator.flush()
   }
 
   pause = (): void => this.#pausing.pause()
@@ -336,7 +337,7 @@ export class AcpRunner implements Runner {
 
   #update(update: SessionUpdate, sessionId: string): void {
     this.#turn?.heard()
-    if (!this.#turn && this.#isOpen) {
+    if (!this.#turn && this.#isOpen && !this.#closing) {
       this.#afterwards?.cancel()
       this.#afterwards = this.#setup.clock.after(AFTERWARDS_MS, () => this.tellRest())
     }
