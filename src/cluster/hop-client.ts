@@ -2,7 +2,6 @@ import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage
 import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
 import { Readable } from 'node:stream'
 import type { Clock } from '../lib/clock.js'
-import { ended } from '../lib/sentence.js'
 import type { ClusterNode } from '../storage/cluster.js'
 import { type NodeRequest, NodeUnreachable } from './cluster.js'
 import { CLIENT_HEADER, HOP_HEADER, type HopMessage, REFUSED_HEADER, signHop } from './hop-signature.js'
@@ -156,7 +155,7 @@ export class HopRefused extends Error {
     const why = isLate
       ? 'the clocks of the two are more than 30 s apart'
       : 'cluster.secret is not the same at both of them'
-    super(`The node that has this does not let this one in: ${ended(why)} Nothing was asked of it.`)
+    super(`The node that has this does not let this one in: ${why}. Nothing was asked of it.`)
   }
 }
 

@@ -4,17 +4,11 @@ import cors from '@fastify/cors'
 import rateLimit from '@fastify/rate-limit'
 import fastify from 'fastify'
 import t from 'tap'
-import gatewayPlugin, { createMemoryProfileStore, type MessageBlock } from '../../src/index.js'
-import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import gatewayPlugin, { type MessageBlock } from '../../src/index.js'
+import { buildGateway, buildServer, SOME_CWD } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
+import { hostWorld } from '../fixtures/host-world.js'
 import { isProblem } from '../fixtures/problem.js'
-import { ScriptedEngine } from '../fixtures/scripted-engine.js'
-
-const world = () => {
-  const engine = new ScriptedEngine()
-  const profiles = [{ name: 'p', engine: 'provider' as const, provider: { id: 'scripted' } }]
-  return { engine, options: { allowUnauthenticated: true, profiles, createEngineRunner: engine.create } }
-}
 
 t.test(
   'a host that set compilers for a schema language of its own boots with the gateway, and both work',
@@ -38,7 +32,7 @@ t.test(
     host.addHook('onRoute', (route) => {
       setImmediate(() => (route.schema as { hide?: true } | undefined)?.hide || shown.push(route.url))
     })
-    await host.register(gatewayPlugin, { ...world().options, queue: {}, health: true, metrics: true })
+    await host.register(gatewayPlugin, { ...hostWorld().options, queue: {}, health: true, metrics: true })
     await host.ready()
     t.same(
       shown.filter((path) => path.startsWith('/v1')),
@@ -53,70 +47,6 @@ t.test(
   },
 )
 
-t.test('the prefix of a registration is the beginning of every path, as for any plugin', async (t) => {
-  const host = fastify()
-  t.teardown(() => host.close())
-  const dispatched: unknown[] = []
-  const { engine, options } = world()
-  const tool = { name: 'far', description: '', inputSchema: {}, dispatch: { url: 'http://127.0.0.1:1/' } }
-  await host.register(
-    async (scope) =>
-      scope.register(gatewayPlugin, {
-        ...options,
-        prefix: '/agents',
-        health: true,
-        metrics: true,
-        executions: { tools: [tool], onDispatch: (execution) => void dispatched.push(execution) },
-      }),
-    { prefix: '/api' },
-  )
-  const url = await host.listen({ port: 0 })
-  const created = await host.inject({ method: 'POST', url: '/api/agents/v1/sessions', payload: { cwd: SOME_CWD } })
-  const { id } = created.json()
-  t.equal(created.headers.location, `/api/agents/v1/sessions/${id}`)
-  t.equal((await host.inject('/v1/sessions')).statusCode, 404)
-  for (const path of ['/healthz', '/metrics']) t.equal((await host.inject(`/api/agents${path}`)).statusCode, 200, path)
-  const client = await attach(t, `${url}/api/agents/v1`, id)
-  await client.untilFrame('synced')
-  await engine.last.host.deferExecution({ executionId: 'e', toolName: 'far', input: {} })
-  await until(() => dispatched.length === 1)
-  t.match(dispatched, [{ resultPath: '/api/agents/v1/executions/e/result' }])
-})
-
-t.test('where something was made is told under the prefix as it was asked for', async (t) => {
-  const host = fastify()
-  t.teardown(() => host.close())
-  const authenticate = () => ({ canManageProfiles: true })
-  const stores = { profileStore: createMemoryProfileStore(), managedProfiles: {} }
-  const { profiles, createEngineRunner } = world().options
-  const given = { authenticate, profiles, queue: {}, createEngineRunner, ...stores }
-  await host.register(gatewayPlugin, { ...given, prefix: '/of::all/:tenant(^[\\w ]+$)' })
-  for (const [path, body] of [
-    ['sessions', { cwd: SOME_CWD }],
-    ['jobs', { session: { cwd: SOME_CWD, prompt: 'go' } }],
-    ['profiles', { name: 'made', engine: 'provider', provider: { id: 'demo' } }],
-  ] as const) {
-    const made = await host.inject({ method: 'POST', url: `/of:all/some%20body/v1/${path}`, payload: body })
-    t.equal(made.statusCode, 201, made.body)
-    const { location } = made.headers
-    t.match(location, /^\/of:all\/some%20body\/v1\//)
-    t.equal((await host.inject(location!)).statusCode, 200)
-  }
-})
-
-t.test('a prefix may end in a slash, as for any plugin', async (t) => {
-  for (const prefix of ['/agents/', 'agents']) {
-    const host = fastify()
-    t.teardown(() => host.close())
-    await host.register(gatewayPlugin, { ...world().options, prefix, health: true })
-    await host.ready()
-    t.same(Object.keys(host.gateways), ['/agents/v1'])
-    t.equal((await host.inject('/agents/healthz')).statusCode, 200)
-    const created = await host.inject({ method: 'POST', url: '/agents/v1/sessions', payload: { cwd: SOME_CWD } })
-    t.equal(created.headers.location, `/agents/v1/sessions/${created.json().id}`)
-  }
-})
-
 t.test('what a host makes of its own answers is nothing to those of the gateway, nor to their keys', async (t) => {
   const host = fastify()
   t.teardown(() => host.close())
@@ -125,7 +55,7 @@ t.test('what a host makes of its own answers is nothing to those of the gateway,
   // as a plugin does that compresses them
   host.addHook('onSend', async (_request, _reply, payload) => Buffer.from(payload as string))
   host.get('/own', async () => ({ x: 1 }))
-  await host.register(gatewayPlugin, { ...world().options, health: true })
+  await host.register(gatewayPlugin, { ...hostWorld().options, health: true })
   t.same((await host.inject('/own')).json(), { data: { wrapped: { x: 1 } } })
   const headers = { 'idempotency-key': 'k' }
   const create = () => host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD }, headers })
@@ -146,7 +76,7 @@ t.test('what was made is made once, also when a hook of the host fails at the an
     isFull = false
     throw new Error('the audit log of the host is full')
   })
-  await host.register(gatewayPlugin, world().options)
+  await host.register(gatewayPlugin, hostWorld().options)
   const headers = { 'idempotency-key': 'k' }
   const create = () => host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD }, headers })
   const failed = await create()
@@ -164,7 +94,7 @@ t.test('what can be read can be asked for its head, also in a host that makes no
     { format: 'webhook' as const, url: 'http://127.0.0.1:1/', events: ['permission_requested' as const] },
   ]
   const notifications = { channels, publicUrl: 'https://gateway.example', answerLinks: true }
-  await host.register(gatewayPlugin, { ...world().options, console: true, notifications })
+  await host.register(gatewayPlugin, { ...hostWorld().options, console: true, notifications })
   const created = await host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD } })
   const { id } = created.json()
   for (const path of ['sessions', `sessions/${id}`, `sessions/${id}/events`, 'openapi.json', 'docs', 'console/me'])
@@ -192,7 +122,7 @@ t.test(
     const authenticate = () => {
       throw new Error('the directory of users is away')
     }
-    await host.register(gatewayPlugin, { ...world().options, authenticate, logger, health: true, metrics: true })
+    await host.register(gatewayPlugin, { ...hostWorld().options, authenticate, logger, health: true, metrics: true })
     for (const path of ['/v1/sessions', '/metrics']) {
       const { instance, code } = (await host.inject(path)).json()
       t.equal(code, 'SG_ERR_AUTHENTICATE_FAILED')
@@ -208,33 +138,9 @@ t.test('a host that logs errors alone has those of the gateway in its own log', 
   const authenticate = () => {
     throw new Error('the directory of users is away')
   }
-  await host.register(gatewayPlugin, { ...world().options, authenticate })
+  await host.register(gatewayPlugin, { ...hostWorld().options, authenticate })
   t.equal((await host.inject('/v1/sessions')).statusCode, 500)
   t.match(lines, [/the directory of users is away/])
-})
-
-t.test('a gateway in a scope is another than one of the same base path around it, whichever comes first', async (t) => {
-  for (const isOuterFirst of [true, false]) {
-    const app = fastify()
-    t.teardown(() => app.close())
-    const inner = () =>
-      app.register(async (scope) => void (await scope.register(gatewayPlugin, world().options)), { prefix: '/in' })
-    if (!isOuterFirst) await inner()
-    await app.register(gatewayPlugin, world().options)
-    if (isOuterFirst) await inner()
-    await app.ready()
-    for (const url of ['/v1/sessions', '/in/v1/sessions']) t.equal((await app.inject(url)).statusCode, 200, url)
-    t.same(Object.keys(app.gateways), isOuterFirst ? ['/v1', '/in/v1'] : ['/v1'])
-  }
-})
-
-t.test('two gateways under one base path are told apart by their prefixes', async (t) => {
-  const host = fastify()
-  t.teardown(() => host.close())
-  await host.register(gatewayPlugin, { ...world().options, prefix: '/a' })
-  await host.register(gatewayPlugin, { ...world().options, prefix: '/b' })
-  await host.ready()
-  t.same(Object.keys(host.gateways), ['/a/v1', '/b/v1'])
 })
 
 t.test('what the host refuses before the gateway is asked keeps its status, on which clients act', async (t) => {
@@ -244,7 +150,7 @@ t.test('what the host refuses before the gateway is asked keeps its status, on w
     if (refuse === '401') reply.header('www-authenticate', 'Basic realm="host"')
     if (refuse) throw Object.assign(new Error('inner workings of the host'), { statusCode: Number(refuse) })
   })
-  await host.register(gatewayPlugin, world().options)
+  await host.register(gatewayPlugin, hostWorld().options)
   const get = async (refuse: string) => {
     const { statusCode: status, headers, body: text } = await host.inject({ url: '/v1/sessions', headers: { refuse } })
     return { status, headers: new Headers(headers as Record<string, string>), text, json: JSON.parse(text) }
@@ -267,14 +173,14 @@ t.test("a limit of the host's own is a 429 with its own Retry-After", async (t) 
   const host = fastify()
   t.teardown(() => host.close())
   await host.register(rateLimit, { max: 1, timeWindow: 40_000 })
-  await host.register(gatewayPlugin, world().options)
+  await host.register(gatewayPlugin, hostWorld().options)
   t.equal((await host.inject('/v1/sessions')).statusCode, 200)
   t.match(await host.inject('/v1/sessions'), { statusCode: 429, headers: { 'retry-after': '40' } })
 })
 
 t.test('over HTTP/2 a path that is a socket is refused, and the host lives on', async (t) => {
   const host = fastify({ http2: true, forceCloseConnections: true })
-  await host.register(gatewayPlugin, world().options)
+  await host.register(gatewayPlugin, hostWorld().options)
   await host.listen({ port: 0 })
   const client = connect(`http://127.0.0.1:${(host.server.address() as AddressInfo).port}`)
   t.teardown(async () => {
@@ -309,7 +215,7 @@ t.test('what a host has already, and the gateway cannot share, stops the start w
   t.teardown(() => crossed.close())
   await crossed.register(cors, { origin: 'https://host.example' })
   await t.rejects(
-    async () => crossed.register(gatewayPlugin, { ...world().options, cors: { origins: ['https://app.example'] } }),
+    async () => crossed.register(gatewayPlugin, { ...hostWorld().options, cors: { origins: ['https://app.example'] } }),
     {
       code: 'SG_ERR_OPTION',
       message: /^cors: this host has @fastify\/cors .*list these origins there/,
@@ -320,11 +226,11 @@ t.test('what a host has already, and the gateway cannot share, stops the start w
     t.teardown(() => named.close())
     named.decorateRequest(name)
     const says = new RegExp(`sets request\\.${name} on its routes, and this host .*give yours another name`)
-    await t.rejects(async () => named.register(gatewayPlugin, world().options), says)
+    await t.rejects(async () => named.register(gatewayPlugin, hostWorld().options), says)
   }
   const answering = fastify().setNotFoundHandler((_request, reply) => reply.code(404).send('mine'))
   t.teardown(() => answering.close())
-  await t.rejects(async () => answering.register(gatewayPlugin, { ...world().options, basePath: '/' }), {
+  await t.rejects(async () => answering.register(gatewayPlugin, { ...hostWorld().options, basePath: '/' }), {
     code: 'SG_ERR_OPTION',
     message: /^basePath: .*this host answers .* by itself; give the gateway one, as \/v1/,
   })
@@ -333,66 +239,22 @@ t.test('what a host has already, and the gateway cannot share, stops the start w
     t.teardown(() => decorated.close())
     decorated.decorate(name, {})
     const says = new RegExp(`at fastify\\.${name}, and this host .*give yours another name`)
-    await t.rejects(async () => decorated.register(gatewayPlugin, world().options), says)
+    await t.rejects(async () => decorated.register(gatewayPlugin, hostWorld().options), says)
   }
-})
-
-t.test('what is at no path of the gateway is its 404, also in a host that answers every path', async (t) => {
-  const host = fastify()
-  t.teardown(() => host.close())
-  host.get('/v1/*', { constraints: { host: 'old.example' } }, async () => 'old')
-  host.get('/kept/*', async () => 'kept')
-  const authenticate = ({ headers }: { headers: { authorization?: string | undefined } }) =>
-    headers.authorization ? {} : null
-  const options = { ...world().options, allowUnauthenticated: false, authenticate }
-  await host.register(gatewayPlugin, options)
-  await host.register(gatewayPlugin, { ...options, basePath: '/kept' })
-  host.get('/*', async (_request, reply) => reply.type('text/html').send('<!doctype html>'))
-  const headers = { authorization: 'yes' }
-  for (const url of [
-    '/v1/jobs',
-    '/v1/jobs/1',
-    '/v1/queue',
-    '/v1/queue/ws',
-    '/v1/queue/events',
-    '/v1/nowhere',
-    '/v1/',
-  ]) {
-    t.match((await host.inject({ url, headers })).json(), { status: 404, code: 'SG_ERR_NOT_FOUND' }, url)
-    t.match((await host.inject(url)).json(), { status: 401, code: 'SG_ERR_UNAUTHENTICATED' }, url)
-  }
-  t.equal((await host.inject('/elsewhere')).body, '<!doctype html>')
-  t.equal((await host.inject({ url: '/v1/x', headers: { host: 'old.example' } })).body, 'old')
-  t.equal((await host.inject('/kept/x')).body, 'kept', 'a host that has such a route under it means that')
-  t.match((await host.inject({ method: 'POST', url: '/kept/x', headers })).json(), { code: 'SG_ERR_NOT_FOUND' })
-})
-
-t.test('a host answers preflights of its own routes under the prefix of the gateway', async (t) => {
-  const host = fastify()
-  t.teardown(() => host.close())
-  await host.register(gatewayPlugin, world().options)
-  await host.register(async (scope) => {
-    await scope.register(cors, { origin: 'https://page.example' })
-    scope.get('/v1/own', async () => 'own')
-  })
-  const preflight = { origin: 'https://page.example', 'access-control-request-method': 'GET' }
-  const { statusCode, headers } = await host.inject({ method: 'OPTIONS', url: '/v1/own', headers: preflight })
-  t.equal(statusCode, 204)
-  t.equal(headers['access-control-allow-origin'], 'https://page.example')
 })
 
 t.test('a host that counts its requests has the number of one in the refusal, as text', async (t) => {
   let requests = 0
   const host = fastify({ genReqId: () => ++requests as never })
   t.teardown(() => host.close())
-  await host.register(gatewayPlugin, world().options)
+  await host.register(gatewayPlugin, hostWorld().options)
   t.equal((await host.inject('/v1/nowhere')).json().instance, '1')
 })
 
 t.test('a misspelt option stops the start: it may have been a limit', async (t) => {
   const host = fastify()
   t.teardown(() => host.close())
-  const options = { ...world().options, allowedCwdRoot: ['/srv'] }
+  const options = { ...hostWorld().options, allowedCwdRoot: ['/srv'] }
   await t.rejects(async () => host.register(gatewayPlugin, options), {
     code: 'SG_ERR_OPTION',
     message: 'allowedCwdRoot: unknown option; did you mean allowedCwdRoots?',
