@@ -154,8 +154,13 @@ t.test('rotate-keys makes old links void, while the gateway runs and while it do
   await start()
   t.equal((await page(stopped.link)).status, 404)
   t.equal((await page(running.link)).status, 404)
-  await until(() => told(stopped.id).length > before, 'the next reminder')
-  const next = told(stopped.id).at(-1)!
+  // what the receiver had answered as the gateway stopped may come once more
+  const reminders = () =>
+    told(stopped.id)
+      .slice(before)
+      .filter(({ reminder }) => reminder !== undefined)
+  await until(() => reminders().length > 0, 'the next reminder')
+  const next = reminders()[0]!
   t.match(next, { request: { id: stopped.requestId }, reminder: Number })
   t.match(await page(next.answerUrl!, { behavior: 'allow' }), { status: 200, text: /Allowed/ })
   t.match(await resolved(stopped.id), { by: { channel: 'link' } })
