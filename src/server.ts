@@ -11,6 +11,7 @@ import type { JobQueue } from './jobs/queue.js'
 import { systemClock } from './lib/clock.js'
 import { descriptorLimit } from './lib/descriptors.js'
 import type { Logger } from './lib/logger.js'
+import { Passing } from './lib/passing.js'
 import { keepTickShape } from './lib/tick-shape.js'
 import { within } from './lib/within.js'
 import type { WorkerServerOptions } from './options.js'
@@ -72,10 +73,9 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     app.setNotFoundHandler((request, reply) => sendProblem(new GatewayError('SG_ERR_NOT_FOUND'), request, reply))
   if (gateway.options.console && gateway.options.basePath !== '') leadToConsole(app, gateway.options.basePath)
   app.register(gatewayPlugin, { ...options, gateway })
-  const underWay = new Set<ServerResponse>()
+  const underWay = new Passing<ServerResponse>()
   app.server.on('request', (_request, response: ServerResponse) => {
-    underWay.add(response)
-    response.once('close', () => underWay.delete(response))
+    response.once('close', underWay.add(response))
   })
   return {
     server: app.server,

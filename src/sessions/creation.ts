@@ -3,6 +3,7 @@ import { letGo } from '../engines/built-runner.js'
 import { GatewayError } from '../errors.js'
 import { keptWith } from '../idempotency/making.js'
 import { newId } from '../lib/new-id.js'
+import { Passing } from '../lib/passing.js'
 import { PATIENCE_MS, Patience, patiently } from '../lib/patience.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import { nameOf, type Principal } from '../principal.js'
@@ -36,7 +37,7 @@ export interface CreationParts {
 export class Creation {
   readonly #parts: CreationParts
   /** Refuses those who wait for an engine to be built. */
-  readonly #waiting = new Set<(refusal: GatewayError) => void>()
+  readonly #waiting = new Passing<(refusal: GatewayError) => void>()
 
   constructor(parts: CreationParts) {
     this.#parts = parts
@@ -119,9 +120,10 @@ export class Creation {
     { isRun, silent, discard = () => {} }: { isRun: boolean; silent: string; discard?: (late: T) => unknown },
   ): Promise<T> {
     return new Promise((resolve, reject) => {
+      let leave = () => {}
       const waitNoMore = () => {
         limit.cancel()
-        this.#waiting.delete(refuse)
+        leave()
       }
       // once: what comes late is discarded once
       const refuse = (refusal: GatewayError) => {
@@ -132,7 +134,7 @@ export class Creation {
       const limit = this.#parts.options.clock.after(START_LIMIT_MS, () =>
         refuse(new GatewayError('SG_ERR_ENGINE_START', { cause: new Error(silent) })),
       )
-      if (!isRun) this.#waiting.add(refuse)
+      if (!isRun) leave = this.#waiting.add(refuse)
       if (!isRun && this.#parts.isDraining()) refuse(shuttingDown())
       work.then(resolve, reject).finally(waitNoMore)
     })
