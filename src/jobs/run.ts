@@ -220,6 +220,8 @@ export class JobRun {
   onEvent({ event, session, held }: SessionEventTold): void {
     if (this.ended || event.seq <= this.#lastSeq) return
     this.#lastSeq = event.seq
+    // one that has ended leaves the memory before its job is over
+    this.#isBorn = true
     this.#sdkSessionId = session.sdkSessionId
     this.#meter.onEvent(event, session)
     if (!held && !AT_REST.has(session.status)) this.#resume()

@@ -148,6 +148,8 @@ export class SessionTable {
       else this.#places.leave()
     }
     if (!has && session.parked) this.unload(session.id)
+    // nobody comes back to it as to one that sleeps: whoever wants to read it finds it by the journal
+    else if (!has && session.ended) session.whenDurable(() => this.unload(session.id))
     else if (!has && session.log.isJournaled) this.unloadLater(session.id)
   }
 

@@ -7,6 +7,7 @@ import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { createSqliteStorage, type SqliteInternals } from '../../src/storage/sqlite/storage.js'
 import type { GatewayStorage } from '../../src/storage/storage.js'
 import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { FakeSink } from '../fixtures/fake-sink.js'
 import { eventsOf } from '../fixtures/journaled.js'
 import { native, ok } from '../fixtures/parked.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
@@ -173,6 +174,21 @@ t.test('one that has ended is opened, renamed and removed as before, by those wh
   t.same(removed, [id], 'told once')
   t.same(await registry.list(), [])
   t.same((await again()).registry.count(), { live: 0, parked: 0, ended: 0 })
+})
+
+t.test('what ends leaves the memory as soon as that is durable, or when its last client has left', async (t) => {
+  const { create, first, clock } = await world(t)
+  const [alone, watched] = [await create(), await create()]
+  const session = await first.registry.open(watched, UNLIMITED)
+  const attachment = session.attach(new FakeSink(), {})
+  await Promise.all([alone, watched].map((id) => first.registry.end(id)))
+  await until(() => first.registry.here(alone) === undefined, 'the end of one that nobody looks at')
+  t.match(await first.registry.get(alone), { id: alone, status: 'closed' }, 'found where it is kept')
+  await clock.advance(LEFT_ALONE_MS)
+  t.match(first.registry.here(watched), { status: 'closed' })
+  session.detach(attachment)
+  await clock.advance(LEFT_ALONE_MS)
+  t.equal(first.registry.here(watched), undefined)
 })
 
 t.test('executions of what has ended stay known until it is removed', async (t) => {
