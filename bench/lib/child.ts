@@ -1,3 +1,5 @@
+import { keepObjectsYoung } from '../../src/lib/young-objects.js'
+
 type Handlers = Record<string, (argument: never) => unknown>
 
 interface Request {
@@ -8,6 +10,8 @@ interface Request {
 
 /** The side of a process under measurement: answers calls from the load process, one of them what CPU and memory it has used. */
 export function answer(handlers: Handlers): void {
+  // as the daemon does, and what is measured beside it
+  keepObjectsYoung()
   const all: Handlers = { cpu, memory, collect, ...handlers }
   process.on('message', async ({ id, call, argument }: Request) => {
     try {

@@ -1,6 +1,7 @@
 import type { DestinationStream, Logger } from 'pino'
 import { GatewayError, toError } from '../errors.js'
 import { descriptorLimit, descriptorRemedy } from '../lib/descriptors.js'
+import { keepObjectsYoung } from '../lib/young-objects.js'
 import { createWorkerServer, type WorkerServer } from '../server.js'
 import { StorageError } from '../storage/storage.js'
 import { certificateWarnings } from './certificate-warnings.js'
@@ -100,6 +101,7 @@ function construct(loaded: LoadedConfig, hooks: Hooks, logger: Logger, onLost?: 
 export async function start({ server, logger, authenticates }: PreparedServer, loaded: LoadedConfig): Promise<string> {
   const { config } = loaded
   const { host, port } = config.listen
+  keepObjectsYoung()
   let url: string
   try {
     url = (await server.listen(port, host)).url + config.basePath
