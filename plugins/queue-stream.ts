@@ -17,7 +17,7 @@ export const queueStream: FastifyPluginAsyncTypebox<
   StreamParts & { queue: JobQueue; clock: Clock; cluster: QueueRelayOptions['cluster'] | undefined }
 > = async (scope, { queue, clock, cluster, ...parts }) => {
   const relay = cluster && new QueueRelay({ cluster, clock, path: `${scope.prefix}${RELAY_PATH}` })
-  const feed = new QueueFeed(queue, relay)
+  const feed = new QueueFeed(queue, relay && { relay, clock })
   const open = (wire: OpenWire, request: FastifyRequest) => new QueueClient(wire, request, parts).follow(feed)
 
   // nothing is expected over it; whatever comes only shows that somebody is there

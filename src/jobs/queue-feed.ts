@@ -1,6 +1,8 @@
 import { PROTOCOL_VERSION } from '../../schemas/frames.js'
 import type { JobEvent, QueueFrame, QueueStats } from '../../schemas/jobs.js'
+import type { Clock } from '../lib/clock.js'
 import { type Principal, seeTheSame, visible } from '../principal.js'
+import { JobOrder } from './job-order.js'
 import type { JobQueue } from './queue.js'
 import type { QueueRelay } from './queue-relay.js'
 
@@ -10,6 +12,12 @@ export interface QueueSink {
   send(frame: string): void
   /** The queue shuts down, or cannot say how it stands, or the client sees other jobs by now: come back. */
   leave(): void
+}
+
+/** Other nodes, and the order of what they and this one tell. */
+interface OtherNodes {
+  relay: Pick<QueueRelay, 'start' | 'stop'>
+  order: JobOrder
 }
 
 interface Client {
@@ -30,12 +38,12 @@ export class QueueFeed {
   readonly #queue: JobQueue
   readonly #clients = new Set<Client>()
   #refreshing = false
-  readonly #relay: QueueRelay | undefined
+  readonly #others: OtherNodes | undefined
 
-  /** @param relay of other nodes, whose queue this one is too */
-  constructor(queue: JobQueue, relay?: QueueRelay) {
+  /** @param others other nodes, whose queue this one is too */
+  constructor(queue: JobQueue, others?: Pick<OtherNodes, 'relay'> & { clock: Clock }) {
     this.#queue = queue
-    this.#relay = relay
+    if (others) this.#others = { relay: others.relay, order: new JobOrder(others.clock, (event) => this.#tell(event)) }
     queue.on('job_event', ({ event }) => this.#onJobEvent(event))
     queue.on('draining', () => {
       for (const { sink } of this.#clients) sink.leave()
@@ -50,7 +58,9 @@ export class QueueFeed {
     void this.#catchUp(client)
     return {
       detach: () => {
-        if (this.#clients.delete(client) && this.#clients.size === 0) this.#relay?.stop()
+        if (!this.#clients.delete(client) || this.#clients.size > 0) return
+        this.#others?.relay.stop()
+        this.#others?.order.clear()
       },
       becomes: (principal) => {
         const isOther = !seeTheSame(principal, client.principal)
@@ -62,7 +72,7 @@ export class QueueFeed {
   }
 
   #hearOthers(): void {
-    this.#relay?.start({
+    this.#others?.relay.start({
       onEvent: (event) => {
         this.#queue.changedElsewhere()
         this.#onJobEvent(event)
@@ -76,6 +86,11 @@ export class QueueFeed {
 
   #onJobEvent(event: JobEvent): void {
     if (this.#clients.size === 0) return
+    if (this.#others) this.#others.order.take(event)
+    else this.#tell(event)
+  }
+
+  #tell(event: JobEvent): void {
     const sees = ({ principal }: Client) => visible(principal, event.job.profile)
     let frame: string | undefined
     for (const client of this.#clients) {

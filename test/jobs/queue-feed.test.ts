@@ -1,8 +1,10 @@
 import t from 'tap'
-import type { QueueFrame, QueueStats } from '../../schemas/jobs.js'
+import type { JobEvent, QueueFrame, QueueStats } from '../../schemas/jobs.js'
 import type { JobQueue } from '../../src/jobs/queue.js'
 import { QueueFeed } from '../../src/jobs/queue-feed.js'
+import type { RelayListener } from '../../src/jobs/queue-relay.js'
 import { UNLIMITED } from '../../src/principal.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const turns = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)))
 
@@ -73,3 +75,38 @@ t.test('who cannot be told how things stand is asked to come back; who has gone 
   await turns()
   t.same(other.frames, [])
 })
+
+t.test(
+  'a job that one node takes in and another one begins is told as begun last, whichever is heard first',
+  async (t) => {
+    let here: ((told: { event: JobEvent }) => void) | undefined
+    let there: RelayListener | undefined
+    const stats = { maxConcurrency: 1, queued: 0, running: 0, parked: 0, paused: false, dailyTokensUsed: 0 }
+    const queue = {
+      stats: async () => stats,
+      on(event: string, listener: NonNullable<typeof here>) {
+        if (event === 'job_event') here = listener
+      },
+      changedElsewhere() {},
+    }
+    const relay = {
+      start: (listener: RelayListener) => {
+        there = listener
+      },
+      stop() {},
+    }
+    const feed = new QueueFeed(queue as unknown as JobQueue, { relay, clock: new VirtualClock() })
+    const statuses: string[] = []
+    const send = (text: string) => {
+      const frame = JSON.parse(text) as QueueFrame
+      if (frame.type === 'job_event') statuses.push(frame.event.job.status)
+    }
+    feed.attach({ send, leave() {} }, UNLIMITED)
+    await turns()
+    const event = (type: string, status: string) =>
+      ({ type, job: { id: 'j', profile: 'p', attempt: 1, status } }) as JobEvent
+    here!({ event: event('job_started', 'running') })
+    there!.onEvent(event('job_submitted', 'queued'))
+    t.same(statuses, ['queued', 'running'], 'who goes by what was told last shows it as running')
+  },
+)
