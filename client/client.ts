@@ -42,7 +42,8 @@ export const createClient = (options: ClientOptions) => clientOn(platform, optio
 /** A client on a platform of one's own, such as one with a virtual clock. */
 export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credentials }: ClientOptions) {
   const surroundings: Platform = Object.create(base, {
-    ...(fetch && { fetch: { value: fetch } }),
+    // called by itself: a browser's own refuses to be a method of anything else
+    ...(fetch && { fetch: { value: (url: string, init?: RequestInit) => fetch(url, init) } }),
     ...(WebSocket && { WebSocket: { value: WebSocket } }),
   })
   const http = new Http(baseUrl, surroundings, new Credentials(credentials, WebSocket !== undefined))

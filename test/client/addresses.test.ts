@@ -23,6 +23,15 @@ t.test('a page names its own gateway by the path alone', async (t) => {
   t.doesNotThrow(() => createClient({ baseUrl: '/v1' }))
 })
 
+t.test("the fetch of a browser can be given as it is, which is nobody's method but the window's", async (t) => {
+  function fetch(this: unknown, _url: string): Promise<Response> {
+    if (this !== undefined && this !== globalThis) throw new TypeError('Illegal invocation')
+    return Promise.resolve(Response.json({ id: 's1' }))
+  }
+  const { sessions } = createClient({ baseUrl: 'http://gateway.test/v1', fetch })
+  t.same(await sessions.rename('s1', 'x'), { id: 's1' })
+})
+
 t.test('what cannot be sent is refused as that, and not as a gateway that does not answer', async (t) => {
   const baseUrl = 'http://gateway.test/v1'
   const { platform, requests } = fakePlatform()
