@@ -4,6 +4,7 @@ import { Create } from '../parts/create.js'
 import { Empty, Reading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
 import { hrefTo, route } from '../route.js'
+import { feedLink } from '../state/feed.js'
 import { QueueState } from '../state/jobs.js'
 import { access, signedIn } from '../state/me.js'
 import '../styles/queue.css'
@@ -31,6 +32,10 @@ function Queue() {
   const state = useMemo(() => new QueueState(), [])
   const who = signedIn.value
   useEffect(() => (who === undefined ? undefined : state.follow()), [state, who])
+  const isThere = feedLink.value.state === 'live' || feedLink.value.state === 'back'
+  useEffect(() => {
+    if (isThere) state.resume()
+  }, [isThere])
   const [id] = route.value.params
   if (id !== undefined) return <JobDetail key={id} id={id} state={state} />
   return <Jobs state={state} />
@@ -42,8 +47,8 @@ function Jobs({ state }: { state: QueueState }) {
   return (
     <Page title={says.title} actions={<Create label={says.submit} isOpen={isSubmitting} />}>
       {state.stats.value && <Stats stats={state.stats.value} />}
-      <Reading error={error} isLoaded={state.isLoaded.value} retry={() => void state.read()} />
-      {(state.isLoaded.value || error !== undefined) && <Board state={state} />}
+      <Reading error={error} isLoaded={state.isLoaded.value} retry={() => void state.again()} />
+      {state.isLoaded.value && <Board state={state} />}
       {isSubmitting.value && (
         <SubmitDialog
           onClose={() => {

@@ -57,14 +57,34 @@ export class QueueState {
     return this.#linkState.link
   }
 
+  /** Of whoever follows it now. */
+  #signal: AbortSignal | undefined
+  /** That of the stream that is open. */
+  #watched: AbortSignal | undefined
+
   /** @returns a function that ends it */
   follow = (): (() => void) => {
     const aborter = new AbortController()
+    this.#signal = aborter.signal
     void this.#watch(aborter.signal)
     return () => aborter.abort()
   }
 
+  /** Goes on to follow it where the answer of something else than the gateway has ended that. @returns whether it does */
+  resume(): boolean {
+    const signal = this.#signal
+    if (!signal || signal.aborted || signal === this.#watched) return false
+    void this.#watch(signal)
+    return true
+  }
+
+  /** For whoever has seen that it could not be read. A stream that begins anew has it read. */
+  async again(): Promise<void> {
+    if (!this.resume()) await this.read()
+  }
+
   async #watch(signal: AbortSignal): Promise<void> {
+    this.#watched = signal
     const watched = client.queue.watch({ signal })
     watched.onConnection((connection) => !signal.aborted && this.#linkState.onConnection(connection))
     try {
@@ -76,6 +96,8 @@ export class QueueState {
     } catch (error) {
       await noteEnd(error)
       if (!signal.aborted) this.error.value = error
+    } finally {
+      if (this.#watched === signal) this.#watched = undefined
     }
   }
 
