@@ -20,9 +20,16 @@ const watchedFetch = async (url: string, init?: RequestInit): Promise<Response> 
   const askedAt = Date.now()
   const response = await fetch(url, { ...init, headers: { ...init?.headers, ...attendance() } })
   noteDate(response.headers, askedAt)
-  if (response.status === 401) onSignedOut()
+  if (response.status === 401 && (await isOfGateway(response.clone()))) onSignedOut()
   return response
 }
+
+/** A refusal of what stands between, such as a proxy that asks for a sign-in of its own, says nothing of the one here. */
+const isOfGateway = (response: Response): Promise<boolean> =>
+  response.json().then(
+    (problem: Partial<GatewayError> | null) => typeof problem?.code === 'string',
+    () => false,
+  )
 
 /** The gateway. Who asks is in a cookie that no script can read. */
 export const client = createClient({ baseUrl: apiBase, fetch: watchedFetch })

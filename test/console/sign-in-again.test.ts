@@ -11,13 +11,14 @@ import {
   openConsole,
   skipWithoutChromium,
 } from '../fixtures/console-browser.js'
+import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
 const skip = skipWithoutChromium
 closeBrowserAfter(t)
 if (!skip) build()
 
 const ANN = 'token-of-ann'
-const { origin, call, engine } = await buildConsole(t, { script: {} })
+const { origin, port, call, engine } = await buildConsole(t, { script: {} })
 const as = (token: string) => ({ authorization: `Bearer ${token}` })
 const open = (t: Test, at: string) => openConsole(t, `${origin}/v1/console/`, { at, loses: true })
 /** Of the sign-in of this page. */
@@ -34,6 +35,30 @@ t.test('a browser that does not keep the cookie is told so', { skip }, async (t)
   await enter(page, ANN)
   await page.getByText('this browser did not keep the cookie').waitFor()
   t.strictSame(complaints, [])
+})
+
+t.test('that a proxy asks for a sign-in of its own is no end of the one at the gateway', { skip }, async (t) => {
+  const proxy = await cuttingProxy(t)
+  proxy.target = port
+  const { page } = await openConsole(t, `${proxy.origin}/v1/console/`, { at: 'sessions', loses: true })
+  await enter(page, ANN)
+  await isLive(page)
+  const body = '<h1>Authorization required</h1>'
+  proxy.instead = `HTTP/1.1 401 Unauthorized\r\nContent-Type: text/html\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`
+  proxy.target = undefined
+  proxy.cut()
+  await page.locator('.connection-bar').getByText('The server answered 401, and not as a gateway does.').waitFor()
+  t.equal(await page.getByLabel('Token').count(), 0)
+  proxy.target = port
+  await page.locator('.connection-bar').getByText('Caught up').first().waitFor()
+  t.equal(await page.getByLabel('Token').count(), 0)
+
+  await page.route('**/console/me', (route) => route.fulfill({ status: 401, contentType: 'text/html', body }))
+  await page.reload()
+  await page.getByText('answered in its place, with 401').waitFor()
+  await page.unroute('**/console/me')
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByText('Signed in as ann').waitFor()
 })
 
 t.test('who signs out of what has ended meanwhile is out, and leaves nothing', { skip }, async (t) => {

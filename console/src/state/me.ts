@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals'
-import { GatewayError } from '../../../client/index.js'
+import { GatewayError, UNREACHABLE } from '../../../client/index.js'
 import { apiBase, request, whenSignedOut } from '../api.js'
 import { texts } from '../texts.js'
 import { keepFor } from './kept.js'
@@ -52,7 +52,9 @@ export const NOBODY = new GatewayError(texts.shell.connection.signedOut, {
   code: 'SG_ERR_UNAUTHENTICATED',
 })
 
-export const isUnauthorized = (error: unknown): boolean => error instanceof GatewayError && error.status === 401
+/** Whether the gateway says so, and not something that stands between. */
+export const isUnauthorized = (error: unknown): boolean =>
+  error instanceof GatewayError && error.status === 401 && error.code !== UNREACHABLE
 
 /** Asks who we are. What is shown stays when nobody answers, also to nobody who is signed in: the feed says that, and asks again. */
 export async function findOut(): Promise<void> {
