@@ -55,6 +55,7 @@ export interface AttachOptions {
 /** Follows the log of a session, over as many connections as it takes. */
 export class SessionFollower {
   readonly path: string
+  readonly canEnd = true
   readonly stream: Stream<AttachItem>
   readonly #commands: Commands
   readonly #executeTool: AttachOptions['executeTool']

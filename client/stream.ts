@@ -172,6 +172,7 @@ export class Stream<T> implements AsyncIterable<T> {
     let unread = 0
     const follower: Follower = {
       path: this.#source.path,
+      canEnd: this.#source.canEnd,
       query: () => this.#source.query(),
       probe: (wire) => this.#source.probe(wire, signal),
       isFull: (length) => {

@@ -30,6 +30,8 @@ export interface Follower {
   onFrame(frame: Frame, wire: Wire): void
   /** Called when nothing came over a socket for a while: makes the gateway say something, or finds out by itself that it is there. */
   probe(wire: Wire, signal: AbortSignal): Promise<boolean> | undefined
+  /** Whether there may be nothing more to tell, which is a 204; of anything else something in between says that. */
+  readonly canEnd?: boolean | undefined
   /** Whether as much is unread as may be, with a frame that came of as many characters. */
   isFull(length: number): boolean
 }
@@ -148,9 +150,10 @@ export async function overEventStream(http: Http, follower: Follower, signal: Ab
       signal: aborter.signal,
     })
     untimed()
-    if (response.status === 204) return { isComplete: true }
+    const isEmpty = response.status === 204
+    if (isEmpty && follower.canEnd) return { isComplete: true }
     const type = response.headers.get('content-type')
-    if (type && !type.startsWith('text/event-stream')) throw strange('no event stream')
+    if (isEmpty || (type && !type.startsWith('text/event-stream'))) throw strange('no event stream')
     for await (const data of messagesOf(response, () => watched.heard())) {
       follower.onFrame(JSON.parse(data), wire)
       if (follower.isFull(data.length)) return { isPaused: true }

@@ -265,6 +265,33 @@ t.test('where upgrades are blocked both follow the event stream', async (t) => {
   w.watching.close()
 })
 
+t.test('that there is nothing to tell is not said by the gateway: both go on when it is back', async (t) => {
+  const w = both()
+  await w.settle()
+  for (const socket of w.sockets) socket.say(start())
+  await w.settle()
+  const { answer } = w
+  w.answer = (request) =>
+    request.url.pathname.endsWith('/events') ? new Response(null, { status: 204 }) : answer(request)
+  for (const socket of w.sockets) socket.drop(1006)
+  for (let seconds = 0; seconds < 5; seconds++) {
+    await w.clock.advance(1000)
+    for (const socket of w.sockets) if (!socket.isClosed) socket.drop(1006)
+  }
+  await w.settle()
+  t.match(w.watching.connection, { state: 'reconnecting', error: { status: 200, code: 'SG_CLIENT_UNREACHABLE' } })
+  t.strictSame([w.watched, w.waited], [{}, {}])
+  w.job = job('succeeded')
+  for (let seconds = 0; seconds < 40; seconds++) {
+    await w.clock.advance(1000)
+    for (const socket of w.sockets) if (!socket.isClosed) socket.say(start())
+    await w.settle()
+  }
+  t.match(w.waited.value, { status: 'succeeded' })
+  t.match(w.watching.connection, { state: 'live' })
+  w.watching.close()
+})
+
 t.test('a silent socket is one on which the counts are those of the gateway', async (t) => {
   const w = world({ WebSocket: undefined })
   const watching = w.client.queue.watch()
