@@ -132,7 +132,7 @@ function fish(nodes: Node[]): string {
   return `function __session_gateway_at
   set -l path
   for word in (commandline -opc)[2..]
-    contains -- (string join ' ' $path $word) ${places(nodes).join(' ')}; and set -a path $word
+    contains -- (string join -- ' ' $path $word) ${places(nodes).join(' ')}; and set -a path $word
   end
   test "$path" = "$argv"
 end

@@ -358,7 +358,9 @@ t.test('shells complete commands and flags', async (t) => {
     const { stdout: script } = await runPlain(['completion', 'fish'], { cwd })
     const offered = (line: string) => {
       const look = `complete -C "session-gateway ${line}"`
-      const { stdout } = spawnSync('fish', ['--no-config', '-c', `${script}\n${look}`], { encoding: 'utf8' })
+      const { stdout, stderr } = spawnSync('fish', ['--no-config', '-c', `${script}\n${look}`], { encoding: 'utf8' })
+      // it would stand in the line that is being written
+      t.equal(stderr, '', line)
       return stdout.split('\n').flatMap((one) => one.split('\t')[0] || [])
     }
     t.same(offered('ses'), ['sessions'])
