@@ -14,6 +14,7 @@ import { newId } from '../../lib/new-id.js'
 import { oneLine } from '../../lib/one-line.js'
 import { wellFormed, wellFormedJson } from '../../lib/well-formed.js'
 import { tokenCount } from '../token-usage.js'
+import { keptAnswer, toolNameAsShown } from './kept-answer.js'
 import type { LanguageModel } from './models.js'
 import { ToldUsage } from './told-usage.js'
 import type { ProviderTool, ToolResult } from './tool.js'
@@ -168,12 +169,13 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
     if (error !== undefined || !spent) return broken()
     const { messages } = await result.response
     const message = messages.find((candidate) => candidate.role === 'assistant')
+    const kept = message && keptAnswer(message, answer.toolCalls)
     return {
       blocks: answer.blocks,
       model,
       stopReason: STOP_REASONS[finishReason] ?? finishReason,
       spent,
-      message: message && wellFormedJson(answer.withCallsAsHere(message)),
+      message: kept && wellFormedJson(kept),
       toolCalls: answer.toolCalls,
       isCutOff: finishReason !== 'stop' && finishReason !== 'tool-calls',
     }
@@ -234,18 +236,6 @@ class AnswerBuilder {
         if (!part.providerExecuted) this.#complete(part)
         break
     }
-  }
-
-  /** The message with the calls as they are here: their ids may be others, and an input that cannot be run is left out. */
-  withCallsAsHere(message: ModelMessage): ModelMessage {
-    if (message.role !== 'assistant' || typeof message.content === 'string') return message
-    const calls = this.toolCalls.values()
-    const content = message.content.map((part) => {
-      if (part.type !== 'tool-call' || part.providerExecuted) return part
-      const { id, input } = calls.next().value!
-      return { ...part, toolCallId: id, input }
-    })
-    return { ...message, content }
   }
 
   #speak(type: 'text' | 'thinking', id: string, words: string): void {
@@ -333,7 +323,7 @@ export const toolMessage = (results: { id: string; name: string; result: ToolRes
   content: results.map(({ id, name, result }) => ({
     type: 'tool-result',
     toolCallId: id,
-    toolName: name,
+    toolName: toolNameAsShown(name),
     output: modelOutput(result),
   })),
 })

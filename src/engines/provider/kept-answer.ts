@@ -1,0 +1,36 @@
+import type { ModelMessage } from 'ai'
+import type { ModelToolCall } from './model-call.js'
+
+/**
+ * An answer as the model is shown it in the next call: its calls as they are here, whose ids may be others and whose input is left out where
+ * it cannot be run, and without what vendors refuse to read again though their own models write it: blank text beside a call, thinking that
+ * nothing follows, names that no tool can have. One such part, and no call of the session would be taken any more.
+ * @returns undefined when nothing is left
+ */
+export function keptAnswer(message: ModelMessage, calls: readonly ModelToolCall[]): ModelMessage | undefined {
+  if (message.role !== 'assistant') return message
+  if (typeof message.content === 'string') return isBlank(message.content) ? undefined : message
+  const made = calls.values()
+  const content = message.content
+    .map((part) => {
+      if (part.type !== 'tool-call' || part.providerExecuted) return part
+      const { id, name, input } = made.next().value!
+      return { ...part, toolCallId: id, toolName: toolNameAsShown(name), input }
+    })
+    // what a vendor has a remark to is its own: a signature can hang on a text that is empty
+    .filter((part) => part.type !== 'text' || part.providerOptions || !isBlank(part.text))
+  if (calls.length === 0) while (content.at(-1)?.type === 'reasoning') content.pop()
+  return content.length > 0 ? { ...message, content } : undefined
+}
+
+/** The same of a call and of its result. */
+export function toolNameAsShown(name: string): string {
+  if (FIT.test(name) && !(name in Object.prototype)) return name
+  return `unknown_${name.replace(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, MAX_NAME_LENGTH)
+}
+
+/** What every provider takes; all tools that there are have such a name. */
+const FIT = /^[A-Za-z0-9_-]{1,64}$/
+const MAX_NAME_LENGTH = 64
+
+const isBlank = (text: string) => text.trim() === ''

@@ -1,0 +1,71 @@
+import t, { type Test } from 'tap'
+import { providerEngine } from '../../../src/engines/provider/engine.js'
+import { type ScriptedAnswer, script, startModelEndpoint } from '../../fixtures/model-endpoint.js'
+import { open } from './host.js'
+
+// What vendors refuse to read although their own models wrote it: one such part would keep a session from every further call.
+
+/** What the model is shown of its answers with the message after them. */
+async function shownAfter(t: Test, vendor: string, ...answers: ScriptedAnswer[]) {
+  const endpoint = await startModelEndpoint(t)
+  const provider = { id: vendor, baseUrl: endpoint.url, apiKeyEnv: 'KEY', model: 'fake' }
+  const { runner, host } = await open(providerEngine({ env: { KEY: 'k' } }), { provider })
+  t.teardown(() => runner.close())
+  runner.send(script(...answers))
+  const end = await host.turn(1)
+  runner.send('go on')
+  await host.turn(2)
+  const { messages } = endpoint.requests.at(-1)!.body
+  return { end, host, messages, answers: messages.filter(({ role }) => role === 'assistant') }
+}
+
+t.test('blank text beside a call is not shown again', async (t) => {
+  const call = { tool: 'fs_list', id: 'call-1' }
+  const { answers, host } = await shownAfter(t, 'anthropic', { text: '\n\n', tools: [call] }, { text: 'done' })
+  t.match(answers, [{ content: [{ type: 'tool_use', id: 'call-1' }] }, { content: [{ type: 'text', text: 'done' }] }])
+  t.match(host.of('assistant_message')[0]?.message.content, [{ type: 'text', text: '\n\n' }], 'clients see all of it')
+})
+
+t.test('an answer of nothing but blank text is not shown again', async (t) => {
+  const { answers, end } = await shownAfter(t, 'anthropic', { text: ' \n' })
+  t.same(answers, [])
+  t.match(end, { subtype: 'success', result: ' \n' })
+})
+
+t.test('thinking that nothing follows is not shown again', async (t) => {
+  const cut = await shownAfter(t, 'anthropic', { thinking: 'Let me see', stopReason: 'max_tokens' })
+  t.same(cut.answers, [])
+  t.match(cut.end, { subtype: 'error_during_execution' })
+  const blank = await shownAfter(t, 'anthropic', { thinking: 'Let me see', text: '\n' })
+  t.same(blank.answers, [])
+})
+
+t.test('thinking before a call, or before what is said, is', async (t) => {
+  const call = { tool: 'fs_list', id: 'call-1' }
+  const { answers } = await shownAfter(
+    t,
+    'anthropic',
+    { thinking: 'A list', tools: [call] },
+    { thinking: 'All there', text: 'done' },
+  )
+  t.match(answers, [
+    { content: [{ type: 'thinking' }, { type: 'tool_use' }] },
+    { content: [{ type: 'thinking' }, { type: 'text' }] },
+  ])
+})
+
+for (const [name, shown] of [
+  ['functions.fs_list', 'unknown_functions_fs_list'],
+  ['', 'unknown_'],
+  ['x'.repeat(300), `unknown_${'x'.repeat(56)}`],
+  ['constructor', 'unknown_constructor'],
+  ['delete_all', 'delete_all'],
+] as const)
+  t.test(`a call of "${name.slice(0, 20)}", which is no tool, is shown with a name that one can have`, async (t) => {
+    const call = { tool: name, id: 'call-1' }
+    const { answers, host, messages } = await shownAfter(t, 'anthropic', { tools: [call] }, { text: 'done' })
+    t.match(answers[0], { content: [{ type: 'tool_use', id: 'call-1', name: shown }] })
+    t.match(host.results, { 'call-1': { content: `There is no tool ${name}.`, isError: true } })
+    t.match(messages[2], { content: [{ type: 'tool_result', tool_use_id: 'call-1' }] })
+    t.match(host.of('assistant_message')[0]?.message.content, [{ type: 'tool_use', name }], 'clients see its own')
+  })
