@@ -33,4 +33,4 @@ export function toolNameAsShown(name: string): string {
 const FIT = /^[A-Za-z0-9_-]{1,64}$/
 const MAX_NAME_LENGTH = 64
 
-const isBlank = (text: string) => text.trim() === ''
+export const isBlank = (text: string) => text.trim() === ''

@@ -14,7 +14,7 @@ import { newId } from '../../lib/new-id.js'
 import { oneLine } from '../../lib/one-line.js'
 import { wellFormed, wellFormedJson } from '../../lib/well-formed.js'
 import { tokenCount } from '../token-usage.js'
-import { keptAnswer, toolNameAsShown } from './kept-answer.js'
+import { isBlank, keptAnswer, toolNameAsShown } from './kept-answer.js'
 import type { LanguageModel } from './models.js'
 import { ToldUsage } from './told-usage.js'
 import type { ProviderTool, ToolResult } from './tool.js'
@@ -336,11 +336,14 @@ function modelOutput({ content, isError }: ToolResult): ToolResultOutput {
   }
   return {
     type: 'content',
-    value: content.map((part) =>
-      part.type === 'text'
-        ? { type: 'text', text: wellFormed(part.text) }
-        : { type: 'image-data', data: part.data, mediaType: part.mediaType },
-    ),
+    // blank text beside an image is refused
+    value: content
+      .filter((part) => part.type !== 'text' || !isBlank(part.text))
+      .map((part) =>
+        part.type === 'text'
+          ? { type: 'text', text: wellFormed(part.text) }
+          : { type: 'image-data', data: part.data, mediaType: part.mediaType },
+      ),
   }
 }
 
@@ -353,7 +356,7 @@ export const userMessage = (text: string): ModelMessage => ({ role: 'user', cont
 export function partialMessage(blocks: MessageBlock[]): ModelMessage | undefined {
   const spoken = blocks.flatMap((block) => (block.type === 'text' && 'text' in block ? [String(block.text)] : []))
   const content = wellFormed(spoken.join(''))
-  return content.trim() === '' ? undefined : { role: 'assistant', content }
+  return isBlank(content) ? undefined : { role: 'assistant', content }
 }
 
 /** Ids of all tool calls in a transcript. */

@@ -1,5 +1,6 @@
+import { jsonSchema } from 'ai'
 import t, { type Test } from 'tap'
-import { providerEngine } from '../../../src/engines/provider/engine.js'
+import { type ProviderEngineOptions, providerEngine } from '../../../src/engines/provider/engine.js'
 import { type ScriptedAnswer, script, startModelEndpoint } from '../../fixtures/model-endpoint.js'
 import { open } from './host.js'
 
@@ -69,3 +70,24 @@ for (const [name, shown] of [
     t.match(messages[2], { content: [{ type: 'tool_result', tool_use_id: 'call-1' }] })
     t.match(host.of('assistant_message')[0]?.message.content, [{ type: 'tool_use', name }], 'clients see its own')
   })
+
+t.test('blank text of a tool beside its image is not shown', async (t) => {
+  const endpoint = await startModelEndpoint(t)
+  const image = { type: 'image', data: 'ZG90', mimeType: 'image/png' }
+  const execute = async () => ({ content: [{ type: 'text', text: '\n' }, image] })
+  const tools = async () => ({ look: { description: 'Looks.', inputSchema: jsonSchema({ type: 'object' }), execute } })
+  const server = { tools } as unknown as NonNullable<ProviderEngineOptions['mcpServers']>[string]
+  const provider = { id: 'anthropic', baseUrl: endpoint.url, apiKeyEnv: 'KEY', model: 'fake' }
+  const { runner, host } = await open(providerEngine({ env: { KEY: 'k' }, mcpServers: { things: server } }), {
+    provider,
+  })
+  t.teardown(() => runner.close())
+  host.decide = () => ({ behavior: 'allow' })
+  runner.send(script({ tools: [{ tool: 'mcp__things__look', id: 'call-1' }] }, { text: 'done' }))
+  await host.turn(1)
+  const [result] = endpoint.requests[1]!.body.messages.at(-1)!.content as { content: { type: string }[] }[]
+  t.same(
+    result?.content.map(({ type }) => type),
+    ['image'],
+  )
+})
