@@ -23,6 +23,12 @@ export function keptAnswer(message: ModelMessage, calls: readonly ModelToolCall[
   return content.length > 0 ? { ...message, content } : undefined
 }
 
+/** An answer as another model is shown it: thinking is for the model alone that thought it, and some refuse that of others. */
+export function withoutThinking(message: ModelMessage): ModelMessage {
+  if (message.role !== 'assistant' || typeof message.content === 'string') return message
+  return { ...message, content: message.content.filter(({ type }) => type !== 'reasoning') }
+}
+
 /** The same of a call and of its result. */
 export function toolNameAsShown(name: string): string {
   if (FIT.test(name) && !(name in Object.prototype)) return name

@@ -17,6 +17,7 @@ import type {
 import { NO_USAGE } from '../token-usage.js'
 import { CallDesk } from './calls.js'
 import type { ScratchFiles } from './files.js'
+import { withoutThinking } from './kept-answer.js'
 import type { McpConnections } from './mcp.js'
 import { toolCallIds, toolSet, userMessage } from './model-call.js'
 import type { ModelSource } from './models.js'
@@ -133,7 +134,9 @@ export class ProviderRunner implements Runner {
   async setModel(model: string | undefined): Promise<void> {
     const { source, state, defaultModel } = this.#session
     if (model !== undefined) assertListed(source, model)
-    state.model = model ?? defaultModel
+    const next = model ?? defaultModel
+    if (next !== state.model) forgetThinking(state)
+    state.model = next
     this.#emit({ type: 'model_changed', model: state.model })
   }
 
@@ -234,6 +237,11 @@ export class ProviderRunner implements Runner {
   readonly #emit = (event: RunnerEvent): void => {
     if (!this.#isClosed) this.#host?.emit(event)
   }
+}
+
+function forgetThinking({ messages, turn }: SessionState): void {
+  for (const [index, message] of messages.entries()) messages[index] = withoutThinking(message)
+  if (turn?.work) turn.work.answer = withoutThinking(turn.work.answer)
 }
 
 /** @throws {GatewayError} `SG_ERR_UNSUPPORTED` for a model that the profile does not list */

@@ -5,6 +5,7 @@ import { newId } from '../../lib/new-id.js'
 import type { RunnerEvent } from '../runner.js'
 import { addUsage } from '../token-usage.js'
 import type { CallDesk } from './calls.js'
+import { withoutThinking } from './kept-answer.js'
 import { callModel, type ModelRequest, partialMessage, toolMessage } from './model-call.js'
 import { ALL_TOO_LONG, takeBack } from './refused-input.js'
 import type { ProviderSession } from './runner.js'
@@ -113,14 +114,16 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
   }
 
   const { model, stopReason, spent } = answer
-  if (answer.message && answer.toolCalls.length > 0) {
-    turn.work = { answer: answer.message, calls: answer.toolCalls.map((call) => ({ ...call, phase: 'open' })) }
-  } else if (answer.message) {
-    state.messages.push(answer.message)
+  // another model may have been chosen meanwhile
+  const message = answer.message && modelId !== state.model ? withoutThinking(answer.message) : answer.message
+  if (message && answer.toolCalls.length > 0) {
+    turn.work = { answer: message, calls: answer.toolCalls.map((call) => ({ ...call, phase: 'open' })) }
+  } else if (message) {
+    state.messages.push(message)
   }
   if (answer.blocks.length > 0) {
-    const message = { ...told, model, stopReason, usage: spent.usage }
-    emit({ type: 'assistant_message', message, uuid, parentToolUseId: null })
+    const shown = { ...told, model, stopReason, usage: spent.usage }
+    emit({ type: 'assistant_message', message: shown, uuid, parentToolUseId: null })
   }
   if (!turn.work) {
     const unfinished = UNFINISHED[stopReason]

@@ -91,3 +91,29 @@ t.test('blank text of a tool beside its image is not shown', async (t) => {
     ['image'],
   )
 })
+
+t.test('what one model thought is not shown to another', async (t) => {
+  const endpoint = await startModelEndpoint(t)
+  const provider = { id: 'anthropic', baseUrl: endpoint.url, apiKeyEnv: 'KEY', models: ['one', 'two'] }
+  const { runner, host } = await open(providerEngine({ env: { KEY: 'k' } }), { provider })
+  t.teardown(() => runner.close())
+  const thoughts = (n: number) => {
+    const { messages } = endpoint.requests[n - 1]!.body
+    return (messages as { content: { type: string }[] }[]).flatMap(({ content }) => content).map(({ type }) => type)
+  }
+  const write = { tool: 'fs_write', id: 'call-1', input: { path: 'a', content: '' } }
+  const prompt = script(
+    { thinking: 'First', text: 'said', tools: [{ tool: 'fs_list', id: 'call-0' }] },
+    { thinking: 'A file', tools: [write] },
+    { text: 'done' },
+  )
+  runner.send(prompt)
+  const { answer } = await host.nextQuestion()
+  t.same(thoughts(2).filter((type) => type === 'thinking').length, 1, 'the model itself is shown it')
+  await runner.setModel?.('one')
+  await runner.setModel?.('two')
+  answer({ behavior: 'allow' })
+  t.match(await host.turn(1), { result: 'done' })
+  t.equal(endpoint.requests[2]?.body.model, 'two')
+  t.same(thoughts(3), ['text', 'text', 'tool_use', 'tool_result', 'tool_use', 'tool_result'])
+})
