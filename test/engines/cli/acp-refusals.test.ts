@@ -142,3 +142,24 @@ for (const [what, answers, message] of [
       message,
     )
   })
+
+t.test('what an agent asked in a turn that it has ended is not asked any more', async (t) => {
+  const { api, post, create } = await build(t)
+  const toolCall = { toolCallId: 'call', title: 'run', status: 'pending', kind: 'execute', rawInput: {} }
+  const { json } = await create({ prompt: JSON.stringify([{ leaves: { toolCall, options: [] } }, { text: 'done' }]) })
+  const client = await attach(t, api, json.id)
+  await client.untilEvent('turn_completed')
+  const told = client.events.flatMap((event) =>
+    ['permission_requested', 'permission_resolved', 'turn_completed'].includes(event.type) ? [event] : [],
+  )
+  t.match(told, [
+    { type: 'permission_requested' },
+    { type: 'permission_resolved', behavior: 'deny', resolvedBy: 'policy' },
+    { type: 'turn_completed', subtype: 'success' },
+  ])
+  t.match(await (await fetch(`${api}/sessions/${json.id}`)).json(), { status: 'idle', pendingPermissions: 0 })
+  const [asked] = told
+  if (asked?.type !== 'permission_requested') throw new Error('unreachable')
+  const late = await post(`/sessions/${json.id}/permissions/${asked.request.id}`, { behavior: 'allow' })
+  t.match(late, { status: 404, json: { code: 'SG_ERR_PERMISSION_NOT_FOUND' } })
+})

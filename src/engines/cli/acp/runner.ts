@@ -358,8 +358,9 @@ export class AcpRunner implements Runner {
 
   async #permission(request: RequestPermissionRequest, takenBack: AbortSignal): Promise<RequestPermissionResponse> {
     this.#turn?.heard()
-    const turn = this.#turn?.signal
-    if (!turn || turn.aborted) return CANCELLED
+    const turn = this.#turn
+    if (!turn || turn.signal.aborted) return CANCELLED
+    const unasked = AbortSignal.any([takenBack, turn.over])
     const call = this.#calls.learn(request.toolCall, request.options)
     this.#translator.tellCall(call)
     const shown = inputOf(call)
@@ -378,12 +379,12 @@ export class AcpRunner implements Runner {
             input: shown,
             ...(call.title && { title: call.title }),
           },
-          takenBack,
+          unasked,
         ),
-        whenAborted(turn),
+        whenAborted(turn.signal),
       ]))
     // what becomes of the call then the agent tells
-    if (!answer || takenBack.aborted) return CANCELLED
+    if (!answer || unasked.aborted) return CANCELLED
     // nothing is done in plan mode, whatever was allowed, and whenever it was asked for
     const decision = this.#mode === 'plan' ? (byMode() ?? answer) : answer
     call.isAllowed = decision.behavior === 'allow'

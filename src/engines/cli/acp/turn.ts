@@ -39,6 +39,7 @@ export interface TurnParts {
 export class Turn {
   readonly #parts: TurnParts
   readonly #interruption = new AbortController()
+  readonly #over = new AbortController()
   /** As `clock.steady` counts: an agent is not silent because the clock was set. */
   #heardAt: number
   #toldSilenceMs = 0
@@ -52,12 +53,17 @@ export class Turn {
     this.#parts = parts
     this.#heardAt = parts.clock.steady()
     // each of its questions waits for it
-    setMaxListeners(0, this.signal)
+    setMaxListeners(0, this.signal, this.over)
   }
 
   /** Aborted by an interrupt. */
   get signal(): AbortSignal {
     return this.#interruption.signal
+  }
+
+  /** Aborted when the agent has ended the turn: what it asked in it, it waits for no more. */
+  get over(): AbortSignal {
+    return this.#over.signal
   }
 
   /**
@@ -71,6 +77,7 @@ export class Turn {
     this.#silence?.cancel()
     this.#grace?.cancel()
     await this.#givingUp
+    if (end) this.#over.abort()
     return this.#givingUp || (end?.subtype === 'interrupted' && this.signal.aborted) ? this.#ending : end
   }
 
