@@ -52,3 +52,22 @@ t.test('a call that was not allowed, of which the agent says no more than that i
     [[{ tool_use_id: 'asked', content: 'The user does not allow this.', is_error: true }]],
   )
 })
+
+t.test('what an agent says of a call whose end was told makes no other call of it', async (t) => {
+  const { host, runner, interrupted } = await start(t, 'scripted')
+  const more = (id: string, status: string) => ({ raw: { sessionUpdate: 'tool_call_update', toolCallId: id, status } })
+  await interrupted(told('running', 'in_progress'), told('done', 'completed'), more('done', 'failed'))
+  await host.turn(runner, JSON.stringify([more('running', 'failed'), told('done', 'in_progress'), { text: 'said' }]))
+  const blocks = host.events.flatMap((event) => {
+    if (event.type !== 'assistant_message' && event.type !== 'user_message') return []
+    const { content } = event.message
+    if (typeof content === 'string') return []
+    return content.map((block) =>
+      'tool_use_id' in block ? `result ${block.tool_use_id}` : 'id' in block ? block.id : '',
+    )
+  })
+  t.strictSame(
+    blocks.filter((block) => block),
+    ['running', 'done', 'result done', 'result running', 'done', 'result done'],
+  )
+})

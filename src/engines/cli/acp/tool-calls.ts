@@ -23,12 +23,16 @@ export interface KnownCall {
   isAllowed: boolean
 }
 
+const MAX_OVER = 1_000
+
 /**
  * The calls of a session by id. Agents tell of a call in pieces: some introduce it by asking for permission, some name it before they
  * know its input, none repeats everything.
  */
 export class ToolCalls {
   readonly #calls = new Map<string, KnownCall>()
+  /** Those whose end was told, the last of them. */
+  readonly #over = new Set<string>()
   readonly #naming: ToolNaming | undefined
 
   constructor(naming: ToolNaming | undefined) {
@@ -44,7 +48,7 @@ export class ToolCalls {
       ...{ terminal: '', status: 'pending', isTold: false, isDone: false },
       ...{ isDenied: false, isAllowed: false },
     }
-    if (!known) this.#calls.set(call.id, call)
+    if (!known) this.#begin(call)
     // Once a name was said it is the call's, in requests and results alike.
     else if (!call.isTold) call.name = saidName(told) ?? call.name
     call.parent ??= parentOf(told._meta) ?? null
@@ -62,8 +66,23 @@ export class ToolCalls {
     return call
   }
 
-  forget(id: string): void {
+  forget({ id, isTold }: KnownCall): void {
     this.#calls.delete(id)
+    if (!isTold) return
+    this.#over.add(id)
+    const [oldest] = this.#over
+    if (this.#over.size > MAX_OVER && oldest !== undefined) this.#over.delete(oldest)
+  }
+
+  /** Whether its end was told already: an agent that says more of it, after an interrupt say, makes no new call of it. */
+  isOver(id: string): boolean {
+    return this.#over.has(id)
+  }
+
+  /** An id may be used again. */
+  #begin(call: KnownCall): void {
+    this.#calls.set(call.id, call)
+    this.#over.delete(call.id)
   }
 
   /** Those whose end was not told. */

@@ -74,6 +74,7 @@ export class AcpTranslator {
         break
       case 'tool_call':
       case 'tool_call_update': {
+        if (update.sessionUpdate === 'tool_call_update' && this.#parts.calls.isOver(update.toolCallId)) break
         const call = this.#parts.calls.learn(update)
         if (helper !== undefined) call.parent ??= this.#speaker(helper)
         this.#call(call)
@@ -118,7 +119,7 @@ export class AcpTranslator {
     this.flush()
     for (const call of this.#parts.calls.open()) {
       if (call.isTold) this.#result(call, hasBegun(call) ? CUT_OFF : NOT_CARRIED_OUT, true)
-      this.#parts.calls.forget(call.id)
+      this.#parts.calls.forget(call)
     }
   }
 
@@ -163,7 +164,7 @@ export class AcpTranslator {
     call.isDone = true
     this.#messages.end(call.id)
     this.#messages.end(call.parent)
-    this.#parts.calls.forget(call.id)
+    this.#parts.calls.forget(call)
     const result = resultOf(call)
     this.#result(call, call.isDenied && result === '' ? NOT_ALLOWED : result, call.status === 'failed')
     if (call.parent === null && call.status === 'completed') this.#planned(planOfCall(call.name, call.input))
@@ -220,7 +221,7 @@ export class AcpTranslator {
     this.hasSpoken = true
     // The agent goes on without a word about the calls that were denied.
     for (const call of this.#parts.calls.open().filter((one) => one.isDenied && one.parent === speaker)) {
-      this.#parts.calls.forget(call.id)
+      this.#parts.calls.forget(call)
       this.#result(call, NOT_ALLOWED, true)
     }
     this.#parts.emit({
