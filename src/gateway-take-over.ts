@@ -39,5 +39,5 @@ export function goOnWithOthers(
   cluster.onTaken('reminders', () => {
     for (const left of reminders.splice(0)) outward.takeOver(left)
   })
-  cluster.onTaken('keys', ({ keys }) => surely(() => answerLeft(idempotency, findMade, keys)))
+  cluster.onTaken('keys', ({ keys }) => surely(() => answerLeft(idempotency, findMade, { keys, logger })))
 }

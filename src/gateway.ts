@@ -374,7 +374,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       () => registry.adopt(),
       () => outward.start(),
       () => (options.queue?.adapter ? queue?.start().catch((error) => unstarted(error, keptIn)) : queue?.start()),
-      () => answerLeft(idempotency, findMade),
+      () => answerLeft(idempotency, findMade, { logger }),
     ]
     for (const step of steps) {
       if (state !== 'built') throw new GatewayError('SG_ERR_SHUTTING_DOWN')

@@ -83,7 +83,8 @@ export class SignIns {
 
   async #read(): Promise<void> {
     const gone = new Set(this.#byId.keys())
-    for (const kept of await this.#parts.store.list()) {
+    const onUnreadable = (err: Error) => this.#parts.logger.error({ err }, 'a browser is signed out')
+    for (const kept of await this.#parts.store.list(onUnreadable)) {
       gone.delete(kept.id)
       // it may have been used here and there
       const lastSeenAt = Math.max(kept.lastSeenAt, this.#byId.get(kept.id)?.lastSeenAt ?? 0)

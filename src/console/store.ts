@@ -18,7 +18,7 @@ export interface KeptSignIn {
 /** Where sign-ins are kept. `signInStoreConformance` says what each method does. */
 export interface SignInStore {
   /** In the order in which they were first saved. */
-  list(): Promise<KeptSignIn[]>
+  list(onUnreadable?: (error: Error) => void): Promise<KeptSignIn[]>
   /** Replaces the one with its id. Resolves when it is durable. */
   save(signIn: KeptSignIn): Promise<void>
   /** Replaces the one with its id, and does nothing when there is none. Resolves when it is durable. */

@@ -18,7 +18,7 @@ export function reportLines(report: SqliteReport): string[] {
 
 /** The same of one of PostgreSQL. */
 export function postgresLines(report: PostgresReport): string[] {
-  const { place, schema, server, ok, problems, durable, schemaVersion, holders, tables, orphans, unswept } = report
+  const { place, schema, server, problems, damage, durable, schemaVersion, holders, tables, orphans, unswept } = report
   const state =
     schemaVersion === 0
       ? 'is empty: the first start of a gateway makes its tables'
@@ -28,8 +28,8 @@ export function postgresLines(report: PostgresReport): string[] {
       `${name === undefined ? '' : `node ${name}, `}process ${pid} on host ${host}, version ${version}, since ${new Date(startedAt).toISOString()}`,
   )
   return [
-    ok ? `ok: the schema ${schema} of ${place} ${state}` : `refused: the schema ${schema} of ${place}`,
-    ...problems.map((problem) => `  ${problem}`),
+    `${postgresVerdict(report)} the schema ${schema} of ${place}${report.ok ? ` ${state}` : ''}${damage.length > 0 ? '; mend these rows, delete them, or restore a backup' : ''}`,
+    ...[...problems, ...damage].map((problem) => `  ${problem}`),
     `  server             ${server}${durable ? '' : '; FSYNC IS OFF: what was confirmed may be gone after a crash of its machine'}`,
     `  in use by          ${users.join('\n                     ') || 'nobody'}`,
     ...Object.entries(tables).map(
@@ -37,6 +37,11 @@ export function postgresLines(report: PostgresReport): string[] {
     ),
     orphansLine({ ...orphans, 'removed sessions still to be swept': unswept }),
   ]
+}
+
+const postgresVerdict = ({ ok, problems }: PostgresReport): string => {
+  if (ok) return 'ok:'
+  return problems.length > 0 ? 'refused:' : 'damaged:'
 }
 
 function orphansLine(found: Record<string, number>): string {

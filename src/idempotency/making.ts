@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.js'
+import type { Logger } from '../lib/logger.js'
 import { type Patience, type Persistence, patiently, persistently } from '../lib/patience.js'
 import type { IdempotencyStore, KeptKey, KeyState, Made, StoredAnswer } from './store.js'
 
@@ -69,10 +70,11 @@ export function settling(store: IdempotencyStore, persistence: Persistence): Ide
 export async function answerLeft(
   store: IdempotencyStore,
   find: (made: Made) => object | undefined | Promise<object | undefined>,
-  keys?: readonly string[],
+  { keys, logger }: { keys?: readonly string[]; logger: Logger },
 ): Promise<void> {
   if (keys?.length === 0) return
-  for (const { key, made } of (await store.left?.(keys)) ?? []) {
+  const onUnreadable = (err: Error) => logger.error({ err }, 'a key stays taken')
+  for (const { key, made } of (await store.left?.(keys, onUnreadable)) ?? []) {
     const thing = await find(made)
     await (thing ? store.complete(key, answerOf(made, thing)) : store.release(key))
   }

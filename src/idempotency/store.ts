@@ -53,8 +53,9 @@ export interface IdempotencyStore {
    * what is there, or released when it is not. Called before any other key is taken, and again when this process has taken over another
    * one's.
    * @param keys only those; default: all
+   * @param onUnreadable told of each of which it cannot be read what was made: it stays taken
    */
-  left?(keys?: readonly string[]): Promise<KeptKey[]>
+  left?(keys?: readonly string[], onUnreadable?: (error: Error) => void): Promise<KeptKey[]>
 }
 
 export const REMEMBERED_MS = 24 * 60 * 60 * 1000

@@ -1,5 +1,6 @@
 import type { CreateJobRequest, JobStatus } from '../../schemas/jobs.js'
 import type { KeptKey } from '../idempotency/store.js'
+import { isUnreadable } from '../storage/storage.js'
 import type { KeptDelivery } from '../webhooks/outbox.js'
 import type { JobPatch, StoredJob } from './job.js'
 
@@ -111,8 +112,11 @@ export interface QueueAdapter {
    */
   claim?(limit: number, terms?: ClaimTerms): Promise<{ jobs: JobRecord[]; paused: boolean }>
   get(id: string): Promise<JobRecord | null>
-  /** In the order of submission, the last one first, whatever `createdAt` says: the clock may have gone back. */
-  list(filter?: JobFilter): Promise<JobRecord[]>
+  /**
+   * In the order of submission, the last one first, whatever `createdAt` says: the clock may have gone back.
+   * @param onUnreadable told of each job that is there and cannot be read; it is left in place, and out of the list
+   */
+  list(filter?: JobFilter, onUnreadable?: (error: Error) => void): Promise<JobRecord[]>
   /**
    * @param expected changes the job only while it is like that
    * @param deliveries what is to be delivered about the change; a part of a `GatewayStorage` keeps them in the same write, and none when
@@ -132,8 +136,10 @@ export interface QueueAdapter {
    * without both every queued job is read at the start.
    */
   delayed?(after: number, limit: number): Promise<{ id: string; nextRunAt: number }[]>
+  /** Jobs that wait to be claimed and cannot be read: they are passed over. Absent, or more than looked at: nobody says so. */
+  unreadable?(): Promise<Error[]>
   /** Jobs that are running or parked and are this process's, in pages. Absent: all active jobs are read at the start. */
-  owned?(): AsyncIterable<JobRecord[]>
+  owned?(onUnreadable?: (error: Error) => void): AsyncIterable<JobRecord[]>
   /** Removes a job, whatever its status, as if it had never been; does nothing when it is not there. Absent: it is canceled instead. */
   remove?(id: string): Promise<void>
   /**
@@ -176,9 +182,23 @@ export function selectJobs(records: readonly JobRecord[], filter: JobFilter = {}
     .slice(0, limit)
 }
 
+/** Null too: it is there and cannot be read, which says nothing about the others. */
+export async function getJob(adapter: QueueAdapter, id: string): Promise<JobRecord | null> {
+  try {
+    return await adapter.get(id)
+  } catch (error) {
+    if (isUnreadable(error) || isUnreadable((error as Error | undefined)?.cause)) return null
+    throw error
+  }
+}
+
 /** What an adapter lists, in its order; one that does not select is put right. */
-export async function listJobs(adapter: QueueAdapter, filter: JobFilter): Promise<JobRecord[]> {
-  const records = await adapter.list(filter)
+export async function listJobs(
+  adapter: QueueAdapter,
+  filter: JobFilter,
+  onUnreadable?: (error: Error) => void,
+): Promise<JobRecord[]> {
+  const records = await adapter.list(filter, onUnreadable)
   const { after, limit = records.length } = filter
   const isSelected =
     records.length <= limit && records.every((record) => isAskedFor(record, filter) && record.info.id !== after?.id)

@@ -1,7 +1,7 @@
 import { GatewayError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import { patiently, unavailable } from '../lib/patience.js'
-import type { JobPatch, JobRecord, QueueAdapter } from './adapter.js'
+import { getJob, type JobPatch, type JobRecord, type QueueAdapter } from './adapter.js'
 import type { Attempts } from './attempts.js'
 import type { Claims } from './claims.js'
 import { JobElsewhere } from './elsewhere.js'
@@ -56,7 +56,7 @@ export class Cancels {
   async #cancelStored(id: string, isRefused: () => boolean): Promise<StoredJob | undefined> {
     const { adapter, attempts, claims, clock, events, onTerminal, shared, store, submitting } = this.#options
     if (attempts.has(id) || isRefused()) return undefined
-    const record = await adapter.get(id)
+    const record = await getJob(adapter, id)
     if (!record) throw new GatewayError('SG_ERR_JOB_NOT_FOUND')
     if (isTerminal(record.info.status)) return record.info
     // nobody but who has it knows what to stop

@@ -28,7 +28,7 @@ import type { DeliveryOrigin } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
 import { signingKeys } from '../webhooks/signing.js'
 import { targetProblems, type WebhookTarget } from '../webhooks/target.js'
-import type { JobRecord, QueueAdapter } from './adapter.js'
+import { getJob, type JobRecord, type QueueAdapter } from './adapter.js'
 import { Attempts } from './attempts.js'
 import { DailyBudget } from './budgets.js'
 import { Cancels } from './cancels.js'
@@ -346,7 +346,7 @@ export class JobQueue {
   async #find(id: string): Promise<StoredJob | undefined> {
     const live = this.#attempts.live(id)
     if (live) return live
-    const stored = await this.#options.adapter.get(id)
+    const stored = await getJob(this.#options.adapter, id)
     return stored ? this.#seen(stored.info) : undefined
   }
 
@@ -374,7 +374,7 @@ export class JobQueue {
   async targetOf(event: JobEvent, origin: DeliveryOrigin & { kind: 'job' }): Promise<WebhookTarget | undefined> {
     const { type, job } = event
     if (type === 'job_completed') {
-      const stored = await this.#options.adapter.get(job.id)
+      const stored = await getJob(this.#options.adapter, job.id)
       if (stored && stored.info.finishedAt !== job.finishedAt) return undefined
     }
     return this.#events.targetOf(job.id, origin)

@@ -1,6 +1,6 @@
 import { GatewayError, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
-import { type JobRecord, listJobs, type QueueAdapter } from './adapter.js'
+import { getJob, type JobRecord, listJobs, type QueueAdapter } from './adapter.js'
 import type { Attempts } from './attempts.js'
 import { ACTIVE_STATUSES, BEGUN_STATUSES } from './job.js'
 import type { JobStore } from './job-store.js'
@@ -35,9 +35,11 @@ export async function recover({
   graceMs,
   shared,
 }: RecoveryOptions): Promise<void> {
+  const onUnreadable = (err: Error) => logger.error({ err }, 'a job cannot go on')
+  for (const err of (await adapter.unreadable?.()) ?? []) logger.error({ err }, 'a job cannot begin')
   const records = await (shared
-    ? underWay(adapter, attempts, shared.isTaken)
-    : listJobs(adapter, { status: (await store.adoptQueued()) ? BEGUN_STATUSES : ACTIVE_STATUSES }))
+    ? underWay(adapter, attempts, onUnreadable, shared.isTaken)
+    : listJobs(adapter, { status: (await store.adoptQueued()) ? BEGUN_STATUSES : ACTIVE_STATUSES }, onUnreadable))
   // one whose end was written and that of its job was not
   const begun = records.filter(({ info }) => info.status !== 'queued' && info.sessionId !== undefined)
   await Promise.all(begun.map(({ info }) => sessions.get(info.sessionId!))).catch((error: object) => {
@@ -50,7 +52,7 @@ export async function recover({
   for (const record of records) store.adopt(record)
   for (const record of records) if (record.info.status !== 'queued') attempts.takeUp(record, graceMs)
   for (const session of sessions.unended()) {
-    if (session.jobId === undefined || attempts.follows(session.id) || !(await adapter.get(session.jobId))) continue
+    if (session.jobId === undefined || attempts.follows(session.id) || !(await getJob(adapter, session.jobId))) continue
     // one that the adapter does not know may have been forgotten by it: its session goes on like any other
     // one that nothing could wake stays to be looked at; that of an attempt that has just failed is being ended by then
     const ending = session.status === 'parked' ? sessions.close(session.id) : sessions.end(session.id)
@@ -65,10 +67,11 @@ export async function recover({
 async function underWay(
   adapter: QueueAdapter,
   attempts: Attempts,
+  onUnreadable: (error: Error) => void,
   isTaken = (_id: string) => true,
 ): Promise<JobRecord[]> {
   const records: JobRecord[] = []
-  for await (const page of adapter.owned!())
+  for await (const page of adapter.owned!(onUnreadable))
     records.push(...page.filter(({ info: { id } }) => isTaken(id) && !attempts.has(id)))
   return records
 }

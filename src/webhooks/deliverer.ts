@@ -142,7 +142,7 @@ export class WebhookDeliverer {
     await this.#gone.learn()
     this.#findTarget = findTarget
     this.#takeOver = takeOver
-    await this.#goOn(await this.#outbox.list(), takeOver)
+    await this.#goOn(await this.#outbox.list(undefined, this.#onUnreadable), takeOver)
   }
 
   /**
@@ -154,8 +154,10 @@ export class WebhookDeliverer {
   async takeUp(lanes: readonly string[], takeOver = this.#takeOver): Promise<void> {
     if (lanes.length === 0) return
     await this.#gone.learn()
-    await this.#goOn(await this.#outbox.list(lanes), takeOver)
+    await this.#goOn(await this.#outbox.list(lanes, this.#onUnreadable), takeOver)
   }
+
+  readonly #onUnreadable = (err: Error): void => this.#logger.error({ err }, 'a webhook delivery cannot be made')
 
   #isHere({ lane, id }: { lane: string; id: string }): boolean {
     return this.#lanes.get(lane)?.waiting.some((delivery) => delivery.id === id) ?? false

@@ -19,8 +19,12 @@ export interface DeliveryOutbox {
   add(kept: KeptDelivery): Promise<void>
   /** The delivery was made or given up. Does nothing when it is not kept. */
   remove(lane: string, id: string): Promise<void>
-  /** Everything that this process has to make, in the order in which it was added. @param lanes only those; may be left out of account */
-  list(lanes?: readonly string[]): Promise<KeptDelivery[]>
+  /**
+   * Everything that this process has to make, in the order in which it was added.
+   * @param lanes only those; may be left out of account
+   * @param onUnreadable told of each one that is there and cannot be read; it is left in place
+   */
+  list(lanes?: readonly string[], onUnreadable?: (error: Error) => void): Promise<KeptDelivery[]>
   /**
    * Whether another process, which is alive or whose deliveries are about to be taken over, has to make deliveries of that lane before
    * this one's. Absent: nobody else makes any.

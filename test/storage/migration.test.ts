@@ -11,6 +11,7 @@ import { sqliteSource } from '../../src/storage/migration/sqlite-side.js'
 import { COPIED, sumOf } from '../../src/storage/migration/tables.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import type { DatabaseStorage } from '../../src/storage/sql/storage.js'
+import { loadDriver } from '../../src/storage/sqlite/driver.js'
 import { hasPostgres, postgres } from './postgres-world.js'
 import { eventOf, firstWrite, jobOf, readTexts, stateOf } from './sqlite-records.js'
 import { sqliteAt } from './sqlite-world.js'
@@ -206,6 +207,32 @@ if (hasPostgres()) {
     await t.rejects(migrateStorage({ postgres: { url: server.url(), schema: 'empty' } }, place), {
       code: 'STORAGE_EMPTY',
     })
+  })
+
+  t.test('a row whose text is damaged is named, and nothing is kept of what was copied before it', async (t) => {
+    const path = join(t.testdir({ state: {} }), 'state', 'd.db')
+    const storage = sqliteAt(t, path)
+    await storage.open()
+    await fill(storage)
+    await storage.close()
+    const Driver = await loadDriver()
+    const place = { postgres: { url: server.url(), schema: 'damaged' } }
+    for (const [table, column, id] of [
+      ['jobs', 'info', 'later'],
+      ['sessions', 'state', 'two'],
+    ]) {
+      const db = new Driver(path)
+      const [{ text } = {}] = db.prepare(`SELECT ${column} AS text FROM ${table} WHERE id = ?`).all(id!)
+      const put = db.prepare(`UPDATE ${table} SET ${column} = ? WHERE id = ?`)
+      put.run('{"cut', id!)
+      await t.rejects(migrateStorage({ sqlite: path }, place), {
+        code: 'STORAGE_UNREADABLE',
+        message: RegExp(`${id} cannot be read: the text of its row in the table ${table} .* damaged`),
+      })
+      put.run(text as string, id!)
+      db.close()
+    }
+    t.ok((await migrateStorage({ sqlite: path }, place)).tables)
   })
 
   t.test('files of agents for other nodes go over to another schema, byte by byte', async (t) => {

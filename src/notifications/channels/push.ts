@@ -1,3 +1,5 @@
+import { tried } from '../../lib/tried.js'
+import { StorageError } from '../../storage/storage.js'
 import type { ChannelStore } from './store.js'
 import type { PushSubscriptions } from './subscriptions.js'
 import { newVapidKeys, type VapidIdentity } from './web-push.js'
@@ -19,7 +21,13 @@ export class WebPush {
   async open(): Promise<void> {
     const kept =
       (await this.#store.key(VAPID_KEY)) ?? (await this.#store.keyOnce(VAPID_KEY, JSON.stringify(newVapidKeys())))
-    this.#keys = JSON.parse(kept)
+    this.#keys = tried(() => JSON.parse(kept))
+    if (!this.#keys)
+      throw new StorageError(
+        'STORAGE_UNREADABLE',
+        `The key ${VAPID_KEY} cannot be read: its row in the table gateway_keys of the database is damaged, and was left in place. ` +
+          'Restore a backup, or delete that row: the next start makes another key, and every browser has to subscribe again.',
+      )
     await this.subscriptions.load()
   }
 

@@ -25,8 +25,8 @@ export interface ChannelStore {
   key(name: string): Promise<string | undefined>
   /** Resolves when it is durable. */
   saveKey(name: string, value: string): Promise<void>
-  /** In the order in which they were first saved. */
-  subscriptions(): Promise<KeptSubscription[]>
+  /** In the order in which they were first saved. @param onUnreadable told of each one that is there and cannot be read */
+  subscriptions(onUnreadable?: (error: Error) => void): Promise<KeptSubscription[]>
   /** Replaces the one with its id. Resolves when it is durable. */
   saveSubscription(subscription: KeptSubscription): Promise<void>
   /** Does nothing when there is none. */

@@ -50,7 +50,8 @@ export class PushSubscriptions {
   }
 
   async #read(): Promise<void> {
-    const kept = await this.#options.store.subscriptions()
+    const { logger, store } = this.#options
+    const kept = await store.subscriptions((err) => logger.error({ err }, 'a browser is told nothing'))
     this.#byId.clear()
     for (const subscription of kept) this.#byId.set(subscription.id, subscription)
   }

@@ -1,3 +1,4 @@
+import type { StoredJob } from '../../jobs/job.js'
 import { patched } from '../../jobs/patch.js'
 import type { Client } from '../postgres/driver.js'
 import { failureOf } from '../postgres/failures.js'
@@ -6,6 +7,7 @@ import { Membership, takeLock } from '../postgres/membership.js'
 import { inSchema, SCHEMA_VERSION, versionOf } from '../postgres/schema.js'
 import { directOptions, type PostgresStorageOptions } from '../postgres/storage.js'
 import { restColumns } from '../sql/rows.js'
+import { parsed } from '../sql/unreadable.js'
 import { StorageError } from '../storage.js'
 import {
   COPIED,
@@ -90,13 +92,12 @@ class PostgresSide implements Side {
   }
 }
 
-const withClaim = ({ info, claimed }: Record<string, unknown>): string =>
-  JSON.stringify(
-    patched(JSON.parse(info as string), {
-      ...{ status: 'running', nextRunAt: undefined },
-      ...JSON.parse(claimed as string),
-    }),
+function withClaim({ id, info, claimed }: Record<string, unknown>): string {
+  const of = <T>(text: unknown): T => parsed(text as string, 'The job', id as string, 'jobs')
+  return JSON.stringify(
+    patched(of<StoredJob>(info), { status: 'running', nextRunAt: undefined, ...of<object>(claimed) }),
   )
+}
 
 class PostgresTarget extends PostgresSide implements Target {
   async write({ name, columns }: CopiedTable, rows: readonly CopiedRow[]): Promise<void> {
@@ -104,7 +105,7 @@ class PostgresTarget extends PostgresSide implements Target {
     const types: string[] = columns.map(({ isNumber }) => (isNumber ? 'double precision' : 'text'))
     const lists: unknown[][] = columns.map((_column, index) => rows.map((row) => row[index]))
     if (name === 'jobs') {
-      const jobs = rows.map((row) => jobColumns(row[3] as string))
+      const jobs = rows.map(jobColumns)
       names.push('status', 'profile', 'created_at', 'next_run_at', 'ready', 'finished_at', 'begins', 'home')
       types.push(
         ...['text', 'text', 'double precision', 'double precision'],
@@ -122,7 +123,9 @@ class PostgresTarget extends PostgresSide implements Target {
       )
     }
     if (name === 'sessions') {
-      const ends = rows.map((row) => restColumns(JSON.parse(row[5] as string), undefined))
+      const ends = rows.map(([, id, , , , state]) =>
+        restColumns(parsed(state as string, 'The session', id as string, 'sessions'), undefined),
+      )
       names.push('ended', 'ended_at', 'engine', 'place')
       types.push('text', 'double precision', 'text', 'double precision')
       lists.push(

@@ -127,7 +127,7 @@ class SqliteTarget extends SqliteSide implements Target {
     for (const row of rows) {
       if (name !== 'jobs') insert.run(...row.slice(0, names.length))
       else {
-        const { job, next, ready, end } = jobColumns(row[3] as string)
+        const { job, next, ready, end } = jobColumns(row)
         insert.run(...row, job.status, job.profile, job.createdAt, next, ready, end)
       }
       if (isFeed) this.#keepNumber('notifications', row[1] as number)

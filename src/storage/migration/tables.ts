@@ -3,6 +3,7 @@ import type { StoredJob } from '../../jobs/job.js'
 import { COUNTED } from '../../usage/sums.js'
 import { storable } from '../postgres/values.js'
 import { columnOf, jobTimes } from '../sql/rows.js'
+import { parsed } from '../sql/unreadable.js'
 
 /** A row of a table, its values in the order of the columns. */
 export type CopiedRow = (string | number | null)[]
@@ -86,14 +87,14 @@ export const orderOf = ({ columns, keys }: CopiedTable): string =>
     .map(({ name }) => name)
     .join(', ')
 
-/** The columns by which a job is found. */
-export function jobColumns(info: string): {
+/** The columns by which a job is found. @throws StorageError that names it when it cannot be read */
+export function jobColumns([, id, , info]: CopiedRow): {
   job: StoredJob
   next: number | null
   ready: number | null
   end: number | null
 } {
-  const job = JSON.parse(info) as StoredJob
+  const job = parsed<StoredJob>(info as string, 'The job', id as string, 'jobs')
   const [next, ready, end] = jobTimes(job)
   return { job, next, ready, end }
 }

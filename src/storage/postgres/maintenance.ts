@@ -1,3 +1,4 @@
+import { damagedAsked, damageLine, MAX_NAMED } from '../sql/json-columns.js'
 import { StorageError } from '../storage.js'
 import { failureOf, placeOf, urlWithoutPassword } from './failures.js'
 import { Link } from './link.js'
@@ -14,10 +15,12 @@ export interface PostgresReport {
   place: string
   schema: string
   server: string
-  /** A gateway of this version can use it. */
+  /** A gateway of this version can use it, and nothing of it is damaged. */
   ok: boolean
   /** Why a gateway would not use it, and what would not work, each with what to do about it. */
   problems: string[]
+  /** Rows whose text is damaged, of a schema of this version. */
+  damage: string[]
   /** What is confirmed survives a crash of the server's machine. */
   durable: boolean
   /** Absent when the schema is not ours; 0 before its first start. */
@@ -80,11 +83,30 @@ export const doctorPostgres = (options: PostgresStorageOptions): Promise<Postgre
     )
     return {
       holders,
+      damage: version < SCHEMA_VERSION ? [] : await damageOf(link, schema),
       tables: Object.fromEntries(TABLES.flatMap((name) => (found.has(name) ? [[name, found.get(name)!]] : []))),
       orphans: { events: events!, snapshots: snapshots! },
       unswept: unswept!,
     }
   })
+
+async function damageOf({ client }: Link, schema: string): Promise<string[]> {
+  const lines: string[] = []
+  for (const table of TABLES) {
+    const asked = damagedAsked(
+      table,
+      (column) => `@is_json_1(${column})`,
+      () => true,
+    )
+    if (!asked) continue
+    // not through the link: of a large database this takes longer than any answer to a gateway
+    const { rows } = await client.query(
+      inSchema(`SELECT ${asked.columns}, count(*) OVER () AS rows ${asked.from} LIMIT ${MAX_NAMED}`, schema),
+    )
+    if (rows[0]) lines.push(damageLine(table, Number(rows[0].rows), rows))
+  }
+  return lines
+}
 
 /**
  * Replaces a key of the gateway's own, also while a gateway uses the database.
@@ -170,10 +192,11 @@ async function look(
     }
     return {
       ...{ place: placeOf(options.url), schema, server: String(version).split(' on ')[0]!, problems },
-      ok: problems.length === 0,
+      ok: problems.length === 0 && !found.damage?.length,
       durable: fsync === 'on',
       ...(schemaVersion !== undefined && { schemaVersion }),
       holders: [],
+      damage: [],
       tables: {},
       orphans: { events: 0, snapshots: 0 },
       unswept: 0,

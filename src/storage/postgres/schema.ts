@@ -283,6 +283,19 @@ const MIGRATIONS: readonly Step[] = [
     usableFrom: 3,
     sql: takeOver(4, 'ended IS NULL AND asleep IS NULL', isOneOf, RAISED.fenced, hasNoOther),
   },
+  // whether a text is JSON; what lies too deep for the server to tell is taken for it
+  {
+    usableFrom: 3,
+    sql: `
+  CREATE FUNCTION @is_json_1(given text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+  BEGIN
+    RETURN given::json IS NOT NULL;
+  EXCEPTION
+    WHEN invalid_text_representation THEN RETURN false;
+    WHEN statement_too_complex THEN RETURN true;
+  END $$;
+  `,
+  },
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */

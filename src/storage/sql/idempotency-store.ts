@@ -1,6 +1,10 @@
 import { type IdempotencyStore, REMEMBERED_MS, type StoredAnswer } from '../../idempotency/store.js'
 import type { CallDatabase } from './operations.js'
 import { keptRow } from './rows.js'
+import { readable } from './stores.js'
+import { parsed } from './unreadable.js'
+
+const WHAT = 'The answer to the idempotency key'
 
 interface Taken {
   fingerprint: string
@@ -30,7 +34,8 @@ export function idempotencyStore(call: CallDatabase, now: () => number): Idempot
       const known = await call('idempotency.begin', key, fingerprint, now())
       if (known && (known.answer !== null || !taken.has(key))) {
         if (known.fingerprint !== fingerprint) return { state: 'mismatch' }
-        return known.answer === null ? { state: 'in_flight' } : { state: 'answered', answer: JSON.parse(known.answer) }
+        if (known.answer === null) return { state: 'in_flight' }
+        return { state: 'answered', answer: parsed(known.answer, WHAT, key, 'idempotency_keys') }
       }
       forgetOld()
       const held = taken.get(key)
@@ -53,12 +58,14 @@ export function idempotencyStore(call: CallDatabase, now: () => number): Idempot
       await call('idempotency.release', key)
     },
     keep: (key) => call('idempotency.keep', keptRow(key, now())),
-    async left(keys) {
+    async left(keys, onUnreadable = () => {}) {
       const rows = await call('idempotency.left', keys)
-      return rows.map(({ key, fingerprint, made, since }) => {
-        taken.set(key, { fingerprint, since })
-        return { key, fingerprint, made: JSON.parse(made) }
-      })
+      for (const { key, fingerprint, since } of rows) taken.set(key, { fingerprint, since })
+      return readable(
+        rows,
+        ({ key, fingerprint, made }) => ({ key, fingerprint, made: parsed(made, WHAT, key, 'idempotency_keys') }),
+        onUnreadable,
+      )
     },
   }
 }

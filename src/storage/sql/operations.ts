@@ -67,13 +67,14 @@ export interface Operations {
   'parked.page'(after: number, limit: number): ParkedRow[]
   'parked.delete'(id: string): void
 
-  'profiles.list'(): string[]
+  'profiles.list'(): { name: string; profile: string }[]
   'profiles.save'(name: string, profile: string, key?: KeptKeyRow): void
   /** Saves it where that is stored, exactly; null: nothing. @returns whether it is stored now, with the key */
   'profiles.saveInstead'(name: string, profile: string, before: string | null, key?: KeptKeyRow): boolean
   'profiles.delete'(name: string): void
 
   'jobs.add'(info: string, request: string, priority: number, key?: KeptKeyRow): void
+  /** Rows whose text is damaged are passed over, and stay as they are. */
   'jobs.claim'(now: number, limit: number, terms?: ClaimTerms): { rows: JobRow[]; paused: boolean }
   'jobs.get'(id: string): JobRow | undefined
   /** Ends at about 1 MiB too, which whoever asks takes in one turn. */
@@ -87,6 +88,8 @@ export interface Operations {
   'jobs.delayed'(after: number, limit: number): { id: string; nextRunAt: number }[]
   /** Jobs of this process that are running or parked, in the order of submission. */
   'jobs.owned'(after: number, limit: number): JobRow[]
+  /** Ids of those with damaged text among the first that are ready. */
+  'jobs.unreadable'(limit: number): string[]
   /** Of some of the jobs that ended by then, the one that ended first before the others, its `info`. */
   'jobs.ended'(finishedBy: number, limit: number): string[]
   /** Removes some of the jobs that ended by then. @returns how many */
@@ -133,11 +136,11 @@ export interface Operations {
   'channels.keyOnce'(name: string, value: string): string
   'channels.key'(name: string): string | undefined
   'channels.saveKey'(name: string, value: string): void
-  'channels.subscriptions'(): string[]
+  'channels.subscriptions'(): { id: string; subscription: string }[]
   'channels.saveSubscription'(id: string, subscription: string): void
   'channels.removeSubscription'(id: string): void
 
-  'signIns.list'(): string[]
+  'signIns.list'(): { id: string; signIn: string }[]
   'signIns.save'(id: string, signIn: string): void
   /** As `save`, of one that is there still. */
   'signIns.renew'(id: string, signIn: string): void

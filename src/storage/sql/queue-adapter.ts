@@ -1,9 +1,14 @@
 import type { JobRecord, QueueAdapter } from '../../jobs/adapter.js'
+import { StorageError } from '../storage.js'
 import type { CallDatabase } from './operations.js'
 import { deliveryValues, type JobPageFilter, type JobRow, keptRow } from './rows.js'
+import { readable } from './stores.js'
+import { parsed, unreadable } from './unreadable.js'
 
 const JOBS_PER_PAGE = 200
 const PRUNED_AT_ONCE = 500
+/** Of the jobs that are ready, those that are next. */
+const LOOKED_AT = 1_000
 
 export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapter => ({
   add: ({ info, request }, key) =>
@@ -14,7 +19,7 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
     return { jobs: rows.map((row) => recordOf(row)), paused }
   },
   get: async (id) => recordOf(await call('jobs.get', id)),
-  async list({ status, profiles, after, limit = Number.POSITIVE_INFINITY } = {}) {
+  async list({ status, profiles, after, limit = Number.POSITIVE_INFINITY } = {}, onUnreadable = () => {}) {
     const filter = {
       ...(status && { status: [...new Set(status)] }),
       ...(profiles && { profiles: [...new Set(profiles)] }),
@@ -25,7 +30,7 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
       const asked = Math.min(JOBS_PER_PAGE, limit - records.length)
       if (asked <= 0) return records
       const { rows, isLast } = await call('jobs.page', { ...filter, ...from, limit: asked })
-      for (const row of rows) records.push({ ...recordOf(row), position: row.n })
+      records.push(...readable(rows, (row) => ({ ...recordOf(row), position: row.n }), onUnreadable))
       if (isLast) return records
       from = { before: rows.at(-1)!.n }
     }
@@ -34,14 +39,18 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
     recordOf(await call('jobs.update', id, patch, expected, deliveries?.map(deliveryValues))),
   counts: () => call('jobs.counts'),
   delayed: (after, limit) => call('jobs.delayed', after, limit),
-  async *owned() {
+  async *owned(onUnreadable = () => {}) {
     for (let after = 0; ; ) {
       const rows = await call('jobs.owned', after, JOBS_PER_PAGE)
-      yield rows.map((row) => recordOf(row))
+      yield readable(rows, (row) => recordOf(row), onUnreadable)
       if (rows.length < JOBS_PER_PAGE) return
       after = rows.at(-1)!.n
     }
   },
+  unreadable: async () =>
+    (await call('jobs.unreadable', LOOKED_AT)).map(
+      (id) => new StorageError('STORAGE_UNREADABLE', unreadable('The job', id, 'jobs')),
+    ),
   remove: (id) => call('jobs.remove', id),
   ended: async (olderThanMs, limit) =>
     (await call('jobs.ended', now() - olderThanMs, limit)).map((info) => JSON.parse(info)),
@@ -66,6 +75,7 @@ function recordOf(row: JobRow): JobRecord
 function recordOf(row: JobRow | null | undefined): JobRecord | null
 function recordOf(row: JobRow | null | undefined): JobRecord | null {
   if (!row) return null
-  const { info, request, rev } = row
-  return { info: JSON.parse(info), request: JSON.parse(request), rev }
+  const { id, info, request, rev } = row
+  const of = <T>(text: string): T => parsed(text, 'The job', id, 'jobs')
+  return { info: of(info), request: of(request), rev }
 }

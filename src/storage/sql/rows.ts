@@ -107,6 +107,7 @@ export interface ParkedRow {
 
 export interface JobRow {
   n: number
+  id: string
   /** As `JobRecord.rev`. */
   rev: number
   /** JSON, both of them. */

@@ -10,7 +10,8 @@ import {
 import { type Asked, type News, newsOf } from '../../sessions/kept/news.js'
 import type { CallDatabase, EventsRead } from './operations.js'
 import { deliveryValues, keptRow, listedColumns, type NewsRow, restColumns, type SessionRow } from './rows.js'
-import { listed, parsed } from './stores.js'
+import { listed } from './stores.js'
+import { parsed } from './unreadable.js'
 
 const SESSIONS_PER_PAGE = 200
 
@@ -63,8 +64,8 @@ export const sessionJournal = (call: CallDatabase, now: () => number, isListed =
     const { row, news } = found
     return {
       ...sessionOf(row, news),
-      ...parsed<JournaledOrigin>(row.origin, 'The origin of session', id),
-      ...(row.snapshot !== null && { snapshot: parsed(row.snapshot, 'The snapshot of session', id) }),
+      ...parsed<JournaledOrigin>(row.origin, 'The origin of session', id, 'origins'),
+      ...(row.snapshot !== null && { snapshot: parsed(row.snapshot, 'The snapshot of session', id, 'snapshots') }),
     }
   },
   read: async (id, afterSeq, untilSeq, maxBytes) =>
@@ -112,8 +113,8 @@ type EarlierState = JournaledState & { ahead?: readonly Asked[] }
 
 export function sessionOf(row: SessionRow, rows: readonly NewsRow[]): JournaledSession {
   const { id, profile, generation, reservedSeq, lastSeq, asleep } = row
-  const { ahead = [], ...state } = parsed<EarlierState>(row.state, 'Session', id)
-  const news = [...ahead.map(newsOf), ...rows.map((one) => parsed<News>(one.news, 'News of session', id))]
+  const { ahead = [], ...state } = parsed<EarlierState>(row.state, 'Session', id, 'sessions')
+  const news = [...ahead.map(newsOf), ...rows.map((one) => parsed<News>(one.news, 'News of session', id, 'news'))]
   return {
     ...{ id, profile, generation, state, reservedSeq, lastSeq },
     ...(news.length > 0 && { news }),

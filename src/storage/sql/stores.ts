@@ -1,14 +1,16 @@
+import type { WebhookDelivery } from '../../../schemas/jobs.js'
 import type { SignInStore } from '../../console/store.js'
 import { toError } from '../../errors.js'
+import { tried } from '../../lib/tried.js'
 import type { ChannelStore } from '../../notifications/channels/store.js'
 import type { NotificationStore } from '../../notifications/store.js'
 import type { ProfileStore } from '../../profiles/store.js'
 import type { SessionStore } from '../../sessions/kept/store.js'
 import type { UsageStore } from '../../usage/store.js'
 import type { DeliveryOutbox } from '../../webhooks/outbox.js'
-import { StorageError } from '../storage.js'
 import type { CallDatabase } from './operations.js'
 import { type DeliveryRow, deliveryValues, keptRow, type ParkedRow } from './rows.js'
+import { parsed } from './unreadable.js'
 
 /** Records hold whole logs: some megabytes a page. */
 const PARKED_PER_PAGE = 25
@@ -18,19 +20,20 @@ export const sessionStore = (call: CallDatabase): SessionStore => ({
   save: (record) => call('parked.save', record.id, JSON.stringify(record)),
   async get(id) {
     const text = await call('parked.get', id)
-    return text === undefined ? undefined : parsed(text, 'The parked session', id)
+    return text === undefined ? undefined : parsed(text, 'The parked session', id, 'parked')
   },
   list: (onUnreadable = () => {}) =>
     listed(
       (last?: ParkedRow) => call('parked.page', last?.n ?? 0, PARKED_PER_PAGE),
-      ({ id, record }) => parsed(record, 'The parked session', id),
+      ({ id, record }) => parsed(record, 'The parked session', id, 'parked'),
       onUnreadable,
     ),
   delete: (id) => call('parked.delete', id),
 })
 
 export const profileStore = (call: CallDatabase, now: () => number, isShared: boolean): ProfileStore => ({
-  list: async () => (await call('profiles.list')).map((text) => JSON.parse(text)),
+  list: async () =>
+    (await call('profiles.list')).map(({ name, profile }) => parsed(profile, 'The profile', name, 'profiles')),
   save: (profile, key) => call('profiles.save', profile.name, JSON.stringify(profile), key && keptRow(key, now())),
   create: (profile, key) =>
     call('profiles.saveInstead', profile.name, JSON.stringify(profile), null, key && keptRow(key, now())),
@@ -44,13 +47,20 @@ export const profileStore = (call: CallDatabase, now: () => number, isShared: bo
 export const deliveryOutbox = (call: CallDatabase, isOneOfMany: () => boolean): DeliveryOutbox => ({
   add: (kept) => call('outbox.add', deliveryValues(kept)),
   remove: (lane, id) => call('outbox.remove', lane, id),
-  list: (lanes) =>
+  list: (lanes, onUnreadable = () => {}) =>
     listed(
       (last?: DeliveryRow) => call('outbox.page', last?.n ?? 0, DELIVERIES_PER_PAGE, lanes),
-      ({ id, lane, delivery }) => ({ id, lane, delivery: JSON.parse(delivery) }),
+      ({ n, id, lane, delivery }) => ({
+        id,
+        lane,
+        delivery: parsed(delivery, 'The delivery', `${id} (n = ${n})`, 'deliveries'),
+      }),
+      onUnreadable,
     ),
   log: (lane, attempt) => call('outbox.log', lane, JSON.stringify(attempt)),
-  attempts: async (lane) => (await call('outbox.attempts', lane)).map((text) => JSON.parse(text)),
+  // one that is damaged says nothing any more
+  attempts: async (lane) =>
+    (await call('outbox.attempts', lane)).flatMap((text) => tried((): WebhookDelivery[] => [JSON.parse(text)]) ?? []),
   forget: (lane) => call('outbox.forget', lane),
   rememberGone: (target) => call('outbox.rememberGone', target),
   gone: () => call('outbox.gone'),
@@ -77,14 +87,24 @@ export const channelStore = (call: CallDatabase, isShared: boolean): ChannelStor
   keyOnce: (name, value) => call('channels.keyOnce', name, value),
   key: (name) => call('channels.key', name),
   saveKey: (name, value) => call('channels.saveKey', name, value),
-  subscriptions: async () => (await call('channels.subscriptions')).map((text) => JSON.parse(text)),
+  subscriptions: async (onUnreadable = () => {}) =>
+    readable(
+      await call('channels.subscriptions'),
+      ({ id, subscription }) => parsed(subscription, 'The push subscription', id, 'push_subscriptions'),
+      onUnreadable,
+    ),
   saveSubscription: (subscription) => call('channels.saveSubscription', subscription.id, JSON.stringify(subscription)),
   removeSubscription: (id) => call('channels.removeSubscription', id),
   ...(isShared && { version: () => call('versions.of', 'push_subscriptions') }),
 })
 
 export const signInStore = (call: CallDatabase, isShared: boolean): SignInStore => ({
-  list: async () => (await call('signIns.list')).map((text) => JSON.parse(text)),
+  list: async (onUnreadable = () => {}) =>
+    readable(
+      await call('signIns.list'),
+      ({ id, signIn }) => parsed(signIn, 'The sign-in', id, 'sign_ins'),
+      onUnreadable,
+    ),
   save: (signIn) => call('signIns.save', signIn.id, JSON.stringify(signIn)),
   renew: (signIn) => call('signIns.renew', signIn.id, JSON.stringify(signIn)),
   remove: (id) => call('signIns.remove', id),
@@ -98,33 +118,30 @@ export const usageStore = (call: CallDatabase): UsageStore => ({
 
 /**
  * Reads page by page, so that nobody is busy with it for long.
- * @param onUnreadable absent: what cannot be read fails the list
+ * @param onUnreadable told of each that cannot be read
  */
 export async function listed<Row, Item>(
   pageAfter: (last?: Row) => Promise<Row[]>,
   itemOf: (row: Row) => Item,
-  onUnreadable?: (error: Error) => void,
+  onUnreadable: (error: Error) => void,
 ): Promise<Item[]> {
   const items: Item[] = []
   for (let page = await pageAfter(); page.length > 0; page = await pageAfter(page.at(-1)))
-    for (const row of page)
-      try {
-        items.push(itemOf(row))
-      } catch (error) {
-        if (!onUnreadable) throw error
-        onUnreadable(toError(error))
-      }
+    items.push(...readable(page, itemOf, onUnreadable))
   return items
 }
 
-/** @throws StorageError that says whose JSON cannot be read */
-export function parsed<T>(text: string, what: string, id: string): T {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new StorageError(
-      'STORAGE_UNREADABLE',
-      `${what} ${id} cannot be read from the database. It was left in place.`,
-    )
-  }
-}
+/** @param onUnreadable told of each that cannot be read */
+export const readable = <Row, Item>(
+  rows: readonly Row[],
+  itemOf: (row: Row) => Item,
+  onUnreadable: (error: Error) => void,
+): Item[] =>
+  rows.flatMap((row) => {
+    try {
+      return [itemOf(row)]
+    } catch (error) {
+      onUnreadable(toError(error))
+      return []
+    }
+  })

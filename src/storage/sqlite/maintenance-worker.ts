@@ -1,8 +1,9 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import { damagedAsked, damageLine, isSound, MAX_NAMED } from '../sql/json-columns.js'
 import { copiesShrink, shrinks } from './connection.js'
 import { goOnApart } from './copies.js'
 import { assertNotEmptied, cutOffBy, cutOffMessage, sizeOf } from './cut-off.js'
-import { type Database, loadDriver } from './driver.js'
+import { type Database, loadDriver, rowsOf } from './driver.js'
 import { failureOf, isClosed, isFull, Refusal } from './failures.js'
 import type { MaintenanceTask, SqliteReport } from './maintenance.js'
 import { salvageFile } from './salvage.js'
@@ -128,6 +129,8 @@ function look(db: Database, report: SqliteReport): void {
   // those that an earlier version did not have the next start makes
   const tables = TABLES.filter((table) => report.schemaVersion === SCHEMA_VERSION || has.has(table))
   for (const table of tables) report.tables[table] = { rows: count(`FROM ${table}`), bytes: size.get(table).bytes }
+  // of a file with holes the rows cannot all be read
+  if (report.problems.length === 0) report.problems.push(...tables.flatMap((table) => damageOf(db, table)))
   const known = 'session NOT IN (SELECT key FROM sessions)'
   const removed = 'session IN (SELECT session FROM removed_sessions)'
   report.orphans = {
@@ -136,4 +139,23 @@ function look(db: Database, report: SqliteReport): void {
     parked: count('FROM parked WHERE id NOT IN (SELECT id FROM sessions)'),
   }
   report.unswept = count(`FROM events WHERE ${removed}`)
+}
+
+function damageOf(db: Database, table: string): string[] {
+  const columns: { name: string }[] = db.prepare(`PRAGMA table_info(${table})`).all()
+  const asked = damagedAsked(
+    table,
+    (column) => `json_valid(${column})`,
+    (column) => columns.some(({ name }) => name === column),
+  )
+  if (!asked) return []
+  let rows = 0
+  const some: Record<string, unknown>[] = []
+  for (const row of rowsOf(db.prepare(`SELECT ${asked.columns} ${asked.from.replace('@', '')}`))) {
+    // what lies very deep SQLite does not take for JSON, and a gateway does
+    if (isSound(table, row)) continue
+    rows++
+    if (some.length < MAX_NAMED) some.push(row)
+  }
+  return rows > 0 ? [damageLine(table, rows, some)] : []
 }

@@ -12,7 +12,7 @@ export interface SqliteReport {
   path: string
   /** There are no problems, and a gateway of this version can use it. */
   ok: boolean
-  /** Damage, in SQLite's words; at most twenty. */
+  /** Damage, at most twenty in SQLite's words, and tables with rows whose text is damaged. */
   problems: string[]
   /** Why a gateway of this version does not use it, damaged or not, as it would say; the tables were not counted then. */
   refusal?: string

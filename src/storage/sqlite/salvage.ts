@@ -1,9 +1,10 @@
+import { isSound } from '../sql/json-columns.js'
 import { cutOffBy, cutOffMessage } from './cut-off.js'
 import { type Database, loadDriver, rowsOf, type SqlValue } from './driver.js'
 import { damaged, failureOf, RESTORE, Refusal } from './failures.js'
 import type { SalvageReport } from './maintenance.js'
 import { readableRows } from './readable-rows.js'
-import { FIND_BY_STATE, migrate, TABLES, versionOf } from './schema.js'
+import { FIND_BY_STATE, migrate, TABLES, type Table, versionOf } from './schema.js'
 import { inTransaction } from './transaction.js'
 
 /** What came of one table. */
@@ -18,8 +19,6 @@ export interface SalvagedTable {
   unknown: boolean
 }
 
-type Table = (typeof TABLES)[number]
-
 interface Column {
   name: string
   type: string
@@ -27,22 +26,6 @@ interface Column {
 }
 
 const MAX_NAMED = 100
-
-/** Columns whose text is JSON: a page in the middle of a long one can be overwritten without SQLite seeing it. */
-const JSON_COLUMNS: Partial<Record<Table, readonly string[]>> = {
-  sessions: ['state'],
-  origins: ['origin'],
-  snapshots: ['snapshot'],
-  events: ['json'],
-  parked: ['record'],
-  profiles: ['profile'],
-  jobs: ['info', 'request'],
-  idempotency_keys: ['answer', 'made'],
-  deliveries: ['delivery'],
-  delivery_attempts: ['attempt'],
-  notifications: ['notification'],
-  news: ['news'],
-}
 
 const BUSY_TIMEOUT_MS = 5_000
 
@@ -134,23 +117,13 @@ function copyTable(target: Database, source: Database, table: Table): boolean {
     },
   })
   for (const row of rows) {
-    if (!(JSON_COLUMNS[table] ?? []).every((name) => isJson(row[name]))) unread = true
+    if (!isSound(table, row)) unread = true
     else insert.run(...written.map((name) => row[name] as SqlValue))
   }
   return unread
 }
 
 const columnsOf = (db: Database, table: string): Column[] => db.prepare(`PRAGMA table_info(${table})`).all()
-
-function isJson(text: unknown): boolean {
-  if (text === null || text === undefined) return true
-  try {
-    JSON.parse(text as string)
-    return true
-  } catch {
-    return false
-  }
-}
 
 /** A number that was given once is not given again: a new session would have the events of one whose row is lost. */
 function keepNumbers(target: Database, source: Database): void {

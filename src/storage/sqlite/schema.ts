@@ -204,6 +204,8 @@ export const TABLES = [
   'executions',
 ] as const
 
+export type Table = (typeof TABLES)[number]
+
 export const SCHEMA_VERSION = MIGRATIONS.length
 
 /**

@@ -2,6 +2,8 @@ import type { JobStatus } from '../../../../schemas/jobs.js'
 import { type Expected, isAsExpected, type JobPatch } from '../../../jobs/adapter.js'
 import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
+import { tried } from '../../../lib/tried.js'
+import { isSound } from '../../sql/json-columns.js'
 import { type JobCountRow, type JobPageFilter, type JobRow, jobTimes } from '../../sql/rows.js'
 import type { Row, Statement } from '../pipeline.js'
 import { asks, does, MAX_PAGE_CHARS, type Plans, pageOf, rowsOf, sets, statement } from '../plan.js'
@@ -11,7 +13,7 @@ import { ridingStatements } from './riding.js'
 
 const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
 
-const COLUMNS = 'n, rev, claimed, info, request'
+const COLUMNS = 'n, id, rev, claimed, info, request'
 const ADD = `INSERT INTO @jobs (id, status, profile, priority, created_at, next_run_at, ready, finished_at, begins, home, info, request)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 /** Others may be at it. */
@@ -24,9 +26,11 @@ const FOREIGN = `foreign_ones AS MATERIALIZED (SELECT ARRAY(
     EXCEPT SELECT unnest(profiles) FROM @members WHERE n = $6
   ) AS profiles)`
 const NOT_FOREIGN = 'AND profile <> ALL ((SELECT profiles FROM foreign_ones)::text[])'
+/** One with damaged text stays as it is, and takes the place of no other. */
+const IS_SOUND = '@is_json_1(info) AND @is_json_1(request)'
 /** The first that are ready. @param of which of them */
 const first = (of: string): string => `SELECT n, priority FROM @jobs
-    WHERE ready ${of}
+    WHERE ready AND ${IS_SOUND} ${of}
       AND NOT ($1::text IS NOT NULL AND coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) >= $2::double precision)
     ORDER BY priority DESC, n LIMIT $3 FOR UPDATE SKIP LOCKED`
 /** What begins with the claim is decided here: no job is read before, so that many may claim at once. */
@@ -34,7 +38,7 @@ const claim = (free: string): string => `WITH ${FOREIGN}, ${free},
   places AS (SELECT ARRAY(SELECT n FROM free ORDER BY priority DESC, n) AS n)
   UPDATE @jobs AS j SET rev = rev + 1, status = 'running', ready = NULL, next_run_at = NULL, begins = false, owner = $6, claim = $4,
     claimed = CASE WHEN begins THEN coalesce(($5::text[])[array_position((SELECT n FROM places), j.n)], '{}') ELSE '{}' END
-  WHERE j.n = ANY ((SELECT n FROM places)::bigint[]) RETURNING j.n, j.rev, j.priority, claimed, info, request`
+  WHERE j.n = ANY ((SELECT n FROM places)::bigint[]) RETURNING j.n, j.id, j.rev, j.priority, claimed, info, request`
 const CLAIM = claim(`free AS MATERIALIZED (${first(NOT_FOREIGN)})`)
 /**
  * An index gives those of a home, and those without one, however many others there are. Nobody else claims those at home: without their
@@ -84,7 +88,9 @@ const COUNTS = `SELECT profile, status, count(*) AS count FROM @jobs
 const DELAYED = `SELECT id, next_run_at AS "nextRunAt" FROM @jobs
   WHERE NOT ready AND next_run_at > $1 ORDER BY next_run_at, n LIMIT $2`
 const OWNED = `SELECT ${COLUMNS} FROM @jobs WHERE owner = $1 AND n > $2 ORDER BY n LIMIT $3`
-const ENDED = 'SELECT info FROM @jobs WHERE finished_at <= $1 ORDER BY finished_at, n LIMIT $2'
+const ENDED = 'SELECT info FROM @jobs WHERE finished_at <= $1 AND @is_json_1(info) ORDER BY finished_at, n LIMIT $2'
+const UNREADABLE = `SELECT id FROM (SELECT id, info, request FROM @jobs WHERE ready ORDER BY priority DESC, n LIMIT $1) AS j
+  WHERE NOT (${IS_SOUND})`
 const PRUNE = `DELETE FROM @jobs WHERE n = ANY (ARRAY(SELECT n FROM @jobs WHERE finished_at <= $1 ORDER BY finished_at LIMIT $2)) RETURNING n`
 
 /** A job as it was last read, or as the batch leaves it. */
@@ -98,7 +104,7 @@ export type KnownJobs = Map<string, KnownJob | undefined>
 
 /** Asks for the jobs that a batch is going to change. */
 export const jobsAsked = (ids: readonly string[]): Statement =>
-  statement(`SELECT id, ${COLUMNS} FROM @jobs WHERE id = ANY ($1::text[])`, textArray(ids))
+  statement(`SELECT ${COLUMNS} FROM @jobs WHERE id = ANY ($1::text[])`, textArray(ids))
 
 export function knownJobs(ids: readonly string[], rows: readonly Row[]): KnownJobs {
   const known: KnownJobs = new Map(ids.map((id) => [id, undefined]))
@@ -106,25 +112,33 @@ export function knownJobs(ids: readonly string[], rows: readonly Row[]): KnownJo
   return known
 }
 
-/** What a claim has changed is said beside the job, until the next change. */
-function jobRow({ n, rev, claimed, info, request }: Row): JobRow {
-  if (claimed === null) return { n, rev, info, request } as JobRow
-  const patch = { status: 'running', nextRunAt: undefined, ...JSON.parse(claimed as string) }
-  return { n, rev, info: JSON.stringify(patched(JSON.parse(info as string), patch)), request } as JobRow
+/** What a claim has changed is said beside the job, until the next change. Damaged text is given as it is: whoever reads it says so. */
+function jobRow({ n, id, rev, claimed, info, request }: Row): JobRow {
+  const row = { n, id, rev, info, request } as JobRow
+  if (claimed === null) return row
+  const change = tried((): JobPatch => JSON.parse(claimed as string))
+  if (!change) return { ...row, info: claimed as string }
+  const job = tried((): StoredJob => JSON.parse(row.info))
+  if (!job) return row
+  return { ...row, info: JSON.stringify(patched(job, { status: 'running', nextRunAt: undefined, ...change })) }
 }
 
 const lastTokens = (rows: readonly Row[][]): number => rows.at(-1)![0]!.tokens as number
 const begins = ({ startedAt, webhook }: StoredJob): boolean => startedAt === undefined && webhook === undefined
 
-/** What a change of a job does, and the job after it; null: it is not as expected, and nothing is done. */
+/**
+ * What a change of a job does, and the job after it; null: it is not as expected, and nothing is done. Nor is it without a change: the text
+ * of the row is damaged.
+ */
 function changed(
   jobs: KnownJobs,
   id: string,
   patch: JobPatch,
   expected: Expected | undefined,
-): { row: JobRow; change: JobChange } | null {
+): { row: JobRow; change?: JobChange } | null {
   const known = jobs.get(id)
   if (!known) return null
+  if (!isSound('jobs', { ...known.row })) return { row: known.row }
   const before: StoredJob = JSON.parse(known.row.info)
   if (!isAsExpected(expected, before.status, known.rev)) return null
   const job = patched(before, patch)
@@ -149,7 +163,7 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
       const { id, status, profile, createdAt } = job
       const found = [next, ready === null ? null : ready === 1, end, begins(job), job.notes?.home ?? null]
       const values = [id, status, profile, priority, createdAt, ...found, info, request]
-      jobs.set(id, { rev: 0, row: { n: 0, rev: 0, info, request } })
+      jobs.set(id, { rev: 0, row: { n: 0, id, rev: 0, info, request } })
       return does(statement(ADD, ...values), ...ridingStatements({ keys: key && [key] }, me, null))
     },
     'jobs.claim'(now, limit, { tokens, begin, home } = {}) {
@@ -184,8 +198,8 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
     },
     'jobs.update'(id, patch, expected, deliveries) {
       const done = changed(jobs, id, patch, expected)
-      if (!done) return { statements: [], onlyReads: true, result: () => null }
-      const { row, change } = done
+      const { row, change } = done ?? { row: null }
+      if (!change) return { statements: [], onlyReads: true, result: () => row }
       const statements = ridingStatements({ deliveries }, me, null)
       return { change, statements, again: [], result: () => row }
     },
@@ -196,6 +210,7 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
     'jobs.counts': () => rowsOf<JobCountRow>(COUNTS),
     'jobs.delayed': (after, limit) => rowsOf<{ id: string; nextRunAt: number }>(DELAYED, after, limit),
     'jobs.owned': (after, limit) => asks(statement(OWNED, me, after, limit), (rows) => rows.map(jobRow)),
+    'jobs.unreadable': (limit) => asks(statement(UNREADABLE, limit), (rows) => rows.map(({ id }) => id as string)),
     'jobs.ended': (finishedBy, limit) =>
       asks(statement(ENDED, finishedBy, limit), (rows) => rows.map(({ info }) => info as string)),
     'jobs.prune': (finishedBy, limit) => ({
@@ -210,9 +225,11 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
     'jobs.tokens': (day) => asks(statement(TOKENS, day), ([row]) => row!.tokens as number),
     'jobs.settle'(id, patch, day, tokens, expected, deliveries) {
       const done = changed(jobs, id, patch, expected)
+      if (done && !done.change)
+        return { statements: [], onlyReads: true, result: () => ({ row: done.row, dailyTokens: 0 }) }
       const told = done ? ridingStatements({ deliveries }, me, null) : []
       return {
-        ...(done && { change: done.change }),
+        ...(done?.change && { change: done.change }),
         statements: [...told, statement(CHARGE, day, tokens)],
         again: [statement(TOKENS, day)],
         result: (rows) => ({ row: done?.row ?? null, dailyTokens: lastTokens(rows) }),

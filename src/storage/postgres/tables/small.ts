@@ -46,7 +46,7 @@ const LEFT_KEYS = `SELECT key, fingerprint, made, since FROM @idempotency_keys
   WHERE answer IS NULL AND made IS NOT NULL AND ($1::bigint IS NULL OR owner = $1) AND ($2::text[] IS NULL OR key = ANY ($2))`
 const DELIVERIES = `SELECT n, id, lane, delivery FROM @deliveries
   WHERE n > $1 AND ($2::bigint IS NULL OR owner = $2) AND ($3::text[] IS NULL OR lane = ANY ($3)) ORDER BY n LIMIT $4`
-const IS_HELD_UP = `SELECT EXISTS (SELECT FROM @deliveries WHERE lane = $1 AND owner <> $2::bigint
+const IS_HELD_UP = `SELECT EXISTS (SELECT FROM @deliveries WHERE lane = $1 AND owner <> $2::bigint AND @is_json_1(delivery)
   AND n < (SELECT min(n) FROM @deliveries WHERE lane = $1 AND owner = $2)) AS held`
 const TRIM_LANE = `DELETE FROM @delivery_attempts WHERE lane = $1 AND n <=
   (SELECT n FROM @delivery_attempts WHERE lane = $1 ORDER BY n DESC OFFSET ${ATTEMPTS_PER_LANE} LIMIT 1)`
@@ -73,7 +73,8 @@ export const parkedPlans = {
 /** Managed profiles. @param me whose keys are kept with them */
 export const profilePlans = (me: number) =>
   ({
-    'profiles.list': () => texts('SELECT profile FROM @profiles ORDER BY name', 'profile'),
+    'profiles.list': () =>
+      rowsOf<{ name: string; profile: string }>('SELECT name, profile FROM @profiles ORDER BY name'),
     'profiles.save': (name, profile, key) =>
       sets(
         statement(UPSERT_PROFILE, name, profile),
@@ -155,7 +156,8 @@ export const channelPlans = {
   'channels.key': (name) => textOf('SELECT value FROM @gateway_keys WHERE name = $1', 'value', name),
   'channels.saveKey': (name, value) =>
     sets(statement(`${KEEP_GATEWAY_KEY} DO UPDATE SET value = excluded.value`, name, value)),
-  'channels.subscriptions': () => texts('SELECT subscription FROM @push_subscriptions ORDER BY n', 'subscription'),
+  'channels.subscriptions': () =>
+    rowsOf<{ id: string; subscription: string }>('SELECT id, subscription FROM @push_subscriptions ORDER BY n'),
   'channels.saveSubscription': (id, subscription) =>
     sets(statement(UPSERT_SUBSCRIPTION, id, subscription), bump('push_subscriptions')),
   'channels.removeSubscription': (id) =>
@@ -164,7 +166,8 @@ export const channelPlans = {
 
 /** Browsers that are signed in to the console. */
 export const signInPlans = {
-  'signIns.list': () => texts('SELECT sign_in FROM @sign_ins ORDER BY n', 'sign_in'),
+  'signIns.list': () =>
+    rowsOf<{ id: string; signIn: string }>('SELECT id, sign_in AS "signIn" FROM @sign_ins ORDER BY n'),
   'signIns.save': (id, signIn) => sets(statement(UPSERT_SIGN_IN, id, signIn), bump('sign_ins')),
   'signIns.renew': (id, signIn) => sets(statement(RENEW_SIGN_IN, id, signIn), bump('sign_ins')),
   'signIns.remove': (id) => sets(statement('DELETE FROM @sign_ins WHERE id = $1', id), bump('sign_ins')),

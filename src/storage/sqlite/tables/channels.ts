@@ -6,7 +6,7 @@ export function channelOperations(db: Database): OperationsOf<'channels'> {
   const addKey = db.prepare('INSERT INTO gateway_keys (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING')
   const key = db.prepare('SELECT value FROM gateway_keys WHERE name = ?')
   const saveKey = db.prepare('INSERT OR REPLACE INTO gateway_keys (name, value) VALUES (?, ?)')
-  const subscriptions = db.prepare('SELECT subscription FROM push_subscriptions ORDER BY n')
+  const subscriptions = db.prepare('SELECT id, subscription FROM push_subscriptions ORDER BY n')
   const save = db.prepare(
     `INSERT INTO push_subscriptions (id, subscription) VALUES (?, ?)
      ON CONFLICT (id) DO UPDATE SET subscription = excluded.subscription`,
@@ -20,7 +20,7 @@ export function channelOperations(db: Database): OperationsOf<'channels'> {
     },
     'channels.key': (name) => key.get(name)?.value,
     'channels.saveKey': (name, value) => void saveKey.run(name, value),
-    'channels.subscriptions': () => subscriptions.all().map(({ subscription }) => subscription),
+    'channels.subscriptions': () => subscriptions.all(),
     'channels.saveSubscription': (id, subscription) => void save.run(id, subscription),
     'channels.removeSubscription': (id) => void remove.run(id),
   }

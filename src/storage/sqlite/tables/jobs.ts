@@ -2,9 +2,11 @@ import type { JobStatus } from '../../../../schemas/jobs.js'
 import { claimPatch, isAsExpected, type JobPatch, type JobPlace } from '../../../jobs/adapter.js'
 import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
+import { isSound } from '../../sql/json-columns.js'
 import type { Operations, OperationsOf } from '../../sql/operations.js'
 import { type JobPageFilter, type JobRow, jobTimes } from '../../sql/rows.js'
-import type { Database } from '../driver.js'
+import { unreadable } from '../../sql/unreadable.js'
+import { type Database, rowsOf } from '../driver.js'
 import { Refusal } from '../failures.js'
 import { ridingKeeper } from './riding.js'
 
@@ -17,13 +19,13 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
     `INSERT INTO jobs (id, status, profile, priority, created_at, next_run_at, ready, finished_at, info, request)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
   )
-  const find = db.prepare('SELECT n, rev, status, info, request FROM jobs WHERE id = ?')
-  const at = db.prepare('SELECT n, rev, info, request FROM jobs WHERE n = ?')
+  const find = db.prepare('SELECT n, id, rev, status, info, request FROM jobs WHERE id = ?')
+  const at = db.prepare('SELECT n, id, rev, info, request FROM jobs WHERE n = ?')
   const save = db.prepare(
     'UPDATE jobs SET rev = ?, status = ?, next_run_at = ?, ready = ?, finished_at = ?, info = ? WHERE n = ?',
   )
   const takeDue = db.prepare('UPDATE jobs SET ready = 1 WHERE ready = 0 AND next_run_at <= ?')
-  const next = db.prepare('SELECT n, rev, info, request FROM jobs WHERE ready = 1 ORDER BY priority DESC, n LIMIT ?')
+  const next = db.prepare('SELECT n, id, rev, info, request FROM jobs WHERE ready = 1 ORDER BY priority DESC, n')
   const positionOf = db.prepare('SELECT n FROM jobs WHERE id = ?')
   const positionAt = db.prepare('SELECT n FROM jobs WHERE created_at <= ? ORDER BY created_at DESC, n DESC LIMIT 1')
   const newest = db.prepare('SELECT n FROM jobs WHERE n < ? ORDER BY n DESC LIMIT ?')
@@ -38,9 +40,9 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
     'SELECT id, next_run_at AS nextRunAt FROM jobs WHERE ready = 0 AND next_run_at > ? ORDER BY next_run_at, n LIMIT ?',
   )
   const underWay = db.prepare(
-    `SELECT n, rev, info, request FROM jobs WHERE status IN ('running', 'parked') AND n > ? ORDER BY n LIMIT ?`,
+    `SELECT n, id, rev, info, request FROM jobs WHERE status IN ('running', 'parked') AND n > ? ORDER BY n LIMIT ?`,
   )
-  const ended = db.prepare('SELECT info FROM jobs WHERE finished_at <= ? ORDER BY finished_at, n LIMIT ?')
+  const ended = db.prepare('SELECT info FROM jobs WHERE finished_at <= ? ORDER BY finished_at, n')
   const prune = db.prepare(
     'DELETE FROM jobs WHERE n IN (SELECT n FROM jobs WHERE finished_at <= ? ORDER BY finished_at LIMIT ?)',
   )
@@ -52,18 +54,20 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
   const keepAlong = ridingKeeper(db)
   const tokensOf = db.prepare('SELECT tokens FROM daily_tokens WHERE day = ?')
 
-  const change = ({ n, rev, info, request }: JobRow, patch: JobPatch, parsed: StoredJob = JSON.parse(info)): JobRow => {
-    const job = patched(parsed, patch)
+  const change = ({ n, id, rev, info, request }: JobRow, patchOf: (job: StoredJob) => JobPatch): JobRow => {
+    const before: StoredJob = JSON.parse(info)
+    const job = patched(before, patchOf(before))
     const text = JSON.stringify(job)
     save.run(rev + 1, job.status, ...jobTimes(job), text, n)
-    return { n, rev: rev + 1, info: text, request }
+    return { n, id, rev: rev + 1, info: text, request }
   }
 
   const update: Operations['jobs.update'] = (id, patch, expected, deliveries) => {
     const row: (JobRow & { status: JobStatus }) | undefined = find.get(id)
     if (!row || !isAsExpected(expected, row.status, row.rev)) return null
+    if (!isSound('jobs', { ...row })) throw new Refusal(unreadable('The job', id, 'jobs'), 'STORAGE_UNREADABLE')
     keepAlong({ deliveries })
-    return change(row, patch)
+    return change(row, () => patch)
   }
 
   const charged: Operations['jobs.charge'] = (day, tokens) => charge.get(day, tokens).tokens
@@ -96,11 +100,9 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
     'jobs.claim'(now, limit, { tokens, begin } = {}) {
       if (tokens && (tokensOf.get(tokens.day)?.tokens ?? 0) >= tokens.limit) return { rows: [], paused: true }
       takeDue.run(now)
-      const ready: JobRow[] = next.all(limit)
-      const rows = ready.map((row, index) => {
-        const info: StoredJob = JSON.parse(row.info)
-        return change(row, claimPatch(info, begin, index), info)
-      })
+      // one whose text is damaged stays as it is, and takes the place of no other
+      const ready = firstOf<JobRow>(rowsOf(next), limit, (row) => isSound('jobs', { ...row }))
+      const rows = ready.map((row, index) => change(row, (job) => claimPatch(job, begin, index)))
       return { rows, paused: false }
     },
     'jobs.get': (id) => find.get(id),
@@ -119,7 +121,14 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
     'jobs.counts': () => counts.all(),
     'jobs.delayed': (after, limit) => delayed.all(after, limit),
     'jobs.owned': (after, limit) => underWay.all(after, limit),
-    'jobs.ended': (finishedBy, limit) => ended.all(finishedBy, limit).map(({ info }) => info),
+    'jobs.unreadable'(limit) {
+      const first: JobRow[] = firstOf(rowsOf(next), limit, () => true)
+      return first.flatMap((row) => (isSound('jobs', { ...row }) ? [] : [row.id]))
+    },
+    'jobs.ended': (finishedBy, limit) =>
+      firstOf<{ info: string }>(rowsOf(ended, finishedBy), limit, (row) => isSound('jobs', row)).map(
+        ({ info }) => info,
+      ),
     'jobs.prune': (finishedBy, limit) => Number(prune.run(finishedBy, limit).changes),
     'jobs.charge': charged,
     'jobs.tokens': (day) => tokensOf.get(day)?.tokens ?? 0,
@@ -128,4 +137,16 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
       dailyTokens: charged(day, tokens),
     }),
   }
+}
+
+/** At most so many of those that fit; no more are read. */
+function firstOf<Row>(rows: Iterable<Row>, limit: number, fits: (row: Row) => boolean): Row[] {
+  const found: Row[] = []
+  if (limit <= 0) return found
+  for (const row of rows) {
+    if (!fits(row)) continue
+    found.push(row)
+    if (found.length >= limit) break
+  }
+  return found
 }

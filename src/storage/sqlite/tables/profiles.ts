@@ -4,7 +4,7 @@ import { keyKeeper } from './idempotency.js'
 
 /** Managed profiles. */
 export function profileOperations(db: Database): OperationsOf<'profiles'> {
-  const list = db.prepare('SELECT profile FROM profiles ORDER BY name')
+  const list = db.prepare('SELECT name, profile FROM profiles ORDER BY name')
   const save = db.prepare('INSERT OR REPLACE INTO profiles (name, profile) VALUES (?, ?)')
   const keepKey = keyKeeper(db)
   const find = db.prepare('SELECT profile FROM profiles WHERE name = ?')
@@ -15,7 +15,7 @@ export function profileOperations(db: Database): OperationsOf<'profiles'> {
     if (key) keepKey(key)
   }
   return {
-    'profiles.list': () => list.all().map(({ profile }) => profile),
+    'profiles.list': () => list.all(),
     'profiles.save': saveProfile,
     'profiles.saveInstead'(name, profile, before, key) {
       if ((find.get(name)?.profile ?? null) !== before) return false

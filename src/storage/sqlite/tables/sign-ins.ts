@@ -3,7 +3,7 @@ import type { Database } from '../driver.js'
 
 /** Browsers that are signed in to the console. */
 export function signInOperations(db: Database): OperationsOf<'signIns'> {
-  const list = db.prepare('SELECT sign_in FROM sign_ins ORDER BY n')
+  const list = db.prepare('SELECT id, sign_in AS signIn FROM sign_ins ORDER BY n')
   const save = db.prepare(
     'INSERT INTO sign_ins (id, sign_in) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET sign_in = excluded.sign_in',
   )
@@ -11,7 +11,7 @@ export function signInOperations(db: Database): OperationsOf<'signIns'> {
   const remove = db.prepare('DELETE FROM sign_ins WHERE id = ?')
 
   return {
-    'signIns.list': () => list.all().map(({ sign_in }) => sign_in),
+    'signIns.list': () => list.all(),
     'signIns.save': (id, signIn) => void save.run(id, signIn),
     'signIns.renew': (id, signIn) => void renew.run(signIn, id),
     'signIns.remove': (id) => void remove.run(id),

@@ -1,0 +1,77 @@
+import { tried } from '../../lib/tried.js'
+
+interface JsonTable {
+  /** Whose text is JSON. */
+  columns: readonly string[]
+  /** What a row is named by. */
+  names: readonly string[]
+  /** The first of its names, where this is the only row with JSON. */
+  only?: string
+}
+
+/** Where texts are JSON: a page in the middle of a long one can be overwritten, or a hand slip, and no database sees it. */
+const JSON_TABLES = new Map<string, JsonTable>(
+  Object.entries({
+    sessions: { columns: ['state'], names: ['id'] },
+    origins: { columns: ['origin'], names: ['session'] },
+    snapshots: { columns: ['snapshot'], names: ['session'] },
+    events: { columns: ['json'], names: ['session', 'seq'] },
+    news: { columns: ['news'], names: ['n'] },
+    parked: { columns: ['record'], names: ['id'] },
+    profiles: { columns: ['profile'], names: ['name'] },
+    jobs: { columns: ['info', 'request'], names: ['id'] },
+    idempotency_keys: { columns: ['answer', 'made'], names: ['key'] },
+    deliveries: { columns: ['delivery'], names: ['n'] },
+    delivery_attempts: { columns: ['attempt'], names: ['n'] },
+    notifications: { columns: ['notification'], names: ['n'] },
+    gateway_keys: { columns: ['value'], names: ['name'], only: 'vapid' },
+    push_subscriptions: { columns: ['subscription'], names: ['id'] },
+    sign_ins: { columns: ['sign_in'], names: ['id'] },
+  }),
+)
+
+type Row = Record<string, unknown>
+
+/** Whether everything of a row that should be JSON is. */
+export function isSound(table: string, row: Row): boolean {
+  const json = JSON_TABLES.get(table)
+  if (!json || (json.only !== undefined && row[json.names[0]!] !== json.only)) return true
+  return json.columns.every((column) => row[column] == null || tried(() => [JSON.parse(row[column] as string)]))
+}
+
+/**
+ * Asks for rows with damaged text; undefined: the table has no such text.
+ * @param isJson how the database says of a column whether its text is JSON
+ * @param has whether a table of that version has that column
+ */
+export function damagedAsked(
+  table: string,
+  isJson: (column: string) => string,
+  has: (column: string) => boolean,
+): { columns: string; from: string } | undefined {
+  const { columns = [], names = [], only } = JSON_TABLES.get(table) ?? {}
+  const there = columns.filter(has)
+  if (there.length === 0) return undefined
+  const damaged = there.map((column) => `(${column} IS NOT NULL AND NOT ${isJson(column)})`).join(' OR ')
+  const where = only === undefined ? damaged : `${names[0]} = '${only}' AND (${damaged})`
+  return {
+    columns: [...new Set([...names, ...there])].join(', '),
+    from: `FROM @${table} WHERE ${where} ORDER BY ${names.join(', ')}`,
+  }
+}
+
+const NUMBERS = ['n', 'session', 'seq']
+
+/** As a condition that finds it. */
+const conditionOf = (row: Row) => (name: string) =>
+  `${name} = ${NUMBERS.includes(name) ? row[name] : `'${String(row[name]).replaceAll("'", "''")}'`}`
+
+/** How many rows are named. */
+export const MAX_NAMED = 10
+
+/** Rows with damaged text as a problem of the database. @param some the first of them */
+export function damageLine(table: string, rows: number, some: readonly Row[]): string {
+  const { names } = JSON_TABLES.get(table)!
+  const named = some.map((row) => names.map(conditionOf(row)).join(' AND '))
+  return `the text of ${rows} row${rows === 1 ? '' : 's'} of the table ${table} is damaged: ${named.join('; ')}${rows > named.length ? '; …' : ''}`
+}
