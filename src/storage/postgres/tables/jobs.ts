@@ -25,12 +25,17 @@ const FOREIGN = `foreign_ones AS MATERIALIZED (SELECT ARRAY(
     SELECT unnest(profiles) FROM @members JOIN @leases USING (n) WHERE term >= 0 AND slots > 0 AND until >= clock_timestamp()
     EXCEPT SELECT unnest(profiles) FROM @members WHERE n = $6
   ) AS profiles)`
-const NOT_FOREIGN = 'AND profile <> ALL ((SELECT profiles FROM foreign_ones)::text[])'
+const NOT_FOREIGN = 'profile <> ALL ((SELECT profiles FROM foreign_ones)::text[])'
 /** One with damaged text stays as it is, and takes the place of no other. */
 const IS_SOUND = '@is_json_1(info) AND @is_json_1(request)'
-/** The first that are ready. @param of which of them */
-const first = (of: string): string => `SELECT n, priority FROM @jobs
-    WHERE ready AND ${IS_SOUND} ${of}
+/**
+ * The first that are ready. Of a CASE the planner takes it that it leaves many: where all jobs have one profile it would otherwise expect
+ * none, and read and sort all that are ready.
+ * @param of which of them
+ * @param when such a one is claimed
+ */
+const first = (of: string, when: string): string => `SELECT n, priority FROM @jobs
+    WHERE ready ${of} AND CASE WHEN ${when} THEN ${IS_SOUND} ELSE false END
       AND NOT ($1::text IS NOT NULL AND coalesce((SELECT tokens FROM @daily_tokens WHERE day = $1), 0) >= $2::double precision)
     ORDER BY priority DESC, n LIMIT $3 FOR UPDATE SKIP LOCKED`
 /** What begins with the claim is decided here: no job is read before, so that many may claim at once. */
@@ -39,13 +44,13 @@ const claim = (free: string): string => `WITH ${FOREIGN}, ${free},
   UPDATE @jobs AS j SET rev = rev + 1, status = 'running', ready = NULL, next_run_at = NULL, begins = false, owner = $6, claim = $4,
     claimed = CASE WHEN begins THEN coalesce(($5::text[])[array_position((SELECT n FROM places), j.n)], '{}') ELSE '{}' END
   WHERE j.n = ANY ((SELECT n FROM places)::bigint[]) RETURNING j.n, j.id, j.rev, j.priority, claimed, info, request`
-const CLAIM = claim(`free AS MATERIALIZED (${first(NOT_FOREIGN)})`)
+const CLAIM = claim(`free AS MATERIALIZED (${first('', NOT_FOREIGN)})`)
 /**
  * An index gives those of a home, and those without one, however many others there are. Nobody else claims those at home: without their
  * profile they fail.
  */
-const CLAIM_AT_HOME = claim(`anywhere AS MATERIALIZED (${first(`AND home IS NULL ${NOT_FOREIGN}`)}),
-  here AS MATERIALIZED (${first('AND home = $7')}),
+const CLAIM_AT_HOME = claim(`anywhere AS MATERIALIZED (${first('AND home IS NULL', NOT_FOREIGN)}),
+  here AS MATERIALIZED (${first('AND home = $7', 'true')}),
   free AS (SELECT * FROM (SELECT * FROM anywhere UNION ALL SELECT * FROM here) AS j ORDER BY priority DESC, n LIMIT $3)`)
 const CLAIMED = `SELECT ${COLUMNS}, priority FROM @jobs WHERE claim = $1 AND status = 'running'`
 /**
