@@ -206,7 +206,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     ...{ options, clock, retryAfter, storage, channels, cluster, registry, deliverer, outbox, basePath },
     ...{ operatorGuard, pushGuard, callerNamed: surroundings.callerNamed },
   })
-  registry.observe({ notifier, inbox, usage, onTurnOver: queue?.onTurnOver })
+  registry.observe({ notifier, inbox, usage, onTurnOver: queue?.onTurnOver, onCallCounted: queue?.onCallCounted })
 
   const signIns =
     options.console && options.authenticate

@@ -20,8 +20,8 @@ export class AttemptMeter {
 
   /** Every event once, with the session as it left it. */
   onEvent(event: SessionEvent, session: SessionInfo): void {
-    if (event.type === 'assistant_message' && !event.replay) this.#calls = sum(this.#calls, event.message.usage)
-    else if (event.type === 'turn_completed') this.#turn = sum(this.#turn, event.usage)
+    this.#calls = sum(this.#calls, usedBy(event))
+    if (event.type === 'turn_completed') this.#turn = sum(this.#turn, event.usage)
     this.readTotals(session)
   }
 
@@ -46,6 +46,12 @@ export class AttemptMeter {
     return tokensOf(this.usage)
   }
 
+  /** The same once `onEvent` was told of these, too. */
+  tokensWith(events: readonly SessionEvent[]): number {
+    const calls = events.reduce((all, event) => sum(all, usedBy(event)), this.#calls)
+    return Math.max(this.tokens, tokensOf(calls))
+  }
+
   /** The usage of a job whose earlier attempts came to `before`. */
   addedTo(before: JobUsage): JobUsage {
     return {
@@ -56,6 +62,10 @@ export class AttemptMeter {
     }
   }
 }
+
+/** By one model call that was told. */
+const usedBy = (event: SessionEvent): Partial<TokenUsage> | undefined =>
+  event.type === 'assistant_message' && !event.replay ? event.message.usage : undefined
 
 const tokensOf = ({ inputTokens, outputTokens, cacheCreationTokens, cacheReadTokens }: TokenUsage): number =>
   inputTokens + outputTokens + cacheCreationTokens + cacheReadTokens

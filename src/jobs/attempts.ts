@@ -6,7 +6,7 @@ import type { Logger } from '../lib/logger.js'
 import { newId } from '../lib/new-id.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
-import type { Observed, OnTurnOver, SessionEventTold } from '../sessions/registry-options.js'
+import type { Observed, OnCallCounted, OnTurnOver, SessionEventTold } from '../sessions/registry-options.js'
 import type { JobPatch, JobRecord } from './adapter.js'
 import { endPatch, retryPatch, unbegunPatch } from './attempt-patches.js'
 import { stricter } from './budgets.js'
@@ -144,6 +144,11 @@ export class Attempts implements RunOwner {
     const tracked = this.#bySession.get(sessionId)
     const shown = tracked?.run.live
     if (shown && tracked.run.endAhead(untold)) tracked.ahead = { shown, durable: this.sessions.told(sessionId) }
+  }
+
+  /** A model answers sooner than what its last answer used is written: the call after the one that was too many would be made. */
+  readonly onCallCounted: OnCallCounted = (sessionId, untold) => {
+    this.#bySession.get(sessionId)?.run.onCallCounted(untold)
   }
 
   /**

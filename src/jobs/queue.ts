@@ -21,7 +21,7 @@ import { type Checker, compileSchema, validationError } from '../lib/validation.
 import { nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
 import type { ProfileCatalog } from '../profiles/catalog.js'
 import type { Admission } from '../sessions/admission.js'
-import type { OnTurnOver } from '../sessions/registry-options.js'
+import type { OnCallCounted, OnTurnOver } from '../sessions/registry-options.js'
 import type { Homes } from '../sessions/sharing.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
 import type { DeliveryOrigin } from '../webhooks/delivery.js'
@@ -194,6 +194,11 @@ export class JobQueue {
   /** For whoever tells of sessions. */
   get onTurnOver(): OnTurnOver {
     return this.#attempts.onTurnOver
+  }
+
+  /** As `onTurnOver`. */
+  get onCallCounted(): OnCallCounted {
+    return this.#attempts.onCallCounted
   }
 
   /** Takes up what is stored, then begins to claim. Call it once, after the sessions that were parked are there. */

@@ -255,6 +255,14 @@ export class JobRun {
     return this.ended
   }
 
+  /** Interrupts a turn that has used too much as soon as that is counted. @param untold what `onEvent` will be told once it is durable */
+  onCallCounted(untold: readonly SessionEventTold[]): void {
+    if (this.limits.tokens === undefined || this.ended) return
+    // what `onEvent` has seen by now, or passes over, counts already
+    const events = untold.flatMap(({ event }) => (event.seq > this.#lastSeq ? [event] : []))
+    if (this.#meter.tokensWith(events) > this.limits.tokens) this.#kill(this.#tooManyTokens)
+  }
+
   /** Its session waits, and keeps its engine while somebody looks at it. */
   onHeld(executionId: string | undefined): void {
     if (!this.ended) this.#park(executionId, true)
@@ -263,7 +271,11 @@ export class JobRun {
   #progress(event: SessionEvent): void {
     const progress = progressOf(event)
     if (progress) this.#owner.onProgress(this, progress)
-    if (this.#overTokens) this.#kill(`The run used more than ${this.limits.tokens} tokens.`)
+    if (this.#overTokens) this.#kill(this.#tooManyTokens)
+  }
+
+  get #tooManyTokens(): string {
+    return `The run used more than ${this.limits.tokens} tokens.`
   }
 
   get #overTokens(): boolean {
@@ -345,7 +357,7 @@ export class JobRun {
     const failed = (error: string): AttemptOutcome => ({ status: 'failed', error, result })
     if (this.#killing) return failed(this.#killing.error)
     if (isError || subtype !== 'success') return failed(errors?.join(' · ') || SUBTYPE_ERRORS[subtype])
-    if (this.#overTokens) return failed(`The run used more than ${this.limits.tokens} tokens.`)
+    if (this.#overTokens) return failed(this.#tooManyTokens)
     return { status: 'succeeded', result }
   }
 

@@ -50,6 +50,12 @@ export interface RegistryEvents extends Record<string, unknown> {
  */
 export type OnTurnOver = (sessionId: string, untold: readonly SessionEventTold[]) => void
 
+/**
+ * Hears that a model call of a job's run was counted before that is durable: nobody may be told. An engine takes no further step before that.
+ * @param untold everything that `session_event` will tell up to there
+ */
+export type OnCallCounted = OnTurnOver
+
 /** Who has what is told of sessions kept with it. */
 export interface SessionObservers {
   notifier: {
@@ -70,6 +76,7 @@ export interface SessionObservers {
   inbox: WaitingObserver
   /** The queue. */
   onTurnOver?: OnTurnOver | undefined
+  onCallCounted?: OnCallCounted | undefined
 }
 
 export interface RegistryOptions

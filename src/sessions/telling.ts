@@ -90,11 +90,13 @@ export class Telling {
       if (untold.length === 0) this.#untold.delete(sessionId)
       listeners.emit('session_event', told, session)
     })
-    const { onTurnOver } = this.#observers
-    if (!onTurnOver || told.event.type !== 'turn_completed' || untold.length === 0) return
+    const { onTurnOver, onCallCounted } = this.#observers
+    const { type } = told.event
+    const hears = type === 'turn_completed' ? onTurnOver : type === 'assistant_message' ? onCallCounted : undefined
+    if (!hears || untold.length === 0) return
     const all = [...untold]
     // not inside the change that it is told of
-    queueMicrotask(() => onTurnOver(sessionId, all))
+    queueMicrotask(() => hears(sessionId, all))
   }
 
   #onAsked(session: Session, request: PermissionRequest, seq: number, since: number): void {
