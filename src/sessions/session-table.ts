@@ -272,10 +272,17 @@ export class SessionTable {
       return
     }
     if (session) {
-      this.#store(entry, session.info())
+      const info = session.info()
       entry.lastSeq = session.log.isJournaled ? session.log.lastSeq : undefined
       if (!session.ended) entry.stays = !session.writer?.sleeps
       entry.session = undefined
+      entry.storedStatus = info.status
+      // most that end go at once: what they are need not be made text for that
+      if (session.ended && entry.away === undefined && this.#holders === 0 && this.#isDroppable(entry)) {
+        this.#drop(entry, info)
+        return
+      }
+      this.#store(entry, info)
       // what it waits for may be about to come: it is known here for a while
       if (session.parked && entry.away === undefined) {
         this.unloadLater(id)
@@ -308,7 +315,7 @@ export class SessionTable {
   }
 
   /** Leaves a session at rest to the journal. */
-  #drop(entry: SessionEntry): void {
+  #drop(entry: SessionEntry, info?: SessionInfo): void {
     const { id } = entry
     if (this.#holders > 0) {
       this.unloadLater(id)
@@ -319,9 +326,9 @@ export class SessionTable {
       this.onLetGo?.(id)
       return
     }
-    const info = infoOf(entry)
+    const dropped = info ?? infoOf(entry)
     this.remove(id)
-    this.onDropped?.(info)
+    this.onDropped?.(dropped)
   }
 
   /** Drops nothing while `work` is done. */
