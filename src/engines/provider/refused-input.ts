@@ -10,7 +10,9 @@ const LEFT_OUT = 'left out: the provider refused the call with it'
 const OF_NO_MESSAGE =
   /\bapi[ _-]?key\b|\bcredit balance\b|\binsufficient[ _](?:quota|credits?|balance|funds)\b|\bbilling\b|model_not_found|\binvalid[ _]model\b|\bmodel\b.{0,100}\b(?:not exist|not found)\b|not a valid model/i
 const TOO_LONG =
-  /\bcontext[ _](?:length|window|size)|\btoo (?:long|large)\b|\btoo many tokens\b|\bmax(?:imum)?\b.{0,60}\btokens\b|\bexceeds?\b.{0,60}\btokens\b/i
+  /\bcontext[ _](?:length|window|size|limit)|\btoo (?:long|large)\b|\btoo many tokens\b|\bmax(?:imum)?\b.{0,60}\btokens\b|\bexceeds?\b.{0,60}\btokens\b/i
+/** Such words of one value alone: a name, an id, or how much the model may answer. No shorter conversation mends that. */
+const OF_ONE_VALUE = /\bstring too long\b|\bmax_(?:\w+_)?tokens['"`]?(?: is too large\b|: \d+ >)/i
 export const ALL_TOO_LONG =
   'The conversation as a whole has become too long for the model: begin a new session, or choose a model that reads more.'
 
@@ -36,9 +38,10 @@ export function takeBack(messages: ModelMessage[], reason: string): string[] {
     ...(isTaken ? ['the message was taken back'] : []),
     ...(isShorter ? ['only the beginning of the last results of tools is kept for the model'] : []),
   ]
+  const isTooLong = TOO_LONG.test(reason) && !OF_ONE_VALUE.test(reason)
   return [
     ...(done.length > 0 ? [`The session goes on without what was refused: ${done.join(', and ')}.`] : []),
-    ...(TOO_LONG.test(reason) && JSON.stringify(messages).length > size / 2 ? [ALL_TOO_LONG] : []),
+    ...(isTooLong && JSON.stringify(messages).length > size / 2 ? [ALL_TOO_LONG] : []),
   ]
 }
 

@@ -119,6 +119,7 @@ for (const message of [
 const CONTEXT = [
   "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
   'prompt is too long: 210000 tokens > 200000 maximum',
+  'input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length or `max_tokens` and try again',
   'The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).',
 ]
 t.test('a conversation that is too long as a whole says what to do', async (t) => {
@@ -131,5 +132,19 @@ t.test('a conversation that is too long as a whole says what to do', async (t) =
     t.match((await host.turn(index + 2)).errors, [`HTTP 400: ${message}`, TAKEN_BACK, whole])
   }
   runner.send(script({ status: 400, message: CONTEXT[0]! }) + ' '.repeat(5_000))
-  t.equal((await host.turn(5)).errors?.length, 2, 'one long message does not make it so')
+  t.equal((await host.turn(CONTEXT.length + 2)).errors?.length, 2, 'one long message does not make it so')
+})
+
+t.test('one value that is too long is not taken for a conversation that is', async (t) => {
+  const { runner, host } = await session(t)
+  runner.send('one'.repeat(1_000))
+  await host.turn(1)
+  for (const [index, message] of [
+    "Invalid 'input[2].call_id': string too long. Expected a string with maximum length 64, but got a string with length 65 instead.",
+    'max_tokens is too large: 32000. This model supports at most 16384 completion tokens, whereas you provided 32000.',
+    'max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens for fake',
+  ].entries()) {
+    runner.send(script({ status: 400, message }))
+    t.same((await host.turn(index + 2)).errors, [`HTTP 400: ${message}`, TAKEN_BACK])
+  }
 })
