@@ -131,9 +131,9 @@ function addJobs(program: Command): void {
     ),
   )
     .argument('[prompt...]', 'what is to be done; - or nothing reads standard input')
-    .option('--attempts <number>', 'try so often', wholeNumber)
-    .option('--max-tokens <number>', 'stop it at so many tokens', wholeNumber)
-    .option('--max-duration <seconds>', 'stop it after so long', wholeNumber)
+    .option('--attempts <number>', 'try so often', numberFrom(1))
+    .option('--max-tokens <number>', 'stop it at so many tokens', numberFrom(1))
+    .option('--max-duration <seconds>', 'stop it after so long', numberFrom(1))
     .option('--priority <number>', 'higher ones run first', wholeNumber)
     .option('--webhook <url>', 'tell this address what happens')
     .option('--wait', 'wait for its end and print its result')

@@ -1,4 +1,7 @@
+import { Command } from 'commander'
 import { GatewayError, UNREACHABLE } from '../../client/index.js'
+import { ended } from '../../src/lib/sentence.js'
+import { flagOf } from './flags.js'
 import { safe } from './output.js'
 
 /** What the commands of a client say by their exit code; their --help lists the same. */
@@ -40,7 +43,8 @@ export const guarded =
     try {
       await act(...args)
     } catch (error) {
-      const { message, exitCode } = explain(error)
+      const command = args.find((arg) => arg instanceof Command)
+      const { message, exitCode } = explain(error, command)
       process.stderr.write(`session-gateway: ${safe(message)}\n`)
       process.exit(exitCode)
     }
@@ -67,9 +71,9 @@ export function endWithReader(): void {
   process.stderr.on('error', () => {})
 }
 
-function explain(error: unknown): { message: string; exitCode: number } {
+function explain(error: unknown, command: Command | undefined): { message: string; exitCode: number } {
   if (error instanceof CommandFailure) return error
-  if (error instanceof GatewayError) return explainRefusal(error)
+  if (error instanceof GatewayError) return explainRefusal(error, command)
   // a prompt that was left
   if (error instanceof Error && error.name === 'AbortError')
     return { message: 'Interrupted.', exitCode: EXIT.interrupted }
@@ -85,7 +89,11 @@ export const problemOf = (error: Error): string =>
 const isOfTheSystem = (error: unknown): error is NodeJS.ErrnoException =>
   error instanceof Error && 'syscall' in error && 'code' in error
 
-function explainRefusal({ code, status, detail, errors }: GatewayError): { message: string; exitCode: number } {
+function explainRefusal(
+  { code, status, detail, errors }: GatewayError,
+  command: Command | undefined,
+): { message: string; exitCode: number } {
+  const flags = [...new Set(errors.flatMap(({ path }) => (command && flagOf(path, command)) ?? []))]
   // of a single one the sentence says it all
   const fields = errors
     .map(({ path, message }) => `${path}: ${message}`)
@@ -109,5 +117,6 @@ function explainRefusal({ code, status, detail, errors }: GatewayError): { messa
     }
   if (code === NO_PATH) return { message: `${detail}\n${BASE_PATH}`, exitCode: EXIT.failed }
   const exitCode = status === 403 ? EXIT.denied : status === 400 ? EXIT.usage : EXIT.failed
-  return { message: `${detail}${fields}`, exitCode }
+  const message = `${detail}${fields}`
+  return { message: flags.length > 0 ? `${ended(message)} See ${flags.join(', ')}.` : message, exitCode }
 }

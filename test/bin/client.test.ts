@@ -233,6 +233,26 @@ t.test('jobs are submitted, watched and canceled', async (t) => {
   t.match(await run(['jobs', 'watch', hanging]), { code: 130, stderr: /was canceled/ })
 })
 
+t.test('what is refused of a flag names the flag, whatever the field is called', async (t) => {
+  const { run } = await world(t)
+  const submit = (...flags: string[]) => run(['jobs', 'submit', 'Hello.', ...flags])
+  for (const flag of ['--attempts', '--max-tokens', '--max-duration'])
+    t.match(await submit(flag, '0'), { code: 2, stderr: RegExp(`'${flag} .* Expected a number from 1\\.`) })
+  for (const [flags, told] of [
+    [['--max-duration', '9'.repeat(15)], /^session-gateway: maxDurationMs: Expected .*\. See --max-duration\.\n$/],
+    [['--mode', 'none'], /^session-gateway: session\.permissionMode: Expected .*\. See --mode\.\n$/],
+    [['--webhook', ''], /^session-gateway: webhook\.url: Expected .*\. See --webhook\.\n$/],
+    [['--attempts', '101'], /^session-gateway: attempts: Expected [^.]* 100\.\n$/],
+  ] as const)
+    t.match(await submit(...flags), { code: 2, stderr: told })
+  const create = ['profiles', 'create', 'second']
+  t.match(await run([...create, '--provider', '']), { code: 2, stderr: /provider\.id: .*\. See --provider\.\n$/ })
+  const given = '{"engine":"provider","provider":{"id":""}}'
+  const ofFile = await run([...create, '--from', '-'], given)
+  t.match(ofFile, { code: 2, stderr: /provider\.id: / })
+  t.notMatch(ofFile.stderr, /See --/, 'what a file says is no flag')
+})
+
 t.test('profiles are created, shown, changed and removed', async (t) => {
   const { run } = await world(t)
   t.match(await run(['profiles', 'create', 'second', '--provider', 'demo', '--description', 'One more']), {
