@@ -48,6 +48,10 @@ export interface ModelAnswer {
   blocks: MessageBlock[]
   model: string
   stopReason: string
+  /** In the vendor's words. */
+  vendorReason: string | undefined
+  /** Media types of what it gave that a session has no words for, such as images. */
+  untold: string[]
   spent: Spent
   /** The answer as the model is shown it in the next call; absent when it said nothing. */
   message: ModelMessage | undefined
@@ -138,6 +142,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
       onError: () => {},
     })
     let finishReason: string = 'other'
+    let vendorReason: string | undefined
     let model = request.modelId
     for await (const part of result.fullStream) {
       if (part.type === 'abort') return broken()
@@ -154,9 +159,10 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
         const used = (isMadeUp && told.usage) || tokenUsage(usage)
         spent = { usage: used, reportedCostUsd: reportedCost(usage, part.providerMetadata) }
         finishReason = part.finishReason
+        vendorReason = rawFinishReason && oneLine(request.redact(rawFinishReason))
         model = part.response.modelId || model
         if (rawFinishReason === CONTEXT_FULL) finishReason = CONTEXT_FULL
-        if (finishReason === 'error') error ??= endedBadly(rawFinishReason, request.redact)
+        if (finishReason === 'error' || IS_ERROR.test(rawFinishReason ?? '')) error ??= endedBadly(vendorReason)
         // the SDK makes up the end of an answer that has none
         if (finishReason === 'other' && rawFinishReason === undefined && usage.outputTokens === undefined)
           error ??= BROKEN_OFF
@@ -174,6 +180,8 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
       blocks: answer.blocks,
       model,
       stopReason: STOP_REASONS[finishReason] ?? finishReason,
+      vendorReason,
+      untold: answer.untold,
       spent,
       message: kept && wellFormedJson(kept),
       toolCalls: answer.toolCalls,
@@ -190,8 +198,11 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
 /** Of Anthropic's: told apart from an answer that may take no more tokens, which another setting would mend. */
 const CONTEXT_FULL = 'model_context_window_exceeded'
 
-const endedBadly = (reason: string | undefined, redact: ModelRequest['redact']): string =>
-  `The model ended its answer with an error${reason ? `: ${oneLine(redact(reason))}` : ''}.`
+/** Of Google's, where the model made something that is no answer; the SDK knows but one of them for an error. */
+const IS_ERROR = /^(?:MALFORMED_[A-Z_]+|UNEXPECTED_TOOL_CALL|TOO_MANY_TOOL_CALLS|MISSING_THOUGHT_SIGNATURE)$/
+
+const endedBadly = (reason: string | undefined): string =>
+  `The model ended its answer with an error${reason ? `: ${reason}` : ''}.`
 
 /** The names that the other engines use as well. */
 const STOP_REASONS: Record<string, string> = {
@@ -207,6 +218,7 @@ type StreamPart = { type: string } & Record<string, unknown>
 class AnswerBuilder {
   readonly blocks: MessageBlock[] = []
   readonly toolCalls: ModelToolCall[] = []
+  readonly untold: string[] = []
   readonly #request: ModelRequest
   readonly #open = new Map<string, number>()
   readonly #said: string[] = []
@@ -234,6 +246,9 @@ class AnswerBuilder {
         break
       case 'tool-call':
         if (!part.providerExecuted) this.#complete(part)
+        break
+      case 'file':
+        this.untold.push((part.file as { mediaType: string }).mediaType)
         break
     }
   }

@@ -6,7 +6,7 @@ import type { RunnerEvent } from '../runner.js'
 import { addUsage } from '../token-usage.js'
 import type { CallDesk } from './calls.js'
 import { withoutThinking } from './kept-answer.js'
-import { callModel, type ModelRequest, partialMessage, toolMessage } from './model-call.js'
+import { callModel, type ModelAnswer, type ModelRequest, partialMessage, toolMessage } from './model-call.js'
 import { ALL_TOO_LONG, takeBack } from './refused-input.js'
 import type { ProviderSession } from './runner.js'
 import type { TurnState } from './state.js'
@@ -126,7 +126,7 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
     emit({ type: 'assistant_message', message: shown, uuid, parentToolUseId: null })
   }
   if (!turn.work) {
-    const unfinished = UNFINISHED[stopReason]
+    const unfinished = UNFINISHED[stopReason] ?? wordless(answer, turn)
     return unfinished
       ? { subtype: 'error_during_execution', errors: [unfinished] }
       : { subtype: 'success', result: spoken(answer.blocks) }
@@ -145,6 +145,15 @@ const UNFINISHED: Readonly<Record<string, string>> = {
   refusal: 'The model, or a filter of its vendor, refused to answer (refusal).',
   // some endpoints lose a call that they could not read
   tool_use: 'The model ended its answer to call a tool (tool_use), and no call came with it.',
+}
+
+/** Why a turn that nothing came of is no success. A model may well have nothing to say, but not for a reason that nobody knows. */
+function wordless({ blocks, stopReason, vendorReason, untold }: ModelAnswer, turn: TurnState): string | undefined {
+  const isOver = stopReason === 'end_turn'
+  if (spoken(blocks).trim() !== '' || (isOver && (untold.length === 0 || turn.steps > 1))) return undefined
+  if (untold.length > 0)
+    return `The model answered with what a session cannot tell (${[...new Set(untold)].join(', ')}), and without a word: ask it for text.`
+  return `The model ended its answer without a word (${vendorReason ?? stopReason}).`
 }
 
 const spoken = (blocks: MessageBlock[]): string =>

@@ -3,6 +3,9 @@ import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { providerEngine } from '../../../src/engines/provider/engine.js'
 import { eventStreamFetch } from '../../../src/engines/provider/event-stream.js'
+import { userMessage } from '../../../src/engines/provider/model-call.js'
+import { runTurn, type TurnContext } from '../../../src/engines/provider/turn.js'
+import { NO_USAGE } from '../../../src/engines/token-usage.js'
 import { script, startModelEndpoint } from '../../fixtures/model-endpoint.js'
 import { open } from './host.js'
 
@@ -73,6 +76,60 @@ t.test('an answer that fills the context is not told as one that a limit cut off
   t.match(host.of('assistant_message')[0]?.message, {
     stopReason: 'model_context_window_exceeded',
     content: [{ type: 'text', text: 'half of it' }],
+  })
+})
+
+for (const [answer, told] of [
+  [{ stopReason: 'NO_IMAGE' }, 'The model ended its answer without a word (NO_IMAGE).'],
+  [{ stopReason: 'UNEXPECTED_TOOL_CALL' }, 'The model ended its answer with an error: UNEXPECTED_TOOL_CALL.'],
+  [{ text: 'I', stopReason: 'MALFORMED_RESPONSE' }, 'The model ended its answer with an error: MALFORMED_RESPONSE.'],
+] as const)
+  t.test(`a turn that nothing came of is no success: ${JSON.stringify(answer)}`, async (t) => {
+    const endpoint = await startModelEndpoint(t)
+    const { runner, host } = await openAt(t, endpoint.url)
+    runner.send(script(answer))
+    t.match(await host.turn(1), { subtype: 'error_during_execution', isError: true, errors: [told] })
+    runner.send('go on')
+    t.match(await host.turn(2), { subtype: 'success', result: 'pong' }, 'and the session goes on')
+  })
+
+t.test('a model that has nothing to say, or to add to what it has done, is a success', async (t) => {
+  const endpoint = await startModelEndpoint(t)
+  const { runner, host } = await openAt(t, endpoint.url)
+  runner.send(script({ thinking: 'Hm.' }))
+  t.match(await host.turn(1), { subtype: 'success', result: '' })
+  runner.send(script({ tools: [{ tool: 'none' }] }, {}))
+  t.match(await host.turn(2), { subtype: 'success', result: '' })
+  runner.send(script({ tools: [{ tool: 'none' }] }, { stopReason: 'UNHEARD_OF' }))
+  t.match(await host.turn(3), { errors: ['The model ended its answer without a word (UNHEARD_OF).'] })
+})
+
+t.test('an image alone is told as what a session cannot tell', async (t) => {
+  const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } }
+  const file = { type: 'file', mediaType: 'image/png', data: 'aGk=' }
+  const finishReason = { unified: 'stop', raw: 'STOP' }
+  const doStream = async () => ({
+    stream: ReadableStream.from([
+      { type: 'stream-start', warnings: [] },
+      file,
+      { type: 'finish', finishReason, usage },
+    ]),
+  })
+  const model = { specificationVersion: 'v3', provider: 'fake', modelId: 'fake', supportedUrls: {}, doStream }
+  const context = {
+    config: {},
+    source: { open: () => model, redact: (text: string) => text },
+    state: { messages: [userMessage('Draw.')], model: 'fake', totals: { numTurns: 0, costUsd: 0 } },
+    prices: {},
+    request: { system: '', tools: {}, claimId: () => true, onWarning: () => {}, drained: () => undefined },
+    hold: { over: undefined },
+    calls: { abandon: () => {} },
+    emit: () => {},
+  } as unknown as TurnContext
+  const turn = { elapsedMs: 0, steps: 0, usage: NO_USAGE, work: null }
+  t.match(await runTurn(context, turn, new AbortController().signal), {
+    subtype: 'error_during_execution',
+    errors: [/^The model answered with what a session cannot tell \(image\/png\), and without a word/],
   })
 })
 
