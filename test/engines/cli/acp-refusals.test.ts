@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { cliEngine } from '../../../src/engines/cli/index.js'
 import { createWorkerServer } from '../../../src/server.js'
 import { attach } from '../../fixtures/client.js'
+import { startAcp } from '../../fixtures/scripted-acp.js'
 
 const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
 
@@ -145,8 +146,9 @@ for (const [what, answers, message] of [
 
 t.test('what an agent asked in a turn that it has ended is not asked any more', async (t) => {
   const { api, post, create } = await build(t)
+  const options = [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }]
   const toolCall = { toolCallId: 'call', title: 'run', status: 'pending', kind: 'execute', rawInput: {} }
-  const { json } = await create({ prompt: JSON.stringify([{ leaves: { toolCall, options: [] } }, { text: 'done' }]) })
+  const { json } = await create({ prompt: JSON.stringify([{ leaves: { toolCall, options } }, { text: 'done' }]) })
   const client = await attach(t, api, json.id)
   await client.untilEvent('turn_completed')
   const told = client.events.flatMap((event) =>
@@ -163,3 +165,26 @@ t.test('what an agent asked in a turn that it has ended is not asked any more', 
   const late = await post(`/sessions/${json.id}/permissions/${asked.request.id}`, { behavior: 'allow' })
   t.match(late, { status: 404, json: { code: 'SG_ERR_PERMISSION_NOT_FOUND' } })
 })
+
+for (const [permissionMode, options] of [
+  ['default', []],
+  ['default', [{ optionId: 'no', name: 'Reject', kind: 'reject_once' }]],
+  ['bypassPermissions', []],
+] as const)
+  t.test(
+    `what an agent offers no way to allow is told as denied, and nobody is asked: ${permissionMode}, ${options.length}`,
+    async (t) => {
+      const modes = { default: 'ask', bypassPermissions: 'free' }
+      const { runner, host } = await startAcp(t, { modes, config: { permissionMode } })
+      host.answer = () => ({ behavior: 'allow' })
+      const toolCall = { toolCallId: 'call', title: 'run', status: 'pending', kind: 'execute', rawInput: {} }
+      const end = await host.turn(runner, JSON.stringify([{ asks: { toolCall, options } }, { text: 'well then' }]))
+      t.match(end, { subtype: 'success', result: 'well then' })
+      t.strictSame(host.asks, [])
+      const message = /offered no way to allow it, so it was denied/
+      t.match(host.of('engine_event'), [{ payload: { type: 'permission_unallowable', toolUseId: 'call', message } }])
+      t.match(host.of('user_message'), [
+        { message: { content: [{ tool_use_id: 'call', content: message, is_error: true }] } },
+      ])
+    },
+  )

@@ -427,7 +427,8 @@ t.test('what the agent takes back is not asked any more, and it says itself what
   const toolCall = { toolCallId: 'call', title: 'run', status: 'pending', kind: 'execute', rawInput: {} }
   const update = { sessionUpdate: 'tool_call_update', toolCallId: 'call', status: 'completed' }
   const content = [{ type: 'content', content: { type: 'text', text: 'ran all the same' } }]
-  runner.send(script({ withdraws: { toolCall, options: [] } }, { raw: { ...update, content } }, { text: 'done' }))
+  const options = [{ optionId: 'once', name: 'Allow', kind: 'allow_once' }]
+  runner.send(script({ withdraws: { toolCall, options } }, { raw: { ...update, content } }, { text: 'done' }))
   await host.asked()
   await runner.setModel!('large')
   t.match(await end, { subtype: 'success', result: 'done' })

@@ -22,6 +22,10 @@ export function answerOfMode(
   return mode === 'plan' && toolCall.kind === 'switch_mode' ? undefined : { behavior: 'deny' }
 }
 
+/** Whether the agent offers a way to allow it: what is told as allowed is to run. */
+export const canAllow = ({ options }: RequestPermissionRequest): boolean =>
+  options.some(({ kind }) => kind === 'allow_once' || kind === 'allow_always')
+
 /**
  * The protocol's answer: one of the options that the agent offers. It has no word for an input that was changed; nothing then runs,
  * rather than what nobody allowed.

@@ -23,7 +23,7 @@ import { capabilities, systemInit, TOOLS_MISSING } from './describe.js'
 import { hasTranscript } from './forgotten.js'
 import { GrantedTools } from './granted.js'
 import { prepareLoad } from './overwritten.js'
-import { agentModeOf, answerOfMode, answerTo, CANCELLED, modeOfAgent } from './permissions.js'
+import { agentModeOf, answerOfMode, answerTo, CANCELLED, canAllow, modeOfAgent } from './permissions.js'
 import { priorCostUsd } from './prior-cost.js'
 import { introduce, openSession, stateGone } from './session.js'
 import { type SessionConfig, sessionConfig } from './session-config.js'
@@ -364,6 +364,10 @@ export class AcpRunner implements Runner {
     const call = this.#calls.learn(request.toolCall, request.options)
     this.#translator.tellCall(call)
     const shown = inputOf(call)
+    if (!canAllow(request)) {
+      this.#translator.tellUnallowable(call)
+      return answerTo(request, { behavior: 'deny' }, shown)
+    }
     if (this.#granted.has(call)) {
       call.isAllowed = true
       return answerTo(request, { behavior: 'allow' }, shown)

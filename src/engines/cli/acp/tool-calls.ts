@@ -19,6 +19,8 @@ export interface KnownCall {
   isDone: boolean
   /** Nobody allowed it; some agents then say no more of it. */
   isDenied: boolean
+  /** Why, where it was not a person. */
+  denial?: string
   /** It was allowed when the agent asked; some agents do not say that it runs then. */
   isAllowed: boolean
 }

@@ -14,6 +14,7 @@ import { callUsage } from './usage.js'
 type Chunk = Extract<SessionUpdate, { sessionUpdate: 'agent_message_chunk' | 'agent_thought_chunk' }>
 
 const NOT_ALLOWED = 'The user does not allow this.'
+const UNALLOWABLE = 'The agent asked for permission and offered no way to allow it, so it was denied.'
 const NOT_CARRIED_OUT = 'The call was not carried out.'
 const CUT_OFF = 'The turn ended while this was running. It may have taken effect, in part or as a whole.'
 
@@ -158,6 +159,14 @@ export class AcpTranslator {
     return running?.id ?? (helper === undefined ? null : (open.at(-1)?.id ?? helper))
   }
 
+  /** Nobody is asked what nobody could allow. */
+  tellUnallowable(call: KnownCall): void {
+    call.isDenied = true
+    call.denial = UNALLOWABLE
+    const payload = { type: 'permission_unallowable', toolUseId: call.id, message: UNALLOWABLE }
+    this.#parts.emit({ type: 'engine_event', payload })
+  }
+
   #call(call: KnownCall): void {
     if (call.status !== 'pending') this.tellCall(call)
     if ((call.status !== 'completed' && call.status !== 'failed') || call.isDone) return
@@ -166,7 +175,7 @@ export class AcpTranslator {
     this.#messages.end(call.parent)
     this.#parts.calls.forget(call)
     const result = resultOf(call)
-    this.#result(call, call.isDenied && result === '' ? NOT_ALLOWED : result, call.status === 'failed')
+    this.#result(call, call.isDenied && result === '' ? (call.denial ?? NOT_ALLOWED) : result, call.status === 'failed')
     if (call.parent === null && call.status === 'completed') this.#planned(planOfCall(call.name, call.input))
   }
 
@@ -222,7 +231,7 @@ export class AcpTranslator {
     // The agent goes on without a word about the calls that were denied.
     for (const call of this.#parts.calls.open().filter((one) => one.isDenied && one.parent === speaker)) {
       this.#parts.calls.forget(call)
-      this.#result(call, NOT_ALLOWED, true)
+      this.#result(call, call.denial ?? NOT_ALLOWED, true)
     }
     this.#parts.emit({
       type: 'assistant_message',
