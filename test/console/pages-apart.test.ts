@@ -72,6 +72,19 @@ t.test('more new sessions than a page has leave no hole in the list', { skip }, 
   t.equal(await page.getByRole('button', { name: 'Load earlier' }).count(), 0, 'nothing is to be read twice')
 })
 
+t.test('how many sessions wait is said once all that wait are loaded', { skip }, async (t) => {
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox' })
+  const asks = { status: 'awaiting_approval', pendingPermissions: 1 }
+  await lists(page, 'sessions', (at) => ({ ...session(at), ...asks }), { length: 150, most: 100 })
+  await isLive(page)
+  await page.goto(`${url}/v1/console/#/sessions`)
+  await rows(page).nth(99).waitFor()
+  const count = page.locator('.segments .count')
+  t.equal(await count.count(), 0, 'not the number of those on the page')
+  await loadAll(page)
+  t.equal(await count.textContent(), '150')
+})
+
 t.test('a page that is short because what is on it is long is not taken for the last', { skip }, async (t) => {
   const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox' })
   await lists(page, 'sessions', session, { length: 50, most: 20 })

@@ -8,7 +8,7 @@ import { safeLink } from '../../console/src/model/links.js'
 import { questionsOf } from '../../console/src/model/questions.js'
 import { isSame } from '../../console/src/model/same.js'
 import { hitsIn } from '../../console/src/model/search.js'
-import { fitting } from '../../console/src/model/session-filter.js'
+import { fitting, waitingCount } from '../../console/src/model/session-filter.js'
 import { imageOf, outputsOf, summaryOf } from '../../console/src/model/tool-summary.js'
 
 t.test('links lead to the web and to mail, say where, and nowhere else', async (t) => {
@@ -191,6 +191,9 @@ t.test('the list is narrowed by words, status and profile', async (t) => {
   t.equal(ids('over'), 'c')
   t.equal(ids('all', 'q'), 'c')
   t.equal(ids('all', '', 'LAST of b'), 'b')
+  t.equal(waitingCount(all, { hasMore: false, requests: 7 }), 2, 'all are there')
+  t.equal(waitingCount(all, { hasMore: true, requests: 2 }), 2, 'all that wait are')
+  t.equal(waitingCount(all, { hasMore: true, requests: 7 }), undefined)
 })
 
 t.test('what was folded anew and says the same is not drawn anew', async (t) => {

@@ -11,6 +11,19 @@ const OF: Record<Exclude<Filter, 'all' | 'waiting'>, ReadonlySet<SessionStatus>>
 export const isWaiting = ({ status, pendingPermissions }: SessionInfo): boolean =>
   status === 'awaiting_approval' || pendingPermissions > 0
 
+/**
+ * How many sessions wait for a person; undefined where one that is not loaded may be among them.
+ * @param requests how many of them wait in all sessions together
+ */
+export function waitingCount(
+  sessions: readonly SessionInfo[],
+  { hasMore, requests }: { hasMore: boolean; requests: number },
+): number | undefined {
+  const waits = sessions.filter(isWaiting)
+  const known = waits.reduce((sum, { pendingPermissions }) => sum + pendingPermissions, 0)
+  return hasMore && known !== requests ? undefined : waits.length
+}
+
 export const isOver = ({ status }: SessionInfo): boolean => OF.over.has(status)
 
 /**

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { type Filter, fitting, isWaiting } from '../model/session-filter.js'
+import { type Filter, fitting, waitingCount } from '../model/session-filter.js'
 import { Create } from '../parts/create.js'
 import { Empty, Reading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
@@ -40,7 +40,8 @@ function SessionList() {
   const lineOf = ({ id }: { id: string }): string => told.get(id)?.preview ?? ''
   const shown = fitting(all, { filter: filter.value, profile: profile.value, search: search.value }, lineOf)
   const profiles = [...new Set(all.map((session) => session.profile))].filter(Boolean).sort()
-  const waits = all.filter(isWaiting).length || waiting.value.permissions + waiting.value.questions
+  const { permissions, questions } = waiting.value
+  const waits = waitingCount(all, { hasMore, requests: permissions + questions })
   return (
     <Page title={says.title} actions={<Create label={says.start} isOpen={isStarting} />}>
       <div class="filters">
@@ -107,7 +108,7 @@ function SessionList() {
   )
 }
 
-const FilterName = ({ name, waits }: { name: Filter; waits: number }) => (
+const FilterName = ({ name, waits = 0 }: { name: Filter; waits: number | undefined }) => (
   <>
     {says.filters[name]}
     {name === 'waiting' && waits > 0 && <b class="count">{waits}</b>}
