@@ -259,10 +259,10 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
         )
   }
 
-  /** As the queue shows it, also where there is none: the next process, or another node, may have one. */
+  /** As the queue shows it, also where there is none: the next process, or another node, may have one. @throws of one that cannot be read */
   const findJob = async (id: string) => {
-    if (queue) return queue.get(id)
     const kept = await storage?.queue.get(id)
+    if (queue) return queue.get(id)
     return kept ? shown(kept.info) : undefined
   }
 

@@ -1,6 +1,8 @@
+import { toError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { type Patience, type Persistence, patiently, persistently } from '../lib/patience.js'
+import { isUnreadable } from '../storage/storage.js'
 import type { IdempotencyStore, KeptKey, KeyState, Made, StoredAnswer } from './store.js'
 
 /** A key as its request has taken it. */
@@ -65,7 +67,7 @@ export function settling(store: IdempotencyStore, persistence: Persistence): Ide
  * Answers the keys whose requests the end of an earlier process left unanswered from what they had made, as it is now; those whose
  * making did not come about are free again.
  * @param keys only those; default: all
- * @param find what was made; undefined when it is not there
+ * @param find what was made; undefined when it is not there. One that cannot be read it throws: that key stays taken
  */
 export async function answerLeft(
   store: IdempotencyStore,
@@ -75,8 +77,14 @@ export async function answerLeft(
   if (keys?.length === 0) return
   const onUnreadable = (err: Error) => logger.error({ err }, 'a key stays taken')
   for (const { key, made } of (await store.left?.(keys, onUnreadable)) ?? []) {
-    const thing = await find(made)
-    await (thing ? store.complete(key, answerOf(made, thing)) : store.release(key))
+    try {
+      const thing = await find(made)
+      await (thing ? store.complete(key, answerOf(made, thing)) : store.release(key))
+    } catch (error) {
+      // it is there, and goes on once its text is mended: nobody makes it a second time
+      if (!isUnreadable(error) && !isUnreadable((error as Error | undefined)?.cause)) throw error
+      onUnreadable(toError(error))
+    }
   }
 }
 

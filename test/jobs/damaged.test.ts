@@ -68,28 +68,36 @@ const DAMAGED = [
 ] as const
 
 async function hurtsOnlyItself(t: Test, place: Place): Promise<void> {
-  const start = async () => {
+  const start = async (queue: object | null = { maxConcurrency: 4 }) => {
     const said: string[] = []
     const error = ({ err }: { err?: Error }) => void said.push(err?.message ?? '')
+    const storage = place.open()
     const server = await buildServer(t, {
-      ...{ storage: place.open(), queue: { maxConcurrency: 4 }, logger: { info() {}, warn() {}, error } },
+      ...{ storage, ...(queue && { queue }), logger: { info() {}, warn() {}, error } },
       profiles: [{ name: 'demo', engine: 'provider', provider: { id: 'demo' } }],
       createEngineRunner: providerEngine({ demoChunkDelayMs: 0 }),
     })
     const job = async (id: string) => (await server.call('GET', `/jobs/${id}`)).json
     const succeeds = (id: string) => until(async () => (await job(id)).status === 'succeeded', `the end of ${id}`)
-    return { ...server, said, job, succeeds }
+    return { ...server, said, job, succeeds, keyState: () => storage.idempotency.begin('key', 'f') }
   }
   const storage = place.open()
   await storage.open()
   for (const [, id] of DAMAGED) await storage.queue.add(record(id, id === 'was-running' ? 'running' : 'queued'))
   await storage.queue.add(record('good'))
+  // whose process ended before it was answered
+  await storage.idempotency.keep!({
+    ...{ key: 'key', fingerprint: 'f', made: { kind: 'job', id: 'bad', location: '/v1/jobs/bad' } },
+  })
   await storage.close()
   const texts = new Map<string, string>()
   for (const [column, id] of DAMAGED) {
     texts.set(id, await place.text(column, id))
     await place.put(column, id, texts.get(id)!.slice(0, -9))
   }
+  const without = await start(null)
+  t.match(await without.keyState(), { state: 'in_flight' }, 'a gateway without a queue starts, too')
+  await without.worker.close()
   const first = await start()
   await first.succeeds('good')
   const { id: submitted } = (await first.call('POST', '/jobs', REQUEST)).json
@@ -102,6 +110,7 @@ async function hurtsOnlyItself(t: Test, place: Place): Promise<void> {
       id,
     )
   }
+  t.match(await first.keyState(), { state: 'in_flight' }, 'a request that comes again makes no second job')
   const listed = (await first.call('GET', '/jobs')).json
   t.strictSame(listed.map(({ id }: { id: string }) => id).toSorted(), ['good', submitted].toSorted())
   const sessions = new Set(listed.map(({ sessionId }: { sessionId: string }) => sessionId))
@@ -117,6 +126,7 @@ async function hurtsOnlyItself(t: Test, place: Place): Promise<void> {
   await first.worker.close()
   const second = await start()
   await second.succeeds('was-running')
+  t.match(await second.keyState(), { state: 'answered' })
   t.strictSame(second.said, [])
 }
 
