@@ -182,12 +182,16 @@ export function selectJobs(records: readonly JobRecord[], filter: JobFilter = {}
     .slice(0, limit)
 }
 
-/** Null too: it is there and cannot be read, which says nothing about the others. */
+/** What says in an error that a job is there and cannot be read, which says nothing about the others. */
+export const damageIn = (error: unknown): Error | undefined =>
+  [error, (error as Error | undefined)?.cause].find(isUnreadable) as Error | undefined
+
+/** Null too: it is there and cannot be read. */
 export async function getJob(adapter: QueueAdapter, id: string): Promise<JobRecord | null> {
   try {
     return await adapter.get(id)
   } catch (error) {
-    if (isUnreadable(error) || isUnreadable((error as Error | undefined)?.cause)) return null
+    if (damageIn(error)) return null
     throw error
   }
 }

@@ -6,6 +6,7 @@ import type { KeptDelivery } from '../webhooks/outbox.js'
 import {
   type ClaimTerms,
   type DailyCharge,
+  damageIn,
   expectedOf,
   type JobPatch,
   type JobRecord,
@@ -74,7 +75,7 @@ export class JobStore {
     const { adapter, budget } = this.#options
     const { status, nextRunAt, finishedAt, parkedAt, parkedExecutionId, usage, notes, error, result } = before.info
     const patch = { status, nextRunAt, finishedAt, parkedAt, parkedExecutionId, usage, notes, error, result }
-    const restored = await persistently(() => adapter.update(before.info.id, patch, 'canceled'), this.#options)
+    const restored = await this.#persistently(() => adapter.update(before.info.id, patch, 'canceled'))
     if (restored) this.#moved('canceled', restored.info)
     if (!charge?.tokens) return restored
     const { day, tokens } = charge
@@ -126,7 +127,7 @@ export class JobStore {
    * Changes a job, if it still has the status that it had. A store that fails is tried again until it works.
    * @param announcement of the change, which the caller then sends
    * @param once for somebody who waits: tried once
-   * @returns null when it has another one, or is gone; the announcement is withdrawn
+   * @returns null when it has another one, is gone or cannot be read any more; the announcement is withdrawn
    * @throws with `once` what the adapter throws, and then nothing was changed
    */
   async change(
@@ -191,6 +192,7 @@ export class JobStore {
     if (adapter.settle) {
       const charge = { day, tokens }
       const settled = await write((told) => adapter.settle!(id, patch, charge, expected, told), announcement)
+      if (!settled) return null
       budget.report(day, await this.#totalOf(day, settled.dailyTokens))
       return settled.record
     }
@@ -208,7 +210,7 @@ export class JobStore {
   }
 
   /** Asked for by itself where an adapter of a host gave none: what it has written is not written again for that. */
-  async #totalOf(day: string, given: number | undefined): Promise<number> {
+  async #totalOf(day: string, given: number | null | undefined): Promise<number> {
     return given ?? persistently(() => this.#options.adapter.dailyTokens(day), this.#options)
   }
 
@@ -241,12 +243,25 @@ export class JobStore {
     if (!this.#options.oneWrite) announcement.withdraw()
   }
 
-  /** Tries until it works. */
+  /** Tries until it works. What cannot be read any more is left as it is, for the next start: nobody else waits until it is mended. */
   readonly #persistently: Write = (write, announcement) =>
-    persistently(() => this.#once(write, announcement), this.#options)
+    persistently(async () => {
+      try {
+        return await this.#once(write, announcement)
+      } catch (error) {
+        const err = damageIn(error)
+        if (!err) throw error
+        this.#options.logger.error({ err }, 'the change of a job is left out')
+        return null
+      }
+    }, this.#options)
 }
 
-type Write = <T>(write: (deliveries?: readonly KeptDelivery[]) => Promise<T>, announcement?: Announcement) => Promise<T>
+/** @returns null: the job cannot be read */
+type Write = <T>(
+  write: (deliveries?: readonly KeptDelivery[]) => Promise<T>,
+  announcement?: Announcement,
+) => Promise<T | null>
 
 /** A transition that is not in the table is a mistake of ours, never a caller's. */
 function assertLegal({ id, status }: JobInfo, to: JobStatus | undefined): void {

@@ -3,11 +3,13 @@ import t, { type Test } from 'tap'
 import type { JobStatus } from '../../schemas/jobs.js'
 import { providerEngine } from '../../src/engines/provider/index.js'
 import { newJob } from '../../src/jobs/job.js'
+import { silentLogger } from '../../src/lib/logger.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import type { DatabaseStorage } from '../../src/storage/sql/storage.js'
 import { loadDriver } from '../../src/storage/sqlite/driver.js'
 import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { jobRequest, jobWorld } from '../fixtures/job-world.js'
 import { hasPostgres, postgres } from '../storage/postgres-world.js'
 import { workerFile } from '../storage/sqlite-world.js'
 
@@ -130,8 +132,43 @@ async function hurtsOnlyItself(t: Test, place: Place): Promise<void> {
   t.strictSame(second.said, [])
 }
 
+/** Its end can be written nowhere before it is mended: no other waits for that. */
+async function leavesItsSlot(t: Test, place: Place): Promise<void> {
+  const storage = place.open()
+  await storage.open()
+  t.teardown(() => storage.close())
+  const said: string[] = []
+  const error = ({ err }: { err?: Error }) => void said.push(err?.message ?? '')
+  const { queue, sessions, job } = await jobWorld(t, {
+    ...{ adapter: storage.queue, maxConcurrency: 1, logger: { ...silentLogger, error } },
+  })
+  const runs = (count: number) => until(() => sessions.all.length === count, `run ${count}`)
+  const damaged = await queue.submit(jobRequest())
+  await runs(1)
+  const text = await place.text('info', damaged.id)
+  await place.put('info', damaged.id, '{"cut')
+  sessions.last.complete()
+  const next = await queue.submit(jobRequest())
+  await runs(2)
+  sessions.last.complete()
+  await until(async () => (await job(next)).status === 'succeeded', 'the end of the next one')
+  t.match(said, [RegExp(`The job ${damaged.id} cannot be read`)])
+  t.equal(await queue.get(damaged.id), undefined)
+  t.equal(await place.text('info', damaged.id), '{"cut', 'as it was')
+  await place.put('info', damaged.id, text)
+  t.match(await queue.get(damaged.id), { status: 'running' }, 'the next start takes it up')
+  await queue.drain()
+}
+
+t.test('SQLite: a job whose text is damaged while it runs holds up no other', async (t) =>
+  leavesItsSlot(t, await sqlitePlace(t)),
+)
+
 t.test('SQLite: a job whose text is damaged hurts no other, and runs once it is mended', async (t) =>
   hurtsOnlyItself(t, await sqlitePlace(t)),
 )
 
-if (hasPostgres()) t.test('PostgreSQL: the same', async (t) => hurtsOnlyItself(t, await postgresPlace()))
+if (hasPostgres()) {
+  t.test('PostgreSQL: the same', async (t) => hurtsOnlyItself(t, await postgresPlace()))
+  t.test('PostgreSQL: the same while it runs', async (t) => leavesItsSlot(t, await postgresPlace()))
+}
