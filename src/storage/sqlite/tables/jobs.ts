@@ -122,8 +122,14 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
     'jobs.delayed': (after, limit) => delayed.all(after, limit),
     'jobs.owned': (after, limit) => underWay.all(after, limit),
     'jobs.unreadable'(limit) {
-      const first: JobRow[] = firstOf(rowsOf(next), limit, () => true)
-      return first.flatMap((row) => (isSound('jobs', { ...row }) ? [] : [row.id]))
+      const ids: string[] = []
+      // their texts may be long: one is held at a time
+      let left = limit
+      for (const row of rowsOf(next)) {
+        if (!isSound('jobs', row)) ids.push(row.id)
+        if (--left <= 0) break
+      }
+      return ids
     },
     'jobs.ended': (finishedBy, limit) =>
       firstOf<{ info: string }>(rowsOf(ended, finishedBy), limit, (row) => isSound('jobs', row)).map(
