@@ -23,10 +23,24 @@ export function keptAnswer(message: ModelMessage, calls: readonly ModelToolCall[
   return content.length > 0 ? { ...message, content } : undefined
 }
 
-/** An answer as another model is shown it: thinking is for the model alone that thought it, and some refuse that of others. */
+/**
+ * An answer as another model is shown it. Thinking with a remark of its vendor, as a signature, is for the model alone that thought it, and
+ * some refuse that of others; what came after it is then no item that the vendor knows to belong to it. Thinking that is mere text stays:
+ * models that think refuse a call of a tool without any.
+ */
 export function withoutThinking(message: ModelMessage): ModelMessage {
   if (message.role !== 'assistant' || typeof message.content === 'string') return message
-  return { ...message, content: message.content.filter(({ type }) => type !== 'reasoning') }
+  const content = message.content.filter((part) => part.type !== 'reasoning' || !part.providerOptions)
+  if (content.length === message.content.length) return message
+  return { ...message, content: content.map(asNoItem) }
+}
+
+type AnswerPart = Exclude<Extract<ModelMessage, { role: 'assistant' }>['content'], string>[number]
+
+function asNoItem<Part extends AnswerPart>(part: Part): Part {
+  if (!('providerOptions' in part) || !part.providerOptions) return part
+  const remarks = Object.entries(part.providerOptions).map(([vendor, { itemId: _itemId, ...rest }]) => [vendor, rest])
+  return { ...part, providerOptions: Object.fromEntries(remarks) }
 }
 
 /** The same of a call and of its result. */

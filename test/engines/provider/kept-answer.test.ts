@@ -1,6 +1,7 @@
 import { jsonSchema } from 'ai'
 import t, { type Test } from 'tap'
 import { type ProviderEngineOptions, providerEngine } from '../../../src/engines/provider/engine.js'
+import { withoutThinking } from '../../../src/engines/provider/kept-answer.js'
 import { type ScriptedAnswer, script, startModelEndpoint } from '../../fixtures/model-endpoint.js'
 import { open } from './host.js'
 
@@ -116,4 +117,34 @@ t.test('what one model thought is not shown to another', async (t) => {
   t.match(await host.turn(1), { result: 'done' })
   t.equal(endpoint.requests[2]?.body.model, 'two')
   t.same(thoughts(3), ['text', 'text', 'tool_use', 'tool_result', 'tool_use', 'tool_result'])
+})
+
+t.test('thinking that is mere text is: models that think refuse a call of a tool without any', async (t) => {
+  const endpoint = await startModelEndpoint(t)
+  const provider = { id: 'openai-compatible', baseUrl: endpoint.url, apiKeyEnv: 'KEY', models: ['one', 'two'] }
+  const { runner, host } = await open(providerEngine({ env: { KEY: 'k' } }), { provider })
+  t.teardown(() => runner.close())
+  runner.send(script({ thinking: 'A list', tools: [{ tool: 'fs_list', id: 'call-1' }] }, { text: 'done' }))
+  await host.turn(1)
+  await runner.setModel?.('two')
+  runner.send('go on')
+  await host.turn(2)
+  const { model, messages } = endpoint.requests.at(-1)!.body
+  t.equal(model, 'two')
+  t.match(
+    messages.filter(({ role }) => role === 'assistant'),
+    [{ reasoning_content: 'A list', tool_calls: [{ id: 'call-1' }] }, { content: 'done' }],
+  )
+})
+
+t.test('what was said after thinking that is left out is no item of its vendor any more', async (t) => {
+  const item = (itemId: string, more = {}) => ({ providerOptions: { openai: { itemId, ...more } } })
+  const text = { type: 'text' as const, text: 'said' }
+  const thought = { type: 'reasoning' as const, text: '', ...item('rs_1', { reasoningEncryptedContent: 'x' }) }
+  t.strictSame(
+    withoutThinking({ role: 'assistant', content: [thought, { ...text, ...item('msg_1', { phase: 'final' }) }] }),
+    { role: 'assistant', content: [{ ...text, providerOptions: { openai: { phase: 'final' } } }] },
+  )
+  const unthought = { role: 'assistant' as const, content: [{ ...text, ...item('msg_1') }] }
+  t.strictSame(withoutThinking(unthought), unthought)
 })
