@@ -80,10 +80,12 @@ export class JobOrder {
 }
 
 /** Whether nothing has to be told before it. */
-function follows({ type, job }: JobEvent, known: Standing | undefined): boolean {
+function follows({ type, job, ts }: JobEvent, known: Standing | undefined): boolean {
   if (type === 'job_submitted' || (known && isTerminal(known.status))) return true
-  if (type === 'job_started') return known !== undefined && known.attempt >= job.attempt
   if (type === 'job_resumed') return known?.status !== 'running'
+  // what was taken in so long ago was told before anybody listened here, or is given up
+  if (!known && ts - job.createdAt >= PATIENCE_MS) return true
+  if (type === 'job_started') return known !== undefined && known.attempt >= job.attempt
   // of one that has begun, whoever tells this has told the beginning, or was not heard then
   return known !== undefined || job.startedAt !== undefined
 }

@@ -18,7 +18,7 @@ function order() {
   const told: string[] = []
   const jobs = new JobOrder(clock, ({ type, job: { attempt } }) => void told.push(`${type.slice(4)} ${attempt}`))
   const happens = (type: JobEventType, attempt = 1, more: object = {}) =>
-    jobs.take({ type, job: { id: 'j', status: STATUS[type], attempt, ...more } } as JobEvent)
+    jobs.take({ type, ts: 1000, job: { id: 'j', createdAt: 1000, status: STATUS[type], attempt, ...more } } as JobEvent)
   return { clock, told, happens, jobs }
 }
 
@@ -66,6 +66,19 @@ t.test('of what began before somebody listened nothing is waited for', async (t)
   const other = order()
   other.happens('job_resumed')
   t.same(other.told, ['resumed 1'])
+})
+
+t.test('of what waited before somebody listened nothing is waited for either', async (t) => {
+  const { told, happens } = order()
+  happens('job_started', 1, { createdAt: 500 })
+  happens('job_completed')
+  t.same(told.splice(0), ['started 1', 'completed 1'])
+  const retried = order()
+  retried.happens('job_started', 2, { createdAt: 500 })
+  t.same(retried.told, ['started 2'])
+  const canceled = order()
+  canceled.happens('job_completed', 1, { status: 'canceled', createdAt: 500 })
+  t.same(canceled.told, ['completed 1'])
 })
 
 t.test('one that is begun once more at the same attempt is not held up', async (t) => {
