@@ -67,6 +67,8 @@ export interface MidTurn {
   interrupted?: true
   /** It is to go on: an engine is at work on it, or is to be. */
   due?: true
+  /** How many processes in a row ended soon after they had gone on with it at their start; absent: none. */
+  endedSoon?: number
   /** The engine that gave the snapshot stayed: events may have followed that a journal of what is asleep does not have. */
   isHeld?: true
 }

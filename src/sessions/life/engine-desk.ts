@@ -419,6 +419,8 @@ export class EngineDesk implements RunnerOwner {
     if (!isOver) this.keepSnapshot()
     const { link } = session
     if (link) {
+      // it does not end this process
+      delete midTurn?.endedSoon
       session.become({ is: 'asleep' })
       session.touch()
     }

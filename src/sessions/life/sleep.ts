@@ -14,6 +14,7 @@ import type { Session } from '../session.js'
 import type { SessionSleep } from '../session-world.js'
 import type { Telling } from '../telling.js'
 import { FallingAsleep, type SleepTimes } from './falling-asleep.js'
+import { Starts } from './starts.js'
 import { type SleepParts, Waking } from './waking.js'
 
 export interface SleepOptions extends SleepParts, SleepTimes {
@@ -32,11 +33,13 @@ export interface SleepOptions extends SleepParts, SleepTimes {
 export class Sleep implements SessionSleep, ResultTaker {
   readonly #parts: SleepOptions
   readonly #waking: Waking
+  readonly #starts: Starts
   readonly #fallingAsleep: FallingAsleep
 
   constructor(parts: SleepOptions) {
     this.#parts = parts
     this.#waking = new Waking(parts)
+    this.#starts = new Starts(parts, this.#waking)
     this.#fallingAsleep = new FallingAsleep(parts, this.#waking)
   }
 
@@ -212,8 +215,7 @@ export class Sleep implements SessionSleep, ResultTaker {
       pending.some(({ executionId }) => executionId === wait) || asked.some((request) => request.id === wait)
     const isOver = midTurn && !midTurn.waits.some(isPending)
     if (!midTurn?.due && !cameIn && !isOver && !news.some((one) => isForEngine(one) || one.type === 'close')) return
-    this.#waking.expect(id)
-    void this.#waking.wake(id)
+    this.#starts.goOn(id, midTurn?.endedSoon)
   }
 
   /** Runs `work` when nothing else is being done to the session. */
@@ -229,6 +231,7 @@ export class Sleep implements SessionSleep, ResultTaker {
   /** For the end of the process: nothing wakes, or falls asleep by itself, any more. */
   close(): void {
     this.#waking.close()
+    this.#starts.close()
     this.#fallingAsleep.close()
   }
 

@@ -46,8 +46,8 @@ export interface SleepParts {
  */
 export class Waking {
   readonly #parts: SleepParts
-  /** Parked sessions that something came in for. */
-  readonly #expected = new Set<string>()
+  /** Parked sessions that go on, or that something came in for; true: since the process started, which is not counted yet. */
+  readonly #expected = new Map<string, boolean>()
   readonly #retries = new Map<string, { timer: Timer; tries: number }>()
   readonly #callOffs = new Map<string, (reason: Error) => void>()
   #closed = false
@@ -56,9 +56,9 @@ export class Waking {
     this.#parts = parts
   }
 
-  /** Something came in for a parked session. */
-  expect(id: string): void {
-    this.#expected.add(id)
+  /** Something came in for a parked session, or it goes on with its turn since the process starts. */
+  expect(id: string, isStart = false): void {
+    this.#expected.set(id, isStart || this.#expected.get(id) === true)
   }
 
   /** Wakes a parked session that has news. Resolves when it is live, or has not been for a while; never rejects. */
@@ -147,6 +147,7 @@ export class Waking {
       await table.resident(id)?.durable()
       whole = await keeping.get(id)
       session = whole && (await load(id, whole))
+      if (session && this.#expected.get(id)) await this.#count(session)
     } catch (error) {
       keeping.report(error, { sessionId: id, phase: 'wake' })
       this.#retry(id, () => this.wake(id))
@@ -162,6 +163,14 @@ export class Waking {
     } catch (error) {
       await this.#onFailed(session, whole.snapshot, error)
     }
+  }
+
+  /** Known after a crash, however soon that comes: an engine starts only then. */
+  async #count(session: Session): Promise<void> {
+    if (session.midTurn) session.midTurn.endedSoon = (session.midTurn.endedSoon ?? 0) + 1
+    this.#expected.set(session.id, false)
+    session.touch()
+    await session.durable()
   }
 
   /** What trying again cannot change ends the session; anything else keeps the park and its news for another try. */
