@@ -104,17 +104,9 @@ t.test('a model that has nothing to say, or to add to what it has done, is a suc
   t.match(await host.turn(3), { errors: ['The model ended its answer without a word (UNHEARD_OF).'] })
 })
 
-t.test('an image alone is told as what a session cannot tell', async (t) => {
-  const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } }
-  const file = { type: 'file', mediaType: 'image/png', data: 'aGk=' }
-  const finishReason = { unified: 'stop', raw: 'STOP' }
-  const doStream = async () => ({
-    stream: ReadableStream.from([
-      { type: 'stream-start', warnings: [] },
-      file,
-      { type: 'finish', finishReason, usage },
-    ]),
-  })
+/** The end of a turn whose model answers with these parts, as the package of its vendor reads them. */
+function endOf(...parts: object[]) {
+  const doStream = async () => ({ stream: ReadableStream.from([{ type: 'stream-start', warnings: [] }, ...parts]) })
   const model = { specificationVersion: 'v3', provider: 'fake', modelId: 'fake', supportedUrls: {}, doStream }
   const context = {
     config: {},
@@ -127,10 +119,32 @@ t.test('an image alone is told as what a session cannot tell', async (t) => {
     emit: () => {},
   } as unknown as TurnContext
   const turn = { elapsedMs: 0, steps: 0, usage: NO_USAGE, work: null }
-  t.match(await runTurn(context, turn, new AbortController().signal), {
+  return runTurn(context, turn, new AbortController().signal)
+}
+
+const used = { inputTokens: { total: 1 }, outputTokens: { total: 1 } }
+
+t.test('an image alone is told as what a session cannot tell', async (t) => {
+  const file = { type: 'file', mediaType: 'image/png', data: 'aGk=' }
+  const finish = { type: 'finish', finishReason: { unified: 'stop', raw: 'STOP' }, usage: used }
+  t.match(await endOf(file, finish), {
     subtype: 'error_during_execution',
     errors: [/^The model answered with what a session cannot tell \(image\/png\), and without a word/],
   })
+})
+
+t.test('an answer that tells its usage with every word, and no end, has broken off', async (t) => {
+  const said = [
+    { type: 'text-start', id: '0' },
+    { type: 'text-delta', id: '0', delta: 'half an' },
+    { type: 'text-end', id: '0' },
+  ]
+  const finish = (raw?: string) => ({ type: 'finish', finishReason: { unified: 'other', raw }, usage: used })
+  t.match(await endOf(...said, finish()), {
+    subtype: 'error_during_execution',
+    errors: ['The answer of the model broke off.'],
+  })
+  t.match(await endOf(...said, finish('UNHEARD_OF')), { subtype: 'success', result: 'half an' })
 })
 
 for (const [body, told] of [
