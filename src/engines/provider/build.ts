@@ -13,7 +13,7 @@ import { type ModelSource, openProvider } from './models.js'
 import { questionTool } from './question-tool.js'
 import { assertListed, ProviderRunner } from './runner.js'
 import { deliverFileTool, scratchTools } from './scratch-tools.js'
-import { fromSnapshot, type SessionState } from './state.js'
+import { changeModel, fromSnapshot, type SessionState } from './state.js'
 import { type ProviderTool, ToolBox } from './tool.js'
 import { downloadTool, WebReader, webFetchTool, webSearchTool } from './web-tools.js'
 
@@ -118,7 +118,7 @@ function restored(
 ): SessionState {
   const { state, files, modifiedAt } = fromSnapshot(snapshot)
   scratch.restore(files, modifiedAt)
-  if (models && !models.includes(state.model)) state.model = defaultModel
+  if (models && !models.includes(state.model)) changeModel(state, defaultModel)
   return state
 }
 

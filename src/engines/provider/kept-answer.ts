@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { ModelMessage } from 'ai'
 import type { ModelToolCall } from './model-call.js'
 
@@ -22,6 +23,25 @@ export function keptAnswer(message: ModelMessage, calls: readonly ModelToolCall[
   if (calls.length === 0) while (content.at(-1)?.type === 'reasoning') content.pop()
   return content.length > 0 ? { ...message, content } : undefined
 }
+
+/**
+ * A message of a transcript as another model is shown it: without what the one before it thought, and with ids that every vendor takes,
+ * since what it is shown may have been written by another vendor's model behind the same endpoint.
+ */
+export function forAnotherModel(message: ModelMessage): ModelMessage {
+  const shown = withoutThinking(message)
+  if (typeof shown.content === 'string') return shown
+  const hasFitIds = shown.content.every((part) => !('toolCallId' in part) || FIT.test(part.toolCallId))
+  if (hasFitIds) return shown
+  const content = shown.content.map((part) =>
+    'toolCallId' in part ? { ...part, toolCallId: callIdAsShown(part.toolCallId) } : part,
+  )
+  return { ...shown, content } as ModelMessage
+}
+
+/** The same of a call and of its result. */
+export const callIdAsShown = (id: string): string =>
+  FIT.test(id) ? id : `call_${createHash('sha256').update(id).digest('base64url')}`
 
 /**
  * An answer as another model is shown it. Thinking with a remark of its vendor, as a signature, is for the model alone that thought it, and
@@ -49,7 +69,7 @@ export function toolNameAsShown(name: string): string {
   return `unknown_${name.replace(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, MAX_NAME_LENGTH)
 }
 
-/** What every provider takes; all tools that there are have such a name. */
+/** What every provider takes as a name or an id; all tools that there are have such a name. */
 const FIT = /^[A-Za-z0-9_-]{1,64}$/
 const MAX_NAME_LENGTH = 64
 

@@ -17,11 +17,11 @@ import type {
 import { NO_USAGE } from '../token-usage.js'
 import { CallDesk } from './calls.js'
 import type { ScratchFiles } from './files.js'
-import { withoutThinking } from './kept-answer.js'
+import { callIdAsShown } from './kept-answer.js'
 import type { McpConnections } from './mcp.js'
 import { toolCallIds, toolSet, userMessage } from './model-call.js'
 import type { ModelSource } from './models.js'
-import { type SessionState, type TurnState, toSnapshot } from './state.js'
+import { changeModel, type SessionState, type TurnState, toSnapshot } from './state.js'
 import type { ToolBox } from './tool.js'
 import { runTurn, type TurnContext } from './turn.js'
 import type { ModelPrice } from './usage.js'
@@ -134,9 +134,7 @@ export class ProviderRunner implements Runner {
   async setModel(model: string | undefined): Promise<void> {
     const { source, state, defaultModel } = this.#session
     if (model !== undefined) assertListed(source, model)
-    const next = model ?? defaultModel
-    if (next !== state.model) forgetThinking(state)
-    state.model = next
+    changeModel(state, model ?? defaultModel)
     this.#emit({ type: 'model_changed', model: state.model })
   }
 
@@ -205,7 +203,7 @@ export class ProviderRunner implements Runner {
   #turnContext(calls: CallDesk): TurnContext {
     const { system, maxOutputTokens } = this.#session
     const claimId = (id: string) => {
-      const isFree = !this.#callIds.has(id)
+      const isFree = !this.#callIds.has(id) && !this.#callIds.has(callIdAsShown(id))
       this.#callIds.add(id)
       return isFree
     }
@@ -237,11 +235,6 @@ export class ProviderRunner implements Runner {
   readonly #emit = (event: RunnerEvent): void => {
     if (!this.#isClosed) this.#host?.emit(event)
   }
-}
-
-function forgetThinking({ messages, turn }: SessionState): void {
-  for (const [index, message] of messages.entries()) messages[index] = withoutThinking(message)
-  if (turn?.work) turn.work.answer = withoutThinking(turn.work.answer)
 }
 
 /** @throws {GatewayError} `SG_ERR_UNSUPPORTED` for a model that the profile does not list */

@@ -2,6 +2,7 @@ import type { PermissionMode } from '../../../schemas/permissions.js'
 import type { TokenUsage } from '../../../schemas/sessions.js'
 import { startError } from '../../errors.js'
 import type { RunnerSnapshot } from '../runner.js'
+import { forAnotherModel } from './kept-answer.js'
 import type { ModelMessage, ModelToolCall } from './model-call.js'
 import { failure, type ToolResult } from './tool.js'
 
@@ -42,6 +43,15 @@ export interface SessionState {
   totals: { numTurns: number; costUsd: number }
   /** The turn in progress. */
   turn: TurnState | null
+}
+
+/** From the next call on `model` is asked, which is shown what it can be shown of what came before. */
+export function changeModel(state: SessionState, model: string): void {
+  const { messages, turn } = state
+  if (model === state.model) return
+  state.model = model
+  for (const [index, message] of messages.entries()) messages[index] = forAnotherModel(message)
+  if (turn?.work) turn.work.answer = forAnotherModel(turn.work.answer)
 }
 
 export const ENGINE = 'provider'

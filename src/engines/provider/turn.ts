@@ -5,8 +5,15 @@ import { newId } from '../../lib/new-id.js'
 import type { RunnerEvent } from '../runner.js'
 import { addUsage } from '../token-usage.js'
 import type { CallDesk } from './calls.js'
-import { withoutThinking } from './kept-answer.js'
-import { callModel, type ModelAnswer, type ModelRequest, partialMessage, toolMessage } from './model-call.js'
+import { callIdAsShown, forAnotherModel } from './kept-answer.js'
+import {
+  callModel,
+  type ModelAnswer,
+  type ModelRequest,
+  partialMessage,
+  toolCallIds,
+  toolMessage,
+} from './model-call.js'
 import { ALL_TOO_LONG, takeBack } from './refused-input.js'
 import type { ProviderSession } from './runner.js'
 import type { TurnState } from './state.js'
@@ -57,7 +64,12 @@ async function finishWork(context: TurnContext, turn: TurnState, signal: AbortSi
 function closeWork({ state }: TurnContext, turn: TurnState): void {
   if (!turn.work) return
   const { answer, calls } = turn.work
-  state.messages.push(answer, toolMessage(calls.map(({ id, name, result }) => ({ id, name, result: result! }))))
+  const shown = toolCallIds([answer])
+  const results = calls.map(({ id, name, result }) => ({
+    ...{ name, result: result! },
+    id: shown.has(id) ? id : callIdAsShown(id),
+  }))
+  state.messages.push(answer, toolMessage(results))
   turn.work = null
 }
 
@@ -115,7 +127,7 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
 
   const { model, stopReason, spent } = answer
   // another model may have been chosen meanwhile
-  const message = answer.message && modelId !== state.model ? withoutThinking(answer.message) : answer.message
+  const message = answer.message && modelId !== state.model ? forAnotherModel(answer.message) : answer.message
   if (message && answer.toolCalls.length > 0) {
     turn.work = { answer: message, calls: answer.toolCalls.map((call) => ({ ...call, phase: 'open' })) }
   } else if (message) {

@@ -148,3 +148,57 @@ t.test('what was said after thinking that is left out is no item of its vendor a
   const unthought = { role: 'assistant' as const, content: [{ ...text, ...item('msg_1') }] }
   t.strictSame(withoutThinking(unthought), unthought)
 })
+
+t.test('a call has an id that every vendor takes where another model is shown it, and so has its result', async (t) => {
+  const endpoint = await startModelEndpoint(t)
+  const provider = { id: 'openai-compatible', baseUrl: endpoint.url, apiKeyEnv: 'KEY', models: ['one', 'two', 'three'] }
+  const { runner, host } = await open(providerEngine({ env: { KEY: 'k' } }), { provider })
+  t.teardown(() => runner.close())
+  const shown = () => {
+    const messages = endpoint.requests.at(-1)!.body.messages as {
+      tool_calls?: { id: string }[]
+      tool_call_id?: string
+    }[]
+    return messages.flatMap(({ tool_calls, tool_call_id }) => tool_calls?.map(({ id }) => id) ?? tool_call_id ?? [])
+  }
+  const long = 'x'.repeat(65)
+  const list = { tool: 'fs_list', id: long }
+  const write = { tool: 'fs_write', id: 'functions.fs_write:0', input: { path: 'a', content: '' } }
+  runner.send(script({ tools: [list] }, { tools: [write] }, { text: 'done' }))
+  const { answer, ask } = await host.nextQuestion()
+  t.equal(ask.toolUseId, write.id)
+  t.same(shown(), [long, long], 'the model itself may have put into an id what it wants to read again')
+  await runner.setModel?.('two')
+  answer({ behavior: 'allow' })
+  t.match(await host.turn(1), { result: 'done' })
+  const [first, , second] = shown()
+  t.same(shown(), [first, first, second, second])
+  t.match([first, second], [/^[\w-]{1,64}$/, /^[\w-]{1,64}$/])
+  t.match(host.results, { [long]: {}, [write.id]: {} }, 'clients see its own')
+  runner.send(script({ tools: [list] }, { text: 'done' }))
+  await host.turn(2)
+  t.not(shown().at(-1), long, 'an id that a client has seen stays the one call')
+})
+
+t.test(
+  'a session that goes on with the default model, its own no longer being listed, is shown so as well',
+  async (t) => {
+    const endpoint = await startModelEndpoint(t)
+    const engine = providerEngine({ env: { KEY: 'k' } })
+    const provider = { id: 'anthropic', baseUrl: endpoint.url, apiKeyEnv: 'KEY' }
+    const before = await open(engine, { provider: { ...provider, models: ['one', 'two'] } })
+    t.teardown(() => before.runner.close())
+    before.runner.send(script({ thinking: 'A list', tools: [{ tool: 'fs_list', id: 'call-1' }] }, { text: 'done' }))
+    await before.host.turn(1)
+    const { runner, host } = await open(engine, {
+      provider: { ...provider, models: ['two'] },
+      restore: before.runner.snapshot!(),
+    })
+    t.teardown(() => runner.close())
+    runner.send('go on')
+    await host.turn(1)
+    const { model, messages } = endpoint.requests.at(-1)!.body
+    t.equal(model, 'two')
+    t.match(messages[1], { content: [{ type: 'tool_use', id: 'call-1' }] })
+  },
+)
