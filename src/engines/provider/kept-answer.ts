@@ -20,9 +20,13 @@ export function keptAnswer(message: ModelMessage, calls: readonly ModelToolCall[
     })
     // what a vendor has a remark to is its own: a signature can hang on a text that is empty
     .filter((part) => part.type !== 'text' || part.providerOptions || !isBlank(part.text))
-  if (calls.length === 0) while (content.at(-1)?.type === 'reasoning') content.pop()
+  while (endsInThought(content.at(-1), calls)) content.pop()
   return content.length > 0 ? { ...message, content } : undefined
 }
+
+/** Behind a call only what its vendor sealed: other thinking belongs to the call, wherever it came. */
+const endsInThought = (last: AnswerPart | undefined, calls: readonly ModelToolCall[]): boolean =>
+  last?.type === 'reasoning' && (calls.length === 0 || last.providerOptions !== undefined)
 
 /**
  * A message of a transcript as another model is shown it: without what the one before it thought, and with ids that every vendor takes,

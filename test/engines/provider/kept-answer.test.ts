@@ -1,7 +1,7 @@
 import { jsonSchema } from 'ai'
 import t, { type Test } from 'tap'
 import { type ProviderEngineOptions, providerEngine } from '../../../src/engines/provider/engine.js'
-import { withoutThinking } from '../../../src/engines/provider/kept-answer.js'
+import { keptAnswer, withoutThinking } from '../../../src/engines/provider/kept-answer.js'
 import { type ScriptedAnswer, script, startModelEndpoint } from '../../fixtures/model-endpoint.js'
 import { open } from './host.js'
 
@@ -202,3 +202,13 @@ t.test(
     t.match(messages[1], { content: [{ type: 'tool_use', id: 'call-1' }] })
   },
 )
+
+t.test('thinking that a vendor sealed does not end an answer, behind a call neither', async (t) => {
+  const call = { id: 'c', name: 'fs_list', input: {} }
+  const made = { type: 'tool-call' as const, toolCallId: 'c', toolName: 'fs_list', input: {} }
+  const thought = { type: 'reasoning' as const, text: 'And now' }
+  const sealed = { ...thought, providerOptions: { anthropic: { signature: 'x' } } }
+  const kept = (last: typeof thought) => keptAnswer({ role: 'assistant', content: [made, last] }, [call])
+  t.strictSame(kept(sealed), { role: 'assistant', content: [made] })
+  t.strictSame(kept(thought), { role: 'assistant', content: [made, thought] })
+})
