@@ -32,8 +32,8 @@ const endsInThought = (last: AnswerPart | undefined, calls: readonly ModelToolCa
  * A message of a transcript as another model is shown it: without what the one before it thought, and with ids that every vendor takes,
  * since what it is shown may have been written by another vendor's model behind the same endpoint.
  */
-export function forAnotherModel(message: ModelMessage): ModelMessage {
-  const shown = withoutThinking(message)
+export function forAnotherModel(message: ModelMessage, model: string): ModelMessage {
+  const shown = withoutThinking(message, model)
   if (typeof shown.content === 'string') return shown
   const hasFitIds = shown.content.every((part) => !('toolCallId' in part) || FIT.test(part.toolCallId))
   if (hasFitIds) return shown
@@ -52,12 +52,21 @@ export const callIdAsShown = (id: string): string =>
  * some refuse that of others; what came after it is then no item that the vendor knows to belong to it. Thinking that is mere text stays:
  * models that think refuse a call of a tool without any.
  */
-export function withoutThinking(message: ModelMessage): ModelMessage {
+export function withoutThinking(message: ModelMessage, model: string): ModelMessage {
   if (message.role !== 'assistant' || typeof message.content === 'string') return message
-  const content = message.content.filter((part) => part.type !== 'reasoning' || !part.providerOptions)
+  const content = message.content.filter((part) => part.type !== 'reasoning' || !isSealed(part, model))
   if (content.length === message.content.length) return message
   return { ...message, content: content.map(asNoItem) }
 }
+
+/**
+ * DeepSeek, which speaks Anthropic's protocol as well, signs with the id of the message, reads what others of its models thought, and
+ * refuses a call of a tool without. Anthropic's own models take no signature but theirs.
+ */
+const isSealed = ({ providerOptions }: Extract<AnswerPart, { type: 'reasoning' }>, model: string): boolean =>
+  providerOptions !== undefined && (/claude/i.test(model) || !UUID.test(String(providerOptions.anthropic?.signature)))
+
+const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i
 
 type AnswerPart = Exclude<Extract<ModelMessage, { role: 'assistant' }>['content'], string>[number]
 

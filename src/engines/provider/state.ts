@@ -50,8 +50,8 @@ export function changeModel(state: SessionState, model: string): void {
   const { messages, turn } = state
   if (model === state.model) return
   state.model = model
-  for (const [index, message] of messages.entries()) messages[index] = forAnotherModel(message)
-  if (turn?.work) turn.work.answer = forAnotherModel(turn.work.answer)
+  for (const [index, message] of messages.entries()) messages[index] = forAnotherModel(message, model)
+  if (turn?.work) turn.work.answer = forAnotherModel(turn.work.answer, model)
 }
 
 export const ENGINE = 'provider'

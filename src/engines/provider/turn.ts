@@ -127,7 +127,8 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
 
   const { model, stopReason, spent } = answer
   // another model may have been chosen meanwhile
-  const message = answer.message && modelId !== state.model ? forAnotherModel(answer.message) : answer.message
+  const message =
+    answer.message && modelId !== state.model ? forAnotherModel(answer.message, state.model) : answer.message
   if (message && answer.toolCalls.length > 0) {
     turn.work = { answer: message, calls: answer.toolCalls.map((call) => ({ ...call, phase: 'open' })) }
   } else if (message) {

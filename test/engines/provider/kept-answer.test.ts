@@ -142,11 +142,14 @@ t.test('what was said after thinking that is left out is no item of its vendor a
   const text = { type: 'text' as const, text: 'said' }
   const thought = { type: 'reasoning' as const, text: '', ...item('rs_1', { reasoningEncryptedContent: 'x' }) }
   t.strictSame(
-    withoutThinking({ role: 'assistant', content: [thought, { ...text, ...item('msg_1', { phase: 'final' }) }] }),
+    withoutThinking(
+      { role: 'assistant', content: [thought, { ...text, ...item('msg_1', { phase: 'final' }) }] },
+      'two',
+    ),
     { role: 'assistant', content: [{ ...text, providerOptions: { openai: { phase: 'final' } } }] },
   )
   const unthought = { role: 'assistant' as const, content: [{ ...text, ...item('msg_1') }] }
-  t.strictSame(withoutThinking(unthought), unthought)
+  t.strictSame(withoutThinking(unthought, 'two'), unthought)
 })
 
 t.test('a call has an id that every vendor takes where another model is shown it, and so has its result', async (t) => {
@@ -212,3 +215,18 @@ t.test('thinking that a vendor sealed does not end an answer, behind a call neit
   t.strictSame(kept(sealed), { role: 'assistant', content: [made] })
   t.strictSame(kept(thought), { role: 'assistant', content: [made, thought] })
 })
+
+t.test(
+  'thinking that is signed with an id alone stays for all but models of Anthropic, as DeepSeek wants it',
+  async (t) => {
+    const made = { type: 'tool-call' as const, toolCallId: 'c', toolName: 'fs_list', input: {} }
+    const answer = (signature: string) => {
+      const thought = { type: 'reasoning' as const, text: 'A list', providerOptions: { anthropic: { signature } } }
+      return { role: 'assistant' as const, content: [thought, made] }
+    }
+    const byId = answer('91cfbb94-554b-4136-8e21-fa02280d56ed')
+    t.strictSame(withoutThinking(byId, 'deepseek-v4-flash'), byId)
+    t.strictSame(withoutThinking(byId, 'claude-opus'), { role: 'assistant', content: [made] })
+    t.strictSame(withoutThinking(answer('EqoBCkgIARAB'), 'deepseek-v4-flash'), { role: 'assistant', content: [made] })
+  },
+)
