@@ -1,7 +1,8 @@
 import t, { type Test } from 'tap'
-import { SOME_CWD, until } from '../fixtures/build.js'
+import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
-import { native, ok } from '../fixtures/parked.js'
+import { buildParked, native, ok } from '../fixtures/parked.js'
+import type { Script } from '../fixtures/scripted-engine.js'
 
 /** What the process that goes on with a turn may need to end by it. */
 const SOON_MS = 20_000
@@ -160,4 +161,100 @@ t.test('no engine begins again before it is known that it does', async (t) => {
   await goesOn(next)
   const writes = journal.writes.filter(({ id }) => id === world.id)
   t.ok(writes.some(({ state }) => state?.midTurn?.endedSoon === 1))
+})
+
+/** An engine that is built again and does not start. */
+const refused: Script = { ...native, start: () => Promise.reject(new Error('no credentials')) }
+
+for (const isJournaled of [true, false])
+  t.test(
+    `with ${isJournaled ? 'a journal' : 'a store of what is parked'}: no process ended whose engine did not start`,
+    async (t) => {
+      const { again, id } = isJournaled ? await woken(t) : await storedWoken(t)
+      for (let round = 1; round <= 5; round++) {
+        const next = await again({ script: refused })
+        await until(() => next.engine.runners.length === 1 && next.registry.here(id)?.status === 'parked')
+        t.equal(detailOf(next, id), 'Could not wake, and is tried again: the engine did not start.')
+        await next.registry.durable(id)
+        await new Promise(setImmediate)
+      }
+      await goesOn(await again())
+    },
+  )
+
+/** The same where only what is parked is kept. */
+async function storedWoken(t: Test) {
+  const { executions, store, engine, clock, id, park } = await buildParked(t)
+  await park()
+  await executions.submit('e1', ok)
+  await until(() => engine.runners.length === 2)
+  return {
+    id,
+    again: (more: BuildOptions = {}) => buildGateway(t, { clock, parking: { store }, script: native, ...more }),
+  }
+}
+
+t.test('one whose engine starts slowly is cleared once the process has lived with that engine', async (t) => {
+  const world = await woken(t)
+  const { clock, id } = world
+  const counted = async (next: Next) => {
+    await next.registry.durable(id)
+    return (await world.journal.get(id))?.state.midTurn?.endedSoon
+  }
+  let start = () => {}
+  const started = new Promise<void>((resolve) => {
+    start = resolve
+  })
+  const slow = await world.again({ script: { ...native, start: () => started } })
+  await until(() => slow.engine.runners.length === 1)
+  await clock.advance(SOON_MS + 5_000)
+  t.equal(await counted(slow), 1)
+  start()
+  await goesOn(slow)
+  await clock.advance(SOON_MS - 1)
+  t.equal(await counted(slow), 1)
+  await clock.advance(1)
+  t.equal(await counted(slow), undefined)
+})
+
+t.test('the next one waits for an engine that starts slowly', async (t) => {
+  const world = await woken(t, 2)
+  await endSoon(world, 2, 2)
+  let start = () => {}
+  const started = new Promise<void>((resolve) => {
+    start = resolve
+  })
+  const next = await world.again({ script: { ...native, start: () => started } })
+  await world.clock.advance(SOON_MS)
+  await until(() => next.engine.runners.length === 1)
+  await world.clock.advance(5_000)
+  await world.clock.advance(SOON_MS)
+  t.equal(next.engine.runners.length, 1)
+  start()
+  await goesOn(next)
+  await until(async () => {
+    await world.clock.advance(1_000)
+    return next.engine.runners.length === 2
+  }, 'the next one')
+})
+
+t.test('one that is held and goes on with an answer is cleared like any other', async (t) => {
+  const world = await buildJournaled(t, { script: native })
+  const { registry, engine, gateway, clock } = world
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+  await until(() => engine.last.sent.length === 1)
+  await engine.last.defer('e1')
+  await engine.last.defer('e2')
+  await until(() => registry.here(id)?.status === 'parked')
+  await gateway.executions.submit('e1', ok)
+  await until(() => engine.runners.length === 2)
+  await endSoon(world, 4)
+  const held = await world.again()
+  await until(() => detailOf(held, id) !== undefined)
+  await held.gateway.executions.submit('e2', ok)
+  await until(() => held.engine.runners.length === 1)
+  await clock.advance(SOON_MS)
+  await held.registry.durable(id)
+  const next = await world.again()
+  await until(() => next.engine.runners.length === 1, 'a start that goes on with it at once')
 })

@@ -1,13 +1,12 @@
 import { toError } from '../../errors.js'
 import type { Timer } from '../../lib/clock.js'
+import { SOON_MS } from './ended-soon.js'
 import type { SleepParts, Waking } from './waking.js'
 
 /** After so many processes that it may have ended a session goes on alone. */
 const AT_ONCE = 2
 /** After so many it goes on by itself no more. */
 const MOST = 4
-/** What ends the process mostly does so by then. */
-const SOON_MS = 20_000
 
 const HELD =
   `${MOST} processes in a row ended soon after they had gone on with this turn, so none does by itself any more: ` +
@@ -21,9 +20,9 @@ const HELD =
 export class Starts {
   readonly #parts: SleepParts
   readonly #waking: Waking
-  readonly #alone: string[] = []
-  readonly #timers = new Set<Timer>()
-  #isWaiting = false
+  readonly #alone = new Set<string>()
+  #timer: Timer | undefined
+  #isClosed = false
 
   constructor(parts: SleepParts, waking: Waking) {
     this.#parts = parts
@@ -35,40 +34,42 @@ export class Starts {
     if (endedSoon < AT_ONCE) void this.#wake(id)
     else if (endedSoon >= MOST) void this.#hold(id)
     else {
-      this.#alone.push(id)
+      this.#alone.add(id)
       this.#nextLater()
     }
   }
 
-  async #wake(id: string): Promise<void> {
-    const { table } = this.#parts
+  #wake(id: string): Promise<void> {
     this.#waking.expect(id, true)
-    await this.#waking.wake(id)
-    this.#later(() => {
-      const session = table.resident(id)
-      if (session?.midTurn?.endedSoon === undefined) return
-      delete session.midTurn.endedSoon
-      session.touch()
-    })
+    return this.#waking.wake(id)
   }
 
   #nextLater(): void {
-    if (this.#isWaiting) return
-    this.#isWaiting = true
-    this.#later(() => {
-      this.#isWaiting = false
-      this.#next()
+    if (this.#isClosed) return
+    this.#timer ??= this.#parts.clock.after(SOON_MS, () => {
+      this.#timer = undefined
+      void this.#next()
     })
   }
 
-  #next(): void {
-    const { table, logger } = this.#parts
-    // some go on already, since somebody said something to them, or are gone
-    let id = this.#alone.shift()
-    while (id !== undefined && !table.isParked(id)) id = this.#alone.shift()
+  async #next(): Promise<void> {
+    const { logger, mailbox } = this.#parts
+    const id = this.#takeNext()
     if (id === undefined) return
     logger.warn({ sessionId: id }, 'processes ended soon after they had gone on with this session: it goes on alone')
-    void this.#wake(id).then(() => this.#nextLater())
+    await this.#wake(id)
+    // however long its engine takes to start: the next one is to have no part in what this one does
+    await mailbox.run(id, async () => {})
+    this.#nextLater()
+  }
+
+  /** Some go on already, since somebody said something to them, or are gone. */
+  #takeNext(): string | undefined {
+    for (const id of this.#alone) {
+      this.#alone.delete(id)
+      if (this.#parts.table.isParked(id)) return id
+    }
+    return undefined
   }
 
   /** Never rejects. */
@@ -85,15 +86,8 @@ export class Starts {
     }
   }
 
-  #later(work: () => void): void {
-    const timer = this.#parts.clock.after(SOON_MS, () => {
-      this.#timers.delete(timer)
-      work()
-    })
-    this.#timers.add(timer)
-  }
-
   close(): void {
-    for (const timer of this.#timers) timer.cancel()
+    this.#isClosed = true
+    this.#timer?.cancel()
   }
 }

@@ -14,6 +14,7 @@ import { asleep } from '../kept/mid-turn.js'
 import type { Session } from '../session.js'
 import { withChoice } from '../session-facts.js'
 import type { SessionTable } from '../session-table.js'
+import { EndedSoon } from './ended-soon.js'
 import { isFinal, nodeAway, reasonOf } from './refusals.js'
 import { START_LIMIT_MS } from './runner-link.js'
 
@@ -46,7 +47,8 @@ export interface SleepParts {
  */
 export class Waking {
   readonly #parts: SleepParts
-  /** Parked sessions that go on, or that something came in for; true: since the process started, which is not counted yet. */
+  readonly #endedSoon: EndedSoon
+  /** Parked sessions that go on, or that something came in for; true: since the process started, which is counted. */
   readonly #expected = new Map<string, boolean>()
   readonly #retries = new Map<string, { timer: Timer; tries: number }>()
   readonly #callOffs = new Map<string, (reason: Error) => void>()
@@ -54,6 +56,7 @@ export class Waking {
 
   constructor(parts: SleepParts) {
     this.#parts = parts
+    this.#endedSoon = new EndedSoon(parts)
   }
 
   /** Something came in for a parked session, or it goes on with its turn since the process starts. */
@@ -143,34 +146,32 @@ export class Waking {
     if (table.get(id)?.away !== undefined) return
     let whole: JournaledWhole | undefined
     let session: Session | undefined
+    const isStart = this.#expected.get(id) === true
     try {
       await table.resident(id)?.durable()
       whole = await keeping.get(id)
       session = whole && (await load(id, whole))
-      if (session && this.#expected.get(id)) await this.#count(session)
+      if (session && isStart) await this.#endedSoon.count(session)
     } catch (error) {
       keeping.report(error, { sessionId: id, phase: 'wake' })
       this.#retry(id, () => this.wake(id))
       return
     }
     // once the process ends nobody ends an engine that starts
-    if (this.#closed || !session || session.ended || !whole?.snapshot) return
+    if (this.#closed || !session || session.ended || !whole?.snapshot) {
+      if (session && isStart) this.#endedSoon.takeBack(session)
+      return
+    }
     table.onEngine(session, true)
     session.takeIn(whole)
     try {
       await this.bringBack(session, whole.snapshot)
       this.#forget(id)
+      this.#endedSoon.clearLater(session)
     } catch (error) {
+      if (isStart) this.#endedSoon.takeBack(session)
       await this.#onFailed(session, whole.snapshot, error)
     }
-  }
-
-  /** Known after a crash, however soon that comes: an engine starts only then. */
-  async #count(session: Session): Promise<void> {
-    if (session.midTurn) session.midTurn.endedSoon = (session.midTurn.endedSoon ?? 0) + 1
-    this.#expected.set(session.id, false)
-    session.touch()
-    await session.durable()
   }
 
   /** What trying again cannot change ends the session; anything else keeps the park and its news for another try. */
@@ -251,6 +252,7 @@ export class Waking {
   /** No engine is started any more. */
   close(): void {
     this.#closed = true
+    this.#endedSoon.close()
     for (const { timer } of this.#retries.values()) timer.cancel()
     for (const callOff of this.#callOffs.values()) callOff(new CalledOff('The gateway is shutting down.'))
   }
