@@ -13,7 +13,8 @@ import { sqliteWorld } from './sqlite-world.js'
 const Driver = await loadDriver()
 /** Deeper than SQLite takes for JSON. */
 const DEEP = JSON.parse(`${'['.repeat(1500)}${']'.repeat(1500)}`)
-const CUT = '{"half'
+/** What no gateway writes: cut off, no object, and deeper than PostgreSQL reads. */
+const TEXTS = { 'cut off': '{"half', null: 'null', 'a list': '[]', 'far too deep': '['.repeat(20_000) }
 const DAMAGED = [
   ['jobs', 'info', `id = 'bad'`],
   ['jobs', 'request', `id = 'half'`],
@@ -157,7 +158,7 @@ const LINES = [
   ),
 ].toSorted()
 
-t.test('SQLite: a row with damaged text is named and takes no other', async (t) => {
+async function onSqlite(t: Test, given: string): Promise<void> {
   const world = await sqliteWorld(t)
   await fill(world.storage)
   await world.storage.close()
@@ -171,7 +172,7 @@ t.test('SQLite: a row with damaged text is named and takes no other', async (t) 
     db.prepare(`UPDATE ${table} SET ${column} = ? WHERE ${where}`).run(text)
     db.close()
   }
-  for (const [table, column, where] of DAMAGED) run(table, column, where, CUT)
+  for (const [table, column, where] of DAMAGED) run(table, column, where, given)
   const { ok, problems } = await doctorSqlite(world.path)
   t.equal(ok, false)
   t.same(problems.toSorted(), LINES)
@@ -186,26 +187,32 @@ t.test('SQLite: a row with damaged text is named and takes no other', async (t) 
   await goesOn(t, storage, (table, where) =>
     run(table, columns.get(`${table} ${where}`)!, where, before.get(`${table} ${where}`)!),
   )
-})
+}
+
+async function onPostgres(t: Test, given: string): Promise<void> {
+  const { server, schema, storage } = await postgresWorld(t)
+  await fill(storage)
+  const options = { url: server.url(), schema }
+  t.match(await doctorPostgres(options), { ok: true, problems: [], damage: [] })
+  const before = new Map<string, [column: string, text: string]>()
+  for (const [table, column, where] of DAMAGED) {
+    const at = `${schema}.${table} SET ${column} = $1 WHERE ${where}`
+    const [row] = await server.query(`SELECT ${column} AS text FROM ${schema}.${table} WHERE ${where}`)
+    before.set(`${table} ${where}`, [column, row!.text as string])
+    await server.query(`UPDATE ${at}`, [given])
+  }
+  const { ok, problems, damage } = await doctorPostgres(options)
+  t.same([ok, problems, damage.toSorted()], [false, [], LINES])
+  await refuses(t, storage)
+  await goesOn(t, storage, (table, where) => {
+    const [column, text] = before.get(`${table} ${where}`)!
+    return server.query(`UPDATE ${schema}.${table} SET ${column} = $1 WHERE ${where}`, [text])
+  })
+}
+
+for (const [kind, given] of Object.entries(TEXTS))
+  t.test(`SQLite: a row with damaged text (${kind}) is named and takes no other`, (t) => onSqlite(t, given))
 
 if (hasPostgres())
-  t.test('PostgreSQL: the same', async (t) => {
-    const { server, schema, storage } = await postgresWorld(t)
-    await fill(storage)
-    const options = { url: server.url(), schema }
-    t.match(await doctorPostgres(options), { ok: true, problems: [], damage: [] })
-    const before = new Map<string, [column: string, text: string]>()
-    for (const [table, column, where] of DAMAGED) {
-      const at = `${schema}.${table} SET ${column} = $1 WHERE ${where}`
-      const [row] = await server.query(`SELECT ${column} AS text FROM ${schema}.${table} WHERE ${where}`)
-      before.set(`${table} ${where}`, [column, row!.text as string])
-      await server.query(`UPDATE ${at}`, [CUT])
-    }
-    const { ok, problems, damage } = await doctorPostgres(options)
-    t.same([ok, problems, damage.toSorted()], [false, [], LINES])
-    await refuses(t, storage)
-    await goesOn(t, storage, (table, where) => {
-      const [column, text] = before.get(`${table} ${where}`)!
-      return server.query(`UPDATE ${schema}.${table} SET ${column} = $1 WHERE ${where}`, [text])
-    })
-  })
+  for (const [kind, given] of Object.entries(TEXTS))
+    t.test(`PostgreSQL: the same (${kind})`, (t) => onPostgres(t, given))

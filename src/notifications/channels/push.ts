@@ -22,7 +22,7 @@ export class WebPush {
     const kept =
       (await this.#store.key(VAPID_KEY)) ?? (await this.#store.keyOnce(VAPID_KEY, JSON.stringify(newVapidKeys())))
     this.#keys = tried(() => JSON.parse(kept))
-    if (!this.#keys)
+    if (typeof this.#keys?.publicKey !== 'string')
       throw new StorageError(
         'STORAGE_UNREADABLE',
         `The key ${VAPID_KEY} cannot be read: its row in the table gateway_keys of the database is damaged, and was left in place. ` +

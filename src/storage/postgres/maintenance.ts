@@ -95,7 +95,7 @@ async function damageOf({ client }: Link, schema: string): Promise<string[]> {
   for (const table of TABLES) {
     const asked = damagedAsked(
       table,
-      (column) => `@is_json_1(${column})`,
+      (column) => `@is_object_1(${column})`,
       () => true,
     )
     if (!asked) continue

@@ -296,6 +296,18 @@ const MIGRATIONS: readonly Step[] = [
   END $$;
   `,
   },
+  // whether a text is a JSON object; one that lies too deep for the server to tell is of no gateway: it could not write it
+  {
+    usableFrom: 3,
+    sql: `
+  CREATE FUNCTION @is_object_1(given text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+  BEGIN
+    RETURN json_typeof(given::json) = 'object';
+  EXCEPTION
+    WHEN invalid_text_representation OR statement_too_complex THEN RETURN false;
+  END $$;
+  `,
+  },
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */

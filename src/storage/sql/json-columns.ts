@@ -9,7 +9,7 @@ interface JsonTable {
   only?: string
 }
 
-/** Where texts are JSON: a page in the middle of a long one can be overwritten, or a hand slip, and no database sees it. */
+/** Where texts are JSON objects: a page in the middle of a long one can be overwritten, or a hand slip, and no database sees it. */
 const JSON_TABLES = new Map<string, JsonTable>(
   Object.entries({
     sessions: { columns: ['state'], names: ['id'] },
@@ -32,27 +32,33 @@ const JSON_TABLES = new Map<string, JsonTable>(
 
 type Row = Record<string, unknown>
 
-/** Whether everything of a row that should be JSON is. */
+/** What a text is as a JSON object; undefined: it is none. */
+export function objectOf<T>(text: string): T | undefined {
+  const value = tried((): unknown => JSON.parse(text))
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as T) : undefined
+}
+
+/** Whether everything of a row that should be a JSON object is. */
 export function isSound(table: string, row: Row): boolean {
   const json = JSON_TABLES.get(table)
   if (!json || (json.only !== undefined && row[json.names[0]!] !== json.only)) return true
-  return json.columns.every((column) => row[column] == null || tried(() => [JSON.parse(row[column] as string)]))
+  return json.columns.every((column) => row[column] == null || objectOf(row[column] as string) !== undefined)
 }
 
 /**
  * Asks for rows with damaged text; undefined: the table has no such text.
- * @param isJson how the database says of a column whether its text is JSON
+ * @param isObject how the database says of a column whether its text is a JSON object
  * @param has whether a table of that version has that column
  */
 export function damagedAsked(
   table: string,
-  isJson: (column: string) => string,
+  isObject: (column: string) => string,
   has: (column: string) => boolean,
 ): { columns: string; from: string } | undefined {
   const { columns = [], names = [], only } = JSON_TABLES.get(table) ?? {}
   const there = columns.filter(has)
   if (there.length === 0) return undefined
-  const damaged = there.map((column) => `(${column} IS NOT NULL AND NOT ${isJson(column)})`).join(' OR ')
+  const damaged = there.map((column) => `(${column} IS NOT NULL AND NOT ${isObject(column)})`).join(' OR ')
   const where = only === undefined ? damaged : `${names[0]} = '${only}' AND (${damaged})`
   return {
     columns: [...new Set([...names, ...there])].join(', '),

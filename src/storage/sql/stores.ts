@@ -1,13 +1,13 @@
 import type { WebhookDelivery } from '../../../schemas/jobs.js'
 import type { SignInStore } from '../../console/store.js'
 import { toError } from '../../errors.js'
-import { tried } from '../../lib/tried.js'
 import type { ChannelStore } from '../../notifications/channels/store.js'
 import type { NotificationStore } from '../../notifications/store.js'
 import type { ProfileStore } from '../../profiles/store.js'
 import type { SessionStore } from '../../sessions/kept/store.js'
 import type { UsageStore } from '../../usage/store.js'
 import type { DeliveryOutbox } from '../../webhooks/outbox.js'
+import { objectOf } from './json-columns.js'
 import type { CallDatabase } from './operations.js'
 import { type DeliveryRow, deliveryValues, keptRow, type ParkedRow } from './rows.js'
 import { parsed } from './unreadable.js'
@@ -60,7 +60,7 @@ export const deliveryOutbox = (call: CallDatabase, isOneOfMany: () => boolean): 
   log: (lane, attempt) => call('outbox.log', lane, JSON.stringify(attempt)),
   // one that is damaged says nothing any more
   attempts: async (lane) =>
-    (await call('outbox.attempts', lane)).flatMap((text) => tried((): WebhookDelivery[] => [JSON.parse(text)]) ?? []),
+    (await call('outbox.attempts', lane)).flatMap((text) => objectOf<WebhookDelivery>(text) ?? []),
   forget: (lane) => call('outbox.forget', lane),
   rememberGone: (target) => call('outbox.rememberGone', target),
   gone: () => call('outbox.gone'),

@@ -1,4 +1,5 @@
 import { StorageError } from '../storage.js'
+import { objectOf } from './json-columns.js'
 
 /** Says whose row of which table cannot be read, and what helps. */
 export const unreadable = (what: string, id: string | number, table: string): string =>
@@ -7,9 +8,7 @@ export const unreadable = (what: string, id: string | number, table: string): st
 
 /** @throws StorageError that says whose JSON cannot be read, and of which table it is */
 export function parsed<T>(text: string, what: string, id: string | number, table: string): T {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new StorageError('STORAGE_UNREADABLE', unreadable(what, id, table))
-  }
+  const found = objectOf<T>(text)
+  if (found === undefined) throw new StorageError('STORAGE_UNREADABLE', unreadable(what, id, table))
+  return found
 }

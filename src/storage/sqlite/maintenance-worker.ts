@@ -145,7 +145,7 @@ function damageOf(db: Database, table: string): string[] {
   const columns: { name: string }[] = db.prepare(`PRAGMA table_info(${table})`).all()
   const asked = damagedAsked(
     table,
-    (column) => `json_valid(${column})`,
+    (column) => `CASE WHEN json_valid(${column}) THEN json_type(${column}) = 'object' ELSE false END`,
     (column) => columns.some(({ name }) => name === column),
   )
   if (!asked) return []
