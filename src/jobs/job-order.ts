@@ -4,13 +4,24 @@ import { isTerminal } from './job.js'
 
 /** So long is waited for what another node is still to tell: the line to it is some milliseconds behind, and longer only when it is lost. */
 const PATIENCE_MS = 500
+/** Clocks of nodes may be off by so much. */
+const SKEW_MS = 30_000
 /** Jobs of which it is known what was told last; those that were told of longest ago go first. */
 const MAX_KNOWN = 10_000
 
-type Standing = Pick<JobInfo, 'status' | 'attempt'>
+interface Standing extends Pick<JobInfo, 'status' | 'attempt'> {
+  /** The node that has told that it goes on, when another one had not told yet that it was parked. */
+  resumedBy?: number | undefined
+}
+
+interface Told {
+  event: JobEvent
+  /** The node that tells it. */
+  by: number
+}
 
 interface Held {
-  events: JobEvent[]
+  events: Told[]
   timer: Timer
 }
 
@@ -23,22 +34,31 @@ export class JobOrder {
   readonly #tell: (event: JobEvent) => void
   readonly #known = new Map<string, Standing>()
   readonly #held = new Map<string, Held>()
+  /** Since when somebody listens. */
+  #since: number | undefined
 
   constructor(clock: Clock, tell: (event: JobEvent) => void) {
     this.#clock = clock
     this.#tell = tell
   }
 
-  take(event: JobEvent): void {
+  /** Somebody listens from now on. */
+  begin(): void {
+    this.#since = this.#clock.now()
+  }
+
+  /** @param by the node that tells it */
+  take(event: JobEvent, by: number): void {
     const { id } = event.job
+    const told = { event, by }
     const held = this.#held.get(id)
     if (held) {
-      held.events.push(event)
+      held.events.push(told)
       this.#passHeld(id, held)
-    } else if (follows(event, this.#known.get(id))) this.#pass(event)
+    } else if (this.#follows(event)) this.#pass(told)
     else {
       const timer = this.#clock.after(PATIENCE_MS, () => this.#giveUp(id))
-      this.#held.set(id, { events: [event], timer })
+      this.#held.set(id, { events: [told], timer })
     }
   }
 
@@ -51,8 +71,9 @@ export class JobOrder {
 
   #passHeld(id: string, { events, timer }: Held): void {
     while (events.length > 0) {
-      if (!follows(events[0]!, this.#known.get(id))) {
-        const at = events.findIndex((event) => isAwaited(event, events[0]!))
+      const next = events[0]!.event
+      if (!this.#follows(next)) {
+        const at = events.findIndex(({ event }) => isAwaited(event, next))
         if (at < 0) return
         events.unshift(...events.splice(at, 1))
       }
@@ -65,26 +86,36 @@ export class JobOrder {
   #giveUp(id: string): void {
     const { events } = this.#held.get(id)!
     this.#held.delete(id)
-    for (const event of events) this.#pass(event)
+    for (const told of events) this.#pass(told)
   }
 
-  #pass(event: JobEvent): void {
-    const { id, status, attempt } = event.job
+  #follows(event: JobEvent): boolean {
+    // a job that seems older may be of a node whose clock is behind, unless it would be from before somebody listened
+    const heardForMs = this.#since === undefined ? 0 : Math.max(this.#clock.now() - this.#since, 0)
+    const isOld = event.ts - event.job.createdAt >= PATIENCE_MS + Math.min(heardForMs, SKEW_MS)
+    return follows(event, this.#known.get(event.job.id), isOld)
+  }
+
+  #pass({ event, by }: Told): void {
+    const { type, job } = event
+    const { id, status, attempt } = job
     const known = this.#known.get(id)
-    if (known && isLate(event.job, known)) return
+    if (known && (isLate(job, known) || (type === 'job_parked' && isOfBefore(by, known)))) return
+    const isGivenUp = type === 'job_resumed' && known?.status !== 'parked'
+    const resumedBy = isGivenUp ? by : type === 'job_progress' ? known?.resumedBy : undefined
     this.#known.delete(id)
-    this.#known.set(id, { status, attempt })
+    this.#known.set(id, { status, attempt, resumedBy })
     if (this.#known.size > MAX_KNOWN) this.#known.delete(this.#known.keys().next().value!)
     this.#tell(event)
   }
 }
 
 /** Whether nothing has to be told before it. */
-function follows({ type, job, ts }: JobEvent, known: Standing | undefined): boolean {
+function follows({ type, job }: JobEvent, known: Standing | undefined, isOld: boolean): boolean {
   if (type === 'job_submitted' || (known && isTerminal(known.status))) return true
   if (type === 'job_resumed') return known?.status !== 'running'
   // what was taken in so long ago was told before anybody listened here, or is given up
-  if (!known && ts - job.createdAt >= PATIENCE_MS) return true
+  if (!known && isOld) return true
   if (type === 'job_started') return known !== undefined && known.attempt >= job.attempt
   // of one that has begun, whoever tells this has told the beginning, or was not heard then
   return known !== undefined || job.startedAt !== undefined
@@ -102,3 +133,6 @@ const isLate = (job: Standing, known: Standing): boolean =>
   (!isTerminal(job.status) &&
     (job.attempt < known.attempt ||
       (job.attempt === known.attempt && job.status === 'queued' && known.status !== 'queued')))
+
+/** Whether it tells of a park that a job has gone on from: whoever goes on with it would tell of the next one itself. */
+const isOfBefore = (by: number, { resumedBy }: Standing): boolean => resumedBy !== undefined && resumedBy !== by

@@ -20,6 +20,9 @@ interface OtherNodes {
   order: JobOrder
 }
 
+/** No other node has that number. */
+const HERE = 0
+
 interface Client {
   sink: QueueSink
   principal: Principal
@@ -44,7 +47,7 @@ export class QueueFeed {
   constructor(queue: JobQueue, others?: Pick<OtherNodes, 'relay'> & { clock: Clock }) {
     this.#queue = queue
     if (others) this.#others = { relay: others.relay, order: new JobOrder(others.clock, (event) => this.#tell(event)) }
-    queue.on('job_event', ({ event }) => this.#onJobEvent(event))
+    queue.on('job_event', ({ event }) => this.#onJobEvent(event, HERE))
     queue.on('draining', () => {
       for (const { sink } of this.#clients) sink.leave()
     })
@@ -72,10 +75,11 @@ export class QueueFeed {
   }
 
   #hearOthers(): void {
+    this.#others?.order.begin()
     this.#others?.relay.start({
-      onEvent: (event) => {
+      onEvent: (event, by) => {
         this.#queue.changedElsewhere()
-        this.#onJobEvent(event)
+        this.#onJobEvent(event, by)
       },
       onGap: () => {
         this.#queue.changedElsewhere()
@@ -84,9 +88,9 @@ export class QueueFeed {
     })
   }
 
-  #onJobEvent(event: JobEvent): void {
+  #onJobEvent(event: JobEvent, by: number): void {
     if (this.#clients.size === 0) return
-    if (this.#others) this.#others.order.take(event)
+    if (this.#others) this.#others.order.take(event, by)
     else this.#tell(event)
   }
 

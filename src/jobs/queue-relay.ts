@@ -20,7 +20,8 @@ export interface QueueRelayOptions {
 }
 
 export interface RelayListener {
-  onEvent(event: JobEvent): void
+  /** @param by the node that tells it */
+  onEvent(event: JobEvent, by: number): void
   /** Something may have happened that nobody told. */
   onGap(): void
 }
@@ -97,7 +98,7 @@ export class QueueRelay {
         heard = true
         const lines = `${rest}${text}`.split('\n')
         rest = lines.pop()!
-        for (const line of lines) if (line !== '') this.#listener?.onEvent(JSON.parse(line) as JobEvent)
+        for (const line of lines) if (line !== '') this.#listener?.onEvent(JSON.parse(line) as JobEvent, node.n)
       }
     } catch {
       // it is asked again, unless it is gone

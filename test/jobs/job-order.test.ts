@@ -17,9 +17,13 @@ function order() {
   const clock = new VirtualClock()
   const told: string[] = []
   const jobs = new JobOrder(clock, ({ type, job: { attempt } }) => void told.push(`${type.slice(4)} ${attempt}`))
-  const happens = (type: JobEventType, attempt = 1, more: object = {}) =>
-    jobs.take({ type, ts: 1000, job: { id: 'j', createdAt: 1000, status: STATUS[type], attempt, ...more } } as JobEvent)
-  return { clock, told, happens, jobs }
+  const happensAt = (node: number, type: JobEventType, attempt = 1, more: object = {}) =>
+    jobs.take(
+      { type, ts: 1000, job: { id: 'j', createdAt: 1000, status: STATUS[type], attempt, ...more } } as JobEvent,
+      node,
+    )
+  const happens = (type: JobEventType, attempt?: number, more?: object) => happensAt(1, type, attempt, more)
+  return { clock, told, happens, happensAt, jobs }
 }
 
 t.test('what one node does before another is told before it, whichever is heard first', async (t) => {
@@ -79,6 +83,39 @@ t.test('of what waited before somebody listened nothing is waited for either', a
   const canceled = order()
   canceled.happens('job_completed', 1, { status: 'canceled', createdAt: 500 })
   t.same(canceled.told, ['completed 1'])
+})
+
+t.test('a park that is told after it was given up does not take the job back, and the next one is told', async (t) => {
+  const { clock, told, happensAt } = order()
+  happensAt(1, 'job_submitted')
+  happensAt(1, 'job_started')
+  happensAt(2, 'job_resumed')
+  await clock.advance(500)
+  happensAt(2, 'job_progress')
+  t.same(told.splice(0), ['submitted 1', 'started 1', 'resumed 1', 'progress 1'])
+  happensAt(1, 'job_parked')
+  t.same(told, [])
+  happensAt(2, 'job_parked')
+  happensAt(1, 'job_resumed')
+  happensAt(1, 'job_parked')
+  t.same(told.splice(0), ['parked 1', 'resumed 1', 'parked 1'])
+  const unknown = order()
+  unknown.happensAt(2, 'job_resumed')
+  unknown.happensAt(1, 'job_parked')
+  t.same(unknown.told, ['resumed 1'], 'nor where nothing else was heard of it')
+})
+
+t.test('a node whose clock is behind tells of what it takes in before another one has begun it', async (t) => {
+  const { clock, told, happens, jobs } = order()
+  jobs.begin()
+  await clock.advance(30_000)
+  const behind = { createdAt: 1000 - 29_000 }
+  happens('job_started', 1, behind)
+  t.same(told, [], 'it was taken in since somebody listens, by whichever clock')
+  happens('job_submitted', 1, behind)
+  t.same(told.splice(0), ['submitted 1', 'started 1'])
+  happens('job_started', 1, { id: 'old', createdAt: 1000 - 30_500 })
+  t.same(told, ['started 1'])
 })
 
 t.test('one that is begun once more at the same attempt is not held up', async (t) => {

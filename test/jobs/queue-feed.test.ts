@@ -106,7 +106,7 @@ t.test(
     const event = (type: string, status: string) =>
       ({ type, job: { id: 'j', profile: 'p', attempt: 1, status } }) as JobEvent
     here!({ event: event('job_started', 'running') })
-    there!.onEvent(event('job_submitted', 'queued'))
+    there!.onEvent(event('job_submitted', 'queued'), 1)
     t.same(statuses, ['queued', 'running'], 'who goes by what was told last shows it as running')
   },
 )
