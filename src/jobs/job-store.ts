@@ -219,7 +219,7 @@ export class JobStore {
     const { id, profile, status, nextRunAt } = info
     if (from !== status) {
       counters.move(profile, from, status)
-      if (status === 'queued' && nextRunAt === undefined) shared?.submitted()
+      if (status === 'queued') shared?.waits(nextRunAt === undefined)
       else shared?.changed()
     }
     if (status === 'queued' && nextRunAt !== undefined && (shared?.reminds(nextRunAt) ?? true)) due.set(id, nextRunAt)

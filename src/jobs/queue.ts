@@ -266,8 +266,9 @@ export class JobQueue {
     assertMeta(wanted.session.meta, 'session.meta')
     // the host may use its own again
     const request = copyOf({ ...wanted, session: { ...wanted.session } })
-    const room = this.#assertRoom()
-    if (room) await room
+    const counting = this.#recount()
+    if (counting) await counting
+    this.#assertRoom()
     if (request.webhook) {
       const problems = targetProblems(request.webhook, this.#options.guard, 'webhook')
       if (problems.length > 0) throw validationError(problems)
@@ -277,8 +278,10 @@ export class JobQueue {
       throw ofSession(refusal)
     })
     await this.#started
-    const stillRoom = this.#assertRoom()
-    if (stillRoom) await stillRoom
+    const recounting = this.#recount()
+    if (recounting) await recounting
+    // of those that one count let in together each is one more
+    this.#assertRoom()
     const { name } = profile.info
     const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
     const home = this.#shared && this.#options.homes?.of(profile.info)
@@ -315,15 +318,20 @@ export class JobQueue {
     return true
   }
 
+  get #bound(): number {
+    return this.#options.maxQueuedJobs ?? QUEUE_DEFAULTS.maxQueuedJobs
+  }
+
   /** @returns a promise when other nodes' jobs have to be counted first */
-  #assertRoom(): void | Promise<void> {
+  #recount(): Promise<void> | undefined {
+    return this.#draining ? undefined : this.#shared?.recount(this.#bound)
+  }
+
+  #assertRoom(): void {
     if (this.#draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: RETRY_AFTER_S })
-    const { maxQueuedJobs = QUEUE_DEFAULTS.maxQueuedJobs } = this.#options
-    const assertRoomFor = (queued: number) => {
-      if (queued + this.#submitting.size >= maxQueuedJobs)
-        throw new GatewayError('SG_ERR_TOO_MANY', { detail: 'The queue is full.', retryAfterS: RETRY_AFTER_S })
-    }
-    return this.#shared ? this.#shared.queued().then(assertRoomFor) : assertRoomFor(this.#counters.queued)
+    const { queued } = this.#shared ?? this.#counters
+    if (queued + this.#submitting.size >= this.#bound)
+      throw new GatewayError('SG_ERR_TOO_MANY', { detail: 'The queue is full.', retryAfterS: RETRY_AFTER_S })
   }
 
   /** Another node has told something: what was counted is from before. */

@@ -39,8 +39,8 @@ export class SharedQueue {
   /** Changes that are known of, and how many of them the counts are after. */
   #changes = 0
   #counted = 0
-  /** Submitted here since. */
-  #submitted = 0
+  /** That wait by what was done here since. */
+  #waiting = 0
   #reading: Promise<void> | undefined
 
   /** @throws when the adapter cannot be shared */
@@ -64,11 +64,11 @@ export class SharedQueue {
     this.#changes++
   }
 
-  /** A job can be claimed by whoever has a slot. */
-  submitted(): void {
-    this.#submitted++
+  /** A job waits from now on. @param isReady whoever has a slot can claim it */
+  waits(isReady: boolean): void {
+    this.#waiting++
     this.changed()
-    this.cluster.nudge()
+    if (isReady) this.cluster.nudge()
   }
 
   /** Whether this process looks by itself when a job falls due. */
@@ -76,11 +76,15 @@ export class SharedQueue {
     return nextRunAt - this.#clock.now() < OWN_DELAY_MS
   }
 
-  /** About how many wait, those that were submitted here included. */
-  async queued(): Promise<number> {
-    if (this.#countedAt <= this.#clock.now() - AGE_MS) await this.#read()
+  /** About how many wait: those of the last count, and all that were added here since, begun or not. */
+  get queued(): number {
     const counted = this.#counts.filter(({ status }) => status === 'queued')
-    return counted.reduce((sum, { count }) => sum + count, 0) + this.#submitted
+    return counted.reduce((sum, { count }) => sum + count, 0) + this.#waiting
+  }
+
+  /** Counts them where the last count is old, or where as many as `limit` would wait by it. */
+  async recount(limit: number): Promise<void> {
+    if (this.#countedAt <= this.#clock.now() - AGE_MS || this.queued >= limit) await this.#read()
   }
 
   /** Of the profiles that a caller may see, all that is known to have happened by now included; the day's tokens are current then, too. */
@@ -113,7 +117,7 @@ export class SharedQueue {
     if (pauseMs > 0) await new Promise<void>((resolve) => this.#clock.after(pauseMs, resolve))
     const at = this.#clock.now()
     const changes = this.#changes
-    const submitted = this.#submitted
+    const waiting = this.#waiting
     const { today } = this.#budget
     // both of one moment
     const [counts, tokens] = await Promise.all([this.#adapter.counts!(), this.#adapter.dailyTokens(today)])
@@ -121,7 +125,7 @@ export class SharedQueue {
     this.#tookMs = this.#clock.now() - at
     this.#askedAt = at
     this.#counted = changes
-    this.#submitted -= submitted
+    this.#waiting -= waiting
     this.#budget.become(today, tokens)
   }
 }

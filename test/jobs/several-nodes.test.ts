@@ -246,4 +246,20 @@ if (hasPostgres()) {
     await t.rejects(b.queue.submit(jobRequest()), { code: 'SG_ERR_TOO_MANY' })
     await t.rejects(a.queue.submit(jobRequest()), { code: 'SG_ERR_TOO_MANY' })
   })
+
+  t.test('the bound of the queue holds for jobs that come together, and that wait for their time', async (t) => {
+    const [a] = await nodesOf(t, ['a'], { maxQueuedJobs: 3, without: ['a'] })
+    const runAt = Date.now() + 3_600_000
+    const together = await Promise.allSettled(Array.from({ length: 12 }, () => a!.queue.submit(jobRequest({ runAt }))))
+    t.equal(together.filter(({ status }) => status === 'fulfilled').length, 3)
+    await t.rejects(a!.queue.submit(jobRequest({ runAt })), { code: 'SG_ERR_TOO_MANY' })
+  })
+
+  t.test('jobs that have begun leave room in the queue at once', async (t) => {
+    const [a] = await nodesOf(t, ['a'], { maxQueuedJobs: 2, onCreate: (session) => session.complete() })
+    for (let count = 0; count < 8; count++) {
+      const { id } = await a!.queue.submit(jobRequest())
+      await until(async () => (await a!.queue.get(id))?.status === 'succeeded', 'it has run')
+    }
+  })
 }

@@ -30,12 +30,16 @@ function build(t: Test) {
 
 t.test('a clock that is set back does not make old counts new, and keeps nobody waiting', async (t) => {
   const { queue, clock, submitElsewhere, hooks } = build(t)
+  const queued = async () => {
+    await queue.recount(Number.POSITIVE_INFINITY)
+    return queue.queued
+  }
   await submitElsewhere()
-  t.equal(await queue.queued(), 1)
+  t.equal(await queued(), 1)
   await submitElsewhere()
-  t.equal(await queue.queued(), 1, 'it is known for a while')
+  t.equal(await queued(), 1, 'it is known for a while')
   await clock.advance(-HOUR_MS)
-  t.equal(await queue.queued(), 2)
+  t.equal(await queued(), 2)
 
   await submitElsewhere()
   queue.changed()
