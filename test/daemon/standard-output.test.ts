@@ -36,3 +36,31 @@ t.test('what is not taken is lost and counted, and a line that was cut off does 
   output.write('and on\n')
   t.equal(it.text, 'whole\ncut \nagain\n2 lost\nand on\n')
 })
+
+t.test('a reader that stopped is waited for once, not by everybody, and told how many lines it missed', async (t) => {
+  let isStopped = true
+  let pauses = 0
+  let text = ''
+  const output = new StandardOutput(
+    (bytes) => {
+      if (isStopped) failing('EAGAIN')
+      text += bytes.toString('latin1')
+      return bytes.length
+    },
+    () => {
+      if (++pauses > 100) throw new Error('it waits for ever')
+    },
+  )
+  output.onTakenAgain = (lines) => output.write(`${lines} lost\n`)
+  output.write('one\n')
+  const waited = pauses
+  t.ok(waited > 0, 'which may only be slow')
+  for (const line of ['two\n', 'three\n']) output.write(line)
+  t.equal(pauses, waited, 'the lines after it wait for nothing')
+  isStopped = false
+  output.write('four\n')
+  t.equal(text, 'four\n3 lost\n')
+  isStopped = true
+  output.write('five\n')
+  t.equal(pauses, 2 * waited, 'one that takes lines again is waited for as before')
+})
