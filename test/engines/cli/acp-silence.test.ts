@@ -80,6 +80,25 @@ t.test('an agent is neither ended nor thought to speak because the clock was set
   }
 })
 
+t.test('an agent is not thought silent while the gateway was stopped, and it with it', async (t) => {
+  const { patienceMs } = BUILT_IN_AGENTS.get('gemini')!.acp!
+  const { clock, host, hang } = await start(t, 'gemini')
+  await hang(DEAF)
+  const over = host.next('turn_completed')
+  await clock.advance(FIRST_SILENCE_MS - 1)
+  clock.standStill(patienceMs! * 10)
+  await clock.advance(FIRST_SILENCE_MS - 1)
+  t.strictSame(host.of('engine_event'), [], 'what was before it does not count, either')
+  await clock.advance(1)
+  t.match(host.of('engine_event'), [{ payload: { type: 'agent_silent', silentMs: FIRST_SILENCE_MS } }])
+  await clock.advance(FIRST_SILENCE_MS)
+  clock.standStill(patienceMs! * 10)
+  await clock.advance(patienceMs! - 2 * FIRST_SILENCE_MS - 1)
+  t.equal(host.of('turn_completed').length, 0)
+  await clock.advance(1 + INTERRUPT_GRACE_MS)
+  t.match(await over, { errors: [/said nothing for 90 s/] })
+})
+
 t.test('an agent that does not answer refuses a model', async (t) => {
   const { clock, runner, hang } = await start(t)
   await hang(DEAF)

@@ -13,6 +13,9 @@ import { turnUsage } from './usage.js'
 /** How long an agent may say nothing, while the next word is its own, before that is told; doubled each time. */
 export const FIRST_SILENCE_MS = 15_000
 
+/** A timer that is late by more: the gateway was stopped, and its agents with it; or what they said meanwhile is unread yet. */
+const STOOD_STILL_MS = 1_000
+
 /** How a turn ended. */
 export interface TurnEnd {
   subtype: TurnSubtype
@@ -121,7 +124,14 @@ export class Turn {
   }
 
   #watch(delayMs: number): void {
-    this.#silence = this.#parts.clock.after(delayMs, () => this.#onQuiet())
+    const { clock } = this.#parts
+    const since = clock.steady()
+    this.#silence = clock.after(delayMs, () => {
+      const passedMs = clock.steady() - since
+      // no silence of the agent: what it is given to speak in begins anew
+      if (passedMs > delayMs + STOOD_STILL_MS) this.#heardAt = Math.min(this.#heardAt + passedMs, clock.steady())
+      this.#onQuiet()
+    })
   }
 
   #onQuiet(): void {
