@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { GatewayError, UNREACHABLE } from '../../client/index.js'
+import { NO_DESCRIPTORS } from '../../src/lib/descriptors.js'
 import { ended } from '../../src/lib/sentence.js'
 import { flagOf } from './flags.js'
 import { safe } from './output.js'
@@ -81,9 +82,11 @@ function explain(error: unknown, command: Command | undefined): { message: strin
   return { message: error instanceof Error ? (error.stack ?? error.message) : String(error), exitCode: EXIT.failed }
 }
 
-/** What the system says names a file and why, but where the shell stands in a directory that was removed. */
-export const problemOf = (error: Error): string =>
-  /\buv_cwd$/.test(error.message) ? 'The working directory is gone: change to one that is there.' : error.message
+/** What the system says names a file and why, but where the shell stands in a directory that was removed, or no file at all can be opened. */
+export function problemOf(error: Error): string {
+  if (/\buv_cwd$/.test(error.message)) return 'The working directory is gone: change to one that is there.'
+  return (error as NodeJS.ErrnoException).code === 'EMFILE' ? NO_DESCRIPTORS : error.message
+}
 
 /** A file that cannot be written, say: it names the file and why. */
 const isOfTheSystem = (error: unknown): error is NodeJS.ErrnoException =>

@@ -21,8 +21,11 @@ export function descriptorLimit(file = '/proc/self/limits'): DescriptorLimit | u
   return { soft: count(soft), hard: count(hard) }
 }
 
+const HOW = 'LimitNOFILE=65536 in the systemd unit, or ulimit -n 65536 before the start'
+
 /** What to do about a limit that is low; undefined when it is not. */
 export const descriptorRemedy = ({ soft }: DescriptorLimit): string | undefined =>
-  soft < LOW
-    ? 'raise it for many clients: LimitNOFILE=65536 in the systemd unit, or ulimit -n 65536 before the start'
-    : undefined
+  soft < LOW ? `raise it for many clients: ${HOW}` : undefined
+
+/** Of a process that has not even the descriptors to load what it consists of. */
+export const NO_DESCRIPTORS = `The limit of file descriptors is too low to start with. Raise it: ${HOW}.`

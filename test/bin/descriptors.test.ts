@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { WebSocket } from 'ws'
+import { problemOf } from '../../bin/terminal/exit.js'
 import { until } from '../fixtures/build.js'
 import { runDaemon, startDaemon, TOKEN } from '../fixtures/daemon-process.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
@@ -85,4 +86,10 @@ t.test('the soft limit is raised to the hard one by itself, and doctor says what
   t.match(await low.exited, { code: 0 }, low.stderr)
   t.match(low.stdout, /descriptors +300 \(hard limit 300\)/)
   t.match(low.stdout, /low: .*LimitNOFILE=65536/)
+})
+
+t.test('a limit that is too low to load the program is told with what to do', async (t) => {
+  // how low that is depends on how many files it consists of, as bundled and by npm
+  const error = Object.assign(new Error("EMFILE: too many open files, open '/of/the/program.js'"), { code: 'EMFILE' })
+  t.match(problemOf(error), /too low .*LimitNOFILE=65536.*ulimit -n 65536/)
 })
