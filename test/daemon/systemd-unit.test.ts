@@ -19,3 +19,10 @@ t.test('what the unit needs to start is made by what its head says', (t) => {
   t.match(head, `STATE_DIRECTORY=/var/lib/${settingOf('StateDirectory')}`)
   t.end()
 })
+
+t.test('names whose server does not answer leave those of others room to be looked up', (t) => {
+  const [, threads] = /^Environment=UV_THREADPOOL_SIZE=(\d+)$/m.exec(unit) ?? []
+  t.ok(Number(threads) >= 16, 'Node itself has two lookups at a time')
+  t.match(readFileSync('docs/operating.md', 'utf8'), `UV_THREADPOOL_SIZE=${threads}`)
+  t.end()
+})
