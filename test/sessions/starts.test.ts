@@ -66,7 +66,10 @@ t.test('a turn that ends each process which goes on with it is gone on with alon
   await clock.advance(24 * 3_600_000)
   t.equal(held.engine.runners.length, 0)
   t.match(held.registry.here(id), { status: 'parked' })
-  t.match(detailOf(held, id), /^4 processes in a row .*: interrupt the session to end the turn, or remove it\.$/)
+  t.match(
+    detailOf(held, id),
+    /^4 processes in a row .*: interrupt the session to end the turn, or remove it where that ends the process, too\.$/,
+  )
   const said = await eventsOf(held, id)
   t.match(said.at(-1), { type: 'status_changed', status: 'parked', detail: detailOf(held, id) })
   await held.registry.durable(id)
@@ -107,26 +110,29 @@ t.test('one that a process has lived with is cleared of how others ended', async
   }
 })
 
-t.test('of several that went on as processes ended, one goes on after the other; who lives is cleared', async (t) => {
+t.test('of several that went on as processes ended few go on, then each alone; who lives is cleared', async (t) => {
   const world = await woken(t, 3)
-  const { clock } = world
+  const { clock, ids } = world
   await endSoon(world, 2, 3)
+  // one of two ends this process; the third had no part in that
   const third = await world.again()
   await clock.advance(SOON_MS)
-  await goesOn(third, 1)
-  await clock.advance(SOON_MS)
   await goesOn(third, 2)
-  // the second of them ends this process and the next one; the third had no part in that
   const fourth = await world.again()
+  await clock.advance(SOON_MS)
   await goesOn(fourth, 1)
+  t.equal(fourth.registry.here(ids[2]!)?.status, 'running', 'first the one that ended with fewer')
   await clock.advance(SOON_MS)
   await goesOn(fourth, 2)
-  const fifth = await world.again()
-  await until(() => world.ids.filter((id) => detailOf(fifth, id) !== undefined).length === 1, 'one that is held')
   await clock.advance(SOON_MS)
+  await goesOn(fourth, 3)
+  const fifth = await world.again()
+  await until(() => ids.some((id) => detailOf(fifth, id) !== undefined), 'one that is held')
   await goesOn(fifth, 2)
-  const [, second] = world.ids
-  t.ok(detailOf(fifth, second!))
+  t.same(
+    ids.filter((id) => detailOf(fifth, id) !== undefined),
+    [ids[1]],
+  )
 })
 
 t.test('one that waits for the others goes on when somebody says something to it', async (t) => {
@@ -217,24 +223,24 @@ t.test('one whose engine starts slowly is cleared once the process has lived wit
   t.equal(await counted(slow), undefined)
 })
 
-t.test('the next one waits for an engine that starts slowly', async (t) => {
-  const world = await woken(t, 2)
-  await endSoon(world, 2, 2)
+t.test('the next ones wait for an engine that starts slowly', async (t) => {
+  const world = await woken(t, 3)
+  await endSoon(world, 2, 3)
   let start = () => {}
   const started = new Promise<void>((resolve) => {
     start = resolve
   })
   const next = await world.again({ script: { ...native, start: () => started } })
   await world.clock.advance(SOON_MS)
-  await until(() => next.engine.runners.length === 1)
+  await until(() => next.engine.runners.length === 2)
   await world.clock.advance(5_000)
   await world.clock.advance(SOON_MS)
-  t.equal(next.engine.runners.length, 1)
+  t.equal(next.engine.runners.length, 2)
   start()
-  await goesOn(next)
+  await goesOn(next, 2)
   await until(async () => {
     await world.clock.advance(1_000)
-    return next.engine.runners.length === 2
+    return next.engine.runners.length === 3
   }, 'the next one')
 })
 

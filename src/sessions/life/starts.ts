@@ -3,23 +3,27 @@ import type { Timer } from '../../lib/clock.js'
 import { SOON_MS } from './ended-soon.js'
 import type { SleepParts, Waking } from './waking.js'
 
-/** After so many processes that it may have ended a session goes on alone. */
-const AT_ONCE = 2
+/** After so many processes that it may have ended a session goes on with few others. */
+const WITH_FEW = 2
+/** After so many it goes on alone. */
+const ALONE = 3
 /** After so many it goes on by itself no more. */
 const MOST = 4
 
 const HELD =
   `${MOST} processes in a row ended soon after they had gone on with this turn, so none does by itself any more: ` +
-  'interrupt the session to end the turn, or remove it.'
+  'interrupt the session to end the turn, or remove it where that ends the process, too.'
 
 /**
  * Goes on, at a start, with what an earlier process left in the middle of a turn. A turn that ends the process would do so at each start, and
- * everything else there would end with it. So one that was gone on with soon before several processes ended goes on after the others and
- * alone, and is held when that ends the process, too. What only ended with it is cleared of that once the process has lived for a while.
+ * everything else there would end with it. So those that were gone on with soon before two processes ended go on after all others, few at
+ * a time; of those the ones that a third process ended with go on last, each alone; and one that a fourth ended with is held. What only ended
+ * with it is cleared of that once the process has lived for a while.
  */
 export class Starts {
   readonly #parts: SleepParts
   readonly #waking: Waking
+  readonly #withFew = new Set<string>()
   readonly #alone = new Set<string>()
   #timer: Timer | undefined
   #isClosed = false
@@ -31,10 +35,11 @@ export class Starts {
 
   /** @param endedSoon how many processes in a row ended soon after they had gone on with it */
   goOn(id: string, endedSoon = 0): void {
-    if (endedSoon < AT_ONCE) void this.#wake(id)
+    if (endedSoon < WITH_FEW) void this.#wake(id)
     else if (endedSoon >= MOST) void this.#hold(id)
     else {
-      this.#alone.add(id)
+      const others = endedSoon < ALONE ? this.#withFew : this.#alone
+      others.add(id)
       this.#nextLater()
     }
   }
@@ -54,22 +59,39 @@ export class Starts {
 
   async #next(): Promise<void> {
     const { logger, mailbox } = this.#parts
-    const id = this.#takeNext()
-    if (id === undefined) return
-    logger.warn({ sessionId: id }, 'processes ended soon after they had gone on with this session: it goes on alone')
-    await this.#wake(id)
-    // however long its engine takes to start: the next one is to have no part in what this one does
-    await mailbox.run(id, async () => {})
+    const ids = this.#takeNext()
+    if (ids.length === 0) return
+    logger.warn(
+      { sessionIds: ids },
+      'processes ended soon after they had gone on with these: they go on without others',
+    )
+    await Promise.all(
+      ids.map(async (id) => {
+        await this.#wake(id)
+        // however long its engine takes to start: the next ones are to have no part in what this one does
+        await mailbox.run(id, async () => {})
+      }),
+    )
     this.#nextLater()
   }
 
-  /** Some go on already, since somebody said something to them, or are gone. */
-  #takeNext(): string | undefined {
-    for (const id of this.#alone) {
+  /** So many that the next start has about as many to tell apart as this one has turns of them. */
+  #takeNext(): string[] {
+    const left = this.#stillParked(this.#withFew)
+    const next =
+      left.length > 0 ? left.slice(0, Math.ceil(Math.sqrt(left.length))) : this.#stillParked(this.#alone).slice(0, 1)
+    for (const id of next) {
+      this.#withFew.delete(id)
       this.#alone.delete(id)
-      if (this.#parts.table.isParked(id)) return id
     }
-    return undefined
+    return next
+  }
+
+  /** Some go on already, since somebody said something to them, or are gone, or another node's to go on with. */
+  #stillParked(ids: Set<string>): string[] {
+    const { table } = this.#parts
+    for (const id of ids) if (!table.isParked(id) || table.get(id)?.away !== undefined) ids.delete(id)
+    return [...ids]
   }
 
   /** Never rejects. */
