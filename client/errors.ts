@@ -46,16 +46,17 @@ export const strange = (what: string, status = 200, cause?: unknown): GatewayErr
   unreachable(`The server answered with ${what}, and not as a gateway does.`, cause, status)
 
 const REDIRECTS = [301, 302, 303, 307, 308]
+export const isRedirect = (status: number): boolean => REDIRECTS.includes(status)
 
-/** Makes an error of an answer that is none of success. */
-export async function refusalOf(response: Response, now: number): Promise<GatewayError> {
+/** Makes an error of an answer that is none of success. What stands between may answer in JSON, with codes of its own. */
+export async function refusalOf(response: Response, now = Date.now()): Promise<GatewayError> {
   // a page is not told the status of a redirect, nor where it leads
   const status = response.type === 'opaqueredirect' ? 302 : response.status
   const retryAfterMs = retryAfter(response.headers.get('retry-after'), now)
   const problem = (await response.json().catch(() => undefined)) as Partial<Problem> | undefined
-  if (typeof problem?.code !== 'string')
+  if (!String(problem?.code).startsWith('SG_ERR_'))
     return new GatewayError(
-      REDIRECTS.includes(status)
+      isRedirect(status)
         ? `The server redirects${targetOf(response)}, as no gateway does: the address of the gateway itself is needed, or a sign-in at what stands between.`
         : `The server answered ${status}, and not as a gateway does.`,
       { status, code: UNREACHABLE, retryAfterMs },

@@ -10,7 +10,7 @@ export {
   type SubscribeOptions,
 } from './client.js'
 export type { CommandOptions } from './commands.js'
-export { GatewayError, UNREACHABLE } from './errors.js'
+export { GatewayError, refusalOf, UNREACHABLE } from './errors.js'
 export type { List, Pages } from './list.js'
 export type { NotificationItem, WatchNotifications } from './notifications.js'
 export type { Answer, Session } from './session.js'

@@ -1,4 +1,4 @@
-import { createClient, GatewayError, UNREACHABLE } from '../../client/index.js'
+import { createClient, GatewayError, refusalOf, UNREACHABLE } from '../../client/index.js'
 import { attendance } from './state/attended.js'
 import { noteDate } from './state/clock.js'
 import { texts } from './texts.js'
@@ -20,16 +20,10 @@ const watchedFetch = async (url: string, init?: RequestInit): Promise<Response> 
   const askedAt = Date.now()
   const response = await fetch(url, { ...init, headers: { ...init?.headers, ...attendance() } })
   noteDate(response.headers, askedAt)
-  if (response.status === 401 && (await isOfGateway(response.clone()))) onSignedOut()
+  // a refusal of what stands between, such as a proxy that asks for a sign-in of its own, says nothing of the one here
+  if (response.status === 401 && (await refusalOf(response.clone())).code !== UNREACHABLE) onSignedOut()
   return response
 }
-
-/** A refusal of what stands between, such as a proxy that asks for a sign-in of its own, says nothing of the one here. */
-const isOfGateway = (response: Response): Promise<boolean> =>
-  response.json().then(
-    (problem: Partial<GatewayError> | null) => typeof problem?.code === 'string',
-    () => false,
-  )
 
 /** The gateway. Who asks is in a cookie that no script can read. */
 export const client = createClient({ baseUrl: apiBase, fetch: watchedFetch })
@@ -62,6 +56,8 @@ export async function answered(
     const response = await watchedFetch(`${apiBase}${path}${search.size > 0 ? `?${search}` : ''}`, {
       method,
       credentials: 'same-origin',
+      // one that is followed takes a token to wherever it points
+      redirect: 'manual',
       headers: { accept, ...(body !== undefined && { 'content-type': 'application/json' }) },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       ...(signal && { signal }),
@@ -73,21 +69,18 @@ export async function answered(
     const seconds = Number(response.headers.get('retry-after') ?? 1)
     const waitMs = Number.isFinite(seconds) ? Math.max(0, seconds * 1000) : 1000
     if (method !== 'GET' || !PASSING.has(response.status) || tries === MAX_TRIES || waitMs > MAX_WAIT_MS)
-      throw await refusalOf(response, waitMs)
+      throw await told(response)
     await new Promise((resolve) => setTimeout(resolve, waitMs))
     signal?.throwIfAborted()
   }
 }
 
-async function refusalOf(response: Response, retryAfterMs: number): Promise<GatewayError> {
-  const { status } = response
-  const { detail, code, errors } = ((await response.json().catch(() => undefined)) ?? {}) as Partial<GatewayError>
-  return new GatewayError(detail ?? texts.shell.strangeAnswer(status), {
-    status,
-    code: code ?? UNREACHABLE,
-    ...(errors && { errors }),
-    ...(response.headers.has('retry-after') && { retryAfterMs }),
-  })
+async function told(response: Response): Promise<GatewayError> {
+  const refusal = await refusalOf(response)
+  const { status, code, retryAfterMs } = refusal
+  return code === UNREACHABLE && response.type !== 'opaqueredirect'
+    ? new GatewayError(texts.shell.strangeAnswer(status), { status, code, retryAfterMs })
+    : refusal
 }
 
 /** The JSON of its answer; undefined when there is none. */
@@ -96,9 +89,13 @@ export async function request<T>(method: 'GET' | 'POST' | 'DELETE', path: string
   try {
     return (text ? JSON.parse(text) : undefined) as T
   } catch (cause) {
-    throw new GatewayError(texts.shell.strangeAnswer(200), { status: 200, code: UNREACHABLE, cause })
+    throw strange(cause)
   }
 }
+
+/** An answer of success that no gateway gives. */
+export const strange = (cause?: unknown): GatewayError =>
+  new GatewayError(texts.shell.strangeAnswer(200), { status: 200, code: UNREACHABLE, cause })
 
 /** Of any failure, one sentence for a person, or two: when to try again is said where it is known. */
 export function sentenceOf(error: unknown): string {

@@ -116,6 +116,15 @@ t.test('gives up on a gateway that is not there, or does not answer', async (t) 
   await t.rejects(run(w, w.client.sessions.remove('s1')), { message: /did not answer in time/ })
 })
 
+t.test('what stands between may have codes of its own: only the catalogue is the word of a gateway', async (t) => {
+  const w = world()
+  const message = 'The server answered 401, and not as a gateway does.'
+  for (const body of [{ code: 'login_required', detail: 'Sign in.' }, { code: 401 }, null, 'no']) {
+    w.answer = () => Response.json(body, { status: 401 })
+    await t.rejects(run(w, w.client.sessions.get('s1')), { status: 401, code: 'SG_CLIENT_UNREACHABLE', message })
+  }
+})
+
 t.test('a file is read whole also from a fetch that has no streams', async (t) => {
   const w = world()
   w.answer = () => Object.defineProperty(new Response('# Tides'), 'body', { value: undefined })

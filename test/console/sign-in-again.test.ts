@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { deferred } from '../../src/lib/deferred.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
@@ -37,29 +37,42 @@ t.test('a browser that does not keep the cookie is told so', { skip }, async (t)
   t.strictSame(complaints, [])
 })
 
-t.test('that a proxy asks for a sign-in of its own is no end of the one at the gateway', { skip }, async (t) => {
-  const proxy = await cuttingProxy(t)
-  proxy.target = port
-  const { page } = await openConsole(t, `${proxy.origin}/v1/console/`, { at: 'sessions', loses: true })
-  await enter(page, ANN)
-  await isLive(page)
-  const body = '<h1>Authorization required</h1>'
-  proxy.instead = `HTTP/1.1 401 Unauthorized\r\nContent-Type: text/html\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`
-  proxy.target = undefined
-  proxy.cut()
-  await page.locator('.connection-bar').getByText('The server answered 401, and not as a gateway does.').waitFor()
-  t.equal(await page.getByLabel('Token').count(), 0)
-  proxy.target = port
-  await page.locator('.connection-bar').getByText('Caught up').first().waitFor()
-  t.equal(await page.getByLabel('Token').count(), 0)
-
-  await page.route('**/console/me', (route) => route.fulfill({ status: 401, contentType: 'text/html', body }))
-  await page.reload()
-  await page.getByText('answered in its place, with 401').waitFor()
-  await page.unroute('**/console/me')
-  await page.getByRole('button', { name: 'Try again' }).click()
-  await page.getByText('Signed in as ann').waitFor()
-})
+for (const { type, body } of [
+  { type: 'text/html', body: '<h1>Authorization required</h1>' },
+  { type: 'application/json', body: '{"code":"login_required","detail":"Sign in at the portal."}' },
+])
+  t.test(
+    `that a proxy asks for a sign-in of its own is no end of the one at the gateway: ${type}`,
+    { skip },
+    async (t) => {
+      const proxy = await cuttingProxy(t)
+      proxy.target = port
+      const { page } = await openConsole(t, `${proxy.origin}/v1/console/`, { at: 'sessions', loses: true })
+      const token = page.getByLabel('Token')
+      await enter(page, ANN)
+      await isLive(page)
+      proxy.instead = `HTTP/1.1 401 Unauthorized\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`
+      proxy.target = undefined
+      proxy.cut()
+      const comes = (shown: Locator, what: string) =>
+        until(async () => {
+          if (await token.isVisible()) throw new Error(`a token is asked for before ${what}`)
+          return shown.isVisible()
+        }, what)
+      const bar = page.locator('.connection-bar')
+      await comes(bar.getByText('The server answered 401, and not as a gateway does.'), 'what the proxy says is told')
+      proxy.target = port
+      await comes(bar.getByText('Caught up').first(), 'it is back')
+      for (const status of [401, 200]) {
+        await page.route('**/console/me', (route) => route.fulfill({ status, contentType: type, body }))
+        await page.reload()
+        await comes(page.getByText(`answered in its place, with ${status}`), `what is there instead is told: ${status}`)
+        await page.unroute('**/console/me')
+        await page.getByRole('button', { name: 'Try again' }).click()
+        await comes(page.getByText('Signed in as ann'), 'somebody is in')
+      }
+    },
+  )
 
 t.test('who signs out of what has ended meanwhile is out, and leaves nothing', { skip }, async (t) => {
   await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'Of ann' }, as(ANN))

@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals'
 import { GatewayError, UNREACHABLE } from '../../../client/index.js'
-import { apiBase, request, whenSignedOut } from '../api.js'
+import { apiBase, request, strange, whenSignedOut } from '../api.js'
 import { texts } from '../texts.js'
 import { keepFor } from './kept.js'
 import { turnPushOff } from './push.js'
@@ -75,7 +75,12 @@ export async function findOut(): Promise<void> {
   }
 }
 
-const whoIsIn = (): Promise<Me> => request<Me>('GET', '/console/me')
+async function whoIsIn(): Promise<Me> {
+  const me = await request<Me | undefined>('GET', '/console/me')
+  // a page of something else in JSON says of nobody that they are out
+  if (typeof me?.authenticated !== 'boolean') throw strange()
+  return me
+}
 
 /** Whom this page has shown something to. */
 let shownTo: string | undefined
