@@ -2,7 +2,7 @@ import { CLOSE } from '../schemas/close-codes.js'
 import type { Commands } from './commands.js'
 import { type GatewayError, UNREACHABLE } from './errors.js'
 import type { Http } from './http.js'
-import { type ConnectionState, isFinal, Stream } from './stream.js'
+import { type ConnectionState, isPassing, Stream } from './stream.js'
 import type { Ending, Wire } from './transport.js'
 import type { AttachedFrame, ExecutionOutput, ServerFrame, SessionEvent } from './types.js'
 
@@ -55,7 +55,6 @@ export interface AttachOptions {
 /** Follows the log of a session, over as many connections as it takes. */
 export class SessionFollower {
   readonly path: string
-  readonly canEnd = true
   readonly stream: Stream<AttachItem>
   readonly #commands: Commands
   readonly #executeTool: AttachOptions['executeTool']
@@ -83,6 +82,11 @@ export class SessionFollower {
       for (const call of this.#calls.values()) call.abort()
     })
     if (this.stream.connection.state === 'ended') commands.leave(this)
+  }
+
+  /** Of a log that was never read the gateway does not say that everything was told. */
+  get canEnd(): boolean {
+    return this.#epoch !== undefined
   }
 
   query() {
@@ -164,7 +168,7 @@ export class SessionFollower {
     const tell = (output: ExecutionOutput) =>
       this.#commands.run({ type: 'tool_call_result', executionId, output }, { signal }).catch((error) => {
         // one that is too large, also for a proxy, or none: the agent is told, or would wait for another
-        const isLost = error?.code === UNREACHABLE && !isFinal(error, false)
+        const isLost = error?.code === UNREACHABLE && isPassing(error)
         if (!signal.aborted && !isLost) return fail(error)
       })
     try {

@@ -1,5 +1,5 @@
 import { CLOSE, closeRow } from '../schemas/close-codes.js'
-import { GatewayError, UNREACHABLE } from './errors.js'
+import { GatewayError, isRedirect, UNREACHABLE } from './errors.js'
 import type { Http } from './http.js'
 import { Inbox } from './inbox.js'
 import { backoffMs, sleep } from './platform.js'
@@ -259,8 +259,13 @@ function refusalByCode(code: number | undefined): GatewayError | undefined {
   return typeof refusal === 'object' ? new GatewayError(refusal.detail, refusal) : undefined
 }
 
-/** Whether trying again can change nothing. What stands between may say anything while the gateway is away. */
-export function isFinal({ status, code }: GatewayError, wasLive: boolean): boolean {
-  if (status === 0 || status === 408 || status === 429 || status >= 500) return false
-  return code !== UNREACHABLE || !wasLive
-}
+/** Whether the answer may be another one a moment later, whoever has given it. */
+export const isPassing = ({ status }: GatewayError): boolean =>
+  status === 0 || status === 408 || status === 429 || status >= 500
+
+/**
+ * Whether trying again can change nothing. What stands between may say anything while the gateway is away, also to whoever has not been
+ * there yet; that it sends elsewhere is then taken for its word, since the address may be wrong.
+ */
+export const isFinal = (error: GatewayError, wasLive: boolean): boolean =>
+  !isPassing(error) && (error.code !== UNREACHABLE || (!wasLive && isRedirect(error.status)))

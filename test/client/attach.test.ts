@@ -313,6 +313,37 @@ t.test('what a proxy says while the gateway is away ends nothing', async (t) => 
   world.attachment.close()
 })
 
+t.test('nor what answers for the gateway before that was ever there', async (t) => {
+  const world = follow()
+  const page = { headers: { 'content-type': 'text/html' } }
+  const answers = [
+    () => new Response('<title>Welcome!</title>', page),
+    () => new Response(null, { status: 204 }),
+    ...[401, 403, 404, 500, 502, 503, 504].map((status) => () => new Response('Nobody home', { status })),
+  ]
+  for (const [tries, answer] of answers.entries()) {
+    world.answer = answer
+    await world.settle()
+    world.socket.drop(1006)
+    await world.settle()
+    const { connection } = world.attachment
+    if (connection.state !== 'reconnecting') return t.fail(connection.state)
+    t.match(connection, { tries: tries + 1, error: { code: 'SG_CLIENT_UNREACHABLE' } })
+    await world.clock.advance(connection.retryAt - world.clock.now())
+  }
+  await startsWith(world, 1)
+  t.strictSame(world.seqs(), [1])
+  world.attachment.close()
+})
+
+t.test('whoever knows where the log ends is told that there is nothing more', async (t) => {
+  const world = follow({ attach: { afterSeq: 3, epoch: 'e1' } })
+  world.answer = () => new Response(null, { status: 204 })
+  await world.settle()
+  world.socket.drop(1006)
+  t.equal(await world.over, 'ended')
+})
+
 t.test('a refusal that names its time is waited for', async (t) => {
   const world = follow()
   world.answer = () => problem(503, 'SG_ERR_SHUTTING_DOWN', { 'retry-after': '7' })

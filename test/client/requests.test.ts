@@ -304,10 +304,15 @@ t.test('what is no answer of a gateway is told of as that, and nothing is made o
     }
   w.answer = () => new Response('<title>A router</title>', { headers: { 'content-type': 'text/html' } })
   await t.rejects(run(w, sessions.get('s1')), { message: /no JSON, and not as a gateway does/ })
-  const following = w.client.session('s1').attach()[Symbol.asyncIterator]().next()
+  const attachment = w.client.session('s1').attach()
+  const following = attachment[Symbol.asyncIterator]().next()
   await w.settle()
   w.socket.drop(1006)
-  await t.rejects(following, { status: 200, message: /no event stream, and not as a gateway does/ })
+  await w.settle()
+  const error = { status: 200, message: /no event stream, and not as a gateway does/ }
+  t.match(attachment.connection, { state: 'reconnecting', error })
+  attachment.close()
+  t.match(await following, { done: true })
 })
 
 t.test('every operation of a gateway has its method', async (t) => {

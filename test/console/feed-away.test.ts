@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs'
 import t from 'tap'
-import { buildServer } from '../fixtures/build.js'
+import { buildServer, until } from '../fixtures/build.js'
 import {
   buildConsole,
   closeBrowserAfter,
@@ -31,11 +31,11 @@ for (const { answer, told } of [
     })
     await page.reload()
     const bar = page.locator('main > .connection-bar')
-    await bar.getByText(told).waitFor()
-    await bar.getByText('Offline. You see what was last known.').waitFor()
+    await until(() => bar.getByText(told).isVisible(), 'what is there instead told')
+    await until(() => bar.getByText('Offline. You see what was last known.').isVisible(), 'that it is away')
     t.ok(asked > 0)
     await page.unrouteAll()
-    await bar.getByText('Caught up, nothing missed').first().waitFor()
+    await until(() => bar.getByText('Caught up, nothing missed').first().isVisible(), 'that the feed is back')
     await call('POST', '/sessions', { cwd: root, profile: 'scripted', approvalTimeoutMs: 0 })
     void engine.runners.at(-1)!.host.requestPermission({ toolName: 'Bash', toolUseId: 'call', input: {} })
     await page.waitForFunction('document.title.startsWith("(1)")')

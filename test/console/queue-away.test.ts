@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs'
 import t from 'tap'
-import { buildServer } from '../fixtures/build.js'
+import { buildServer, until } from '../fixtures/build.js'
 import {
   buildConsole,
   closeBrowserAfter,
@@ -44,20 +44,21 @@ for (const way of ['by itself', 'when it is asked to'] as const)
         await page.route(/\/v1\/(queue|jobs)/, (route) => route.fulfill({ status: 404, body: '404 page not found' }))
       }
       await goTo(page, '#/queue')
-      await page.getByRole('alert').getByText('The server answered 404').waitFor()
+      const said = page.getByText('The server answered 404')
+      await until(() => said.first().isVisible(), 'what the proxy answers told')
       t.equal(await page.getByText('Nothing runs').count(), 0, 'what was never read is not said to be empty')
       if (way === 'by itself') proxy.target = port
       else {
         await page.unrouteAll()
         await page.getByRole('button', { name: 'Try again' }).click()
       }
-      await stats.waitFor()
+      await until(() => stats.isVisible(), 'the queue, after the proxy lets through')
       const { status } = await call('POST', '/jobs', {
         session: { cwd: root, prompt: 'Seen after all', profile: 'scripted' },
       })
       t.equal(status, 201)
-      await page.getByRole('link', { name: /Seen after all/ }).waitFor()
-      await page.getByText('The server answered 404').waitFor({ state: 'detached' })
+      await until(() => page.getByRole('link', { name: /Seen after all/ }).isVisible(), 'a job that is told of')
+      await until(async () => (await said.count()) === 0, 'an end of what the proxy answered')
       t.strictSame(complaints, [])
     },
   )

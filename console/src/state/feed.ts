@@ -1,11 +1,5 @@
 import { signal } from '@preact/signals'
-import {
-  GatewayError,
-  type InboxCount,
-  type NotificationItem,
-  type SessionNotification,
-  UNREACHABLE,
-} from '../../../client/index.js'
+import type { InboxCount, NotificationItem, SessionNotification } from '../../../client/index.js'
 import { client } from '../api.js'
 import { LinkState } from './link.js'
 import { NOBODY, noteEnd } from './me.js'
@@ -59,24 +53,8 @@ export async function startFeed(): Promise<void> {
   stopFeed()
   aborter = new AbortController()
   const { signal } = aborter
-  for (let tries = 1; !signal.aborted; tries++) {
-    const end = await follow(signal)
-    if (!isOfElsewhere(end)) return await noteEnd(end)
-    const waitMs = Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), MAX_PAUSE_MS)
-    if (!signal.aborted)
-      linkState.onConnection({ state: 'reconnecting', retryAt: Date.now() + waitMs, tries, error: end })
-    await pause(waitMs, signal)
-  }
-}
-
-/** @returns what it ended with */
-async function follow(signal: AbortSignal): Promise<unknown> {
   const feed = client.notifications.watch({ signal })
-  feed.onConnection((connection) => {
-    // it is tried again
-    const isAway = connection.state === 'ended' && isOfElsewhere(connection.error)
-    if (!signal.aborted && !isAway) linkState.onConnection(connection)
-  })
+  feed.onConnection((connection) => !signal.aborted && linkState.onConnection(connection))
   void recent(signal)
   try {
     for await (const item of feed) {
@@ -86,31 +64,9 @@ async function follow(signal: AbortSignal): Promise<unknown> {
       for (const listener of listeners) listener(item)
     }
   } catch (error) {
-    return error
+    await noteEnd(error)
   }
-  return undefined
 }
-
-/** What stands between may have answered before the gateway was ever there, such as a proxy while that is started anew: the client takes that for the end. */
-const isOfElsewhere = (end: unknown): end is GatewayError => end instanceof GatewayError && end.code === UNREACHABLE
-
-const FIRST_PAUSE_MS = 1000
-const MAX_PAUSE_MS = 30_000
-
-/** Not longer than until the device is online again. */
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const over = (): void => {
-      clearTimeout(timer)
-      removeEventListener('online', over)
-      signal.removeEventListener('abort', over)
-      resolve()
-    }
-    const timer = setTimeout(over, ms)
-    addEventListener('online', over)
-    signal.addEventListener('abort', over)
-    if (signal.aborted) over()
-  })
 
 /** What was told before the console was opened. */
 async function recent(signal: AbortSignal): Promise<void> {

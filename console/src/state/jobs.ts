@@ -59,8 +59,8 @@ export class QueueState {
 
   /** Of whoever follows it now. */
   #signal: AbortSignal | undefined
-  /** That of the stream that is open. */
-  #watched: AbortSignal | undefined
+  /** The stream that is open. */
+  #watched: { close(): void } | undefined
 
   /** @returns a function that ends it */
   follow = (): (() => void) => {
@@ -70,10 +70,11 @@ export class QueueState {
     return () => aborter.abort()
   }
 
-  /** Goes on to follow it where the answer of something else than the gateway has ended that. @returns whether it does */
+  /** Follows it by a new stream where the last one is away, or has ended, without the pause of its next try. @returns whether it does */
   resume(): boolean {
     const signal = this.#signal
-    if (!signal || signal.aborted || signal === this.#watched) return false
+    const { state } = this.link.value
+    if (!signal || signal.aborted || (state !== 'away' && state !== 'ended')) return false
     void this.#watch(signal)
     return true
   }
@@ -84,9 +85,16 @@ export class QueueState {
   }
 
   async #watch(signal: AbortSignal): Promise<void> {
-    this.#watched = signal
     const watched = client.queue.watch({ signal })
-    watched.onConnection((connection) => !signal.aborted && this.#linkState.onConnection(connection))
+    const before = this.#watched
+    this.#watched = watched
+    before?.close()
+    watched.onConnection((connection) => {
+      if (signal.aborted || watched !== this.#watched) return
+      this.#linkState.onConnection(connection)
+      // nothing is read before it is there: why is said in the place of the jobs
+      if (connection.state === 'reconnecting' && !this.isLoaded.value) this.error.value = connection.error
+    })
     try {
       for await (const frames of watched.batches()) {
         batch(() => this.#take(frames))
@@ -96,8 +104,6 @@ export class QueueState {
     } catch (error) {
       await noteEnd(error)
       if (!signal.aborted) this.error.value = error
-    } finally {
-      if (this.#watched === signal) this.#watched = undefined
     }
   }
 
