@@ -266,8 +266,7 @@ export class JobQueue {
     assertMeta(wanted.session.meta, 'session.meta')
     // the host may use its own again
     const request = copyOf({ ...wanted, session: { ...wanted.session } })
-    const counting = this.#recount()
-    if (counting) await counting
+    await this.#countRoom()
     this.#assertRoom()
     if (request.webhook) {
       const problems = targetProblems(request.webhook, this.#options.guard, 'webhook')
@@ -278,9 +277,9 @@ export class JobQueue {
       throw ofSession(refusal)
     })
     await this.#started
-    const recounting = this.#recount()
-    if (recounting) await recounting
+    await this.#countRoom()
     // of those that one count let in together each is one more
+    if (this.#isFull) await this.#countRoom()
     this.#assertRoom()
     const { name } = profile.info
     const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
@@ -318,19 +317,21 @@ export class JobQueue {
     return true
   }
 
-  get #bound(): number {
-    return this.#options.maxQueuedJobs ?? QUEUE_DEFAULTS.maxQueuedJobs
+  get #isFull(): boolean {
+    const { queued } = this.#shared ?? this.#counters
+    return queued + this.#submitting.size >= (this.#options.maxQueuedJobs ?? QUEUE_DEFAULTS.maxQueuedJobs)
   }
 
-  /** @returns a promise when other nodes' jobs have to be counted first */
-  #recount(): Promise<void> | undefined {
-    return this.#draining ? undefined : this.#shared?.recount(this.#bound)
+  /** Counts other nodes' jobs, too, where that was long ago, or where the queue seems full by it: jobs have begun since. */
+  async #countRoom(): Promise<void> {
+    if (this.#draining || !this.#shared) return
+    await this.#shared.recount()
+    if (this.#isFull) await this.#shared.recountAll(this.#submitting.values())
   }
 
   #assertRoom(): void {
     if (this.#draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: RETRY_AFTER_S })
-    const { queued } = this.#shared ?? this.#counters
-    if (queued + this.#submitting.size >= this.#bound)
+    if (this.#isFull)
       throw new GatewayError('SG_ERR_TOO_MANY', { detail: 'The queue is full.', retryAfterS: RETRY_AFTER_S })
   }
 

@@ -82,9 +82,20 @@ export class SharedQueue {
     return counted.reduce((sum, { count }) => sum + count, 0) + this.#waiting
   }
 
-  /** Counts them where the last count is old, or where as many as `limit` would wait by it. */
-  async recount(limit: number): Promise<void> {
-    if (this.#countedAt <= this.#clock.now() - AGE_MS || this.queued >= limit) await this.#read()
+  /** Counts them where the last count is old. */
+  async recount(): Promise<void> {
+    if (this.#countedAt <= this.#clock.now() - AGE_MS) await this.#read()
+  }
+
+  /**
+   * Counts them so that all that is known by now is in it.
+   * @param underWay what is on its way into the database: nobody knows whether a count has it
+   */
+  async recountAll(underWay: Iterable<Promise<unknown>>): Promise<void> {
+    await Promise.allSettled(underWay)
+    const changes = this.#changes
+    do await this.#read()
+    while (this.#counted < changes)
   }
 
   /** Of the profiles that a caller may see, all that is known to have happened by now included; the day's tokens are current then, too. */

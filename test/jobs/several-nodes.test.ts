@@ -262,4 +262,15 @@ if (hasPostgres()) {
       await until(async () => (await a!.queue.get(id))?.status === 'succeeded', 'it has run')
     }
   })
+
+  t.test('they leave it also for several that come together', async (t) => {
+    const [a] = await nodesOf(t, ['a'], { maxQueuedJobs: 10, onCreate: (session) => session.complete() })
+    for (let count = 0; count < 6; count++) {
+      const { id } = await a!.queue.submit(jobRequest())
+      await until(async () => (await a!.queue.get(id))?.status === 'succeeded', 'it has run')
+    }
+    const runAt = Date.now() + 3_600_000
+    const together = await Promise.allSettled(Array.from({ length: 12 }, () => a!.queue.submit(jobRequest({ runAt }))))
+    t.equal(together.filter(({ status }) => status === 'fulfilled').length, 10)
+  })
 }
