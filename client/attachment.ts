@@ -84,9 +84,11 @@ export class SessionFollower {
     if (this.stream.connection.state === 'ended') commands.leave(this)
   }
 
-  /** Of a log that was never read the gateway does not say that everything was told. */
+  /** That everything was told the gateway says only of a session that has ended, to who knows where its log ends. */
   get canEnd(): boolean {
-    return this.#epoch !== undefined
+    if (this.#epoch === undefined) return false
+    const status = this.snapshot?.session.status
+    return this.#hasClosed || status === undefined || status === 'closed' || status === 'failed'
   }
 
   query() {

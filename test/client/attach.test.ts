@@ -344,6 +344,33 @@ t.test('whoever knows where the log ends is told that there is nothing more', as
   t.equal(await world.over, 'ended')
 })
 
+t.test('of a session that has not ended nobody is told that there is nothing more', async (t) => {
+  const world = follow()
+  await world.settle()
+  await startsWith(world, 1)
+  world.answer = () => new Response(null, { status: 204 })
+  const isLost = async () => {
+    world.socket.drop(1006)
+    await world.settle()
+    await world.clock.advance(500)
+    world.socket.drop(1006)
+    await world.settle()
+    return world.attachment.connection
+  }
+  const error = { code: 'SG_CLIENT_UNREACHABLE' }
+  const connection = await isLost()
+  if (connection.state !== 'reconnecting') return t.fail(connection.state)
+  t.match(connection, { error }, 'it is what stands between that says so')
+  await world.clock.advance(connection.retryAt - world.clock.now())
+  world.socket.say(
+    attached({ replayingFrom: 1 }),
+    eventFrame({ type: 'session_closed', reason: 'client', seq: 2, ts: 2 }),
+  )
+  await world.settle()
+  t.match(await isLost(), { state: 'ended', error: undefined })
+  t.equal(await world.over, 'ended')
+})
+
 t.test('a refusal that names its time is waited for', async (t) => {
   const world = follow()
   world.answer = () => problem(503, 'SG_ERR_SHUTTING_DOWN', { 'retry-after': '7' })
