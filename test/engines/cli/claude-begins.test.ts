@@ -160,3 +160,14 @@ t.test('one that was cut off in its first turn is resumed when the agent has beg
   const { query } = await start(t, { restore: atStart })
   t.equal(query.options.resume, first.query.options.sessionId)
 })
+
+t.test('what an agent says as it ends instead of starting is told with its end', async (t) => {
+  const ends: [string, RegExp][] = [
+    ['console.error("no licence"); process.exitCode = 3', /^The agent exited with code 3\. It said: no licence$/],
+    ['console.error("no memory"); process.kill(process.pid, "SIGKILL")', /^The agent was ended by SIGKILL\./],
+  ]
+  for (const [program, message] of ends) {
+    const { runner, host } = await build(t, { config: { env: { CLAUDE_DIES: program } } })
+    await t.rejects(runner.start(host), { code: 'SG_ERR_ENGINE_START', message })
+  }
+})

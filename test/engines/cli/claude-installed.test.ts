@@ -29,3 +29,8 @@ t.test('a session that meets it says so in the same words', async (t) => {
   const said = 'Native CLI binary for linux-x64 not found. Reinstall it, or set options.pathToClaudeCodeExecutable.'
   t.match(failureOf(new Error(said)), LACKS)
 })
+
+t.test('what only says that the agent has ended is left to what the agent said', async (t) => {
+  for (const said of ['Claude Code process exited with code 3', 'Query closed before response received'])
+    t.equal(failureOf(new Error(said)), '')
+})

@@ -2,13 +2,16 @@ import { toError } from '../../../errors.js'
 import { asSentence } from '../control.js'
 import { NO_CLAUDE } from './executable.js'
 
+const ONLY_ITS_END =
+  /^(Claude Code process (exited with code|terminated by signal) |Query closed before response received$)/
+
 /**
  * What the SDK says of its end, as a sentence; nothing where that is only how the agent's process ended, which the process's last words say
  * once more, with what it told.
  */
 export function failureOf(error: unknown): string {
   const { message } = toError(error)
-  if (message === '' || /^Claude Code process (exited with code|terminated by signal) /.test(message)) return ''
+  if (message === '' || ONLY_ITS_END.test(message)) return ''
   // it names an option of its own, which nobody has here
   return asSentence(/^Native CLI binary for \S+ not found/.test(message) ? NO_CLAUDE : message)
 }

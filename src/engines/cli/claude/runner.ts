@@ -111,10 +111,11 @@ export class ClaudeRunner implements Runner {
       if (this.#closing) throw startError('The session was closed.')
       const query = this.#createQuery(launch, resume)
       this.#query = query
-      const ended = this.#consume(query)
+      const died = this.#consume(query).then((detail) => Promise.reject(startError(detail)))
       await Promise.race([
-        this.#open(query),
-        ended.then((detail) => Promise.reject(startError(detail))),
+        // the SDK tells the end of its process sooner than it is known what the process said
+        this.#open(query).catch((error) => (failureOf(error) ? Promise.reject(error) : died)),
+        died,
         whenAborted(launch.signal).then(() => Promise.reject(lateStart(this.#process))),
       ])
       // The next agent may start while this one's history is read.
