@@ -2,6 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { stripVTControlCharacters } from 'node:util'
 import { toError } from '../../errors.js'
 import { ended } from '../../lib/sentence.js'
 import { tried } from '../../lib/tried.js'
@@ -125,9 +126,9 @@ export class AgentProcess {
     if (!this.#unreadUntil) this.child.stdout.resume()
   }
 
-  /** What it last wrote to its standard error, at most 4 KiB. */
+  /** What it last wrote to its standard error, at most 4 KiB, without what would colour a terminal. */
   get stderrTail(): string {
-    return this.#stderr.trim()
+    return stripVTControlCharacters(this.#stderr).trim()
   }
 
   /** The end of that, to stand behind a sentence; empty when it wrote nothing. */

@@ -115,6 +115,11 @@ t.test('its last words', async (t) => {
   await nowhere.stop()
 })
 
+t.test('its last words are text, whatever terminal it thought that it wrote to', async (t) => {
+  const agent = await run(t, String.raw`printf '\033[91m\033[1mError: \033[0mdisk is full\n' >&2; exit 1`)
+  t.equal(await agent.lastWords(), 'The agent exited with code 1. It said: Error: disk is full')
+})
+
 t.test('of one that speaks no more, and does not end, it is said who ended it', async (t) => {
   const agent = await run(t, 'echo tired >&2; exec >&-; while :; do sleep 0.01; done')
   agent.child.stdout.resume()
