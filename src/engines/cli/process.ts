@@ -63,6 +63,8 @@ export class AgentProcess {
         if (this.child.pid === undefined) done({ code: null, signal: null, error: whyNotRun(error, command, cwd) })
       })
     })
+    // without descriptors there are not even streams
+    if (!this.child.stdin) throw new Error(`spawn ${command}: ${NO_DESCRIPTORS}`)
     if (this.pid !== undefined) void leash.mind(this.pid, this.exited)
     // Writing to an agent that has just died is told by its exit.
     this.child.stdin.on('error', () => {})
@@ -197,10 +199,16 @@ export class AgentProcess {
   }
 }
 
-/** The system says of a file that is there that it is not, where what is to run it is missing. */
+const FEWER = 'or run fewer sessions at once (maxSessions)'
+const NO_PROCESSES = `this account may have no more processes or threads: raise TasksMax or LimitNPROC of the systemd unit or ulimit -u, ${FEWER}`
+const NO_DESCRIPTORS = `the gateway may have no more files open: raise LimitNOFILE of the systemd unit or ulimit -n, ${FEWER}`
+
+/** The system says of a file that is there that it is not, where what is to run it is missing, and of what is short no more than a name. */
 function whyNotRun(thrown: unknown, command: string, cwd: string): Error {
   const error = toError(thrown)
-  const isThere = (error as NodeJS.ErrnoException).code === 'ENOENT' && existsSync(command) && existsSync(cwd)
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'EAGAIN') return new Error(`${error.message}: ${NO_PROCESSES}`, { cause: error })
+  const isThere = code === 'ENOENT' && existsSync(command) && existsSync(cwd)
   if (!isThere) return error
   const needs = 'the program that its first line names, or the C library that it was built for'
   return new Error(`${command} is there, but not what it needs to run (${needs})`, { cause: error })

@@ -31,6 +31,8 @@ t.test('a session that meets it says so in the same words', async (t) => {
 })
 
 t.test('what only says that the agent has ended is left to what the agent said', async (t) => {
-  for (const said of ['Claude Code process exited with code 3', 'Query closed before response received'])
-    t.equal(failureOf(new Error(said)), '')
+  for (const said of ['process exited with code 3', 'process terminated by signal SIGABRT'])
+    t.equal(failureOf(new Error(`Claude Code ${said}`)), '')
+  t.equal(failureOf(new Error('Query closed before response received')), '')
+  t.equal(failureOf(new Error('Failed to spawn Claude Code process: spawn /a/claude EAGAIN')), '')
 })

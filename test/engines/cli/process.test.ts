@@ -1,5 +1,5 @@
 import { createHook } from 'node:async_hooks'
-import { spawn } from 'node:child_process'
+import { ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -113,6 +113,23 @@ t.test('its last words', async (t) => {
   const nowhere = new AgentProcess({ command, args: [], cwd: '/no/such', env: {} })
   t.match(await nowhere.lastWords(), /ENOENT/, 'not where the directory is what is missing')
   await nowhere.stop()
+})
+
+t.test('where the system has no process or no descriptor left it is said what to raise', async (t) => {
+  const request = { command: '/no/such', args: [], cwd: '/', env: {} }
+  const short = new AgentProcess(request)
+  short.child.emit('error', Object.assign(new Error('spawn /no/such EAGAIN'), { code: 'EAGAIN' }))
+  t.match(await short.lastWords(), /could not be started: spawn \/no\/such EAGAIN: .*processes.*TasksMax.*maxSessions/)
+  await short.stop()
+  // as of Node, which then makes no streams
+  const begun = { spawn: Reflect.get(ChildProcess.prototype, 'spawn') }
+  t.teardown(() => Object.assign(ChildProcess.prototype, begun))
+  Object.assign(ChildProcess.prototype, {
+    spawn(this: ChildProcess) {
+      process.nextTick(() => this.emit('error', Object.assign(new Error('spawn EMFILE'), { code: 'EMFILE' })))
+    },
+  })
+  t.throws(() => new AgentProcess(request), { message: /spawn \/no\/such: .*files open.*LimitNOFILE/ })
 })
 
 t.test('its last words are text, whatever terminal it thought that it wrote to', async (t) => {

@@ -3,7 +3,7 @@ import { asSentence } from '../control.js'
 import { NO_CLAUDE } from './executable.js'
 
 const ONLY_ITS_END =
-  /^(Claude Code process (exited with code|terminated by signal) |Query closed before response received$)/
+  /^(Claude Code process (exited with code|terminated by signal) |Failed to spawn Claude Code process: spawn |Query closed before response received$)/
 
 /**
  * What the SDK says of its end, as a sentence; nothing where that is only how the agent's process ended, which the process's last words say
