@@ -99,12 +99,19 @@ export async function beginLaunch(setup: AgentSetup, wanted: AbortSignal): Promi
   }
 }
 
+const TOO_LONG =
+  'shorten what the request or buildRunnerConfig gives it, an argument or a variable of its environment has at most 128 KiB on Linux'
+
 /** Most of what keeps a process from being started is told by its exit; the system refuses some of it at once. */
 function processOf(request: SpawnRequest): AgentProcess {
   try {
     return new AgentProcess(request)
   } catch (error) {
-    throw startError(`The agent could not be started: ${ended(toError(error).message)}`, error)
+    const { message, code } = toError(error) as NodeJS.ErrnoException
+    throw startError(
+      `The agent could not be started: ${ended(code === 'E2BIG' ? `${message}: ${TOO_LONG}` : message)}`,
+      error,
+    )
   }
 }
 
