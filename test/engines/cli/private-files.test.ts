@@ -14,3 +14,8 @@ t.test('who is given a file that another session is having written finds all of 
   t.ok(seen.every(({ isWhole }) => isWhole))
   t.equal(statSync(seen[0]!.path).mode & 0o777, 0o600)
 })
+
+t.test('what cannot be written is told as a start that failed, with where there is to be room', async (t) => {
+  const message = /could not write a file for the agent to its temporary directory \(TMPDIR\): ENOENT\./
+  await t.rejects(privateFile('no/such', ''), { code: 'SG_ERR_ENGINE_START', message })
+})

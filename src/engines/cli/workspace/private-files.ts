@@ -1,8 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { rename, stat, writeFile } from 'node:fs/promises'
+import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startError, toError } from '../../../errors.js'
+import { ended } from '../../../lib/sentence.js'
 
 let folder: string | undefined
 
@@ -10,15 +12,33 @@ let folder: string | undefined
  * Writes a file that an agent is started with, where only this account reads; it goes with the process. The same content is the same
  * file.
  * @returns its path
+ * @throws SG_ERR_ENGINE_START that says where there is no room
  */
 export async function privateFile(name: string, content: string, mode = 0o600): Promise<string> {
+  try {
+    return await written(name, content, mode)
+  } catch (error) {
+    const why = (error as NodeJS.ErrnoException).code ?? toError(error).message
+    throw startError(
+      `The gateway could not write a file for the agent to its temporary directory (TMPDIR): ${ended(why)}`,
+      error,
+    )
+  }
+}
+
+async function written(name: string, content: string, mode: number): Promise<string> {
   const digest = createHash('sha256').update(content).digest('hex').slice(0, 16)
   const path = join(await privateFolder(), `${digest}-${name}`)
   if (await stat(path).catch(() => undefined)) return path
   // There as a whole or not at all: an agent that starts meanwhile would not read what it is not to trust.
   const begun = `${path}-${randomUUID()}`
-  await writeFile(begun, content, { mode, flag: 'wx' })
-  await rename(begun, path)
+  try {
+    await writeFile(begun, content, { mode, flag: 'wx' })
+    await rename(begun, path)
+  } catch (error) {
+    await rm(begun, { force: true }).catch(() => {})
+    throw error
+  }
   return path
 }
 
