@@ -135,7 +135,12 @@ export class SessionFollower {
     // in the same log, what lies beyond its end was typing that a crash took back: nothing else is missing
     const isKnown = frame.epoch === this.#epoch && frame.replayingFrom <= this.#lastSeq
     this.#epoch = frame.epoch
-    if (!frame.truncated || isKnown) return
+    if (!frame.truncated) return
+    if (isKnown) {
+      // asked for again from there, it would be replayed each time
+      this.#keptSeq = Math.min(this.#keptSeq, frame.session.lastSeq)
+      return
+    }
     this.#lastSeq = this.#keptSeq = frame.replayingFrom
     this.stream.push({ type: 'gap', snapshot: frame })
   }

@@ -344,6 +344,25 @@ t.test('whoever knows where the log ends is told that there is nothing more', as
   t.equal(await world.over, 'ended')
 })
 
+t.test('who asks from beyond the end of a log is shown it once', async (t) => {
+  const world = follow({ attach: { afterSeq: 9, epoch: 'e1' } })
+  const snapshot = attached({ truncated: true, replayingFrom: 0 })
+  await world.settle()
+  world.socket.say(
+    { ...snapshot, session: { ...snapshot.session, lastSeq: 2 } },
+    ...[1, 2].map((seq) => eventFrame(said(seq))),
+  )
+  await world.settle()
+  world.socket.drop(1006)
+  await world.settle()
+  await world.clock.advance(500)
+  t.equal(world.socket.url.search, '?afterSeq=2&epoch=e1')
+  world.socket.say(attached({ replayingFrom: 2 }), eventFrame(said(10)))
+  await world.settle()
+  t.strictSame(world.seqs(), [10])
+  world.attachment.close()
+})
+
 t.test('of a session that has not ended nobody is told that there is nothing more', async (t) => {
   const world = follow()
   await world.settle()
