@@ -163,8 +163,8 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
         model = part.response.modelId || model
         if (rawFinishReason === CONTEXT_FULL) finishReason = CONTEXT_FULL
         if (finishReason === 'error' || IS_ERROR.test(rawFinishReason ?? '')) error ??= endedBadly(vendorReason)
-        // the SDK makes up the end of an answer that has none; some tell their usage with every word, so that is no end
-        if (finishReason === 'other' && rawFinishReason === undefined) error ??= BROKEN_OFF
+        // the SDK makes up the end of an answer that has none; some tell their usage, or a reason that is blank, with every word
+        if (finishReason === 'other' && !rawFinishReason && !told.isOver) error ??= BROKEN_OFF
       } else if (error === undefined) {
         answer.take(part)
       }

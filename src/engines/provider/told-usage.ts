@@ -11,6 +11,12 @@ const isObject = (value: unknown): value is Told => typeof value === 'object' &&
  */
 export class ToldUsage {
   #usage: TokenUsage | undefined
+  #isOver = false
+
+  /** Anthropic's protocol has an end besides the reason for it. Usage alone is no end: routers make it up for half an answer, too. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
 
   get usage(): TokenUsage | undefined {
     return this.#usage
@@ -18,6 +24,7 @@ export class ToldUsage {
 
   take(raw: unknown): void {
     if (!isObject(raw)) return
+    this.#isOver ||= raw.type === 'message_stop'
     if (raw.type === 'message_start' && isObject(raw.message)) this.#anthropic(raw.message.usage)
     else if (raw.type === 'message_delta') this.#anthropic(raw.usage)
     else if (isObject(raw.usage)) this.#openAi(raw.usage)

@@ -147,6 +147,49 @@ t.test('an answer that tells its usage with every word, and no end, has broken o
   t.match(await endOf(...said, finish('UNHEARD_OF')), { subtype: 'success', result: 'half an' })
 })
 
+const USED = { prompt_tokens: 1, completion_tokens: 1 }
+const saying = (content: string, more: object = {}) => ({ choices: [{ index: 0, delta: { content } }], ...more })
+const MESSAGE = { id: 'm', type: 'message', role: 'assistant', model: 'fake', content: [] }
+const anthropicSaying = (text: string) => [
+  { type: 'message_start', message: { ...MESSAGE, usage: { input_tokens: 1, output_tokens: 1 } } },
+  { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+  { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } },
+  { type: 'content_block_stop', index: 0 },
+]
+const unnamed = { type: 'message_delta', delta: { stop_reason: null }, usage: { output_tokens: 2 } }
+for (const [what, vendor, chunks, isWhole] of [
+  ['usage alone behind it', 'openai-compatible', [saying('hi'), { choices: [], usage: USED }], false],
+  ['usage with every word', 'openai-compatible', [saying('h', { usage: USED }), saying('i')], false],
+  [
+    'a blank reason with every word',
+    'openai-compatible',
+    [{ choices: [{ index: 0, delta: { content: 'hi' }, finish_reason: '' }] }],
+    false,
+  ],
+  ['the end of its message', 'anthropic', [...anthropicSaying('hi'), unnamed, { type: 'message_stop' }], true],
+  ['no end of its message', 'anthropic', [...anthropicSaying('hi'), unnamed], false],
+] as const)
+  t.test(`an answer of ${vendor} that names no reason of its end, with ${what}`, async (t) => {
+    const server = createServer((request, response) => {
+      request.resume().once('end', () => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        for (const chunk of chunks) response.write(`data: ${JSON.stringify(chunk)}\n\n`)
+        response.end(vendor === 'anthropic' ? '' : 'data: [DONE]\n\n')
+      })
+    })
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    t.teardown(() => server.close())
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+    const { runner, host } = await openAt(t, url, vendor)
+    runner.send('hi')
+    t.match(
+      await host.turn(1),
+      isWhole
+        ? { subtype: 'success', result: 'hi' }
+        : { subtype: 'error_during_execution', errors: ['The answer of the model broke off.'] },
+    )
+  })
+
 for (const [body, told] of [
   ['data: {nonsense', 'The provider sent what is no JSON: {nonsense'],
   ['<html>Welcome!</html>', 'The answer of the model broke off.'],
