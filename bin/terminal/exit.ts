@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { GatewayError, UNREACHABLE } from '../../client/index.js'
-import { NO_DESCRIPTORS } from '../../src/lib/descriptors.js'
+import { descriptorLimit, isLackOfDescriptors, NO_DESCRIPTORS } from '../../src/lib/descriptors.js'
 import { ended } from '../../src/lib/sentence.js'
 import { flagOf } from './flags.js'
 import { safe } from './output.js'
@@ -78,19 +78,23 @@ function explain(error: unknown, command: Command | undefined): { message: strin
   // a prompt that was left
   if (error instanceof Error && error.name === 'AbortError')
     return { message: 'Interrupted.', exitCode: EXIT.interrupted }
-  if (isOfTheSystem(error)) return { message: problemOf(error), exitCode: EXIT.failed }
-  return { message: error instanceof Error ? (error.stack ?? error.message) : String(error), exitCode: EXIT.failed }
+  if (!(error instanceof Error)) return { message: String(error), exitCode: EXIT.failed }
+  const problem = problemOf(error)
+  const isTold = isOfTheSystem(error) || problem !== error.message
+  return { message: isTold ? problem : (error.stack ?? problem), exitCode: EXIT.failed }
 }
 
+/** Read while there are some left. */
+const LIMIT = descriptorLimit()
+
 /** What the system says names a file and why, but where the shell stands in a directory that was removed, or no file at all can be opened. */
-export function problemOf(error: Error): string {
+export function problemOf(error: Error, limit = LIMIT): string {
   if (/\buv_cwd$/.test(error.message)) return 'The working directory is gone: change to one that is there.'
-  return (error as NodeJS.ErrnoException).code === 'EMFILE' ? NO_DESCRIPTORS : error.message
+  return isLackOfDescriptors(error, limit) ? NO_DESCRIPTORS : error.message
 }
 
 /** A file that cannot be written, say: it names the file and why. */
-const isOfTheSystem = (error: unknown): error is NodeJS.ErrnoException =>
-  error instanceof Error && 'syscall' in error && 'code' in error
+const isOfTheSystem = (error: Error): boolean => 'syscall' in error && 'code' in error
 
 function explainRefusal(
   { code, status, detail, errors }: GatewayError,

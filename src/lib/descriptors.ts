@@ -21,6 +21,15 @@ export function descriptorLimit(file = '/proc/self/limits'): DescriptorLimit | u
   return { soft: count(soft), hard: count(hard) }
 }
 
+/** Below it the modules of a start do not fit, which are opened some two hundred at a time. */
+const BARE = 256
+
+/** The loader takes a package whose description cannot be opened for one that is not there. */
+export function isLackOfDescriptors(error: Error, limit: DescriptorLimit | undefined): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'EMFILE' || (code === 'ERR_MODULE_NOT_FOUND' && limit !== undefined && limit.soft < BARE)
+}
+
 const HOW = 'LimitNOFILE=65536 in the systemd unit, or ulimit -n 65536 before the start'
 
 /** What to do about a limit that is low; undefined when it is not. */

@@ -92,4 +92,11 @@ t.test('a limit that is too low to load the program is told with what to do', as
   // how low that is depends on how many files it consists of, as bundled and by npm
   const error = Object.assign(new Error("EMFILE: too many open files, open '/of/the/program.js'"), { code: 'EMFILE' })
   t.match(problemOf(error), /too low .*LimitNOFILE=65536.*ulimit -n 65536/)
+  const missing = Object.assign(new Error("Cannot find package '/of/it'"), { code: 'ERR_MODULE_NOT_FOUND' })
+  t.match(
+    problemOf(missing, { soft: 150, hard: 150 }),
+    /too low .*ulimit -n 65536/,
+    'the loader says so of one it cannot open',
+  )
+  t.equal(problemOf(missing, { soft: 1024, hard: 1024 }), missing.message)
 })
