@@ -74,7 +74,8 @@ export class ProviderRunner implements Runner {
     this.#session = session
     this.files = session.files
     this.#tools = toolSet(session.tools.all())
-    this.#callIds = toolCallIds(turn?.work ? [...messages, turn.work.answer] : messages)
+    const ids = toolCallIds(turn?.work ? [...messages, turn.work.answer] : messages)
+    this.#callIds = new Set([...ids].flatMap((id) => [id, callIdAsShown(id)]))
   }
 
   /** A turn that the snapshot had in progress goes on in the next turn of the event loop, after results that are handed over at once. */
@@ -203,8 +204,10 @@ export class ProviderRunner implements Runner {
   #turnContext(calls: CallDesk): TurnContext {
     const { system, maxOutputTokens } = this.#session
     const claimId = (id: string) => {
-      const isFree = !this.#callIds.has(id) && !this.#callIds.has(callIdAsShown(id))
-      this.#callIds.add(id)
+      const shown = callIdAsShown(id)
+      const isFree = !this.#callIds.has(id) && !this.#callIds.has(shown)
+      // a model may take up an id that it was shown
+      this.#callIds.add(id).add(shown)
       return isFree
     }
     return {

@@ -181,6 +181,30 @@ t.test('a call has an id that every vendor takes where another model is shown it
   runner.send(script({ tools: [list] }, { text: 'done' }))
   await host.turn(2)
   t.not(shown().at(-1), long, 'an id that a client has seen stays the one call')
+  runner.send(script({ tools: [{ ...list, id: first! }] }, { text: 'done' }))
+  await host.turn(3)
+  t.equal(shown().filter((id) => id === first).length, 2, 'nor is one that a model was shown another call')
+})
+
+t.test('nor is it where the session was restored in between', async (t) => {
+  const endpoint = await startModelEndpoint(t)
+  const provider = { id: 'openai-compatible', baseUrl: endpoint.url, apiKeyEnv: 'KEY', models: ['one', 'two'] }
+  const engine = providerEngine({ env: { KEY: 'k' } })
+  const before = await open(engine, { provider })
+  t.teardown(() => before.runner.close())
+  before.runner.send(script({ tools: [{ tool: 'fs_list', id: 'functions.fs_list:0' }] }, { text: 'done' }))
+  await before.host.turn(1)
+  const { runner, host } = await open(engine, { provider, restore: before.runner.snapshot!() })
+  t.teardown(() => runner.close())
+  await runner.setModel?.('two')
+  runner.send('hi')
+  await host.turn(1)
+  const calls = () =>
+    endpoint.requests.at(-1)!.body.messages.flatMap(({ tool_calls }) => (tool_calls as { id: string }[]) ?? [])
+  const [{ id } = { id: '' }] = calls()
+  runner.send(script({ tools: [{ tool: 'fs_list', id }] }, { text: 'done' }))
+  await host.turn(2)
+  t.equal(new Set(calls().map((call) => call.id)).size, 2)
 })
 
 t.test(
