@@ -3,7 +3,7 @@ import type { FunctionComponent } from 'preact'
 import { useEffect, useErrorBoundary } from 'preact/hooks'
 import { ConnectionBar } from './parts/connection.js'
 import { Navigation } from './parts/navigation.js'
-import { Failure, Loading } from './parts/notice.js'
+import { Failure, LoadingPage } from './parts/notice.js'
 import { Page } from './parts/page.js'
 import { SignIn } from './parts/sign-in.js'
 import { route } from './route.js'
@@ -35,7 +35,7 @@ export function App() {
   })
 
   const now = access.value
-  if (now.state === 'asking') return <Loading />
+  if (now.state === 'asking') return <LoadingPage />
   if (now.state === 'unreachable')
     return (
       <main class="alone">
@@ -83,7 +83,7 @@ function CurrentScreen() {
   }, [name])
   if (!found) return <Page title={texts.shell.notFound}>{null}</Page>
   if (error) return <Failure error={error} retry={reset} />
-  if (loaded.value?.name !== name) return <Loading />
+  if (loaded.value?.name !== name) return <LoadingPage />
   if (loaded.value.error) return <Failure error={new Error(texts.shell.failedToLoad)} retry={() => location.reload()} />
   const Screen = loaded.value.screen!
   return <Screen key={name} />

@@ -12,6 +12,8 @@ const shell = {
   navigation: 'Screens',
   more: 'More',
   loading: 'Loading…',
+  overdue: 'It takes long: something between here and the gateway may not answer.',
+  loadAnew: 'Load the page anew',
   readingProfiles: 'The profiles are being read…',
   underway: 'Waits for the gateway…',
   notFound: 'There is no such screen.',

@@ -24,6 +24,19 @@ export const Loading = () => (
   </p>
 )
 
+/** Of the whole page, which has nothing else to press when no answer ever comes. */
+export const LoadingPage = () => (
+  <>
+    <Loading />
+    <p class="loading overdue" role="status">
+      {texts.shell.overdue}
+      <button type="button" class="quiet" onClick={() => location.reload()}>
+        {texts.shell.loadAnew}
+      </button>
+    </p>
+  </>
+)
+
 /** In a form: what was asked for is on its way. */
 export const Underway = ({ children = texts.shell.underway }: { children?: ComponentChildren }) => (
   <p class="loading underway quiet-text" role="status">
