@@ -143,6 +143,7 @@ const transcript = {
   newer: (n: number) => (n === 1 ? '1 new' : `${n} new`),
   linkTo: (seq: number) => `Link to line ${seq}`,
   onItsWay: 'On its way…',
+  unsure: 'This page was loaded anew before it was known whether this got there. Trying again never says it twice.',
   thinking: 'Thinking',
   replay: 'From the earlier session that this one goes on with',
   synthetic: 'Said by the agent itself in your place',

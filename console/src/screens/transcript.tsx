@@ -15,7 +15,7 @@ import { useEnd } from './transcript/end.js'
 import { Find } from './transcript/find.js'
 import { Head } from './transcript/head.js'
 import { Row, Streaming } from './transcript/items.js'
-import { TranscriptState } from './transcript/state.js'
+import { TranscriptState, UNSURE } from './transcript/state.js'
 import { WaitedFor } from './transcript/waited-for.js'
 
 const says = texts.transcript
@@ -64,6 +64,8 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   const { transcript, atStart, atEnd, isCut, isFull } = state.view.value
   const { rows, streaming, nested } = useMemo(() => rowsOf(transcript), [transcript])
   const goal = marked.value
+  // the log says first which of them it has
+  const outgoing = state.outgoing.value.filter(({ error }) => state.isLoaded.value || error !== UNSURE)
   const { drawn, isWhole, isNearlyWhole, atFirst } = useDrawn(rows, isFollowing.value ? undefined : goal)
 
   useLayoutEffect(() => {
@@ -172,7 +174,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
             <Row key={`${item.kind}${item.seq}`} item={item} nested={nested} state={state} />
           ))}
           {atEnd && <Streaming messages={streaming} />}
-          {state.outgoing.value.map((message) => (
+          {outgoing.map((message) => (
             <div key={message.id} class="line line-user outgoing" data-failed={message.error !== undefined}>
               <p dir="auto" class="outgoing-text">
                 {message.text}

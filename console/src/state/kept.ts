@@ -27,8 +27,15 @@ export const remember = (name: string, value: string): void => void tried(() => 
 /** Whose it is. Absent: nobody's who could be told from another one. */
 let owner: string | undefined
 
+let isLeft = false
+/** The page goes, for another person: what still comes of the one before is not kept for them. */
+export const keepNoMore = (): void => {
+  isLeft = true
+}
+
 /** Keeps it, or nothing any more. */
 export function keep(name: string, value: unknown): void {
+  if (isLeft) return
   unkept.delete(name)
   tried(() => sessionStorage.removeItem(PREFIX + name))
   if (value === undefined) return

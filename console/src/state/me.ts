@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { GatewayError, UNREACHABLE } from '../../../client/index.js'
 import { apiBase, request, strange, whenSignedOut } from '../api.js'
 import { texts } from '../texts.js'
-import { keepFor } from './kept.js'
+import { keepFor, keepNoMore } from './kept.js'
 import { turnPushOff } from './push.js'
 
 /** What `GET /console/me` tells: who is asking, and what this gateway has. */
@@ -101,7 +101,10 @@ function letIn(me: Me): void {
   if (owner !== undefined || shownTo === undefined) keepFor(owner)
   if (access.value.state !== 'in') entries++
   if (shownTo === undefined || shownTo === who) access.value = { state: 'in', me }
-  else location.reload()
+  else {
+    keepNoMore()
+    location.reload()
+  }
   shownTo = who
 }
 
@@ -128,6 +131,7 @@ export async function signOut(): Promise<void> {
     })
   }
   keepFor(undefined)
+  keepNoMore()
   access.value = { state: 'out', hasExpired: false }
   location.reload()
 }

@@ -1,9 +1,10 @@
-import { batch, computed, type Signal, signal } from '@preact/signals'
+import { batch, computed, effect, type Signal, signal } from '@preact/signals'
 import {
   type AttachItem,
   type Attachment,
   emptyTranscript,
   foldTranscript,
+  type SessionEvent,
   type SessionInfo,
   type Transcript,
 } from '../../../../client/index.js'
@@ -11,9 +12,11 @@ import { client, request } from '../../api.js'
 import { LogChanged, type LogPage, LogWindow } from '../../model/log-window.js'
 import { newId } from '../../model/new-id.js'
 import { nextFrame } from '../../model/next-frame.js'
+import { keep, keptAs } from '../../state/kept.js'
 import { LinkState } from '../../state/link.js'
 import { noteEnd } from '../../state/me.js'
 import { keepSession } from '../../state/sessions.js'
+import { texts } from '../../texts.js'
 
 /** A message that was written here and is not in the log yet. */
 export interface Outgoing {
@@ -23,13 +26,22 @@ export interface Outgoing {
   error?: unknown
 }
 
+/** Of a message from before the page was loaded anew: days may have passed since, so a person says whether it is sent again. */
+export const UNSURE = new Error(texts.transcript.unsure)
+
 /** By session: a message goes on to be sent while other screens are looked at, and one that was not taken waits there. */
 const outgoings = new Map<string, Signal<readonly Outgoing[]>>()
 
 function outgoingOf(id: string): Signal<readonly Outgoing[]> {
-  const known = outgoings.get(id) ?? signal<readonly Outgoing[]>([])
-  outgoings.set(id, known)
-  return known
+  const known = outgoings.get(id)
+  if (known) return known
+  const name = `unsent.${id}`
+  const found = signal<readonly Outgoing[]>(
+    (keptAs<Outgoing[]>(name) ?? []).map((message) => ({ ...message, error: UNSURE })),
+  )
+  outgoings.set(id, found)
+  effect(() => keep(name, found.value.length > 0 ? found.value.map(({ id, text }) => ({ id, text })) : undefined))
+  return found
 }
 
 /** What the beginning of a log says of the whole session. */
@@ -235,7 +247,16 @@ export class TranscriptState {
     batch(() => {
       this.view.value = { transcript, atStart, atEnd, isCut, isFull }
       if (atEnd) this.unseen.value = 0
+      this.#taken(this.#window.events)
     })
+  }
+
+  /** What is in the log was taken. */
+  #taken(events: readonly SessionEvent[]): void {
+    if (this.outgoing.value.length === 0) return
+    const shown = new Set(events.flatMap((event) => (event.type === 'user_message' ? [event.commandId] : [])))
+    if (this.outgoing.value.some(({ id }) => shown.has(id)))
+      this.outgoing.value = this.outgoing.value.filter(({ id }) => !shown.has(id))
   }
 
   /** From where `now` is: the window may have read what has happened since, of which only events tell. */
@@ -293,8 +314,7 @@ export class TranscriptState {
         void this.#move(() => this.#window.openEnd(this.#lastSeq))
       } else if (this.#window.append(events)) this.#show()
       else this.unseen.value += events.filter(({ type }) => type !== 'stream_delta').length
-      const shown = new Set(events.flatMap((event) => (event.type === 'user_message' ? [event.commandId] : [])))
-      if (shown.size > 0) this.outgoing.value = this.outgoing.value.filter(({ id }) => !shown.has(id))
+      this.#taken(events)
     })
   }
 
