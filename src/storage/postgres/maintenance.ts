@@ -7,6 +7,7 @@ import { StatementError } from './pipeline.js'
 import { statement } from './plan.js'
 import { inSchema, quoted, SCHEMA_VERSION, TABLES, versionOf } from './schema.js'
 import { directOptions, type PostgresStorageOptions } from './storage.js'
+import { isKept } from './values.js'
 import { checkWays } from './ways.js'
 
 /** What a look at a database has found. */
@@ -93,11 +94,7 @@ export const doctorPostgres = (options: PostgresStorageOptions): Promise<Postgre
 async function damageOf({ client }: Link, schema: string): Promise<string[]> {
   const lines: string[] = []
   for (const table of TABLES) {
-    const asked = damagedAsked(
-      table,
-      (column) => `@is_object_1(${column})`,
-      () => true,
-    )
+    const asked = damagedAsked(table, isKept, () => true)
     if (!asked) continue
     // not through the link: of a large database this takes longer than any answer to a gateway
     const { rows } = await client.query(

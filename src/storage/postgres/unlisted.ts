@@ -1,5 +1,5 @@
 import { executionsOf, type JournaledState } from '../../sessions/kept/journal.js'
-import { objectOf } from '../sql/json-columns.js'
+import { keptObject } from '../sql/json-columns.js'
 import { listedColumns } from '../sql/rows.js'
 import type { Link } from './link.js'
 import { listAll, unlistedAsked } from './tables/listed-sessions.js'
@@ -14,7 +14,7 @@ export async function listUnlisted(link: Link): Promise<void> {
     last = rows!.at(-1)!.key as number
     const listed = rows!.flatMap(({ key, state }) => {
       // undefined: it cannot be read, and whoever reads the session says so
-      const found = objectOf<JournaledState>(state as string)
+      const found = keptObject<JournaledState>(state as string, 'sessions')
       return found ? [{ key: key as number, columns: listedColumns(found), executions: executionsOf(found) }] : []
     })
     if (listed.length > 0) await link.run(listAll(listed))

@@ -45,3 +45,7 @@ function header(type: number, length: number, bytes: number): Buffer {
   buffer.writeInt32BE(1, 16)
   return buffer
 }
+
+/** Whether a text is a JSON object, and one with something in it. */
+export const isKept = (column: string, hasFields = true): string =>
+  `@is_object_1(${column})${hasFields ? ` AND ${column} !~ '^\\s*{\\s*}\\s*$'` : ''}`

@@ -7,6 +7,8 @@ interface JsonTable {
   names: readonly string[]
   /** The first of its names, where this is the only row with JSON. */
   only?: string
+  /** What the objects are is for others to say. */
+  mayBeEmpty?: true
 }
 
 /** Where texts are JSON objects: a page in the middle of a long one can be overwritten, or a hand slip, and no database sees it. */
@@ -14,15 +16,15 @@ const JSON_TABLES = new Map<string, JsonTable>(
   Object.entries({
     sessions: { columns: ['state'], names: ['id'] },
     origins: { columns: ['origin'], names: ['session'] },
-    snapshots: { columns: ['snapshot'], names: ['session'] },
-    events: { columns: ['json'], names: ['session', 'seq'] },
+    snapshots: { columns: ['snapshot'], names: ['session'], mayBeEmpty: true },
+    events: { columns: ['json'], names: ['session', 'seq'], mayBeEmpty: true },
     news: { columns: ['news'], names: ['n'] },
     parked: { columns: ['record'], names: ['id'] },
     profiles: { columns: ['profile'], names: ['name'] },
     jobs: { columns: ['info', 'request'], names: ['id'] },
     idempotency_keys: { columns: ['answer', 'made'], names: ['key'] },
-    deliveries: { columns: ['delivery'], names: ['n'] },
-    delivery_attempts: { columns: ['attempt'], names: ['n'] },
+    deliveries: { columns: ['delivery'], names: ['n'], mayBeEmpty: true },
+    delivery_attempts: { columns: ['attempt'], names: ['n'], mayBeEmpty: true },
     notifications: { columns: ['notification'], names: ['n'] },
     gateway_keys: { columns: ['value'], names: ['name'], only: 'vapid' },
     push_subscriptions: { columns: ['subscription'], names: ['id'] },
@@ -38,27 +40,36 @@ export function objectOf<T>(text: string): T | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as T) : undefined
 }
 
-/** Whether everything of a row that should be a JSON object is. */
+/** The same of what a table keeps: of most an object with nothing in it is none that was written. */
+export function keptObject<T>(text: string, table: string): T | undefined {
+  const found = objectOf<object>(text)
+  const isKept = found && (JSON_TABLES.get(table)?.mayBeEmpty || Object.keys(found).length > 0)
+  return isKept ? (found as T) : undefined
+}
+
+/** Whether everything of a row that should be a JSON object is one that it keeps. */
 export function isSound(table: string, row: Row): boolean {
   const json = JSON_TABLES.get(table)
   if (!json || (json.only !== undefined && row[json.names[0]!] !== json.only)) return true
-  return json.columns.every((column) => row[column] == null || objectOf(row[column] as string) !== undefined)
+  return json.columns.every((column) => row[column] == null || keptObject(row[column] as string, table) !== undefined)
 }
 
 /**
  * Asks for rows with damaged text; undefined: the table has no such text.
- * @param isObject how the database says of a column whether its text is a JSON object
+ * @param isObject how the database says of a column whether its text is a JSON object, with something in it where that is asked
  * @param has whether a table of that version has that column
  */
 export function damagedAsked(
   table: string,
-  isObject: (column: string) => string,
+  isObject: (column: string, hasFields: boolean) => string,
   has: (column: string) => boolean,
 ): { columns: string; from: string } | undefined {
-  const { columns = [], names = [], only } = JSON_TABLES.get(table) ?? {}
+  const { columns = [], names = [], only, mayBeEmpty = false } = JSON_TABLES.get(table) ?? {}
   const there = columns.filter(has)
   if (there.length === 0) return undefined
-  const damaged = there.map((column) => `(${column} IS NOT NULL AND NOT ${isObject(column)})`).join(' OR ')
+  const damaged = there
+    .map((column) => `(${column} IS NOT NULL AND NOT (${isObject(column, !mayBeEmpty)}))`)
+    .join(' OR ')
   const where = only === undefined ? damaged : `${names[0]} = '${only}' AND (${damaged})`
   return {
     columns: [...new Set([...names, ...there])].join(', '),

@@ -1,5 +1,5 @@
 import { StorageError } from '../storage.js'
-import { objectOf } from './json-columns.js'
+import { keptObject } from './json-columns.js'
 
 /** Says whose row of which table cannot be read, and what helps. */
 export const unreadable = (what: string, id: string | number, table: string): string =>
@@ -8,7 +8,7 @@ export const unreadable = (what: string, id: string | number, table: string): st
 
 /** @throws StorageError that says whose JSON cannot be read, and of which table it is */
 export function parsed<T>(text: string, what: string, id: string | number, table: string): T {
-  const found = objectOf<T>(text)
+  const found = keptObject<T>(text, table)
   if (found === undefined) throw new StorageError('STORAGE_UNREADABLE', unreadable(what, id, table))
   return found
 }

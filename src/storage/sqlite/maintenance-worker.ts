@@ -145,7 +145,8 @@ function damageOf(db: Database, table: string): string[] {
   const columns: { name: string }[] = db.prepare(`PRAGMA table_info(${table})`).all()
   const asked = damagedAsked(
     table,
-    (column) => `CASE WHEN json_valid(${column}) THEN json_type(${column}) = 'object' ELSE false END`,
+    (column, hasFields) =>
+      `CASE WHEN json_valid(${column}) THEN json_type(${column}) = 'object' ${hasFields ? `AND json(${column}) <> '{}'` : ''} ELSE false END`,
     (column) => columns.some(({ name }) => name === column),
   )
   if (!asked) return []

@@ -2,11 +2,11 @@ import type { JobStatus } from '../../../../schemas/jobs.js'
 import { type Expected, isAsExpected, type JobPatch } from '../../../jobs/adapter.js'
 import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
-import { isSound, objectOf } from '../../sql/json-columns.js'
+import { isSound, keptObject, objectOf } from '../../sql/json-columns.js'
 import { type JobCountRow, type JobPageFilter, type JobRow, jobTimes } from '../../sql/rows.js'
 import type { Row, Statement } from '../pipeline.js'
 import { asks, does, MAX_PAGE_CHARS, type Plans, pageOf, rowsOf, sets, statement } from '../plan.js'
-import { textArray } from '../values.js'
+import { isKept, textArray } from '../values.js'
 import type { JobChange } from './job-changes.js'
 import { ridingStatements } from './riding.js'
 
@@ -26,7 +26,7 @@ const FOREIGN = `foreign_ones AS MATERIALIZED (SELECT ARRAY(
   ) AS profiles)`
 const NOT_FOREIGN = 'profile <> ALL ((SELECT profiles FROM foreign_ones)::text[])'
 /** One with damaged text stays as it is, and takes the place of no other. */
-const IS_SOUND = '@is_object_1(info) AND @is_object_1(request)'
+const IS_SOUND = `${isKept('info')} AND ${isKept('request')}`
 /**
  * The first that are ready. Of a CASE the planner takes it that it leaves many: where all jobs have one profile it would otherwise expect
  * none, and read and sort all that are ready.
@@ -92,7 +92,7 @@ const COUNTS = `SELECT profile, status, count(*) AS count FROM @jobs
 const DELAYED = `SELECT id, next_run_at AS "nextRunAt" FROM @jobs
   WHERE NOT ready AND next_run_at > $1 ORDER BY next_run_at, n LIMIT $2`
 const OWNED = `SELECT ${COLUMNS} FROM @jobs WHERE owner = $1 AND n > $2 ORDER BY n LIMIT $3`
-const ENDED = 'SELECT info FROM @jobs WHERE finished_at <= $1 AND @is_object_1(info) ORDER BY finished_at, n LIMIT $2'
+const ENDED = `SELECT info FROM @jobs WHERE finished_at <= $1 AND ${isKept('info')} ORDER BY finished_at, n LIMIT $2`
 const UNREADABLE = `SELECT id FROM (SELECT id, info, request FROM @jobs WHERE ready ORDER BY priority DESC, n LIMIT $1) AS j
   WHERE NOT (${IS_SOUND})`
 const PRUNE = `DELETE FROM @jobs WHERE n = ANY (ARRAY(SELECT n FROM @jobs WHERE finished_at <= $1 ORDER BY finished_at LIMIT $2)) RETURNING n`
@@ -122,7 +122,7 @@ function jobRow({ n, id, rev, claimed, info, request }: Row): JobRow {
   if (claimed === null) return row
   const change = objectOf<JobPatch>(claimed as string)
   if (!change) return { ...row, info: claimed as string }
-  const job = objectOf<StoredJob>(row.info)
+  const job = keptObject<StoredJob>(row.info, 'jobs')
   if (!job) return row
   return { ...row, info: JSON.stringify(patched(job, { status: 'running', nextRunAt: undefined, ...change })) }
 }

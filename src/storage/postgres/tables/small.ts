@@ -3,7 +3,7 @@ import type { SharedName } from '../../sql/operations.js'
 import type { DeliveryRow, KeptKeyRow, KnownKeyRow, ParkedRow } from '../../sql/rows.js'
 import type { Row } from '../pipeline.js'
 import { asks, does, type Plans, rowsOf, type Self, sets, statement } from '../plan.js'
-import { textArray } from '../values.js'
+import { isKept, textArray } from '../values.js'
 import { keepKey, ridingStatements } from './riding.js'
 
 /** Expired keys that go whenever one is kept: more than come in, so that they cannot pile up. */
@@ -46,7 +46,7 @@ const LEFT_KEYS = `SELECT key, fingerprint, made, since FROM @idempotency_keys
   WHERE answer IS NULL AND made IS NOT NULL AND ($1::bigint IS NULL OR owner = $1) AND ($2::text[] IS NULL OR key = ANY ($2))`
 const DELIVERIES = `SELECT n, id, lane, delivery FROM @deliveries
   WHERE n > $1 AND ($2::bigint IS NULL OR owner = $2) AND ($3::text[] IS NULL OR lane = ANY ($3)) ORDER BY n LIMIT $4`
-const IS_HELD_UP = `SELECT EXISTS (SELECT FROM @deliveries WHERE lane = $1 AND owner <> $2::bigint AND @is_object_1(delivery)
+const IS_HELD_UP = `SELECT EXISTS (SELECT FROM @deliveries WHERE lane = $1 AND owner <> $2::bigint AND ${isKept('delivery', false)}
   AND n < (SELECT min(n) FROM @deliveries WHERE lane = $1 AND owner = $2)) AS held`
 const TRIM_LANE = `DELETE FROM @delivery_attempts WHERE lane = $1 AND n <=
   (SELECT n FROM @delivery_attempts WHERE lane = $1 ORDER BY n DESC OFFSET ${ATTEMPTS_PER_LANE} LIMIT 1)`
