@@ -85,6 +85,8 @@ export class NotificationFeed {
   #recentChars = 0
   #recentFrom = 0
   #prunedThrough = 0
+  /** Numbers up to this one do not count what there is: several processes gave them, by the time. */
+  #uncounted = 0
   #sweep: Timer | undefined
   #closed = false
 
@@ -103,6 +105,7 @@ export class NotificationFeed {
     this.#epoch = epoch
     this.#numbering = this.#numberingFrom(lastNumber)
     this.#recentFrom = lastNumber
+    if (lastNumber >= 10 ** DIGITS) this.#uncounted = lastNumber
     this.#places?.open(lastNumber)
     if (lastNumber === 0) return
     void this.#prune()
@@ -152,8 +155,8 @@ export class NotificationFeed {
 
   /** It is written down: it can be read. */
   commit({ kept }: Placed): void {
+    this.#placed++
     if (this.#places) {
-      this.#placed++
       this.#places.nudge()
       this.#options.tellOthers?.()
     } else this.#numbering.settle(kept.number, kept)
@@ -187,7 +190,11 @@ export class NotificationFeed {
     this.listeners.emit('notification', kept)
     if (this.#closed) return
     const { retention } = this.#options
-    if (this.#places ? this.#placed >= SLACK : kept.number - retention.maxCount >= this.#prunedThrough + SLACK)
+    if (
+      this.#places || this.#uncounted
+        ? this.#placed >= SLACK
+        : kept.number - retention.maxCount >= this.#prunedThrough + SLACK
+    )
       void this.#prune()
     this.#sweepLater()
   }
@@ -211,7 +218,8 @@ export class NotificationFeed {
 
   /** Numbers up to this one cannot be read any more. */
   get #through(): number {
-    return this.#places ? 0 : Math.max(0, this.#numbering.head - this.#options.retention.maxCount)
+    const through = this.#places ? 0 : this.#numbering.head - this.#options.retention.maxCount
+    return through > this.#uncounted ? through : 0
   }
 
   async #prune(): Promise<void> {
@@ -220,7 +228,7 @@ export class NotificationFeed {
     this.#placed = 0
     await Promise.all([
       store.prune(this.#through, this.#since),
-      this.#places && store.shared!.keepNewest(this.#options.retention.maxCount),
+      (this.#places || this.#uncounted > 0) && store.shared?.keepNewest(this.#options.retention.maxCount),
     ]).catch((error) =>
       logger.warn({ err: toError(error) }, 'old notifications could not be forgotten; they will be later'),
     )

@@ -48,9 +48,16 @@ function sharedStore() {
 async function build(t: Test, retention = DEFAULT_NOTIFICATION_RETENTION) {
   const clock = new VirtualClock(1_760_000_000_000)
   const { store, write } = sharedStore()
-  const node = async (n: number) => {
+  const node = async (n?: number) => {
     const feed = new NotificationFeed({
-      ...{ store, clock, logger: silentLogger, ridesAlong: false, retention, node: () => n },
+      ...{
+        store,
+        clock,
+        logger: silentLogger,
+        ridesAlong: false,
+        retention,
+        node: n === undefined ? undefined : () => n,
+      },
     })
     t.teardown(() => feed.close())
     await feed.open()
@@ -128,3 +135,30 @@ t.test('a place says whether something after it was forgotten, and only then', a
   t.match(JSON.parse((await a.find(ids.at(-1)!, UNLIMITED)).json), { preview: '109' })
   await t.rejects(a.find(ids[0]!, UNLIMITED), { code: 'SG_ERR_NOTIFICATION_NOT_FOUND' })
 })
+
+t.test(
+  'a process that goes on with it alone keeps as many as before, and not those with the next numbers',
+  async (t) => {
+    const { a, b, tell, write, after, node, clock } = await build(t, { ...DEFAULT_NOTIFICATION_RETENTION, maxCount: 3 })
+    const ids: string[] = []
+    for (const [feed, preview] of [
+      [a, 'one'],
+      [b, 'two'],
+      [a, 'three'],
+    ] as const) {
+      ids.push(tell(feed, preview))
+      await write()
+      await clock.advance(1_000)
+    }
+    const alone = await node()
+    await new Promise(setImmediate)
+    t.same(await after(alone, undefined), ['one', 'two', 'three'])
+    t.same(await after(alone, ids[0]), ['two', 'three'])
+    t.match(await alone.placeAfter(ids[0]), { truncated: false })
+    for (const preview of ['four', 'five', 'six', 'seven']) {
+      tell(alone, preview)
+      await write()
+    }
+    t.same(await after(alone, undefined), ['five', 'six', 'seven'])
+  },
+)
