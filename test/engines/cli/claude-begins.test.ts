@@ -171,3 +171,8 @@ t.test('what an agent says as it ends instead of starting is told with its end',
     await t.rejects(runner.start(host), { code: 'SG_ERR_ENGINE_START', message })
   }
 })
+
+t.test('what the SDK itself says against a start is told as it is, and not what the agent does then', async (t) => {
+  const { runner, host } = await build(t, { config: { env: { CLAUDE_REFUSES: 'The mode is not known.' } } })
+  await t.rejects(runner.start(host), { code: 'SG_ERR_ENGINE_START', message: 'The mode is not known.' })
+})
