@@ -61,6 +61,7 @@ export class ProviderRunner implements Runner {
   readonly files: ScratchFiles
   readonly #session: ProviderSession
   readonly #tools: ToolSet
+  /** As other models are shown them, which each id is one of: a model may take up what it was shown. */
   readonly #callIds: Set<string>
   readonly #warned = new Set<string>()
   #host: RunnerHost | undefined
@@ -75,7 +76,7 @@ export class ProviderRunner implements Runner {
     this.files = session.files
     this.#tools = toolSet(session.tools.all())
     const ids = toolCallIds(turn?.work ? [...messages, turn.work.answer] : messages)
-    this.#callIds = new Set([...ids].flatMap((id) => [id, callIdAsShown(id)]))
+    this.#callIds = new Set([...ids].map(callIdAsShown))
   }
 
   /** A turn that the snapshot had in progress goes on in the next turn of the event loop, after results that are handed over at once. */
@@ -205,9 +206,8 @@ export class ProviderRunner implements Runner {
     const { system, maxOutputTokens } = this.#session
     const claimId = (id: string) => {
       const shown = callIdAsShown(id)
-      const isFree = !this.#callIds.has(id) && !this.#callIds.has(shown)
-      // a model may take up an id that it was shown
-      this.#callIds.add(id).add(shown)
+      const isFree = !this.#callIds.has(shown)
+      this.#callIds.add(shown)
       return isFree
     }
     return {
