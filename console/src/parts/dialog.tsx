@@ -22,6 +22,10 @@ export function Dialog({
   /** The platform begins with what is first, which closes it. */
   const begin = (): void =>
     (element.current?.querySelector<HTMLElement>(FIELD) ?? element.current?.querySelector('button'))?.focus()
+  /** Whoever is told by the platform is told later, and what was opened meanwhile would be taken for this. */
+  const leave = (): void => {
+    if (element.current) onClose()
+  }
   // before the next key comes, which is the dialog's then
   useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null
@@ -43,7 +47,12 @@ export function Dialog({
     <dialog
       ref={element}
       aria-labelledby={id}
-      onClose={onClose}
+      onCancel={(event) => {
+        if (event.target !== event.currentTarget) return
+        event.preventDefault()
+        leave()
+      }}
+      onClose={leave}
       onFocusIn={(event) => {
         at.current = event.target as Element
       }}
@@ -55,7 +64,7 @@ export function Dialog({
     >
       <header class="dialog-head">
         <h2 id={id}>{title}</h2>
-        <button type="button" class="bare" aria-label={texts.shell.close} onClick={() => element.current?.close()}>
+        <button type="button" class="bare" aria-label={texts.shell.close} onClick={leave}>
           <Icon name="close" />
         </button>
       </header>
