@@ -68,7 +68,7 @@ t.test('a turn that ends each process which goes on with it is gone on with alon
   t.match(held.registry.here(id), { status: 'parked' })
   t.match(
     detailOf(held, id),
-    /^4 processes in a row .*: interrupt the session to end the turn, or remove it where that ends the process, too\.$/,
+    /^4 processes in a row .*: interrupt the session to end the turn, or remove it; .* restart of the gateway tries again\.$/,
   )
   const said = await eventsOf(held, id)
   t.match(said.at(-1), { type: 'status_changed', status: 'parked', detail: detailOf(held, id) })
@@ -87,6 +87,29 @@ t.test('a turn that ends each process which goes on with it is gone on with alon
   await clock.advance(SOON_MS)
   t.equal(after.engine.runners.length, 0)
   t.equal((await after.registry.get(id))?.status, 'idle')
+})
+
+t.test('one that is held is tried once more, alone, after a process that was shut down', async (t) => {
+  const world = await woken(t)
+  const { clock, id } = world
+  await endSoon(world, 4)
+  const held = await world.again()
+  await until(() => detailOf(held, id) !== undefined)
+  await held.gateway.close()
+  const once = await world.again()
+  await clock.advance(SOON_MS - 1)
+  t.equal(once.engine.runners.length, 0, 'the others come first')
+  await clock.advance(1)
+  await goesOn(once)
+  const again = await world.again()
+  await until(() => detailOf(again, id) !== undefined, 'held again')
+  await again.gateway.close()
+  const mended = await world.again()
+  await clock.advance(SOON_MS)
+  await goesOn(mended)
+  mended.engine.last.complete()
+  await until(() => mended.registry.here(id)?.status === 'idle')
+  t.equal(detailOf(mended, id), undefined)
 })
 
 t.test('one that is held is removed without an engine', async (t) => {

@@ -10,9 +10,9 @@ const ALONE = 3
 /** After so many it goes on by itself no more. */
 const MOST = 4
 
-const HELD =
-  `${MOST} processes in a row ended soon after they had gone on with this turn, so none does by itself any more: ` +
-  'interrupt the session to end the turn, or remove it where that ends the process, too.'
+const HELD = `${MOST} processes in a row ended soon after they had gone on with this turn, so none does by itself any more`
+const WHAT_TO_DO = 'interrupt the session to end the turn, or remove it'
+const ONCE_MORE = 'once it is mended why, an orderly restart of the gateway tries again'
 
 /**
  * Goes on, at a start, with what an earlier process left in the middle of a turn. A turn that ends the process would do so at each start, and
@@ -25,12 +25,15 @@ export class Starts {
   readonly #waking: Waking
   readonly #withFew = new Set<string>()
   readonly #alone = new Set<string>()
+  readonly #held = new Set<string>()
+  readonly #heldDetail: string
   #timer: Timer | undefined
   #isClosed = false
 
   constructor(parts: SleepParts, waking: Waking) {
     this.#parts = parts
     this.#waking = waking
+    this.#heldDetail = `${HELD}: ${WHAT_TO_DO}${parts.sharing ? '' : `; ${ONCE_MORE}`}.`
   }
 
   /** @param endedSoon how many processes in a row ended soon after they had gone on with it */
@@ -97,19 +100,31 @@ export class Starts {
   /** Never rejects. */
   async #hold(id: string): Promise<void> {
     const { load, logger, mailbox } = this.#parts
-    logger.error({ sessionId: id }, HELD)
+    this.#held.add(id)
+    logger.error({ sessionId: id }, this.#heldDetail)
     try {
       await mailbox.run(id, async () => {
         const session = await load(id)
-        if (session?.parked) session.engine.showParkedAgain(HELD)
+        if (session?.parked) session.engine.showParkedAgain(this.#heldDetail)
       })
     } catch (error) {
       logger.error({ sessionId: id, err: toError(error) }, 'a session that is held cannot say why')
     }
   }
 
+  /**
+   * The process is shut down: who does that may have mended why others ended, so what is held is tried once more, alone. A node that is
+   * drained leaves it to another one, which has not been mended.
+   */
   close(): void {
     this.#isClosed = true
     this.#timer?.cancel()
+    if (this.#parts.sharing) return
+    for (const id of this.#held) {
+      const session = this.#parts.table.resident(id)
+      if (!session?.parked || session.midTurn?.endedSoon !== MOST) continue
+      session.midTurn.endedSoon = ALONE
+      session.touch()
+    }
   }
 }

@@ -14,6 +14,7 @@ import { asleep } from '../kept/mid-turn.js'
 import type { Session } from '../session.js'
 import { withChoice } from '../session-facts.js'
 import type { SessionTable } from '../session-table.js'
+import type { Sharing } from '../sharing.js'
 import { EndedSoon } from './ended-soon.js'
 import { isFinal, nodeAway, reasonOf } from './refusals.js'
 import { START_LIMIT_MS } from './runner-link.js'
@@ -35,6 +36,8 @@ export interface SleepParts {
   keeping: Keeping
   admission: Admission
   table: SessionTable
+  /** Absent: one process has all sessions. */
+  sharing?: Sharing | undefined
   /** The session, read into memory when it is not there; `undefined` when it is gone. @param whole what the journal has of it */
   load(id: string, whole?: JournaledWhole, patience?: Patience): Promise<Session | undefined>
   /** What is done to one session without an engine is done one step after the other. */
