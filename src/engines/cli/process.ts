@@ -64,7 +64,7 @@ export class AgentProcess {
       })
     })
     // without descriptors there are not even streams
-    if (!this.child.stdin) throw new Error(`spawn ${command}: ${NO_DESCRIPTORS}`)
+    if (!this.child.stdin) throw new Error(`spawn ${command}: ${NO_MORE_FILES}`)
     if (this.pid !== undefined) void leash.mind(this.pid, this.exited)
     // Writing to an agent that has just died is told by its exit.
     this.child.stdin.on('error', () => {})
@@ -201,7 +201,7 @@ export class AgentProcess {
 
 const FEWER = 'or run fewer sessions at once (maxSessions)'
 const NO_PROCESSES = `this account may have no more processes or threads: raise TasksMax or LimitNPROC of the systemd unit or ulimit -u, ${FEWER}`
-const NO_DESCRIPTORS = `the gateway may have no more files open: raise LimitNOFILE of the systemd unit or ulimit -n, ${FEWER}`
+const NO_MORE_FILES = `the gateway may have no more files open: raise LimitNOFILE of the systemd unit or ulimit -n, ${FEWER}`
 
 /** The system says of a file that is there that it is not, where what is to run it is missing, and of what is short no more than a name. */
 function whyNotRun(thrown: unknown, command: string, cwd: string): Error {
