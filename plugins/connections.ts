@@ -13,7 +13,10 @@ const RETRY_AFTER_S = 5
 
 /** Connections of one server that asked for a WebSocket and are none yet. Node neither times them out nor closes them with the server. */
 export class Upgrades {
-  readonly #connections = new Set<Duplex>()
+  /** With what had been written to each before anybody was asked. */
+  readonly #connections = new Map<Duplex, number>()
+  /** Those that a listener of the host may answer, and whether one has. */
+  readonly #left = new Map<Duplex, () => boolean>()
   readonly #onClose: (this: Duplex) => void
 
   constructor() {
@@ -24,12 +27,17 @@ export class Upgrades {
   }
 
   add(connection: Socket): void {
-    this.#connections.add(connection)
+    this.#connections.set(connection, connection.bytesWritten)
     connection.on('error', destroy)
     // a socket that is accepted has no such limit
     connection.setTimeout?.(UPGRADE_MS)
     connection.on('timeout', destroy)
     connection.on('close', this.#onClose)
+  }
+
+  /** What was asked on the same connection before is answered. */
+  isNext(connection: Socket): void {
+    this.#connections.set(connection, connection.bytesWritten)
   }
 
   /** Somebody else looks after it from now on. */
@@ -41,8 +49,22 @@ export class Upgrades {
     connection.off('close', this.#onClose)
   }
 
+  /** The host may take it: it is the host's once something is written to it, and ends like any other when nobody does. */
+  leave(connection: Socket): void {
+    const written = this.#connections.get(connection)!
+    const isTaken = () => connection.bytesWritten > written
+    this.#connections.delete(connection)
+    this.#left.set(connection, isTaken)
+    connection.off('timeout', destroy)
+    connection.once('timeout', () => {
+      if (!isTaken()) connection.destroy()
+    })
+    connection.once('close', () => this.#left.delete(connection))
+  }
+
   endAll(): void {
-    for (const connection of this.#connections) connection.destroy()
+    for (const connection of this.#connections.keys()) connection.destroy()
+    for (const [connection, isTaken] of this.#left) if (!isTaken()) connection.destroy()
   }
 }
 
@@ -88,6 +110,7 @@ export function ownUpgrades(server: Server): Upgrades {
     if (event !== 'upgrade') return emit.call(this, event, ...args)
     const [request, connection, head] = args as [IncomingMessage, Socket, Buffer]
     const goOn = () => {
+      upgrades.isNext(connection)
       if (asksForSocket(request.headers.upgrade)) return emit.call(this, event, ...args)
       upgrades.release(connection)
       return replayPlain(this, request, connection, head)

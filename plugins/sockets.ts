@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { Server } from 'node:http'
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
 import websocket from '@fastify/websocket'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import WebSocket from 'ws'
@@ -71,12 +71,12 @@ const below = (prefix: string): RegExp => new RegExp(`^${sourceOf(prefix.replace
 /** The router has all of them where nobody else listens, and else those to a gateway: the rest is for the sockets of the host. */
 function upgradesForRouter(server: Server, upgrades: Upgrades): Server {
   const handedOn = new EventEmitter()
-  server.on('upgrade', (request, connection: Duplex & { _httpMessage?: unknown }, head) => {
+  server.on('upgrade', (request, connection: Socket & { _httpMessage?: unknown }, head) => {
     // a plugin of the host has given it to the router
     if (connection._httpMessage) return
     const isOurs = pathsOf.get(server)?.some((path) => path.test(request.url ?? ''))
     if (isOurs || server.listenerCount('upgrade') === 1) handedOn.emit('upgrade', request, connection, head)
-    else upgrades.release(connection)
+    else upgrades.leave(connection)
   })
   return handedOn as Server
 }

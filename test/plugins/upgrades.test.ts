@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { Agent, request as httpRequest } from 'node:http'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import websocket from '@fastify/websocket'
 import fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
+import WebSocket, { WebSocketServer } from 'ws'
 import gatewayPlugin from '../../src/index.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { TestClient } from '../fixtures/client.js'
@@ -174,4 +175,43 @@ t.test('an upgrade that nobody has answered yet ends with the host that has sock
   await host.close()
   await gone
   t.equal((await own.untilClosed()).code, 1005, 'its own plugin says goodbye to its own sockets')
+})
+
+t.test('an upgrade that neither the gateway nor the host answers ends, and hurts neither', async (t) => {
+  const asked: string[] = []
+  const own = new WebSocketServer({ noServer: true })
+  const { host, port, url } = await serveHost(t, async (host) => {
+    host.server.on('upgrade', (request, connection, head) => {
+      if (request.url === '/own')
+        own.handleUpgrade(request, connection, head, (socket) => socket.send('{"type":"hello"}'))
+      else asked.push(request.url!)
+    })
+  })
+  const accepted: Socket[] = []
+  host.server.on('connection', (connection) => accepted.push(connection))
+  const ask = async (path: string) => {
+    const connection = connect(port, '127.0.0.1').on('error', () => {})
+    const headers = Object.entries({ host: 'x', ...HANDSHAKE }).map(([name, value]) => `${name}: ${value}\r\n`)
+    connection.write(`GET ${path} HTTP/1.1\r\n${headers.join('')}\r\n`)
+    await until(() => asked.includes(path))
+    return connection
+  }
+  ;(await ask('/reset')).resetAndDestroy()
+  await until(() => accepted[0]!.destroyed)
+  const late = await ask('/late')
+  const timedOut = once(late.resume(), 'close')
+  accepted[1]!.emit('timeout')
+  await timedOut
+
+  const taken = new TestClient(`${url.replace('http', 'ws')}/own`)
+  t.teardown(() => taken.socket.terminate())
+  await taken.until(() => taken.frames.length > 0)
+  accepted[2]!.emit('timeout')
+  const open = await ask('/open')
+  const gone = once(open.resume(), 'close')
+  const closed = host.close()
+  await gone
+  t.equal(taken.socket.readyState, WebSocket.OPEN, "what the host has answered is the host's")
+  taken.socket.terminate()
+  await closed
 })
