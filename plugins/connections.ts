@@ -18,6 +18,8 @@ export class Upgrades {
   /** Those that a listener of the host may answer, and whether one has. */
   readonly #left = new Map<Duplex, () => boolean>()
   readonly #onClose: (this: Duplex) => void
+  /** Takes an upgrade that is a gateway's, before the listeners of the host: some of them answer each. */
+  take: (request: IncomingMessage, connection: Socket, head: Buffer) => boolean = () => false
 
   constructor() {
     const connections = this.#connections
@@ -111,7 +113,8 @@ export function ownUpgrades(server: Server): Upgrades {
     const [request, connection, head] = args as [IncomingMessage, Socket, Buffer]
     const goOn = () => {
       upgrades.isNext(connection)
-      if (asksForSocket(request.headers.upgrade)) return emit.call(this, event, ...args)
+      if (asksForSocket(request.headers.upgrade))
+        return upgrades.take(request, connection, head) || emit.call(this, event, ...args)
       upgrades.release(connection)
       return replayPlain(this, request, connection, head)
     }

@@ -68,14 +68,16 @@ export async function openToWebSockets(
 /** Matches the paths below a prefix, in which a host may have parameters: these match anything. */
 const below = (prefix: string): RegExp => new RegExp(`^${sourceOf(prefix.replace(/\/$/, ''))}(?=[/?]|$)`, 'i')
 
-/** The router has all of them where nobody else listens, and else those to a gateway: the rest is for the sockets of the host. */
+/** The router has those to a gateway, and all others where nobody else listens: else they are for the sockets of the host. */
 function upgradesForRouter(server: Server, upgrades: Upgrades): Server {
   const handedOn = new EventEmitter()
+  upgrades.take = (request, connection, head) =>
+    pathsOf.get(server)!.some((path) => path.test(request.url ?? '')) &&
+    handedOn.emit('upgrade', request, connection, head)
   server.on('upgrade', (request, connection: Socket & { _httpMessage?: unknown }, head) => {
     // a plugin of the host has given it to the router
     if (connection._httpMessage) return
-    const isOurs = pathsOf.get(server)?.some((path) => path.test(request.url ?? ''))
-    if (isOurs || server.listenerCount('upgrade') === 1) handedOn.emit('upgrade', request, connection, head)
+    if (server.listenerCount('upgrade') === 1) handedOn.emit('upgrade', request, connection, head)
     else upgrades.leave(connection)
   })
   return handedOn as Server

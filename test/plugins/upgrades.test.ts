@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { Agent, request as httpRequest } from 'node:http'
+import { Agent, request as httpRequest, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import websocket from '@fastify/websocket'
 import fastify, { type FastifyInstance } from 'fastify'
@@ -19,16 +19,18 @@ const OFFERS_H2C = {
 }
 const JSON_TYPE = { 'content-type': 'application/json' }
 
+const GATEWAY = {
+  allowUnauthenticated: true,
+  profiles: [{ name: 'p', engine: 'provider' as const, provider: { id: 'scripted' } }],
+  createEngineRunner: new ScriptedEngine().create,
+}
+
 async function serveHost(t: Test, before?: (host: FastifyInstance) => Promise<void>) {
   const host = fastify()
   t.teardown(() => host.close())
   await before?.(host)
   host.post('/echo', async ({ body, headers }) => ({ got: body, upgrade: headers.upgrade }))
-  await host.register(gatewayPlugin, {
-    allowUnauthenticated: true,
-    profiles: [{ name: 'p', engine: 'provider' as const, provider: { id: 'scripted' } }],
-    createEngineRunner: new ScriptedEngine().create,
-  })
+  await host.register(gatewayPlugin, GATEWAY)
   const url = await host.listen({ port: 0 })
   return { host, url, port: Number(new URL(url).port) }
 }
@@ -215,3 +217,29 @@ t.test('an upgrade that neither the gateway nor the host answers ends, and hurts
   taken.socket.terminate()
   await closed
 })
+
+for (const order of ['before', 'after'])
+  t.test(
+    `a proxy of the host that answers each upgrade, brought ${order} the gateway, leaves it its sockets`,
+    async (t) => {
+      const host = fastify()
+      t.teardown(() => host.close())
+      const answerEach = () =>
+        host.server.on('upgrade', (request, connection) => {
+          const response = new ServerResponse(request)
+          response.assignSocket(connection as Socket)
+          host.routing(request, response)
+        })
+      if (order === 'before') answerEach()
+      host.get('/own', async () => 'proxied')
+      await host.register(gatewayPlugin, GATEWAY)
+      if (order === 'after') answerEach()
+      const url = await host.listen({ port: 0 })
+      const { id } = (await host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD } })).json()
+      const client = new TestClient(`${url.replace('http', 'ws')}/v1/sessions/${id}/ws`)
+      t.teardown(() => client.socket.terminate())
+      await client.untilFrame('synced')
+      const answer = await rawRequest(Number(new URL(url).port), { path: '/own', headers: HANDSHAKE })
+      t.match(answer, { status: 200, text: 'proxied' })
+    },
+  )
