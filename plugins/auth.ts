@@ -5,11 +5,12 @@ import type { Clock } from '../src/lib/clock.js'
 import { within } from '../src/lib/within.js'
 import type { Authenticate } from '../src/options.js'
 import { NOBODY, normalizePrincipal, type Principal, UNLIMITED } from '../src/principal.js'
-import { isUpgrade, stays } from './connections.js'
+import { stays } from './connections.js'
 import { upgradeRefusals } from './edge.js'
 import { ownOrigins } from './origins.js'
 import { addToRequests } from './request-members.js'
 import { signedIn } from './sign-in-cookie.js'
+import { isUpgrade } from './upgrades.js'
 
 const AUTHENTICATE_MS = 10_000
 

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
-import { isUpgrade } from './connections.js'
 import { ownOrigins } from './origins.js'
+import { isUpgrade } from './upgrades.js'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

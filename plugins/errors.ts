@@ -105,15 +105,19 @@ const CLIENT_CODES: Record<string, ErrorCode> = {
 /** Answers what is no HTTP, or comes too slowly or with too large a head, and ends the connection. */
 export function answerClientError(error: NodeJS.ErrnoException, connection: Socket): void {
   if (error.code === 'ECONNRESET' || connection.destroyed) return
-  if (connection.writable) {
-    const problem = problemOf(new GatewayError(CLIENT_CODES[error.code ?? ''] ?? 'SG_ERR_BAD_REQUEST'), newId())
-    const body = JSON.stringify(problem)
-    connection.write(
-      `HTTP/1.1 ${problem.status} ${problem.title}\r\nconnection: close\r\ncache-control: no-store\r\n` +
-        `content-type: application/problem+json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    )
-  }
+  writeProblem(connection, new GatewayError(CLIENT_CODES[error.code ?? ''] ?? 'SG_ERR_BAD_REQUEST'))
   connection.destroy(error)
+}
+
+/** Says on a connection that has no request of Fastify's what is wrong, and that nothing else comes. */
+export function writeProblem(connection: Socket, error: GatewayError): void {
+  if (!connection.writable) return
+  const problem = problemOf(error, newId())
+  const body = JSON.stringify(problem)
+  connection.write(
+    `HTTP/1.1 ${problem.status} ${problem.title}\r\nconnection: close\r\ncache-control: no-store\r\n` +
+      `content-type: application/problem+json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
 }
 
 export function problemOf(error: GatewayError, instance: string): Problem {

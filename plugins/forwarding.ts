@@ -8,10 +8,11 @@ import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { unavailable } from '../src/lib/patience.js'
 import type { ClusterNode } from '../src/storage/cluster.js'
-import { isUpgrade, ownUpgrades, readAhead, stays } from './connections.js'
+import { stays } from './connections.js'
 import { clientOf } from './hops.js'
 import { ReplayableBody } from './replayable-body.js'
 import type { Splices } from './splices.js'
+import { isUpgrade, ownUpgrades, readAhead } from './upgrades.js'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

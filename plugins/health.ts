@@ -1,9 +1,9 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { Gateway } from '../src/gateway.js'
-import { isUpgrade } from './connections.js'
 import { upgradeRefusals } from './edge.js'
 import { answerAsOwn } from './errors.js'
 import { refuseOthersAt } from './methods.js'
+import { isUpgrade } from './upgrades.js'
 
 /**
  * `GET /healthz`: the process is alive. `GET /readyz`: it takes work; 503 before it started, while it drains and while its storage takes

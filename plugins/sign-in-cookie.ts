@@ -2,8 +2,8 @@ import type { FastifyRequest } from 'fastify'
 import type { FoundSignIn, SignIns } from '../src/console/sign-ins.js'
 import { GatewayError } from '../src/errors.js'
 import type { Identify } from './auth.js'
-import { isUpgrade } from './connections.js'
 import type { IsOwnOrigin } from './origins.js'
+import { isUpgrade } from './upgrades.js'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -6,8 +6,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import WebSocket from 'ws'
 import { CLOSE, closeRow } from '../schemas/close-codes.js'
 import type { Gateway } from '../src/gateway.js'
-import { ownUpgrades, type Upgrades } from './connections.js'
 import { sourceOf } from './own-place.js'
+import { ownUpgrades, type Upgrades } from './upgrades.js'
 
 /** Every close carries a reason, those that `ws` decides on too. */
 class ReasonedWebSocket extends WebSocket {
@@ -71,12 +71,14 @@ const below = (prefix: string): RegExp => new RegExp(`^${sourceOf(prefix.replace
 /** The router has those to a gateway, and all others where nobody else listens: else they are for the sockets of the host. */
 function upgradesForRouter(server: Server, upgrades: Upgrades): Server {
   const handedOn = new EventEmitter()
-  upgrades.take = (request, connection, head) =>
-    pathsOf.get(server)!.some((path) => path.test(request.url ?? '')) &&
-    handedOn.emit('upgrade', request, connection, head)
+  upgrades.takenBy(
+    (request, connection, head) =>
+      pathsOf.get(server)!.some((path) => path.test(request.url ?? '')) &&
+      handedOn.emit('upgrade', request, connection, head),
+  )
   server.on('upgrade', (request, connection: Socket & { _httpMessage?: unknown }, head) => {
     // a plugin of the host has given it to the router
-    if (connection._httpMessage) return
+    if (connection._httpMessage || upgrades.haveEnded) return
     if (server.listenerCount('upgrade') === 1) handedOn.emit('upgrade', request, connection, head)
     else upgrades.leave(connection)
   })

@@ -25,6 +25,16 @@ const GATEWAY = {
   createEngineRunner: new ScriptedEngine().create,
 }
 
+const HEADERS = Object.entries({ host: 'x', ...HANDSHAKE })
+  .map(([name, value]) => `${name}: ${value}\r\n`)
+  .join('')
+
+async function readToEnd(connection: Socket): Promise<string> {
+  let text = ''
+  for await (const chunk of connection) text += chunk
+  return text
+}
+
 async function serveHost(t: Test, before?: (host: FastifyInstance) => Promise<void>) {
   const host = fastify()
   t.teardown(() => host.close())
@@ -193,8 +203,7 @@ t.test('an upgrade that neither the gateway nor the host answers ends, and hurts
   host.server.on('connection', (connection) => accepted.push(connection))
   const ask = async (path: string) => {
     const connection = connect(port, '127.0.0.1').on('error', () => {})
-    const headers = Object.entries({ host: 'x', ...HANDSHAKE }).map(([name, value]) => `${name}: ${value}\r\n`)
-    connection.write(`GET ${path} HTTP/1.1\r\n${headers.join('')}\r\n`)
+    connection.write(`GET ${path} HTTP/1.1\r\n${HEADERS}\r\n`)
     await until(() => asked.includes(path))
     return connection
   }
@@ -243,3 +252,32 @@ for (const order of ['before', 'after'])
       t.match(answer, { status: 200, text: 'proxied' })
     },
   )
+
+for (const [what, hasListener] of [
+  ['', false],
+  [' that has sockets of its own', true],
+] as const)
+  t.test(`an upgrade that comes while a host${what} closes is refused, and nobody waits for it`, async (t) => {
+    const { host, port } = await serveHost(t, async (host) => {
+      if (hasListener) host.server.on('upgrade', () => {})
+    })
+    const opened: Socket[] = []
+    for (let count = 0; count < 2; count++) {
+      const connection = connect(port, '127.0.0.1')
+      await once(connection, 'connect')
+      opened.push(connection)
+    }
+    const answers: Promise<string>[] = []
+    const { close } = host.server
+    host.server.close = function (...args) {
+      // the plugins have been told by now
+      for (const [index, path] of ['/v1/queue/ws', '/nowhere'].entries()) {
+        answers.push(readToEnd(opened[index]!))
+        opened[index]!.write(`GET ${path} HTTP/1.1\r\n${HEADERS}\r\n`)
+      }
+      Promise.all(answers).then(() => close.apply(this, args))
+      return this
+    }
+    await host.close()
+    for (const answer of await Promise.all(answers)) t.match(answer, /^HTTP\/1\.1 503 /)
+  })
