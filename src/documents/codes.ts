@@ -15,11 +15,8 @@ export const ELSEWHERE: ErrorCode[] = ['SG_ERR_NODE_LOST', 'SG_ERR_NODE_UNREACHA
 export const SESSION: ErrorCode[] = ['SG_ERR_SESSION_NOT_FOUND', 'SG_ERR_NOT_FOUND', ...ELSEWHERE]
 export const JOB: ErrorCode[] = ['SG_ERR_JOB_NOT_FOUND', 'SG_ERR_NOT_FOUND', ...ELSEWHERE]
 export const IDEMPOTENT: ErrorCode[] = ['SG_ERR_IDEMPOTENCY_IN_FLIGHT', 'SG_ERR_IDEMPOTENCY_MISMATCH']
-/** Who may run what, where. */
-export const ADMISSION: ErrorCode[] = [
-  'SG_ERR_PROFILE_REQUIRED',
-  'SG_ERR_PROFILE_UNKNOWN',
-  'SG_ERR_PROFILE_FORBIDDEN',
+/** What is asked of a session each time that an engine is built for it, also for a command long after it was created. */
+export const READMISSION: ErrorCode[] = [
   'SG_ERR_CWD_INVALID',
   'SG_ERR_CWD_FORBIDDEN',
   'SG_ERR_BYPASS_DISABLED',
@@ -27,6 +24,13 @@ export const ADMISSION: ErrorCode[] = [
   'SG_ERR_CAPABILITY_NOT_GRANTED',
   'SG_ERR_MCP_SERVERS_NOT_ALLOWED',
   'SG_ERR_UNSUPPORTED',
+]
+/** Who may run what, where. */
+export const ADMISSION: ErrorCode[] = [
+  'SG_ERR_PROFILE_REQUIRED',
+  'SG_ERR_PROFILE_UNKNOWN',
+  'SG_ERR_PROFILE_FORBIDDEN',
+  ...READMISSION,
 ]
 /** What a session says to a command that does not fit its state. */
 export const STATE: ErrorCode[] = [

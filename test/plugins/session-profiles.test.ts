@@ -1,6 +1,7 @@
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { SOME_CWD } from '../fixtures/build.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
 import { buildProfiles, type Call, everybody, manager, only, problem } from '../fixtures/profile-server.js'
 import { provider } from '../fixtures/profiles.js'
 
@@ -91,6 +92,34 @@ t.test('a request may only narrow what the profile grants; the engine is shown t
   await create('silent', {})
   t.notOk('session' in engine.last.context.profile, 'not declared: whatever the host wired')
 })
+
+t.test(
+  'a command to a session without an engine is refused as the documents say, once it may not be as it was created',
+  async (t) => {
+    const { call, clock, engine } = await buildProfiles(t, { idleReleaseMs: 60_000 })
+    const session = { capabilities: ['web_fetch' as const] }
+    await call('POST', '/profiles', { ...provider('m'), session }, manager)
+    const cwd = t.testdir()
+    const requests = [
+      { cwd: SOME_CWD, profile: 'm', capabilities: ['web_fetch'] },
+      { cwd, profile: 'a' },
+    ]
+    const ids: string[] = []
+    for (const request of requests) ids.push((await call('POST', '/sessions', request, everybody)).json.id)
+    await clock.advance(60_000)
+    await until(() => engine.runners.every(({ closed }) => closed), 'no engine')
+
+    const [narrowed, homeless] = ids
+    const say = (id: string | undefined) =>
+      call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: 'go on' }, everybody)
+    await call('PATCH', '/profiles/m', { session: {} }, manager)
+    t.match(await say(narrowed), problem(400, 'SG_ERR_CAPABILITY_NOT_GRANTED'))
+    await rm(cwd, { recursive: true })
+    t.match(await say(homeless), problem(400, 'SG_ERR_CWD_INVALID'))
+    await call('PATCH', '/profiles/m', { session }, manager)
+    t.match(await say(narrowed), { status: 200 }, 'and taken once it may be again')
+  },
+)
 
 t.test('a cli session is pinned to its profile’s directory, after buildRunnerConfig', async (t) => {
   const dir = t.testdir({ work: {}, home: {} })
