@@ -101,7 +101,8 @@ export class CommandDesk {
     if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
     if (session.parked) return this.#whileParked(command, bearing)
     // the first one that finds an engine starting waits for it as the one that started it
-    if (NEEDS_ENGINE[command.type] && !session.serving) await apart(this.#world.sleep.rouse(session), patience)
+    if (NEEDS_ENGINE[command.type] && !session.serving)
+      await apart(this.#world.sleep.rouse(session).catch(refuseAsSession), patience)
     await this.#carryOut(command, from, bearing)
   }
 
@@ -271,6 +272,13 @@ export class CommandDesk {
 
 /** How long an engine takes is not the storage's. */
 const apart = (work: Promise<void>, patience: Patience | undefined): Promise<void> => patience?.apart(work) ?? work
+
+/** What keeps an engine from starting is what the session was created with: no field of the command is wrong. */
+function refuseAsSession(error: unknown): never {
+  if (!(error instanceof GatewayError && error.errors)) throw error
+  const detail = `The engine of this session cannot be started again: ${error.message}`
+  throw new GatewayError(error.code, { detail, cause: error })
+}
 
 /** What is kept of a command is known by its id. */
 const named = ({ commandId }: AnswerBearing) => (commandId === undefined ? {} : { commandId })
