@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import type { Clock } from '../src/lib/clock.js'
@@ -73,13 +73,20 @@ export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identi
     if (request.signInId !== undefined && isUse(request)) signIns?.use(request.signInId)
     return isUpgrade(request) && !isNowhere(request) ? refuseUpgrade(request) : undefined
   }
-  scope.addHook('onRequest', (request, _reply, done) => {
+  scope.addHook('onRequest', (request, reply, done) => {
     // what another node asks for may be left to it
     if (gateway.draining && !request.hop) return done(new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 }))
+    keepFromCaches(request, reply)
     const caller = callerOf(request, identify)
     if (isPromise(caller)) caller.then((principal) => done(enter(request, principal)), done)
     else done(enter(request, caller))
   })
+}
+
+/** What one caller is shown is nobody else's, and a cache between them cannot know: callers may have cookies, or an address, for a name. */
+function keepFromCaches({ routeOptions }: FastifyRequest, reply: FastifyReply): void {
+  if (routeOptions.config?.isPublic || reply.hasHeader('cache-control')) return
+  reply.header('cache-control', 'no-store')
 }
 
 function callerOf(request: FastifyRequest, identify: Identify): ReturnType<Identify> {

@@ -111,6 +111,23 @@ t.test('every route asks who is there, HEAD and the methods that are refused inc
   )
 })
 
+t.test('what a caller is shown is left in no cache, where others would be shown it', async (t) => {
+  const { app, routes, filled } = await buildRoutes(t)
+  const cacheControl = async (url: string) => (await app.inject({ url, headers: KEY })).headers['cache-control']
+  // streams, which have no end, and files that are the same for everybody
+  const others = /^\/v1\/((queue|notifications)\/events|docs.*)$/
+  const read = routes.filter(
+    ({ method, path }) => method === 'GET' && !OPEN_TO_ALL.includes(path) && !others.test(path),
+  )
+  for (const { path } of read) t.equal(await cacheControl(filled(path)), 'no-store', path)
+
+  const host = fastify()
+  host.addHook('onRequest', async (_request, reply) => void reply.header('cache-control', 'private, no-cache'))
+  await host.register(gatewayPlugin, { allowUnauthenticated: true, profiles: [] })
+  t.teardown(() => host.close())
+  t.match(await host.inject('/v1/sessions'), { statusCode: 200, headers: { 'cache-control': 'private, no-cache' } })
+})
+
 t.test('an upgrade of any path asks who is there, and answers before it switches', async (t) => {
   const { port, routes, filled, asked } = await buildRoutes(t)
   const paths = new Set(routes.map(({ path }) => filled(path)).filter((path) => !OPEN_TO_ALL.includes(path)))
