@@ -1,9 +1,9 @@
 import { CLOSE, type Close } from '../../schemas/close-codes.js'
 import type { SessionCommand } from '../../schemas/commands.js'
-import type { SessionClosedReason } from '../../schemas/events.js'
+import { SessionClosedReason } from '../../schemas/events.js'
 import type { AnswerChannel, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
-import { GatewayError, toError, unknownProfile } from '../errors.js'
+import { GatewayError, invalidField, toError, unknownProfile } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
 import { copyOf } from '../lib/json-value.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
@@ -229,13 +229,14 @@ export class SessionRegistry {
    * @param reason default `server`: the host's own decision
    * @param principal default: one that may see every session
    * @returns its final SessionInfo
-   * @throws SG_ERR_SESSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE
+   * @throws SG_ERR_SESSION_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE · SG_ERR_VALIDATION of a reason that there is not
    */
   async close(
     id: string,
     reason: SessionClosedReason = 'server',
     principal: Principal = UNLIMITED,
   ): Promise<SessionInfo> {
+    assertReason(reason)
     const entry = visibleEntry(this.#table.get(id) ?? (await this.#archive.find(id)), principal)
     if (this.#table.isParked(id) || this.#sleep.isBusy(id)) return this.#sleep.remove(id, reason)
     return this.#table.holding(async () => this.#closeAndRemove(entry.session ?? (await this.#found(entry)), reason))
@@ -279,6 +280,7 @@ export class SessionRegistry {
    * @param reason default `server`: the host's own decision
    */
   async end(id: string, reason: SessionClosedReason = 'server'): Promise<void> {
+    assertReason(reason)
     const entry = this.#table.get(id) ?? (await this.#archive.find(id))
     if (!entry) return
     if (this.#table.isParked(id) || entry.session?.frozen) await this.close(id, reason)
@@ -425,4 +427,11 @@ export class SessionRegistry {
       this.#remove(id)
     })
   }
+}
+
+const REASONS: readonly string[] = SessionClosedReason.anyOf.map((reason) => reason.const)
+
+/** It stands in the last event of the log, and in what is told of it: words of a host's own are no reason that a client knows. */
+function assertReason(reason: SessionClosedReason): void {
+  if (!REASONS.includes(reason)) throw invalidField('reason', `is one of ${REASONS.join(', ')}.`)
 }

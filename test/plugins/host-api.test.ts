@@ -103,6 +103,26 @@ t.test('a host hears of notifications that nobody configured', async (t) => {
   t.equal(heard.length, 1)
 })
 
+t.test('a host ends a session for one of the reasons that clients know, and by no other', async (t) => {
+  const { host } = await build(t)
+  await host.ready()
+  const { registry } = host.gateway
+  const { id } = await registry.create({ cwd: SOME_CWD, profile: 'demo' })
+  const told: string[] = []
+  registry.on('session_event', ({ event }) => void (event.type === 'session_closed' && told.push(event.reason)))
+  for (const reason of ['maintenance', '', null])
+    for (const ended of [registry.close(id, reason as never), registry.end(id, reason as never)])
+      await t.rejects(
+        ended as Promise<unknown>,
+        { code: 'SG_ERR_VALIDATION', errors: [{ path: 'reason' }] },
+        String(reason),
+      )
+  t.match(await registry.get(id), { status: 'idle' }, 'and nothing has ended')
+  t.match(await registry.close(id, 'client'), { status: 'closed' })
+  await until(() => told.length > 0)
+  t.same(told, ['client'])
+})
+
 t.test('a factory that returns no runner is an engine that could not be started', async (t) => {
   const whole = { capabilities: { permissionModes: ['default'] }, start() {}, send() {}, interrupt() {}, close() {} }
   for (const made of [undefined, null, 'runner', {}, { ...whole, start: undefined }, { ...whole, capabilities: {} }]) {
