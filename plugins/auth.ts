@@ -84,7 +84,7 @@ export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identi
 }
 
 /** What one caller is shown is nobody else's, and a cache between them cannot know: callers may have cookies, or an address, for a name. */
-function keepFromCaches({ routeOptions }: FastifyRequest, reply: FastifyReply): void {
+export function keepFromCaches({ routeOptions }: FastifyRequest, reply: FastifyReply): void {
   if (routeOptions.config?.isPublic || reply.hasHeader('cache-control')) return
   reply.header('cache-control', 'no-store')
 }

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { Gateway } from '../src/gateway.js'
+import { keepFromCaches } from './auth.js'
 import { upgradeRefusals } from './edge.js'
 import { answerAsOwn } from './errors.js'
 import { refuseOthersAt } from './methods.js'
@@ -12,7 +13,11 @@ import { isUpgrade } from './upgrades.js'
 export const health: FastifyPluginAsync<{ gateway: Gateway }> = async (scope, { gateway }) => {
   answerAsOwn(scope, gateway)
   const refuseUpgrade = upgradeRefusals(gateway)
-  scope.addHook('onRequest', (request, _reply, done) => done(isUpgrade(request) ? refuseUpgrade(request) : undefined))
+  scope.addHook('onRequest', (request, reply, done) => {
+    // how it is now: who balances by a kept answer sends work to a node that drains
+    keepFromCaches(request, reply)
+    done(isUpgrade(request) ? refuseUpgrade(request) : undefined)
+  })
   scope.get('/healthz', { logLevel: 'warn' }, async () => ({ status: 'ok' }))
   scope.get('/readyz', { logLevel: 'warn' }, async (_request, reply) => {
     if (gateway.ready) return { status: 'ready' }
