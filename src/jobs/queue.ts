@@ -44,6 +44,7 @@ import { listed, patched, shown } from './patch.js'
 import { type RecoveryOptions, recover } from './recovery.js'
 import { ofSession } from './refusals.js'
 import { Retention } from './retention.js'
+import { Room } from './room.js'
 import type { JobSessions } from './sessions.js'
 import { type QueueCluster, SharedQueue } from './shared-queue.js'
 
@@ -100,6 +101,7 @@ export class JobQueue {
   #draining = false
   /** Jobs whose submission is not told yet, and whether it came about. */
   readonly #submitting = new Map<string, Promise<boolean>>()
+  readonly #room: Room
   readonly #unsubscribe: (() => void)[] = []
 
   constructor(options: JobQueueOptions) {
@@ -118,6 +120,12 @@ export class JobQueue {
     })
     const { cluster, homes } = options
     this.#shared = cluster && new SharedQueue({ cluster, adapter, clock, budget: this.#budget, home: homes?.node })
+    this.#room = new Room({
+      bound: options.maxQueuedJobs ?? QUEUE_DEFAULTS.maxQueuedJobs,
+      counters: this.#counters,
+      shared: this.#shared,
+      submitting: this.#submitting,
+    })
     this.#store = new JobStore({
       shared: this.#shared,
       adapter,
@@ -266,8 +274,9 @@ export class JobQueue {
     assertMeta(wanted.session.meta, 'session.meta')
     // the host may use its own again
     const request = copyOf({ ...wanted, session: { ...wanted.session } })
-    await this.#countRoom()
-    this.#assertRoom()
+    this.#assertOpen()
+    await this.#room.count()
+    this.#room.assert()
     if (request.webhook) {
       const problems = targetProblems(request.webhook, this.#options.guard, 'webhook')
       if (problems.length > 0) throw validationError(problems)
@@ -277,10 +286,13 @@ export class JobQueue {
       throw ofSession(refusal)
     })
     await this.#started
-    await this.#countRoom()
+    this.#assertOpen()
+    await this.#room.count()
     // of those that one count let in together each is one more
-    if (this.#isFull) await this.#countRoom()
-    this.#assertRoom()
+    if (this.#room.isFull) await this.#room.count()
+    while (this.#room.mayBeFull) await this.#room.countAnew()
+    this.#assertOpen()
+    this.#room.assert()
     const { name } = profile.info
     const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
     const home = this.#shared && this.#options.homes?.of(profile.info)
@@ -317,22 +329,8 @@ export class JobQueue {
     return true
   }
 
-  get #isFull(): boolean {
-    const { queued } = this.#shared ?? this.#counters
-    return queued + this.#submitting.size >= (this.#options.maxQueuedJobs ?? QUEUE_DEFAULTS.maxQueuedJobs)
-  }
-
-  /** Counts other nodes' jobs, too, where that was long ago, or where the queue seems full by it: jobs have begun since. */
-  async #countRoom(): Promise<void> {
-    if (this.#draining || !this.#shared) return
-    await this.#shared.recount()
-    if (this.#isFull) await this.#shared.recountAll(this.#submitting.values())
-  }
-
-  #assertRoom(): void {
+  #assertOpen(): void {
     if (this.#draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: RETRY_AFTER_S })
-    if (this.#isFull)
-      throw new GatewayError('SG_ERR_TOO_MANY', { detail: 'The queue is full.', retryAfterS: RETRY_AFTER_S })
   }
 
   /** Another node has told something: what was counted is from before. */

@@ -78,8 +78,23 @@ export class SharedQueue {
 
   /** About how many wait: those of the last count, and all that were added here since, begun or not. */
   get queued(): number {
+    return this.#countedQueued + this.#waiting
+  }
+
+  /**
+   * Whether this node has added its part since the last count, of the room that was left then: the other nodes may have added theirs.
+   * @param bound of what all nodes may have queued
+   * @param adding on their way into the database
+   */
+  hasUsedItsPart(bound: number, adding: number): boolean {
+    const adders = this.cluster.nodes().filter(({ slots }) => slots > 0).length
+    const part = Math.floor((bound - this.#countedQueued) / Math.max(adders, 1))
+    return this.#waiting + adding >= Math.max(part, 1)
+  }
+
+  get #countedQueued(): number {
     const counted = this.#counts.filter(({ status }) => status === 'queued')
-    return counted.reduce((sum, { count }) => sum + count, 0) + this.#waiting
+    return counted.reduce((sum, { count }) => sum + count, 0)
   }
 
   /** Counts them where the last count is old. */

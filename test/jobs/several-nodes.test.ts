@@ -255,6 +255,24 @@ if (hasPostgres()) {
     await t.rejects(a!.queue.submit(jobRequest({ runAt })), { code: 'SG_ERR_TOO_MANY' })
   })
 
+  t.test(
+    'the bound of the queue is passed by no more than the parts of the other nodes when jobs come to all of them together',
+    async (t) => {
+      const names = ['a', 'b', 'c'] as const
+      const nodes = await nodesOf(t, names, { maxQueuedJobs: 20, without: names })
+      const runAt = Date.now() + 3_600_000
+      const submit = (index: number) => nodes[index % 3]!.queue.submit(jobRequest({ runAt }))
+      const together = await Promise.allSettled(Array.from({ length: 90 }, (_, index) => submit(index)))
+      const taken = together.filter(({ status }) => status === 'fulfilled').length
+      // a node adds a third of what it has counted as free while the parts of the other two are under way
+      t.ok(taken >= 20 && taken <= 20 + 2 * 6, `${taken} of 20`)
+      for (const { queue } of nodes) {
+        await until(async () => (await queue.stats()).queued === taken, 'it has counted them')
+        await t.rejects(queue.submit(jobRequest({ runAt })), { code: 'SG_ERR_TOO_MANY' })
+      }
+    },
+  )
+
   t.test('jobs that have begun leave room in the queue at once', async (t) => {
     const [a] = await nodesOf(t, ['a'], { maxQueuedJobs: 2, onCreate: (session) => session.complete() })
     for (let count = 0; count < 8; count++) {
