@@ -34,8 +34,8 @@ export interface Surroundings {
   prefix?: string
   /** Who is let in under a name by now; undefined: nobody. Absent: whoever lets callers in keeps no list of them. */
   callerNamed?: CallerNamed
-  /** The node was declared dead: the gateway is to be closed, and built anew. Absent: an operator is asked to. */
-  onLost?: () => void
+  /** The node was declared dead, or is ahead of its database: the gateway is to be closed, and built anew. Absent: an operator is asked to. */
+  onLost?: (why: string) => void
   /** Characters of an id that the router takes in a path. */
   maxIdLength?: number
 }

@@ -30,11 +30,13 @@ export interface StandingParts {
   /** Tells whoever outlives this process for how long agents may work; `undefined`: for as long as it works. */
   leaseAgents(leftMs: number | undefined): void
   /** What is done about it; absent: an operator has to. */
-  onLost: (() => void) | undefined
+  onLost: ((why: string) => void) | undefined
 }
 
 const LOST =
   'this node did not reach the database for longer than its lease, and another one has taken over what it had'
+const FORGOTTEN =
+  'the database has come back without what it had confirmed to this node last, as a restored backup does or a standby that lagged: that is gone'
 
 /**
  * Whether this node may go on. A node whose lease may have run out stands still, since another one may have taken over: it says nothing and
@@ -63,7 +65,7 @@ export class Standing {
       cluster.on('beat', ({ leftMs }) => this.#onBeat(leftMs)),
       cluster.on('frozen', ({ reason }) => this.#freeze(reason)),
       cluster.on('thawed', () => this.#thaw()),
-      cluster.on('lost', () => this.#lose()),
+      cluster.on('lost', ({ reason }) => this.#lose(reason)),
     ]
     // after the process itself was stopped what waits for it may be looked at before any timer
     standstill.look = () => {
@@ -135,7 +137,7 @@ export class Standing {
     this.listeners.emit('thawed', {})
   }
 
-  #lose(): void {
+  #lose(reason?: Error): void {
     if (this.isLost) return
     const { standstill, engines, logger, onLost } = this.#parts
     this.#state = 'lost'
@@ -143,10 +145,12 @@ export class Standing {
     standstill.end()
     this.listeners.emit('lost', {})
     this.gone = engines.abandon()
-    if (onLost) onLost()
-    else logger.error({}, `${LOST}. Nothing is served here any more: start this process, or its gateway, anew`)
+    const why = reason ? FORGOTTEN : LOST
+    if (onLost) onLost(why)
+    else
+      logger.error(
+        { ...(reason && { err: reason }) },
+        `${why}. Nothing is served here any more: start this process, or its gateway, anew`,
+      )
   }
 }
-
-/** Why a gateway that was lost is built anew. */
-export const LOST_REASON = LOST

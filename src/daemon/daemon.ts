@@ -16,7 +16,7 @@ import { firstCommands } from './next-steps.js'
 import { notificationWarnings } from './notification-warnings.js'
 import { parkingWarnings } from './parking-warnings.js'
 import { secretsOf } from './redact.js'
-import { RejoiningServer } from './rejoining-server.js'
+import { type OnLost, RejoiningServer } from './rejoining-server.js'
 import { serverOptions } from './server-options.js'
 import { StartError } from './start-error.js'
 import { createTokenLookup, tokenWarnings } from './tokens.js'
@@ -72,13 +72,13 @@ export async function prepareServer(
     ...agents,
   ]
   for (const { path, message } of warnings) logger.warn({ file: loaded.file, ...(path && { path }) }, message)
-  const build = (onLost?: () => void) => construct(loaded, hooks, logger, onLost)
+  const build = (onLost?: OnLost) => construct(loaded, hooks, logger, onLost)
   if (!config.cluster) return { server: build(), logger, hooks, authenticates }
   const server = new RejoiningServer(build, logger)
   return { server, failed: server.failed, logger, hooks, authenticates }
 }
 
-function construct(loaded: LoadedConfig, hooks: Hooks, logger: Logger, onLost?: () => void): WorkerServer {
+function construct(loaded: LoadedConfig, hooks: Hooks, logger: Logger, onLost?: OnLost): WorkerServer {
   try {
     const { config, secretEnv } = loaded
     // a hook may let in whom no token names

@@ -1,7 +1,6 @@
 import type { Server } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { LOST_REASON } from '../cluster/standing.js'
 import { toError } from '../errors.js'
 import { type Backoff, delayAfter } from '../lib/backoff.js'
 import type { WorkerServer } from '../server.js'
@@ -12,25 +11,33 @@ const RETRY: Backoff = { firstMs: 500, longestMs: 10_000 }
 /** What this program can never use, however often it is tried. */
 const HOPELESS: ReadonlySet<string> = new Set(['STORAGE_NEWER', 'STORAGE_FOREIGN'])
 
+/** @param why what the log is to say */
+export type OnLost = (why: string) => void
+
+interface Lost {
+  server: WorkerServer
+  why: string
+}
+
 /**
  * The server of a node. When the node was declared dead it is closed as it stands, and another one is built in this process that joins as a
  * new member, at the same address.
  */
 export class RejoiningServer implements Omit<WorkerServer, 'queue'> {
-  readonly #build: (onLost: () => void) => WorkerServer
+  readonly #build: (onLost: OnLost) => WorkerServer
   readonly #logger: Logger
   readonly #closed = new AbortController()
   /** Resolves when it cannot join again, with why; nothing is served then. */
   readonly failed: Promise<Error>
   #fail: (error: Error) => void = () => {}
   #current: WorkerServer
-  /** The last one that was declared dead. */
-  #lost: WorkerServer | undefined
+  /** The last one that was declared dead, and why. */
+  #lost: Lost | undefined
   #address: { port: number; host: string } | undefined
   /** One building after the other. */
   #rejoining: Promise<void> = Promise.resolve()
 
-  constructor(build: (onLost: () => void) => WorkerServer, logger: Logger) {
+  constructor(build: (onLost: OnLost) => WorkerServer, logger: Logger) {
     this.#build = build
     this.#logger = logger
     this.failed = new Promise((resolve) => {
@@ -62,22 +69,22 @@ export class RejoiningServer implements Omit<WorkerServer, 'queue'> {
   }
 
   #next(): WorkerServer {
-    const server = this.#build(() => {
-      this.#lost = server
-      this.#rejoin(server)
+    const server = this.#build((why) => {
+      this.#lost = { server, why }
+      this.#rejoin(this.#lost)
     })
     return server
   }
 
-  #rejoin(lost: WorkerServer): void {
+  #rejoin(lost: Lost): void {
     if (!this.#closed.signal.aborted) this.#rejoining = this.#rejoining.then(() => this.#replace(lost))
   }
 
-  async #replace(lost: WorkerServer): Promise<void> {
+  async #replace({ server, why }: Lost): Promise<void> {
     // lost while it was starting: that has failed, and is tried again
-    if (lost !== this.#current || !this.#address) return
+    if (server !== this.#current || !this.#address) return
     const { signal } = this.#closed
-    this.#logger.error({}, `${LOST_REASON}. It joins again, with nothing of that`)
+    this.#logger.error({}, `${why}. It joins again, with nothing of that`)
     for (let tries = 1; ; tries++) {
       await this.#current.close().catch((error) => {
         this.#logger.error({ err: toError(error) }, 'what there was could not be closed')

@@ -86,8 +86,11 @@ export type ClusterEvents = {
   /** The lease may run out: nothing may be shown, begun or accepted until `thawed`. `reason`: why it was not renewed, for the log. */
   frozen: { reason?: Error }
   thawed: Record<string, never>
-  /** Declared dead: what this process had is others'. Whatever it asks for from now on is refused with `STORAGE_FENCED`. */
-  lost: Record<string, never>
+  /**
+   * Declared dead: what this process had is others'. Whatever it asks for from now on is refused with `STORAGE_FENCED`. `reason`: it was
+   * not declared so, but is ahead of its database, which refuses with that then.
+   */
+  lost: { reason?: Error }
   /** While nobody listens to it, nobody is taken over from. */
   taken: Taken
   /** Somewhere, jobs may have become claimable, or a slot free. */

@@ -78,6 +78,22 @@ if (hasPostgres()) {
     t.match(await first.daemon.exited, { code: 0 })
   })
 
+  t.test('a node whose database comes back with less than it confirmed says so, and joins again', async (t) => {
+    const { daemon, create, call } = await startNode(t, 'a', 'forgetful')
+    const id = await create('demo', 'hello')
+    const isIdle = async () => ((await (await call(`/sessions/${id}`)).json()) as { status: string }).status === 'idle'
+    await until(isIdle, 'the end of its turn')
+    // in one transaction: nothing that is written comes between what is taken back and the cut
+    await server.query(`UPDATE forgetful.members SET batch = batch - 2;
+      SELECT pg_terminate_backend(backend::integer) FROM forgetful.members`)
+    await daemon.logged('joined again')
+    const said = daemon.lines().map(({ msg }) => String(msg))
+    t.equal(said.filter((msg) => /without what it had confirmed to this node/.test(msg)).length, 1)
+    t.notOk(said.some((msg) => /another one has taken over/.test(msg)))
+    t.equal((await call(`/sessions/${id}`)).status, 200)
+    t.ok(await create('demo', 'hello'))
+  })
+
   t.test('a node that leaves hands over at once', async (t) => {
     const first = await startNode(t, 'a', 'leaving')
     const second = await startNode(t, 'b', 'leaving')

@@ -1,16 +1,16 @@
 import type { Logger } from 'pino'
 import t from 'tap'
-import { RejoiningServer } from '../../src/daemon/rejoining-server.js'
+import { type OnLost, RejoiningServer } from '../../src/daemon/rejoining-server.js'
 import type { WorkerServer } from '../../src/server.js'
 import { StorageError } from '../../src/storage/storage.js'
 
 const logger = { error() {}, info() {} } as unknown as Logger
 
 /** Servers that are built one after the other: what each does when it is to listen. */
-function builtOf(...listens: ((lose: () => void) => void)[]) {
+function builtOf(...listens: ((lose: OnLost) => void)[]) {
   const closed: number[] = []
-  const losing: (() => void)[] = []
-  const build = (onLost: () => void) => {
+  const losing: OnLost[] = []
+  const build = (onLost: OnLost) => {
     const n = losing.push(onLost) - 1
     return {
       listen: async (port: number) => {
@@ -32,7 +32,7 @@ t.test('a node that can never join again says why, and tries no more', async (t)
   }
   const { server, losing } = builtOf(works, refuses)
   await server.listen(0)
-  losing[0]!()
+  losing[0]!('lost')
   t.equal(await server.failed, newer)
   t.equal(losing.length, 2)
   await server.close()
@@ -48,7 +48,7 @@ t.test('a database that is away is tried again', async (t) => {
   })
   const { server, losing, closed } = builtOf(works, away, () => isBack())
   await server.listen(0)
-  losing[0]!()
+  losing[0]!('lost')
   await back
   t.same(closed, [0, 1])
   await server.close()
@@ -61,7 +61,7 @@ t.test('a node that is lost while it begins to listen joins again, too', async (
     isBack = resolve
   })
   const { server, closed } = builtOf(
-    (lose) => lose(),
+    (lose) => lose('lost'),
     () => isBack(),
   )
   await server.listen(0)

@@ -351,6 +351,19 @@ if (hasPostgres()) {
     )
   })
 
+  t.test(
+    'a node that is ahead of its database is lost for that reason, not as one that was taken over from',
+    async (t) => {
+      const world = await clusterWorld(t)
+      const { storage } = await world.node('a', LONG_MS)
+      const lost = new Promise<{ reason?: Error }>((resolve) => storage.cluster.on('lost', resolve))
+      await storage.journal.write(firstWrite('one'))
+      await server.query(`UPDATE ${world.schema}.members SET batch = batch - 2;
+      SELECT pg_terminate_backend(backend::integer) FROM ${world.schema}.members`)
+      t.match(await lost, { reason: { code: 'STORAGE_FORGOTTEN' } })
+    },
+  )
+
   t.test('what a node took over and never told of is forgotten with it', async (t) => {
     const world = await clusterWorld(t)
     const b = await world.node('b')

@@ -34,7 +34,7 @@ const CONTEND = `SELECT pg_advisory_xact_lock(hashtextextended('session-gateway 
 export class PostgresDatabase {
   readonly #options: LinkOptions
   readonly #self: Self
-  readonly #onEnd: () => void
+  readonly #onEnd: (error: StorageError) => void
   readonly #onUnreachable: (error: StorageError) => void
   readonly #sessions = new KnownSessions()
   #link: Link | undefined
@@ -60,7 +60,7 @@ export class PostgresDatabase {
     options: LinkOptions,
     self: Self,
     onUnreachable: (error: StorageError) => void,
-    onEnd: () => void,
+    onEnd: (error: StorageError) => void,
   ) {
     this.#options = options
     this.#self = self
@@ -77,7 +77,7 @@ export class PostgresDatabase {
     options: LinkOptions,
     self: Self,
     onUnreachable: (error: StorageError) => void = () => {},
-    onEnd = () => {},
+    onEnd: (error: StorageError) => void = () => {},
   ): Promise<PostgresDatabase> {
     const database = new PostgresDatabase(options, self, onUnreachable, onEnd)
     await database.#connect()
@@ -289,6 +289,6 @@ export class PostgresDatabase {
     this.#ended ??= error
     this.#over.abort()
     this.#queue.refuse(this.#ended)
-    if (isFirst) this.#onEnd()
+    if (isFirst) this.#onEnd(error)
   }
 }

@@ -103,7 +103,9 @@ export class PostgresCluster implements ClusterStorage {
     this.#member = member
     try {
       const self = { n: member.n, isOneOfMany: true }
-      const database = await PostgresDatabase.open(options, self, this.#onUnreachable, () => member.lose())
+      const database = await PostgresDatabase.open(options, self, this.#onUnreachable, (error) =>
+        member.lose(error.code === 'STORAGE_FORGOTTEN' ? error : undefined),
+      )
       this.#database = database
       return {
         isOneOfMany: true,

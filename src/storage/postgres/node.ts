@@ -165,12 +165,12 @@ export class Member {
   }
 
   /** This process has been declared dead, or cannot go on from what is in the database. */
-  lose(): void {
+  lose(reason?: Error): void {
     if (this.#isOver) return
     this.#end()
     if (this.#isLeaving) return
     this.#told.onLost()
-    this.#listeners.emit('lost', {})
+    this.#listeners.emit('lost', { ...(reason && { reason }) })
   }
 
   /** It is about to leave, once what was asked for is done: it renews its lease until then. */
