@@ -1,7 +1,8 @@
 import type { SessionEvent } from '../../schemas/events.js'
 import type { JobUsage } from '../../schemas/jobs.js'
 import type { SessionInfo, TokenUsage } from '../../schemas/sessions.js'
-import type { AttemptNotes } from './job.js'
+import type { AttemptNotes, StoredJob } from './job.js'
+import { patched } from './patch.js'
 
 const NOTHING: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
 
@@ -61,6 +62,12 @@ export class AttemptMeter {
       numTurns: before.numTurns + this.#numTurns,
     }
   }
+}
+
+/** A job that is read and measured elsewhere, with what its attempt had used when it was parked, or went on, last. */
+export function withAttempt(job: StoredJob): StoredJob {
+  const attempt = job.notes?.attempt
+  return attempt ? patched(job, { usage: new AttemptMeter(attempt).addedTo(job.usage) }) : job
 }
 
 /** By one model call that was told. */

@@ -29,6 +29,7 @@ import type { EgressGuard } from '../webhooks/egress.js'
 import { signingKeys } from '../webhooks/signing.js'
 import { targetProblems, type WebhookTarget } from '../webhooks/target.js'
 import { getJob, type JobRecord, type QueueAdapter } from './adapter.js'
+import { withAttempt } from './attempt-meter.js'
 import { Attempts } from './attempts.js'
 import { DailyBudget } from './budgets.js'
 import { Cancels } from './cancels.js'
@@ -367,7 +368,7 @@ export class JobQueue {
     const live = this.#attempts.live(stored.id)
     if (live) return live
     const isBegun = stored.status !== 'running' || this.#shared !== undefined || !this.#claims.isClaiming
-    return isBegun ? stored : patched(stored, { sessionId: undefined })
+    return isBegun ? withAttempt(stored) : patched(stored, { sessionId: undefined })
   }
 
   /** One page of the jobs that a caller may see, newest first. */

@@ -171,6 +171,25 @@ if (hasPostgres()) {
     t.match(types(b.events, id), ['job_resumed', 'job_completed'])
   })
 
+  t.test('what a parked job has used is the same at every node', async (t) => {
+    const [a, b] = await nodesOf(t, ['a', 'b'], { without: ['b'] })
+    const { id } = await a.queue.submit(jobRequest({ attempts: 2, retryDelayMs: 0 }))
+    const parks = async (sessions: number) => {
+      await until(() => a.sessions.all.length === sessions, 'it runs')
+      a.sessions.last.say('working', 40)
+      a.sessions.last.park()
+      await until(async () => (await b.queue.get(id))?.status === 'parked', 'it is parked')
+    }
+    await parks(1)
+    t.match(await b.queue.get(id), { usage: { tokens: 40, outputTokens: 40 } })
+    a.sessions.last.wake()
+    a.sessions.last.fail('broken')
+    await parks(2)
+    const { items } = await b.queue.page({})
+    t.match(items, [{ id, attempt: 2, usage: { tokens: 80 } }])
+    t.strictSame(items[0], await a.queue.get(id))
+  })
+
   t.test('what waits is canceled by any node, what runs by its own', async (t) => {
     const [a, b] = await nodesOf(t, ['a', 'b'], { without: ['b'] })
     const running = await a.queue.submit(jobRequest())
