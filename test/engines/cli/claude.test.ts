@@ -177,6 +177,30 @@ t.test('success that is none, and what an interrupt leaves', async (t) => {
   t.match(query.calls, ['interrupt'])
 })
 
+t.test('a compaction that came to nothing is told as such, interrupted or not', async (t) => {
+  const { runner, host } = await start(t)
+  const status = { type: 'system', subtype: 'status', status: null }
+  const failed = { ...status, compact_result: 'failed', compact_error: 'API Error: 500' }
+  const ended = { type: 'result', num_turns: 0, result: '' }
+  t.match(await host.turn(runner, script({ ...status, compact_result: 'success' }, ended)), { subtype: 'success' })
+  t.match(await host.turn(runner, script(failed, ended)), {
+    ...{ subtype: 'error_during_execution', isError: true, errors: ['API Error: 500'] },
+  })
+  const begun = host.next('engine_event')
+  const end = host.next('turn_completed')
+  runner.send(script({ ...status, status: 'compacting' }, { wait: true }, failed, ended))
+  await begun
+  await runner.interrupt()
+  t.match(await end, { subtype: 'interrupted', isError: false })
+  const byItself = script(failed, { type: 'result', result: 'done' })
+  t.match(
+    await host.turn(runner, byItself),
+    { subtype: 'success', result: 'done' },
+    'a turn that goes on has its own end',
+  )
+  t.match(await host.turn(runner, 'hi'), { subtype: 'success' })
+})
+
 t.test('an interrupt that the agent does not take is a refusal with its reason', async (t) => {
   const { runner, host, query } = await start(t)
   const spoke = host.next('assistant_message')

@@ -362,7 +362,8 @@ export class ClaudeRunner implements Runner {
     if (this.#interruption.isWanted && message.status === 'requesting') void this.#query?.interrupt().catch(() => {})
     if (message.permissionMode) this.#modeIs(message.permissionMode as PermissionMode)
     // Said before every call of the model, and after.
-    if (message.subtype === 'status' && (!message.status || message.status === 'requesting')) return
+    const isUsual = !message.compact_result && (!message.status || message.status === 'requesting')
+    if (message.subtype === 'status' && isUsual) return
     this.#translator.translate(message)
   }
 

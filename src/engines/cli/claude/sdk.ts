@@ -189,6 +189,9 @@ export interface SdkStatus {
   subtype: 'status'
   status?: string | null
   permissionMode?: string
+  /** `success` or `failed`: what became of a compaction. */
+  compact_result?: string
+  compact_error?: string
 }
 
 /** What goes on beside the turn, whenever it changes. */

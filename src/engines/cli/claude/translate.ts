@@ -45,6 +45,8 @@ export class ClaudeTranslator {
   #used = NO_USAGE
   /** The agent's own name of its last message in this turn. */
   lastUuid: string | undefined
+  /** Why a compaction of this turn came to nothing. */
+  #notCompacted: string | undefined
   #held: { event: Extract<RunnerEvent, { type: 'assistant_message' }>; parent: string | null } | undefined
 
   constructor(emit: (event: RunnerEvent) => void, withDeltas: boolean, state?: TranslatorState) {
@@ -65,6 +67,8 @@ export class ClaudeTranslator {
       return
     }
     this.flush()
+    if (message.type === 'system' && message.subtype === 'status' && message.compact_result === 'failed')
+      this.#notCompacted = message.compact_error ?? 'The conversation could not be compacted.'
     if (message.type === 'assistant') this.#assistant(message)
     else if (message.type === 'user') this.#user(message)
     else if (message.type === 'rate_limit_event') this.#emit({ type: 'rate_limit', info: message.rate_limit_info })
@@ -104,7 +108,9 @@ export class ClaudeTranslator {
     for (const parent of this.#streams.keys()) this.#count(parent)
     this.breakOff()
     const { usage, ...totals } = this.totals.add(result, earlier.steps)
-    const subtype = subtypeOf(result, interrupted)
+    // the command ends as if it had gone well; a turn that compacts by itself goes on, and has an end of its own
+    const failure = result.num_turns === 0 ? this.#notCompacted : undefined
+    const subtype = subtypeOf(result, interrupted, failure)
     const isError = subtype !== 'success' && subtype !== 'interrupted'
     this.#emit({
       type: 'turn_completed',
@@ -114,8 +120,9 @@ export class ClaudeTranslator {
       ...totals,
       usage: result.usage || result.modelUsage ? usage : this.#used,
       ...(!isError && result.result !== undefined && { result: result.result }),
-      ...(isError && { errors: errorsOf(result) }),
+      ...(isError && { errors: errorsOf(result, failure) }),
     })
+    this.#notCompacted = undefined
     this.#streams.clear()
     this.#used = NO_USAGE
     this.lastUuid = undefined
@@ -220,15 +227,15 @@ export function assistantMessage({ message }: Pick<SdkAssistant, 'message'>): Me
 export const contentOf = (content: unknown): string | MessageBlock[] =>
   typeof content === 'string' ? content : Array.isArray(content) ? (content as MessageBlock[]) : []
 
-function subtypeOf(result: SdkResult, interrupted: boolean): TurnSubtype {
+function subtypeOf(result: SdkResult, interrupted: boolean, failure: string | undefined): TurnSubtype {
   if (result.subtype === 'error_max_turns' || result.subtype === 'error_max_budget_usd') return result.subtype
   // `success` says how the turn ended, not that it went well.
-  if (!result.is_error && result.subtype === 'success') return 'success'
+  if (!result.is_error && result.subtype === 'success' && failure === undefined) return 'success'
   return interrupted || result.terminal_reason?.startsWith('aborted') ? 'interrupted' : 'error_during_execution'
 }
 
-function errorsOf(result: SdkResult): string[] {
-  const errors = (result.errors ?? []).filter((error) => typeof error === 'string')
+function errorsOf(result: SdkResult, failure: string | undefined): string[] {
+  const errors = [...(result.errors ?? []), failure].filter((error) => typeof error === 'string')
   if (errors.length > 0) return errors
   return [result.result || result.terminal_reason || result.subtype]
 }
