@@ -280,6 +280,25 @@ t.test('mode and model change while it runs; what they became is told', async (t
   })
 })
 
+t.test('a model that is chosen in a turn stays chosen, whatever the turn began with', async (t) => {
+  const { runner, host } = await start(t)
+  const begun = host.next('engine_event')
+  const end = host.next('turn_completed')
+  const said = { session_id: 'x', apiKeySource: 'none', permissionMode: 'default', model: 'claude-default' }
+  const late = { type: 'system', subtype: 'init', cwd: '/', ...said }
+  runner.send(script({ type: 'begun' }, { wait: true }, late, { type: 'result' }))
+  await begun
+  await runner.setModel!('big')
+  await runner.interrupt()
+  await end
+  t.match(runner.snapshot!(), { state: { model: 'big' } }, 'whoever goes on has it')
+  await host.turn(runner, 'hi')
+  t.strictSame(
+    host.of('model_changed').map(({ model }) => model),
+    ['big', 'claude-big'],
+  )
+})
+
 t.test('a retry, a limit and whatever else are told; noise is not', async (t) => {
   const { runner, host } = await start(t)
   await host.turn(

@@ -161,6 +161,7 @@ export class ClaudeRunner implements Runner {
     await this.#control(async (query) => {
       await query.setModel(model)
       this.#model = model
+      this.#watch.isModelChosen = true
       this.#emit({ type: 'model_changed', ...(model !== undefined && { model }) })
     })
   }
@@ -373,7 +374,7 @@ export class ClaudeRunner implements Runner {
     this.#init = init
     this.#tellIfOther(init)
     this.#modeIs(init.permissionMode as PermissionMode)
-    if (init.model === this.#model) return
+    if (init.model === this.#model || this.#watch.isModelChosen) return
     this.#model = init.model
     this.#emit({ type: 'model_changed', model: init.model })
   }

@@ -20,6 +20,8 @@ export class TurnWatch {
   #isStreaming = false
   /** What the agent does beside the turn. */
   #tasks = 0
+  /** Whether another model was chosen since the turn began: an init may still name the one that it began with. */
+  isModelChosen = false
 
   constructor(gate: Gate) {
     this.#gate = gate
@@ -43,6 +45,7 @@ export class TurnWatch {
     this.#earlier = earlier
     this.#startedAt = performance.now()
     this.#steps = 0
+    this.isModelChosen = false
   }
 
   end(): void {
