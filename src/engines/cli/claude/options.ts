@@ -23,6 +23,8 @@ export type ClaudeSettings = Omit<SdkOptions, 'canUseTool' | 'hooks' | 'spawnCla
 
 export interface ClaudeSettingsOptions {
   config: SessionRunnerConfig
+  /** What may be spent, if there is a limit. */
+  maxBudgetUsd?: number | undefined
   /** Whether the project's own settings are honoured. */
   trusted: boolean
   /** The executable, when it is not the SDK's own. */
@@ -37,8 +39,15 @@ export interface ClaudeSettingsOptions {
  * Everything that the agent would otherwise decide by itself is said: mode, settings, system prompt, session id. Nothing of the
  * request gets here but through the fields that are named.
  */
-export function claudeSettings({ config, trusted, command, resume, ours }: ClaudeSettingsOptions): ClaudeSettings {
-  const { model, allowedTools, disallowedTools, maxTurns, maxBudgetUsd } = config
+export function claudeSettings({
+  config,
+  maxBudgetUsd,
+  trusted,
+  command,
+  resume,
+  ours,
+}: ClaudeSettingsOptions): ClaudeSettings {
+  const { model, allowedTools, disallowedTools, maxTurns } = config
   const mode = config.permissionMode ?? 'default'
   const mayBypass = mode === 'bypassPermissions' || config.allowDangerouslySkipPermissions === true
   return {

@@ -26,13 +26,14 @@ import { failureOf } from './failure.js'
 import { Gate } from './gate.js'
 import { hasTranscript, isForgotten, replayOf } from './history.js'
 import { Interruption } from './interruption.js'
+import { budgetLeft, spentBefore } from './limits.js'
 import { Opening } from './opening.js'
 import { beforeEachCall, claudeSettings } from './options.js'
 import { goesOn, type ParkedTurn, PUT_OFF_GRACE_MS, RETURN_MS, refusals } from './parked-turn.js'
 import { PromptStream } from './prompt-stream.js'
 import type { SdkInit, SdkInitialization, SdkMessage, SdkQuery, SdkResult, SdkStatus } from './sdk.js'
 import type { ClaudeSetup, ClaudeState } from './setup.js'
-import { ClaudeTranslator } from './translate.js'
+import { ClaudeTranslator, isUsual } from './translate.js'
 import { type TurnTaken, TurnWatch } from './turn-watch.js'
 
 /**
@@ -83,7 +84,7 @@ export class ClaudeRunner implements Runner {
     const emit = (event: RunnerEvent) => this.#emit(event)
     this.#translator = new ClaudeTranslator(emit, config.includePartialMessages ?? true, restored)
     this.#gate = this.#createGate()
-    this.#watch = new TurnWatch(this.#gate)
+    this.#watch = new TurnWatch(this.#gate, config)
     this.#interruption = new Interruption(setup.clock, () => void this.#giveUp())
     this.capabilities = runnerCapabilities(setup)
   }
@@ -136,6 +137,8 @@ export class ClaudeRunner implements Runner {
   send(text: string): void {
     this.#turn = randomUUID()
     this.#watch.begin()
+    const end = spentBefore(this.#setup.config, this.#restored)
+    if (end) return void setImmediate(() => !this.#closing && this.#end(end))
     this.#prompts.push({
       type: 'user',
       uuid: this.#turn,
@@ -267,6 +270,7 @@ export class ClaudeRunner implements Runner {
       trusted: this.#setup.trusted,
       command: row.command,
       resume,
+      maxBudgetUsd: budgetLeft(config, this.#restored),
       ours: this.#setup.hostedTools?.server,
     })
     this.#sdkSessionId = settings.sessionId ?? settings.resume ?? ''
@@ -348,6 +352,7 @@ export class ClaudeRunner implements Runner {
 
   #receive(message: SdkMessage): void {
     this.#watch.receive(message)
+    if (this.#watch.isBeyond && !this.#interruption.isWanted) void this.interrupt().catch(() => {})
     if (!this.#isOpen) this.#opening.receive(message)
     else if (message.type === 'result') this.#receiveResult(message)
     else if (message.type !== 'system') this.#translator.translate(message)
@@ -362,10 +367,7 @@ export class ClaudeRunner implements Runner {
     // An interrupt that comes before the agent has taken the prompt up is lost.
     if (this.#interruption.isWanted && message.status === 'requesting') void this.#query?.interrupt().catch(() => {})
     if (message.permissionMode) this.#modeIs(message.permissionMode as PermissionMode)
-    // Said before every call of the model, and after.
-    const isUsual = !message.compact_result && (!message.status || message.status === 'requesting')
-    if (message.subtype === 'status' && isUsual) return
-    this.#translator.translate(message)
+    if (!isUsual(message)) this.#translator.translate(message)
   }
 
   /** It comes before every turn. */
@@ -416,7 +418,7 @@ export class ClaudeRunner implements Runner {
     this.#turn = undefined
     this.#watch.end()
     this.#interruption.end()
-    this.#translator.complete(result, isWanted, earlier)
+    this.#translator.complete(this.#watch.judged(result), isWanted, earlier)
   }
 
   async #tellContextUsage(): Promise<void> {

@@ -4,7 +4,7 @@ import type { TokenUsage } from '../../../../schemas/sessions.js'
 import type { RunnerEvent } from '../../runner.js'
 import { addUsage, NO_USAGE } from '../../token-usage.js'
 import { ClaudePlan, type PlanState } from './plan.js'
-import type { SdkAssistant, SdkMessage, SdkResult, SdkStreamEvent, SdkUsage, SdkUser } from './sdk.js'
+import type { SdkAssistant, SdkMessage, SdkResult, SdkStatus, SdkStreamEvent, SdkUsage, SdkUser } from './sdk.js'
 import { messageUsage, Totals, type TotalsState } from './totals.js'
 
 /** Said often, and of no use to anybody who reads the log. */
@@ -213,6 +213,10 @@ export class ClaudeTranslator {
     if (entries) this.#emit({ type: 'plan_updated', entries })
   }
 }
+
+/** Said before every call of the model, and after. */
+export const isUsual = ({ subtype, status, compact_result }: SdkStatus): boolean =>
+  subtype === 'status' && !compact_result && (!status || status === 'requesting')
 
 /** A message as it stands in the transcript; what it cost is not said, because the transcript does not know. */
 export function assistantMessage({ message }: Pick<SdkAssistant, 'message'>): Message {

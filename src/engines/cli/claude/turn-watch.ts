@@ -1,5 +1,6 @@
 import type { Gate } from './gate.js'
-import type { SdkMessage } from './sdk.js'
+import { type Limits, limitReached } from './limits.js'
+import type { SdkMessage, SdkResult } from './sdk.js'
 
 /** What a turn has taken so far, over all its agents. */
 export interface TurnTaken {
@@ -11,6 +12,7 @@ export interface TurnTaken {
 /** Looks on at a turn: which calls are open, whether anything but them is under way, and what it has taken. */
 export class TurnWatch {
   readonly #gate: Gate
+  readonly #limits: Limits
   /** What earlier agents took of the turn. */
   #earlier: TurnTaken = { elapsedMs: 0, steps: 0 }
   /** As `performance.now` counts: a clock that is set takes no time of a turn. */
@@ -23,8 +25,9 @@ export class TurnWatch {
   /** Whether another model was chosen since the turn began: an init may still name the one that it began with. */
   isModelChosen = false
 
-  constructor(gate: Gate) {
+  constructor(gate: Gate, limits: Limits) {
     this.#gate = gate
+    this.#limits = limits
   }
 
   get earlier(): TurnTaken {
@@ -34,6 +37,13 @@ export class TurnWatch {
   get taken(): TurnTaken {
     const { elapsedMs, steps } = this.#earlier
     return { elapsedMs: elapsedMs + Math.round(performance.now() - this.#startedAt), steps: steps + this.#steps }
+  }
+
+  /** Whether the model was called too often; an agent that took over in the turn does not count what was before. */
+  get isBeyond(): boolean {
+    const { maxTurns } = this.#limits
+    const { steps } = this.#earlier
+    return maxTurns !== undefined && steps > 0 && steps + this.#steps > maxTurns
   }
 
   /** Whether nothing is under way but calls. */
@@ -51,6 +61,13 @@ export class TurnWatch {
   end(): void {
     this.#isStreaming = false
     this.#gate.onTurnEnd()
+  }
+
+  /** How the turn ended. The agent may have been told what was left of the budget: it is told as the caller set it. */
+  judged(result: SdkResult): SdkResult {
+    const isSpent = result.subtype === 'error_max_budget_usd' && this.#limits.maxBudgetUsd !== undefined
+    if (this.isBeyond) return limitReached({ ...result, subtype: 'error_max_turns' }, this.#limits)
+    return isSpent ? limitReached(result, this.#limits) : result
   }
 
   receive(message: SdkMessage): void {

@@ -1,0 +1,90 @@
+import { mkdtempSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { cliEngine } from '../../../src/engines/cli/index.js'
+import type { HostedTools } from '../../../src/engines/hosted-tools.js'
+import type { RunnerSnapshot, SessionRunnerConfig } from '../../../src/engines/runner.js'
+import { until } from '../../fixtures/build.js'
+import { script, sdk } from '../../fixtures/claude-engine.js'
+import { ok } from '../../fixtures/parked.js'
+import { ScriptedHost } from '../../fixtures/scripted-host.js'
+
+const DEPLOY = 'mcp__session-gateway__deploy'
+const deploy = { name: 'deploy', description: 'Deploys.', inputSchema: {} }
+const hostedTools: HostedTools = {
+  server: 'session-gateway',
+  tools: [deploy],
+  listed: Promise.resolve(),
+  find: (name) => (name === DEPLOY ? deploy : undefined),
+  execution: () => ({ executionId: 'e1' }),
+  answer: () => {},
+}
+
+async function start(t: Test, limits: Partial<SessionRunnerConfig>, restore?: RunnerSnapshot) {
+  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'claude-limits-')))
+  const claudeSdk = new URL('../../fixtures/scripted-claude-sdk.mjs', import.meta.url).href
+  const mcpServers = { 'session-gateway': { type: 'http' as const, url: 'http://127.0.0.1:9' } }
+  const runner = await cliEngine({ claudeSdk, env: { HOME: cwd } })({
+    sessionId: 'session-1',
+    config: { cwd, mcpServers, ...limits },
+    profile: { name: 'p', engine: 'cli' },
+    bridge: { execute: () => Promise.reject(new Error('not here')) },
+    hostedTools,
+    ...(restore && { restore: JSON.parse(JSON.stringify(restore)) }),
+  })
+  const host = new ScriptedHost()
+  t.teardown(() => runner.close())
+  await runner.start(host)
+  const successor = async () => {
+    const snapshot = runner.snapshot!()
+    await runner.close()
+    return start(t, limits, snapshot)
+  }
+  return { runner, host, successor, query: sdk.queries.at(-1)! }
+}
+
+t.test('a budget is the session’s, however many agents it has had', async (t) => {
+  const first = await start(t, { maxBudgetUsd: 1.2 })
+  t.equal(first.query.options.maxBudgetUsd, 1.2)
+  t.match(await first.host.turn(first.runner, 'hi'), { totalCostUsd: 0.5 })
+
+  const second = await first.successor()
+  t.ok(Math.abs((second.query.options.maxBudgetUsd as number) - 0.7) < 1e-9, 'what is left')
+  const reached = { type: 'result', subtype: 'error_max_budget_usd', is_error: true, errors: ['maximum budget ($0.7)'] }
+  const told = {
+    subtype: 'error_max_budget_usd',
+    isError: true,
+    errors: ['The session reached its budget of 1.2 USD.'],
+  }
+  await second.host.turn(second.runner, 'hi')
+  t.match(await second.host.turn(second.runner, script(reached)), told)
+
+  const third = await second.successor()
+  const asked = third.query.prompts.length
+  t.match(await third.host.turn(third.runner, 'hi'), { ...told, totalCostUsd: 1.5, usage: { inputTokens: 0 } })
+  t.match(await third.host.turn(third.runner, 'hi'), told)
+  t.equal(third.query.prompts.length, asked, 'nothing is asked of its model')
+})
+
+t.test('the calls of a turn are limited over all its parks', async (t) => {
+  const stream = (type: string) => ({ type: 'stream_event', parent_tool_use_id: null, event: { type } })
+  const message = [stream('message_start'), stream('message_stop')]
+  const first = await start(t, { maxTurns: 2 })
+  const waits = [...message, stream('message_start'), { wait: true }, { type: 'result', result: 'went on' }]
+  first.runner.send(script(...message, { before: [DEPLOY, {}] }, ...waits))
+  await until(() => first.runner.canPark)
+  const { runner, host, query } = await first.successor()
+  const end = host.next('turn_completed')
+  runner.settleExecution!('e1', ok)
+  t.match(await end, {
+    ...{ subtype: 'error_max_turns', isError: true, errors: ['The turn reached its limit of 2 model calls.'] },
+    result: undefined,
+  })
+  t.ok(query.calls.includes('interrupt'), 'the third call is called off')
+  t.match(
+    await host.turn(runner, script(...message, { type: 'result' })),
+    { subtype: 'success' },
+    'another turn counts anew',
+  )
+})
