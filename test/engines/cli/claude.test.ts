@@ -260,6 +260,16 @@ t.test('a turn of the agent’s own ends nobody else’s', async (t) => {
   )
   t.equal(end.result, 'mine')
   t.equal(end.usage.inputTokens, 200, 'and its tokens are counted')
+  const background = { type: 'result', origin: { kind: 'task-notification' }, result: 'the build is done' }
+  t.match(await host.turn(runner, script(background, { type: 'result', result: 'mine, too' })), { result: 'mine, too' })
+  t.equal(host.of('turn_completed').length, 2)
+})
+
+t.test('what its predecessor did in the background is no turn of a session that is opened', async (t) => {
+  const notified = { num_turns: 0, result: '', origin: { kind: 'task-notification' } }
+  const { runner, host } = await start(t, { config: { env: { CLAUDE_TELLS: JSON.stringify(notified) } } })
+  t.match(await host.turn(runner, 'hi'), { result: 'pong' })
+  t.equal(host.of('turn_completed').length, 1)
 })
 
 t.test('mode and model change while it runs; what they became is told', async (t) => {

@@ -3,6 +3,7 @@ import { within } from '../../../lib/within.js'
 import type { PromptStream } from './prompt-stream.js'
 import type { SdkInit, SdkInitialization, SdkMessage, SdkResult } from './sdk.js'
 import type { Totals } from './totals.js'
+import { isOfItsOwn } from './turn-watch.js'
 
 /** How long an agent that tells nothing of its credentials may take to report by itself. */
 const REPORT_MS = 3_000
@@ -19,7 +20,8 @@ export class Opening {
       this.#init = message
       this.#reported.resolve()
     }
-    if (message.type === 'result' && !message.is_error) this.#result.resolve(message)
+    // one that takes over from an agent with work in the background tells first that it has ended
+    if (message.type === 'result' && !message.is_error && !isOfItsOwn(message)) this.#result.resolve(message)
   }
 
   /**

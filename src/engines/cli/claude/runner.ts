@@ -34,7 +34,7 @@ import { PromptStream } from './prompt-stream.js'
 import type { SdkInit, SdkInitialization, SdkMessage, SdkQuery, SdkResult, SdkStatus } from './sdk.js'
 import type { ClaudeSetup, ClaudeState } from './setup.js'
 import { ClaudeTranslator, isUsual } from './translate.js'
-import { type TurnTaken, TurnWatch } from './turn-watch.js'
+import { isOfItsOwn, type TurnTaken, TurnWatch } from './turn-watch.js'
 
 /**
  * Runs Claude through its Agent SDK: one process per session, prompts in as a stream, messages out as one.
@@ -401,7 +401,7 @@ export class ClaudeRunner implements Runner {
       if (!this.#gate.hasReturned) this.#onCallLost(result)
       return
     }
-    const isOther = this.#turn !== undefined && answered !== undefined && !answered.includes(this.#turn)
+    const isOther = this.#turn !== undefined && (answered ? !answered.includes(this.#turn) : isOfItsOwn(result))
     if (isOther) {
       // Its tokens are counted with the turn that it came in between of.
       this.#translator.flush()

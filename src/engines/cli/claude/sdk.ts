@@ -175,6 +175,8 @@ export interface SdkResult {
   usage?: SdkUsage
   modelUsage?: Record<string, SdkModelUsage>
   user_message_uuids?: string[]
+  /** Of a turn that nobody's message began. */
+  origin?: { kind: string }
 }
 
 export interface SdkModelUsage {
