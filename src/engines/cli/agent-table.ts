@@ -85,6 +85,8 @@ export interface AcpTraits {
   readonly lists?: true
   /** It opens any session that it is asked for, as an empty one when there is none. */
   readonly loadsAnything?: true
+  /** A session that is opened in another directory than its own waits for ever for what a person has allowed. */
+  readonly staysInPlace?: true
   /** Where the name of a tool stands when no field has it. */
   readonly toolName?: ToolNaming
   /** What it calls a tool of a server. */
@@ -225,6 +227,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       resume: true,
       fork: true,
       lists: true,
+      staysInPlace: true,
       toolName: 'title',
       serverToolName: (server, tool) => `${server}_${tool}`,
       helperTools: ['task'],

@@ -161,6 +161,23 @@ t.test('an id that qwen opens as an empty session is refused, and not a session 
   t.match(earlier.host.of('user_message'), [{ replay: true }])
 })
 
+t.test('opencode goes on with a session only where it was begun', async (t) => {
+  for (const more of [{}, { forkSession: true }]) {
+    const elsewhere = { env: { ACP_LISTS: '["later","earlier"]', ACP_LISTS_IN: '/elsewhere' } }
+    const begin = (declared: object) => build(t, { name: 'opencode', ...declared }, {}, { resume: 'earlier', ...more })
+    const { runner, host } = await begin(elsewhere)
+    await t.rejects(runner.start(host), {
+      code: 'SG_ERR_ENGINE_START',
+      message: /where it was begun.*name its own as cwd/,
+    })
+    const here = await begin({ env: { ACP_LISTS: '["later","earlier"]' } })
+    await here.runner.start(here.host)
+    t.match(here.host.of('user_message'), [{ replay: true }])
+    const another = await build(t, elsewhere, {}, { resume: 'earlier', ...more })
+    await another.runner.start(another.host)
+  }
+})
+
 t.test('a copy of a session is gone on with where the agent makes one', async (t) => {
   const { runner, host } = await build(t, { name: 'opencode' }, {}, { resume: 'earlier', forkSession: true })
   await runner.start(host)

@@ -64,6 +64,14 @@ export const askToDelete = (
     throw new GatewayError('SG_ERR_SDK_SESSION_NOT_FOUND')
   })
 
+/** @throws GatewayError when the agent lists no such session of this working directory */
+export async function assertBegunIn(agent: ClientContext, dir: string, sessionId: string): Promise<void> {
+  for await (const page of listed(agent, dir)) if (page.some((session) => session.sessionId === sessionId)) return
+  throw startError(
+    `The agent goes on with a session only in the directory where it was begun, and lists no ${sessionId} of this one: name its own as cwd, which GET /sdk-sessions tells.`,
+  )
+}
+
 /** Page by page. */
 async function* listed(agent: ClientContext, dir: string | undefined): AsyncGenerator<SdkSessionInfo[]> {
   let cursor: string | null | undefined

@@ -10,6 +10,7 @@ import { ended } from '../../../lib/sentence.js'
 import type { SessionRunnerConfig } from '../../runner.js'
 import { isAuthRequired, isUnknownMethod, reasonOf } from './connection.js'
 import { isForgotten } from './forgotten.js'
+import { assertBegunIn } from './kept-sessions.js'
 import { acpMcpServers, unreachable } from './mcp.js'
 import type { SessionAnswer } from './session-config.js'
 import type { AcpSetup } from './setup.js'
@@ -118,6 +119,8 @@ async function opened(
       if (!method) throw startError('The agent cannot resume a session.')
       if (earlier.fork && !canFork(agentCapabilities?.sessionCapabilities))
         throw invalidField('forkSession', `the agent ${row.name} cannot fork a session.`, 'SG_ERR_UNSUPPORTED')
+      if (row.acp?.staysInPlace && !isOurs && agentCapabilities?.sessionCapabilities?.list)
+        await assertBegunIn(agent, config.cwd, earlier.sessionId)
       const sessionId = earlier.fork ? await forked(agent, earlier.sessionId, place) : earlier.sessionId
       const answer = await agent.request<SessionAnswer | null>(method, { ...place, sessionId })
       if (row.acp?.loadsAnything && !orNew && !hasHistory()) throw isOurs ? stateGone() : unknownSession(sessionId)
