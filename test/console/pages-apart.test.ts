@@ -72,6 +72,47 @@ t.test('more new sessions than a page has leave no hole in the list', { skip }, 
   t.equal(await page.getByRole('button', { name: 'Load earlier' }).count(), 0, 'nothing is to be read twice')
 })
 
+for (const [when, createdAt] of [
+  ['were made in one moment', () => 1_000],
+  ['were made while the clock was set back', (at: number) => 1_000 - at],
+] as const)
+  t.test(`sessions that ${when} stay in the list, in its order`, { skip }, async (t) => {
+    const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox' })
+    const given = { length: 250, most: 100 }
+    await lists(page, 'sessions', (at) => ({ ...session(at), createdAt: createdAt(at) }), given)
+    await isLive(page)
+    await page.goto(`${url}/v1/console/#/sessions`)
+    await rows(page).nth(99).waitFor()
+    await loadAll(page)
+    for (given.length = 250; given.length < 253; given.length++) {
+      await Promise.all([page.waitForResponse(/sessions\?/), looks(page)])
+      await page.getByText(`Session ${given.length - 1}.`).waitFor()
+      await allAnswered(page)
+      t.strictSame(
+        await rows(page).locator('.session-title').allTextContents(),
+        Array.from({ length: given.length }, (_, n) => `Session ${given.length - 1 - n}.`),
+      )
+    }
+  })
+
+t.test('a session that is gone leaves the list, where the last of a page is gone too', { skip }, async (t) => {
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox' })
+  const gone = new Set<string>()
+  await page.route('**/v1/sessions?*', (route) => {
+    const all = Array.from({ length: 103 }, (_, n) => session(102 - n)).filter(({ id }) => !gone.has(id))
+    return route.fulfill({ json: all.slice(0, 100), headers: { link: '<sessions?cursor=1>; rel="next"' } })
+  })
+  await isLive(page)
+  await page.goto(`${url}/v1/console/#/sessions`)
+  await rows(page).nth(99).waitFor()
+  for (const id of ['s50', 's3']) gone.add(id)
+  await looks(page)
+  await page.getByText('Session 1.', { exact: true }).waitFor()
+  t.equal(await page.getByText('Session 50.', { exact: true }).count(), 0)
+  t.equal(await page.getByText('Session 3.', { exact: true }).count(), 0)
+  t.equal(await rows(page).count(), 100)
+})
+
 t.test('how many sessions wait is said once all that wait are loaded', { skip }, async (t) => {
   const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox' })
   const asks = { status: 'awaiting_approval', pendingPermissions: 1 }

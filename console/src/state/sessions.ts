@@ -1,15 +1,16 @@
 import { computed, signal } from '@preact/signals'
 import type { NotificationItem, Pages, SessionInfo } from '../../../client/index.js'
 import { client } from '../api.js'
+import { type Listed, withEarlier, withNewest, without, withTold } from '../model/session-list.js'
 import { feedLink, onFeed } from './feed.js'
 
 const PAGE = 100
 /** What the feed does not tell of, such as a session that another client starts, is seen so often. */
 const REFRESH_MS = 15_000
 
-const known = signal<ReadonlyMap<string, SessionInfo>>(new Map())
+const known = signal<Listed>(new Map())
 /** All that are loaded, newest first. */
-export const sessions = computed(() => [...known.value.values()].sort((a, b) => b.createdAt - a.createdAt))
+export const sessions = computed(() => [...known.value.values()])
 /** `hasMore`: earlier ones can be loaded. */
 export const listing = signal<{ isLoaded: boolean; hasMore: boolean; error?: unknown }>({
   isLoaded: false,
@@ -17,24 +18,23 @@ export const listing = signal<{ isLoaded: boolean; hasMore: boolean; error?: unk
 })
 
 let pages: Pages<SessionInfo> | undefined
-/** When the newest was created that a page has told of; of those after it some may not be known. */
-let readUpTo = 0
+/** The ids on the newest page, as it was read last. */
+let newest: ReadonlySet<string> = new Set()
+/** The ids on the page that `pages` goes on after. */
+let reached: ReadonlySet<string> = new Set()
 
 /** What was told while a page is on its way, which may be older; undefined: it is gone. */
 let meanwhile: Map<string, SessionInfo | undefined> | undefined
 let isDue = false
 
 export function keepSession(session: SessionInfo): void {
-  const other = known.value.get(session.id)
-  if (other && other.lastSeq > session.lastSeq) return
-  known.value = new Map(known.value).set(session.id, session)
-  meanwhile?.set(session.id, session)
+  const before = known.value
+  known.value = withTold(before, session)
+  if (known.value !== before) meanwhile?.set(session.id, session)
 }
 
 export function forgetSession(id: string): void {
-  const rest = new Map(known.value)
-  rest.delete(id)
-  known.value = rest
+  known.value = without(known.value, id)
   meanwhile?.set(id, undefined)
 }
 
@@ -61,23 +61,20 @@ async function readNewest(told: ReadonlyMap<string, SessionInfo | undefined>): P
   const { value } = await fresh.next()
   const page: SessionInfo[] = value ?? []
   const isWhole = fresh.isAtEnd
-  const oldest = page.at(-1)?.createdAt ?? 0
-  const listed = new Set(page.map(({ id }) => id))
-  // one that was in the range of this page and is not on it is gone
-  const rest = [...known.value].filter(([id, { createdAt }]) => !listed.has(id) && !isWhole && createdAt < oldest)
-  const all = new Map([...page.map((session) => [session.id, session] as const), ...rest])
-  for (const [id, session] of told)
-    if (!session) all.delete(id)
-    else if (session.lastSeq >= (all.get(id)?.lastSeq ?? 0)) all.set(id, session)
+  let all = withNewest(known.value, page, isWhole)
+  for (const [id, session] of told) all = session ? withTold(all, session) : without(all, id)
   known.value = all
   // more than a page of new ones lie between it and what was read before: what is earlier begins after it once more
-  const isApart = !isWhole && oldest >= readUpTo
+  const isApart = !isWhole && !page.some(({ id }) => newest.has(id))
+  newest = idsOf(page)
   if (!pages || isApart) {
     pages = fresh
+    reached = newest
     listing.value = { isLoaded: true, hasMore: !isWhole }
   } else listing.value = { isLoaded: true, hasMore: listing.value.hasMore }
-  readUpTo = page[0]?.createdAt ?? 0
 }
+
+const idsOf = (page: readonly SessionInfo[]): ReadonlySet<string> => new Set(page.map(({ id }) => id))
 
 export async function loadEarlier(): Promise<void> {
   const from = pages
@@ -89,10 +86,8 @@ export async function loadEarlier(): Promise<void> {
       listing.value = { isLoaded: true, hasMore: false }
       return
     }
-    const all = new Map(known.value)
-    for (const session of next.value)
-      if (session.lastSeq >= (all.get(session.id)?.lastSeq ?? 0)) all.set(session.id, session)
-    known.value = all
+    known.value = withEarlier(known.value, next.value, reached)
+    reached = idsOf(next.value)
     listing.value = { isLoaded: true, hasMore: !from?.isAtEnd }
   } catch (error) {
     listing.value = { ...listing.value, error }
