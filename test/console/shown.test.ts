@@ -172,6 +172,53 @@ t.test('search finds what somebody may have read', async (t) => {
   t.strictSame(hitsIn([saying('acb(')], 'a.b('), [])
 })
 
+t.test('search finds nothing in what is not shown', async (t) => {
+  const png = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGVsbG8=' } }
+  const call = { type: 'tool_use', id: 'call_7', name: 'Bash', input: { type: 'kind of thing' } }
+  const result = {
+    type: 'tool_result',
+    tool_use_id: 'call_7',
+    content: [{ type: 'text', text: 'the text itself' }, png],
+  }
+  const events = [
+    { type: 'assistant_message', uuid: 'u-1', message: { role: 'assistant', model: 'm-1', content: [call] } },
+    { type: 'user_message', uuid: 'u-2', commandId: 'c-1', message: { role: 'user', content: [result, null, 'x'] } },
+    {
+      type: 'permission_requested',
+      request: { id: 'r-1', toolUseId: 'call_7', toolName: 'Bash', input: { a: 'asked' } },
+    },
+    { type: 'permission_resolved', requestId: 'r-1', behavior: 'deny', resolvedBy: 'client', message: 'told why' },
+    { type: 'execution_result', executionId: 'e-1', output: { type: 'json', value: { a: ['ran'] } } },
+    { type: 'turn_completed', subtype: 'error_max_turns', result: 'again', errors: ['went wrong'] },
+    { type: 'session_closed', reason: 'client' },
+  ].map((event, at) => ({ seq: at + 1, ts: 1, ...event }) as unknown as SessionEvent)
+  const found = (text: string) => hitsIn(events, text).map(({ seq, before, match }) => [seq, `${before}${match}`])
+  for (const hidden of [
+    'message',
+    'u-1',
+    'call_7',
+    'base64',
+    'aGVsbG8',
+    'm-1',
+    'c-1',
+    'r-1',
+    'e-1',
+    'error_max',
+    'client',
+  ])
+    t.strictSame(found(hidden), [], hidden)
+  t.strictSame(found('text'), [[2, 'the text']], 'and not the name of its type before it')
+  for (const [seq, shown] of [
+    [1, 'kind'],
+    [1, 'Bash'],
+    [3, 'asked'],
+    [4, 'told'],
+    [5, 'ran'],
+    [6, 'went'],
+  ] as const)
+    t.strictSame(found(shown), [[seq, shown]])
+})
+
 t.test('the list is narrowed by words, status and profile', async (t) => {
   const session = (id: string, more: object) =>
     ({ id, title: id, status: 'idle', profile: 'p', cwd: '/w', pendingPermissions: 0, ...more }) as SessionInfo

@@ -1,4 +1,5 @@
 import type { SessionEvent } from '../../../client/index.js'
+import { imageOf } from './tool-summary.js'
 
 export interface Hit {
   seq: number
@@ -11,10 +12,65 @@ export interface Hit {
 
 const AROUND = 60
 
-/** The strings in an event that somebody may have read. */
-function* textsIn(event: SessionEvent): Generator<string> {
-  if (event.type === 'stream_delta' || event.type === 'capabilities' || event.type === 'system_init') return
-  const stack: unknown[] = [event]
+/** The texts of an event that somebody may have read: of what stands around them, as ids and the names of types, nothing is shown. */
+function textsIn(event: SessionEvent): Iterable<string> {
+  switch (event.type) {
+    case 'user_message':
+    case 'assistant_message':
+      return textsOf(event.message?.content)
+    case 'permission_requested': {
+      const { title, description, decisionReason, input } = event.request
+      return stringsIn([title, description, decisionReason, input])
+    }
+    case 'permission_resolved':
+      return stringsIn([event.message, event.by?.principal, event.updatedInput])
+    case 'execution_dispatched':
+      return [event.toolName]
+    case 'execution_result':
+      return stringsIn(event.output?.value)
+    case 'execution_failed':
+      return stringsIn(event.error)
+    case 'file_delivered':
+      return stringsIn([event.path, event.description])
+    case 'plan_updated':
+      return stringsIn(event.entries?.map(({ content }) => content))
+    case 'status_changed':
+      return stringsIn(event.detail)
+    case 'turn_completed':
+      return stringsIn(event.errors)
+    case 'session_error':
+      return stringsIn(event.message)
+    default:
+      return []
+  }
+}
+
+/** What a message, or the result of a tool, says. */
+function* textsOf(content: unknown): Generator<string> {
+  if (!Array.isArray(content)) yield* stringsIn(content)
+  else for (const block of content) yield* textsOfBlock(block)
+}
+
+function textsOfBlock(block: Record<string, unknown> | null): Iterable<string> {
+  switch (block?.type) {
+    case 'text':
+      return stringsIn(block.text)
+    case 'thinking':
+      return stringsIn(block.thinking)
+    case 'tool_use':
+      return stringsIn([block.name, block.input])
+    case 'tool_result':
+      return textsOf(block.content)
+    case 'content':
+      return textsOf([block.content])
+    default:
+      // the letters of an image are not read
+      return imageOf(block) ? [] : stringsIn(block)
+  }
+}
+
+function* stringsIn(value: unknown): Generator<string> {
+  const stack = [value]
   while (stack.length > 0) {
     const value = stack.pop()
     if (typeof value === 'string') yield value
