@@ -27,6 +27,11 @@ export function App() {
       unfollow()
     }
   }, [who])
+  // whoever is in may see other things since the gateway was started anew
+  const isBack = feedLink.value.state === 'back'
+  useEffect(() => {
+    if (isBack) void findOut()
+  }, [isBack])
   useSignalEffect(() => {
     const { permissions, questions } = waiting.value
     const count = permissions + questions

@@ -190,3 +190,39 @@ t.test('who signs in again goes on where they were when it ended', { skip }, asy
   await again(() => page.getByRole('button', { name: 'Sign in' }).press('Enter'))
   await page.getByRole('heading', { name: 'Usage' }).and(page.locator(':focus')).waitFor()
 })
+
+t.test(
+  'who may see less since the gateway was away is told so, and goes on with what they write',
+  { skip },
+  async (t) => {
+    let rights: { allowedProfiles?: string[] } = {}
+    const gateway = await buildConsole(t, {
+      script: {},
+      authenticate: ({ headers }) => (headers.authorization === `Bearer ${ANN}` ? { name: 'ann', ...rights } : null),
+    })
+    const body = { cwd: SOME_CWD, profile: 'scripted', title: 'Spoken to' }
+    const { json } = await gateway.call('POST', '/sessions', body, as(ANN))
+    const proxy = await cuttingProxy(t)
+    proxy.target = gateway.port
+    const { page } = await openConsole(t, `${proxy.origin}/v1/console/`, { at: `sessions/${json.id}`, loses: true })
+    await enter(page, ANN)
+    await isLive(page)
+    const message = page.getByRole('textbox', { name: 'Message' })
+    await message.fill('Half a thought')
+    await goTo(page, '#/settings')
+    const seesAll = page.getByText('all profiles', { exact: true })
+    await seesAll.waitFor()
+    proxy.target = undefined
+    proxy.cut()
+    await page.getByText('Offline. You see what was last known.').waitFor()
+    rights = { allowedProfiles: ['scripted'] }
+    proxy.target = gateway.port
+    await seesAll.waitFor({ state: 'detached' })
+    t.match(await page.locator('main').innerText(), /Sees\s+scripted/)
+    await goTo(page, `#/sessions/${json.id}`)
+    t.equal(await message.inputValue(), 'Half a thought')
+    await page.reload()
+    await message.waitFor()
+    t.equal(await message.inputValue(), 'Half a thought')
+  },
+)

@@ -61,12 +61,14 @@ export function useKeptForm<T extends object>(name: string, empty: () => T): Sig
   return values
 }
 
-/** What one person has begun to write is not there for another. */
-export function keepFor(who: string | undefined): void {
-  if (who === undefined || who !== owner) unkept.clear()
+/** What one person has begun to write is not there for another. @param isSame whether it is known to be the one of before, under another name */
+export function keepFor(who: string | undefined, isSame = false): void {
+  if (who === undefined || (who !== owner && !isSame)) unkept.clear()
   owner = who
   tried(() => {
-    if (who !== undefined && sessionStorage.getItem(OWNER) === who) return
+    const before = sessionStorage.getItem(OWNER)
+    if (who !== undefined && before !== null && isSame) sessionStorage.setItem(OWNER, who)
+    if (who !== undefined && (before === who || isSame)) return
     for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key)
     sessionStorage.removeItem(OWNER)
   })

@@ -82,8 +82,9 @@ async function whoIsIn(): Promise<Me> {
   return me
 }
 
-/** Whom this page has shown something to. */
+/** Whom this page has shown something to, and by which sign-in that was. */
 let shownTo: string | undefined
+let shownBy: string | undefined
 
 /**
  * Whose drafts are kept in this window; undefined: of a host's callers who have no names nobody knows. Of another gateway at the same origin
@@ -94,18 +95,20 @@ function ownerOf({ required, caller, signIn }: Me): string | undefined {
   return isKnown || signIn ? JSON.stringify([PATH, isKnown ? caller : signIn!.id]) : undefined
 }
 
-/** What one person has seen is not left for another: the page begins anew. */
+/** What one person has seen is not left for another: the page begins anew. Of one sign-in it is one person, who may see other things by now. */
 function letIn(me: Me): void {
   const who = JSON.stringify(me.caller ?? null)
   const owner = ownerOf(me)
-  if (owner !== undefined || shownTo === undefined) keepFor(owner)
+  const isSame = me.signIn !== undefined && me.signIn.id === shownBy
+  if (owner !== undefined || shownTo === undefined) keepFor(owner, isSame)
   if (access.value.state !== 'in') entries++
-  if (shownTo === undefined || shownTo === who) access.value = { state: 'in', me }
+  if (shownTo === undefined || shownTo === who || isSame) access.value = { state: 'in', me }
   else {
     keepNoMore()
     location.reload()
   }
   shownTo = who
+  shownBy = me.signIn?.id
 }
 
 /** The cookie goes to the API alone, wherever a proxy has put it. */
