@@ -81,11 +81,13 @@ export class Asks {
     { toolName, title, description, input, decisionReason }: PermissionRequest,
     signal: AbortSignal,
   ): Promise<Answer> {
-    note(`${pc.yellow('?')} ${pc.bold(title ? safe(title) : `${safe(toolName)} ${inputSummary(input, 80)}`)}`)
+    const asked = `${pc.yellow('?')} ${pc.bold(title ? safe(title) : `${safe(toolName)} ${inputSummary(input, 80)}`)}`
+    const choice = `  ${key('y')} allow  ${key('n')} deny  ${key('s')} deny and stop`
+    note(asked)
     for (const text of [description, decisionReason]) if (text) note(pc.dim(`  ${oneLine(text, 200)}`))
     for (const line of inputLines(input)) note(pc.dim(`  ${line}`))
-    note(`  ${key('y')} allow  ${key('n')} deny  ${key('s')} deny and stop`)
-    const pressed = await this.#keys.oneOf(['y', 'n', 's'], signal)
+    note(choice)
+    const pressed = await this.#keys.oneOf(['y', 'n', 's'], signal, () => note(`${asked}\n${choice}`))
     note(pc.dim(pressed === 'y' ? '  allowed' : '  denied'))
     if (pressed === 'y') return 'allow'
     return { behavior: 'deny', message: 'The user said no.', ...(pressed === 's' && { interrupt: true }) }
@@ -103,14 +105,21 @@ export class Asks {
 
   async #choose({ question, options, multiSelect }: Question, signal: AbortSignal): Promise<string | undefined> {
     const offered = options.slice(0, 9)
-    note(`${pc.yellow('?')} ${pc.bold(safe(question))}`)
-    for (const [index, { label, description }] of offered.entries())
-      note(`  ${key(String(index + 1))} ${safe(label)}${description ? pc.dim(` — ${oneLine(description, 100)}`) : ''}`)
-    note(`  ${multiSelect ? `${key('enter')} take these  ` : ''}${key('o')} something else  ${key('n')} do not answer`)
+    const say = () => {
+      note(`${pc.yellow('?')} ${pc.bold(safe(question))}`)
+      for (const [index, { label, description }] of offered.entries())
+        note(
+          `  ${key(String(index + 1))} ${safe(label)}${description ? pc.dim(` — ${oneLine(description, 100)}`) : ''}`,
+        )
+      note(
+        `  ${multiSelect ? `${key('enter')} take these  ` : ''}${key('o')} something else  ${key('n')} do not answer`,
+      )
+    }
+    say()
     const digits = offered.map((_, index) => String(index + 1))
     const chosen = new Set<string>()
     for (;;) {
-      const pressed = await this.#keys.oneOf([...digits, 'o', 'n', ...(multiSelect ? ['enter'] : [])], signal)
+      const pressed = await this.#keys.oneOf([...digits, 'o', 'n', ...(multiSelect ? ['enter'] : [])], signal, say)
       if (pressed === 'n') return undefined
       if (pressed === 'o') return await otherAnswer(signal)
       if (pressed === 'enter') {

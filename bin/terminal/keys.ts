@@ -9,12 +9,13 @@ interface Key {
 /** Whether somebody is there to be asked. */
 export const isInteractive = (): boolean => Boolean(process.stdin.isTTY && process.stderr.isTTY)
 
-/** Keys one by one, while somebody listens; Ctrl-C goes to `onInterrupt` then, as the terminal sends no signal. */
+/** Keys one by one, while somebody listens; Ctrl-C goes to `onInterrupt` then, and Ctrl-Z stops the job, as the terminal sends no signal. */
 export class Keys {
   readonly #onInterrupt: () => void
   #listener: ((key: string) => void) | undefined
   readonly #onKeypress = (text: string | undefined, key: Key) => {
     if (key.ctrl && key.name === 'c') this.#onInterrupt()
+    else if (key.ctrl && key.name === 'z') stopJob()
     else this.#listener?.(key.name === 'return' ? 'enter' : key.name === 'escape' ? 'escape' : (text ?? ''))
   }
 
@@ -22,12 +23,19 @@ export class Keys {
     this.#onInterrupt = onInterrupt
   }
 
-  /** Waits for one of these keys. */
-  async oneOf(keys: readonly string[], signal: AbortSignal): Promise<string> {
+  /** Waits for one of these keys. @param onContinued called when the job goes on that was stopped meanwhile: the shell has written below the question */
+  async oneOf(keys: readonly string[], signal: AbortSignal, onContinued: () => void): Promise<string> {
     emitKeypressEvents(process.stdin)
     process.stdin.setRawMode(true)
     process.stdin.resume()
     process.stdin.on('keypress', this.#onKeypress)
+    const goOn = () => {
+      // the shell has taken the mode back, and one that is taken for set is not set
+      process.stdin.setRawMode(false)
+      process.stdin.setRawMode(true)
+      onContinued()
+    }
+    process.on('SIGCONT', goOn)
     try {
       return await new Promise<string>((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason)
@@ -39,9 +47,19 @@ export class Keys {
       })
     } finally {
       this.#listener = undefined
+      process.off('SIGCONT', goOn)
       process.stdin.off('keypress', this.#onKeypress)
       process.stdin.setRawMode(false)
       process.stdin.pause()
     }
   }
+}
+
+/** As the terminal does it: all processes of the job. */
+function stopJob(): void {
+  if (process.platform === 'win32') return
+  process.stdin.setRawMode(false)
+  process.kill(0, 'SIGTSTP')
+  // where no shell is there to let it go on, the system stops nothing
+  setImmediate(() => process.stdin.setRawMode(true))
 }

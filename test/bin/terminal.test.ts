@@ -11,7 +11,7 @@ import { createClient } from '../../client/index.js'
 import { until } from '../fixtures/build.js'
 import { attached, eventFrame, said } from '../fixtures/client-platform.js'
 import { startDaemon } from '../fixtures/daemon-process.js'
-import { CTRL_C, CTRL_D, hasTerminals, runPlain, Terminal } from '../fixtures/terminal.js'
+import { COMMAND, CTRL_C, CTRL_D, CTRL_Z, hasTerminals, runPlain, Terminal } from '../fixtures/terminal.js'
 
 const script = (...answers: object[]): string => `@@${JSON.stringify(answers)}@@`
 const ID = 's'.repeat(36)
@@ -50,6 +50,29 @@ t.test('approvals are given with one key, from the first word to the file', { sk
   const [session] = await client.sessions.list().toArray()
   t.equal((await client.sessions.files(session!.id)).length, 1)
 })
+
+const noBash = !existsSync('/bin/bash') && 'there is no bash'
+t.test(
+  'Ctrl-Z stops the job at a question, which is asked again when it goes on',
+  { skip: skip || noBash },
+  async (t) => {
+    const { options } = await world(t)
+    const bash = ['/bin/bash', '--norc', '--noprofile', '-i']
+    const screen = new Terminal(t, [], { ...options, env: { ...options.env, PS1: 'shell> ' }, command: bash })
+    await screen.shows('shell> ')
+    screen.press(`'${COMMAND.join("' '")}' run 'Please write a report.'\n`)
+    await screen.shows('[s] deny and stop')
+    screen.press(CTRL_Z)
+    await screen.shows('Stopped')
+    await screen.shows('shell> ')
+    screen.press('fg\n')
+    await screen.shows('? Write report.md')
+    await screen.shows('[s] deny and stop')
+    screen.press('n')
+    await screen.shows('denied')
+    await screen.shows('✓ done')
+  },
+)
 
 t.test('whoever waits for a job is told that the gateway is away', { skip }, async (t) => {
   const { terminal, daemon, client } = await world(t)
