@@ -124,6 +124,26 @@ t.test(
   },
 )
 
+t.test('who answered is said also where the log tells it later, as while an agent is woken', { skip }, async (t) => {
+  const { page, complaints, settle } = await world(t, [{ command: 'first' }])
+  await headOf(page, 'first').waitFor()
+  let looks = 0
+  await page.route('**/v1/sessions/*/events?*', async (route) => {
+    if (++looks > 2) return route.fallback()
+    const answer = await route.fetch()
+    const told = await answer.json()
+    const events = told.events.filter(({ type }: { type: string }) => type !== 'permission_resolved')
+    return route.fulfill({ response: answer, json: { ...told, events } })
+  })
+  await settle()
+  await page
+    .locator('.ask', { hasText: 'first' })
+    .getByText(/^Allowed by somebody else/)
+    .waitFor()
+  t.equal(looks, 3)
+  t.strictSame(complaints, [])
+})
+
 t.test('in a session a reason stays, and what waits next comes after it', { skip }, async (t) => {
   const inputs = [{ command: 'first' }, { command: 'second' }]
   const { page, complaints, settle } = await world(t, inputs, (id) => `sessions/${id}`)

@@ -38,6 +38,8 @@ const MAX_ANSWERS = 100
 /** As many pages of a log are looked through for who answered. */
 const MAX_PAGES = 5
 const MAX_LOOKING = 4
+/** When a log is read again that does not tell it yet: an answer that wakes a session is told of once its agent is there. */
+const LOOK_AGAIN_MS = [1_000, 3_000, 10_000, 30_000]
 /** When a list is read again that a node which does not answer was left out of. */
 const LEFT_OUT_MS = 3000
 const GONE = 'SG_ERR_PERMISSION_NOT_FOUND'
@@ -59,6 +61,8 @@ export class InboxState {
   readonly #rereading = new Rereading(() => this.#read())
   #next: ReturnType<typeof setTimeout> | undefined
   readonly #looking = new Set<string>()
+  /** What is looked for again later, and how often it was. */
+  readonly #lookingLater = new Map<string, { looks: number; timer?: ReturnType<typeof setTimeout> }>()
   /** What was settled while the list is on its way, which may be older. */
   readonly #meanwhile = new Set<string>()
   /** The same answer that is sent again has the same key, as the first may have been taken. */
@@ -69,7 +73,13 @@ export class InboxState {
   }
 
   /** Keeps it as it is at the gateway. @returns a function that ends it */
-  follow = (): (() => void) => this.#rereading.follow()
+  follow = (): (() => void) => {
+    const unfollow = this.#rereading.follow()
+    return () => {
+      unfollow()
+      for (const { timer } of this.#lookingLater.values()) clearTimeout(timer)
+    }
+  }
 
   again(): void {
     this.#rereading.again()
@@ -200,19 +210,34 @@ export class InboxState {
     for (const { key, item, fate } of this.#entries.value) {
       if (this.#looking.size >= MAX_LOOKING) return
       if (fate.state !== 'elsewhere' || fate.how !== undefined || this.#looking.has(key)) continue
+      if (this.#lookingLater.get(key)?.timer !== undefined) continue
       this.#looking.add(key)
       void settledHow(item.session.id, item.request.id, item.seq)
         .catch(() => null)
         .then((how) => {
           this.#looking.delete(key)
           const now = this.#find(key)?.fate
+          const isLater = how === undefined && this.#lookLater(key)
           this.#set(
-            now?.state === 'elsewhere'
-              ? withFate(this.#entries.value, key, { state: 'elsewhere', how })
+            now?.state === 'elsewhere' && !isLater
+              ? withFate(this.#entries.value, key, { state: 'elsewhere', how: how ?? null })
               : this.#entries.value,
           )
         })
     }
+  }
+
+  /** @returns whether it was not looked for often enough */
+  #lookLater(key: string): boolean {
+    const looks = this.#lookingLater.get(key)?.looks ?? 0
+    const ms = LOOK_AGAIN_MS[looks]
+    if (ms === undefined) return false
+    const timer = setTimeout(() => {
+      this.#lookingLater.set(key, { looks: looks + 1 })
+      this.#lookForAnswers()
+    }, ms)
+    this.#lookingLater.set(key, { looks: looks + 1, timer })
+    return true
   }
 }
 
@@ -247,12 +272,13 @@ const fateOf = (result: InboxAnswerResult, behavior: Behavior): Fate => {
   return { state: 'waiting', error: new GatewayError(detail, { status: 0, code }) }
 }
 
-async function settledHow(sessionId: string, requestId: string, seq: number): Promise<Settled | null> {
+/** Undefined where the log does not tell it yet; null where nobody looks further. */
+async function settledHow(sessionId: string, requestId: string, seq: number): Promise<Settled | null | undefined> {
   let count = 0
   for await (const page of client.sessions.events(sessionId, { afterSeq: seq, limit: 200 }).pages()) {
     const found = page.find((event) => event.type === 'permission_resolved' && event.requestId === requestId)
     if (found) return found as Settled
-    if (++count === MAX_PAGES) break
+    if (++count === MAX_PAGES) return null
   }
-  return null
+  return undefined
 }
