@@ -1,4 +1,3 @@
-import Table from 'cli-table3'
 import pc from 'picocolors'
 import stringWidth from 'string-width'
 
@@ -7,24 +6,6 @@ export const FORMATS: Format[] = ['table', 'json', 'jsonl']
 
 export interface OutputOptions {
   output?: Format
-}
-
-const NO_BORDER = {
-  top: '',
-  'top-mid': '',
-  'top-left': '',
-  'top-right': '',
-  bottom: '',
-  'bottom-mid': '',
-  'bottom-left': '',
-  'bottom-right': '',
-  left: '',
-  'left-mid': '',
-  mid: '',
-  'mid-mid': '',
-  right: '',
-  'right-mid': '',
-  middle: '  ',
 }
 
 /** Text of others, without what would move the cursor, rename the window or hide other text. */
@@ -77,21 +58,21 @@ export function printList<T>(items: readonly T[], columns: Column<T>[], { output
 export function renderTable<T>(items: readonly T[], columns: Column<T>[]): string {
   const cells = items.map((item) => columns.map(({ of }) => oneLine(of(item), 1000)))
   const widths = columns.map(({ title }, column) =>
-    Math.max(title.length, ...cells.map((row) => columnsOf(row[column]!))),
+    cells.reduce((most, row) => Math.max(most, columnsOf(row[column]!)), title.length),
   )
   const wide = columns.findIndex(({ isWide }) => isWide)
   if (wide >= 0) {
     const others = widths.reduce((sum, width, column) => (column === wide ? sum : sum + width + 2), 0)
     widths[wide] = Math.max(8, Math.min(widths[wide]!, screenWidth() - others))
   }
-  const table = new Table({ chars: NO_BORDER, style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] } })
-  table.push(columns.map(({ title }) => pc.dim(title.toUpperCase())))
-  for (const row of cells) table.push(row.map((cell, column) => oneLine(cell, widths[column]!)))
-  return table
-    .toString()
-    .split('\n')
-    .map((line) => line.trimEnd())
-    .join('\n')
+  const lineOf = (row: string[], show = (cell: string): string => cell): string =>
+    row
+      .map((cell, column) => show(cell) + ' '.repeat(Math.max(0, widths[column]! - columnsOf(cell))))
+      .join('  ')
+      .trimEnd()
+  const head = columns.map(({ title }) => title.toUpperCase())
+  const rows = cells.map((row) => lineOf(row.map((cell, column) => oneLine(cell, widths[column]!))))
+  return [lineOf(head, pc.dim), ...rows].join('\n')
 }
 
 /** One thing, field by field, or as JSON. */
