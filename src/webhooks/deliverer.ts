@@ -107,10 +107,6 @@ export class WebhookDeliverer {
     setMaxListeners(0, signal)
   }
 
-  enqueue(laneId: string, delivery: Delivery): void {
-    this.prepare(laneId, delivery).send()
-  }
-
   /** Asks the outbox before it returns: what is written in the same turn can become durable together with it. */
   prepare(laneId: string, delivery: Delivery): PreparedDelivery {
     const planned = this.plan(laneId, delivery)

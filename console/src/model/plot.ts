@@ -1,9 +1,9 @@
 /** Where the bars and the lines of a plot lie. Pure. */
 
-/** Round marks from 0 to at least `max`, at most `count` steps: 0, 2, 4 … of 1, 2 or 5 times a power of ten. */
-export function ticksTo(max: number, count = 4): number[] {
+/** Round marks from 0 to at least `max`, at most four steps: 0, 2, 4 … of 1, 2 or 5 times a power of ten. */
+export function ticksTo(max: number): number[] {
   if (!(max > 0) || !Number.isFinite(max)) return [0, 1]
-  const rough = max / count
+  const rough = max / 4
   const power = 10 ** Math.floor(Math.log10(rough))
   const step = ([1, 2, 5, 10].find((size) => size * power >= rough * (1 - 1e-9)) ?? 10) * power
   const steps = Math.ceil(max / step - 1e-9)

@@ -26,7 +26,6 @@ interface Segment {
 export interface LogSlice {
   /** WebSocket frames, back to back. */
   frames: Buffer
-  firstSeq: number
   lastSeq: number
   /** The events of the slice as JSON, one by one, for transports that frame differently. */
   events(): Iterable<{ seq: number; json: Buffer }>
@@ -272,7 +271,6 @@ function sliceOf(segment: Segment, from: number, to: number, startByte: number):
   const endByte = ends[to]!
   return {
     frames: bytes.subarray(startByte, endByte),
-    firstSeq: seqs[from]!,
     lastSeq: seqs[to]!,
     *events() {
       let start = startByte

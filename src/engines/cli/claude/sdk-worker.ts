@@ -28,6 +28,9 @@ export interface SdkFiles {
   getSessionMessages(sessionId: string, options: { dir?: string }): Promise<SdkSessionMessage[]>
 }
 
+/** The agent's files may be many, and on a disk that is slow. */
+const TIMEOUT_MS = 30_000
+
 const SOURCE = `
 const { parentPort, workerData } = require('node:worker_threads')
 import(workerData.specifier)
@@ -39,14 +42,13 @@ import(workerData.specifier)
 /**
  * Calls a function of the SDK that works on the agent's files under an environment of its own. The SDK looks the config directory up in the environment of
  * the process, and several sessions read from several directories at once: so each call has a thread.
- * @throws GatewayError when the SDK is not installed, Error for what the call throws or when it takes longer than `timeoutMs`
+ * @throws GatewayError when the SDK is not installed, Error for what the call throws or when it takes longer than half a minute
  */
 export async function filesWithSdk<Method extends keyof SdkFiles>(
   specifier: string,
   env: Record<string, string>,
   method: Method,
   args: Parameters<SdkFiles[Method]>,
-  timeoutMs = 30_000,
 ): Promise<Awaited<ReturnType<SdkFiles[Method]>>> {
   await loadClaudeSdk(specifier)
   const worker = new Worker(SOURCE, {
@@ -56,12 +58,12 @@ export async function filesWithSdk<Method extends keyof SdkFiles>(
     execArgv: [],
     workerData: { specifier: resolved(specifier), method, args },
   })
-  const timer = setTimeout(() => void worker.terminate(), timeoutMs)
+  const timer = setTimeout(() => void worker.terminate(), TIMEOUT_MS)
   try {
     return await new Promise<Awaited<ReturnType<SdkFiles[Method]>>>((done, failed) => {
       worker.once('message', ({ result, error }) => (error === undefined ? done(result) : failed(new Error(error))))
       worker.once('error', failed)
-      worker.once('exit', () => failed(new Error(`The agent's files took more than ${timeoutMs} ms.`)))
+      worker.once('exit', () => failed(new Error(`The agent's files took more than ${TIMEOUT_MS} ms.`)))
     })
   } finally {
     clearTimeout(timer)
