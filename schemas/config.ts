@@ -173,7 +173,7 @@ const Channel = Type.Union([
     subject: Type.Optional(
       Type.String({
         pattern: '^(mailto:|https://).+',
-        description: 'Whom a push service turns to, as in mailto:ops@example.com. Default: publicUrl.',
+        description: 'Whom a push service turns to, as in `mailto:ops@example.com`. Default: publicUrl.',
       }),
     ),
   }),
@@ -352,7 +352,7 @@ export const GatewayConfig = Type.Object(
       Flag({ default: false, description: 'Ends sessions that run on a personal login instead of an API key.' }),
     ),
     checkCredentials: Type.Optional(
-      Type.Union([Type.Boolean(), Section({ timeoutMs: Type.Optional(Ms({}, 1)) })], {
+      Type.Union([Type.Boolean(), Section({ timeoutMs: Type.Optional(Ms({ default: 10_000 }, 1)) })], {
         default: true,
         description: 'Warns at start about cli profiles that are not logged in.',
       }),

@@ -25,6 +25,28 @@ function unionOf(variants) {
 
 const isShown = (value) => value !== undefined && JSON.stringify(value) !== '{}'
 
+/** Objects that a `format` tells apart as one: a key is required where all require it, and what is not said of all says of which it is. */
+function oneOf(schema) {
+  const formats = (schema.anyOf ?? []).filter(({ properties }) => properties?.format)
+  if (formats.length === 0) return schema
+  const properties = {}
+  for (const name of new Set(formats.flatMap((format) => Object.keys(format.properties)))) {
+    const having = formats.filter((format) => format.properties[name])
+    const members = having.map((format) => format.properties[name])
+    const said = members.map(({ description }, at) =>
+      having.length === formats.length && members.every((member) => member.description === description)
+        ? description
+        : `\`${having[at].properties.format.const}\`: ${description}`,
+    )
+    const [first] = members
+    const isOne = members.every((member) => typeOf(member) === typeOf(first))
+    const description = first.description === undefined ? undefined : [...new Set(said)].join(' · ')
+    properties[name] = { ...(isOne ? first : { anyOf: members }), description }
+  }
+  const required = Object.keys(properties).filter((name) => formats.every((format) => format.required?.includes(name)))
+  return { properties, required }
+}
+
 /** Every key of the configuration, nested ones behind their section, in the order of the schema. */
 function* keysOf(schema, path = '') {
   for (const [name, member] of Object.entries(schema.properties ?? {})) {
@@ -33,7 +55,7 @@ function* keysOf(schema, path = '') {
     for (const inner of member.anyOf ?? [member]) {
       if (isFileReference(inner) && (member.anyOf ?? []).some(({ type }) => type === 'string')) continue
       if (inner.properties) yield* keysOf(inner, `${at}.`)
-      if (inner.items?.properties) yield* keysOf(inner.items, `${at}[].`)
+      if (inner.items) yield* keysOf(oneOf(inner.items), `${at}[].`)
     }
   }
 }

@@ -24,8 +24,6 @@ export function waitingCount(
   return hasMore && known !== requests ? undefined : waits.length
 }
 
-export const isOver = ({ status }: SessionInfo): boolean => OF.over.has(status)
-
 /**
  * The sessions that fit, in their order.
  * @param search words, all of which are somewhere in its title, last line, directory, profile or id

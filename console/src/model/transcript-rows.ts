@@ -1,4 +1,4 @@
-import type { MessageItem, StreamingMessage, ToolPart, Transcript, TranscriptItem } from '../../../client/index.js'
+import type { StreamingMessage, Transcript, TranscriptItem } from '../../../client/index.js'
 
 /** What a helper said and did for a call, and what it is writing. */
 export interface Helper {
@@ -36,7 +36,3 @@ export function rowsOf({ items, streaming }: Pick<Transcript, 'items' | 'streami
   for (const message of streaming) (helperOf(message.parentToolUseId)?.streaming ?? rest).push(message)
   return { rows, streaming: rest, nested }
 }
-
-/** The tool calls of a message. */
-export const toolsOf = (item: MessageItem): ToolPart[] =>
-  item.parts.filter((part): part is ToolPart => part.type === 'tool')

@@ -11,8 +11,6 @@ import { markerEnv } from './markers.js'
 import { AgentProcess } from './process.js'
 import { privateFolder } from './workspace/private-files.js'
 
-const DEFAULT_TIMEOUT_MS = 10_000
-
 export type CredentialVerdict = NonNullable<ProfileInfo['credentials']>
 
 /**
@@ -37,8 +35,8 @@ export interface CredentialCheck {
   logger: Logger
   /** Default: the agent's own command for it, or the credentials that are there. */
   probe?: CredentialProbe | undefined
-  /** Of one probe. Default 10,000. */
-  timeoutMs?: number | undefined
+  /** Of one probe. */
+  timeoutMs: number
   /** The Claude Agent SDK, whose binary is asked when the row has none of its own. */
   claudeSdk: string
   onVerdict?(profile: ProfileInfo, verdict: CredentialVerdict): void
@@ -46,7 +44,7 @@ export interface CredentialCheck {
 
 /** Probes all profiles at once and warns once about each that is logged out. Never rejects; a probe that cannot run is silent. */
 export async function checkCredentials(check: CredentialCheck): Promise<void> {
-  const { subjects, logger, timeoutMs = DEFAULT_TIMEOUT_MS } = check
+  const { subjects, logger, timeoutMs } = check
   await Promise.all(
     subjects.map(async (subject) => {
       const { profile, row } = subject

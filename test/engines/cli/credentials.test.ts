@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { apiKeySourceOf, type CredentialVerdict } from '../../../src/engines/cli/credentials.js'
+import { apiKeySourceOf, type CredentialCheck, type CredentialVerdict } from '../../../src/engines/cli/credentials.js'
 import { type AgentDeclaration, agentTable, checkCredentials, cliSubject } from '../../../src/engines/cli/index.js'
 
 const noSdk = 'file:///no/such/sdk.mjs'
@@ -30,12 +30,14 @@ case "$CLAUDE_CONFIG_DIR" in */in) exit 0;; */out) exit 1;; */slow) sleep 600;; 
 }
 
 /** Checks and tells what came of it. */
-async function check(options: Omit<Parameters<typeof checkCredentials>[0], 'logger' | 'claudeSdk' | 'onVerdict'>) {
+async function check(
+  options: Pick<CredentialCheck, 'subjects'> & Partial<Pick<CredentialCheck, 'probe' | 'timeoutMs'>>,
+) {
   const verdicts: Record<string, CredentialVerdict> = {}
   const warned: unknown[] = []
   const logger = { info() {}, error() {}, warn: (fields: object) => void warned.push(fields) }
   await checkCredentials({
-    ...{ logger, claudeSdk: noSdk, ...options },
+    ...{ logger, claudeSdk: noSdk, timeoutMs: 10_000, ...options },
     onVerdict: ({ name }, verdict) => {
       verdicts[name] = verdict
     },
