@@ -49,6 +49,8 @@ export class Claims {
   #refused: Timer | undefined
   /** It wakes when it may claim again. */
   #held: Timer | undefined
+  /** The last try to claim failed: the next one that nobody asks for. */
+  #again: Timer | undefined
   /** Claims and the cancels of queued jobs, one after the other. */
   #exclusive: Promise<unknown> = Promise.resolve()
   /** Refused submissions that are being taken back. */
@@ -74,6 +76,7 @@ export class Claims {
     this.#open = false
     this.#poll.stop()
     this.#refused?.cancel()
+    this.#again?.cancel()
   }
 
   /** Resolves when what was claimed is begun, or taken back: as a run that was cut off it would be tried again by the next process. */
@@ -151,7 +154,10 @@ export class Claims {
       if (failure.message !== this.#failure)
         logger.error({ err: failure }, 'jobs could not be claimed; it is tried again')
       this.#failure = failure.message
-      clock.after(CLAIM_RETRY_MS, () => this.wake())
+      this.#again ??= clock.after(CLAIM_RETRY_MS, () => {
+        this.#again = undefined
+        this.wake()
+      })
     } finally {
       this.#claiming = false
     }

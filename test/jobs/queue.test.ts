@@ -404,3 +404,23 @@ t.test('that jobs cannot be claimed is told once, however long it lasts', async 
   }
   t.same(told, ['jobs could not be claimed; it is tried again'])
 })
+
+t.test('jobs that cannot be claimed are tried for once in a second, however many ask for it meanwhile', async (t) => {
+  let tries = 0
+  const full = () => {
+    tries++
+    return Promise.reject(new Error('no space left'))
+  }
+  const adapter = Object.assign(createMemoryQueueAdapter({ now: () => 0 }), { claimNext: full, claim: full })
+  const { queue, clock } = await jobWorld(t, { adapter })
+  for (let submitted = 0; submitted < 20; submitted++) {
+    await queue.submit(jobRequest())
+    await settle()
+  }
+  await clock.advance(1_000)
+  await settle()
+  tries = 0
+  await clock.advance(1_000)
+  await settle()
+  t.equal(tries, 1)
+})
