@@ -61,7 +61,7 @@ export class Outward {
   /** @throws SG_ERR_OPTION */
   constructor(options: OutwardOptions, parts: OutwardParts) {
     const { channels = [], webhook, attempts = 3, retryDelayMs = 500, reminders = [] } = options
-    const { store, clock, logger, guard, pushGuard } = parts
+    const { store, clock, logger, retryAfter, guard, pushGuard } = parts
     this.#parts = parts
     const subscriptions = new PushSubscriptions({ ...parts, guard: pushGuard })
     const pushed = channels.findIndex(({ format }) => format === 'web_push')
@@ -79,7 +79,7 @@ export class Outward {
     for (const [index, { channel }] of reminders.entries())
       if (!this.#knows(channel)) throw optionError(`notifications.reminders.${index}.channel`, this.#unknown(channel))
     this.#reminders = new Reminders({
-      ...{ reminders, clock, logger, outbox: parts.outbox, outlasts: parts.outlasts },
+      ...{ reminders, clock, logger, retryAfter, outbox: parts.outbox, outlasts: parts.outlasts },
       isWaiting: (sessionId, requestId) => this.#isWaiting(sessionId, requestId),
       tell: (message, id, channel) => {
         for (const planned of this.#planned(message, id, channel)) {

@@ -1,8 +1,9 @@
+import { setMaxListeners } from 'node:events'
 import type { SessionNotification } from '../../schemas/notifications.js'
 import { toError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import { DueTimes } from '../lib/due-times.js'
-import type { Logger } from '../lib/logger.js'
+import { type Persistence, persistently } from '../lib/patience.js'
 import type { LeftDelivery, PlannedDelivery, StoredDelivery } from '../webhooks/delivery.js'
 import type { DeliveryOutbox } from '../webhooks/outbox.js'
 import type { ToldNotification } from './channels/message.js'
@@ -15,7 +16,7 @@ export interface ReminderOptions {
   channel: string
 }
 
-export interface RemindersOptions {
+export interface RemindersOptions extends Omit<Persistence, 'signal'> {
   reminders: readonly ReminderOptions[]
   clock: Clock
   outbox: DeliveryOutbox
@@ -25,7 +26,6 @@ export interface RemindersOptions {
   isWaiting(sessionId: string, requestId: string): Promise<boolean>
   /** Hands it to the channel; it is kept before this returns. */
   tell(message: ToldNotification, id: string, channel: string): void
-  logger: Logger
 }
 
 interface Reminder {
@@ -50,11 +50,13 @@ export class Reminders {
   readonly #byId = new Map<string, Reminder>()
   readonly #due: DueTimes
   #started = false
-  #stopped = false
+  readonly #stop = new AbortController()
 
   constructor(options: RemindersOptions) {
     this.#options = options
     this.#due = new DueTimes(options.clock, (ids) => this.#onDue(ids))
+    // each removal that is tried again listens to it
+    setMaxListeners(0, this.#stop.signal)
   }
 
   /** What is to be kept with a request. */
@@ -80,7 +82,7 @@ export class Reminders {
     const kept = outlasts ? { id, lane: LANE, delivery } : undefined
     return {
       kept,
-      keep: () => kept && this.#ask(outbox.add(kept)),
+      keep: () => kept && void outbox.add(kept).catch((error) => this.#onUnkept(error)),
       send: () => this.#await(reminder),
       withdraw: () => this.#drop(id),
     }
@@ -120,7 +122,7 @@ export class Reminders {
   }
 
   stop(): void {
-    this.#stopped = true
+    this.#stop.abort()
     this.#due.stop()
   }
 
@@ -141,25 +143,28 @@ export class Reminders {
     const { id, sessionId, requestId, message, channel } = reminder
     try {
       const waits = await isWaiting(sessionId, requestId)
-      if (!this.#byId.has(id) || this.#stopped) return
+      if (!this.#byId.has(id) || this.#stop.signal.aborted) return
       // asked for in one turn, so that one of the two is there at any time
       if (waits) tell(message, id, channel)
       this.#drop(id)
     } catch (error) {
       this.#onFault(error)
-      if (!this.#stopped) this.#due.set(id, clock.now() + RETRY_MS)
+      if (!this.#stop.signal.aborted) this.#due.set(id, clock.now() + RETRY_MS)
     }
   }
 
+  /** One that stayed in the outbox would be told once more by the next process. */
   #drop(id: string): void {
-    const { outbox, outlasts } = this.#options
+    const { outbox, outlasts, logger, retryAfter } = this.#options
     this.#byId.delete(id)
     this.#due.delete(id)
-    if (outlasts) this.#ask(outbox.remove(LANE, id))
+    if (!outlasts) return
+    const how = { logger, retryAfter, signal: this.#stop.signal }
+    persistently(() => outbox.remove(LANE, id), how).catch((error) => this.#onUnkept(error))
   }
 
-  #ask(asked: Promise<void>): void {
-    asked.catch((error) => this.#onFault(error))
+  #onUnkept(error: unknown): void {
+    this.#options.logger.warn({ err: toError(error) }, 'the outbox of reminders failed')
   }
 
   #onFault(error: unknown): void {

@@ -55,7 +55,7 @@ t.test('a reminder of its own that a node tells while it takes over is told once
   const clock = new VirtualClock()
   const told: string[] = []
   const reminders = new Reminders({
-    ...{ clock, outbox, outlasts: true, logger: silentLogger },
+    ...{ clock, outbox, outlasts: true, logger: silentLogger, retryAfter: clock.after.bind(clock) },
     reminders: [{ afterMs: 1_000, channel: 'phone' }],
     isWaiting: async () => true,
     tell: (_message, id) => told.push(id),

@@ -68,7 +68,7 @@ t.test('a process that dies forgets no reminder, and the next one repeats none',
   const answered = new Set<string>()
   const life = async () => {
     const reminders = new Reminders({
-      ...{ clock, outbox, outlasts: true, logger: silentLogger },
+      ...{ clock, outbox, outlasts: true, logger: silentLogger, retryAfter: clock.after.bind(clock) },
       reminders: [1, 2, 3].map((minutes) => ({ afterMs: minutes * MINUTE, channel: 'phone' })),
       isWaiting: async (_sessionId, requestId) => !answered.has(requestId),
       tell: (message, id, channel) => told.push(`${id} ${channel} ${message.reminder}`),
@@ -98,3 +98,33 @@ t.test('a process that dies forgets no reminder, and the next one repeats none',
   t.equal(told.length, 2)
   next.stop()
 })
+
+t.test(
+  'a reminder that was told and could not be put away is put away later, so that the next process does not repeat it',
+  async (t) => {
+    const memory = createMemoryDeliveryOutbox()
+    let refusals = 0
+    const remove = (lane: string, id: string) =>
+      refusals++ < 3 ? Promise.reject(new Error('no space left')) : memory.remove(lane, id)
+    const outbox = { ...memory, remove }
+    const clock = new VirtualClock()
+    const told: string[] = []
+    const reminders = new Reminders({
+      ...{ clock, outbox, outlasts: true, logger: silentLogger, retryAfter: clock.after.bind(clock) },
+      reminders: [{ afterMs: MINUTE, channel: 'phone' }],
+      isWaiting: async () => true,
+      tell: (_message, id) => told.push(id),
+    })
+    reminders.start()
+    for (const planned of reminders.plan({ ...notification({}), ts: clock.now() })) {
+      planned.keep()
+      planned.send()
+    }
+    await clock.advance(MINUTE)
+    await until(() => refusals > 0)
+    await clock.advance(MINUTE)
+    await until(async () => (await memory.list()).length === 0, 'it is put away')
+    t.same(told, ['s:r:1'])
+    reminders.stop()
+  },
+)
