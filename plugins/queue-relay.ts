@@ -11,6 +11,8 @@ export const queueRelay: FastifyPluginAsync<{ queue: JobQueue; clock: Clock }> =
   scope.get(RELAY_PATH, { config: { forNodes: true } }, async (_request, reply) => {
     const { raw } = reply
     reply.hijack()
+    // a node that went meanwhile does not go once more
+    if (raw.destroyed) return
     raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' })
     let beat: Timer | undefined
     const write = (line: string) => {
