@@ -47,6 +47,7 @@ const READS: ReadonlySet<string> = new Set([
     'version',
     'counts',
     'delayed',
+    'unreadable',
     'isHeldUp',
   ],
 ])

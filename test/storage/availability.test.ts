@@ -212,3 +212,14 @@ t.test('what a query builder gives is a promise as any other, and refuses as one
   const store = refusing({ list: () => query as unknown as Promise<string[]> })
   await t.rejects(store.list(), { code: 'SG_ERR_STORE_UNAVAILABLE', cause: { message: 'no connection' } })
 })
+
+t.test('what is only read says nothing of whether a write would be taken', async (t) => {
+  const memory = createMemoryStorage()
+  const full = () => Promise.reject(new Error('disk full'))
+  const journal: GatewayStorage['journal'] = Object.create(memory.journal, { write: { value: full } })
+  const queue = Object.assign(Object.create(memory.queue), { unreadable: async () => [] }) as GatewayStorage['queue']
+  const watch = watched({ ...memory, journal, queue })
+  await t.rejects(watch.storage.journal.write({ id: 'one' }))
+  await watch.storage.queue.unreadable!()
+  t.equal(watch.available, false)
+})
