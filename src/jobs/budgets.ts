@@ -1,14 +1,7 @@
 import type { Clock } from '../lib/clock.js'
+import { DAY_MS, dayNumber, utcDay } from '../lib/utc-day.js'
 import { WallAlarm } from '../lib/wall-alarm.js'
 import type { QueueAdapter } from './adapter.js'
-
-const DAY_MS = 24 * 60 * 60 * 1000
-
-/** `YYYY-MM-DD` in UTC. */
-export const utcDay = (at: number): string => new Date(at).toISOString().slice(0, 10)
-
-/** Days since the epoch. */
-const dayNumber = (at: number): number => Math.floor(at / DAY_MS)
 
 /** The cap that holds when a job and the queue may both have one; `undefined`: none. */
 export const stricter = (a: number | undefined, b: number | undefined): number | undefined =>
@@ -23,8 +16,6 @@ export class DailyBudget {
   /** The day that `used` is about. */
   #day = Number.NaN
   #used = 0
-  /** The day that was last asked for by its name. */
-  #named = { number: Number.NaN, name: '' }
 
   /** @param onRollover called when a day with an exhausted budget is over */
   constructor(given: { limit: number | undefined; clock: Clock; adapter: QueueAdapter; onRollover: () => void }) {
@@ -35,9 +26,7 @@ export class DailyBudget {
   }
 
   get today(): string {
-    const now = this.#clock.now()
-    if (this.#named.number !== dayNumber(now)) this.#named = { number: dayNumber(now), name: utcDay(now) }
-    return this.#named.name
+    return utcDay(this.#clock.now())
   }
 
   /** Whether the counter of today was read. */

@@ -1,6 +1,7 @@
 import type { SessionEventOf } from '../../schemas/events.js'
 import type { TokenUsage } from '../../schemas/sessions.js'
 import type { MomentEvent } from '../engines/event-types.js'
+import { utcDay } from '../lib/utc-day.js'
 import type { UsageCount, UsageKey } from './store.js'
 
 /** The session that something is counted of. */
@@ -18,21 +19,10 @@ export interface CountedSession {
   waitedSince(requestId: string): number | undefined
 }
 
-export const DAY_MS = 86_400_000
-/** The day that was asked for last, which is almost always today. */
-let last = { number: Number.NaN, text: '' }
-
-/** The day of a moment, in UTC. */
-export function dayOf(ts: number): string {
-  const number = Math.floor(ts / DAY_MS)
-  if (number !== last.number) last = { number, text: new Date(ts).toISOString().slice(0, 10) }
-  return last.text
-}
-
 /** What a moment adds to the sums of its day; undefined: nothing. */
 export function countOf(body: MomentEvent, ts: number, session: CountedSession): UsageCount | undefined {
   const { profile, agent, person } = session
-  const key: UsageKey = { day: dayOf(ts), profile, agent, person }
+  const key: UsageKey = { day: utcDay(ts), profile, agent, person }
   switch (body.type) {
     case 'turn_completed':
       return turn(body, session, key)

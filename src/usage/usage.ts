@@ -3,10 +3,11 @@ import type { MomentEvent } from '../engines/event-types.js'
 import { invalidField } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import { type Persistence, patiently, persistently } from '../lib/patience.js'
+import { DAY_MS, dayNumber, utcDay } from '../lib/utc-day.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { KeptTelling } from '../notifications/store.js'
 import { type Principal, visibleProfiles } from '../principal.js'
-import { type CountedSession, countOf, DAY_MS, dayOf } from './count.js'
+import { type CountedSession, countOf } from './count.js'
 import type { UsageCount, UsageStore } from './store.js'
 
 const DEFAULT_DAYS = 30
@@ -53,11 +54,11 @@ export class Usage {
   }
 
   #rangeOf(query: UsageQuery): { from: string; to: string } {
-    const to = momentOf('to', query.to) ?? Math.floor(this.#parts.clock.now() / DAY_MS) * DAY_MS
+    const to = momentOf('to', query.to) ?? dayNumber(this.#parts.clock.now()) * DAY_MS
     const from = momentOf('from', query.from) ?? to - (DEFAULT_DAYS - 1) * DAY_MS
     if (from > to) throw invalidField('from', 'must not be after to.')
     if (to - from >= MAX_DAYS * DAY_MS) throw invalidField('from', `must be at most ${MAX_DAYS} days before to.`)
-    return { from: dayOf(from), to: dayOf(to) }
+    return { from: utcDay(from), to: utcDay(to) }
   }
 }
 
@@ -104,6 +105,6 @@ class PlannedCount implements PlannedNotification {
 function momentOf(name: string, day: string | undefined): number | undefined {
   if (day === undefined) return undefined
   const moment = Date.parse(`${day}T00:00:00Z`)
-  if (Number.isNaN(moment) || dayOf(moment) !== day) throw invalidField(name, 'must be a day, as in 2026-01-31.')
+  if (Number.isNaN(moment) || utcDay(moment) !== day) throw invalidField(name, 'must be a day, as in 2026-01-31.')
   return moment
 }
