@@ -3,6 +3,7 @@ import type { Engine, ListSessionsQuery, SessionInfo, SessionStatus } from '../.
 import { GatewayError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { KeyedLock } from '../lib/keyed-lock.js'
+import { nextOf } from '../lib/node-numbers.js'
 import { decodeOrder } from '../lib/paging.js'
 import { SortedList } from '../lib/sorted-list.js'
 import { type Principal, visible } from '../principal.js'
@@ -47,8 +48,6 @@ export class SessionEntry {
   ) {}
 }
 
-/** Places in the lists between one millisecond and the next, where several nodes give them out. */
-const NODES_PER_MS = 1000
 /** How long a parked session that was looked at stays in memory. */
 const RELEASE_AFTER_MS = 5_000
 /** A sleeping session is taken into memory so long before its time. */
@@ -102,9 +101,7 @@ export class SessionTable {
   /** A place behind all others, of which no other node has the same. @param earliest epoch milliseconds */
   orderFrom(earliest: number): number {
     if (!this.#sharing) return Math.max(this.#lastOrder + 1, earliest)
-    const from = Math.max(this.#lastOrder + 1, earliest * NODES_PER_MS)
-    const ahead = (this.#sharing.storage.n - from) % NODES_PER_MS
-    return from + (ahead < 0 ? ahead + NODES_PER_MS : ahead)
+    return nextOf(this.#sharing.storage.n, this.#lastOrder, earliest)
   }
 
   /** Where a session stands that was written earlier: where several processes list it, it keeps its place. */
