@@ -1,8 +1,6 @@
-import type { DeliveryOutbox } from './outbox.js'
+import { type DeliveryOutbox, MAX_GONE } from './outbox.js'
 import type { WebhookTarget } from './target.js'
 
-/** Targets remembered as gone. */
-const MAX_GONE = 10_000
 const GONE: readonly number[] = [410]
 
 /** Whether a receiver that answers so wants nothing any more. */

@@ -1,5 +1,11 @@
 import type { WebhookDelivery } from '../../schemas/jobs.js'
 
+/** Attempts that are kept of each lane, and of all lanes together; the oldest go first. */
+export const ATTEMPTS_PER_LANE = 100
+export const MAX_ATTEMPTS = 1_000_000
+/** Targets that are remembered as gone; the oldest go first. */
+export const MAX_GONE = 10_000
+
 /** A delivery as it is kept until it was made or given up. */
 export interface KeptDelivery {
   /** The delivery's own id, sent as `webhook-id`. */

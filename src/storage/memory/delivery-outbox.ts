@@ -1,9 +1,7 @@
 import type { WebhookDelivery } from '../../../schemas/jobs.js'
-import type { DeliveryOutbox, KeptDelivery } from '../../webhooks/outbox.js'
+import { ATTEMPTS_PER_LANE, type DeliveryOutbox, type KeptDelivery, MAX_GONE } from '../../webhooks/outbox.js'
 
-const ATTEMPTS_PER_LANE = 100
 const MAX_LANES = 10_000
-const MAX_GONE = 10_000
 
 interface Kept {
   id: string

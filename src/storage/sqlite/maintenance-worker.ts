@@ -9,8 +9,8 @@ import type { MaintenanceTask, SqliteReport } from './maintenance.js'
 import { salvageFile } from './salvage.js'
 import { SCHEMA_VERSION, TABLES, versionOf } from './schema.js'
 import { channelOperations } from './tables/channels.js'
+import { BUSY_TIMEOUT_MS } from './transaction.js'
 
-const BUSY_TIMEOUT_MS = 5_000
 const MAX_PROBLEMS = 20
 
 /** A thread that does one task through a connection of its own and ends; but for keys, the connection only reads. */

@@ -5,7 +5,7 @@ import { damaged, failureOf, RESTORE, Refusal } from './failures.js'
 import type { SalvageReport } from './maintenance.js'
 import { readableRows } from './readable-rows.js'
 import { FIND_BY_STATE, migrate, TABLES, type Table, versionOf } from './schema.js'
-import { inTransaction } from './transaction.js'
+import { BUSY_TIMEOUT_MS, inTransaction } from './transaction.js'
 
 /** What came of one table. */
 export interface SalvagedTable {
@@ -26,8 +26,6 @@ interface Column {
 }
 
 const MAX_NAMED = 100
-
-const BUSY_TIMEOUT_MS = 5_000
 
 /**
  * @param target an empty file, to be synced and, when this throws, removed by the caller

@@ -1,4 +1,5 @@
 import { REMEMBERED_MS } from '../../../idempotency/store.js'
+import { ATTEMPTS_PER_LANE, MAX_ATTEMPTS, MAX_GONE } from '../../../webhooks/outbox.js'
 import type { SharedName } from '../../sql/operations.js'
 import type { DeliveryRow, KeptKeyRow, KnownKeyRow, ParkedRow } from '../../sql/rows.js'
 import type { Row } from '../pipeline.js'
@@ -8,11 +9,6 @@ import { keepKey, ridingStatements } from './riding.js'
 
 /** Expired keys that go whenever one is kept: more than come in, so that they cannot pile up. */
 const SWEPT_AT_ONCE = 10
-const ATTEMPTS_PER_LANE = 100
-/** Of all lanes together; the oldest go first. */
-const MAX_ATTEMPTS = 1_000_000
-/** Targets that are remembered as gone; the oldest go first. */
-const MAX_GONE = 10_000
 /** More than fits beside what is full, and more than a usual write. */
 const PROBE_BYTES = 64 * 1024
 

@@ -1,12 +1,7 @@
+import { ATTEMPTS_PER_LANE, MAX_ATTEMPTS, MAX_GONE } from '../../../webhooks/outbox.js'
 import type { OperationsOf } from '../../sql/operations.js'
 import type { DeliveryValues } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
-
-const ATTEMPTS_PER_LANE = 100
-/** Of all lanes together; the oldest go first. */
-const MAX_ATTEMPTS = 1_000_000
-/** Targets that are remembered as gone; the oldest go first. */
-const MAX_GONE = 10_000
 
 /** Keeps a delivery, in the transaction of what it tells of. */
 export function deliveryKeeper(db: Database): (values: DeliveryValues) => void {
