@@ -16,7 +16,8 @@ function build(t: Test, name: string) {
   const write = (...files: string[]) => {
     for (const file of files) writeFileSync(join(folder, file), '{}')
   }
-  const prepare = () => prepareLoad({ row: BUILT_IN_AGENTS.get(name)!, env: { GEMINI_CLI_HOME: home } }, ID)
+  const prepare = (gone = new AbortController().signal) =>
+    prepareLoad({ row: BUILT_IN_AGENTS.get(name)!, env: { GEMINI_CLI_HOME: home } }, ID, gone)
   return { write, prepare, files: () => readdirSync(folder).sort() }
 }
 
@@ -44,4 +45,16 @@ t.test('other agents keep theirs', async (t) => {
   write(BEGUN)
   await loading.tidy()
   t.strictSame(files(), [OWN, BEGUN])
+})
+
+t.test('nobody waits for the next minute of a session that is closed meanwhile', async (t) => {
+  const { write, prepare } = build(t, 'gemini')
+  for (const inMs of [0, 60_000]) {
+    const minute = new Date(Date.now() + inMs).toISOString().slice(0, 16).replace(':', '-')
+    write(`session-${minute}-0123abcd.jsonl`)
+  }
+  const gone = new AbortController()
+  const loading = prepare(gone.signal)
+  gone.abort()
+  await t.rejects(loading, { name: 'AbortError' })
 })

@@ -1,5 +1,6 @@
 import { readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { configDirOf } from '../environment.js'
 import type { AgentSetup } from '../launch.js'
 
@@ -14,8 +15,13 @@ export interface Loading {
 /**
  * Waits, where the agent would overwrite the session that it is to load, until it does not: at most a minute. Beside the file of a
  * session that it loads the agent begins another one; at its next start it would take the two for broken, and delete both.
+ * @param gone aborts when the session is not to be loaded any more; rejects then
  */
-export async function prepareLoad(setup: Pick<AgentSetup, 'row' | 'env'>, sessionId: string): Promise<Loading> {
+export async function prepareLoad(
+  setup: Pick<AgentSetup, 'row' | 'env'>,
+  sessionId: string,
+  gone: AbortSignal,
+): Promise<Loading> {
   const { loadBegins, transcripts } = setup.row.acp ?? {}
   const directory = configDirOf(setup.row, setup.env)
   if (loadBegins === undefined || !transcripts || !directory) return { tidy: async () => {} }
@@ -29,7 +35,7 @@ export async function prepareLoad(setup: Pick<AgentSetup, 'row' | 'env'>, sessio
   // As the agent writes it: UTC, to the minute.
   const minute = new Date(now).toISOString().slice(0, 16).replace(':', '-')
   if ([...before].some((path) => basename(path).startsWith(`${loadBegins}${minute}`)))
-    await new Promise((done) => setTimeout(done, MINUTE_MS - (now % MINUTE_MS)))
+    await sleep(MINUTE_MS - (now % MINUTE_MS), undefined, { signal: gone })
   return {
     async tidy() {
       const begun = (await files()).filter((path) => !before.has(path))

@@ -234,7 +234,7 @@ export class AcpRunner implements Runner {
     this.#translator.isReplaying = resume !== undefined
     // some begin an empty session under the old id
     if (this.#restored?.hasTranscript && (await hasTranscript(this.#setup, resume!)) === false) throw stateGone()
-    const loading = resume === undefined ? undefined : await prepareLoad(this.#setup, resume)
+    const loading = resume === undefined ? undefined : await prepareLoad(this.#setup, resume, this.#gone.signal)
     const prior = withHistory && resume !== undefined ? priorCostUsd(this.#setup, resume, this.#gone.signal) : undefined
     const earlier = resume === undefined ? undefined : this.#earlier(resume)
     const hello = await introduce(agent)
