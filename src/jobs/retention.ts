@@ -86,7 +86,7 @@ export class Retention {
     const { adapter, maxAgeMs, clock } = this.#options
     // the ones that stay come again before the others, each time
     const stay = new Map<string, unknown>()
-    for (;;) {
+    while (!this.#stopped) {
       const limit = BATCH + stay.size
       const old = await adapter.ended!(maxAgeMs, limit)
       const next = old.filter(({ id }) => !stay.has(id))

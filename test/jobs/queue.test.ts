@@ -1,6 +1,6 @@
 import t from 'tap'
 import { type ErrorCode, GatewayError } from '../../src/errors.js'
-import { retryDelay } from '../../src/jobs/job.js'
+import { retryDelay, type StoredJob } from '../../src/jobs/job.js'
 import { silentLogger } from '../../src/lib/logger.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { type FakeSession, jobRequest, jobWorld, PROFILE, settle } from '../fixtures/job-world.js'
@@ -423,4 +423,22 @@ t.test('jobs that cannot be claimed are tried for once in a second, however many
   await clock.advance(1_000)
   await settle()
   t.equal(tries, 1)
+})
+
+t.test('a sweep of old jobs that is under way when the queue is closed asks for no more of them', async (t) => {
+  let asked = 0
+  const adapter = Object.assign(createMemoryQueueAdapter({ now: () => 0 }), {
+    async ended() {
+      asked++
+      return Array.from({ length: 500 }, (_, index) => ({ id: `${asked} ${index}`, finishedAt: 0 }) as StoredJob)
+    },
+    remove: () => new Promise<void>((resolve) => void setImmediate(resolve)),
+  })
+  const { queue, clock } = await jobWorld(t, { adapter, retention: { maxAgeMs: 1, sweepIntervalMs: 1_000 } })
+  await clock.advance(1_000)
+  await queue.close()
+  const before = asked
+  t.ok(before > 0)
+  await settle(20)
+  t.equal(asked, before)
 })
