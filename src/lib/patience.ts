@@ -47,6 +47,15 @@ export const tooLate = (): never => {
   throw unavailable()
 }
 
+/** What the storage answers to somebody who does not wait for ever. @throws SG_ERR_STORE_UNAVAILABLE */
+export async function readInTime<T>(clock: Pick<Clock, 'after'>, read: () => Promise<T>): Promise<T> {
+  try {
+    return await within(PATIENCE_MS, read(), { clock, onLate: tooLate })
+  } catch (error) {
+    throw error instanceof GatewayError ? error : unavailable(error)
+  }
+}
+
 /** The same of what the storage was given and does not answer: only the end of the process can make it true. */
 export const overdue = (): GatewayError =>
   new GatewayError('SG_ERR_STORE_UNAVAILABLE', {

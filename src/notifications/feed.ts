@@ -5,8 +5,7 @@ import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import { newId } from '../lib/new-id.js'
 import { MAX_PAGE, MAX_PAGE_BYTES, type Page } from '../lib/paging.js'
-import { PATIENCE_MS, tooLate, unavailable } from '../lib/patience.js'
-import { within } from '../lib/within.js'
+import { readInTime } from '../lib/patience.js'
 import { type Principal, visible, visibleProfiles } from '../principal.js'
 import { Numbering } from './numbering.js'
 import { isIn, pageOf } from './range.js'
@@ -353,12 +352,8 @@ export class NotificationFeed {
     return this.#ask(() => this.#options.store.read(range, page))
   }
 
-  async #ask<T>(question: () => Promise<T>): Promise<T> {
-    try {
-      return await within(PATIENCE_MS, question(), { clock: this.#options.clock, onLate: tooLate })
-    } catch (error) {
-      throw error instanceof GatewayError ? error : unavailable(error)
-    }
+  #ask<T>(question: () => Promise<T>): Promise<T> {
+    return readInTime(this.#options.clock, question)
   }
 }
 

@@ -4,7 +4,7 @@ import { toError } from '../errors.js'
 import { delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
-import { type Persistence, persistently } from '../lib/patience.js'
+import { type Persistence, persistently, readInTime } from '../lib/patience.js'
 import type { Standstill } from '../lib/standstill.js'
 import { Attempts } from './attempts.js'
 import type {
@@ -180,9 +180,9 @@ export class WebhookDeliverer {
     }
   }
 
-  /** The last attempts of a lane, newest first. */
+  /** The last attempts of a lane, newest first. @throws SG_ERR_STORE_UNAVAILABLE */
   deliveries(laneId: string): Promise<WebhookDelivery[]> {
-    return this.#outbox.attempts(laneId)
+    return readInTime(this.#clock, () => this.#outbox.attempts(laneId))
   }
 
   /** Drops what is known about a lane; what still waits in it is delivered. */

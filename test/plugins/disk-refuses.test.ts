@@ -1,6 +1,7 @@
 import { createECDH, randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { PATIENCE_MS } from '../../src/lib/patience.js'
+import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { type BuildOptions, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { failingDisk, failingRecords } from '../fixtures/failing-disk.js'
 import { testStorage } from '../fixtures/journaled.js'
@@ -341,4 +342,17 @@ t.test('how long an engine takes to start is not held against the storage', asyn
   await clock.advance(PATIENCE_MS + 1)
   started()
   t.match(await message, { status: 200 })
+})
+
+t.test('what became of deliveries is refused when that cannot be read', async (t) => {
+  const storage = createMemoryStorage()
+  const { attempts } = storage.outbox
+  let read: typeof attempts = attempts.bind(storage.outbox)
+  storage.outbox.attempts = (lane) => read(lane)
+  const { call } = await buildServer(t, { storage, queue: {} })
+  const { json: job } = await call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'x' } })
+  const deliveries = () => call('GET', `/jobs/${job.id}/deliveries`)
+  t.match(await deliveries(), { status: 200, json: [] })
+  read = () => Promise.reject(new Error('disk I/O error'))
+  t.match(await deliveries(), { status: 503, json: { code: 'SG_ERR_STORE_UNAVAILABLE' } })
 })

@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import type { Clock, Timer } from '../../lib/clock.js'
-import { overdue, PATIENCE_MS, Patience, patiently, tooLate, unavailable } from '../../lib/patience.js'
+import { overdue, PATIENCE_MS, Patience, patiently, readInTime, unavailable } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import { along, type PlannedNotification } from '../../notifications/planned.js'
 import type { LogJournal } from '../log/event-log.js'
@@ -99,13 +99,8 @@ export class JournalWriter implements LogJournal {
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */
-  async read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<ReadEvents> {
-    try {
-      const reading = this.#parts.journal.read(this.#owner.id, afterSeq, untilSeq, maxBytes)
-      return await within(PATIENCE_MS, reading, { clock: this.#clock, onLate: tooLate })
-    } catch (error) {
-      throw error instanceof GatewayError ? error : unavailable(error)
-    }
+  read(afterSeq: number, untilSeq: number, maxBytes: number): Promise<ReadEvents> {
+    return readInTime(this.#clock, () => this.#parts.journal.read(this.#owner.id, afterSeq, untilSeq, maxBytes))
   }
 
   /** The session's state has changed. */
