@@ -77,9 +77,9 @@ export abstract class StreamClient<W extends Wire = Wire> {
     this.close(close)
   }
 
-  /** What it is told goes on at another node. */
-  moveOn(): void {
-    this.cutOff(CLOSE.sessionMoved)
+  /** What it is told goes on elsewhere, or later. */
+  sendOff(close: Close): void {
+    this.cutOff(close)
   }
 
   /** Ends the connection without ceremony. */
@@ -111,6 +111,7 @@ export class Streams {
   readonly #gateway: Gateway
   #timer: Timer | undefined
   #onEmpty: (() => void) | undefined
+  #isClosing = false
 
   constructor(gateway: Gateway) {
     this.#gateway = gateway
@@ -118,7 +119,7 @@ export class Streams {
     standing?.listeners.on('thawed', () => this.#speakAgain())
     for (const event of ['moved', 'lost'] as const)
       standing?.listeners.on(event, () => {
-        for (const stream of this.#open) stream.moveOn()
+        for (const stream of this.#open) stream.sendOff(CLOSE.sessionMoved)
       })
   }
 
@@ -143,7 +144,11 @@ export class Streams {
 
   add(stream: StreamClient): void {
     this.#open.add(stream)
-    if (this.#gateway.standing?.isLost) stream.moveOn()
+    // who was let in before: nobody else would tell them
+    const end = this.#gateway.standing?.isLost ? CLOSE.sessionMoved : this.#isClosing ? CLOSE.goingAway : undefined
+    // its follower is set right after this
+    if (end) queueMicrotask(() => stream.sendOff(end))
+    if (this.#isClosing) return
     this.#timer ??= this.#gateway.clock.after(BEAT_MS, () => this.#beat())
   }
 
@@ -169,6 +174,7 @@ export class Streams {
 
   /** Tells all to come back later; a client that does not react is cut off. */
   async closeAll(): Promise<void> {
+    this.#isClosing = true
     this.#timer?.cancel()
     for (const stream of this.#open) stream.close(CLOSE.goingAway)
     if (this.#open.size > 0) {

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { WebSocket } from 'ws'
-import type { Close } from '../schemas/close-codes.js'
+import { CLOSE, type Close } from '../schemas/close-codes.js'
 import type { Clock, Timer } from '../src/lib/clock.js'
 import type { LogSlice } from '../src/sessions/log/event-log.js'
 import { encodeTextFrame } from '../src/sessions/log/log-segments.js'
@@ -185,7 +185,10 @@ class EventStreamWire implements Wire {
     return true
   }
 
-  close(): void {
+  close(close: Close): void {
+    const { socket, req } = this.#raw
+    // or a server that closes would wait for another request on it
+    if (close === CLOSE.goingAway && req.httpVersionMajor < 2) this.#raw.once('finish', () => socket?.destroySoon())
     this.#raw.end()
   }
 
