@@ -86,11 +86,11 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
     reply: FastifyReply,
   ) {
     try {
-      // whoever was refused for the storage's sake has waited for it
-      if (reply.statusCode === 503) idempotency.release(key).catch(() => {})
-      else if (answer === undefined) await within(leftMs, idempotency.release(key), { clock })
       // also when a hook of the host failed at it: it is done
-      else await within(leftMs, idempotency.complete(key, answer), { clock })
+      if (answer !== undefined) await within(leftMs, idempotency.complete(key, answer), { clock })
+      // whoever was refused for the storage's sake has waited for it
+      else if (reply.statusCode === 503) idempotency.release(key).catch(() => {})
+      else await within(leftMs, idempotency.release(key), { clock })
     } catch (error) {
       // what was asked for is done, and kept together with its key
       tellFailure(request, { err: toError(error) }, 'the answer to an Idempotency-Key could not be remembered')

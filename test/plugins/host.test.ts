@@ -67,24 +67,28 @@ t.test('what a host makes of its own answers is nothing to those of the gateway,
   t.same((await host.inject('/healthz')).json(), { status: 'ok' })
 })
 
-t.test('what was made is made once, also when a hook of the host fails at the answer', async (t) => {
-  const host = fastify()
-  t.teardown(() => host.close())
-  let isFull = true
-  host.addHook('onSend', async (_request, _reply, payload) => {
-    if (!isFull) return payload
-    isFull = false
-    throw new Error('the audit log of the host is full')
-  })
-  await host.register(gatewayPlugin, hostWorld().options)
-  const headers = { 'idempotency-key': 'k' }
-  const create = () => host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD }, headers })
-  const failed = await create()
-  t.match([failed.statusCode, failed.headers.location], [500, undefined])
-  const again = await create()
-  t.match([again.statusCode, again.headers['idempotent-replayed']], [201, 'true'])
-  t.same((await host.inject('/v1/sessions')).json(), [again.json()])
-})
+for (const statusCode of [500, 503])
+  t.test(
+    `what was made is made once, also when a hook of the host fails at the answer with ${statusCode}`,
+    async (t) => {
+      const host = fastify()
+      t.teardown(() => host.close())
+      let isFull = true
+      host.addHook('onSend', async (_request, _reply, payload) => {
+        if (!isFull) return payload
+        isFull = false
+        throw Object.assign(new Error('the audit log of the host is full'), { statusCode })
+      })
+      await host.register(gatewayPlugin, hostWorld().options)
+      const headers = { 'idempotency-key': 'k' }
+      const create = () => host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD }, headers })
+      const failed = await create()
+      t.match([failed.statusCode, failed.headers.location], [statusCode, undefined])
+      const again = await create()
+      t.match([again.statusCode, again.headers['idempotent-replayed']], [201, 'true'])
+      t.same((await host.inject('/v1/sessions')).json(), [again.json()])
+    },
+  )
 
 t.test('what can be read can be asked for its head, also in a host that makes no such routes', async (t) => {
   const host = fastify({ exposeHeadRoutes: false })
