@@ -224,8 +224,8 @@ export class SignIns {
     this.#saved.set(kept.id, kept.lastSeenAt)
     const { store } = this.#parts
     try {
-      // another process may have ended it meanwhile
-      if (isUse && this.#freshness && store.renew) await store.renew(kept)
+      // another process may have ended it meanwhile, or this one is about to
+      if (isUse && store.renew) await store.renew(kept)
       else await store.save(kept)
     } catch (error) {
       this.#saved.delete(kept.id)

@@ -10,6 +10,9 @@ export function createMemorySignInStore(): SignInStore {
     async save(signIn) {
       kept.set(signIn.id, JSON.stringify(signIn))
     },
+    async renew(signIn) {
+      if (kept.has(signIn.id)) kept.set(signIn.id, JSON.stringify(signIn))
+    },
     async remove(id) {
       kept.delete(id)
     },
