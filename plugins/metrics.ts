@@ -11,13 +11,22 @@ import { refuseOthersAt } from './methods.js'
 import { refuseWhileStanding } from './standing.js'
 import type { Streams } from './streams.js'
 
+let ofProcess: Registry | undefined
+/** Of the process itself. What watches it is never ended, and so is there once, however many gateways come and go. */
+function processMetrics(): Registry {
+  if (!ofProcess) {
+    ofProcess = new Registry()
+    collectDefaultMetrics({ register: ofProcess })
+  }
+  return ofProcess
+}
+
 /** `GET /metrics` in the format of Prometheus, behind `authenticate`, for callers without limits. */
 export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify; streams: Streams }> = async (
   scope,
   { gateway, identify, streams },
 ) => {
   const register = new Registry()
-  collectDefaultMetrics({ register })
   const { registry, queue, deliverer } = gateway
   new Gauge({
     name: 'session_gateway_sessions',
@@ -88,6 +97,7 @@ export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify;
       this.set(deliverer.pending)
     },
   })
+  const all = Registry.merge([processMetrics(), register])
   const observations = [
     registry.follow('session_created', () => created.inc()),
     registry.follow('session_event', ({ event }) => {
@@ -105,7 +115,7 @@ export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify;
   scope.get('/metrics', { logLevel: 'warn' }, async ({ principal }, reply) => {
     // they count everybody's sessions
     if (principal.allowedProfiles) throw new GatewayError('SG_ERR_METRICS_FORBIDDEN')
-    return reply.type(register.contentType).send(await register.metrics())
+    return reply.type(all.contentType).send(await all.metrics())
   })
   refuseOthersAt(scope, '/metrics', { methods: ['GET', 'HEAD'] })
 }
