@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { FoundSignIn, SignIns } from '../src/console/sign-ins.js'
 import { GatewayError } from '../src/errors.js'
+import { offeredToken } from '../src/lib/offered-token.js'
 import type { Identify } from './auth.js'
 import type { IsOwnOrigin } from './origins.js'
 import { isUpgrade } from './upgrades.js'
@@ -23,7 +24,7 @@ const FOREIGN =
  */
 export function signedIn(identify: Identify, signIns: SignIns, isOwnOrigin: IsOwnOrigin): Identify {
   return async (request) => {
-    const mayHave = request.headers.authorization === undefined && request.headers.cookie?.includes(signIns.cookieName)
+    const mayHave = !showsToken(request) && request.headers.cookie?.includes(signIns.cookieName)
     const refreshed = mayHave ? signIns.refreshed() : undefined
     if (refreshed) await refreshed
     const found = mayHave ? findSignIn(request, signIns) : undefined
@@ -44,6 +45,10 @@ export function signedIn(identify: Identify, signIns: SignIns, isOwnOrigin: IsOw
     }
   }
 }
+
+/** By itself, and not by the cookie that a browser puts beside it. */
+const showsToken = ({ headers }: FastifyRequest): boolean =>
+  headers.authorization !== undefined || offeredToken(headers) !== undefined
 
 /** The request as it would be with the token in it; the one that is logged and kept is not changed. */
 export function withToken(request: FastifyRequest, token: string): FastifyRequest {

@@ -2,15 +2,13 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ConfigToken } from '../../schemas/config.js'
 import { type Clock, systemClock } from '../lib/clock.js'
+import { offeredToken } from '../lib/offered-token.js'
 import { type CallerNamed, nameOf, normalizePrincipal, type PrincipalClaims } from '../principal.js'
 import { type ConfigProblem, memberPath } from './config-problem.js'
 import type { EffectiveConfig } from './load-config.js'
 
 /** Prefix of generated tokens, by which secret scanners and the log's censor know one. */
 const TOKEN_PREFIX = 'sgw_'
-
-/** A browser cannot set headers on a WebSocket; it may offer the token as a subprotocol of this form instead. */
-export const BEARER_SUBPROTOCOL = 'session-gateway.bearer.'
 
 /** Who a bearer token stands for; what `authenticate` returns for it. */
 export interface TokenPrincipal extends PrincipalClaims {
@@ -112,7 +110,5 @@ function principalOf({ name, allowedProfiles, canManageProfiles }: ConfigToken):
 
 function presentedToken(headers: IncomingHttpHeaders): string | undefined {
   if (headers.authorization !== undefined) return /^bearer +([^\s]+)$/i.exec(headers.authorization)?.[1]
-  if (headers.upgrade === undefined) return undefined
-  const offered = headers['sec-websocket-protocol']?.split(',').map((protocol) => protocol.trim())
-  return offered?.find((protocol) => protocol.startsWith(BEARER_SUBPROTOCOL))?.slice(BEARER_SUBPROTOCOL.length)
+  return offeredToken(headers)
 }

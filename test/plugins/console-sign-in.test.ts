@@ -138,6 +138,23 @@ t.test('a socket is opened with the cookie from a page of the gateway alone', as
   await client.untilFrame('ack')
 })
 
+t.test(
+  'a socket is opened as the token stands for that it offers, also beside the cookie of somebody else',
+  async (t) => {
+    const tokens = TOKENS.map((token) => ({ ...token, ...(token.name === 'ben' && { allowedProfiles: [] }) }))
+    const { ask, signIn, as, origin } = await buildConsole(t, { tokens })
+    const { cookie } = await signIn('token-of-ann')
+    const { id } = (await as(cookie)('POST', '/sessions', { body: { cwd: SOME_CWD } })).json
+    const path = `/v1/sessions/${id}`
+    const asBen = { cookie, origin, authorization: 'Bearer token-of-ben' }
+    t.match(await ask({ path, headers: asBen }), { status: 404 })
+    const offered = { 'sec-websocket-protocol': 'session-gateway, session-gateway.bearer.token-of-ben' }
+    t.match(await ask({ path: `${path}/ws`, headers: { ...HANDSHAKE, cookie, origin, ...offered } }), { status: 404 })
+    const nobody = { 'sec-websocket-protocol': 'session-gateway.bearer.token-of-nobody' }
+    t.match(await ask({ path: `${path}/ws`, headers: { ...HANDSHAKE, cookie, origin, ...nobody } }), UNAUTHENTICATED)
+  },
+)
+
 t.test('a caller sees and ends its own sign-ins, and its open streams end with them', async (t) => {
   const { signIn, as, origin, api } = await buildConsole(t)
   const [first, second] = [await signIn('token-of-ann'), await signIn('token-of-ann')]
