@@ -96,11 +96,13 @@ export class CliProfiles {
 
   /**
    * The sessions that the agents themselves keep on disk, newest first, of the profiles that the caller may see.
-   * @throws SG_ERR_VALIDATION without `dir` when roots are set · SG_ERR_CWD_FORBIDDEN · SG_ERR_PROFILE_FORBIDDEN, SG_ERR_PROFILE_UNKNOWN
+   * @throws SG_ERR_VALIDATION without `dir` when roots are set · SG_ERR_CWD_FORBIDDEN · SG_ERR_PROFILE_FORBIDDEN, SG_ERR_PROFILE_UNKNOWN ·
+   * SG_ERR_STORE_UNAVAILABLE
    */
   async listSdkSessions(query: ListSdkSessionsQuery, principal: Principal): Promise<SdkSession[]> {
     const { profiles, listSdkSessions: injected } = this.#options
     const dir = await this.#dirOf(query)
+    await profiles.refreshed()
     if (query.profile !== undefined) profiles.resolve(query.profile, principal)
     const page = { limit: query.limit ?? DEFAULT_LIMIT, offset: query.offset ?? 0 }
     if (injected) {
@@ -122,11 +124,12 @@ export class CliProfiles {
    * @param query the profile may be left out where there is one; `dir` is required when roots are set
    * @throws SG_ERR_VALIDATION · SG_ERR_CWD_FORBIDDEN · SG_ERR_PROFILE_REQUIRED, SG_ERR_PROFILE_FORBIDDEN, SG_ERR_PROFILE_UNKNOWN ·
    * SG_ERR_UNSUPPORTED its agent deletes none · SG_ERR_SDK_SESSION_NOT_FOUND · SG_ERR_SDK_SESSION_IN_USE · SG_ERR_ENGINE_REFUSED ·
-   * SG_ERR_ENGINE_START
+   * SG_ERR_ENGINE_START · SG_ERR_STORE_UNAVAILABLE
    */
   async deleteSdkSession(sessionId: string, query: DeleteSdkSessionQuery, principal: Principal): Promise<void> {
     const { profiles, logger } = this.#options
     const dir = await this.#dirOf(query)
+    await profiles.refreshed()
     const profile = profiles.resolve(query.profile, principal)
     if (profile.info.engine !== 'cli')
       throw invalidField('profile', 'its engine keeps no sessions of its own.', 'SG_ERR_UNSUPPORTED')

@@ -5,6 +5,7 @@ import type { StoredProfile } from '../../schemas/profiles.js'
 import { type Logger, silentLogger } from '../../src/lib/logger.js'
 import { UNLIMITED } from '../../src/principal.js'
 import type { ProfileCatalog, ProfileChange } from '../../src/profiles/catalog.js'
+import { CliProfiles } from '../../src/profiles/cli-profiles.js'
 import type { ProfileStore } from '../../src/profiles/store.js'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { until } from '../fixtures/build.js'
@@ -250,6 +251,27 @@ t.test('what one of several processes changes, all others see with the next ques
   await one.remove('m', MANAGER)
   await other.refreshed()
   t.equal(other.get('m'), undefined)
+})
+
+t.test('what an agent keeps on disk is asked of the profiles as another process has made them', async (t) => {
+  const store = sharedStore()
+  const { catalog: one } = await buildManaged(t, { store, shared: true })
+  const { catalog: other } = await buildManaged(t, { store, shared: true })
+  const asked: (string | undefined)[] = []
+  const cliProfiles = new CliProfiles({
+    ...{ profiles: other, env: {}, secretEnv: [], logger: silentLogger, notices: silentLogger, checkIn: '/' },
+    ...{ agents: undefined, roots: undefined, buildRunnerConfig: undefined, checkCredentials: undefined },
+    listSdkSessions: ({ profile }) => {
+      asked.push(profile)
+      return []
+    },
+    isContinued: async () => false,
+  })
+  await one.create(provider('m'), MANAGER)
+  t.same(await cliProfiles.listSdkSessions({ profile: 'm' }, UNLIMITED), [])
+  t.same(asked, ['m'])
+  await one.remove('m', MANAGER)
+  await t.rejects(cliProfiles.deleteSdkSession('x', { profile: 'm' }, UNLIMITED), refusal('SG_ERR_PROFILE_UNKNOWN'))
 })
 
 t.test('several processes create one name once, and lose no change of each other', async (t) => {
