@@ -20,12 +20,15 @@ interface Ahead {
 /** WebSockets that are other nodes': bytes in both directions, so that frames, close codes and reasons are what they were. */
 export class Splices {
   readonly #open = new Set<Splice>()
+  #closing: Close | undefined
 
   /** @param ahead what each sent behind its head */
   add(ends: Ends, answer: IncomingMessage, ahead: Ahead): void {
     const splice = new Splice(ends, () => this.#open.delete(splice))
     this.#open.add(splice)
     splice.begin(answer, ahead)
+    // it was asked for before, and nobody else would end it
+    if (this.#closing) void this.#end([splice], this.#closing)
   }
 
   /** Ends those with nodes that are gone: a connection may not show it. */
@@ -38,11 +41,16 @@ export class Splices {
     return this.#open.size
   }
 
-  /** Tells the clients, and ends all: who does not react is cut off. */
+  /** Tells the clients, and ends all, those that are still to come too: who does not react is cut off. */
   async closeAll(close: Close): Promise<void> {
-    const ended = [...this.#open].map((splice) => splice.close(close))
+    this.#closing = close
+    await this.#end([...this.#open], close)
+  }
+
+  async #end(splices: readonly Splice[], close: Close): Promise<void> {
+    const ended = splices.map((splice) => splice.close(close))
     const late = setTimeout(() => {
-      for (const splice of this.#open) splice.destroy()
+      for (const splice of splices) splice.destroy()
     }, GRACE_MS)
     await Promise.all(ended)
     clearTimeout(late)

@@ -1,5 +1,9 @@
-import t from 'tap'
-import { FrameBounds } from '../../plugins/splices.js'
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { FrameBounds, Splices } from '../../plugins/splices.js'
+import { CLOSE } from '../../schemas/close-codes.js'
 
 /** A text frame of a server. */
 function frame(length: number): Buffer {
@@ -40,4 +44,37 @@ t.test('what belongs to the frame that has begun is told from what comes after i
   const rest = Buffer.concat([first.subarray(5), frame(3)])
   t.equal(bounds.untilBound(rest), first.length - 5)
   t.ok(bounds.isBound)
+})
+
+/** Both ends of a connection. */
+async function connection(t: Test): Promise<{ near: Socket; far: Socket }> {
+  const server = createServer()
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const far = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const [near] = (await once(server, 'connection')) as [Socket]
+  server.close()
+  t.teardown(() => {
+    near.destroy()
+    far.destroy()
+  })
+  return { near, far }
+}
+
+t.test('a socket that another node opens only once this one leaves is told so, and ends', async (t) => {
+  const splices = new Splices()
+  await splices.closeAll(CLOSE.goingAway)
+  const [client, owner] = [await connection(t), await connection(t)]
+  const head = { httpVersion: '1.1', statusCode: 101, statusMessage: 'Switching Protocols', rawHeaders: [] }
+  splices.add({ client: client.near, owner: owner.near, n: 2 }, head as unknown as IncomingMessage, {
+    client: undefined,
+    owner: Buffer.alloc(0),
+  })
+  const left = Promise.all([once(owner.far.resume(), 'close'), once(client.near, 'close')])
+  const told: Buffer[] = []
+  for await (const chunk of client.far) told.push(chunk as Buffer)
+  const text = Buffer.concat(told).toString('latin1')
+  t.match(text, /^HTTP\/1\.1 101 Switching Protocols\r\n\r\n\x88/)
+  t.ok(text.endsWith(CLOSE.goingAway.reason))
+  await left
+  t.equal(splices.size, 0)
 })
