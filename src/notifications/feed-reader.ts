@@ -115,9 +115,12 @@ export class FeedReader {
   async #pump(): Promise<void> {
     if (this.#closed || this.#blocked) return
     this.#reading = true
-    const { found, through, id } = await this.#feed.readOn(this.#cursor, this.#filter, this.#principal, BATCH_BYTES)
+    const principal = this.#principal
+    const { found, through, id } = await this.#feed.readOn(this.#cursor, this.#filter, principal, BATCH_BYTES)
     this.#reading = false
     if (this.#closed) return
+    // it was read for who it was before
+    if (principal !== this.#principal && !seeTheSame(principal, this.#principal)) return this.#schedule()
     this.#cursor = through
     const frames = found.map((kept) => this.#frameOf(kept))
     if (this.#syncAt !== undefined && this.#cursor >= this.#syncAt) {
