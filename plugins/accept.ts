@@ -28,8 +28,10 @@ export function prefers(type: string, accept: string | undefined): boolean {
 /** Whether it wants the events as a stream. */
 export const prefersEventStream = (accept: string | undefined): boolean => prefers('text/event-stream', accept)
 
-/** Says that what is answered depends on `Accept`, and is of this moment: a cache before the gateway would give it to who wants the other. */
-export function answerAsAccepted(reply: FastifyReply): FastifyReply {
-  const vary = [reply.getHeader('vary') ?? [], 'Accept'].flat().join(', ')
-  return reply.header('vary', vary).header('cache-control', 'no-store')
-}
+/** Says that what is answered depends on a header, beside those that were named before: a cache before the gateway would give it to others. */
+export const variesBy = (reply: FastifyReply, header: string): FastifyReply =>
+  reply.header('vary', [reply.getHeader('vary') ?? [], header].flat().join(', '))
+
+/** What is answered depends on `Accept`, and is of this moment. */
+export const answerAsAccepted = (reply: FastifyReply): FastifyReply =>
+  variesBy(reply, 'Accept').header('cache-control', 'no-store')

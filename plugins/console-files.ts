@@ -3,6 +3,7 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { BuiltFiles, INDEX, NOT_BUILT_PAGE } from '../src/console/built-files.js'
 import { GatewayError } from '../src/errors.js'
 import { PACKAGE_ROOT } from '../src/lib/package-root.js'
+import { variesBy } from './accept.js'
 
 /** Where `npm run build` puts the application. */
 const BUILT = join(PACKAGE_ROOT, 'dist', 'console')
@@ -33,7 +34,6 @@ const HEADERS = {
   'x-frame-options': 'DENY',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
-  vary: 'Accept-Encoding',
 }
 const FOR_EVER = 'public, max-age=31536000, immutable'
 
@@ -44,7 +44,7 @@ export const consoleFiles: FastifyPluginAsync<{ folder?: string }> = async (scop
 
   async function serve(request: FastifyRequest, reply: FastifyReply, name: string): Promise<FastifyReply> {
     const file = await files.find(name, request.headers['accept-encoding']?.toString())
-    reply.headers(HEADERS)
+    variesBy(reply.headers(HEADERS), 'Accept-Encoding')
     if (!file) {
       if (name !== '' && name !== INDEX) throw new GatewayError('SG_ERR_NOT_FOUND')
       return reply.code(404).header('cache-control', 'no-store').type('text/html; charset=utf-8').send(NOT_BUILT_PAGE)

@@ -124,3 +124,10 @@ t.test("a host's own routes get none of it, and origins that no browser sends ar
     await other.close()
   }
 })
+
+t.test('a cache tells what the console is sent with by the page that asks, too', async (t) => {
+  const { port } = await buildServer(t, { cors: { origins: [ORIGIN, 'https://other.example'] }, console: true })
+  const page = await rawRequest(port, { path: '/v1/console/', headers: { origin: ORIGIN } })
+  t.equal(headerOf(page, 'access-control-allow-origin'), ORIGIN)
+  t.equal(headerOf(page, 'vary'), 'Origin, Accept-Encoding')
+})
