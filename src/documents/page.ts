@@ -18,11 +18,11 @@ export const PAGE_STYLE = `body { margin: 0 auto; max-width: 1460px; font-family
 
 /** The page that shows both documents: the routes by the renderer, the sockets and their frames as they are. */
 export function docsPage(prefix: string, features: ReadonlySet<Feature>): string {
-  const { channels, operations } = asyncApi(prefix, features) as {
+  const { channels, operations, components } = asyncApi(prefix, features) as {
     channels: Record<string, { address: string; description: string }>
     operations: Record<string, { summary: string; channel: { $ref: string }; messages: { $ref: string }[] }>
+    components: { messages: Record<string, JsonSchema> }
   }
-  const { components } = asyncApi(prefix, features) as { components: { messages: Record<string, JsonSchema> } }
   const sections = Object.entries(channels).map(([name, { address, description }]) => {
     const own = Object.values(operations).filter(({ channel }) => channel.$ref === `#/channels/${name}`)
     return `<h3><code>${html(address)}</code></h3><p>${html(description)}</p>${own
