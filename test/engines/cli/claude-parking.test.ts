@@ -1,7 +1,6 @@
 import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Clock } from 'clock-mock'
 import t, { type Test } from 'tap'
 import type { PermissionMode } from '../../../schemas/permissions.js'
 import { isCertainToAsk } from '../../../src/engines/cli/claude/certain-asks.js'
@@ -9,11 +8,12 @@ import { Gate } from '../../../src/engines/cli/claude/gate.js'
 import { RETURN_MS } from '../../../src/engines/cli/claude/parked-turn.js'
 import { cliEngine } from '../../../src/engines/cli/index.js'
 import type { AnsweredCall, HostedTools } from '../../../src/engines/hosted-tools.js'
-import type { RunnerSnapshot, SessionRunnerConfig } from '../../../src/engines/runner.js'
+import type { PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../../../src/engines/runner.js'
 import { deferred } from '../../../src/lib/deferred.js'
 import { until } from '../../fixtures/build.js'
 import { ok } from '../../fixtures/parked.js'
 import { ScriptedHost } from '../../fixtures/scripted-host.js'
+import { VirtualClock } from '../../fixtures/virtual-clock.js'
 
 const SDK = new URL('../../fixtures/scripted-claude-sdk.mjs', import.meta.url).href
 const sdk = (await import(SDK)) as {
@@ -38,13 +38,14 @@ const hosted = (newId: () => string, answer: HostedTools['answer'] = () => {}): 
 })
 
 async function start(t: Test, config: Partial<SessionRunnerConfig> = {}, restore?: RunnerSnapshot) {
+  const clock = new VirtualClock()
   const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'claude-')))
   const answered: AnsweredCall[] = []
   const hostedTools = hosted(
     () => `e${host.deferred.length + 1}`,
     (call) => void answered.push(call),
   )
-  const engine = cliEngine({ claudeSdk: SDK, env: { PATH: process.env.PATH, HOME: cwd } })
+  const engine = cliEngine({ claudeSdk: SDK, clock, env: { PATH: process.env.PATH, HOME: cwd } })
   const mcpServers = { 'session-gateway': { type: 'http' as const, url: 'http://127.0.0.1:9' } }
   const runner = await engine({
     sessionId: 'session-1',
@@ -57,7 +58,7 @@ async function start(t: Test, config: Partial<SessionRunnerConfig> = {}, restore
   const host = new ScriptedHost()
   t.teardown(() => runner.close())
   await runner.start(host)
-  return { runner, host, cwd, answered, query: sdk.queries.at(-1)! }
+  return { runner, host, cwd, answered, clock, query: sdk.queries.at(-1)! }
 }
 
 const script = (...steps: object[]) => JSON.stringify(steps)
@@ -126,7 +127,13 @@ t.test('a turn that ends while its call is written down waits for nothing', asyn
   }
   host.waitForExecutions = () => t.fail('it waits')
   const gate = new Gate({
-    ...{ hostedTools: hosted(() => 'e1'), restored: undefined, host: () => host, told: async () => {} },
+    ...{
+      hostedTools: hosted(() => 'e1'),
+      restored: undefined,
+      onReturned: () => {},
+      host: () => host,
+      told: async () => {},
+    },
     ...{ guard: () => ({}), isPatientAsk: async () => false, isInterrupted: () => false, interrupt: () => {} },
   })
   const call = { tool_name: DEPLOY, tool_input: {}, tool_use_id: 'toolu_1' }
@@ -211,12 +218,53 @@ t.test('a call that the agent has lost ends its turn, and says so', async (t) =>
   const snapshot = first.runner.snapshot!()
   await first.runner.close()
   sdk.putOff.clear()
-  const clock = new Clock()
-  clock.enter()
-  const { host } = await start(t, {}, snapshot).finally(() => clock.exit())
+  const { host, clock } = await start(t, {}, snapshot)
   const end = host.next('turn_completed')
-  clock.advance(RETURN_MS)
+  await clock.advance(RETURN_MS)
   t.match(await end, { isError: true, errors: [/no longer knows/] })
+})
+
+t.test('a turn goes on whatever decides about the call that it was parked at', async (t) => {
+  const first = await start(t, { approvalTimeoutMs: 0 })
+  const push = { command: 'npm publish' }
+  first.runner.send(
+    script(
+      ...[{ before: ['Bash', push] }, { ask: ['Bash', push] }, result('toolu_1'), { type: 'result', result: 'done' }],
+    ),
+  )
+  await until(() => first.runner.canPark)
+  const snapshot = first.runner.snapshot!()
+  await first.runner.close()
+  // a rule of the agent's may decide now: it is left to it
+  const config = { approvalTimeoutMs: 0, allowedTools: ['Bash(make:*)'] }
+  const { runner, host, query, clock } = await start(t, config, snapshot)
+  const answer = deferred<PermissionDecision>()
+  host.answer = () => answer.promise
+  await host.asked()
+  await clock.advance(RETURN_MS)
+  t.same(query.prompts, [], 'it is not asked whether it has anything left to do')
+  const end = host.next('turn_completed')
+  answer.resolve({ behavior: 'allow', updatedInput: push })
+  t.match(await end, { subtype: 'success', result: 'done' })
+  t.match(await host.turn(runner, 'ping'), { subtype: 'success', result: 'pong' })
+  t.equal(host.of('turn_completed').length, 2)
+})
+
+t.test('a turn that is interrupted before the agent came to its call again has ended once', async (t) => {
+  const first = await start(t)
+  first.runner.send(script({ before: [DEPLOY, {}] }, { type: 'result' }))
+  await until(() => first.runner.canPark)
+  const snapshot = first.runner.snapshot!()
+  await first.runner.close()
+  sdk.putOff.set(first.query.options.sessionId as string, [{ wait: true }, { type: 'result', is_error: true }])
+  const { runner, host, query, clock } = await start(t, {}, snapshot)
+  const end = host.next('turn_completed')
+  await runner.interrupt()
+  t.match(await end, { subtype: 'interrupted', isError: false })
+  await clock.advance(RETURN_MS)
+  t.match(await host.turn(runner, 'ping'), { subtype: 'success', result: 'pong' })
+  t.equal(query.prompts.length, 1)
+  t.equal(host.of('turn_completed').length, 2)
 })
 
 t.test('which calls are asked about for certain', async (t) => {

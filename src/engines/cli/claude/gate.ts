@@ -17,6 +17,8 @@ export interface GateOptions {
   readonly hostedTools: HostedTools | undefined
   /** The call that the session was parked at. */
   readonly restored: HeldCall | undefined
+  /** The agent has come to it again. */
+  readonly onReturned: () => void
   readonly host: () => RunnerHost
   /** Resolves when the session is open and what the agent said before the call is told. */
   readonly told: () => Promise<void>
@@ -63,7 +65,6 @@ export class Gate {
   #delivered = deferred<ExecutionResult>()
   #deferral = deferred<undefined>()
   #isPuttingOff = false
-  #hasReturned = false
 
   constructor(options: GateOptions) {
     this.#options = options
@@ -77,11 +78,6 @@ export class Gate {
   /** Calls that are refused when the one that waits is put off. */
   get refusedThen(): string[] {
     return [...this.#open].filter((id) => id !== this.#held?.toolUseId)
-  }
-
-  /** Whether the agent has come to the call again that it was parked at. */
-  get hasReturned(): boolean {
-    return this.#hasReturned
   }
 
   /** The model has made a call. */
@@ -116,14 +112,16 @@ export class Gate {
 
   /** The hook before each call. */
   readonly before: SdkHook = async (call, _toolUseId, { signal }) => {
+    // whoever decides about it now
+    if (this.#options.restored?.toolUseId === call.tool_use_id) this.#options.onReturned()
     if (this.#isPuttingOff) return decided('deny', ONE_AT_A_TIME)
     const guarded = this.#options.guard(call)
     if (guarded.hookSpecificOutput) return guarded
     const tool = this.#options.hostedTools?.find(call.tool_name)
     // a helper's call cannot be put off
     if (call.agent_id !== undefined) return this.#pass(call, tool ? decided('allow', 'Declared by the operator.') : {})
-    if (tool) return this.#inTurn(call, () => this.#awaitResult(call, tool, signal))
-    if (await this.#options.isPatientAsk(call)) return this.#inTurn(call, () => this.#awaitPerson(call, signal))
+    if (tool) return this.#inTurn(() => this.#awaitResult(call, tool, signal))
+    if (await this.#options.isPatientAsk(call)) return this.#inTurn(() => this.#awaitPerson(call, signal))
     return this.#pass(call, {})
   }
 
@@ -146,11 +144,10 @@ export class Gate {
   }
 
   /** One call waits at a time: only one of a message can be put off. */
-  #inTurn(call: SdkHookInput, wait: () => Promise<SdkHookOutput>): Promise<SdkHookOutput> {
+  #inTurn(wait: () => Promise<SdkHookOutput>): Promise<SdkHookOutput> {
     const mine = this.#last.then(async () => {
       await this.#options.told()
       if (this.#isPuttingOff) return decided('deny', ONE_AT_A_TIME)
-      if (this.#options.restored?.toolUseId === call.tool_use_id) this.#hasReturned = true
       if (this.#options.isInterrupted()) return decided('deny', INTERRUPTED)
       try {
         return await wait()

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import type { Clock, Timer } from '../../../lib/clock.js'
 import type { RunnerEvent } from '../../runner.js'
 import { type HeldCall, ONE_AT_A_TIME } from './gate.js'
-import type { SdkInit, SdkUserMessage } from './sdk.js'
+import type { SdkInit, SdkResult, SdkUserMessage } from './sdk.js'
 import type { AgentTotals } from './totals.js'
 import type { TurnTaken } from './turn-watch.js'
 
@@ -31,8 +32,38 @@ export const refusals = (toolUseIds: readonly string[]): RunnerEvent[] =>
     synthetic: true,
   }))
 
+/** Whether an agent comes to the call again that its predecessor was put off at. */
+export class Comeback {
+  #timer: Timer | undefined
+  /** Id of the message that asks whether it has anything left to do. */
+  #probe: string | undefined
+  #isOver = false
+
+  /** @param ask tells the agent something */
+  expect(clock: Clock, ask: (message: SdkUserMessage) => void): void {
+    if (this.#isOver) return
+    this.#timer = clock.after(RETURN_MS, () => {
+      this.#probe = randomUUID()
+      ask(goesOn(this.#probe))
+    })
+  }
+
+  /** It has come, or need not any more. */
+  end(): void {
+    this.#isOver = true
+    this.#timer?.cancel()
+  }
+
+  /** What the end of a turn that nobody began says: whether the call is lost; undefined: it is another end. */
+  isLost({ user_message_uuids: answered }: SdkResult): boolean | undefined {
+    if (this.#probe === undefined || !answered?.includes(this.#probe)) return undefined
+    this.#probe = undefined
+    return !this.#isOver
+  }
+}
+
 /** Answered at once by an agent that has nothing to do. */
-export const goesOn = (uuid: string): SdkUserMessage => ({
+const goesOn = (uuid: string): SdkUserMessage => ({
   type: 'user',
   uuid,
   message: { role: 'user', content: [] },

@@ -29,7 +29,7 @@ import { Interruption } from './interruption.js'
 import { budgetLeft, spentBefore } from './limits.js'
 import { Opening } from './opening.js'
 import { beforeEachCall, claudeSettings } from './options.js'
-import { goesOn, type ParkedTurn, PUT_OFF_GRACE_MS, RETURN_MS, refusals } from './parked-turn.js'
+import { Comeback, type ParkedTurn, PUT_OFF_GRACE_MS, refusals } from './parked-turn.js'
 import { PromptStream } from './prompt-stream.js'
 import type { SdkInit, SdkInitialization, SdkMessage, SdkQuery, SdkResult, SdkStatus } from './sdk.js'
 import type { ClaudeSetup, ClaudeState } from './setup.js'
@@ -67,8 +67,7 @@ export class ClaudeRunner implements Runner {
   /** Id of the prompt whose turn is in progress. */
   #turn: string | undefined
   readonly #watch: TurnWatch
-  /** Id of the message that asks whether the agent has anything left to do. */
-  #probe: string | undefined
+  readonly #comeback = new Comeback()
   #isParked = false
   readonly #interruption: Interruption
   #closing: Promise<void> | undefined
@@ -202,6 +201,7 @@ export class ClaudeRunner implements Runner {
   close(): Promise<void> {
     this.#closing ??= (async () => {
       this.#interruption.end()
+      this.#comeback.end()
       if (this.#isParked && this.#gate.held && !this.#pausing.over) await this.#putOff()
       this.#prompts.end()
       await this.#process?.stop()
@@ -235,11 +235,7 @@ export class ClaudeRunner implements Runner {
     this.#watch.begin(taken)
     this.#translator.totals.continueFrom(agent)
     for (const event of refusals(refused)) this.#emit(event)
-    setTimeout(() => {
-      if (this.#gate.hasReturned || this.#closing) return
-      this.#probe = randomUUID()
-      this.#prompts.push(goesOn(this.#probe))
-    }, RETURN_MS).unref()
+    this.#comeback.expect(this.#setup.clock, (message) => this.#prompts.push(message))
   }
 
   /** It was never written down, or has been swept since. What the agent's own turn used counts for the one that is lost. */
@@ -294,6 +290,7 @@ export class ClaudeRunner implements Runner {
       ...callRules(this.#setup, () => this.#mode),
       hostedTools: this.#setup.hostedTools,
       restored: this.#restored?.parked?.call,
+      onReturned: () => this.#comeback.end(),
       host: () => this.#host!,
       told: async () => {
         await this.#opened.promise
@@ -395,12 +392,10 @@ export class ClaudeRunner implements Runner {
       this.#deferred.resolve()
       return
     }
+    const isLost = this.#comeback.isLost(result)
+    if (isLost) this.#onCallLost(result)
+    if (isLost !== undefined) return
     const answered = result.user_message_uuids
-    if (this.#probe !== undefined && answered?.includes(this.#probe)) {
-      this.#probe = undefined
-      if (!this.#gate.hasReturned) this.#onCallLost(result)
-      return
-    }
     const isOther = this.#turn !== undefined && (answered ? !answered.includes(this.#turn) : isOfItsOwn(result))
     if (isOther) {
       // Its tokens are counted with the turn that it came in between of.
@@ -418,6 +413,7 @@ export class ClaudeRunner implements Runner {
     this.#turn = undefined
     this.#watch.end()
     this.#interruption.end()
+    this.#comeback.end()
     this.#translator.complete(this.#watch.judged(result), isWanted, earlier)
   }
 
