@@ -180,6 +180,26 @@ t.test('to leave plan mode is for a person to allow', async (t) => {
   t.match(host.of('permission_mode_changed'), [{ mode: 'acceptEdits' }])
 })
 
+t.test('a mode or a model that the agent chooses by itself is told as an option, too', async (t) => {
+  const { runner, host } = await start(t, { config: { permissionMode: 'plan' } })
+  await host.turn(runner, script({ chooses: { mode: 'edit', model: 'large' } }, { chooses: {} }))
+  t.match(host.of('permission_mode_changed'), [{ mode: 'acceptEdits' }])
+  t.equal(host.of('permission_mode_changed').length, 1)
+  t.strictSame(host.of('model_changed'), [{ type: 'model_changed', model: 'large' }])
+  t.match(runner.snapshot!().state, { permissionMode: 'acceptEdits', model: 'large' })
+  await host.turn(runner, script({ text: 'said' }, { chooses: { mode: 'free' } }))
+  t.match(host.of('assistant_message').at(-1)?.message, { model: 'large' })
+  t.match(runner.snapshot!().state, { permissionMode: 'acceptEdits' }, 'nobody is asked when the gateway says so alone')
+})
+
+t.test('what an agent says of its options while one is set is not told twice', async (t) => {
+  const { runner, host } = await start(t, { env: { ACP_TELLS_CHOICES: '1' } })
+  await runner.setPermissionMode!('acceptEdits')
+  await runner.setModel!('large')
+  t.strictSame(host.of('permission_mode_changed'), [{ type: 'permission_mode_changed', mode: 'acceptEdits' }])
+  t.strictSame(host.of('model_changed'), [{ type: 'model_changed', model: 'large' }])
+})
+
 t.test('mode and model change while it runs; what the agent refuses is a refusal with its reason', async (t) => {
   const { runner, host } = await start(t)
   await runner.setPermissionMode!('plan')

@@ -9,6 +9,8 @@ import {
   type RequestPermissionResponse,
   type SessionUpdate,
 } from '@agentclientprotocol/sdk'
+import { startError } from '../../../errors.js'
+import { within } from '../../../lib/within.js'
 import type { AgentProcess } from '../process.js'
 
 /** What an agent asks and tells. */
@@ -80,6 +82,19 @@ function saidBy(output: Readable): ReadableStream<Uint8Array> {
     },
   })
 }
+
+/** An agent whose connection broke while it started has that long to be gone. */
+const ENDING_MS = 2_000
+
+/** How an agent ended, and what it said, tells more than how its connection broke; an agent that answered has not ended. */
+export async function instead(ended: Promise<string>, error: unknown): Promise<never> {
+  if (isAnswer(error) || isAnswer((error as Error).cause)) throw error
+  const detail = await within(ENDING_MS, ended)
+  throw detail === undefined ? error : startError(detail)
+}
+
+/** Errors of the protocol have numbers, those of a pipe have names. */
+const isAnswer = (error: unknown): boolean => typeof (error as { code?: unknown } | undefined)?.code === 'number'
 
 /** The code by which an agent says that it has no credentials. */
 const AUTH_REQUIRED = -32000

@@ -3,6 +3,7 @@ import type {
   AvailableCommand,
   RequestPermissionRequest,
   RequestPermissionResponse,
+  SessionConfigOption,
   SessionUpdate,
 } from '@agentclientprotocol/sdk'
 import type { PermissionMode } from '../../../../schemas/permissions.js'
@@ -17,7 +18,7 @@ import { agentDied, answered, control } from '../control.js'
 import { beginLaunch, lateStart } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
-import { type AcpConnection, connectAcp, reasonOf } from './connection.js'
+import { type AcpConnection, connectAcp, instead, reasonOf } from './connection.js'
 import { SessionCost } from './cost.js'
 import { capabilities, systemInit, TOOLS_MISSING } from './describe.js'
 import { hasTranscript } from './forgotten.js'
@@ -26,7 +27,7 @@ import { prepareLoad } from './overwritten.js'
 import { agentModeOf, answerOfMode, answerTo, CANCELLED, canAllow, modeOfAgent } from './permissions.js'
 import { priorCostUsd } from './prior-cost.js'
 import { introduce, openSession, stateGone } from './session.js'
-import { type SessionConfig, sessionConfig } from './session-config.js'
+import { chosenIn, type SessionConfig, sessionConfig } from './session-config.js'
 import type { AcpSetup, AcpState } from './setup.js'
 import { hasBegun, inputOf, ToolCalls } from './tool-calls.js'
 import { AcpTranslator } from './translate.js'
@@ -34,8 +35,6 @@ import { cutOff, Turn, unknownCommand } from './turn.js'
 
 /** So long after its last word an agent has said all that it says after the end of a turn. */
 export const AFTERWARDS_MS = 1_000
-/** An agent whose connection broke while it started has that long to be gone. */
-const ENDING_MS = 2_000
 /** How long is waited for an agent that looks at its tools only after its session is open. */
 const LISTING_MS = 10_000
 
@@ -353,6 +352,7 @@ export class AcpRunner implements Runner {
       if (this.#isOpen) this.#tellCapabilities()
     }
     if (update.sessionUpdate === 'current_mode_update') this.#modeIs(update.currentModeId)
+    if (update.sessionUpdate === 'config_option_update') this.#choicesAre(update.configOptions)
     this.#translator.translate(update)
   }
 
@@ -407,11 +407,20 @@ export class AcpRunner implements Runner {
 
   /** The agent changed its mode by itself. */
   #modeIs(id: string): void {
-    this.#config?.modeIs(id)
+    const isNews = this.#config?.modeIs(id)
     const mode = modeOfAgent(this.#setup.row, id, this.#mode)
-    if (!this.#isOpen || mode === this.#mode) return
+    if (!this.#isOpen || !isNews || mode === this.#mode) return
     this.#mode = mode
     this.#emit({ type: 'permission_mode_changed', mode })
+  }
+
+  /** That, or its model, where both are options of its own. */
+  #choicesAre(options: SessionConfigOption[]): void {
+    const { mode, model } = chosenIn(options)
+    if (mode !== undefined) this.#modeIs(mode)
+    if (model === undefined || !this.#config?.modelIs(model) || !this.#isOpen) return
+    this.#translator.model = model
+    this.#emit({ type: 'model_changed', model })
   }
 
   #tellCapabilities(): void {
@@ -437,13 +446,3 @@ export class AcpRunner implements Runner {
     if (drained) this.#process?.leaveUnread(drained)
   }
 }
-
-/** How an agent ended, and what it said, tells more than how its connection broke; an agent that answered has not ended. */
-async function instead(ended: Promise<string>, error: unknown): Promise<never> {
-  if (isAnswer(error) || isAnswer((error as Error).cause)) throw error
-  const detail = await within(ENDING_MS, ended)
-  throw detail === undefined ? error : startError(detail)
-}
-
-/** Errors of the protocol have numbers, those of a pipe have names. */
-const isAnswer = (error: unknown): boolean => typeof (error as { code?: unknown } | undefined)?.code === 'number'

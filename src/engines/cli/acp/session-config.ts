@@ -23,8 +23,33 @@ export interface ModelChoice {
 /** One thing of a session that has a value and can be given another: its mode or its model. */
 interface Setting {
   current: string
+  /** What it is being set to. */
+  asked?: string | undefined
   set(value: string): Promise<unknown>
 }
+
+async function change(setting: Setting, value: string): Promise<void> {
+  setting.asked = value
+  try {
+    await setting.set(value)
+    setting.current = value
+  } finally {
+    setting.asked = undefined
+  }
+}
+
+/** The agent says that it is another one now. @returns whether it went there by itself */
+function isNow(setting: Setting | undefined, value: string): boolean {
+  const isNews = setting?.current !== value && setting?.asked !== value
+  if (setting) setting.current = value
+  return isNews
+}
+
+/** What the agent says that is chosen now, where it lets that be set as an option. */
+export const chosenIn = (configOptions: SessionConfigOption[]) => ({
+  mode: selectOf({ configOptions }, 'mode')?.currentValue,
+  model: selectOf({ configOptions }, 'model')?.currentValue,
+})
 
 /** The mode and the model of a session, in whichever of its ways the agent lets them be set. */
 export class SessionConfig {
@@ -66,15 +91,19 @@ export class SessionConfig {
     return this.#mode?.current
   }
 
-  /** The agent says that it is in another mode now. */
-  modeIs(id: string): void {
-    if (this.#mode) this.#mode.current = id
+  /** The agent says that it is in another mode now. @returns whether it went there by itself */
+  modeIs(id: string): boolean {
+    return isNow(this.#mode, id)
+  }
+
+  /** The same of its model. */
+  modelIs(id: string): boolean {
+    return this.#model !== undefined && isNow(this.#model, id)
   }
 
   async setMode(id: string): Promise<void> {
     if (!this.#mode) throw new Error('The agent has no modes.')
-    await this.#mode.set(id)
-    this.#mode.current = id
+    await change(this.#mode, id)
   }
 
   /** @param value undefined: what the agent chose by itself */
@@ -82,14 +111,13 @@ export class SessionConfig {
     const chosen = value ?? this.#defaultModel
     if (!this.#model || chosen === undefined) throw new Error('The agent does not let its model be chosen.')
     try {
-      await this.#model.set(chosen)
+      await change(this.#model, chosen)
     } catch (error) {
       if (this.models.length === 0 || this.models.some((one) => one.value === chosen)) throw error
       throw new Error(
         `${ended(reasonOf(error))} The agent offers no model ${chosen}; it offers ${listed(this.models)}.`,
       )
     }
-    this.#model.current = chosen
   }
 }
 
