@@ -1,6 +1,7 @@
 import t from 'tap'
+import { UNLIMITED } from '../../src/principal.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
-import { eventsOf } from '../fixtures/journaled.js'
+import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
 
 t.test('what the agent said before a message, after its turn, stands before that message in the log', async (t) => {
   const world = await buildGateway(t)
@@ -35,4 +36,28 @@ t.test('an engine that fails at it takes the message all the same', async (t) =>
   })
   await registry.send(id, { type: 'user_message', text: 'next' })
   await until(() => runner.sent.length === 1, 'the message')
+})
+
+t.test('a turn that the engine took by itself is not the one of a message that it is not given yet', async (t) => {
+  const world = await buildJournaled(t)
+  const { registry, engine, journal } = world
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => engine.last.sent.length === 1, 'the prompt')
+  const { last: runner } = engine
+  runner.complete()
+  const session = await registry.open(id, UNLIMITED)
+  await session.durable()
+  journal.hold(1)
+  const said = registry.send(id, { type: 'user_message', text: 'next' })
+  await until(() => session.inTurn, 'its turn')
+  t.equal(runner.sent.length, 1, 'it is kept first')
+  runner.complete({ result: 'what was done in the background' })
+  await new Promise(setImmediate)
+  t.equal(session.status, 'running')
+  journal.release()
+  await said
+  await until(() => runner.sent.length === 2, 'the message')
+  t.equal(session.status, 'running')
+  runner.complete({ result: 'the answer' })
+  t.equal(session.status, 'idle')
 })

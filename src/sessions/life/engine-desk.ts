@@ -169,12 +169,14 @@ export class EngineDesk implements RunnerOwner {
       world.logger.warn({ sessionId, type: event?.type }, 'the engine emitted an event that is not its to tell')
       return
     }
+    // what it does in the background may take turns of its own
+    const endsTurn = event.type === 'turn_completed' && !this.#turns.isUnbegun
     try {
       applyRunnerEvent(facts, event)
       if (row.goesOn) session.goesOn()
-      if (event.type === 'turn_completed') session.inTurn = false
+      if (endsTurn) session.inTurn = false
       const shown = event.type === 'session_error' ? undefined : this.#shapely(event)
-      if (shown) session.append(shown.type === 'turn_completed' ? this.#turns.endOf(shown) : shown)
+      if (shown) session.append(endsTurn && shown.type === 'turn_completed' ? this.#turns.endOf(shown) : shown)
       // what a call has used is known after a crash, too
       if (event.type === 'assistant_message' && facts.turnUsage) session.touch()
     } catch (error) {
@@ -188,9 +190,9 @@ export class EngineDesk implements RunnerOwner {
     else if (world.disableBypassPermissions && facts.permissionMode === 'bypassPermissions')
       session.fail('The engine runs in bypassPermissions, which this gateway disables.', 'SG_ERR_BYPASS_DISABLED')
     else if (event.type === 'system_init') this.#onProvenance(event.apiKeySource)
-    else if (event.type === 'turn_completed') setImmediate(() => this.#turns.next())
+    else if (endsTurn) setImmediate(() => this.#turns.next())
     if (!row.leavesState) session.showStatus()
-    if (event.type === 'turn_completed') this.#onTurnCompleted()
+    if (endsTurn) this.#onTurnCompleted()
   }
 
   /** An event as it is kept; of the first of each type that has another shape, the operator is told. */

@@ -118,6 +118,11 @@ export class TurnDesk {
     return this.#session.inTurn && !this.#opening
   }
 
+  /** Whether its turn is that of a message which the engine was not given yet. */
+  get isUnbegun(): boolean {
+    return this.#session.link?.handing !== undefined || this.#opening !== undefined
+  }
+
   #handOver(link: RunnerLink, { text, commandId }: QueuedMessage): void {
     link.handing = undefined
     link.begin()
@@ -141,8 +146,7 @@ export class TurnDesk {
   async interrupt(message = BY_USER, { next = false } = {}): Promise<void> {
     const { link } = this.#session
     this.denyWaits(message)
-    const isUnbegun = link?.handing || this.#opening || (next && !this.#isReady && this.#begin())
-    if (isUnbegun) await this.#endUnbegun()
+    if (this.isUnbegun || (next && !this.#isReady && this.#begin())) await this.#endUnbegun()
     else if (this.isAtWork) {
       link?.end()
       await link?.runner.interrupt()
