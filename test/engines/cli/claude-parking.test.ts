@@ -267,6 +267,28 @@ t.test('a turn that is interrupted before the agent came to its call again has e
   t.equal(host.of('turn_completed').length, 2)
 })
 
+t.test('what a parked turn took counts for no turn after it', async (t) => {
+  const config = { maxTurns: 2 }
+  const first = await start(t, config)
+  const ofItsOwn = { type: 'result', result: 'told of the background', origin: { kind: 'task-notification' } }
+  first.runner.send(
+    script(
+      ...[stream('message_start'), calls('toolu_1'), stream('message_stop'), { before: [DEPLOY, {}] }],
+      ...[result('toolu_1'), { type: 'result' }, stream('message_start'), stream('message_start'), ofItsOwn],
+    ),
+  )
+  await until(() => first.runner.canPark)
+  const snapshot = first.runner.snapshot!()
+  await first.runner.close()
+  const { runner, host } = await start(t, config, snapshot)
+  runner.settleExecution!('e1', ok)
+  await until(() => host.of('turn_completed').length === 2)
+  t.match(host.of('turn_completed'), [
+    { subtype: 'success', numTurns: 2 },
+    { subtype: 'success', numTurns: 3, durationMs: 12 },
+  ])
+})
+
 t.test('which calls are asked about for certain', async (t) => {
   const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'claude-')))
   const configDir = join(cwd, 'config')

@@ -410,11 +410,12 @@ export class ClaudeRunner implements Runner {
   /** @param earlier what the turn has taken beside what the result tells */
   #end(result: SdkResult, earlier: TurnTaken = this.#watch.earlier): void {
     const { isWanted } = this.#interruption
+    const judged = this.#watch.judged(result)
     this.#turn = undefined
     this.#watch.end()
     this.#interruption.end()
     this.#comeback.end()
-    this.#translator.complete(this.#watch.judged(result), isWanted, earlier)
+    this.#translator.complete(judged, isWanted, earlier)
   }
 
   async #tellContextUsage(): Promise<void> {

@@ -9,6 +9,8 @@ export interface TurnTaken {
   steps: number
 }
 
+const NOTHING: TurnTaken = { elapsedMs: 0, steps: 0 }
+
 /** Whether it is the end of a turn that the agent took by itself, for what it did in the background. */
 export const isOfItsOwn = ({ origin }: SdkResult): boolean => origin !== undefined && origin.kind !== 'human'
 
@@ -17,7 +19,7 @@ export class TurnWatch {
   readonly #gate: Gate
   readonly #limits: Limits
   /** What earlier agents took of the turn. */
-  #earlier: TurnTaken = { elapsedMs: 0, steps: 0 }
+  #earlier = NOTHING
   /** As `performance.now` counts: a clock that is set takes no time of a turn. */
   #startedAt = 0
   #steps = 0
@@ -54,7 +56,7 @@ export class TurnWatch {
     return !this.#isStreaming && this.#tasks === 0
   }
 
-  begin(earlier: TurnTaken = { elapsedMs: 0, steps: 0 }): void {
+  begin(earlier = NOTHING): void {
     this.#earlier = earlier
     this.#startedAt = performance.now()
     this.#steps = 0
@@ -63,6 +65,9 @@ export class TurnWatch {
 
   end(): void {
     this.#isStreaming = false
+    // the next one may be the agent's own, which nothing begins
+    this.#earlier = NOTHING
+    this.#steps = 0
     this.#gate.onTurnEnd()
   }
 
