@@ -20,6 +20,10 @@ export class ForwardingRunner implements Runner {
     return this.inner.canPark !== false
   }
 
+  get canRelease(): boolean {
+    return this.inner.canRelease !== false
+  }
+
   get isSpent(): boolean {
     return this.inner.isSpent === true
   }

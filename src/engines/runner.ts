@@ -19,6 +19,8 @@ export interface Runner {
   readonly files?: SessionFiles
   /** False while something runs that a park would cut off; `waitForExecutions()` tells when that is over. Default true. */
   readonly canPark?: boolean
+  /** False while something goes on beside its turns that its end would cut off: it is not let go for being idle then. Default true. */
+  readonly canRelease?: boolean
   /** True when its engine is gone although the session goes on: between turns, a successor takes over from the snapshot. Default false. */
   readonly isSpent?: boolean
   /**
@@ -28,7 +30,10 @@ export interface Runner {
   start(host: RunnerHost): Promise<void>
   /** Begins a turn. */
   send(text: string, options?: { commandId?: string }): void
-  /** Ends the turn in progress; it is then told by `turn_completed` with `subtype: interrupted`. */
+  /**
+   * Ends the turn in progress; it is then told by `turn_completed` with `subtype: interrupted`. Asked between turns, too, while `canRelease`
+   * is false: for a turn that it took by itself.
+   */
   interrupt(): Promise<void>
   setPermissionMode?(mode: PermissionMode): Promise<void>
   setModel?(model: string | undefined): Promise<void>

@@ -56,6 +56,16 @@ t.test('half a character reaches no agent: some read nothing of what has one in 
   t.match(await call, { content: [{ type: 'text', text: '\ufffd and 😀' }] })
 })
 
+t.test('an agent with tools says, too, that something goes on beside its turns', async (t) => {
+  const { session, registry } = await buildWorld(t)
+  const { id, runner } = await session()
+  runner.complete()
+  let interrupts = 0
+  Object.assign(runner, { canRelease: false, interrupt: async () => void interrupts++ })
+  await registry.send(id, { type: 'interrupt' })
+  t.equal(interrupts, 1)
+})
+
 t.test('an agent sees the tools, and a call waits for its result', async (t) => {
   const { executions, dispatched, session, registry, clock } = await buildWorld(t)
   const { id, connect } = await session()

@@ -78,6 +78,30 @@ t.test('an engine stays while somebody is attached, waits or works', async (t) =
   await until(() => engine.last.closed, 'nobody is concerned any more')
 })
 
+t.test('an engine stays while something goes on beside its turns, and goes a while after that', async (t) => {
+  const { engine, clock } = await idle(t)
+  const runner = Object.assign(engine.last, { canRelease: false })
+  await clock.advance(idleReleaseMs * 3 - 1)
+  t.notOk(runner.closed)
+  runner.say('what came of it')
+  runner.canRelease = true
+  await clock.advance(idleReleaseMs - 1)
+  t.notOk(runner.closed, 'that was said just now')
+  await clock.advance(1)
+  await until(() => runner.closed, 'the engine gone')
+})
+
+t.test('an interrupt is for what goes on beside the turns, too', async (t) => {
+  const { registry, engine, id } = await idle(t)
+  let interrupts = 0
+  Object.assign(engine.last, { canRelease: false, interrupt: async () => void interrupts++ })
+  await registry.send(id, { type: 'interrupt' })
+  t.equal(interrupts, 1)
+  Object.assign(engine.last, { canRelease: true })
+  await registry.send(id, { type: 'interrupt' })
+  t.equal(interrupts, 1, 'of one that does nothing there is nothing to end')
+})
+
 t.test('what was chosen is taken up, whatever comes first', async (t) => {
   const { registry, engine, clock, id } = await idle(t)
   await registry.send(id, { type: 'set_model', model: 'other' })

@@ -69,7 +69,7 @@ export class FallingAsleep {
 
   #due(session: Session): Due | undefined {
     const { clients, facts } = session
-    const { parkDelayMs, idleReleaseMs } = this.#parts
+    const { parkDelayMs, idleReleaseMs, clock } = this.#parts
     if (session.engine.canPark) {
       const earliest = session.parkRefused?.at ?? 0
       const park = { what: 'park' as const, at: Math.max(parkedFrom(session, parkDelayMs), earliest) }
@@ -79,7 +79,9 @@ export class FallingAsleep {
       return park.at <= hold.at ? park : hold
     }
     if (idleReleaseMs === undefined || !session.engine.canRelease) return undefined
-    return { what: 'release', at: Math.max(facts.lastActivityAt, clients.leftAt ?? 0) + idleReleaseMs }
+    // what goes on in the background keeps it, and what comes of that, once it is over, is looked at again
+    const atWorkAt = session.runner?.canRelease === false ? clock.now() : 0
+    return { what: 'release', at: Math.max(facts.lastActivityAt, clients.leftAt ?? 0, atWorkAt) + idleReleaseMs }
   }
 
   /** Its engine may have been started since, and somebody may have come. */

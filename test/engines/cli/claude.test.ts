@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import t from 'tap'
+import { until } from '../../fixtures/build.js'
 import { said, script, sdk, start, stream } from '../../fixtures/claude-engine.js'
 
 t.beforeEach(() => sdk.present())
@@ -263,6 +264,29 @@ t.test('a turn of the agent’s own ends nobody else’s', async (t) => {
   const background = { type: 'result', origin: { kind: 'task-notification' }, result: 'the build is done' }
   t.match(await host.turn(runner, script(background, { type: 'result', result: 'mine, too' })), { result: 'mine, too' })
   t.equal(host.of('turn_completed').length, 2)
+})
+
+t.test('what it does in the background keeps it, and so does the turn that comes of that', async (t) => {
+  const { runner, host, query } = await start(t)
+  t.ok(runner.canRelease)
+  const tasks = (...running: object[]) => ({ type: 'system', subtype: 'background_tasks_changed', tasks: running })
+  await host.turn(runner, script(tasks({}), { type: 'result' }))
+  t.notOk(runner.canRelease, 'work goes on')
+  await runner.interrupt()
+  t.same(query.calls, [], 'that is no turn')
+
+  const begun = [stream({ type: 'message_start' }), stream({ type: 'message_stop' })]
+  const own = { type: 'result', is_error: true, origin: { kind: 'task-notification' } }
+  const end = await host.turn(
+    runner,
+    script(tasks({ ambient: true }), { type: 'result' }, ...begun, { wait: true }, own),
+  )
+  t.match(end, { subtype: 'success' })
+  await until(() => !runner.canRelease, 'a turn of its own')
+  const ownEnd = host.next('turn_completed')
+  await runner.interrupt()
+  t.match(await ownEnd, { subtype: 'interrupted', isError: false })
+  t.ok(runner.canRelease)
 })
 
 t.test('what its predecessor did in the background is no turn of a session that is opened', async (t) => {

@@ -97,6 +97,10 @@ export class ClaudeRunner implements Runner {
     return this.#gate.held !== undefined && this.#watch.isQuiet
   }
 
+  get canRelease(): boolean {
+    return this.#watch.isIdle
+  }
+
   /** It did not follow an interrupt and was ended. */
   get isSpent(): boolean {
     return this.#interruption.isSpent
@@ -147,7 +151,7 @@ export class ClaudeRunner implements Runner {
   }
 
   async interrupt(): Promise<void> {
-    if (this.#turn === undefined) return
+    if (this.#turn === undefined && !this.#watch.isOwn) return
     await this.#interruption.ask(() => this.#control(async (query) => void (await query.interrupt())))
   }
 

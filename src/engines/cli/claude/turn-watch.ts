@@ -27,6 +27,8 @@ export class TurnWatch {
   #isStreaming = false
   /** What the agent does beside the turn. */
   #tasks = 0
+  #isBegun = false
+  #isOwn = false
   /** Whether another model was chosen since the turn began: an init may still name the one that it began with. */
   isModelChosen = false
 
@@ -56,7 +58,18 @@ export class TurnWatch {
     return !this.#isStreaming && this.#tasks === 0
   }
 
+  /** Whether a turn is in progress that the agent took by itself. */
+  get isOwn(): boolean {
+    return this.#isOwn
+  }
+
+  /** Whether the agent does nothing, between two turns, that its end would cut off. */
+  get isIdle(): boolean {
+    return !this.#isOwn && this.#tasks === 0
+  }
+
   begin(earlier = NOTHING): void {
+    this.#isBegun = true
     this.#earlier = earlier
     this.#startedAt = performance.now()
     this.#steps = 0
@@ -64,6 +77,7 @@ export class TurnWatch {
   }
 
   end(): void {
+    this.#isBegun = false
     this.#isStreaming = false
     // the next one may be the agent's own, which nothing begins
     this.#earlier = NOTHING
@@ -82,12 +96,15 @@ export class TurnWatch {
     if (message.type === 'stream_event' && message.parent_tool_use_id === null) {
       if (message.event.type === 'message_start') {
         this.#isStreaming = true
+        this.#isOwn ||= !this.#isBegun
         this.#steps++
       } else if (message.event.type === 'message_stop') this.#isStreaming = false
     } else if (message.type === 'assistant' && message.parent_tool_use_id === null) {
       for (const id of idsOf(message.message.content, 'tool_use', 'id')) this.#gate.onCall(id)
     } else if (message.type === 'user') {
       for (const id of idsOf(message.message.content, 'tool_result', 'tool_use_id')) this.#gate.onToolResult(id)
+    } else if (message.type === 'result') {
+      this.#isOwn = false
     } else if (message.type === 'system' && message.subtype === 'background_tasks_changed') {
       this.#tasks = message.tasks.filter(({ ambient }) => !ambient).length
     }
