@@ -315,6 +315,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     feed.close()
     outward.stop()
     executions.close()
+    cliProfiles.close()
     const parts = [toolEndpoint, deliverer, profiles, guard, operatorGuard, pushGuard]
     const gone = Promise.all(parts.map((one) => finish(() => one.close())))
     await within(STORAGE_CLOSE_MS, gone, { clock })
@@ -335,6 +336,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     registry.drain()
     queue?.drain()
     executions.close()
+    cliProfiles.close()
     endStep?.()
     feed.close()
     outward.stop()

@@ -60,6 +60,7 @@ const DEFAULT_TIMEOUT_MS = 10_000
 /** What the gateway does about the profiles of command-line agents beside running their sessions. */
 export class CliProfiles {
   readonly #options: CliProfilesOptions
+  readonly #closing = new AbortController()
 
   constructor(options: CliProfilesOptions) {
     this.#options = options
@@ -76,11 +77,16 @@ export class CliProfiles {
         if (!subject) return profiles.reportCredentials(profile, 'unknown')
         await checkCredentials({
           subjects: [subject],
-          ...{ logger: notices, probe, timeoutMs, claudeSdk: CLAUDE_SDK },
+          ...{ logger: notices, probe, timeoutMs, claudeSdk: CLAUDE_SDK, signal: this.#closing.signal },
           onVerdict: (_profile, verdict) => profiles.reportCredentials(profile, verdict),
         })
       }),
     )
+  }
+
+  /** No agent is asked any more. */
+  close(): void {
+    this.#closing.abort()
   }
 
   /** With the environment that the host gives to a session which asks for nothing; none when the host does not say. */

@@ -25,6 +25,7 @@ async function check(agent: AgentUnderTest, withKey: boolean) {
     logger: { info() {}, error() {}, warn: (fields: object) => void warnings.push(fields) },
     claudeSdk: CLAUDE_SDK,
     timeoutMs: 60_000,
+    signal: new AbortController().signal,
     onVerdict: (_profile, verdict) => void verdicts.push(verdict),
   })
   return { verdicts, warnings }

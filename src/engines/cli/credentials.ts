@@ -9,7 +9,11 @@ import { claudeExecutable } from './claude/executable.js'
 import { configDirOf, type Environment, findExecutable } from './environment.js'
 import { markerEnv } from './markers.js'
 import { AgentProcess } from './process.js'
+import { SpawnSlots } from './spawn-slots.js'
 import { privateFolder } from './workspace/private-files.js'
+
+/** An agent is started for each answer, as large as for a session. */
+const slots = new SpawnSlots()
 
 export type CredentialVerdict = NonNullable<ProfileInfo['credentials']>
 
@@ -39,31 +43,45 @@ export interface CredentialCheck {
   timeoutMs: number
   /** The Claude Agent SDK, whose binary is asked when the row has none of its own. */
   claudeSdk: string
+  /** Aborts when nobody wants to know any more: no agent is asked then. */
+  signal: AbortSignal
   onVerdict?(profile: ProfileInfo, verdict: CredentialVerdict): void
 }
 
-/** Probes all profiles at once and warns once about each that is logged out. Never rejects; a probe that cannot run is silent. */
+/**
+ * Probes all profiles, as many at once as agents may start, and warns once about each that is logged out. Never rejects; a probe that cannot
+ * run is silent.
+ */
 export async function checkCredentials(check: CredentialCheck): Promise<void> {
-  const { subjects, logger, timeoutMs } = check
   await Promise.all(
-    subjects.map(async (subject) => {
-      const { profile, row } = subject
-      const late = AbortSignal.timeout(timeoutMs)
-      const probed = async () => {
-        if (!(await hasConfigDir(subject))) return undefined
-        return check.probe ? check.probe(profile, subject.env) : probe(subject, check.claudeSdk, late)
-      }
-      // of a host's probe, which may well give something else that is no verdict
-      const isLoggedIn: unknown = await untilAborted(probed(), late).catch(() => undefined)
-      const verdict = isLoggedIn === true ? 'logged_in' : isLoggedIn === false ? 'logged_out' : 'unknown'
-      check.onVerdict?.(profile, verdict)
-      if (verdict === 'logged_out')
-        logger.warn(
-          { profile: profile.name, agent: row.name },
-          'the profile is logged out: its sessions will fail until it is logged in',
-        )
+    check.subjects.map(async (subject) => {
+      // what a host's own probe takes is the host's to know
+      const free = check.probe ? undefined : await slots.take(check.signal).catch(() => undefined)
+      await checkOne(check, subject)
+      free?.()
     }),
   )
+}
+
+async function checkOne(check: CredentialCheck, subject: CredentialSubject): Promise<void> {
+  const { logger, timeoutMs, signal } = check
+  const { profile, row } = subject
+  if (signal.aborted) return
+  const late = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
+  const probed = async () => {
+    if (!(await hasConfigDir(subject))) return undefined
+    return check.probe ? check.probe(profile, subject.env) : probe(subject, check.claudeSdk, late)
+  }
+  // of a host's probe, which may well give something else that is no verdict
+  const isLoggedIn: unknown = await untilAborted(probed(), late).catch(() => undefined)
+  if (signal.aborted) return
+  const verdict = isLoggedIn === true ? 'logged_in' : isLoggedIn === false ? 'logged_out' : 'unknown'
+  check.onVerdict?.(profile, verdict)
+  if (verdict === 'logged_out')
+    logger.warn(
+      { profile: profile.name, agent: row.name },
+      'the profile is logged out: its sessions will fail until it is logged in',
+    )
 }
 
 /** Asking makes some agents create the directory. */

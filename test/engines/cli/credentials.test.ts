@@ -1,8 +1,10 @@
-import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { apiKeySourceOf, type CredentialCheck, type CredentialVerdict } from '../../../src/engines/cli/credentials.js'
 import { type AgentDeclaration, agentTable, checkCredentials, cliSubject } from '../../../src/engines/cli/index.js'
+import { until } from '../../fixtures/build.js'
 
 const noSdk = 'file:///no/such/sdk.mjs'
 
@@ -31,13 +33,13 @@ case "$CLAUDE_CONFIG_DIR" in */in) exit 0;; */out) exit 1;; */slow) sleep 600;; 
 
 /** Checks and tells what came of it. */
 async function check(
-  options: Pick<CredentialCheck, 'subjects'> & Partial<Pick<CredentialCheck, 'probe' | 'timeoutMs'>>,
+  options: Pick<CredentialCheck, 'subjects'> & Partial<Pick<CredentialCheck, 'probe' | 'timeoutMs' | 'signal'>>,
 ) {
   const verdicts: Record<string, CredentialVerdict> = {}
   const warned: unknown[] = []
   const logger = { info() {}, error() {}, warn: (fields: object) => void warned.push(fields) }
   await checkCredentials({
-    ...{ logger, claudeSdk: noSdk, timeoutMs: 10_000, ...options },
+    ...{ logger, claudeSdk: noSdk, timeoutMs: 10_000, signal: new AbortController().signal, ...options },
     onVerdict: ({ name }, verdict) => {
       verdicts[name] = verdict
     },
@@ -85,6 +87,39 @@ t.test('an agent is not asked any more when nobody waits for its answer', async 
   // what comes to its command after the other one is asked after it
   await check({ subjects: [subject('in')], timeoutMs: 600_000 })
   t.equal(readFileSync(join(home, 'asked'), 'utf8'), 'auth status\n')
+})
+
+t.test('so many agents are asked at once as may start at once, and none once nobody wants to know', async (t) => {
+  const { subject, home } = build(t)
+  const most = Math.max(2, availableParallelism())
+  writeFileSync(
+    join(home, 'agent'),
+    `#!/bin/sh
+echo begun >> ${home}/log
+while [ ! -e ${home}/go ]; do sleep 0.01; done
+echo over >> ${home}/log
+`,
+  )
+  const log = () => (existsSync(join(home, 'log')) ? readFileSync(join(home, 'log'), 'utf8').trim().split('\n') : [])
+  const subjects = Array.from({ length: most + 3 }, () => subject('in'))
+  const all = check({ subjects, timeoutMs: 600_000 })
+  await until(() => log().length >= most, 'the first ones')
+  writeFileSync(join(home, 'go'), '')
+  t.strictSame((await all).verdicts, { in: 'logged_in' })
+  let [atWork, peak] = [0, 0]
+  for (const said of log()) {
+    atWork += said === 'begun' ? 1 : -1
+    peak = Math.max(peak, atWork)
+  }
+  t.equal(peak, most)
+  t.equal(log().length, 2 * subjects.length)
+
+  rmSync(join(home, 'go'))
+  const closing = new AbortController()
+  const left = check({ subjects, timeoutMs: 600_000, signal: closing.signal })
+  await until(() => log().length >= 2 * subjects.length + most, 'the first ones')
+  closing.abort()
+  t.strictSame((await left).verdicts, {}, 'nothing is said of any')
 })
 
 t.test('the operator’s own probe is asked instead, with the environment of the sessions', async (t) => {
