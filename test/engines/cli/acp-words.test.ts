@@ -268,6 +268,18 @@ t.test('what is said after the end of a turn is a message of its own', async (t)
   t.equal(end.result, 'next')
 })
 
+t.test('a call that is told of after the end of a turn is no part of the next one', async (t) => {
+  const { runner, host } = await startAcp(t, { name: 'opencode', modes: { default: 'ask' } })
+  const call = { sessionUpdate: 'tool_call', toolCallId: 'left', title: 'task', kind: 'other', status: 'in_progress' }
+  const late = host.next('assistant_message')
+  await host.turn(runner, script({ late: call }))
+  t.match((await late).message.content, [{ type: 'tool_use', id: 'left', name: 'task' }])
+  const end = await host.turn(runner, script({ text: 'next' }))
+  t.strictSame(said(host.events).at(-1), [null, 'next'], 'the words are nobody’s helper’s')
+  t.equal(end.result, 'next')
+  t.match(host.of('user_message'), [{ message: { content: [{ tool_use_id: 'left', is_error: true }] } }])
+})
+
 t.test('what is said after the end of a turn is told once it is known to be over', async (t) => {
   const clock = new VirtualClock()
   const { runner, host } = await startAcp(t, { clock })

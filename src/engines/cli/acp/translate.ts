@@ -125,8 +125,8 @@ export class AcpTranslator {
   }
 
   startTurn(): void {
-    // what the agent said after the end of the turn before is no part of its next answer
-    this.flush()
+    // what the agent said, and called, after the end of the turn before is no part of its next answer
+    this.endTurn()
     this.usage = NO_USAGE
     this.lastText = ''
     this.lastPiece = ''
