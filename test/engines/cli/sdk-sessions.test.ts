@@ -143,6 +143,19 @@ t.test(
   },
 )
 
+t.test('an agent that cannot be spoken with is not said to have no sessions', async (t) => {
+  const answer = { jsonrpc: '2.0', id: 0, result: { protocolVersion: 2, agentCapabilities: {} } }
+  const program = `require('node:readline').createInterface({ input: process.stdin }).on('line', (line) =>
+    console.log(JSON.stringify({ ...${JSON.stringify(answer)}, id: JSON.parse(line).id })))`
+  const later = { name: 'later', command: process.execPath, args: ['-e', program] }
+  const env = { PATH: process.env.PATH }
+  const subject = cliSubject({ agents: [later] }, { name: 'l', engine: 'cli', agent: 'later' }, env)
+  await t.rejects(listSdkSessions([subject], { limit: 1, offset: 0 }, SDK), {
+    code: 'SG_ERR_ENGINE_START',
+    message: /speaks version 2 of the Agent Client Protocol/,
+  })
+})
+
 t.test('a declared agent is asked, too, and one that lists none has none', async (t) => {
   const mine = { name: 'mine', command: process.execPath, args: [AGENT] }
   const subject = (env: object) =>

@@ -14,6 +14,7 @@ import { SpawnSlots } from '../spawn-slots.js'
 import { privateFolder } from '../workspace/private-files.js'
 import { isTrusted, workspaceEnv } from '../workspace/trust.js'
 import { connectAcp, reasonOf } from './connection.js'
+import { introduce } from './introduction.js'
 import { CANCELLED } from './permissions.js'
 
 /** An agent is started for each answer: one at a time where the same sessions are kept, so that one that hangs holds up no others. */
@@ -116,7 +117,7 @@ function withAgent<Answer>(
       running = await startIn(subject, command, dir)
       const { agent } = connectAcp(running, { onUpdate: () => {}, onPermission: async () => CANCELLED })
       const answer = async () => {
-        const hello = await agent.request('initialize', { protocolVersion: 1, clientCapabilities: {} })
+        const hello = await introduce(agent)
         return ask(agent, hello.agentCapabilities?.sessionCapabilities ?? {})
       }
       return await untilAborted(answer(), late)

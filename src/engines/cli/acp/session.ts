@@ -8,15 +8,12 @@ import type {
 import { GatewayError, invalidField, startError } from '../../../errors.js'
 import { ended } from '../../../lib/sentence.js'
 import type { SessionRunnerConfig } from '../../runner.js'
-import { isAuthRequired, isUnknownMethod, reasonOf } from './connection.js'
+import { isAuthRequired, reasonOf } from './connection.js'
 import { isForgotten } from './forgotten.js'
 import { assertBegunIn } from './kept-sessions.js'
 import { acpMcpServers, unreachable } from './mcp.js'
 import type { SessionAnswer } from './session-config.js'
 import type { AcpSetup } from './setup.js'
-
-/** Of the protocol. */
-const VERSION = 1
 
 /** A session that is open at the agent. */
 export interface OpenedSession {
@@ -42,22 +39,6 @@ export interface EarlierSession {
   fork: boolean
   /** Whether the agent has told anything that was said before. */
   hasHistory(): boolean
-}
-
-/** @throws GatewayError when it is no agent that can be spoken with */
-export async function introduce(agent: ClientContext): Promise<InitializeResponse> {
-  const hello = await agent
-    .request('initialize', {
-      protocolVersion: VERSION,
-      clientCapabilities: {},
-      clientInfo: { name: 'session-gateway', version: '1' },
-    })
-    .catch((error) => {
-      const what = isUnknownMethod(error) ? 'does not speak the Agent Client Protocol' : 'could not begin'
-      throw startError(`The agent ${what}: ${reasonOf(error)}`, error)
-    })
-  assertSpoken(hello)
-  return hello
 }
 
 /**
@@ -155,17 +136,6 @@ function reachableServers(
     )
   if (lacking.length === 0) return mcpServers
   return Object.fromEntries(Object.entries(mcpServers ?? {}).filter(([name]) => name !== own))
-}
-
-/** @throws GatewayError when what the agent said of itself is not of a version of the protocol that is spoken here */
-function assertSpoken(hello: Partial<InitializeResponse> | null): void {
-  if (typeof hello !== 'object' || hello === null)
-    throw startError(`The agent does not speak the Agent Client Protocol: its answer to initialize is ${hello}.`)
-  const { protocolVersion } = hello
-  if (typeof protocolVersion === 'number' && protocolVersion !== VERSION)
-    throw startError(
-      `The agent speaks version ${protocolVersion} of the Agent Client Protocol; the gateway speaks version ${VERSION}.`,
-    )
 }
 
 /** @throws GatewayError when the session has none */
