@@ -9,7 +9,7 @@ import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { TakeOver } from '../../src/storage/postgres/takeover.js'
 import { until } from '../fixtures/build.js'
 import { clusterWorld } from './cluster-world.js'
-import { hasPostgres, postgres, postgresWorld } from './postgres-world.js'
+import { cuttable, hasPostgres, postgres, postgresWorld } from './postgres-world.js'
 import { eventOf, firstWrite, readTexts, stateOf } from './sqlite-records.js'
 
 const LONG_MS = 600_000
@@ -129,6 +129,25 @@ if (hasPostgres()) {
     t.match((await frozen).reason, { code: 'POSTGRES_TABLES_GONE', message: /leases/ })
     await server.query(`ALTER TABLE ${world.schema}.elsewhere RENAME TO leases`)
     await thawed
+  })
+
+  t.test('a node whose new connection goes silent renews its lease by the next one', async (t) => {
+    const { schema } = await clusterWorld(t)
+    const proxy = await cuttable(t, server)
+    const storage = createPostgresStorage({ url: server.url(), listenUrl: proxy.url, schema })
+    t.teardown(() => storage.close())
+    storage.cluster.announce(
+      { name: 'a', url: 'http://a.test', protocol: 1, version: '1', slots: 1, config: 'c', profiles: [] },
+      2_000,
+    )
+    await storage.open()
+    for (const first of [/pg_backend_pid/, /LISTEN/]) {
+      const lost = proxy.lose(first)
+      void proxy.cut('before', /leases/)
+      await lost
+      await new Promise((resolve) => storage.cluster.on('beat', resolve))
+    }
+    t.equal(storage.cluster.state, 'serving')
   })
 
   t.test('one that is alone is refused while nodes have the schema, and the other way round', async (t) => {

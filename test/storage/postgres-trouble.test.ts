@@ -253,6 +253,16 @@ if (hasPostgres()) {
     await refused
   })
 
+  t.test('a new connection that goes silent once it is let in is given up, and the next one tried', async (t) => {
+    const { database, proxy } = await cuttableDatabase(t, { replyTimeoutMs: 500 })
+    const lost = proxy.lose(/pg_backend_pid/)
+    void proxy.cut('before', /profiles/)
+    await t.rejects(database.call('profiles.list'), away)
+    await lost
+    t.same(await persistently(() => database.call('profiles.list')), [])
+    await database.close()
+  })
+
   t.test('restarted and crashed under load, it keeps what it confirmed, once', async (t) => {
     const { storage } = await postgresWorld(t)
     let isOver = false

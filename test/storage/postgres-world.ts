@@ -67,8 +67,12 @@ export interface CuttableProxy {
    * @returns resolves when it was cut
    */
   cut(when: 'before' | 'answered', text: RegExp): Promise<void>
+  /** The next request with this text never arrives, nor does what follows it on its connection, and nobody is told. @returns as `cut` */
+  lose(text: RegExp): Promise<void>
   /** From now on nobody gets through. @returns resolves when somebody has tried */
   shut(): Promise<void>
+  /** From now on they do again. */
+  open(): void
   /** From now on nothing gets through, and nobody is told. */
   deafen(): void
   /** From now on the server says in Czech that something is an error, as with `lc_messages = 'cs_CZ'`. */
@@ -77,6 +81,7 @@ export interface CuttableProxy {
 
 export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableProxy> {
   let plan: { when: 'before' | 'answered'; text: RegExp; done: () => void } | undefined
+  let lost: { text: RegExp; done: () => void } | undefined
   let onTried: (() => void) | undefined
   let isDeaf = false
   let isCzech = false
@@ -91,8 +96,11 @@ export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableP
       upstream.destroy()
     }
     let isLast = false
+    let isLost = false
     client.on('data', (chunk) => {
-      if (isDeaf) return
+      isLost ||= lost?.text.test(chunk.toString('latin1')) ?? false
+      if (isLost) lost?.done()
+      if (isDeaf || isLost) return
       if (plan?.text.test(chunk.toString('latin1'))) {
         if (plan.when === 'before') {
           plan.done()
@@ -124,7 +132,18 @@ export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableP
         }
         plan = { when, text, done }
       }),
+    lose: (text) =>
+      new Promise((resolve) => {
+        const done = () => {
+          lost = undefined
+          resolve()
+        }
+        lost = { text, done }
+      }),
     shut: () => new Promise((resolve) => (onTried = resolve)),
+    open() {
+      onTried = undefined
+    },
     deafen() {
       isDeaf = true
     },

@@ -35,7 +35,7 @@ export interface LinkOptions {
   place: string
   schema: string
   namedStatements: boolean
-  /** How long it may take to connect. Default 10 s. */
+  /** How long it may take to connect, and again until what a new connection asks first is answered. Default 10 s, then as any reply. */
   connectTimeoutMs?: number
   /** Whoever has not answered for so long is gone: a cut connection does not fail, it hangs. Default 30 s. */
   replyTimeoutMs?: number
@@ -75,9 +75,11 @@ export class Link {
 
   /** @param signal gives up on it while it connects @throws StorageError */
   static async open(options: LinkOptions, signal?: AbortSignal): Promise<Link> {
-    const { url, place, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options
+    const { url, place, connectTimeoutMs, replyTimeoutMs = REPLY_TIMEOUT_MS } = options
     checkUrl(url)
     let client: Client | undefined
+    let giveUp: (() => void) | undefined
+    let timer: NodeJS.Timeout | undefined
     try {
       // loaded only now: most gateways have no use for it
       const { default: driver } = await import('pg')
@@ -85,14 +87,16 @@ export class Link {
       client = new driver.Client({
         connectionString: url,
         fallback_application_name: 'session-gateway',
-        connectionTimeoutMillis: connectTimeoutMs,
+        connectionTimeoutMillis: connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
         keepAlive: true,
         keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
       })
       const link = new Link(client, options)
-      const giveUp = () => link.destroy()
+      giveUp = () => link.destroy()
       signal?.addEventListener('abort', giveUp, { once: true })
-      await client.connect().finally(() => signal?.removeEventListener('abort', giveUp))
+      await client.connect()
+      // who lets one in may not be who answers, and may go away in between
+      timer = setTimeout(giveUp, connectTimeoutMs ?? replyTimeoutMs)
       const { rows } = await client.query(`SELECT backend.*, (${UNFIT}) AS unfit FROM (${BACKEND}) AS backend`)
       const { unfit, ...backend } = rows[0] as { pid: number; since: string | null; unfit: string[] | null }
       link.backend = { ...backend, since: backend.since ?? (await sinceOf(client)) }
@@ -102,6 +106,9 @@ export class Link {
     } catch (error) {
       void client?.end().catch(() => {})
       throw failureOf(error, place)
+    } finally {
+      clearTimeout(timer)
+      if (giveUp) signal?.removeEventListener('abort', giveUp)
     }
   }
 

@@ -217,6 +217,7 @@ export class Member {
 
   async #connect(): Promise<Link> {
     const link = await Link.open({ ...this.#options, connectTimeoutMs: this.#leaseMs / 3 })
+    const cut = setTimeout(() => link.destroy(), this.#leaseMs / 3)
     try {
       await link.client.query(`${KEEP_ALIVE}; LISTEN "${channelOf(this.#options.schema)}"`)
       // who has the row goes on, with or without it: by it a single process sees that somebody is there
@@ -225,6 +226,8 @@ export class Member {
     } catch (error) {
       link.destroy()
       throw error
+    } finally {
+      clearTimeout(cut)
     }
   }
 
